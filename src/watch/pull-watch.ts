@@ -1,0 +1,156 @@
+import { NONE, Reader } from './reader.ts';
+import type { Watch } from './watch.ts';
+
+/** What a {@link PullWatch} reads from: one event at a time, asked for only when a consumer wants it. */
+export interface PullSource<E> {
+  /** The next event or the end. Called again only after the last call settled. A rejection fails the watch, once. */
+  pull(): Promise<IteratorResult<E, unknown>>;
+  /** An event that is there already, or undefined. Not called while a pull is under way. */
+  poll?(): E | undefined;
+  /** Nothing more will be asked for. Called at most once, at the end from either side; must make a pending pull settle or be harmless. */
+  cancel(): void;
+}
+
+/** How a {@link PullWatch} takes `stop`. */
+export interface PullWatchOptions {
+  /** Instead of ending at once on `stop`, call this and read on until the source ends by itself. */
+  onStop?: () => void;
+}
+
+/**
+ * A watch over something that is asked for events: a decoder, another watch, a stream. Nothing is read ahead of demand, so
+ * backpressure reaches the source; the one event that a finished pull brought waits in `hand`.
+ *
+ *     idle --read waits / tryNext finds nothing--> pulling --event--> idle (hand full)
+ *       |                                             |-----end, error--> over
+ *       `--------------- stop, return ----------------+----------------> over (source cancelled)
+ */
+export class PullWatch<E> extends Reader<E> {
+  private readonly source: PullSource<E>;
+  private readonly onStop: (() => void) | undefined;
+  private hand: E | typeof NONE = NONE;
+  private pulling: boolean = false;
+  private over: boolean = false;
+  private stopping: boolean = false;
+  private failure: { error: unknown } | undefined = undefined;
+  private lost: number = 0;
+
+  constructor(source: PullSource<E>, options: PullWatchOptions = {}) {
+    super();
+    this.source = source;
+    this.onStop = options.onStop;
+  }
+
+  get stopped(): boolean {
+    return this.over || this.stopping;
+  }
+
+  get queued(): number {
+    return this.hand === NONE ? 0 : 1;
+  }
+
+  get dropped(): number {
+    return this.lost;
+  }
+
+  protected override get drained(): boolean {
+    return this.over && this.hand === NONE && this.failure === undefined;
+  }
+
+  override tryNext(): E | undefined {
+    const event = super.tryNext();
+    // Someone who only polls must get the source moving, too.
+    if (event === undefined) this.pull();
+    return event;
+  }
+
+  protected override take(): E | typeof NONE {
+    if (this.hand !== NONE) {
+      const event = this.hand;
+      this.hand = NONE;
+      return event;
+    }
+    if (this.failure !== undefined) {
+      const { error } = this.failure;
+      this.failure = undefined;
+      throw error;
+    }
+    if (this.over || this.pulling || this.source.poll === undefined) return NONE;
+    try {
+      return this.source.poll() ?? NONE;
+    } catch (error) {
+      this.finish();
+      throw error;
+    }
+  }
+
+  protected override parked(): void {
+    this.pull();
+  }
+
+  protected override end(): void {
+    if (this.stopped) return;
+    if (this.onStop === undefined) {
+      this.finish();
+      return;
+    }
+    this.stopping = true;
+    this.onStop();
+  }
+
+  protected override discard(): void {
+    if (this.hand !== NONE) this.lost++;
+    this.hand = NONE;
+    this.failure = undefined;
+    this.finish();
+  }
+
+  private pull(): void {
+    if (this.pulling || this.over || this.hand !== NONE) return;
+    this.pulling = true;
+    let pulled: Promise<IteratorResult<E, unknown>>;
+    try {
+      pulled = this.source.pull();
+    } catch (error) {
+      pulled = Promise.reject(error);
+    }
+    pulled.then(
+      (result) => this.pulled(result),
+      (error: unknown) => this.pulled(undefined, { error }),
+    );
+  }
+
+  private pulled(result: IteratorResult<E, unknown> | undefined, failure?: { error: unknown }): void {
+    this.pulling = false;
+    if (this.over) {
+      // Ended while the pull was under way: what it brought was asked for by nobody who is still there.
+      if (result !== undefined && result.done !== true) this.lost++;
+      return;
+    }
+    if (result !== undefined && result.done !== true) {
+      this.hand = result.value;
+    } else {
+      this.failure = failure;
+      this.finish();
+    }
+    this.serve();
+    if (this.first !== undefined) this.pull();
+  }
+
+  private finish(): void {
+    if (this.over) return;
+    this.over = true;
+    this.source.cancel();
+  }
+}
+
+/** A watch over any async iterable or iterator; nothing is read before it is asked for. Stopping calls the iterator's `return`. */
+export function fromAsyncIterable<E>(events: AsyncIterable<E> | AsyncIterator<E, unknown>): Watch<E> {
+  const iterator = Symbol.asyncIterator in events ? events[Symbol.asyncIterator]() : events;
+  return new PullWatch<E>({
+    pull: () => iterator.next(),
+    cancel: () => {
+      iterator.return?.()?.then(undefined, () => {});
+    },
+  });
+}

@@ -1,0 +1,25 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+const src = (path: string): string => fileURLToPath(new URL(`./src/${path}`, import.meta.url));
+
+export default defineConfig({
+  resolve: {
+    // Tests import the doors by the names that users write.
+    alias: [
+      { find: /^watchmux$/, replacement: src('index.ts') },
+      { find: /^watchmux\/rxjs$/, replacement: src('adapters/rxjs.ts') },
+      { find: /^watchmux\/node-stream$/, replacement: src('adapters/node-stream.ts') },
+      { find: /^watchmux\/http$/, replacement: src('bridge/http.ts') },
+      { find: /^watchmux\/ws$/, replacement: src('bridge/websocket.ts') },
+      { find: /^watchmux\/testing$/, replacement: src('testing/index.ts') },
+    ],
+  },
+  test: {
+    include: ['test/**/*.test.ts'],
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+    pool: 'forks',
+    execArgv: ['--expose-gc'],
+  },
+});
