@@ -1,0 +1,169 @@
+import type { ParseArgsConfig } from 'node:util';
+import { parseArgs } from 'node:util';
+import type { Overflow } from '../broadcast/broadcaster.ts';
+
+/** What `watchmux pipe` was asked for. */
+export interface PipeCommand {
+  readonly command: 'pipe';
+  readonly host: string;
+  readonly port: number;
+  readonly capacity: number;
+  readonly overflow: Overflow;
+  readonly replay: number;
+  readonly raw: boolean;
+  readonly keepOpen: boolean;
+  readonly drainMs: number;
+}
+
+/** What `watchmux watch` was asked for. */
+export interface WatchCommand {
+  readonly command: 'watch';
+  readonly url: URL;
+}
+
+/** What `watchmux demo` was asked for. */
+export interface DemoCommand {
+  readonly command: 'demo';
+  readonly directory: string | undefined;
+  readonly durationMs: number;
+}
+
+/** The names of the commands, as typed. */
+export type CommandName = 'pipe' | 'watch' | 'demo';
+
+/** A command line, understood. */
+export type Command =
+  | PipeCommand
+  | WatchCommand
+  | DemoCommand
+  | { readonly command: 'help'; readonly topic: CommandName | undefined }
+  | { readonly command: 'version' };
+
+/** A command line that makes no sense, or asks for what cannot be had. Its message is the one line to print; the exit code is 2. */
+export class UsageError extends Error {
+  override readonly name: string = 'UsageError';
+
+  constructor(text: string, topic?: CommandName) {
+    super(`watchmux${topic === undefined ? '' : ` ${topic}`}: ${text}`);
+  }
+}
+
+/** The overflow policies, as typed. */
+export const POLICIES: readonly Overflow[] = ['disconnect', 'wait', 'drop-newest', 'drop-oldest', 'coalesce'];
+
+/** Reads the arguments after the program's name. Throws {@link UsageError}. */
+export function parseCommand(argv: readonly string[]): Command {
+  const [name, ...rest] = argv;
+  switch (name) {
+    case 'pipe':
+      return helpOr('pipe', rest, PIPE_OPTIONS, toPipe);
+    case 'watch':
+      return helpOr('watch', rest, {}, toWatch);
+    case 'demo':
+      return helpOr('demo', rest, { seconds: { type: 'string', default: '10' } }, toDemo);
+    case 'help':
+      return { command: 'help', topic: rest.find(isCommandName) };
+    case undefined:
+      throw new UsageError('which command? pipe, watch or demo; --help tells more');
+    case '--help':
+    case '-h':
+      return { command: 'help', topic: undefined };
+    case '--version':
+    case '-v':
+      return { command: 'version' };
+    default:
+      throw new UsageError(`unknown ${name.startsWith('-') ? 'option' : 'command'} ${quote(name)}; --help lists what there is`);
+  }
+}
+
+type Options = NonNullable<ParseArgsConfig['options']>;
+interface Parsed {
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly positionals: readonly string[];
+}
+
+const PIPE_OPTIONS: Options = {
+  host: { type: 'string', default: '127.0.0.1' },
+  port: { type: 'string', default: '8080' },
+  capacity: { type: 'string', default: '100' },
+  overflow: { type: 'string', default: 'disconnect' },
+  replay: { type: 'string', default: '0' },
+  raw: { type: 'boolean', default: false },
+  'keep-open': { type: 'boolean', default: false },
+  drain: { type: 'string', default: '5' },
+};
+
+function helpOr(topic: CommandName, args: readonly string[], options: Options, read: (parsed: Parsed) => Command): Command {
+  let parsed: Parsed;
+  try {
+    const help: Options = { help: { type: 'boolean', short: 'h', default: false } };
+    parsed = parseArgs({ args: [...args], options: { ...help, ...options }, allowPositionals: true, strict: true });
+  } catch (error) {
+    // Node explains at length; its first sentence says what is wrong.
+    const [sentence = 'bad option'] = (error as Error).message.split(/[.\n]/, 1);
+    throw new UsageError(`${sentence}; see watchmux ${topic} --help`, topic);
+  }
+  return parsed.values.help === true ? { command: 'help', topic } : read(parsed);
+}
+
+function toPipe({ values, positionals }: Parsed): PipeCommand {
+  if (positionals.length > 0)
+    throw new UsageError(`unexpected ${quote(positionals[0] as string)}: lines come from stdin`, 'pipe');
+  const overflow = POLICIES.find((policy) => policy === values.overflow);
+  if (overflow === undefined) throw wrong('pipe', 'overflow', values.overflow, `one of ${POLICIES.join(', ')}`);
+  const port = whole('pipe', 'port', values.port);
+  if (port > 65_535) throw wrong('pipe', 'port', values.port, 'a whole number from 0 to 65535');
+  return {
+    command: 'pipe',
+    host: values.host as string,
+    port,
+    capacity: whole('pipe', 'capacity', values.capacity),
+    overflow,
+    replay: whole('pipe', 'replay', values.replay),
+    raw: values.raw as boolean,
+    keepOpen: values['keep-open'] as boolean,
+    drainMs: milliseconds('pipe', 'drain', values.drain),
+  };
+}
+
+function toWatch({ positionals }: Parsed): WatchCommand {
+  const [given, extra] = positionals;
+  if (given === undefined) throw new UsageError('which URL? Such as watchmux watch http://127.0.0.1:8080', 'watch');
+  if (extra !== undefined) throw new UsageError(`unexpected ${quote(extra)}: one URL at a time`, 'watch');
+  const text = (given.includes('://') ? given : `http://${given}`).replace(/^ws(s?):/i, 'http$1:');
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw new UsageError(`not an HTTP URL: ${quote(given)}`, 'watch');
+  return { command: 'watch', url };
+}
+
+function toDemo({ values, positionals }: Parsed): DemoCommand {
+  const [directory, extra] = positionals;
+  if (extra !== undefined) throw new UsageError(`unexpected ${quote(extra)}: one directory at most`, 'demo');
+  return { command: 'demo', directory, durationMs: milliseconds('demo', 'seconds', values.seconds) };
+}
+
+function whole(topic: CommandName, option: string, value: unknown): number {
+  const number = /^\d+$/.test(String(value)) ? Number(value) : Number.NaN;
+  if (!Number.isSafeInteger(number)) throw wrong(topic, option, value, 'a whole number from 0');
+  return number;
+}
+
+function milliseconds(topic: CommandName, option: string, value: unknown): number {
+  const seconds = /^\d+(\.\d+)?$/.test(String(value)) ? Number(value) : Number.NaN;
+  // Node's timers hold no more than 2^31 ms; a day is more than anyone waits.
+  if (!(seconds <= 86_400)) throw wrong(topic, option, value, 'seconds, from 0 to 86400');
+  return Math.round(seconds * 1_000);
+}
+
+function wrong(topic: CommandName, option: string, value: unknown, expected: string): UsageError {
+  return new UsageError(`--${option} takes ${expected}, not ${quote(String(value))}`, topic);
+}
+
+function isCommandName(name: string): name is CommandName {
+  return name === 'pipe' || name === 'watch' || name === 'demo';
+}
+
+/** A user's own word in a message: short, and free of what a terminal would act on. */
+function quote(word: string): string {
+  return `"${word.slice(0, 80).replace(/\p{C}/gu, '.')}"`;
+}

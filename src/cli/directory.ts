@@ -1,0 +1,101 @@
+import type { FSWatcher } from 'node:fs';
+import { watch as watchFiles } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ObjectEvent } from '../watch/event.ts';
+
+/** A file as it was last seen. */
+export interface FileState {
+  readonly name: string;
+  readonly bytes: number;
+  readonly modifiedMs: number;
+}
+
+/** What happened to a file. */
+export type FileEvent = ObjectEvent<FileState>;
+
+/**
+ * Tells what really happens to the files of a directory. The operating system's notices come doubled, merged or late, so they
+ * are taken as a hint that a name needs another look; what is told follows from comparing the file with how it was last seen.
+ *
+ *     notice(name) -> names to look at -> stat -> known before? there now? -> ADDED, MODIFIED, DELETED or nothing
+ */
+export class DirectoryWatch {
+  private readonly path: string;
+  private readonly tell: (event: FileEvent) => Promise<void>;
+  private readonly known: Map<string, FileState & { readonly inode: number }> = new Map();
+  private readonly names: Set<string> = new Set();
+  private watcher: FSWatcher | undefined = undefined;
+  private looking: Promise<void> | undefined = undefined;
+  private closed: boolean = false;
+
+  constructor(path: string, tell: (event: FileEvent) => Promise<void>) {
+    this.path = path;
+    this.tell = tell;
+  }
+
+  /** Notes what is there already, and listens from now on. Rejects with the system's error if that is no directory. */
+  async open(): Promise<void> {
+    // Listening comes first: what changes while the directory is read is looked at again.
+    this.watcher = watchFiles(this.path, (_kind, name) => this.notice(name));
+    this.watcher.on('error', () => this.watcher?.close());
+    for (const name of await readdir(this.path)) {
+      const state = await this.look(name);
+      if (state !== undefined) this.known.set(name, state);
+    }
+  }
+
+  /** Looks at everything once more, tells it, and stops. */
+  async close(): Promise<void> {
+    this.watcher?.close();
+    await this.looking;
+    this.notice(null);
+    await this.looking;
+    this.closed = true;
+  }
+
+  private notice(name: string | null): void {
+    if (this.closed) return;
+    if (name === null) for (const known of this.known.keys()) this.names.add(known);
+    else this.names.add(name);
+    this.looking ??= this.lookAll(name === null).finally(() => {
+      this.looking = undefined;
+    });
+  }
+
+  /** One name at a time, so that a file's events are told in order; under backpressure names wait here, each at most once. */
+  private async lookAll(everything: boolean): Promise<void> {
+    if (everything) for (const name of await readdir(this.path).catch(() => [])) this.names.add(name);
+    for (const name of this.names) {
+      this.names.delete(name);
+      const before = this.known.get(name);
+      const now = await this.look(name);
+      if (now === undefined) this.known.delete(name);
+      else this.known.set(name, now);
+      const type = difference(before, now);
+      if (type === undefined) continue;
+      const { bytes, modifiedMs } = (now ?? before) as FileState;
+      // Whoever listens may have gone; that is no reason to stop looking.
+      await this.tell({ type, object: { name, bytes, modifiedMs } }).catch(() => {});
+    }
+  }
+
+  /** The file as it is; undefined if it is gone, or is none, or cannot be seen. */
+  private async look(name: string): Promise<(FileState & { inode: number }) | undefined> {
+    try {
+      const found = await stat(join(this.path, name));
+      return found.isFile() ? { name, bytes: found.size, modifiedMs: found.mtimeMs, inode: found.ino } : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+type Seen = FileState & { readonly inode: number };
+
+function difference(before: Seen | undefined, now: Seen | undefined): 'ADDED' | 'MODIFIED' | 'DELETED' | undefined {
+  if (before === undefined) return now === undefined ? undefined : 'ADDED';
+  if (now === undefined) return 'DELETED';
+  const same = before.bytes === now.bytes && before.modifiedMs === now.modifiedMs && before.inode === now.inode;
+  return same ? undefined : 'MODIFIED';
+}

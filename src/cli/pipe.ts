@@ -1,0 +1,128 @@
+import type { Server } from 'node:http';
+import { Hub } from '../bridge/hub.ts';
+import type { PipeCommand } from './args.ts';
+import { UsageError } from './args.ts';
+import { Lines, readLine } from './lines.ts';
+import { close, createPipeServer, listen } from './server.ts';
+import { onSignals } from './signals.ts';
+
+/** `watchmux pipe`: lines from stdin to clients. Answers the exit code. */
+export async function pipe(command: PipeCommand): Promise<number> {
+  const hub = new Hub({ capacity: command.capacity, overflow: command.overflow, replay: command.replay });
+  const server = createPipeServer(hub);
+  await attach(server, hub);
+  const url = await listen(server, command).catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError(explain(error, command), 'pipe');
+  });
+  const stop = new AbortController();
+  const release = onSignals(() => stop.abort());
+  process.stdout.write(`listening on ${url}\n`);
+  const tally: Tally = { skipped: 0, failed: false };
+  await feed(hub, command, { tally, stop: stop.signal });
+  if (command.keepOpen && !stop.signal.aborted) {
+    note('stdin has ended; serving until a signal');
+    await aborted(stop.signal);
+  }
+  const cut = await drain(hub, command.drainMs);
+  await close(server);
+  release();
+  summarize(hub, { ...tally, cut });
+  return tally.failed ? 1 : 0;
+}
+
+interface Tally {
+  skipped: number;
+  failed: boolean;
+}
+
+/** WebSocket needs the package ws, which is a peer; without it the rest works all the same. */
+async function attach(server: Server, hub: Hub): Promise<void> {
+  try {
+    const { attachWebSocket } = await import('../bridge/websocket.ts');
+    attachWebSocket(server, hub);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    note('the package ws is not installed: serving HTTP and SSE, but no WebSocket');
+  }
+}
+
+/**
+ * Publishes stdin's lines until it ends or `stop` says so. Every publish is awaited before the next line is looked at, and the
+ * next chunk is read after the last line of this one: under `wait` the slowest client holds back whoever writes to stdin.
+ */
+async function feed(hub: Hub, command: PipeCommand, { tally, stop }: { tally: Tally; stop: AbortSignal }): Promise<void> {
+  const lines = new Lines(command);
+  const feedAll = async (): Promise<void> => {
+    for await (const chunk of process.stdin as AsyncIterable<Uint8Array>) {
+      await publish(hub, lines.push(chunk));
+      if (stop.aborted) return;
+    }
+    await publish(hub, lines.end());
+  };
+  const publish = async (hub: Hub, some: Iterable<Parameters<typeof readLine>[0]>): Promise<void> => {
+    for (const line of some) {
+      if (stop.aborted) return;
+      const reading = readLine(line, command);
+      if ('fault' in reading) {
+        tally.skipped++;
+        note(`line ${line.number} skipped: ${reading.fault}`);
+      } else {
+        await hub.publish(reading.event, reading.json);
+      }
+    }
+  };
+  // A signal does not wait for the publish that is under way: the drain that follows sees to it.
+  const stopped = aborted(stop).then(() => void process.stdin.destroy());
+  const fed = feedAll().catch((error: Error) => {
+    if (stop.aborted) return;
+    tally.failed = true;
+    note(`cannot read stdin: ${error.message}`);
+  });
+  await Promise.race([fed, stopped]);
+  process.stdin.destroy();
+}
+
+/** Lets the clients take what is queued for them, for so long. Answers how many had to be cut. */
+async function drain(hub: Hub, drainMs: number): Promise<number> {
+  let left = 0;
+  const deadline = new AbortController();
+  const timer = setTimeout(() => {
+    left = hub.stats().clients.length;
+    deadline.abort();
+  }, drainMs);
+  await hub.shutdown({ signal: deadline.signal });
+  clearTimeout(timer);
+  return left;
+}
+
+function summarize(hub: Hub, { skipped, cut }: { skipped: number; cut: number }): void {
+  const { accepted, total } = hub.stats();
+  const clients = plural(total.clients, 'client');
+  const refused = total.refused > 0 ? `, ${total.refused} refused` : '';
+  if (cut > 0) note(`${cut} of ${clients} did not take their queue in time and were cut`);
+  note(
+    `${accepted} events, ${skipped} lines skipped; ${clients}${refused}: ${total.delivered} delivered, ${total.dropped} dropped`,
+  );
+}
+
+function explain(error: NodeJS.ErrnoException, { host, port }: PipeCommand): string {
+  if (error.code === 'EADDRINUSE') return `port ${port} is taken; choose another with --port, or any free one with --port 0`;
+  if (error.code === 'EACCES') return `no permission to listen at port ${port}; choose one from 1024 on`;
+  if (error.code === 'ENOTFOUND' || error.code === 'EADDRNOTAVAIL') return `cannot listen at host ${host}: no such address here`;
+  return `cannot listen at ${host}, port ${port}: ${error.message}`;
+}
+
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+function note(text: string): void {
+  process.stderr.write(`watchmux pipe: ${text}\n`);
+}

@@ -1,0 +1,64 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createHttpHandler } from '../bridge/http.ts';
+import type { Hub } from '../bridge/hub.ts';
+import { STATS_PATH, WATCH_PATH } from '../bridge/protocol.ts';
+import { livePage } from './page.ts';
+
+/** What `watchmux pipe` serves: the watch, its numbers, and a page to look at both. */
+export function createPipeServer(hub: Hub): Server {
+  const watch = createHttpHandler(hub);
+  const page = livePage();
+  return createServer((request, response) => {
+    const path = request.url?.split('?', 1)[0];
+    if (path === WATCH_PATH) watch(request, response);
+    else if (path === STATS_PATH)
+      answer(request, response, { type: 'application/json', body: `${JSON.stringify(hub.stats())}\n` });
+    else if (path === '/') answer(request, response, { type: 'text/html; charset=utf-8', body: page.html, policy: page.policy });
+    else answer(request, response, { code: 404, type: 'text/plain', body: 'there are /, /watch and /stats\n' });
+  });
+}
+
+interface Answer {
+  readonly code?: number;
+  readonly type: string;
+  readonly body: string;
+  readonly policy?: string;
+}
+
+function answer(request: IncomingMessage, response: ServerResponse, { code = 200, type, body, policy }: Answer): void {
+  request.resume();
+  const readable = request.method === 'GET' || request.method === 'HEAD';
+  response.writeHead(readable ? code : 405, {
+    'content-type': type,
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    // Nothing of this may be loaded from, shown in, or sent to anywhere else.
+    'content-security-policy': policy ?? "default-src 'none'; frame-ancestors 'none'",
+    ...(readable ? {} : { allow: 'GET, HEAD' }),
+  });
+  response.end(request.method === 'HEAD' ? undefined : body);
+}
+
+/** Starts listening. Resolves with the URL; rejects with the system's error. */
+export function listen(server: Server, address: { host: string; port: number }): Promise<string> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(address.port, address.host, () => {
+      server.off('error', reject);
+      const { port } = server.address() as AddressInfo;
+      resolve(`http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${port}`);
+    });
+  });
+}
+
+/** Stops listening and closes what is still connected. */
+export function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

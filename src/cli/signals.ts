@@ -1,0 +1,15 @@
+const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
+
+/** The first SIGINT or SIGTERM asks to end; a second one ends at once. The function that comes back restores what was. */
+export function onSignals(end: () => void): () => void {
+  let asked = false;
+  const listener = (signal: NodeJS.Signals): void => {
+    if (asked) process.exit(EXIT_CODES[signal as keyof typeof EXIT_CODES]);
+    asked = true;
+    end();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, listener);
+  return () => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, listener);
+  };
+}
