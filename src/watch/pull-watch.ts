@@ -5,7 +5,7 @@ import type { Watch } from './watch.ts';
 export interface PullSource<E> {
   /** The next event or the end. Called again only after the last call settled. A rejection fails the watch, once. */
   pull(): Promise<IteratorResult<E, unknown>>;
-  /** An event that is there already, or undefined. Not called while a pull is under way. */
+  /** An event that is there already, or undefined. Not called while a pull is under way, nor the other way round. */
   poll?(): E | undefined;
   /** Nothing more will be asked for. Called at most once, at the end from either side; must make a pending pull settle or be harmless. */
   cancel(): void;
@@ -31,7 +31,7 @@ export class PullWatch<E> extends Reader<E> {
   private hand: E | typeof NONE = NONE;
   private pulling: boolean = false;
   private over: boolean = false;
-  private stopping: boolean = false;
+  private stopAsked: boolean = false;
   private failure: { error: unknown } | undefined = undefined;
   private lost: number = 0;
 
@@ -42,7 +42,7 @@ export class PullWatch<E> extends Reader<E> {
   }
 
   get stopped(): boolean {
-    return this.over || this.stopping;
+    return this.over || this.stopAsked;
   }
 
   get queued(): number {
@@ -60,8 +60,13 @@ export class PullWatch<E> extends Reader<E> {
   override tryNext(): E | undefined {
     const event = super.tryNext();
     // Someone who only polls must get the source moving, too.
-    if (event === undefined) this.pull();
+    if (event === undefined) this.idle();
     return event;
+  }
+
+  /** `tryNext` found nothing. */
+  protected idle(): void {
+    this.pull();
   }
 
   protected override take(): E | typeof NONE {
@@ -76,12 +81,20 @@ export class PullWatch<E> extends Reader<E> {
       throw error;
     }
     if (this.over || this.pulling || this.source.poll === undefined) return NONE;
+    let event: E | undefined;
+    this.pulling = true; // user code inside `poll` may read: that must not start a pull beside it
     try {
-      return this.source.poll() ?? NONE;
+      event = this.source.poll();
     } catch (error) {
       this.finish();
       throw error;
+    } finally {
+      this.pulling = false;
     }
+    if (event !== undefined && !this.over) return event;
+    if (event !== undefined) this.lost++; // the user code ended the watch
+    if (this.first !== undefined) this.pull();
+    return NONE;
   }
 
   protected override parked(): void {
@@ -94,7 +107,7 @@ export class PullWatch<E> extends Reader<E> {
       this.finish();
       return;
     }
-    this.stopping = true;
+    this.stopAsked = true;
     this.onStop();
   }
 

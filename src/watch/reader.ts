@@ -34,8 +34,12 @@ export abstract class Reader<E> implements Watch<E> {
   abstract readonly dropped: number;
 
   protected first: Read<E | readonly E[]> | undefined = undefined;
+  /** How many reads wait. */
+  protected waiting: number = 0;
   private last: Read<E | readonly E[]> | undefined = undefined;
   private taking: boolean = false;
+  /** What `take` threw behind the events of a batch: told to the next read. */
+  private untold: { readonly error: unknown } | undefined = undefined;
 
   /** Removes and returns the next event, or NONE. Throws, once, if the watch has failed. */
   protected abstract take(): E | typeof NONE;
@@ -47,12 +51,26 @@ export abstract class Reader<E> implements Watch<E> {
   protected abstract discard(): void;
   /** A read has begun to wait. */
   protected parked(): void {}
+  /** Something was read, and whoever waited for it no longer waits. */
+  protected taken(): void {}
+
+  /** Whether a batch must end here, before the next event. */
+  protected get breaks(): boolean {
+    return false;
+  }
 
   /** Removes and returns up to `limit` events as one array, or NONE. */
   protected takeBatch(limit: number): readonly E[] | typeof NONE {
     const batch: E[] = [];
-    while (batch.length < limit) {
-      const event = this.take();
+    while (batch.length < limit && !(batch.length > 0 && this.breaks)) {
+      let event: E | typeof NONE;
+      try {
+        event = this.take();
+      } catch (error) {
+        if (batch.length === 0) throw error;
+        this.untold = { error };
+        break;
+      }
       if (event === NONE) break;
       batch.push(event);
     }
@@ -67,11 +85,18 @@ export abstract class Reader<E> implements Watch<E> {
     if (this.first !== undefined) this.serve();
     if (this.first !== undefined || this.taking) return undefined;
     const event = this.guarded(false);
-    return event === NONE ? undefined : (event as E);
+    if (event === NONE) return undefined;
+    this.taken();
+    return event as E;
   }
 
   batches(): WatchBatches<E> {
-    return new Batches(this, () => this.read(true) as Promise<IteratorResult<readonly E[], undefined>>);
+    return new Batches(this, () => this.nextBatch());
+  }
+
+  /** One read of `batches`. */
+  nextBatch(): Promise<IteratorResult<readonly E[], undefined>> {
+    return this.read(true) as Promise<IteratorResult<readonly E[], undefined>>;
   }
 
   stop(): void {
@@ -82,6 +107,7 @@ export abstract class Reader<E> implements Watch<E> {
 
   return(): Promise<IteratorResult<E, undefined>> {
     this.serve();
+    this.untold = undefined;
     this.discard();
     while (this.first !== undefined) this.shift().settle(done());
     return Promise.resolve(done());
@@ -100,9 +126,9 @@ export abstract class Reader<E> implements Watch<E> {
         continue;
       }
       if (this.first !== read) continue; // user code returned the watch meanwhile, and so settled this read
-      if (got !== NONE) this.shift().settle({ done: false, value: got });
-      else if (this.drained) this.shift().settle(done());
-      else return;
+      if (got === NONE && !this.drained) return;
+      this.shift().settle(got === NONE ? done() : { done: false, value: got });
+      this.taken();
     }
   }
 
@@ -120,28 +146,38 @@ export abstract class Reader<E> implements Watch<E> {
 
   private read(batch: boolean): Promise<IteratorResult<E | readonly E[], undefined>> {
     if (this.first !== undefined) this.serve();
-    if (this.first === undefined && !this.taking) {
+    const ahead = this.first === undefined && !this.taking;
+    if (ahead) {
       let got: E | readonly E[] | typeof NONE;
       try {
         got = this.guarded(batch);
       } catch (error) {
         return Promise.reject(error);
       }
-      if (got !== NONE) return Promise.resolve({ done: false, value: got });
+      if (got !== NONE) {
+        this.taken();
+        return Promise.resolve({ done: false, value: got });
+      }
       if (this.drained) return Promise.resolve(done());
     }
     return new Promise((settle) => {
-      const read: Read<E | readonly E[]> = { settle, batch, next: undefined };
-      if (this.last === undefined) this.first = read;
+      // Reads that user code made inside the take above were called later than this one.
+      const read: Read<E | readonly E[]> = { settle, batch, next: ahead ? this.first : undefined };
+      if (ahead || this.last === undefined) this.first = read;
       else this.last.next = read;
-      this.last = read;
+      if (read.next === undefined) this.last = read;
+      this.waiting++;
       this.parked();
     });
   }
 
   /** Takes with the guard up: reads that user code makes meanwhile wait in line, and are served after. */
   private guarded(batch: boolean, limit: number = Number.POSITIVE_INFINITY): E | readonly E[] | typeof NONE {
-    const before = this.first;
+    const { first: before, untold } = this;
+    if (untold !== undefined) {
+      this.untold = undefined;
+      throw untold.error;
+    }
     this.taking = true;
     try {
       return batch ? this.takeBatch(limit) : this.take();
@@ -155,12 +191,14 @@ export abstract class Reader<E> implements Watch<E> {
   private shift(): Read<E | readonly E[]> {
     const read = this.first as Read<E | readonly E[]>;
     this.first = read.next;
+    this.waiting--;
     if (this.first === undefined) this.last = undefined;
     return read;
   }
 }
 
-class Batches<E> implements WatchBatches<E> {
+/** The iterator of `batches`, over whatever reads one batch. */
+export class Batches<E> implements WatchBatches<E> {
   readonly next: () => Promise<IteratorResult<readonly E[], undefined>>;
   private readonly watch: Watch<E>;
 

@@ -1,0 +1,164 @@
+import { Observable, type Subscriber, type Subscription, takeWhile } from 'rxjs';
+import { Broadcaster, type BroadcasterOptions, type WatchOptions } from '../broadcast/broadcaster.ts';
+import { invalid, WatchError } from '../watch/errors.ts';
+import type { WatchEvent } from '../watch/event.ts';
+import { PullWatch } from '../watch/pull-watch.ts';
+import type { Watch } from '../watch/watch.ts';
+
+/**
+ * Watches as observables and back. An observable pushes and cannot be held back, so a queue stands wherever the two meet:
+ * towards RxJS it is the watcher's own, and every observer is fed as fast as it returns; from RxJS it is a bounded one
+ * with an overflow policy (see {@link fromObservable}).
+ */
+
+/**
+ * An observable of a broadcaster's events: each subscription makes a watcher of its own, at the moment of subscribing, and
+ * returns it when it is unsubscribed, errors or completes.
+ *
+ * A `prefix` arrives before `subscribe` returns, everything else in a later turn. The end of the watch completes the observable;
+ * its error, and whatever `broadcaster.watch` refuses (CLOSED, a bad option, an aborted signal), is an error notification. An
+ * observer that throws harms nobody else: RxJS reports that by itself, and goes on.
+ */
+export function observe<E extends WatchEvent>(broadcaster: Broadcaster<E>, options?: WatchOptions<E>): Observable<E> {
+  return new Observable((subscriber) => pump(broadcaster.watch(options), subscriber));
+}
+
+/**
+ * One watch as an observable, for one subscription: it begins to read at `subscribe`, with what is queued, and returns the
+ * watch when it is unsubscribed, errors or completes.
+ *
+ * A watch has one consumer, so a second subscription, also after the first one's end, is an error notification with
+ * INVALID_ARGUMENT. For several observers at a time use RxJS' `share()` on the result, or {@link observe}.
+ */
+export function toObservable<E>(watch: Watch<E>): Observable<E> {
+  let used = false;
+  return new Observable((subscriber) => {
+    if (used) throw invalid('toObservable', 'a second subscription', 'one subscription per watch; use share() or observe()');
+    used = true;
+    pump(watch, subscriber);
+  });
+}
+
+function pump<E>(watch: Watch<E>, subscriber: Subscriber<E>): void {
+  // First, so that an observer which unsubscribes inside its first event returns the watch.
+  subscriber.add(() => void watch.return());
+  try {
+    // Bounded by what is queued now: an observer that publishes must not keep `subscribe` from returning.
+    for (let left = watch.queued; left > 0 && !subscriber.closed; left--) {
+      const event = watch.tryNext();
+      if (event === undefined) break;
+      subscriber.next(event);
+    }
+  } catch (error) {
+    subscriber.error(error);
+  }
+  if (!subscriber.closed) void pumpBatches(watch, subscriber);
+}
+
+async function pumpBatches<E>(watch: Watch<E>, subscriber: Subscriber<E>): Promise<void> {
+  try {
+    for await (const batch of watch.batches()) {
+      for (const event of batch) {
+        if (subscriber.closed) return;
+        subscriber.next(event);
+      }
+    }
+    subscriber.complete();
+  } catch (error) {
+    subscriber.error(error);
+  }
+}
+
+/** The queue between an observable and its watch. */
+export interface FromObservableOptions<E> extends Omit<BroadcasterOptions<E>, 'maxPending'>, Pick<WatchOptions<E>, 'onGap'> {
+  /** With `wait`: how many events are held beyond `capacity`, since an observable cannot be made to wait; 10,000 by default. */
+  readonly incoming?: number;
+}
+
+const INCOMING = 10_000;
+
+/**
+ * An observable as a watch. It subscribes at once, so nothing is lost before the first read, and queues by the same policies
+ * as a {@link Broadcaster}, with the same defaults: 100 events, `wait`.
+ *
+ * Nothing can make an observable wait. So `wait` means here: lose nothing, or fail. `capacity` + `incoming` events are held;
+ * one more unsubscribes the observable, and the watch rejects with OVERLOADED (and that `limit`) behind all that it holds.
+ * The other policies hold `capacity` events and do with one more what they always do.
+ *
+ * An error of the observable rejects one read, behind what is queued; its completion ends the watch behind what is queued.
+ * `stop` and `return` unsubscribe, and so does a watch that ends by itself: `disconnect` does so at the next event or read.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for an option that is not what it should be.
+ */
+export function fromObservable<E extends WatchEvent>(
+  observable: Observable<E>,
+  options: FromObservableOptions<E> = {},
+): Watch<E> {
+  return new ObservableWatch(observable, options);
+}
+
+class ObservableWatch<E extends WatchEvent> extends PullWatch<E> {
+  private readonly queue: Watch<E>;
+
+  constructor(observable: Observable<E>, options: FromObservableOptions<E>) {
+    const { capacity = 100, incoming = INCOMING } = options;
+    const broadcaster = new Broadcaster<E>({ ...options, incoming });
+    const queue = broadcaster.watch({ ...(options.onGap && { onGap: options.onGap }) });
+    let failure: { readonly error: unknown } | undefined;
+    let subscription: Subscription | undefined;
+    super(
+      {
+        poll() {
+          const event = queue.tryNext();
+          if (event === undefined && failure !== undefined && queue.stopped && queue.queued === 0) throw failure.error;
+          return event;
+        },
+        async pull() {
+          const result = await queue.next();
+          if (result.done === true && failure !== undefined) throw failure.error;
+          return result;
+        },
+        cancel() {
+          subscription?.unsubscribe();
+          void queue.return();
+        },
+      },
+      {
+        onStop() {
+          subscription?.unsubscribe();
+          queue.stop();
+        },
+      },
+    );
+    this.queue = queue;
+    const accept = (event: E): boolean => {
+      if (queue.stopped) return false;
+      if (broadcaster.tryPublish(event)) return true;
+      const limit = capacity + incoming;
+      throw new WatchError('OVERLOADED', `fromObservable: ${limit} events are unread, and an observable cannot wait`, { limit });
+    };
+    // takeWhile ends the source inside its own event, also while it still is in `subscribe`.
+    subscription = observable.pipe(takeWhile(accept)).subscribe({
+      error: (error) => {
+        failure = { error };
+        void broadcaster.shutdown();
+      },
+      complete: () => void broadcaster.shutdown(),
+    });
+  }
+
+  override get stopped(): boolean {
+    return super.stopped || this.queue.stopped;
+  }
+
+  override get queued(): number {
+    return super.queued + this.queue.queued;
+  }
+
+  override get dropped(): number {
+    return super.dropped + this.queue.dropped;
+  }
+
+  // Whatever is to be had, a poll has: a read left waiting in the queue would take an event out of it.
+  protected override idle(): void {}
+}

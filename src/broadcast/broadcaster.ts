@@ -1,0 +1,201 @@
+import { invalid, WatchError, wholeNumber } from '../watch/errors.ts';
+import type { WatchEvent } from '../watch/event.ts';
+import type { Watch } from '../watch/watch.ts';
+import { objectKey } from './coalesce.ts';
+import { Cursor, type CursorOptions, type Overflow } from './cursor.ts';
+import { FoldCursor } from './fold-cursor.ts';
+import { BroadcastWatch } from './handle.ts';
+import { Mux } from './mux.ts';
+
+/** How a {@link Broadcaster} treats its watchers, unless a watcher asks for something else. */
+export interface BroadcasterOptions<E> {
+  /** Queue length per watcher, in events (with `coalesce`: in keys); a whole number >= 0, 100 by default. With 0, only a watcher that waits in a read gets an event. */
+  readonly capacity?: number;
+  /** What happens to an event that does not fit a watcher's queue; `wait` by default, which loses nothing. */
+  readonly overflow?: Overflow;
+  /** Events accepted ahead of distribution while a `wait` watcher is full; 25 by default. */
+  readonly incoming?: number;
+  /** Publishes that may wait for room before `publish` rejects with OVERLOADED; 10,000 by default. */
+  readonly maxPending?: number;
+  /** What `coalesce` folds by; `object.metadata`'s namespace and name by default. */
+  readonly keyOf?: (event: E) => string;
+}
+
+/** How one watcher wants to be treated. */
+export interface WatchOptions<E> {
+  /** This watcher's own queue length, in events (with `coalesce`: in keys). */
+  readonly capacity?: number;
+  /** This watcher's own overflow policy. */
+  readonly overflow?: Overflow;
+  /** Which events this watcher gets; what it rejects takes no room in its queue. Called once per event, in order. If it throws, this watch ends with that error. */
+  readonly filter?: (event: E) => boolean;
+  /** Events that are delivered first, through the filter. `capacity` grows to their number + 1 if it must. */
+  readonly prefix?: readonly E[];
+  /** Stops the watch when it aborts. One that has aborted already is refused with its reason. */
+  readonly signal?: AbortSignal;
+  /** Called right before the first event after a gap is handed out, with the number of events lost. If it throws, this watch ends with that error. */
+  readonly onGap?: (missed: number) => void;
+}
+
+export type { Overflow } from './cursor.ts';
+
+const OVERFLOWS: readonly Overflow[] = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
+const ACCEPTED: Promise<void> = Promise.resolve();
+
+/**
+ * One ordered sequence of events for any number of watchers, each with a bounded queue and an overflow policy of its own.
+ *
+ * - **Order**: all watchers see events in the order in which they were accepted, each event at most once.
+ * - **Slow readers** harm only themselves, except by the policy `wait`, whose purpose it is to hold the publisher back: an
+ *   abandoned `wait` watcher that is still referenced stalls `publish`; the four other policies never do.
+ * - **Joining** is a position: a watcher sees every event accepted after `watch()` returned, and none from before.
+ * - **Closing**: `shutdown` delivers what was accepted.
+ *
+ * All methods may be called at any time, also from inside a consumer, a filter or an `onGap`. Upstream: `watch.Broadcaster`.
+ */
+export class Broadcaster<E extends WatchEvent = WatchEvent> {
+  readonly #mux: Mux<E>;
+  readonly #capacity: number;
+  readonly #overflow: Overflow;
+  readonly #maxPending: number;
+  readonly #listening: Set<Cursor<E>> = new Set();
+  #closed: Promise<void> | undefined;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for an option that is not what it should be. */
+  constructor(options: BroadcasterOptions<E> = {}) {
+    const { capacity = 100, overflow = 'wait', incoming = 25, maxPending = 10_000, keyOf = objectKey } = options;
+    this.#capacity = wholeNumber('capacity', capacity);
+    this.#overflow = oneOf(overflow);
+    this.#maxPending = wholeNumber('maxPending', maxPending);
+    this.#mux = new Mux({ capacity, incoming: wholeNumber('incoming', incoming), keyOf: callable('keyOf', keyOf) });
+  }
+
+  /** How many watches have not ended. One that overflowed by `disconnect` or `coalesce` has ended once it was read out. */
+  get watchers(): number {
+    return this.#mux.watchers;
+  }
+
+  /**
+   * A watch from here on: sees every event that is accepted after this call, and none from before, also none that was
+   * accepted and is not distributed yet. Starts at once: nothing is lost before the first read. Upstream: `Watch`, `WatchWithPrefix`.
+   *
+   * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for a bad option; the signal's reason if it has aborted.
+   */
+  watch(options: WatchOptions<E> = {}): Watch<E> {
+    const { filter, onGap, prefix = [], signal } = options;
+    const own: CursorOptions<E> = {
+      capacity: Math.max(wholeNumber('capacity', options.capacity ?? this.#capacity), prefix.length > 0 ? prefix.length + 1 : 0),
+      overflow: oneOf(options.overflow ?? this.#overflow),
+      filter: filter && callable('filter', filter),
+      onGap: onGap && callable('onGap', onGap),
+    };
+    this.#refuseClosed('watch');
+    signal?.throwIfAborted();
+    const cursor = this.#join(own, prefix);
+    if (signal !== undefined && !cursor.stopped) this.#listen(cursor, signal);
+    return new BroadcastWatch(cursor);
+  }
+
+  /**
+   * Resolves when the event is accepted: it has its place in the order, and will be distributed. Waits while the incoming
+   * queue is full, that is, while a `wait` watcher holds things up. Upstream: `Action`.
+   *
+   * @throws {WatchError} (rejects) CLOSED after `shutdown`; OVERLOADED when `maxPending` publishes wait already.
+   */
+  publish(event: E): Promise<void> {
+    try {
+      if (this.tryPublish(event)) return ACCEPTED;
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    if (this.#mux.pending < this.#maxPending) return this.#mux.acceptLater(event);
+    const limit = this.#maxPending;
+    return Promise.reject(new WatchError('OVERLOADED', `publish: ${limit} publishes wait for room already (maxPending)`, { limit }));
+  }
+
+  /**
+   * Never waits: false when the event cannot be accepted now. Upstream: `ActionOrDrop`.
+   *
+   * @throws {WatchError} CLOSED after `shutdown`.
+   */
+  tryPublish(event: E): boolean {
+    if (this.#mux.closing) this.#refuseClosed('publish');
+    if (event === undefined || event === null) throw invalid('event', event, 'an event');
+    return this.#mux.accept(event);
+  }
+
+  /**
+   * Refuses new events and watches from now on, distributes what was accepted (and what publish calls from before still wait
+   * for), then ends every watch; what is queued stays readable. Resolves when that is done. Idempotent. A stalled `wait`
+   * watcher holds it up as it holds up publishing: pass a signal to give up, upon which such watchers lose (and count) what
+   * does not fit, waiting publishes reject with CLOSED, every watch ends, and this rejects with the signal's reason.
+   */
+  shutdown(options: { signal?: AbortSignal } = {}): Promise<void> {
+    const mux = this.#mux;
+    const { signal } = options;
+    this.#closed ??= new Promise((resolve) => {
+      mux.closing = true;
+      mux.onClosed = () => {
+        for (const cursor of this.#listening) cursor.unlisten?.();
+        resolve();
+      };
+      mux.pump();
+    });
+    if (mux.closed || signal === undefined) return this.#closed;
+    return this.#closeOrGiveUp(this.#closed, signal);
+  }
+
+  #closeOrGiveUp(closed: Promise<void>, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const giveUp = (): void => {
+        this.#mux.force();
+        reject(signal.reason);
+      };
+      closed.then(() => {
+        signal.removeEventListener('abort', giveUp);
+        resolve();
+      });
+      if (signal.aborted) giveUp();
+      else signal.addEventListener('abort', giveUp, { once: true });
+    });
+  }
+
+  #join(options: CursorOptions<E>, prefix: readonly E[]): Cursor<E> {
+    let passed = prefix;
+    let failure: { error: unknown } | undefined;
+    try {
+      // Before there is a position: a filter that publishes must not come between prefix and stream.
+      if (options.filter !== undefined) passed = prefix.filter(options.filter);
+    } catch (error) {
+      failure = { error };
+    }
+    const cursor = options.overflow === 'coalesce' ? new FoldCursor(this.#mux, options) : new Cursor(this.#mux, options);
+    cursor.join(passed);
+    if (failure !== undefined) cursor.fail(failure.error);
+    return cursor;
+  }
+
+  #listen(cursor: Cursor<E>, signal: AbortSignal): void {
+    const stop = (): void => cursor.stop();
+    signal.addEventListener('abort', stop, { once: true });
+    this.#listening.add(cursor);
+    cursor.unlisten = () => {
+      signal.removeEventListener('abort', stop);
+      this.#listening.delete(cursor);
+    };
+  }
+
+  #refuseClosed(what: string): void {
+    if (this.#mux.closing) throw new WatchError('CLOSED', `${what}: the broadcaster is shut down`);
+  }
+}
+
+function oneOf(overflow: Overflow): Overflow {
+  if (!OVERFLOWS.includes(overflow)) throw invalid('overflow', overflow, `one of ${OVERFLOWS.join(', ')}`);
+  return overflow;
+}
+
+function callable<F>(name: string, value: F): F {
+  if (typeof value !== 'function') throw invalid(name, value, 'a function');
+  return value;
+}

@@ -1,0 +1,186 @@
+import type { WatchEvent } from '../watch/event.ts';
+import type { EventLog } from './log.ts';
+
+/**
+ * `coalesce`: the unseen changes of a watcher, folded to the latest state per key.
+ *
+ * What a key's unseen changes amount to depends only on whether it existed before the first and exists after the last:
+ *
+ *     before \ after |  exists    | does not
+ *     does not       |  ADDED     | nothing
+ *     exists         |  MODIFIED  | DELETED
+ *
+ * so a {@link Fold} keeps, per key, what the first change says about before, and the last event. Two folds of neighbouring
+ * stretches merge into the fold of both; that is what lets laggards share one (see {@link FoldChain}).
+ *
+ * Invariants
+ * - Keys stand in the order of their first unseen change. A BOOKMARK replaces the one before it and stands last, as it must
+ *   not overtake an event that it vouches for. An ERROR is never folded.
+ * - `count` events went in and were not taken out; `live` entries amount to an event; the rest has been folded away.
+ * - `size` never falls by adding: whether a watcher has more keys than it may is the same however often one looks.
+ */
+export class Fold<E> {
+  count: number = 0;
+  live: number = 0;
+  private folded: number = 0;
+  private readonly entries: Map<unknown, Entry<E>> = new Map();
+
+  /** Keys with unseen changes, also those whose changes amount to nothing. */
+  get size(): number {
+    return this.entries.size;
+  }
+
+  /** Events folded away, in all. */
+  get dropped(): number {
+    return this.folded + this.count - this.live;
+  }
+
+  add(event: E, keyOf: (event: E) => unknown): void {
+    const { type } = event as WatchEvent;
+    this.put(type === 'BOOKMARK' ? Fold : type === 'ERROR' ? event : keyOf(event), { existed: type !== 'ADDED', last: event, count: 1 });
+  }
+
+  /** Adds all that a later fold has seen. */
+  merge(later: Fold<E>): void {
+    for (const [key, entry] of later.entries) this.put(key, entry);
+  }
+
+  /** Removes the first entry that amounts to an event, and those before it; undefined if there is none. */
+  take(): E | undefined {
+    for (const [key, { existed, last, count }] of this.entries) {
+      this.entries.delete(key);
+      this.count -= count;
+      this.folded += count;
+      const { type } = last as WatchEvent;
+      if (!existed && type === 'DELETED') continue;
+      this.folded--;
+      this.live--;
+      // People's own types mean nothing to us: the last event says it all.
+      const net = type === 'ADDED' && existed ? 'MODIFIED' : type === 'MODIFIED' && !existed ? 'ADDED' : type;
+      return net === type ? last : { ...last, type: net };
+    }
+    return undefined;
+  }
+
+  /** Forgets what is unseen, and answers how many events that were. */
+  clear(): number {
+    const { count } = this;
+    this.entries.clear();
+    this.count = this.live = 0;
+    return count;
+  }
+
+  private put(key: unknown, { existed, last, count }: Entry<E>): void {
+    const known = this.entries.get(key);
+    if (key === Fold) this.entries.delete(key);
+    const entry = { existed: known?.existed ?? existed, last, count: (known?.count ?? 0) + count };
+    this.entries.set(key, entry);
+    this.count += count;
+    this.live += amounts(entry) - (known === undefined ? 0 : amounts(known));
+  }
+}
+
+interface Entry<E> {
+  readonly existed: boolean;
+  readonly last: E;
+  readonly count: number;
+}
+
+/** How many events an entry amounts to: one, or none for what came and went unseen. */
+function amounts({ existed, last }: Entry<unknown>): number {
+  return existed || (last as WatchEvent).type !== 'DELETED' ? 1 : 0;
+}
+
+/** A stretch of the log, folded, and how many laggards begin with it. */
+export interface Link<E> {
+  readonly fold: Fold<E>;
+  /** Events of the stretch, also those no longer in the fold. */
+  count: number;
+  members: number;
+  /** The fold is empty for a reason: it had more keys than any laggard may hold, or `keyOf` threw. */
+  spoiled: { readonly error?: unknown } | undefined;
+}
+
+/**
+ * The folds that laggards share. A watcher that falls behind joins as head enters a chunk; what follows is folded once, for
+ * all of them, as head leaves each chunk.
+ *
+ *     watcher p: [own fold] -> link 1 -> link 2 -> link 3 -> the log from `position` on
+ *     watcher q:          [own fold] ------^
+ *
+ * A link that nobody begins with any more is merged into the one before: there are never more links than laggards.
+ */
+export class FoldChain<E> {
+  /** Up to where the last link has folded. */
+  position: number = 0;
+  private links: Link<E>[] = [];
+  private mostKeys: number = 0;
+  private readonly log: EventLog<E>;
+  private readonly keyOf: (event: E) => unknown;
+
+  constructor(log: EventLog<E>, keyOf: (event: E) => unknown) {
+    this.log = log;
+    this.keyOf = keyOf;
+  }
+
+  /** Begins at head, which has just entered a chunk. */
+  join(capacity: number): Link<E> {
+    let link = this.links.at(-1);
+    if (link === undefined) {
+      this.position = this.log.head;
+      this.mostKeys = 0;
+      this.log.need();
+    }
+    if (link === undefined || link.count > 0) this.links.push((link = { fold: new Fold(), count: 0, members: 0, spoiled: undefined }));
+    this.mostKeys = Math.max(this.mostKeys, capacity);
+    link.members++;
+    return link;
+  }
+
+  /** The links from this one on. */
+  from(link: Link<E>): Link<E>[] {
+    return this.links.slice(this.links.indexOf(link));
+  }
+
+  leave(link: Link<E>): void {
+    if (--link.members > 0) return;
+    const at = this.links.indexOf(link);
+    const before = this.links[at - 1];
+    this.links.splice(at, 1);
+    if (before !== undefined) {
+      before.count += link.count;
+      before.spoiled ??= link.spoiled;
+      before.fold.merge(link.fold);
+      this.bound(before);
+    }
+    if (this.links.length === 0) this.log.unneed();
+  }
+
+  /** Head has left a chunk: folds it for all who lag. */
+  fold(): void {
+    const link = this.links.at(-1);
+    if (link === undefined) return;
+    this.position = this.log.head;
+    for (const event of this.log.lastFullChunk()) {
+      link.count++;
+      try {
+        if (link.spoiled === undefined) link.fold.add(event, this.keyOf);
+      } catch (error) {
+        link.spoiled = { error };
+      }
+    }
+    this.bound(link);
+  }
+
+  private bound(link: Link<E>): void {
+    if (link.fold.size > this.mostKeys) link.spoiled ??= {};
+    if (link.spoiled !== undefined) link.fold.clear();
+  }
+}
+
+/** The default key: what Kubernetes knows an object by. */
+export function objectKey(event: unknown): string {
+  const { namespace, name } = (event as WatchEvent<string, { metadata?: Record<string, unknown> } | undefined>).object?.metadata ?? {};
+  if (typeof name !== 'string') throw new TypeError('coalesce: the event has no object.metadata.name; pass keyOf');
+  return `${namespace ?? ''}/${name}`;
+}

@@ -1,0 +1,406 @@
+import { type Status, toStatus } from '../watch/event.ts';
+import { NONE, Reader } from '../watch/reader.ts';
+import type { Gated } from './gate.ts';
+import { Kept } from './kept.ts';
+import type { Laggard } from './laggards.ts';
+import type { Mux } from './mux.ts';
+
+/** What happens to an event that does not fit a watcher's queue. */
+export type Overflow = 'wait' | 'drop-newest' | 'drop-oldest' | 'disconnect' | 'coalesce';
+
+/** How one watcher reads. */
+export interface CursorOptions<E> {
+  readonly capacity: number;
+  readonly overflow: Overflow;
+  readonly filter: ((event: E) => boolean) | undefined;
+  readonly onGap: ((missed: number) => void) | undefined;
+}
+
+/** Most watchers never set anything aside: they share this one, which stays empty. */
+const NOTHING: Kept<never> = new Kept();
+
+/**
+ * A watcher on the log: a position, and what it had to set aside.
+ *
+ * **Order.** What is set aside (`kept`) is older than the stretch of log from `position` to head; reading takes the one, then
+ * the other. **Overflow** is decided not when an event is published but here, in `settle`: before each read, and before the
+ * log moves on. Between two reads nothing leaves a queue, so of the events since then the first `capacity - queued` were
+ * accepted and the rest were not: deciding late gives exactly what a queue of one's own would have given. A read that waits
+ * is room for one event more. **Closing.** `stop` copies what is queued and leaves the log; at the end of the broadcaster the
+ * log itself stands still, and what is queued stays where it is. **Cancelling** lets go of everything at once.
+ *
+ *      kept      missed         log
+ *     [a b c]   (d and e)   |f g h . . .        . is not published yet
+ *                           ^position
+ *
+ *     standing ---- a whole capacity behind: lag() ----> judged: in no set, costs a publisher nothing
+ *        ^------------------ touched again ----------------'
+ *     either ---- stop, return, error, cut and read out ----> over: pins nothing
+ *
+ * Invariants
+ * - kept.length <= capacity + waiting. While `missed` events are lost that nobody was told of, the log's next event is set aside
+ *   with their number: a stretch of log that is read as it stands has no gap before it.
+ * - delivered + dropped + queued = distributed since watch(), after the filter (**Counted**).
+ * - A filter sees each event once, in order, in `judge` and nowhere else.
+ */
+export class Cursor<E> extends Reader<E> implements Laggard, Gated {
+  due: number = 0;
+  /** Whether it is in the list of those whose reads wait. */
+  inPark: boolean = false;
+  /** Stops listening to the consumer's abort signal. */
+  unlisten: (() => void) | undefined;
+
+  protected readonly mux: Mux<E>;
+  protected readonly options: CursorOptions<E>;
+  protected kept: Kept<E> = NOTHING;
+  protected position: number;
+  protected lost: number = 0;
+  protected missed: number = 0;
+  /** It has overflowed for good: after what is queued comes one ERROR event. */
+  protected cut: boolean = false;
+  private standing: boolean = true;
+  /** The position of an event, not yet distributed, that is known to pass the filter. */
+  private passed: number = -1;
+  private over: boolean = false;
+  private judging: boolean = false;
+  private failure: { readonly error: unknown } | undefined;
+
+  constructor(mux: Mux<E>, options: CursorOptions<E>) {
+    super();
+    this.mux = mux;
+    this.options = options;
+    this.position = mux.log.end;
+    mux.log.stand(this.position);
+    mux.watchers++;
+  }
+
+  /** Queues events before all that is published from now on, and joins the sets. Called once, right after construction. */
+  join(prefix: readonly E[]): void {
+    try {
+      for (const event of prefix) this.offer(event);
+    } catch (error) {
+      this.fail(error);
+      return;
+    }
+    if (this.waits) this.mux.gate.add(this);
+    else this.mux.laggards.add(this);
+  }
+
+  get waits(): boolean {
+    return this.options.overflow === 'wait';
+  }
+
+  get hasReads(): boolean {
+    return this.first !== undefined;
+  }
+
+  get stopped(): boolean {
+    this.settle();
+    return this.over || this.cut || this.mux.closed;
+  }
+
+  get queued(): number {
+    this.serve();
+    this.settle();
+    return this.kept.length + this.inLog;
+  }
+
+  get dropped(): number {
+    this.serve();
+    this.settle();
+    return this.lost;
+  }
+
+  bound(): number {
+    const { log } = this.mux;
+    if (this.oneByOne && !this.judging && this.position + this.room <= log.head) {
+      // What the filter rejects takes no room: ask it before saying that the queue is full, also about what is yet to be distributed.
+      this.settle();
+      while (!this.over && this.room <= 0 && this.position < log.end && this.passed !== this.position) {
+        if (this.passes(log.at(this.position))) this.passed = this.position;
+        else if (!this.over) this.advance(1);
+      }
+    }
+    return this.position + this.room;
+  }
+
+  dueChunk(): number {
+    const { log } = this.mux;
+    return log.chunkOf(this.position) + log.chunksFor(this.options.capacity) + 1;
+  }
+
+  lag(): void {
+    const { capacity, filter } = this.options;
+    // Reads that wait are not served here but when the turn is over, as ever: how long a chunk is must not show.
+    if (this.dropsOldest && !this.oneByOne && this.ahead >= capacity && !this.hasReads) this.turnOver();
+    else this.settle();
+    if (this.over) return;
+    // Only who is full and not reading can be left alone. A filter must see each event even so, for an exact count.
+    if (this.full && !this.hasReads && !this.judging && filter === undefined) this.withdraw();
+    else this.mux.laggards.add(this);
+  }
+
+  /** Something was published: serves the reads that wait. */
+  wake(): void {
+    this.serve();
+    if (this.hasReads) this.mux.park(this);
+  }
+
+  /** Ends the watch; its consumer hears why after what is queued. */
+  fail(error: unknown): void {
+    if (this.over) return;
+    this.failure = { error };
+    this.leave();
+    this.mux.wake(this);
+  }
+
+  /** Whether each event is looked at in its turn, so that none is queued before it was. */
+  protected get oneByOne(): boolean {
+    return this.options.filter !== undefined;
+  }
+
+  protected get full(): boolean {
+    return this.cut || this.room <= this.inLog;
+  }
+
+  protected get dropsOldest(): boolean {
+    return this.options.overflow === 'drop-oldest';
+  }
+
+  /** Events of the log that have been distributed and not been taken. */
+  private get ahead(): number {
+    return this.over ? 0 : Math.max(0, this.mux.log.head - this.position);
+  }
+
+  /** Events that are queued as a stretch of the log. */
+  private get inLog(): number {
+    return this.oneByOne ? 0 : this.ahead;
+  }
+
+  /** How many events more could be set aside. Reads that wait are room, too. */
+  protected get room(): number {
+    return this.options.capacity + this.waiting - this.kept.length;
+  }
+
+  protected override get drained(): boolean {
+    return this.over || this.mux.closed;
+  }
+
+  protected override parked(): void {
+    this.mux.park(this);
+    this.taken();
+  }
+
+  /** The queue got room, or a read: the gate may open. */
+  protected override taken(): void {
+    if (this.mux.gate.blocker === this) this.mux.pump();
+  }
+
+  protected override take(): E | typeof NONE {
+    for (;;) {
+      this.settle();
+      if (this.kept.length > 0) {
+        if (this.kept.gap > 0 && this.tell()) continue;
+        return this.kept.shift().event;
+      }
+      if (this.inLog === 0) return this.lastWord();
+      const event = this.mux.log.at(this.position);
+      this.advance(1);
+      return event;
+    }
+  }
+
+  protected override takeBatch(limit: number): readonly E[] | typeof NONE {
+    this.settle();
+    const count = Math.min(limit, this.inLog);
+    if (count === 0 || this.kept.length > 0) return super.takeBatch(limit);
+    const batch = this.mux.log.slice(this.position, this.position + count);
+    this.advance(count);
+    return batch;
+  }
+
+  /** A batch ends before a gap, so that onGap comes right before the first event after it. */
+  protected override get breaks(): boolean {
+    return this.kept.gap > 0;
+  }
+
+  protected override end(): void {
+    this.settle();
+    for (let at = this.position, end = at + this.inLog; at < end; at++) this.keep(this.mux.log.at(at));
+    this.leave();
+  }
+
+  protected override discard(): void {
+    this.settle();
+    this.lost += this.ahead;
+    this.dropKept();
+    this.cut = false;
+    this.failure = undefined;
+    this.leave();
+  }
+
+  /** Decides on all that was distributed since the last time. */
+  protected settle(): void {
+    if (this.over || this.judging) return;
+    if (!this.standing) this.restand();
+    const count = this.ahead;
+    if (count > 0 && (this.oneByOne || this.cut || this.missed > 0 || count > this.room)) this.judge();
+  }
+
+  /** Decides one event at a time. May run user code, and so looks at everything anew each time; what that throws ends this watch alone. */
+  private judge(): void {
+    while (this.ahead > 0) {
+      const event = this.mux.log.at(this.position);
+      const passes = this.passes(event);
+      if (!this.over) this.advance(1);
+      else if (passes) this.lost++;
+      if (passes && !this.over) this.guard(() => this.offer(event));
+    }
+    // A read that user code made meanwhile found nothing, and waits.
+    if (this.hasReads) this.mux.wake(this);
+  }
+
+  /** The filter's word on the event at `position`; it is asked once. */
+  private passes(event: E): boolean {
+    const { filter } = this.options;
+    if (filter === undefined || this.passed === this.position) return true;
+    return this.guard(() => filter(event)) === true;
+  }
+
+  private guard<T>(code: () => T): T | undefined {
+    this.judging = true;
+    try {
+      return code();
+    } catch (error) {
+      this.fail(error);
+    } finally {
+      this.judging = false;
+    }
+    return undefined;
+  }
+
+  /** Decides on one event: what an array of one's own would do with it. */
+  protected offer(event: E): void {
+    const { capacity, overflow } = this.options;
+    if (this.cut || this.room <= 0) {
+      if (!this.dropsOldest || capacity === 0) {
+        this.lose(1);
+        this.cut = overflow === 'disconnect';
+        return;
+      }
+      this.lost++;
+      // The oldest goes that no waiting read has a claim on.
+      this.missed += this.kept.drop(this.waiting);
+    }
+    this.keep(event);
+  }
+
+  protected keep(event: E): void {
+    if (this.kept === NOTHING) this.kept = new Kept();
+    this.kept.push(event, this.missed);
+    this.missed = 0;
+  }
+
+  /** Tells of a gap before the event behind it goes out. Answers whether user code ran: then all must be looked at anew. */
+  private tell(): boolean {
+    const { gap } = this.kept;
+    const { onGap } = this.options;
+    this.kept.told();
+    if (onGap === undefined) return false;
+    try {
+      onGap(gap);
+    } catch (error) {
+      this.discard();
+      this.failure = { error };
+    }
+    return true;
+  }
+
+  /** Nothing is queued: what there is to say at the end, if this is the end. */
+  protected lastWord(): E | typeof NONE {
+    if (this.cut) {
+      this.cut = false;
+      this.leave();
+      // Consumers that choose `disconnect` or `coalesce` have ERROR among their events, as every Kubernetes watch has.
+      return { type: 'ERROR', object: expired(this.missed) } as E;
+    }
+    if (this.failure !== undefined) {
+      const { error } = this.failure;
+      this.failure = undefined;
+      throw error;
+    }
+    if (this.mux.closed) this.leave();
+    return NONE;
+  }
+
+  private advance(count: number): void {
+    if (this.standing) this.mux.log.move(this.position, this.position + count);
+    this.position += count;
+  }
+
+  private dropKept(): void {
+    for (; this.kept.length > 0; this.lost++) this.missed += this.kept.shift().gap + 1;
+  }
+
+  /** A queue that drops the oldest has been filled anew since: nothing is left of it but the log's last events. */
+  private turnOver(): void {
+    this.dropKept();
+    this.pass(this.ahead - this.options.capacity);
+  }
+
+  protected lose(count: number): void {
+    this.lost += count;
+    this.missed += count;
+  }
+
+  /** The log's next events are lost, unseen. */
+  private pass(count: number): void {
+    this.lose(count);
+    this.advance(count);
+  }
+
+  /** From standing to judged: a full queue takes nothing, and needs nothing of the log, until it is read. */
+  protected withdraw(): void {
+    if (this.dropsOldest) this.mux.log.retain(this.options.capacity);
+    this.standing = false;
+    this.mux.log.leave(this.position);
+  }
+
+  /** From judged to standing. */
+  private restand(): void {
+    const { log, laggards } = this.mux;
+    const failure = this.catchUp();
+    this.standing = true;
+    log.stand(this.position);
+    laggards.add(this);
+    this.caughtUp();
+    if (failure !== undefined) this.fail(failure.error);
+  }
+
+  /** What has passed by a full queue is lost; of one that drops the oldest, but for what the log retains. */
+  protected catchUp(): { readonly error?: unknown } | undefined {
+    this.pass(Math.max(0, this.ahead - (this.dropsOldest ? this.options.capacity : 0)));
+    return undefined;
+  }
+
+  /** It stands again: what the log held for it as a judged one can go. */
+  protected caughtUp(): void {
+    if (this.dropsOldest) this.mux.log.release(this.options.capacity);
+  }
+
+  /** Leaves every set, for good. */
+  private leave(): void {
+    if (!this.over && !this.standing) this.restand();
+    if (this.over) return;
+    this.over = true;
+    this.mux.laggards.remove(this);
+    this.mux.log.leave(this.position);
+    this.unlisten?.();
+    this.mux.left(this);
+  }
+}
+
+function expired(missed: number): Status {
+  const message = `too slow: ${missed} events were lost; watch again from a fresh state`;
+  return toStatus({ code: 410, reason: 'Expired', message, details: { missed } });
+}

@@ -1,0 +1,85 @@
+import type { NONE } from '../watch/reader.ts';
+import { Fold, type Link } from './coalesce.ts';
+import { Cursor } from './cursor.ts';
+
+/**
+ * The cursor of `coalesce`: its queue is a {@link Fold} with an entry per key, and `capacity` bounds the keys.
+ *
+ *     kept (promised to reads that wait) -> fold -> links of the chain, while judged -> the log from `position` on
+ *
+ * A watcher whose unseen changes touch more keys than its capacity has lost the thread. A state with holes is worth nothing,
+ * so the rest is not delivered either: it gets one ERROR event (410) with the number of all its unseen events, and starts afresh.
+ */
+export class FoldCursor<E> extends Cursor<E> {
+  private readonly fold: Fold<E> = new Fold();
+  private link: Link<E> | undefined;
+
+  override get queued(): number {
+    return super.queued + this.fold.live;
+  }
+
+  override get dropped(): number {
+    return super.dropped + this.fold.dropped;
+  }
+
+  protected override get oneByOne(): boolean {
+    return true;
+  }
+
+  protected override get full(): boolean {
+    return true;
+  }
+
+  protected override discard(): void {
+    super.discard();
+    this.lost += this.fold.clear();
+  }
+
+  protected override offer(event: E): void {
+    if (this.cut) {
+      this.lose(1);
+    } else if (this.kept.length < this.waiting) {
+      this.keep(event);
+    } else {
+      this.fold.add(event, this.mux.keyOf);
+      if (this.fold.size > this.options.capacity) this.cutOff();
+    }
+  }
+
+  protected override lastWord(): E | typeof NONE {
+    return this.fold.take() ?? super.lastWord();
+  }
+
+  protected override withdraw(): void {
+    if (!this.cut) this.link = this.mux.chain.join(this.options.capacity);
+    super.withdraw();
+  }
+
+  protected override catchUp(): { readonly error?: unknown } | undefined {
+    const { link } = this;
+    if (link === undefined) return super.catchUp();
+    for (const { fold, count, spoiled } of this.mux.chain.from(link)) {
+      if (this.cut) {
+        this.lose(count);
+        continue;
+      }
+      if (spoiled !== undefined && 'error' in spoiled) return spoiled;
+      this.fold.merge(fold);
+      if (spoiled === undefined && this.fold.size <= this.options.capacity) continue;
+      this.lose(count - fold.count);
+      this.cutOff();
+    }
+    this.position = this.mux.chain.position;
+    return undefined;
+  }
+
+  protected override caughtUp(): void {
+    if (this.link !== undefined) this.mux.chain.leave(this.link);
+    this.link = undefined;
+  }
+
+  private cutOff(): void {
+    this.cut = true;
+    this.lose(this.fold.clear());
+  }
+}

@@ -1,0 +1,95 @@
+/** A `wait` watcher, as the gate sees it. */
+export interface Gated {
+  /** The position that head may reach at most for this watcher's sake. Never falls. May judge a filter, which is user code. */
+  bound(): number;
+}
+
+/**
+ * The gate of `wait`: head may not pass the bound of any gated watcher. Since bounds never fall, whatever was seen of them
+ * stays true as a lower limit, and watchers are asked again only when head reaches that limit:
+ *
+ *     head ....... limit: the least bound, of `slowest` ....... others: the least bound of all the rest
+ *        moves freely |                                            |
+ *                     `- asks `slowest` alone                      `- goes round all
+ *
+ * So a single slow reader costs one question per event, not a round. A round stops at the first watcher that is full, the
+ * `blocker`, and goes on from there when that one has read: N full watchers cost N questions for an event, not N rounds.
+ *
+ * Invariants: limit <= every bound. others <= every bound but slowest's.
+ */
+export class Gate {
+  /** The full watcher for which head waits. */
+  blocker: Gated | undefined;
+  private readonly members: Set<Gated> = new Set();
+  private limit: number = Number.POSITIVE_INFINITY;
+  private slowest: Gated | undefined;
+  private others: number = Number.POSITIVE_INFINITY;
+  // The round that is under way. A set's iterator sees members come and go.
+  private round: Iterator<Gated> = this.members.values();
+  private least: number = Number.POSITIVE_INFINITY;
+  private second: number = Number.POSITIVE_INFINITY;
+  private leastOf: Gated | undefined;
+
+  add(member: Gated): void {
+    const bound = member.bound();
+    this.members.add(member);
+    this.limit = Math.min(this.limit, bound);
+    this.others = Math.min(this.others, bound);
+  }
+
+  remove(member: Gated): void {
+    this.members.delete(member);
+    if (this.blocker === member) this.blocker = undefined;
+    if (this.slowest === member) this.slowest = undefined;
+  }
+
+  /** Whether head may pass this position now. */
+  open(head: number): boolean {
+    if (head < this.limit) return true;
+    const suspect = this.blocker ?? (head < this.others ? this.slowest : undefined);
+    if (suspect !== undefined) {
+      const bound = suspect.bound();
+      // What it was asked may have been user code, by which it left.
+      this.blocker = bound <= head && this.members.has(suspect) ? suspect : undefined;
+      if (this.blocker !== undefined) return false;
+      if (suspect === this.slowest && head < this.others) {
+        this.limit = Math.min(bound, this.others);
+        return true;
+      }
+      this.note(suspect, bound);
+    }
+    return this.goRound(head);
+  }
+
+  private goRound(head: number): boolean {
+    for (;;) {
+      const { done, value } = this.round.next();
+      if (done) {
+        this.limit = this.least;
+        this.slowest = this.leastOf;
+        this.others = this.second;
+        this.round = this.members.values();
+        this.least = this.second = Number.POSITIVE_INFINITY;
+        if (head < this.limit) return true;
+        continue;
+      }
+      const bound = value.bound();
+      if (!this.members.has(value)) continue;
+      if (bound <= head) {
+        this.blocker = value;
+        return false;
+      }
+      this.note(value, bound);
+    }
+  }
+
+  private note(member: Gated, bound: number): void {
+    if (bound < this.least) {
+      this.second = this.least;
+      this.least = bound;
+      this.leastOf = member;
+    } else {
+      this.second = Math.min(this.second, bound);
+    }
+  }
+}

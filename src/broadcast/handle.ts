@@ -1,0 +1,68 @@
+import { Batches } from '../watch/reader.ts';
+import type { Watch, WatchBatches } from '../watch/watch.ts';
+import type { Cursor } from './cursor.ts';
+
+/**
+ * Watches that were forgotten: the log knows the cursor, the consumer alone knows the handle. When the handle is collected,
+ * nobody can read any more, so the cursor leaves, and a publisher that waited for it goes on.
+ *
+ *     consumer --> BroadcastWatch --> Cursor <--> log, gate, laggards
+ *                  (collected?)  - - -> return()
+ *
+ * A consumer that waits in a read holds the handle through the promise it waits for.
+ */
+const forgotten: FinalizationRegistry<Cursor<unknown>> = new FinalizationRegistry((cursor) => void cursor.return());
+
+/** What `watch()` hands out. */
+export class BroadcastWatch<E> implements Watch<E> {
+  readonly #cursor: Cursor<E>;
+
+  constructor(cursor: Cursor<E>) {
+    this.#cursor = cursor;
+    forgotten.register(this, cursor as Cursor<unknown>);
+  }
+
+  get stopped(): boolean {
+    return this.#cursor.stopped;
+  }
+
+  get queued(): number {
+    return this.#cursor.queued;
+  }
+
+  get dropped(): number {
+    return this.#cursor.dropped;
+  }
+
+  next(): Promise<IteratorResult<E, undefined>> {
+    return this.#cursor.next();
+  }
+
+  tryNext(): E | undefined {
+    return this.#cursor.tryNext();
+  }
+
+  batches(): WatchBatches<E> {
+    return new Batches(this, () => this.#cursor.nextBatch());
+  }
+
+  stop(): void {
+    this.#cursor.stop();
+  }
+
+  return(): Promise<IteratorResult<E, undefined>> {
+    return this.#cursor.return();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  [Symbol.dispose](): void {
+    void this.#cursor.return();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#cursor.return();
+  }
+}

@@ -1,0 +1,1 @@
+export { Broadcaster } from './broadcast/broadcaster.ts';

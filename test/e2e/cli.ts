@@ -1,0 +1,175 @@
+// What the end-to-end tests share: the built command line as a child process, and clients of every transport.
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { get } from 'node:http';
+import { fileURLToPath } from 'node:url';
+import { WebSocket } from 'ws';
+
+/** The built command line; WATCHMUX_CLI names another one, such as that of an installed package. */
+const CLI: string = process.env.WATCHMUX_CLI ?? fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+
+export interface Run {
+  readonly child: ChildProcessWithoutNullStreams;
+  readonly out: () => string;
+  readonly err: () => string;
+  /** The exit code, or the signal that ended it. */
+  readonly exit: Promise<number | NodeJS.Signals>;
+}
+
+const children: Set<ChildProcessWithoutNullStreams> = new Set();
+
+/** For afterAll: no child outlives its tests. */
+export function killAll(): void {
+  for (const child of children) child.kill('SIGKILL');
+}
+
+export function run(...args: string[]): Run {
+  if (!existsSync(CLI)) throw new Error(`${CLI} is missing: run "npm run build" first`);
+  const child = spawn(process.execPath, [CLI, ...args], { env: { ...process.env, NO_COLOR: '1' } });
+  let out = '';
+  let err = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    err += text;
+  });
+  // A child that has gone cannot be written to; the tests look at how it went.
+  child.stdin.on('error', () => {});
+  children.add(child);
+  const exit = new Promise<number | NodeJS.Signals>((resolve) => {
+    child.on('close', (code, signal) => {
+      children.delete(child);
+      resolve(code ?? (signal as NodeJS.Signals));
+    });
+  });
+  return { child, out: () => out, err: () => err, exit };
+}
+
+/** Polls; the test's own timeout is the limit. */
+export async function until(condition: () => unknown): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+export interface Pipe extends Run {
+  readonly url: string;
+  readonly write: (...lines: unknown[]) => void;
+  readonly stats: () => Promise<Stats>;
+}
+
+export interface Stats {
+  readonly version: string;
+  readonly accepted: number;
+  readonly clients: { transport: string; queued: number; dropped: number; delivered: number; bufferedBytes: number }[];
+  readonly total: { clients: number; refused: number; delivered: number; dropped: number };
+}
+
+/** `watchmux pipe` at a free port, listening. */
+export async function pipe(...args: string[]): Promise<Pipe> {
+  const started = run('pipe', '--port', '0', ...args);
+  await until(() => started.out().includes('\n') || started.child.exitCode !== null);
+  const url = /^listening on (http:\/\/127\.0\.0\.1:\d+)\n$/.exec(started.out())?.[1];
+  if (url === undefined) throw new Error(`not listening: ${started.out()}${started.err()}`);
+  return {
+    ...started,
+    url,
+    write: (...lines) => void started.child.stdin.write(lines.map((line) => `${JSON.stringify(line)}\n`).join('')),
+    stats: async () => JSON.parse(await text(`${url}/stats`)) as Stats,
+  };
+}
+
+export function open(url: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    get(url, { headers, agent: false }, resolve).on('error', reject);
+  });
+}
+
+export async function text(url: string): Promise<string> {
+  let body = '';
+  for await (const chunk of (await open(url)).setEncoding('utf8')) body += chunk;
+  return body;
+}
+
+/** What a client has got: the events as JSON text, in order, and how its stream ended. */
+export interface Client {
+  readonly texts: string[];
+  readonly ids: string[];
+  readonly events: () => { type: string; object: unknown }[];
+  readonly ended: Promise<string>;
+  readonly pause: () => void;
+  readonly resume: () => void;
+  readonly close: () => void;
+}
+
+const parsed = (texts: string[]) => (): { type: string; object: unknown }[] => texts.map((one) => JSON.parse(one));
+
+export async function webSocket(url: string): Promise<Client> {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/watch`);
+  const texts: string[] = [];
+  const ended = new Promise<string>((resolve) => {
+    socket.on('close', (code) => resolve(String(code)));
+  });
+  socket.on('message', (data, binary) => texts.push(binary ? 'binary' : String(data)));
+  await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));
+  return {
+    texts,
+    ids: [],
+    events: parsed(texts),
+    ended,
+    pause: () => socket.pause(),
+    resume: () => socket.resume(),
+    close: () => socket.terminate(),
+  };
+}
+
+/** An HTTP stream, or SSE; `separator` is what stands between two of its frames. */
+async function stream(
+  url: string,
+  accept: string,
+  take: { separator: string; frame: (frame: string) => void },
+): Promise<Omit<Client, 'texts' | 'ids' | 'events'>> {
+  const response = await open(`${url}/watch`, { accept });
+  if (response.statusCode !== 200) throw new Error(`${response.statusCode}`);
+  let rest = '';
+  response.setEncoding('utf8').on('data', (chunk: string) => {
+    const frames = (rest + chunk).split(take.separator);
+    rest = frames.pop() as string;
+    frames.forEach(take.frame);
+  });
+  const ended = new Promise<string>((resolve) => {
+    response.on('close', () => resolve(response.complete && rest === '' ? 'complete' : 'broken'));
+    response.on('error', () => resolve('broken'));
+  });
+  return { ended, pause: () => response.pause(), resume: () => response.resume(), close: () => response.destroy() };
+}
+
+export async function httpStream(url: string): Promise<Client> {
+  const texts: string[] = [];
+  const rest = await stream(url, 'application/json', { separator: '\n', frame: (line) => void texts.push(line) });
+  return { texts, ids: [], events: parsed(texts), ...rest };
+}
+
+export async function sse(url: string): Promise<Client> {
+  const texts: string[] = [];
+  const ids: string[] = [];
+  const frame = (record: string): void => {
+    const lines = record.split('\n');
+    ids.push(...lines.filter((line) => line.startsWith('id: ')).map((line) => line.slice(4)));
+    texts.push(
+      lines
+        .filter((line) => line.startsWith('data: '))
+        .map((line) => line.slice(6))
+        .join('\n'),
+    );
+  };
+  const rest = await stream(url, 'text/event-stream', { separator: '\n\n', frame });
+  return { texts, ids, events: parsed(texts), ...rest };
+}
+
+export const TRANSPORTS: readonly [string, (url: string) => Promise<Client>][] = [
+  ['WebSocket', webSocket],
+  ['HTTP stream', httpStream],
+  ['SSE', sse],
+];

@@ -1,0 +1,300 @@
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { afterAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import type { Client, Pipe } from './cli.ts';
+import { httpStream, killAll, open, pipe, run, sse, TRANSPORTS, text, until, webSocket } from './cli.ts';
+
+afterAll(killAll);
+
+const added = (object: unknown): { type: string; object: unknown } => ({ type: 'ADDED', object });
+
+/** Lines of about 10 KB, numbered, so many that no kernel buffers them. */
+function flood(server: Pipe, count: number): void {
+  const filler = 'x'.repeat(10_000);
+  for (let i = 0; i < count; i++) server.write({ type: 'n', object: { i, filler } });
+}
+
+const numbers = (client: Client): number[] =>
+  client
+    .events()
+    .filter((event) => event.type === 'n')
+    .map((event) => (event.object as { i: number }).i);
+
+const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
+
+describe.each(TRANSPORTS)('over %s', (name, connect) => {
+  test('events come in order, in the forms that the issue names, and the end is a clean one', async () => {
+    const server = await pipe();
+    const client = await connect(server.url);
+    await until(async () => (await server.stats()).clients.length === 1);
+    server.write({ type: 'placed', object: { id: 1 }, extra: true }, 42, 'text', null, { any: 'value' });
+    server.child.stdin.end('[1,2]\n');
+    expect(await client.ended).toBe(name === 'WebSocket' ? '1000' : 'complete');
+    expect(client.events()).toEqual([
+      { type: 'placed', object: { id: 1 }, extra: true },
+      ...[42, 'text', null, { any: 'value' }, [1, 2]].map(added),
+    ]);
+    expect(await server.exit).toBe(0);
+    expect(server.err()).toBe('watchmux pipe: 6 events, 0 lines skipped; 1 client: 6 delivered, 0 dropped\n');
+  });
+
+  test('a new client first gets the last N, and misses nothing after', async () => {
+    const server = await pipe('--replay', '3');
+    server.write(...upTo(10));
+    await until(async () => (await server.stats()).accepted === 10);
+    const client = await connect(server.url);
+    server.write(...upTo(2));
+    server.child.stdin.end();
+    await client.ended;
+    expect(client.events().map((event) => event.object)).toEqual([7, 8, 9, 0, 1]);
+    expect(await server.exit).toBe(0);
+  });
+
+  test('one that is too slow gets its queue, then how much it missed, then the end; others notice nothing', async () => {
+    const server = await pipe('--capacity', '50');
+    const slow = await connect(server.url);
+    slow.pause();
+    const fast = await httpStream(server.url);
+    flood(server, 3_000);
+    await until(() => numbers(fast).length === 3_000);
+    slow.resume();
+    expect(await slow.ended).toBe(name === 'WebSocket' ? '4410' : 'complete');
+    const got = numbers(slow);
+    expect(got).toEqual(upTo(got.length));
+    expect(got.length).toBeLessThan(3_000);
+    const last = slow.events().at(-1);
+    expect(last).toMatchObject({
+      type: 'ERROR',
+      object: { kind: 'Status', code: 410, reason: 'Expired', details: { missed: 3_000 - got.length } },
+    });
+    expect(slow.events()).toHaveLength(got.length + 1);
+    server.child.stdin.end();
+    expect(await server.exit).toBe(0);
+    expect(numbers(fast)).toEqual(upTo(3_000));
+  });
+
+  test('under wait a client that stops reading holds back stdin, and loses nothing', async () => {
+    const server = await pipe('--overflow', 'wait', '--capacity', '10');
+    const client = await connect(server.url);
+    client.pause();
+    flood(server, 3_000);
+    // Stalled: the queue is full, and ever so many looks later still nothing more was accepted.
+    let seen = -1;
+    let same = 0;
+    await until(async () => {
+      const { accepted, clients } = await server.stats();
+      same = accepted === seen && clients[0]?.queued !== 0 ? same + 1 : 0;
+      seen = accepted;
+      return same === 40;
+    });
+    expect(seen).toBeLessThan(2_500);
+    expect(server.child.stdin.writableLength).toBeGreaterThan(0);
+    client.resume();
+    server.child.stdin.end();
+    await client.ended;
+    expect(numbers(client)).toEqual(upTo(3_000));
+    expect(await server.exit).toBe(0);
+    expect(server.err()).toContain('3000 delivered, 0 dropped');
+  });
+});
+
+describe('input', () => {
+  test('a bad line is reported with its number, skipped and counted; blank lines are not lines', async () => {
+    const server = await pipe('--replay', '9', '--keep-open');
+    server.child.stdin.end('1\n\nnot json\n{"type":\n2\r\nlast');
+    await until(() => server.err().includes('until a signal'));
+    const client = await httpStream(server.url);
+    server.child.kill('SIGTERM');
+    await client.ended;
+    expect(client.events()).toEqual([added(1), added(2)]);
+    expect(await server.exit).toBe(0);
+    expect(server.err().split('\n')).toEqual([
+      'watchmux pipe: line 3 skipped: not JSON: not json',
+      'watchmux pipe: line 4 skipped: not JSON: {"type":',
+      'watchmux pipe: line 6 skipped: not JSON: last',
+      'watchmux pipe: stdin has ended; serving until a signal',
+      'watchmux pipe: 2 events, 3 lines skipped; 1 client: 2 delivered, 0 dropped',
+      '',
+    ]);
+  });
+
+  test('with --raw any line is a string', async () => {
+    const server = await pipe('--raw');
+    const client = await sse(server.url);
+    server.child.stdin.end('{"type":"X","object":1}\n\nnot json ✓\nlast');
+    await client.ended;
+    expect(client.events()).toEqual(['{"type":"X","object":1}', '', 'not json ✓', 'last'].map(added));
+    expect(await server.exit).toBe(0);
+  });
+
+  test('a line of more than 16 MiB is skipped with a clear message, and the next one is read', async () => {
+    const server = await pipe();
+    const client = await httpStream(server.url);
+    for (let i = 0; i < 17; i++) server.child.stdin.write('x'.repeat(1_048_576));
+    server.child.stdin.end('\n"next"\n');
+    await client.ended;
+    expect(client.events()).toEqual([added('next')]);
+    expect(await server.exit).toBe(0);
+    expect(server.err()).toContain('line 1 skipped: longer than 16777216 bytes, the limit');
+  });
+
+  test('numbers keep all their digits', async () => {
+    const server = await pipe();
+    const client = await webSocket(server.url);
+    server.child.stdin.end('{"type":"X","object":12345678901234567890}\n1.0\n');
+    await client.ended;
+    expect(client.texts).toEqual(['{"type":"X","object":12345678901234567890}', '{"type":"ADDED","object":1.0}']);
+  });
+
+  test('a burst that comes in one piece is no overflow for clients that keep up', async () => {
+    const server = await pipe('--capacity', '4');
+    const clients = await Promise.all(TRANSPORTS.map(([, connect]) => connect(server.url)));
+    server.child.stdin.end(upTo(20_000).join('\n'));
+    await Promise.all(clients.map((client) => client.ended));
+    for (const client of clients) expect(client.events().map((event) => event.object)).toEqual(upTo(20_000));
+  });
+});
+
+describe('what is served', () => {
+  test('SSE bears ids: one epoch, a number per event', async () => {
+    const server = await pipe();
+    const client = await sse(server.url);
+    server.child.stdin.end('1\n2\n3\n');
+    await client.ended;
+    const [epoch] = (client.ids[0] as string).split('.');
+    expect(epoch).toMatch(/^[0-9a-f]{16}$/);
+    expect(client.ids).toEqual([1, 2, 3].map((number) => `${epoch}.${number}`));
+  });
+
+  test('an HTTP stream begins at once, and says what it is', async () => {
+    const server = await pipe();
+    const response = await open(`${server.url}/watch`);
+    expect(response.headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-store' });
+    const events = await open(`${server.url}/watch?x=1`, { accept: 'text/html, text/event-stream;q=0.9' });
+    expect(events.headers['content-type']).toBe('text/event-stream');
+    expect((await open(`${server.url}/`)).headers['content-security-policy']).toContain("default-src 'none'");
+    expect((await open(`${server.url}/other`)).statusCode).toBe(404);
+    expect(await text(`${server.url}/`)).toContain('<!doctype html>');
+    expect(await server.stats()).toMatchObject({
+      accepted: 0,
+      clients: [{ transport: 'http', queued: 0 }, { transport: 'sse' }],
+    });
+    server.child.stdin.end();
+    expect(await server.exit).toBe(0);
+  });
+
+  test.each([
+    ['another site', { origin: 'http://evil.example' }, '/watch', 403],
+    ['another path', {}, '/other', 404],
+  ])('a WebSocket from or to %s is refused', async (_name, headers, path, status) => {
+    const server = await pipe();
+    const socket = new WebSocket(`${server.url.replace('http', 'ws')}${path}`, { headers });
+    const code = await new Promise((resolve) => {
+      socket.on('unexpected-response', (_request, response) => resolve(response.statusCode));
+    });
+    expect(code).toBe(status);
+    server.child.kill('SIGTERM');
+    expect(await server.exit).toBe(0);
+  });
+
+  test('a client that talks too much is shown the door; one that says little is not', async () => {
+    const server = await pipe();
+    const [quiet, loud] = [0, 1].map(() => new WebSocket(`${server.url.replace('http', 'ws')}/watch`)) as [WebSocket, WebSocket];
+    const closed = new Promise((resolve) => loud.on('close', resolve));
+    await Promise.all([quiet, loud].map((socket) => new Promise((resolve) => socket.on('open', resolve))));
+    quiet.send('hello');
+    loud.send('x'.repeat(2_000));
+    expect(await closed).toBe(1009);
+    const message = new Promise((resolve) => quiet.on('message', (data) => resolve(String(data))));
+    server.write(1);
+    expect(await message).toBe('{"type":"ADDED","object":1}');
+    quiet.terminate();
+    server.child.stdin.end();
+    expect(await server.exit).toBe(0);
+  });
+
+  test('who goes away is forgotten at once', async () => {
+    const server = await pipe('--overflow', 'wait', '--capacity', '1');
+    const clients = await Promise.all(TRANSPORTS.map(([, connect]) => connect(server.url)));
+    for (const client of clients) client.pause();
+    flood(server, 2_000);
+    await until(async () => (await server.stats()).clients.some((client) => client.queued > 0));
+    for (const client of clients) client.close();
+    await until(async () => (await server.stats()).accepted === 2_000);
+    expect(await server.stats()).toMatchObject({ clients: [], total: { clients: 3 } });
+    server.child.stdin.end();
+    expect(await server.exit).toBe(0);
+  });
+});
+
+describe('the end', () => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('%s drains the clients and exits 0, though stdin is open', async (signal) => {
+    const server = await pipe();
+    const clients = await Promise.all(TRANSPORTS.map(([, connect]) => connect(server.url)));
+    server.write(...upTo(20));
+    await until(async () => (await server.stats()).accepted === 20);
+    server.child.kill(signal);
+    expect(await Promise.all(clients.map((client) => client.ended))).toEqual(['1000', 'complete', 'complete']);
+    expect(await server.exit).toBe(0);
+    for (const client of clients) expect(client.events()).toHaveLength(20);
+  });
+
+  test('a client that does not read cannot hold it up past the deadline', async () => {
+    const server = await pipe('--overflow', 'wait', '--drain', '0.2', '--capacity', '1000');
+    const client = await httpStream(server.url);
+    client.pause();
+    flood(server, 1_000);
+    await until(async () => (await server.stats()).clients[0]?.queued);
+    server.child.kill('SIGTERM');
+    expect(await server.exit).toBe(0);
+    expect(server.err()).toContain('1 of 1 client did not take their queue in time and were cut');
+    client.resume();
+    expect(await client.ended).toBe('broken');
+  });
+
+  test('a second signal ends it at once', async () => {
+    const server = await pipe('--drain', '60', '--capacity', '1000');
+    const client = await httpStream(server.url);
+    client.pause();
+    flood(server, 900);
+    await until(async () => (await server.stats()).clients[0]?.queued);
+    server.child.kill('SIGTERM');
+    await until(async () => (await open(`${server.url}/watch`)).statusCode === 503);
+    server.child.kill('SIGTERM');
+    expect(await server.exit).toBe(143);
+    client.close();
+  });
+
+  test('an empty stdin is an end like any other', async () => {
+    const server = await pipe();
+    server.child.stdin.end();
+    expect(await server.exit).toBe(0);
+    expect(server.err()).toBe('watchmux pipe: 0 events, 0 lines skipped; 0 clients: 0 delivered, 0 dropped\n');
+  });
+
+  test('a taken port is one clear line and exit 2', async () => {
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const { port } = other.address() as AddressInfo;
+    const refused = run('pipe', '--port', String(port));
+    expect(await refused.exit).toBe(2);
+    expect(refused.err()).toBe(
+      `watchmux pipe: port ${port} is taken; choose another with --port, or any free one with --port 0\n`,
+    );
+    expect(refused.out()).toBe('');
+    other.close();
+  });
+
+  test('so are a host that is not here and a bad option', async () => {
+    for (const [args, message] of [
+      [['--host', 'no-such-host.invalid'], 'watchmux pipe: cannot listen at '],
+      [['--overflow', 'explode'], 'watchmux pipe: --overflow takes one of '],
+    ] as const) {
+      const refused = run('pipe', '--port', '0', ...args);
+      expect(await refused.exit).toBe(2);
+      expect(refused.err()).toMatch(/^[^\n]+\n$/);
+      expect(refused.err()).toContain(message);
+    }
+  });
+});

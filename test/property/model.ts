@@ -1,0 +1,369 @@
+import type { Overflow } from '../../src/broadcast/broadcaster.ts';
+
+/**
+ * The obviously right broadcaster: an array per watcher, filled at once when an event is distributed. The property tests hold
+ * the real one to it, event by event. Everything is synchronous; a read that waits takes its event out of the publisher's hand.
+ */
+export interface ModelEvent {
+  readonly type: string;
+  readonly object: { readonly id: number; readonly metadata: { readonly name: string } };
+}
+
+export type Outcome = { value: unknown } | { done: true } | { error: string };
+/** What a read came to, filled in when it settles. */
+export interface ModelRead {
+  readonly batch: boolean;
+  outcome: Outcome | undefined;
+  hand: unknown[];
+}
+
+interface Queued {
+  event: ModelEvent;
+  gap: number;
+}
+
+export interface ModelWatchOptions {
+  capacity: number;
+  overflow: Overflow;
+  filter?: ((event: ModelEvent) => boolean) | undefined;
+  prefix?: readonly ModelEvent[];
+}
+
+interface Entry {
+  existed: boolean;
+  last: ModelEvent;
+  count: number;
+}
+
+const nothing = (entry: Entry): boolean => !entry.existed && entry.last.type === 'DELETED';
+
+export class ModelWatch {
+  readonly gaps: number[] = [];
+  readonly capacity: number;
+  reads: ModelRead[] = [];
+  queue: Queued[] = [];
+  fold: Map<string, Entry> = new Map();
+  missed = 0;
+  dropped = 0;
+  delivered = 0;
+  accepted = 0;
+  cut = false;
+  ended = false;
+  failed: string | undefined;
+  private hand: ModelRead | undefined;
+  private readonly options: ModelWatchOptions;
+  private readonly owner: ModelBroadcaster;
+
+  constructor(owner: ModelBroadcaster, options: ModelWatchOptions) {
+    this.owner = owner;
+    this.options = options;
+    const prefix = (options.prefix ?? []).filter((event) => options.filter?.(event) ?? true);
+    this.capacity = Math.max(options.capacity, options.prefix?.length ? options.prefix.length + 1 : 0);
+    for (const event of prefix) this.offer(event);
+  }
+
+  get overflow(): Overflow {
+    return this.options.overflow;
+  }
+
+  get over(): boolean {
+    return this.ended || this.owner.closed;
+  }
+
+  get stopped(): boolean {
+    return this.over || this.cut;
+  }
+
+  get live(): number {
+    return [...this.fold.values()].filter((entry) => !nothing(entry)).length;
+  }
+
+  get queued(): number {
+    this.serve();
+    return this.queue.length + this.live;
+  }
+
+  get lost(): number {
+    let folded = 0;
+    for (const entry of this.fold.values()) folded += entry.count;
+    return this.dropped + folded - this.live;
+  }
+
+  wants(event: ModelEvent): boolean {
+    if (this.options.filter === undefined) return true;
+    try {
+      return this.options.filter(event);
+    } catch {
+      return true;
+    }
+  }
+
+  /** Whether the event could be distributed to this watcher now without loss. */
+  hasRoom(event?: ModelEvent): boolean {
+    if (this.overflow !== 'wait' || this.ended) return true;
+    return this.reads.length > 0 || this.queue.length < this.capacity || (event !== undefined && !this.wants(event));
+  }
+
+  distribute(event: ModelEvent): void {
+    if (this.ended) return;
+    try {
+      if (this.options.filter !== undefined && !this.options.filter(event)) return;
+    } catch (error) {
+      this.failed = (error as Error).message;
+      this.finish();
+      return;
+    }
+    this.offer(event);
+  }
+
+  private offer(event: ModelEvent): void {
+    this.accepted++;
+    if (this.cut) {
+      this.dropped++;
+      this.missed++;
+      return;
+    }
+    const read = this.reads[0];
+    if (read !== undefined) {
+      this.reads.shift();
+      this.delivered++;
+      if (this.missed > 0) this.gaps.push(this.missed);
+      this.missed = 0;
+      if (read.batch && this.reads.length === 0) {
+        read.hand.push(event);
+        this.hand = read;
+      } else {
+        read.outcome = { value: read.batch ? [event] : event };
+      }
+      return;
+    }
+    if (this.overflow === 'coalesce') {
+      this.coalesce(event);
+      return;
+    }
+    if (this.queue.length < this.capacity) {
+      this.queue.push({ event, gap: this.missed });
+      this.missed = 0;
+    } else if (this.overflow === 'drop-oldest' && this.capacity > 0) {
+      const oldest = this.queue.shift() as Queued;
+      this.dropped++;
+      const lost = oldest.gap + 1;
+      if (this.queue[0] !== undefined) this.queue[0].gap += lost;
+      else this.missed += lost;
+      this.queue.push({ event, gap: this.missed });
+      this.missed = 0;
+    } else {
+      this.dropped++;
+      this.missed++;
+      if (this.overflow === 'disconnect') this.cut = true;
+    }
+  }
+
+  private coalesce(event: ModelEvent): void {
+    const key = event.object.metadata.name;
+    const known = this.fold.get(key);
+    if (known === undefined) this.fold.set(key, { existed: event.type !== 'ADDED', last: event, count: 1 });
+    else this.fold.set(key, { existed: known.existed, last: event, count: known.count + 1 });
+    if (this.fold.size > this.capacity) {
+      this.cut = true;
+      for (const entry of this.fold.values()) {
+        this.dropped += entry.count;
+        this.missed += entry.count;
+      }
+      this.fold.clear();
+    }
+  }
+
+  /** What the wake-up at the end of the turn does: a batch in hand takes along what is queued, up to a gap. */
+  serve(): void {
+    const { hand } = this;
+    if (hand === undefined) return;
+    this.hand = undefined;
+    for (;;) {
+      if (this.queue[0] !== undefined && this.queue[0].gap > 0) break;
+      const event = this.takeOne();
+      if (event === undefined) break;
+      hand.hand.push(event);
+    }
+    hand.outcome = { value: hand.hand };
+    this.owner.pump();
+  }
+
+  read(batch: boolean): ModelRead {
+    this.serve();
+    const read: ModelRead = { batch, outcome: undefined, hand: [] };
+    const first = this.takeOne();
+    if (first !== undefined) {
+      if (batch) {
+        read.hand.push(first);
+        this.hand = read;
+        this.serve();
+      } else {
+        read.outcome = { value: first };
+      }
+    } else if (this.failed !== undefined) {
+      read.outcome = { error: this.failed };
+      this.failed = undefined;
+    } else if (this.over) {
+      read.outcome = { done: true };
+    } else {
+      this.reads.push(read);
+    }
+    this.owner.pump();
+    return read;
+  }
+
+  tryNext(): unknown {
+    this.serve();
+    if (this.reads.length > 0) return undefined;
+    const event = this.takeOne();
+    if (event === undefined && this.failed !== undefined) {
+      const message = this.failed;
+      this.failed = undefined;
+      throw new Error(message);
+    }
+    this.owner.pump();
+    return event;
+  }
+
+  stop(): void {
+    this.serve();
+    this.finish();
+  }
+
+  return(): void {
+    this.serve();
+    this.dropped += this.queue.length;
+    for (const entry of this.fold.values()) this.dropped += entry.count;
+    this.queue = [];
+    this.fold.clear();
+    this.cut = false;
+    this.failed = undefined;
+    this.finish();
+  }
+
+  /** The end from either side: reads that wait hear of it. */
+  settleReads(): void {
+    this.serve();
+    for (const read of this.reads.splice(0)) {
+      if (this.failed === undefined) read.outcome = { done: true };
+      else read.outcome = { error: this.failed };
+      this.failed = undefined;
+    }
+  }
+
+  private finish(): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.settleReads();
+    this.owner.pump();
+  }
+
+  private takeOne(): unknown {
+    const first = this.queue[0];
+    if (first !== undefined) {
+      if (first.gap > 0) {
+        this.gaps.push(first.gap);
+        first.gap = 0;
+      }
+      this.queue.shift();
+      this.delivered++;
+      return first.event;
+    }
+    for (const [key, entry] of this.fold) {
+      this.fold.delete(key);
+      this.dropped += entry.count;
+      if (nothing(entry)) continue;
+      this.dropped--;
+      this.delivered++;
+      const { type } = entry.last;
+      if (type === 'ADDED' && entry.existed) return { ...entry.last, type: 'MODIFIED' };
+      if (type === 'MODIFIED' && !entry.existed) return { ...entry.last, type: 'ADDED' };
+      return entry.last;
+    }
+    if (!this.cut) return undefined;
+    this.cut = false;
+    this.ended = true;
+    return { expired: this.missed };
+  }
+}
+
+export interface ModelPublish {
+  event: ModelEvent;
+  outcome: 'accepted' | 'CLOSED' | 'OVERLOADED' | undefined;
+}
+
+export class ModelBroadcaster {
+  watches: ModelWatch[] = [];
+  incoming: { event: ModelEvent; to: ModelWatch[] }[] = [];
+  pending: ModelPublish[] = [];
+  closing = false;
+  closed = false;
+  private readonly limits: { incoming: number; maxPending: number };
+
+  constructor(limits: { incoming: number; maxPending: number }) {
+    this.limits = limits;
+  }
+
+  watch(options: ModelWatchOptions): ModelWatch {
+    const watch = new ModelWatch(this, options);
+    this.watches.push(watch);
+    return watch;
+  }
+
+  tryPublish(event: ModelEvent): boolean {
+    if (this.pending.length > 0) return false;
+    const accepted = this.accept(event);
+    this.pump();
+    return accepted;
+  }
+
+  publish(event: ModelEvent): ModelPublish {
+    const publish: ModelPublish = { event, outcome: undefined };
+    if (this.closing) publish.outcome = 'CLOSED';
+    else if (this.tryPublish(event)) publish.outcome = 'accepted';
+    else if (this.pending.length >= this.limits.maxPending) publish.outcome = 'OVERLOADED';
+    else this.pending.push(publish);
+    return publish;
+  }
+
+  shutdown(): void {
+    this.closing = true;
+    this.pump();
+  }
+
+  /** Gives up waiting: full watchers lose what they have no room for. */
+  force(): void {
+    for (const publish of this.pending.splice(0)) publish.outcome = 'CLOSED';
+    for (const { event, to } of this.incoming.splice(0)) for (const watch of to) watch.distribute(event);
+    this.pump();
+  }
+
+  pump(): void {
+    for (;;) {
+      const next = this.incoming[0];
+      if (next?.to.every((watch) => watch.hasRoom(next.event))) {
+        this.incoming.shift();
+        for (const watch of next.to) watch.distribute(next.event);
+        continue;
+      }
+      const publish = this.pending[0];
+      if (publish === undefined || !this.accept(publish.event)) break;
+      this.pending.shift();
+      publish.outcome = 'accepted';
+    }
+    if (this.closing && !this.closed && this.incoming.length === 0 && this.pending.length === 0) {
+      this.closed = true;
+      for (const watch of this.watches) if (!watch.ended) watch.settleReads();
+    }
+  }
+
+  private accept(event: ModelEvent): boolean {
+    const to = this.watches.filter((watch) => !watch.ended);
+    if (this.incoming.length >= this.limits.incoming) {
+      if (this.incoming.length > 0 || !to.every((watch) => watch.hasRoom())) return false;
+    }
+    this.incoming.push({ event, to });
+    return true;
+  }
+}

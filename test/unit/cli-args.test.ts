@@ -1,0 +1,188 @@
+import { describe, expect, test } from 'vitest';
+import { POLICIES, parseCommand, UsageError } from '../../src/cli/args.ts';
+import { helpText } from '../../src/cli/help.ts';
+import type { Line } from '../../src/cli/lines.ts';
+import { Lines, readLine } from '../../src/cli/lines.ts';
+import { livePage } from '../../src/cli/page.ts';
+
+const words = (line: string): string[] => line.split(' ').filter((word) => word !== '');
+
+describe('the command line', () => {
+  test('pipe has its defaults', () => {
+    expect(parseCommand(['pipe'])).toEqual({
+      command: 'pipe',
+      host: '127.0.0.1',
+      port: 8080,
+      capacity: 100,
+      overflow: 'disconnect',
+      replay: 0,
+      raw: false,
+      keepOpen: false,
+      drainMs: 5_000,
+    });
+  });
+
+  test('pipe takes every option', () => {
+    const line = 'pipe --port 0 --host ::1 --capacity 7 --overflow wait --replay=3 --raw --keep-open --drain 0.5';
+    expect(parseCommand(words(line))).toEqual({
+      command: 'pipe',
+      host: '::1',
+      port: 0,
+      capacity: 7,
+      overflow: 'wait',
+      replay: 3,
+      raw: true,
+      keepOpen: true,
+      drainMs: 500,
+    });
+  });
+
+  test.each(POLICIES)('the policy %s is taken', (policy) => {
+    expect(parseCommand(['pipe', '--overflow', policy])).toMatchObject({ overflow: policy });
+  });
+
+  test.each([
+    ['http://127.0.0.1:8080', 'http://127.0.0.1:8080/'],
+    ['127.0.0.1:8080', 'http://127.0.0.1:8080/'],
+    ['localhost:8080/watch?x=1', 'http://localhost:8080/watch?x=1'],
+    ['ws://h:1/watch', 'http://h:1/watch'],
+    ['wss://h/watch', 'https://h/watch'],
+  ])('watch understands %s', (given, meant) => {
+    expect(parseCommand(['watch', given])).toEqual({ command: 'watch', url: new URL(meant) });
+  });
+
+  test('demo takes a directory and a duration', () => {
+    expect(parseCommand(['demo'])).toEqual({ command: 'demo', directory: undefined, durationMs: 10_000 });
+    expect(parseCommand(words('demo ./x --seconds 1.5'))).toEqual({ command: 'demo', directory: './x', durationMs: 1_500 });
+  });
+
+  test('help and version in all their spellings', () => {
+    for (const spelling of ['--help', '-h', 'help'])
+      expect(parseCommand([spelling])).toEqual({ command: 'help', topic: undefined });
+    for (const spelling of ['--version', '-v']) expect(parseCommand([spelling])).toEqual({ command: 'version' });
+    for (const topic of ['pipe', 'watch', 'demo'] as const) {
+      expect(parseCommand([topic, '--help'])).toEqual({ command: 'help', topic });
+      expect(parseCommand(['help', topic])).toEqual({ command: 'help', topic });
+      expect(helpText(topic)).toContain(`watchmux ${topic}`);
+      expect(helpText(undefined)).toContain(`watchmux ${topic}`);
+    }
+  });
+
+  test.each([
+    ['', 'watchmux: which command?'],
+    ['frob', 'watchmux: unknown command "frob"'],
+    ['--frob', 'watchmux: unknown option "--frob"'],
+    ['pipe --frob', "watchmux pipe: Unknown option '--frob'"],
+    ['pipe --port', 'watchmux pipe: Option'],
+    ['pipe --port x', 'watchmux pipe: --port takes'],
+    ['pipe --port 65536', 'watchmux pipe: --port takes'],
+    ['pipe --port -1', 'watchmux pipe: Option'],
+    ['pipe --port=-1', 'watchmux pipe: --port takes'],
+    ['pipe --capacity 1.5', 'watchmux pipe: --capacity takes'],
+    ['pipe --capacity=', 'watchmux pipe: --capacity takes'],
+    ['pipe --capacity 99999999999999999999', 'watchmux pipe: --capacity takes'],
+    ['pipe --replay many', 'watchmux pipe: --replay takes'],
+    ['pipe --overflow explode', 'watchmux pipe: --overflow takes one of'],
+    ['pipe --overflow __proto__', 'watchmux pipe: --overflow takes one of'],
+    ['pipe --drain soon', 'watchmux pipe: --drain takes'],
+    ['pipe --drain 1e9', 'watchmux pipe: --drain takes'],
+    ['pipe file', 'watchmux pipe: unexpected "file"'],
+    ['watch', 'watchmux watch: which URL?'],
+    ['watch a b', 'watchmux watch: unexpected "b"'],
+    ['watch ftp://x', 'watchmux watch: not an HTTP URL'],
+    ['watch http://', 'watchmux watch: not an HTTP URL'],
+    ['demo a b', 'watchmux demo: unexpected "b"'],
+    ['demo --seconds forever', 'watchmux demo: --seconds takes'],
+  ])('"%s" is refused in one line', (line, message) => {
+    const refusal = (): unknown => parseCommand(words(line));
+    expect(refusal).toThrow(UsageError);
+    expect(refusal).toThrow(message);
+    expect(refusal).not.toThrow(/\n/);
+  });
+
+  test('what a terminal would act on is not echoed', () => {
+    expect(() => parseCommand(['\u001b[31mred'])).toThrow('".[31mred"');
+  });
+});
+
+describe('lines', () => {
+  const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+  const text = ({ number, bytes }: Line): string =>
+    `${number}:${bytes === undefined ? 'too long' : new TextDecoder().decode(bytes)}`;
+
+  function read(input: string, options: { raw?: boolean; size: number; maxLineBytes?: number }): string[] {
+    const lines = new Lines({ raw: false, maxLineBytes: 1_000, ...options });
+    const all = bytes(input);
+    const found: string[] = [];
+    for (let at = 0; at < all.length; at += options.size)
+      found.push(...Array.from(lines.push(all.slice(at, at + options.size)), text));
+    return [...found, ...Array.from(lines.end(), text)];
+  }
+
+  test.each([1, 2, 3, 5, 100])('are numbered as an editor numbers them, in chunks of %i', (size) => {
+    expect(read('a\n\n  \nb\r\nnaïve ✓\nlast', { size })).toEqual(['1:a', '4:b', '5:naïve ✓', '6:last']);
+    expect(read('a\n\nb\n', { size, raw: true })).toEqual(['1:a', '2:', '3:b']);
+    expect(read('', { size, raw: true })).toEqual([]);
+    expect(read('\ufeffa\nb', { size })).toEqual(['1:a', '2:b']);
+  });
+
+  test.each([1, 2, 3, 4, 7, 100])('that are too long are told once, where they stand, in chunks of %i', (size) => {
+    const input = 'ok\n123456\n12345\n1234567890123\nend 1234567890';
+    expect(read(input, { size, maxLineBytes: 5 })).toEqual(['1:ok', '2:too long', '3:12345', '4:too long', '5:too long']);
+    expect(read(input, { size, maxLineBytes: 5, raw: true })).toEqual([
+      '1:ok',
+      '2:too long',
+      '3:12345',
+      '4:too long',
+      '5:too long',
+    ]);
+  });
+
+  const reading = (input: string | Uint8Array, raw: boolean = false): unknown =>
+    readLine({ number: 1, bytes: typeof input === 'string' ? bytes(input) : input }, { raw });
+
+  test('that are events pass as they are', () => {
+    const line = '{"type":"X", "object":{"n":12345678901234567890}, "more":1}';
+    expect(reading(line)).toMatchObject({ event: { type: 'X' }, json: line });
+  });
+
+  test.each([
+    '42',
+    'null',
+    '"text"',
+    '[1,2]',
+    '{}',
+    '{"type":"X"}',
+    '{"type":1,"object":2}',
+    '{"object":2}',
+    '{"type":"","object":2}',
+  ])('%s, which is no event, becomes one that was ADDED', (line) => {
+    expect(reading(line)).toEqual({
+      event: { type: 'ADDED', object: JSON.parse(line) },
+      json: `{"type":"ADDED","object":${line}}`,
+    });
+  });
+
+  test('keep the stream whole: a CR between tokens would be a line end in SSE', () => {
+    expect(reading('{"type":"X",\r"object":1}')).toMatchObject({ json: '{"type":"X","object":1}' });
+    expect(reading('[1,\r2]')).toMatchObject({ json: '{"type":"ADDED","object":[1,2]}' });
+  });
+
+  test('that are no JSON say what is wrong', () => {
+    expect(reading('{"a":')).toEqual({ fault: 'not JSON: {"a":' });
+    expect(reading(`\u001b[2J${'x'.repeat(200)}`)).toEqual({ fault: `not JSON: .[2J${'x'.repeat(76)}...` });
+    expect(reading(new Uint8Array([0x22, 0xff, 0x22]))).toEqual({ fault: 'not UTF-8: "\ufffd"' });
+    expect(readLine({ number: 1, bytes: undefined }, { raw: false })).toEqual({ fault: 'longer than 16777216 bytes, the limit' });
+  });
+
+  test('are strings with raw, whatever stands in them', () => {
+    expect(reading('{"a":', true)).toEqual({ event: { type: 'ADDED', object: '{"a":' }, json: undefined });
+    expect(reading(new Uint8Array([0xff]), true)).toEqual({ event: { type: 'ADDED', object: '\ufffd' }, json: undefined });
+  });
+});
+
+test('the page loads nothing from elsewhere, and its policy names what it holds', () => {
+  const { html, policy } = livePage();
+  expect(html).not.toMatch(/https?:|innerHTML|\son\w+=|\sstyle=/);
+  expect(policy).toMatch(/script-src 'sha256-[^']+'/);
+});

@@ -1,0 +1,279 @@
+import { describe, expect, test } from 'vitest';
+import { emptyWatch } from '../../src/watch/empty-watch.ts';
+import { fromAsyncIterable, type PullSource, PullWatch } from '../../src/watch/pull-watch.ts';
+
+const done = { done: true, value: undefined };
+const value = <T>(of: T): { done: false; value: T } => ({ done: false, value: of });
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** A source whose pulls settle by hand. */
+class ManualSource implements PullSource<number> {
+  pulls: { resolve: (result: IteratorResult<number, unknown>) => void; reject: (error: unknown) => void }[] = [];
+  asked = 0;
+  cancelled = 0;
+  pull(): Promise<IteratorResult<number, unknown>> {
+    this.asked++;
+    return new Promise((resolve, reject) => this.pulls.push({ resolve, reject }));
+  }
+  cancel(): void {
+    this.cancelled++;
+  }
+  async bring(event: number): Promise<void> {
+    this.pulls.shift()?.resolve(value(event));
+    await turn();
+  }
+  async finish(): Promise<void> {
+    this.pulls.shift()?.resolve(done);
+    await turn();
+  }
+  async fail(error: unknown): Promise<void> {
+    this.pulls.shift()?.reject(error);
+    await turn();
+  }
+}
+
+describe('PullWatch', () => {
+  test('asks for nothing before a read, and for one event at a time', async () => {
+    const source = new ManualSource();
+    const watch = new PullWatch(source);
+    await turn();
+    expect(source.asked).toBe(0);
+    const reads = [watch.next(), watch.next()];
+    expect(source.asked).toBe(1);
+    await source.bring(1);
+    expect(source.asked).toBe(2);
+    await source.bring(2);
+    expect(await Promise.all(reads)).toEqual([value(1), value(2)]);
+    expect(source.asked).toBe(2);
+  });
+
+  test('tryNext sets the source going, once, and finds the event later', async () => {
+    const source = new ManualSource();
+    const watch = new PullWatch(source);
+    expect([watch.tryNext(), watch.tryNext()]).toEqual([undefined, undefined]);
+    expect([source.asked, watch.queued]).toEqual([1, 0]);
+    await source.bring(1);
+    expect(watch.queued).toBe(1);
+    expect(source.asked).toBe(1);
+    expect(watch.tryNext()).toBe(1);
+    expect(watch.queued).toBe(0);
+  });
+
+  test('the end settles all reads and cancels the source once', async () => {
+    const source = new ManualSource();
+    const watch = new PullWatch(source);
+    const reads: Promise<unknown>[] = [watch.next(), watch.batches().next()];
+    await source.finish();
+    expect(await Promise.all(reads)).toEqual([done, done]);
+    expect(watch.stopped).toBe(true);
+    await watch.return();
+    watch.stop();
+    expect(source.cancelled).toBe(1);
+    expect(await watch.next()).toEqual(done);
+    expect(source.asked).toBe(1);
+  });
+
+  test('a rejection is told to one read, then the watch is done', async () => {
+    const source = new ManualSource();
+    const watch = new PullWatch(source);
+    const reads = [watch.next(), watch.next()];
+    await source.fail(new Error('broken'));
+    await expect(reads[0]).rejects.toThrow('broken');
+    expect(await reads[1]).toEqual(done);
+    expect(source.cancelled).toBe(1);
+  });
+
+  test('a rejection that nobody waits for is told to the next read, by whichever door', async () => {
+    const source = new ManualSource();
+    const watch = new PullWatch(source);
+    watch.tryNext();
+    await source.fail(new Error('polled'));
+    expect(watch.stopped).toBe(true);
+    expect(() => watch.tryNext()).toThrow('polled');
+    expect(watch.tryNext()).toBeUndefined();
+    const returned = new PullWatch(source);
+    returned.tryNext();
+    await source.fail(new Error('never told'));
+    await returned.return();
+    expect(await returned.next()).toEqual(done);
+  });
+
+  test('a pull that throws at once fails the watch the same way', async () => {
+    const watch = new PullWatch<number>({
+      pull() {
+        throw new Error('at once');
+      },
+      cancel() {},
+    });
+    await expect(watch.next()).rejects.toThrow('at once');
+    expect(await watch.next()).toEqual(done);
+  });
+
+  test('return while a pull is under way settles reads now; what it still brings is counted as dropped', async () => {
+    const source = new ManualSource();
+    const watch = new PullWatch(source);
+    const read = watch.next();
+    await watch.return();
+    expect(await read).toEqual(done);
+    expect(source.cancelled).toBe(1);
+    await source.bring(1);
+    expect([watch.dropped, watch.queued, watch.tryNext()]).toEqual([1, 0, undefined]);
+    const other = new PullWatch(source);
+    other.tryNext();
+    await other.return();
+    await source.finish();
+    expect(other.dropped).toBe(0);
+    const failed = new PullWatch(source);
+    failed.tryNext();
+    await failed.return();
+    await source.fail(new Error('too late'));
+    expect(await failed.next()).toEqual(done);
+    expect(failed.dropped).toBe(0);
+  });
+
+  test('stop keeps the event at hand readable, return drops and counts it', async () => {
+    const source = new ManualSource();
+    const stopped = new PullWatch(source);
+    stopped.tryNext();
+    await source.bring(1);
+    stopped.stop();
+    expect([stopped.stopped, stopped.queued, source.cancelled]).toEqual([true, 1, 1]);
+    expect(await stopped.next()).toEqual(value(1));
+    expect(await stopped.next()).toEqual(done);
+    const returned = new PullWatch(source);
+    returned.tryNext();
+    await source.bring(2);
+    await returned.return();
+    expect([returned.queued, returned.dropped]).toEqual([0, 1]);
+  });
+
+  test('with onStop, stop is passed on once and the source is read to its end', async () => {
+    const source = new ManualSource();
+    let stops = 0;
+    const watch = new PullWatch(source, { onStop: () => stops++ });
+    const read = watch.next();
+    watch.stop();
+    watch.stop();
+    expect([stops, watch.stopped, source.cancelled]).toEqual([1, true, 0]);
+    await source.bring(1);
+    expect(await read).toEqual(value(1));
+    const last = watch.next();
+    await source.finish();
+    expect(await last).toEqual(done);
+    watch.stop();
+    expect([stops, source.cancelled]).toEqual([1, 1]);
+  });
+
+  test('poll is asked first, and gives batches without a pull', async () => {
+    const ready = [1, 2, 3];
+    const source = Object.assign(new ManualSource(), { poll: () => ready.shift() });
+    const watch = new PullWatch(source);
+    expect(watch.tryNext()).toBe(1);
+    expect(await watch.batches().next()).toEqual(value([2, 3]));
+    expect(source.asked).toBe(0);
+    const read = watch.next();
+    ready.push(5);
+    expect(watch.tryNext()).toBeUndefined(); // a pull is under way: its event comes first
+    await source.bring(4);
+    expect(await read).toEqual(value(4));
+    expect(await watch.next()).toEqual(value(5));
+  });
+
+  test('null is an event like any other', async () => {
+    const ready: (null | undefined)[] = [null];
+    const watch = new PullWatch<null>({ poll: () => ready.shift(), pull: () => new Promise(() => {}), cancel() {} });
+    expect(watch.tryNext()).toBeNull();
+  });
+
+  test('a poll that throws ends the watch: the source is cancelled, one read hears it', async () => {
+    const source = Object.assign(new ManualSource(), {
+      poll() {
+        throw new Error('poll');
+      },
+    });
+    const watch = new PullWatch<number>(source);
+    expect(() => watch.tryNext()).toThrow('poll');
+    expect([watch.stopped, source.cancelled, source.asked]).toEqual([true, 1, 0]);
+    expect(await watch.next()).toEqual(done);
+  });
+
+  test('reads from inside poll start no pull beside it, and one behind it', async () => {
+    const source = new ManualSource();
+    let inner: Promise<unknown> | undefined;
+    const polled: (number | undefined)[] = [undefined, 1];
+    const watch = new PullWatch<number>(
+      Object.assign(source, {
+        poll: () => {
+          inner ??= watch.next();
+          expect(source.asked).toBe(0);
+          return polled.pop();
+        },
+      }),
+    );
+    expect(watch.tryNext()).toBe(1);
+    expect(source.asked).toBe(1);
+    await source.bring(2);
+    expect(await inner).toEqual(value(2));
+  });
+
+  test('return from inside poll: nothing more is handed out, the event is counted', async () => {
+    const source = new ManualSource();
+    const watch: PullWatch<number> = new PullWatch<number>(
+      Object.assign(source, {
+        poll: () => {
+          void watch.return();
+          return 1;
+        },
+      }),
+    );
+    expect(await watch.next()).toEqual(done);
+    expect([watch.dropped, source.cancelled, source.asked]).toEqual([1, 1, 0]);
+  });
+});
+
+describe('fromAsyncIterable', () => {
+  test('reads an iterable or an iterator to its end', async () => {
+    async function* numbers(): AsyncGenerator<number> {
+      yield* [1, 2];
+    }
+    const all: number[] = [];
+    for await (const number of fromAsyncIterable(numbers())) all.push(number);
+    expect(all).toEqual([1, 2]);
+    const bare = numbers();
+    const iterator = { next: () => bare.next() };
+    const watch = fromAsyncIterable<number>(iterator);
+    expect(await watch.next()).toEqual(value(1));
+    await watch.return(); // no `return` on it: harmless
+    expect(await watch.next()).toEqual(done);
+  });
+
+  test('stopping calls the iterator’s return once; its rejection harms nobody', async () => {
+    let returned = 0;
+    const watch = fromAsyncIterable<number>({
+      next: () => new Promise(() => {}),
+      return: () => {
+        returned++;
+        return Promise.reject(new Error('unheard'));
+      },
+    });
+    const read = watch.next();
+    watch.stop();
+    await watch.return();
+    expect(await read).toEqual(done);
+    await turn();
+    expect(returned).toBe(1);
+  });
+});
+
+describe('emptyWatch', () => {
+  test('TestEmpty: is over before and after stop, by every door', async () => {
+    const watch = emptyWatch<number>();
+    for (let round = 0; round < 2; round++) {
+      expect(await watch.next()).toEqual(done);
+      expect(await watch.batches().next()).toEqual(done);
+      expect([watch.tryNext(), watch.stopped, watch.queued, watch.dropped]).toEqual([undefined, true, 0, 0]);
+      watch.stop();
+    }
+    expect(await watch.return()).toEqual(done);
+  });
+});
