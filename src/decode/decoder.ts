@@ -129,7 +129,7 @@ function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDe
  *
  *     new StreamWatcher(toDecoder<ObjectEvent<Pod>>(response.body))
  */
-export function toDecoder<E = WatchEvent>(source: ByteSource, options: ToDecoderOptions<E> = {}): ByteDecoder<E> {
+export function toDecoder<E = WatchEvent>(source: ByteSource, options: ToDecoderOptions<E> = {}): ByteDecoder<NoInfer<E>> {
   const { framing = 'newline', codec = jsonCodec() as Codec<unknown> as Codec<E> } = options;
   if (framing !== 'newline' && framing !== 'length-prefixed') throw invalid('framing', framing, 'newline or length-prefixed');
   const framer = framing === 'newline' ? new NewlineFramer(options) : new LengthPrefixedFramer(options);

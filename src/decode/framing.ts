@@ -5,8 +5,8 @@
  * - Order: frames come out as they went in; an oversize one is reported in its place, after the frames before it.
  * - Memory: what is held is the chunk being read and the start of one unfinished frame, never more than `maxFrameBytes` of it.
  *   A line without an end and a length header that promises gigabytes are refused before they are stored.
- * - Speed: a frame that lies in one chunk is a view on that chunk, not a copy. One that spans chunks is copied once into a buffer
- *   that doubles as it fills, so that a long frame costs its length however it is cut.
+ * - Speed: a frame that lies in one chunk is a view on that chunk, not a copy. One that spans chunks is gathered in a buffer that
+ *   doubles as it fills, and copied out of it, so that a long frame costs its length however it is cut.
  * - Oversize: an error, after which `next` goes on behind that frame; or, by option, skipped and counted.
  *
  *              at            end of frame
@@ -85,9 +85,8 @@ abstract class BufferedFramer implements Framer {
   abstract end(): Uint8Array | undefined;
 
   push(chunk: Uint8Array): void {
-    const rest = this.chunk.subarray(this.at);
     // A rest is there only if the last chunk was not read to its end. Then this is slow, but right.
-    this.chunk = rest.length === 0 ? chunk : new Uint8Array([...rest, ...chunk]);
+    this.chunk = this.at === this.chunk.length ? chunk : new Uint8Array([...this.chunk.subarray(this.at), ...chunk]);
     this.at = 0;
   }
 
@@ -126,7 +125,8 @@ abstract class BufferedFramer implements Framer {
       grown.set(this.buffer.subarray(0, this.buffered));
       this.buffer = grown;
     }
-    this.buffer.set(this.chunk.subarray(this.at, to), this.buffered);
+    // A view costs as much as copying a kilobyte: none for a whole chunk.
+    this.buffer.set(to - this.at === this.chunk.length ? this.chunk : this.chunk.subarray(this.at, to), this.buffered);
     this.buffered = size;
   }
 

@@ -1,0 +1,438 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { PassThrough, Readable } from 'node:stream';
+import type { ReadableStream as NodeWebStream } from 'node:stream/web';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, expectTypeOf, it, vi } from 'vitest';
+import { type Codec, jsonCodec } from '../../src/decode/codec.ts';
+import { type ByteDecoder, type ByteSource, toDecoder } from '../../src/decode/decoder.ts';
+import { type Decoder, StreamWatcher } from '../../src/decode/stream-watcher.ts';
+import { isStatus, type ObjectEvent, type WatchEvent } from '../../src/watch/event.ts';
+
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+const line = (object: unknown): string => `${JSON.stringify({ type: 'ADDED', object })}\n`;
+const event = (object: unknown): WatchEvent => ({ type: 'ADDED', object });
+const turns = async (): Promise<void> => {
+  for (let i = 0; i < 20; i++) await Promise.resolve();
+};
+
+async function* iterate<T>(...chunks: T[]): AsyncGenerator<T, void> {
+  yield* chunks;
+}
+
+async function all<E>(decoder: Decoder<E>): Promise<E[]> {
+  const got: E[] = [];
+  for (let one = await decoder.decode(); one !== undefined; one = await decoder.decode()) got.push(one);
+  expect(await decoder.decode()).toBeUndefined();
+  return got;
+}
+
+/** Everything that a decoder brings, errors by their code. */
+async function outcomes(decoder: Decoder<unknown>, limit: number = 20): Promise<unknown[]> {
+  const got: unknown[] = [];
+  while (got.length < limit) {
+    try {
+      const one = await decoder.decode();
+      if (one === undefined) break;
+      got.push(one);
+    } catch (error) {
+      got.push((error as { code?: string }).code ?? (error as Error).message);
+    }
+  }
+  return got;
+}
+
+/** An iterator that never ends by itself, with everything that was done to it. */
+function handIterator(): {
+  source: AsyncIterable<Uint8Array>;
+  log: string[];
+  give(result: unknown): void;
+  fail(error: unknown): void;
+} {
+  const log: string[] = [];
+  let settle: { resolve(value: never): void; reject(error: unknown): void } | undefined;
+  const iterator = {
+    next: () => {
+      log.push('next');
+      return new Promise<IteratorResult<Uint8Array>>((resolve, reject) => {
+        settle = { resolve, reject };
+      });
+    },
+    return: () => {
+      log.push('return');
+      return Promise.resolve({ done: true as const, value: undefined });
+    },
+  };
+  return {
+    source: { [Symbol.asyncIterator]: () => iterator },
+    log,
+    give: (result) => settle?.resolve(result as never),
+    fail: (error) => settle?.reject(error),
+  };
+}
+
+describe('toDecoder over an async iterable', () => {
+  it('decodes lines across chunks, bytes and text alike', async () => {
+    const text = line('é😀') + line(2) + line(3);
+    const data = bytes(text);
+    expect(await all(toDecoder(iterate(data)))).toEqual([event('é😀'), event(2), event(3)]);
+    expect(await all(toDecoder(iterate(...[...data].map((byte) => new Uint8Array([byte])))))).toEqual([
+      event('é😀'),
+      event(2),
+      event(3),
+    ]);
+    expect(await all(toDecoder(iterate<Uint8Array | string>(text.slice(0, 40), bytes(text.slice(40)))))).toEqual([
+      event('é😀'),
+      event(2),
+      event(3),
+    ]);
+  });
+
+  it('takes a last line without its end if it decodes, and drops it if it does not', async () => {
+    expect(await all(toDecoder(iterate(line(1) + line(2).trimEnd())))).toEqual([event(1), event(2)]);
+    expect(await all(toDecoder(iterate(line(1) + line(2).slice(0, -3))))).toEqual([event(1)]);
+    expect(await all(toDecoder(iterate(line(1), '{"type":"ADDED"}')))).toEqual([event(1)]);
+    expect(await all(toDecoder(iterate(line(1), ' \r')))).toEqual([event(1)]);
+  });
+
+  it('reads length-prefixed frames, and drops one that was cut short', async () => {
+    const frame = (text: string): number[] => [0, 0, 0, text.length, ...bytes(text)];
+    const data = new Uint8Array([...frame(line(1)), ...frame(line(2).trim()), ...frame(line(3)).slice(0, -1)]);
+    const whole = toDecoder(iterate(data), { framing: 'length-prefixed' });
+    expect(await all(whole)).toEqual([event(1), event(2)]);
+    const cut = toDecoder(iterate(...[...data].map((byte) => new Uint8Array([byte]))), { framing: 'length-prefixed' });
+    expect(await all(cut)).toEqual([event(1), event(2)]);
+  });
+
+  it('reads only when it is asked, and asks the framer before the source', async () => {
+    const { source, log, give } = handIterator();
+    const decoder = toDecoder(source);
+    expect(decoder.poll?.()).toBeUndefined();
+    await turns();
+    expect(log).toEqual([]);
+    const first = decoder.decode();
+    give({ done: false, value: bytes(line(1) + line(2) + line(3)) });
+    expect(await first).toEqual(event(1));
+    expect(await decoder.decode()).toEqual(event(2));
+    expect(decoder.poll?.()).toEqual(event(3));
+    expect(decoder.poll?.()).toBeUndefined();
+    expect(log).toEqual(['next']);
+  });
+
+  it('goes on behind a frame that was refused', async () => {
+    const text = `${line(1)}garbage\n${line(2)}${line('much too long')}${line(3)}`;
+    const decoder = toDecoder(iterate(text), { maxFrameBytes: line(1).length });
+    expect(await outcomes(decoder)).toEqual([event(1), 'INVALID_FRAME', event(2), 'FRAME_TOO_LARGE', event(3)]);
+    expect(decoder.skipped).toBe(0);
+  });
+
+  it('skips oversize frames by option, and counts them', async () => {
+    const onSkip = vi.fn();
+    const text = line(1) + line('much too long') + line(2) + line('too long as well') + line(3);
+    const decoder = toDecoder(iterate(text), { maxFrameBytes: line(1).length, oversize: 'skip', onSkip });
+    expect(await all(decoder)).toEqual([event(1), event(2), event(3)]);
+    expect(decoder.skipped).toBe(2);
+    expect(onSkip).toHaveBeenCalledTimes(2);
+    expect(onSkip.mock.calls[0]?.[0]).toMatchObject({ code: 'FRAME_TOO_LARGE', limit: line(1).length });
+  });
+
+  it('reads with another codec, which may pass over frames', async () => {
+    const raw: Codec<unknown> = {
+      decode: (frame) => {
+        const value: unknown = JSON.parse(new TextDecoder().decode(frame));
+        return value === 'nothing' ? undefined : value;
+      },
+    };
+    expect(await all(toDecoder(iterate('1\n"nothing"\n{"a":2}\n"nothing"\n"nothing"\n"x"'), { codec: raw }))).toEqual([
+      1,
+      { a: 2 },
+      'x',
+    ]);
+    const types = ['ADDED'] as const;
+    const strict = toDecoder(iterate('{"type":"odd","object":1}\n', line(1)), {
+      codec: jsonCodec<WatchEvent<'ADDED'>>({ types }),
+    });
+    expect(await outcomes(strict)).toEqual(['INVALID_FRAME', event(1)]);
+  });
+
+  it.each([
+    ['an object', {}],
+    ['a number', 7],
+    ['undefined', undefined],
+    ['null', null],
+    ['an ArrayBuffer', new ArrayBuffer(2)],
+    ['other elements', new Uint16Array(2)],
+  ])('refuses %s for a chunk, and can still be closed', async (_, chunk) => {
+    const { source, log, give } = handIterator();
+    const decoder = toDecoder(source);
+    const first = decoder.decode();
+    give({ done: false, value: chunk });
+    await expect(first).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(/^chunk: expected bytes \(a Uint8Array\) or a string, got /),
+    });
+    decoder.close();
+    expect(log).toEqual(['next', 'return']);
+  });
+
+  it('closes at once with a read under way, and ignores what that brings', async () => {
+    for (const late of ['give', 'fail', 'nothing'] as const) {
+      const { source, log, give, fail } = handIterator();
+      const decoder = toDecoder(source);
+      const pending = decoder.decode();
+      await turns();
+      decoder.close();
+      expect(await pending).toBeUndefined();
+      expect(log).toEqual(['next', 'return']);
+      if (late === 'give') give({ done: false, value: bytes(line(1)) });
+      if (late === 'fail') fail(new Error('late'));
+      await turns();
+      expect(decoder.poll?.()).toBeUndefined();
+      expect(await decoder.decode()).toBeUndefined();
+      decoder.close();
+      expect(log).toEqual(['next', 'return']);
+    }
+  });
+
+  it('delivers nothing that is framed already after close', async () => {
+    const { source, log, give } = handIterator();
+    const decoder = toDecoder(source);
+    const first = decoder.decode();
+    give({ done: false, value: bytes(line(1) + line(2)) });
+    await first;
+    decoder.close();
+    expect(decoder.poll?.()).toBeUndefined();
+    expect(await decoder.decode()).toBeUndefined();
+    expect(log).toEqual(['next', 'return']);
+  });
+
+  it('does not cancel a source that has ended or failed by itself', async () => {
+    for (const failed of [true, false]) {
+      const { source, log, give, fail } = handIterator();
+      const decoder = toDecoder(source);
+      const only = decoder.decode();
+      if (failed) fail(new Error('odd'));
+      else give({ done: true, value: undefined });
+      if (failed) await expect(only).rejects.toThrow('odd');
+      else expect(await only).toBeUndefined();
+      expect(await decoder.decode()).toBeUndefined(); // a source's error is told once
+      decoder.close();
+      expect(log).toEqual(['next']);
+    }
+  });
+
+  it('closes quietly where cancelling fails, in whichever way, or is not to be had', async () => {
+    const throwing = (): never => {
+      throw new Error('no');
+    };
+    for (const cancel of [throwing, () => Promise.reject(new Error('no')), undefined]) {
+      const iterator = { next: () => new Promise<never>(() => {}), ...(cancel && { return: cancel }) };
+      const decoder = toDecoder({ [Symbol.asyncIterator]: () => iterator } as AsyncIterable<Uint8Array>);
+      const pending = decoder.decode();
+      decoder.close();
+      expect(await pending).toBeUndefined();
+    }
+    await turns(); // an unhandled rejection would fail the run
+  });
+
+  it('rejects when next throws at once', async () => {
+    const source = {
+      [Symbol.asyncIterator]: () => ({
+        next: () => {
+          throw new Error('at once');
+        },
+      }),
+    };
+    const decoder = toDecoder(source);
+    expect(await outcomes(decoder)).toEqual(['at once']);
+  });
+
+  it.each([undefined, null, 7, 'text', {}, [new Uint8Array(1)]])('refuses %s for a source', (source) => {
+    expect(() => toDecoder(source as unknown as ByteSource)).toThrow(
+      /^source: expected an async iterable of bytes or a ReadableStream, got /,
+    );
+  });
+
+  it('refuses options of the wrong kind', () => {
+    const framing = 'lines' as 'newline';
+    expect(() => toDecoder(iterate('x'), { framing })).toThrow('framing: expected newline or length-prefixed, got "lines"');
+    expect(() => toDecoder(iterate('x'), { maxFrameBytes: 0 })).toThrow('maxFrameBytes');
+    expect(() => toDecoder(iterate('x'), { maxFrameBytes: 0, framing: 'length-prefixed' })).toThrow('maxFrameBytes');
+  });
+
+  it('has the types that its caller names', () => {
+    expectTypeOf(toDecoder(iterate('x'))).toEqualTypeOf<ByteDecoder<WatchEvent>>();
+    expectTypeOf(toDecoder<ObjectEvent<{ a: 1 }>>(iterate('x'))).toEqualTypeOf<ByteDecoder<ObjectEvent<{ a: 1 }>>>();
+    const codec: Codec<number> = { decode: (frame) => frame.length };
+    expectTypeOf(toDecoder(iterate('x'), { codec })).toEqualTypeOf<ByteDecoder<number>>();
+    expectTypeOf(new StreamWatcher(toDecoder(iterate('x')))).toEqualTypeOf<StreamWatcher<WatchEvent>>();
+    expectTypeOf(new StreamWatcher(toDecoder(iterate('x'), { codec }))).toEqualTypeOf<StreamWatcher<number>>();
+    expectTypeOf<NodeWebStream<Uint8Array>>().toExtend<ByteSource>();
+    expectTypeOf<NonNullable<Response['body']>>().toExtend<ByteSource>();
+    expectTypeOf<Readable>().toExtend<ByteSource>();
+    expectTypeOf<NodeJS.ReadStream>().toExtend<ByteSource>();
+  });
+});
+
+describe('toDecoder over a web stream', () => {
+  const stream = (...chunks: (Uint8Array | string)[]): ReadableStream<Uint8Array | string> =>
+    new ReadableStream({
+      start(controller) {
+        for (const chunk of chunks) controller.enqueue(chunk);
+        controller.close();
+      },
+    });
+
+  it('decodes it', async () => {
+    expect(await all(toDecoder(stream(bytes(line(1)), line(2))))).toEqual([event(1), event(2)]);
+  });
+
+  it('decodes the body of a response', async () => {
+    expect(await all(toDecoder(new Response(line(1) + line(2)).body!))).toEqual([event(1), event(2)]);
+  });
+
+  it('works where streams are not async iterable', async () => {
+    const source = stream(line(1));
+    const bare = { getReader: () => source.getReader() };
+    expect(await all(toDecoder(bare))).toEqual([event(1)]);
+  });
+
+  it('uses the reader, not the iterator, where there are both', async () => {
+    const source = stream(line(1));
+    const iterator = vi.spyOn(source, Symbol.asyncIterator);
+    expect(await all(toDecoder(source))).toEqual([event(1)]);
+    expect(iterator).not.toHaveBeenCalled();
+  });
+
+  it('cancels it on close, also with a read under way', async () => {
+    for (const reading of [true, false]) {
+      const cancel = vi.fn();
+      const decoder = toDecoder(new ReadableStream<Uint8Array>({ cancel }));
+      const pending = reading ? decoder.decode() : undefined;
+      decoder.close();
+      decoder.close();
+      expect(cancel).toHaveBeenCalledTimes(1);
+      expect(await pending).toBeUndefined();
+    }
+  });
+
+  it('is refused by a stream that is locked', () => {
+    const source = stream(line(1));
+    source.getReader();
+    expect(() => toDecoder(source)).toThrow(TypeError);
+  });
+
+  it('tells of a stream’s error once', async () => {
+    const source = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        controller.error(new TypeError('terminated'));
+      },
+    });
+    expect(await outcomes(toDecoder(source))).toEqual(['terminated']);
+  });
+});
+
+describe('toDecoder over a Node stream', () => {
+  it('decodes it, buffers and text alike', async () => {
+    expect(await all(toDecoder(Readable.from([Buffer.from(line(1)), Buffer.from(line(2))])))).toEqual([event(1), event(2)]);
+    const text = new PassThrough({ encoding: 'utf8' });
+    text.end(line('é'));
+    expect(await all(toDecoder(text))).toEqual([event('é')]);
+  });
+
+  it('destroys it on close, with a read under way', async () => {
+    const source = new PassThrough();
+    const decoder = toDecoder(source);
+    const pending = decoder.decode();
+    await turns();
+    decoder.close();
+    expect(source.destroyed).toBe(true);
+    expect(await pending).toBeUndefined();
+  });
+
+  it('destroys it on close before any read', () => {
+    const source = new PassThrough();
+    toDecoder(source).close();
+    expect(source.destroyed).toBe(true);
+  });
+
+  it('survives an error before the first read, and tells of it then', async () => {
+    const source = new PassThrough();
+    const decoder = toDecoder(source);
+    source.destroy(new Error('early'));
+    await new Promise((resolve) => source.once('close', resolve));
+    expect(await outcomes(decoder)).toEqual(['early']);
+  });
+});
+
+describe('StreamWatcher over toDecoder', () => {
+  it('reports garbage as one ERROR event, and cancels its source (TestStreamWatcherError)', async () => {
+    const { source, log, give } = handIterator();
+    const watcher = new StreamWatcher(toDecoder(source));
+    const first = watcher.next();
+    give({ done: false, value: bytes(`${line(1)}garbage\n${line(2)}`) });
+    expect(await first).toEqual({ done: false, value: event(1) });
+    const { value } = await watcher.next();
+    expect(value?.type).toBe('ERROR');
+    expect(isStatus(value?.object) && [value.object.code, value.object.message]).toEqual([
+      500,
+      'cannot decode the watch stream: bad frame, not JSON: garbage',
+    ]);
+    expect(await watcher.next()).toEqual({ done: true, value: undefined });
+    expect(log).toEqual(['next', 'return']);
+  });
+
+  it('reports an oversize frame as 413', async () => {
+    const got: WatchEvent[] = [];
+    for await (const one of new StreamWatcher(toDecoder(iterate(line(1), line(123)), { maxFrameBytes: line(1).length })))
+      got.push(one);
+    expect(got.map(({ type, object }) => (type === 'ERROR' ? (object as { code: number }).code : object))).toEqual([1, 413]);
+  });
+
+  it('hands out the events of a chunk as one batch', async () => {
+    const sizes: number[] = [];
+    const watcher = new StreamWatcher(toDecoder(iterate(line(1) + line(2) + line(3), line(4) + line(5))));
+    for await (const batch of watcher.batches()) sizes.push(batch.length);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(5);
+    expect(sizes.length).toBeLessThanOrEqual(4);
+  });
+
+  it('settles and cancels on stop with a read under way (TestStreamWatcherRace)', async () => {
+    const source = new PassThrough();
+    const watcher = new StreamWatcher(toDecoder(source));
+    const pending = watcher.next();
+    await turns();
+    watcher.stop();
+    expect(await pending).toEqual({ done: true, value: undefined });
+    expect(source.destroyed).toBe(true);
+  });
+
+  it('ends in silence when a Node stream is cut off', async () => {
+    const source = new PassThrough();
+    const watcher = new StreamWatcher(toDecoder(source));
+    source.write(`${line(1)}{"type":"ADD`);
+    expect(await watcher.next()).toEqual({ done: false, value: event(1) });
+    const pending = watcher.next();
+    source.destroy(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }));
+    expect(await pending).toEqual({ done: true, value: undefined });
+  });
+});
+
+const data = fileURLToPath(new URL('../../../shared/data/watch-stream.ndjson', import.meta.url));
+
+it('decodes a real watch stream like JSON.parse, however it is cut', async (context) => {
+  if (!existsSync(data)) {
+    console.log(`no ${data}: nothing to decode here`);
+    context.skip();
+  }
+  const content = readFileSync(data);
+  const expected = content
+    .toString()
+    .trimEnd()
+    .split('\n')
+    .map((text) => JSON.parse(text) as WatchEvent);
+  for (const size of [997, 65_536]) {
+    const chunks: Uint8Array[] = [];
+    for (let at = 0; at < content.length; at += size) chunks.push(content.subarray(at, at + size));
+    expect(await all(toDecoder(iterate(...chunks)))).toEqual(expected);
+  }
+});
