@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { emptyWatch } from '../../src/watch/empty-watch.ts';
 import { fromAsyncIterable, type PullSource, PullWatch } from '../../src/watch/pull-watch.ts';
 
-const done = { done: true, value: undefined };
+const done = { done: true, value: undefined } as const;
 const value = <T>(of: T): { done: false; value: T } => ({ done: false, value: of });
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -77,8 +77,9 @@ describe('PullWatch', () => {
     const source = new ManualSource();
     const watch = new PullWatch(source);
     const reads = [watch.next(), watch.next()];
+    const rejected = expect(reads[0]).rejects.toThrow('broken');
     await source.fail(new Error('broken'));
-    await expect(reads[0]).rejects.toThrow('broken');
+    await rejected;
     expect(await reads[1]).toEqual(done);
     expect(source.cancelled).toBe(1);
   });

@@ -1,0 +1,133 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { sleep, systemClock } from '../../src/watch/clock.ts';
+import { isWatchError } from '../../src/watch/errors.ts';
+
+function thrownBy(code: () => unknown): unknown {
+  try {
+    code();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
+
+describe('FakeClock', () => {
+  test('stands still until it is advanced', () => {
+    const clock = new FakeClock();
+    expect(clock.now()).toBe(0);
+    clock.advance(5);
+    expect(clock.now()).toBe(5);
+    expect(new FakeClock(100).now()).toBe(100);
+  });
+
+  test('calls what falls due, in order of time and then of scheduling, each at its time', () => {
+    const clock = new FakeClock(10);
+    const calls: string[] = [];
+    const note = (name: string) => () => calls.push(`${name}@${clock.now()}`);
+    clock.schedule(30, note('c'));
+    clock.schedule(10, note('a'));
+    clock.schedule(10, note('b'));
+    clock.schedule(31, note('late'));
+    expect(clock.pending).toBe(4);
+    clock.advance(30);
+    expect(calls).toEqual(['a@20', 'b@20', 'c@40']);
+    expect([clock.now(), clock.pending]).toEqual([40, 1]);
+    clock.advance(1);
+    expect(calls.at(-1)).toBe('late@41');
+  });
+
+  test('calls once; a cancelled one never', () => {
+    const clock = new FakeClock();
+    let calls = 0;
+    clock.schedule(1, () => calls++);
+    const cancel = clock.schedule(1, () => calls++);
+    cancel();
+    cancel();
+    clock.advance(1);
+    clock.advance(1);
+    expect([calls, clock.pending]).toEqual([1, 0]);
+  });
+
+  test('also calls what callbacks schedule within the span', () => {
+    const clock = new FakeClock();
+    const times: number[] = [];
+    const tick = (): void => {
+      times.push(clock.now());
+      clock.schedule(10, tick);
+    };
+    clock.schedule(10, tick);
+    clock.advance(35);
+    expect(times).toEqual([10, 20, 30]);
+    expect([clock.now(), clock.pending]).toEqual([35, 1]);
+  });
+
+  test('what is due at once waits for the clock to be moved; a callback may move it', () => {
+    const clock = new FakeClock();
+    const calls: number[] = [];
+    clock.schedule(-5, () => {
+      calls.push(clock.now());
+      clock.advance(100);
+    });
+    expect(calls).toEqual([]);
+    clock.advance(0);
+    expect(calls).toEqual([0]);
+    expect(clock.now()).toBe(100);
+  });
+
+  test.each([-1, Number.NaN, Number.POSITIVE_INFINITY])('refuses to advance by %s', (ms) => {
+    const failure = thrownBy(() => new FakeClock().advance(ms));
+    expect(isWatchError(failure, 'INVALID_ARGUMENT')).toBe(true);
+  });
+});
+
+describe('sleep', () => {
+  test('resolves after its time, leaving neither timer nor listener', async () => {
+    const clock = new FakeClock();
+    const controller = new AbortController();
+    const removed = vi.spyOn(controller.signal, 'removeEventListener');
+    let woke = false;
+    const sleeping = sleep(10, { clock, signal: controller.signal }).then(() => {
+      woke = true;
+    });
+    clock.advance(9);
+    await Promise.resolve();
+    expect([woke, clock.pending]).toEqual([false, 1]);
+    clock.advance(1);
+    await sleeping;
+    expect(clock.pending).toBe(0);
+    expect(removed).toHaveBeenCalledTimes(1);
+    controller.abort();
+  });
+
+  test('rejects with the signal’s reason, and its timer is gone', async () => {
+    const clock = new FakeClock();
+    const controller = new AbortController();
+    const reason = new Error('enough');
+    const sleeping = sleep(10, { clock, signal: controller.signal });
+    controller.abort(reason);
+    await expect(sleeping).rejects.toBe(reason);
+    expect(clock.pending).toBe(0);
+    await expect(sleep(10, { clock, signal: controller.signal })).rejects.toBe(reason);
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe('systemClock', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  test('is the host’s clock and timers', () => {
+    const before = systemClock.now();
+    const calls: string[] = [];
+    systemClock.schedule(10, () => calls.push('called'));
+    const cancel = systemClock.schedule(10, () => calls.push('cancelled'));
+    cancel();
+    vi.advanceTimersByTime(9);
+    expect(calls).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(calls).toEqual(['called']);
+    expect(systemClock.now() - before).toBe(10);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
