@@ -59,8 +59,9 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
   /** It has overflowed for good: after what is queued comes one ERROR event. */
   protected cut: boolean = false;
   private standing: boolean = true;
-  /** The position of an event, not yet distributed, that is known to pass the filter. */
-  private passed: number = -1;
+  /** The position of the last event that the filter was asked about, and what it said or threw. */
+  private asked: number = -1;
+  private verdict: boolean | { readonly error: unknown } | undefined;
   private over: boolean = false;
   private judging: boolean = false;
   private failure: { readonly error: unknown } | undefined;
@@ -112,14 +113,10 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
   }
 
   bound(): number {
-    const { log } = this.mux;
-    if (this.oneByOne && !this.judging && this.position + this.room <= log.head) {
-      // What the filter rejects takes no room: ask it before saying that the queue is full, also about what is yet to be distributed.
+    // What the filter rejects takes no room: ask it before saying that the queue is full.
+    if (this.options.filter !== undefined && !this.judging && this.position + this.room <= this.mux.log.head) {
       this.settle();
-      while (!this.over && this.room <= 0 && this.position < log.end && this.passed !== this.position) {
-        if (this.passes(log.at(this.position))) this.passed = this.position;
-        else if (!this.over) this.advance(1);
-      }
+      if (this.room <= 0 && this.looksAhead()) return Number.POSITIVE_INFINITY;
     }
     return this.position + this.room;
   }
@@ -249,34 +246,55 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   /** Decides one event at a time. May run user code, and so looks at everything anew each time; what that throws ends this watch alone. */
   private judge(): void {
-    while (this.ahead > 0) {
-      const event = this.mux.log.at(this.position);
-      const passes = this.passes(event);
-      if (!this.over) this.advance(1);
-      else if (passes) this.lost++;
-      if (passes && !this.over) this.guard(() => this.offer(event));
+    this.judging = true;
+    try {
+      while (this.ahead > 0) {
+        const event = this.mux.log.at(this.position);
+        const passes = this.passes(event);
+        if (this.over) {
+          if (passes) this.lost++;
+          break;
+        }
+        this.advance(1);
+        if (passes) this.offer(event);
+      }
+    } catch (error) {
+      this.fail(error);
     }
+    this.judging = false;
     // A read that user code made meanwhile found nothing, and waits.
     if (this.hasReads) this.mux.wake(this);
   }
 
-  /** The filter's word on the event at `position`; it is asked once. */
-  private passes(event: E): boolean {
-    const { filter } = this.options;
-    if (filter === undefined || this.passed === this.position) return true;
-    return this.guard(() => filter(event)) === true;
-  }
-
-  private guard<T>(code: () => T): T | undefined {
+  /** A full queue goes past accepted events that its filter rejects, before they are distributed. Answers whether the filter threw. */
+  private looksAhead(): boolean {
+    const { log } = this.mux;
     this.judging = true;
     try {
-      return code();
-    } catch (error) {
-      this.fail(error);
+      while (!this.over && this.position < log.end && !this.passes(log.at(this.position))) this.advance(1);
+    } catch {
+      return true; // it is asked again, and the watch ends, when the event is distributed
     } finally {
       this.judging = false;
     }
-    return undefined;
+    return false;
+  }
+
+  /** The filter's word on the event at `position`. It is asked once. */
+  private passes(event: E): boolean {
+    const { filter } = this.options;
+    if (filter === undefined) return true;
+    if (this.asked !== this.position) {
+      this.asked = this.position;
+      this.verdict = undefined;
+      try {
+        this.verdict = Boolean(filter(event));
+      } catch (error) {
+        this.verdict = { error };
+      }
+    }
+    if (typeof this.verdict === 'object') throw this.verdict.error;
+    return this.verdict === true;
   }
 
   /** Decides on one event: what an array of one's own would do with it. */

@@ -57,6 +57,7 @@ export class Mux<E> {
   private parked: Parked[] = [];
   private gone: number = 0;
   private scheduled: boolean = false;
+  private busy: boolean = false;
 
   constructor(options: { capacity: number; incoming: number; keyOf: (event: E) => unknown }) {
     this.log = new EventLog(options.capacity);
@@ -86,13 +87,16 @@ export class Mux<E> {
 
   /** Moves on as far as the gate allows. */
   pump(): void {
+    if (this.busy) return; // it goes on where it is, or once everyone was served
+    this.busy = true;
     do {
       while (this.log.head < this.log.end) {
         const { head } = this.log;
         if (!this.gate.open(head)) break;
         if (this.log.head === head) this.advance();
       }
-    } while (this.firstPending !== undefined && this.admitPending());
+    } while (this.firstPending !== undefined && this.admit(this.firstPending.event) && this.admitted());
+    this.busy = false;
     if (this.closing && !this.closed && this.pending === 0 && this.log.head === this.log.end) this.close();
   }
 
@@ -103,11 +107,6 @@ export class Mux<E> {
     }
     while (this.log.head < this.log.end) this.advance();
     this.pump();
-  }
-
-  /** A gated watcher read or began to wait: if it was the one that held the gate, things go on. */
-  progress(member: Gated): void {
-    if (this.gate.blocker === member) this.pump();
   }
 
   park(watcher: Parked): void {
@@ -145,8 +144,7 @@ export class Mux<E> {
     return true;
   }
 
-  private admitPending(): boolean {
-    if (!this.admit((this.firstPending as Pending<E>).event)) return false;
+  private admitted(): boolean {
     this.shiftPending().settle(undefined);
     return true;
   }
@@ -180,11 +178,14 @@ export class Mux<E> {
     this.scheduled = false;
     this.parked = [];
     this.gone = 0;
+    this.busy = true;
     for (const watcher of watchers) {
       watcher.inPark = false;
       watcher.wake();
     }
+    this.busy = false;
     this.log.forgetBatch();
+    this.pump();
   };
 
   /** Those who left are swept out of the park when they are the larger part: O(1) for each, amortized. */

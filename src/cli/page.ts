@@ -17,6 +17,8 @@ export function livePage(): LivePage {
     `style-src ${hashOf(STYLE)}`,
     `script-src ${hashOf(SCRIPT)}`,
     "connect-src 'self'",
+    // The empty icon that keeps browsers from asking for one.
+    'img-src data:',
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
@@ -45,14 +47,13 @@ th { font-weight: 600; color: var(--dim); white-space: nowrap; }
 .number { text-align: right; }
 .lost { color: var(--bad); font-weight: 600; }
 #events { table-layout: fixed; }
-#events th:nth-child(1) { width: 6.5rem; }
+#events th:nth-child(1) { width: 5rem; }
 #events th:nth-child(2) { width: 7.5rem; }
 #events td { font-family: ui-monospace, monospace; font-size: .85rem; overflow-wrap: anywhere; }
-#events td:last-child { max-height: 6rem; display: block; overflow: auto; }
 #events td:nth-child(2) { color: var(--accent); }
 #events tr[data-type=ERROR] td { color: var(--bad); }
 .empty { color: var(--dim); }
-@media (max-width: 40rem) { body { padding: .6rem; font-size: 14px; } th, td { padding: .2rem .35rem; } #events th:nth-child(1) { width: 3.5rem; } #events th:nth-child(2) { width: 5.5rem; } }
+@media (max-width: 40rem) { body { padding: .6rem; font-size: 14px; } th, td { padding: .2rem .35rem; } #events th:nth-child(1) { width: 3rem; } #events th:nth-child(2) { width: 5.5rem; } #clients td:nth-child(3), #clients-head th:nth-child(3) { display: none; } }
 `;
 
 const SCRIPT = `
@@ -130,12 +131,12 @@ const HTML = `<!doctype html>
 <main>
 <h2>Clients</h2>
 <div class="scroll"><table>
-<thead><tr><th class="number">id</th><th>transport</th><th>address</th><th class="number">queued</th><th class="number">delivered</th><th class="number">dropped</th></tr></thead>
+<thead id="clients-head"><tr><th class="number">id</th><th>transport</th><th>address</th><th class="number">queued</th><th class="number">delivered</th><th class="number">dropped</th></tr></thead>
 <tbody id="clients"></tbody>
 </table></div>
 <h2>Events, newest first</h2>
 <table id="events">
-<thead><tr><th>number</th><th>type</th><th>object</th></tr></thead>
+<thead><tr><th>no.</th><th>type</th><th>object</th></tr></thead>
 <tbody id="rows"></tbody>
 </table>
 <p id="none" class="empty">None yet.</p>

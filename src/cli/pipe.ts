@@ -3,17 +3,19 @@ import { Hub } from '../bridge/hub.ts';
 import type { PipeCommand } from './args.ts';
 import { UsageError } from './args.ts';
 import { Lines, readLine } from './lines.ts';
-import { close, createPipeServer, listen } from './server.ts';
+import { close, createPipeServer, isMeant, listen } from './server.ts';
 import { onSignals } from './signals.ts';
 
 /** `watchmux pipe`: lines from stdin to clients. Answers the exit code. */
 export async function pipe(command: PipeCommand): Promise<number> {
   const hub = new Hub({ capacity: command.capacity, overflow: command.overflow, replay: command.replay });
-  const server = createPipeServer(hub);
-  await attach(server, hub);
+  const server = createPipeServer(hub, command.host);
+  await attach(server, hub, command.host);
   const url = await listen(server, command).catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(explain(error, command), 'pipe');
   });
+  // Such as too many open files: one connection less, but no reason to drop the others.
+  server.on('error', (error) => note(error.message));
   const stop = new AbortController();
   const release = onSignals(() => stop.abort());
   process.stdout.write(`listening on ${url}\n`);
@@ -36,10 +38,15 @@ interface Tally {
 }
 
 /** WebSocket needs the package ws, which is a peer; without it the rest works all the same. */
-async function attach(server: Server, hub: Hub): Promise<void> {
+async function attach(server: Server, hub: Hub, host: string): Promise<void> {
   try {
     const { attachWebSocket } = await import('../bridge/websocket.ts');
-    attachWebSocket(server, hub);
+    attachWebSocket(server, hub, {
+      allowedOrigins: (origin, request) => {
+        const same = URL.canParse(origin) && new URL(origin).host === request.headers.host;
+        return same && isMeant(request, host);
+      },
+    });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
     note('the package ws is not installed: serving HTTP and SSE, but no WebSocket');

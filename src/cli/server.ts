@@ -1,23 +1,39 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { isIP } from 'node:net';
 import { createHttpHandler } from '../bridge/http.ts';
 import type { Hub } from '../bridge/hub.ts';
 import { STATS_PATH, WATCH_PATH } from '../bridge/protocol.ts';
 import { livePage } from './page.ts';
 
-/** What `watchmux pipe` serves: the watch, its numbers, and a page to look at both. */
-export function createPipeServer(hub: Hub): Server {
+/** What `watchmux pipe` serves at this host: the watch, its numbers, and a page to look at both. */
+export function createPipeServer(hub: Hub, host: string): Server {
   const watch = createHttpHandler(hub);
   const page = livePage();
   return createServer((request, response) => {
     const path = request.url?.split('?', 1)[0];
-    if (path === WATCH_PATH) watch(request, response);
+    if (!isMeant(request, host))
+      answer(request, response, { code: 421, type: 'text/plain', body: 'this server has another name\n' });
+    else if (path === WATCH_PATH) watch(request, response);
     else if (path === STATS_PATH)
       answer(request, response, { type: 'application/json', body: `${JSON.stringify(hub.stats())}\n` });
     else if (path === '/') answer(request, response, { type: 'text/html; charset=utf-8', body: page.html, policy: page.policy });
     else answer(request, response, { code: 404, type: 'text/plain', body: 'there are /, /watch and /stats\n' });
   });
+}
+
+/**
+ * Whether a request names this server as its own people do. A page from elsewhere can give its own name our loopback address,
+ * and would then be of the same origin as we are; but it cannot hide that name.
+ */
+export function isMeant(request: IncomingMessage, host: string): boolean {
+  const loopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
+  const name = (request.headers.host ?? host)
+    .replace(/:\d+$/, '')
+    .replace(/^\[|\]$/g, '')
+    .toLowerCase();
+  return !loopback || name === host || name === 'localhost' || name.endsWith('.localhost') || isIP(name) !== 0;
 }
 
 interface Answer {

@@ -198,6 +198,24 @@ describe('what is served', () => {
     expect(await server.exit).toBe(0);
   });
 
+  test('a page that gives its own name our address gets nothing', async () => {
+    const server = await pipe('--replay', '1');
+    const { port } = new URL(server.url);
+    for (const host of [`evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil.example']) {
+      for (const path of ['/', '/watch', '/stats']) expect((await open(`${server.url}${path}`, { host })).statusCode).toBe(421);
+      const socket = new WebSocket(`${server.url.replace('http', 'ws')}/watch`, { headers: { host, origin: `http://${host}` } });
+      const code = await new Promise((resolve) => {
+        socket.on('unexpected-response', (_request, response) => resolve(response.statusCode));
+      });
+      expect(code).toBe(403);
+    }
+    for (const host of [`localhost:${port}`, `LOCALHOST:${port}`, `[::1]:${port}`, `127.0.0.1:${port}`]) {
+      expect((await open(`${server.url}/stats`, { host })).statusCode).toBe(200);
+    }
+    server.child.kill('SIGTERM');
+    expect(await server.exit).toBe(0);
+  });
+
   test('a client that talks too much is shown the door; one that says little is not', async () => {
     const server = await pipe();
     const [quiet, loud] = [0, 1].map(() => new WebSocket(`${server.url.replace('http', 'ws')}/watch`)) as [WebSocket, WebSocket];

@@ -171,8 +171,8 @@ class Harness {
   }
 
   private async turn(): Promise<void> {
-    for (let i = 0; i < 4; i++) await Promise.resolve();
-    for (const { model } of this.pairs) model.serve();
+    for (let i = 0; i < 20; i++) await Promise.resolve();
+    this.model.turn();
   }
 
   private compare(): void {

@@ -74,6 +74,10 @@ export class ModelWatch {
     return this.over || this.cut;
   }
 
+  get inHand(): boolean {
+    return this.hand !== undefined;
+  }
+
   get live(): number {
     return [...this.fold.values()].filter((entry) => !nothing(entry)).length;
   }
@@ -94,7 +98,7 @@ export class ModelWatch {
     try {
       return this.options.filter(event);
     } catch {
-      return true;
+      return false; // the watch will end with the error, and needs no room for that
     }
   }
 
@@ -176,6 +180,13 @@ export class ModelWatch {
 
   /** What the wake-up at the end of the turn does: a batch in hand takes along what is queued, up to a gap. */
   serve(): void {
+    if (this.hand === undefined) return;
+    this.fill();
+    this.owner.pump();
+  }
+
+  /** The same, without what it makes room for. */
+  fill(): void {
     const { hand } = this;
     if (hand === undefined) return;
     this.hand = undefined;
@@ -186,7 +197,6 @@ export class ModelWatch {
       hand.hand.push(event);
     }
     hand.outcome = { value: hand.hand };
-    this.owner.pump();
   }
 
   read(batch: boolean): ModelRead {
@@ -299,6 +309,7 @@ export class ModelBroadcaster {
   pending: ModelPublish[] = [];
   closing = false;
   closed = false;
+  private pumping = false;
   private readonly limits: { incoming: number; maxPending: number };
 
   constructor(limits: { incoming: number; maxPending: number }) {
@@ -309,6 +320,14 @@ export class ModelBroadcaster {
     const watch = new ModelWatch(this, options);
     this.watches.push(watch);
     return watch;
+  }
+
+  /** The end of a turn: everyone gets what is there, then things go on. */
+  turn(): void {
+    while (this.watches.some((watch) => watch.inHand)) {
+      for (const watch of this.watches) watch.fill();
+      this.pump();
+    }
   }
 
   tryPublish(event: ModelEvent): boolean {
@@ -335,11 +354,24 @@ export class ModelBroadcaster {
   /** Gives up waiting: full watchers lose what they have no room for. */
   force(): void {
     for (const publish of this.pending.splice(0)) publish.outcome = 'CLOSED';
+    this.pumping = true;
     for (const { event, to } of this.incoming.splice(0)) for (const watch of to) watch.distribute(event);
+    this.pumping = false;
     this.pump();
   }
 
   pump(): void {
+    if (this.pumping) return; // a watch that failed in the middle of a distribution
+    this.pumping = true;
+    this.distributeAll();
+    this.pumping = false;
+    if (this.closing && !this.closed && this.incoming.length === 0 && this.pending.length === 0) {
+      this.closed = true;
+      for (const watch of this.watches) if (!watch.ended) watch.settleReads();
+    }
+  }
+
+  private distributeAll(): void {
     for (;;) {
       const next = this.incoming[0];
       if (next?.to.every((watch) => watch.hasRoom(next.event))) {
@@ -351,10 +383,6 @@ export class ModelBroadcaster {
       if (publish === undefined || !this.accept(publish.event)) break;
       this.pending.shift();
       publish.outcome = 'accepted';
-    }
-    if (this.closing && !this.closed && this.incoming.length === 0 && this.pending.length === 0) {
-      this.closed = true;
-      for (const watch of this.watches) if (!watch.ended) watch.settleReads();
     }
   }
 

@@ -1,0 +1,247 @@
+// The doors watchmux/http and watchmux/ws as a server of one's own uses them, over real sockets.
+import type { Server } from 'node:http';
+import { createServer, request as send } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { afterAll, describe, expect, test } from 'vitest';
+import type { WatchEvent } from 'watchmux';
+import { Broadcaster } from 'watchmux';
+import type { HttpOptions } from 'watchmux/http';
+import { createHttpHandler, Hub } from 'watchmux/http';
+import type { WebSocketOptions } from 'watchmux/ws';
+import { attachWebSocket, createUpgradeHandler } from 'watchmux/ws';
+import { WebSocket, WebSocketServer } from 'ws';
+import type { Clock } from '../../src/watch/clock.ts';
+import { httpStream, open, sse, TRANSPORTS, until, webSocket } from './cli.ts';
+
+const servers: Server[] = [];
+
+afterAll(() => {
+  for (const server of servers) server.close().closeAllConnections();
+});
+
+async function listen(server: Server): Promise<string> {
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function serve(hub: Hub, options: HttpOptions & WebSocketOptions = {}): Promise<string> {
+  const server = createServer(createHttpHandler(hub, options));
+  attachWebSocket(server, hub, options);
+  return listen(server);
+}
+
+const added = (object: unknown): WatchEvent => ({ type: 'ADDED', object });
+
+/** Bigger than what kernels keep for a reader that has stopped. */
+const MEGABYTE = 'x'.repeat(1_000_000);
+
+test('a broadcaster of one’s own, on both transports, in a few lines', async () => {
+  type Orders = WatchEvent<'placed', { id: number }>;
+  const orders = new Broadcaster<Orders>();
+  const hub = new Hub<Orders>();
+  const followed = hub.follow(orders.watch());
+  const server = createServer(createHttpHandler(hub));
+  attachWebSocket(server, hub);
+  const url = await listen(server);
+  const clients = await Promise.all([webSocket(url), httpStream(url), sse(url)]);
+  await orders.publish({ type: 'placed', object: { id: 1 } });
+  await orders.shutdown();
+  await followed;
+  for (const client of clients) {
+    await client.ended;
+    expect(client.events()).toEqual([{ type: 'placed', object: { id: 1 } }]);
+  }
+});
+
+describe.each(TRANSPORTS)('%s', (_name, connect) => {
+  test('a client that takes nothing is cut, and what it held is let go', async () => {
+    const hub = new Hub({ overflow: 'wait', capacity: 1 });
+    const client = await connect(await serve(hub, { stallTimeoutMs: 50 }));
+    client.pause();
+    const published = Promise.all(Array.from({ length: 20 }, () => hub.publish(added(MEGABYTE))));
+    await published;
+    await until(() => hub.stats().clients.length === 0);
+    client.close();
+  });
+
+  test('one that only has nothing to say is not', async () => {
+    const hub = new Hub();
+    const url = await serve(hub, { stallTimeoutMs: 10 });
+    const timedOut = new Promise((resolve) => servers.at(-1)?.on('connection', (socket) => socket.once('timeout', resolve)));
+    const client = await connect(url);
+    await timedOut;
+    await hub.publish(added(1));
+    await until(() => client.texts.length === 1);
+    await hub.shutdown();
+    await client.ended;
+  });
+
+  test('holds no more for a client that has stopped reading than the limits say', async () => {
+    const hub = new Hub({ capacity: 2 });
+    const client = await connect(await serve(hub, { maxBufferedBytes: 100_000 }));
+    client.pause();
+    let most = 0;
+    for (let i = 0; i < 40; i++) {
+      await hub.publish(added(MEGABYTE));
+      most = Math.max(most, hub.stats().clients[0]?.bufferedBytes ?? 0);
+    }
+    expect(most).toBeGreaterThan(0);
+    // The limit, one event more, and the framing.
+    expect(most).toBeLessThan(100_000 + 1_000_000 + 1_000);
+    client.resume();
+    await client.ended;
+    expect(client.events().at(-1)).toMatchObject({ type: 'ERROR', object: { code: 410 } });
+  });
+
+  test('a hub that is full, or over, refuses with 503', async () => {
+    const hub = new Hub({ maxClients: 1 });
+    const url = await serve(hub);
+    const client = await connect(url);
+    await expect(connect(url)).rejects.toThrow('503');
+    client.close();
+    await until(() => hub.stats().clients.length === 0);
+    await hub.shutdown();
+    await expect(connect(url)).rejects.toThrow('503');
+    expect(hub.stats().total).toMatchObject({ clients: 1, refused: 2 });
+  });
+});
+
+describe('HTTP', () => {
+  test('refuses what is no GET, answers HEAD without opening a stream, and adds headers', async () => {
+    const hub = new Hub();
+    const url = await serve(hub, { headers: { 'access-control-allow-origin': '*' } });
+    const status = (method: string): Promise<number | undefined> =>
+      new Promise(
+        (resolve) => void send(url, { method, agent: false }, (response) => resolve(response.resume().statusCode)).end(),
+      );
+    expect(await status('POST')).toBe(405);
+    expect(await status('HEAD')).toBe(200);
+    expect(hub.stats().total.clients).toBe(0);
+    const response = await open(url);
+    expect(response.headers['access-control-allow-origin']).toBe('*');
+    response.destroy();
+    await until(() => hub.stats().clients.length === 0);
+  });
+
+  test('SSE is for who accepts it, in so many words', async () => {
+    const url = await serve(new Hub());
+    for (const [accept, type] of [
+      ['text/event-stream', 'text/event-stream'],
+      ['TEXT/Event-Stream; charset=utf-8, */*', 'text/event-stream'],
+      ['*/*', 'application/json'],
+      ['text/event-stream;q=0, application/json', 'application/json'],
+      ['text/event-streams', 'application/json'],
+    ] as const) {
+      const response = await open(url, { accept });
+      expect(response.headers['content-type']).toBe(type);
+      response.destroy();
+    }
+  });
+
+  test.each([{ maxBufferedBytes: 0 }, { stallTimeoutMs: -1 }, { stallTimeoutMs: Number.NaN }])('refuses %j', (options) => {
+    expect(() => createHttpHandler(new Hub(), options)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
+  });
+});
+
+describe('WebSocket', () => {
+  const outcome = (url: string, headers: Record<string, string> = {}): Promise<unknown> =>
+    new Promise((resolve) => {
+      const socket = new WebSocket(url.replace('http', 'ws'), { headers });
+      socket.on('unexpected-response', (_request, response) => resolve(response.statusCode));
+      socket.on('error', () => resolve('error'));
+      socket.on('open', () => {
+        resolve('open');
+        socket.terminate();
+      });
+    });
+
+  test.each<[WebSocketOptions, string | undefined, unknown]>([
+    [{}, undefined, 'open'],
+    [{}, 'same', 'open'],
+    [{}, 'http://evil.example', 403],
+    [{}, 'null', 403],
+    [{ allowedOrigins: '*' }, 'http://evil.example', 'open'],
+    [{ allowedOrigins: ['http://good.example'] }, 'http://good.example', 'open'],
+    [{ allowedOrigins: ['http://good.example'] }, 'same', 403],
+    [{ allowedOrigins: (origin) => origin.endsWith('.example') }, 'http://a.example', 'open'],
+  ])('with %o, the origin %s is met with %s', async (options, origin, expected) => {
+    const url = await serve(new Hub(), options);
+    const headers: Record<string, string> = origin === undefined ? {} : { origin: origin === 'same' ? url : origin };
+    expect(await outcome(`${url}/watch`, headers)).toBe(expected);
+  });
+
+  test('stands beside other upgrade listeners, and leaves when told', async () => {
+    const hub = new Hub();
+    const server = createServer(createHttpHandler(hub));
+    const detach = attachWebSocket(server, hub, { path: '/events' });
+    const url = await listen(server);
+    expect(await outcome(`${url}/echo`)).toBe(404);
+    const other = new WebSocketServer({ noServer: true });
+    server.on('upgrade', (request, socket, head) => {
+      if (request.url === '/echo') other.handleUpgrade(request, socket, head, () => {});
+    });
+    expect(await outcome(`${url}/echo`)).toBe('open');
+    expect(await outcome(`${url}/events?x=1`)).toBe('open');
+    detach();
+    expect(server.listenerCount('upgrade')).toBe(1);
+  });
+
+  test('routes of one’s own: an upgrade handler says whether it was meant', async () => {
+    const upgrade = createUpgradeHandler(new Hub(), { path: '/a' });
+    const server = createServer();
+    server.on('upgrade', (request, socket: Duplex, head) => {
+      if (!upgrade(request, socket, head)) socket.destroy();
+    });
+    const url = await listen(server);
+    expect(await outcome(`${url}/a`)).toBe('open');
+    expect(await outcome(`${url}/b`)).toBe('error');
+  });
+
+  test('a client that answers no ping is cut by the next; one that does stays', async () => {
+    const ticks = new Set<() => void>();
+    const clock: Clock = {
+      now: () => 0,
+      schedule: (_delayMs, callback) => {
+        ticks.add(callback);
+        return () => void ticks.delete(callback);
+      },
+    };
+    const tick = (): void => {
+      const due = [...ticks];
+      ticks.clear();
+      for (const callback of due) callback();
+    };
+    const hub = new Hub();
+    const url = await serve(hub, { heartbeatMs: 1_000, clock });
+    const alive = new WebSocket(`${url.replace('http', 'ws')}/watch`);
+    const dead = new WebSocket(`${url.replace('http', 'ws')}/watch`, { autoPong: false });
+    const closed = new Promise((resolve) => dead.on('close', resolve));
+    await until(() => hub.stats().clients.length === 2);
+    const pinged = [alive, dead].map((socket) => new Promise((resolve) => socket.once('ping', resolve)));
+    tick();
+    await Promise.all(pinged);
+    // What the living one says after its pong comes after it: once that has arrived, so has the pong.
+    const heard = new Promise((resolve) => alive.once('pong', resolve));
+    alive.ping();
+    await heard;
+    tick();
+    expect(await closed).toBe(1006);
+    await until(() => hub.stats().clients.length === 1);
+    alive.terminate();
+    await until(() => hub.stats().clients.length === 0);
+    expect(ticks.size).toBe(0);
+  });
+
+  test('half a handshake is refused', async () => {
+    const hub = new Hub();
+    const url = await serve(hub);
+    const request = send(`${url}/watch`, { headers: { upgrade: 'websocket', connection: 'Upgrade' } });
+    request.on('error', () => {});
+    const answer = new Promise((resolve) => request.on('response', (response) => resolve(response.resume().statusCode)));
+    request.end();
+    expect(await answer).toBe(400);
+    expect(hub.stats().clients).toEqual([]);
+  });
+});

@@ -1,0 +1,97 @@
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import type { FileEvent } from '../../src/cli/directory.ts';
+import { DirectoryWatch } from '../../src/cli/directory.ts';
+import type { Run } from './cli.ts';
+import { killAll, run, until } from './cli.ts';
+
+const made: string[] = [];
+const directory = async (): Promise<string> => {
+  const path = await mkdtemp(join(tmpdir(), 'watchmux-test-'));
+  made.push(path);
+  return path;
+};
+
+afterAll(async () => {
+  killAll();
+  for (const path of made) await rm(path, { recursive: true, force: true });
+});
+
+/** The sum at the end, which must add up for both. */
+function sums({ out }: Run): { accepted: number; dropped: number } {
+  const rows = Array.from(out().matchAll(/^(?:fast|slow) +(\d+) +(\d+) +(\d+) +(\d+)$/gm), (row) => row.slice(1).map(Number));
+  expect(rows).toHaveLength(2);
+  for (const [delivered, dropped, queued, accepted] of rows as [number, number, number, number][]) {
+    expect(delivered + dropped + queued).toBe(accepted);
+  }
+  expect(out()).toContain('add up');
+  return { accepted: rows[1]?.[3] ?? 0, dropped: rows[1]?.[1] ?? 0 };
+}
+
+test('shows real changes side by side, tells the slow one what it lost, and ends by itself', async () => {
+  const demo = run('demo', '--seconds', '1.2');
+  expect(await demo.exit).toBe(0);
+  const { accepted, dropped } = sums(demo);
+  expect(accepted).toBeGreaterThan(20);
+  expect(dropped).toBeGreaterThan(0);
+  for (const mark of ['+', '~', '-']) expect(demo.out()).toContain(`${mark} demo-apple`);
+  expect(demo.out()).not.toContain('.log');
+  // Gaps are told as they are met; what was lost last may still be ahead of the reader.
+  const told = Array.from(demo.out().matchAll(/! lost (\d+)/g), ([, missed]) => Number(missed)).reduce(
+    (one, other) => one + other,
+    0,
+  );
+  expect(told).toBeGreaterThan(0);
+  expect(told).toBeLessThanOrEqual(dropped);
+  expect(demo.err()).toBe('');
+  const [, path] = /files in (\S+),/.exec(demo.out()) as unknown as [string, string];
+  await expect(readdir(path)).rejects.toMatchObject({ code: 'ENOENT' });
+});
+
+test('ends on Ctrl-C, with its sum; in a directory of yours it leaves all as it was', async () => {
+  const path = await directory();
+  await writeFile(join(path, 'demo-apple.txt'), 'mine');
+  const demo = run('demo', path, '--seconds', '600');
+  await until(() => demo.out().includes('demo-pear'));
+  await writeFile(join(path, 'yours.txt'), 'yours');
+  await until(() => demo.out().includes('+ yours.txt'));
+  demo.child.kill('SIGINT');
+  expect(await demo.exit).toBe(0);
+  sums(demo);
+  expect((await readdir(path)).sort()).toEqual(['demo-apple.txt', 'yours.txt']);
+});
+
+test('a directory that is not there is one line and exit 2; one that goes away is no crash', async () => {
+  const path = await directory();
+  const refused = run('demo', join(path, 'missing'));
+  expect(await refused.exit).toBe(2);
+  expect(refused.err()).toMatch(/^watchmux demo: cannot watch [^\n]+\n$/);
+  const demo = run('demo', path, '--seconds', '1');
+  await until(() => demo.out().includes('demo-apple'));
+  await rm(path, { recursive: true, force: true });
+  expect(await demo.exit).toBe(0);
+  sums(demo);
+});
+
+test('what a directory watch tells is what is there in the end', async () => {
+  const path = await directory();
+  await writeFile(join(path, 'old'), '1');
+  const told: FileEvent[] = [];
+  const watch = new DirectoryWatch(path, async (event) => void told.push(event));
+  await watch.open();
+  await writeFile(join(path, 'new'), '22');
+  await until(() => told.some(({ type }) => type === 'ADDED'));
+  await writeFile(join(path, 'old'), '333');
+  await rm(join(path, 'new'));
+  await watch.close();
+  const state = new Map([['old', 1]]);
+  for (const { type, object } of told) {
+    if (!('name' in object)) continue;
+    expect(state.has(object.name)).toBe(type !== 'ADDED');
+    if (type === 'DELETED') state.delete(object.name);
+    else state.set(object.name, object.bytes);
+  }
+  expect(state).toEqual(new Map([['old', 3]]));
+});

@@ -1,0 +1,185 @@
+import type { RequestListener, Server } from 'node:http';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createServer as createRawServer } from 'node:net';
+import { afterAll, describe, expect, test } from 'vitest';
+import { killAll, pipe, run, until } from './cli.ts';
+
+const servers: Server[] = [];
+
+afterAll(() => {
+  killAll();
+  for (const server of servers) server.close().closeAllConnections();
+});
+
+async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+describe('watchmux watch', () => {
+  test('prints what pipe serves, to the letter, and ends with it', async () => {
+    const server = await pipe();
+    const watching = run('watch', server.url);
+    await until(async () => (await server.stats()).clients.length === 1);
+    server.child.stdin.end('{"type":"X", "object":12345678901234567890}\n"✓"\n');
+    expect(await watching.exit).toBe(0);
+    expect(watching.out()).toBe('{"type":"X", "object":12345678901234567890}\n{"type":"ADDED","object":"✓"}\n');
+    expect(watching.err()).toBe('');
+  });
+
+  test('a URL with a path is taken as it is, query and all', async () => {
+    const asked: (string | undefined)[] = [];
+    const url = await serve((request, response) => {
+      asked.push(request.url);
+      response.setHeader('content-type', 'application/json').end('{"type":"A","object":1}\n{"type":"B","object":2}');
+    });
+    const watching = run('watch', `${url}/api/pods?watch=true`);
+    expect(await watching.exit).toBe(0);
+    expect(asked).toEqual(['/api/pods?watch=true']);
+    expect(watching.out()).toBe('{"type":"A","object":1}\n{"type":"B","object":2}\n');
+  });
+
+  test('an ERROR at the end is exit 1, and printed like any event', async () => {
+    const status = {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Failure',
+      message: 'too old',
+      reason: 'Expired',
+      code: 410,
+    };
+    const line = JSON.stringify({ type: 'ERROR', object: status });
+    const url = await serve((_request, response) => void response.setHeader('content-type', 'application/json').end(`${line}\n`));
+    const watching = run('watch', url);
+    expect(await watching.exit).toBe(1);
+    expect(watching.out()).toBe(`${line}\n`);
+    expect(watching.err()).toBe('watchmux watch: the stream ended with an error: too old\n');
+  });
+
+  test('garbage is one ERROR line and exit 1', async () => {
+    const url = await serve(
+      (_request, response) =>
+        void response.setHeader('content-type', 'application/json').end('{"type":"A","object":1}\nnonsense\n'),
+    );
+    const watching = run('watch', url);
+    expect(await watching.exit).toBe(1);
+    const [first, second] = watching
+      .out()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(first).toEqual({ type: 'A', object: 1 });
+    expect(second).toMatchObject({ type: 'ERROR', object: { kind: 'Status' } });
+  });
+
+  test.each<[string, RequestListener, string]>([
+    [
+      'a refusal',
+      (_, response) => void response.writeHead(503).end(JSON.stringify({ kind: 'Status', code: 503, message: 'full' })),
+      'answered 503: full\n',
+    ],
+    ['a plain error', (_, response) => void response.writeHead(404).end('no \u001b[2Jsuch\n'), 'answered 404: no .[2Jsuch\n'],
+    [
+      'a page',
+      (_, response) => void response.setHeader('content-type', 'text/html').end('<p>'),
+      'is no watch: it answered with text/html\n',
+    ],
+  ])('%s is one line and exit 1', async (_name, listener, message) => {
+    const watching = run('watch', await serve(listener));
+    expect(await watching.exit).toBe(1);
+    expect(watching.err()).toContain(message);
+    expect(watching.err()).toMatch(/^[^\n]+\n$/);
+    expect(watching.out()).toBe('');
+  });
+
+  test('nobody there is one line and exit 1', async () => {
+    const free = createRawServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => free.once('listening', resolve));
+    const { port } = free.address() as AddressInfo;
+    await new Promise((resolve) => free.close(resolve));
+    const watching = run('watch', `127.0.0.1:${port}`);
+    expect(await watching.exit).toBe(1);
+    expect(watching.err()).toMatch(/^watchmux watch: cannot connect to http:\/\/127\.0\.0\.1:\d+\/watch: [^\n]+\n$/);
+  });
+
+  test('a connection that breaks is not an end: exit 1', async () => {
+    const url = await serve((_request, response) => {
+      response.setHeader('content-type', 'application/json').write('{"type":"A","object":1}\n', () => response.destroy());
+    });
+    const watching = run('watch', url);
+    expect(await watching.exit).toBe(1);
+    expect(watching.out()).toBe('{"type":"A","object":1}\n');
+    expect(watching.err()).toBe('watchmux watch: the connection broke\n');
+  });
+
+  test('a reader that has seen enough is a quiet end', async () => {
+    const url = await serve((_request, response) => {
+      response.setHeader('content-type', 'application/json');
+      const more = (): void => {
+        while (!response.destroyed && response.write(`{"type":"A","object":"${'x'.repeat(1_000)}"}\n`)) {}
+      };
+      response.on('drain', more);
+      more();
+    });
+    const watching = run('watch', url);
+    await until(() => watching.out().length > 100_000);
+    watching.child.stdout.destroy();
+    expect(await watching.exit).toBe(0);
+    expect(watching.err()).toBe('');
+  });
+
+  test('waits for its reader, and so does the server under wait', async () => {
+    const server = await pipe('--overflow', 'wait', '--capacity', '10');
+    const watching = run('watch', server.url);
+    watching.child.stdout.pause();
+    await until(async () => (await server.stats()).clients.length === 1);
+    const filler = 'x'.repeat(10_000);
+    for (let i = 0; i < 3_000; i++) server.write({ i, filler });
+    server.child.stdin.end();
+    await until(async () => (await server.stats()).clients[0]?.queued);
+    watching.child.stdout.resume();
+    expect(await watching.exit).toBe(0);
+    const got = watching
+      .out()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).object.i);
+    expect(got).toEqual(Array.from({ length: 3_000 }, (_, i) => i));
+    expect(await server.exit).toBe(0);
+  });
+});
+
+describe('the rest of the command line', () => {
+  test('--version, --help and help per command go to stdout, exit 0', async () => {
+    const version = run('--version');
+    expect(await version.exit).toBe(0);
+    expect(version.out()).toMatch(/^\d+\.\d+\.\d+\n$/);
+    for (const args of [['--help'], ['help', 'demo'], ['pipe', '--help'], ['watch', '-h'], ['demo', '--help']]) {
+      const help = run(...args);
+      expect(await help.exit).toBe(0);
+      expect(help.out()).toContain('Usage');
+      expect(help.err()).toBe('');
+    }
+  });
+
+  test.each([[['frob']], [[]], [['watch']], [['watch', 'ftp://x']], [['pipe', '--frob']]])(
+    '%j is one line and exit 2',
+    async (args) => {
+      const refused = run(...args);
+      expect(await refused.exit).toBe(2);
+      expect(refused.err()).toMatch(/^watchmux[^\n]+\n$/);
+      expect(refused.out()).toBe('');
+    },
+  );
+
+  test('help that nobody reads to the end is no crash', async () => {
+    const help = run('--help');
+    help.child.stdout.destroy();
+    expect(await help.exit).toBe(0);
+    expect(help.err()).toBe('');
+  });
+});
