@@ -86,7 +86,7 @@ const INCOMING = 10_000;
  * The other policies hold `capacity` events and do with one more what they always do.
  *
  * An error of the observable rejects one read, behind what is queued; its completion ends the watch behind what is queued.
- * `stop` and `return` unsubscribe, and so does a watch that ends by itself: `disconnect` does so at the next event or read.
+ * `stop` and `return` unsubscribe, and so does the event by which `disconnect` cuts the watch.
  *
  * @throws {WatchError} INVALID_ARGUMENT for an option that is not what it should be.
  */
@@ -126,14 +126,14 @@ class ObservableWatch<E extends WatchEvent> extends PullWatch<E> {
       {
         onStop() {
           subscription?.unsubscribe();
-          queue.stop();
+          // Rather than stop the queue: what it holds beyond its capacity has been taken from the source, and stays readable.
+          void broadcaster.shutdown();
         },
       },
     );
     this.queue = queue;
     const accept = (event: E): boolean => {
-      if (queue.stopped) return false;
-      if (broadcaster.tryPublish(event)) return true;
+      if (broadcaster.tryPublish(event)) return !queue.stopped;
       const limit = capacity + incoming;
       throw new WatchError('OVERLOADED', `fromObservable: ${limit} events are unread, and an observable cannot wait`, { limit });
     };

@@ -378,6 +378,9 @@ describe('fromObservable', () => {
     const stopped = fromObservable(concat(from(counts(1, 2)), NEVER));
     stopped.stop();
     expect(await all(stopped)).toEqual(counts(1, 2));
+    const full = fromObservable(concat(from(upTo(5)), NEVER), { capacity: 1 });
+    full.stop();
+    expect(await all(full)).toEqual(upTo(5));
     const returned = fromObservable(concat(from(counts(1, 2)), NEVER));
     expect(returned.queued).toBe(2);
     await returned.return();

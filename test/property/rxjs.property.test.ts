@@ -1,0 +1,161 @@
+import * as fc from 'fast-check';
+import { Subject, type Subscription } from 'rxjs';
+import { expect, test } from 'vitest';
+import { fromObservable, observe } from '../../src/adapters/rxjs.ts';
+import { Broadcaster, type Overflow } from '../../src/broadcast/broadcaster.ts';
+import { isWatchError } from '../../src/watch/errors.ts';
+import type { WatchEvent } from '../../src/watch/event.ts';
+
+type Count = WatchEvent<string, number>;
+const count = (object: number): Count => ({ type: 'count', object });
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+type Step = { do: 'publish' | 'turn' | 'shutdown' } | { do: 'subscribe'; until: number } | { do: 'unsubscribe'; which: number };
+
+test('observe: each observer hears what was accepted from its subscription to its end, and no watcher is left', async () => {
+  const steps = fc.array(
+    fc.oneof(
+      { weight: 6, arbitrary: fc.record({ do: fc.constantFrom('publish' as const, 'turn' as const) }) },
+      { weight: 2, arbitrary: fc.record({ do: fc.constant('subscribe' as const), until: fc.integer({ min: 1, max: 12 }) }) },
+      { weight: 1, arbitrary: fc.record({ do: fc.constant('unsubscribe' as const), which: fc.nat(5) }) },
+      { weight: 1, arbitrary: fc.record({ do: fc.constant('shutdown' as const) }) },
+    ),
+    { maxLength: 40 },
+  );
+  await fc.assert(
+    fc.asyncProperty(steps, async (list: Step[]) => {
+      const source = new Broadcaster<Count>({ capacity: 1_000 });
+      const observers: { from: number; to: number; heard: number[]; ends: number; left: boolean; subscription: Subscription }[] =
+        [];
+      let published = 0;
+      let closed = false;
+      for (const step of list) {
+        if (step.do === 'publish' && !closed) {
+          source.tryPublish(count(published++));
+        } else if (step.do === 'turn') {
+          await turn();
+        } else if (step.do === 'shutdown') {
+          closed = true;
+          void source.shutdown();
+        } else if (step.do === 'subscribe' && !closed) {
+          const { until } = step;
+          const heard: number[] = [];
+          const observer = {
+            from: published,
+            to: published + until,
+            heard,
+            ends: 0,
+            left: false,
+            subscription: undefined as unknown as Subscription,
+          };
+          observer.subscription = observe(source).subscribe({
+            next: (event) => {
+              heard.push(event.object);
+              if (heard.length === until) observer.subscription.unsubscribe();
+            },
+            complete: () => observer.ends++,
+          });
+          observers.push(observer);
+        } else if (step.do === 'unsubscribe') {
+          const observer = observers[step.which];
+          if (observer === undefined || observer.subscription.closed) continue;
+          observer.left = true;
+          observer.subscription.unsubscribe();
+          observer.to = Math.min(observer.to, observer.from + observer.heard.length);
+        }
+      }
+      await source.shutdown();
+      await turn();
+      for (const { from, to, heard, ends, left } of observers) {
+        const all = Array.from({ length: Math.max(0, Math.min(to, published) - from) }, (_, at) => from + at);
+        expect(heard).toEqual(all);
+        expect(ends).toBe(left || published >= to ? 0 : 1);
+      }
+      expect(source.watchers).toBe(0);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+/** A queue as anybody would write it: what is in it, what it lost, how it ends. */
+class ArrayQueue {
+  readonly events: number[] = [];
+  lost = 0;
+  over = false;
+  end: 'done' | 'overloaded' | 'expired' | 'source' = 'done';
+  readonly room: number;
+  readonly overflow: Overflow;
+  constructor(overflow: Overflow, capacity: number, incoming: number) {
+    this.overflow = overflow;
+    this.room = overflow === 'wait' ? capacity + incoming : capacity;
+  }
+  push(event: number): void {
+    if (this.over) return;
+    if (this.events.length < this.room) {
+      this.events.push(event);
+    } else if (this.overflow === 'wait') {
+      this.close('overloaded');
+    } else if (this.overflow === 'disconnect') {
+      this.lost++;
+      this.close('expired');
+    } else {
+      this.lost++;
+      if (this.overflow === 'drop-oldest' && this.room > 0) this.events.push(event) && this.events.shift();
+    }
+  }
+  close(end: 'done' | 'overloaded' | 'expired' | 'source'): void {
+    if (this.over) return;
+    this.over = true;
+    this.end = end;
+  }
+}
+
+test('fromObservable: holds, loses, fails and ends as a plain queue does, and unsubscribes', async () => {
+  const commands = fc.array(
+    fc.oneof({ weight: 5, arbitrary: fc.constant('emit' as const) }, { weight: 3, arbitrary: fc.constant('read' as const) }),
+    { maxLength: 40 },
+  );
+  const overflows = fc.constantFrom<Overflow>('wait', 'drop-newest', 'drop-oldest', 'disconnect');
+  const ends = fc.constantFrom('complete' as const, 'error' as const, 'stop' as const);
+  await fc.assert(
+    fc.asyncProperty(commands, overflows, fc.nat(3), fc.nat(3), ends, async (list, overflow, length, incoming, end) => {
+      // A `wait` watcher of capacity 0 gives its events to reads that wait alone; this test polls.
+      const capacity = overflow === 'wait' ? Math.max(1, length) : length;
+      const subject = new Subject<Count>();
+      const watch = fromObservable(subject, { overflow, capacity, incoming });
+      const model = new ArrayQueue(overflow, capacity, incoming);
+      let emitted = 0;
+      const read: (number | undefined)[] = [];
+      const modelRead: (number | undefined)[] = [];
+      for (const command of list) {
+        if (command === 'emit') {
+          model.push(emitted);
+          subject.next(count(emitted++));
+        } else if (model.events.length > 0 || !model.over) {
+          modelRead.push(model.events.shift());
+          read.push(watch.tryNext()?.object);
+        }
+      }
+      expect(read).toEqual(modelRead);
+      expect(subject.observed).toBe(!model.over);
+      if (end === 'stop') watch.stop();
+      else subject[end](new Error('source'));
+      if (!model.over && end === 'error') model.close('source');
+      expect(subject.observed).toBe(false);
+      const rest: Count[] = [];
+      const failure = await (async () => {
+        for await (const batch of watch.batches()) rest.push(...batch);
+      })().then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      if (model.end === 'expired') expect(rest.pop()?.type).toBe('ERROR');
+      expect(rest.map((event) => event.object)).toEqual(model.events);
+      if (model.end === 'overloaded') expect(isWatchError(failure, 'OVERLOADED')).toBe(true);
+      else if (model.end === 'source') expect(failure).toMatchObject({ message: 'source' });
+      else expect(failure).toBeUndefined();
+      if (overflow !== 'wait') expect(watch.dropped).toBe(model.lost);
+    }),
+    { numRuns: 1_000 },
+  );
+});
