@@ -173,3 +173,9 @@ export const TRANSPORTS: readonly [string, (url: string) => Promise<Client>][] =
   ['HTTP stream', httpStream],
   ['SSE', sse],
 ];
+
+/** Lines of about 10 KB, numbered, so many that no kernel buffers them. */
+export function flood(server: Pipe, count: number): void {
+  const filler = 'x'.repeat(10_000);
+  for (let i = 0; i < count; i++) server.write({ type: 'n', object: { i, filler } });
+}

@@ -1,0 +1,96 @@
+// What `watchmux pipe` serves, to whom, and to whom not.
+import { afterAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { flood, killAll, open, pipe, sse, TRANSPORTS, text, until } from './cli.ts';
+
+afterAll(killAll);
+
+describe('what is served', () => {
+  test('SSE bears ids: one epoch, a number per event', async () => {
+    const server = await pipe();
+    const client = await sse(server.url);
+    server.child.stdin.end('1\n2\n3\n');
+    await client.ended;
+    const [epoch] = (client.ids[0] as string).split('.');
+    expect(epoch).toMatch(/^[0-9a-f]{16}$/);
+    expect(client.ids).toEqual([1, 2, 3].map((number) => `${epoch}.${number}`));
+  });
+
+  test('an HTTP stream begins at once, and says what it is', async () => {
+    const server = await pipe();
+    const response = await open(`${server.url}/watch`);
+    expect(response.headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-store' });
+    const events = await open(`${server.url}/watch?x=1`, { accept: 'text/html, text/event-stream;q=0.9' });
+    expect(events.headers['content-type']).toBe('text/event-stream');
+    expect((await open(`${server.url}/`)).headers['content-security-policy']).toContain("default-src 'none'");
+    expect((await open(`${server.url}/other`)).statusCode).toBe(404);
+    expect(await text(`${server.url}/`)).toContain('<!doctype html>');
+    expect(await server.stats()).toMatchObject({
+      accepted: 0,
+      clients: [{ transport: 'http', queued: 0 }, { transport: 'sse' }],
+    });
+    server.child.stdin.end();
+    expect(await server.exit).toBe(0);
+  });
+
+  test.each([
+    ['another site', { origin: 'http://evil.example' }, '/watch', 403],
+    ['another path', {}, '/other', 404],
+  ])('a WebSocket from or to %s is refused', async (_name, headers, path, status) => {
+    const server = await pipe();
+    const socket = new WebSocket(`${server.url.replace('http', 'ws')}${path}`, { headers });
+    const code = await new Promise((resolve) => {
+      socket.on('unexpected-response', (_request, response) => resolve(response.statusCode));
+    });
+    expect(code).toBe(status);
+    server.child.kill('SIGTERM');
+    expect(await server.exit).toBe(0);
+  });
+
+  test('a page that gives its own name our address gets nothing', async () => {
+    const server = await pipe('--replay', '1');
+    const { port } = new URL(server.url);
+    for (const host of [`evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil.example']) {
+      for (const path of ['/', '/watch', '/stats']) expect((await open(`${server.url}${path}`, { host })).statusCode).toBe(421);
+      const socket = new WebSocket(`${server.url.replace('http', 'ws')}/watch`, { headers: { host, origin: `http://${host}` } });
+      const code = await new Promise((resolve) => {
+        socket.on('unexpected-response', (_request, response) => resolve(response.statusCode));
+      });
+      expect(code).toBe(403);
+    }
+    for (const host of [`localhost:${port}`, `LOCALHOST:${port}`, `[::1]:${port}`, `127.0.0.1:${port}`]) {
+      expect((await open(`${server.url}/stats`, { host })).statusCode).toBe(200);
+    }
+    server.child.kill('SIGTERM');
+    expect(await server.exit).toBe(0);
+  });
+
+  test('a client that talks too much is shown the door; one that says little is not', async () => {
+    const server = await pipe();
+    const [quiet, loud] = [0, 1].map(() => new WebSocket(`${server.url.replace('http', 'ws')}/watch`)) as [WebSocket, WebSocket];
+    const closed = new Promise((resolve) => loud.on('close', resolve));
+    await Promise.all([quiet, loud].map((socket) => new Promise((resolve) => socket.on('open', resolve))));
+    quiet.send('hello');
+    loud.send('x'.repeat(2_000));
+    expect(await closed).toBe(1009);
+    const message = new Promise((resolve) => quiet.on('message', (data) => resolve(String(data))));
+    server.write(1);
+    expect(await message).toBe('{"type":"ADDED","object":1}');
+    quiet.terminate();
+    server.child.stdin.end();
+    expect(await server.exit).toBe(0);
+  });
+
+  test('who goes away is forgotten at once', async () => {
+    const server = await pipe('--overflow', 'wait', '--capacity', '1');
+    const clients = await Promise.all(TRANSPORTS.map(([, connect]) => connect(server.url)));
+    for (const client of clients) client.pause();
+    flood(server, 2_000);
+    await until(async () => (await server.stats()).clients.some((client) => client.queued > 0));
+    for (const client of clients) client.close();
+    await until(async () => (await server.stats()).accepted === 2_000);
+    expect(await server.stats()).toMatchObject({ clients: [], total: { clients: 3 } });
+    server.child.stdin.end();
+    expect(await server.exit).toBe(0);
+  });
+});
