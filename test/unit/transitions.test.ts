@@ -190,6 +190,14 @@ describe('filterTransitions without previous objects', () => {
     expect((await watch.next()).done).toBe(true);
   });
 
+  test('an object may be undefined, with a key of its own', async () => {
+    const events: WatchEvent[] = [
+      { type: 'ADDED', object: undefined },
+      { type: 'DELETED', object: undefined },
+    ];
+    expect(await all(filterTransitions(watchOf(events), () => true, { keyOf: () => 'k' }))).toEqual(events);
+  });
+
   test('BOOKMARK, ERROR and types of people’s own pass through, unjudged and untouched', async () => {
     const events: WatchEvent[] = [
       { type: 'BOOKMARK', object: off('1') },
