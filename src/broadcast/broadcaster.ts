@@ -1,10 +1,10 @@
 import { invalid, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
-import { objectKey } from './coalesce.ts';
 import { Cursor, type CursorOptions, type Overflow } from './cursor.ts';
 import { FoldCursor } from './fold-cursor.ts';
 import { BroadcastWatch } from './handle.ts';
+import { objectKey } from './key.ts';
 import { Mux } from './mux.ts';
 
 /** How a {@link Broadcaster} treats its watchers, unless a watcher asks for something else. */
@@ -110,7 +110,9 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     }
     if (this.#mux.pending < this.#maxPending) return this.#mux.acceptLater(event);
     const limit = this.#maxPending;
-    return Promise.reject(new WatchError('OVERLOADED', `publish: ${limit} publishes wait for room already (maxPending)`, { limit }));
+    return Promise.reject(
+      new WatchError('OVERLOADED', `publish: ${limit} publishes wait for room already (maxPending)`, { limit }),
+    );
   }
 
   /**

@@ -37,7 +37,11 @@ export class Fold<E> {
 
   add(event: E, keyOf: (event: E) => unknown): void {
     const { type } = event as WatchEvent;
-    this.put(type === 'BOOKMARK' ? Fold : type === 'ERROR' ? event : keyOf(event), { existed: type !== 'ADDED', last: event, count: 1 });
+    this.put(type === 'BOOKMARK' ? Fold : type === 'ERROR' ? event : keyOf(event), {
+      existed: type !== 'ADDED',
+      last: event,
+      count: 1,
+    });
   }
 
   /** Adds all that a later fold has seen. */
@@ -131,7 +135,10 @@ export class FoldChain<E> {
       this.mostKeys = 0;
       this.log.need();
     }
-    if (link === undefined || link.count > 0) this.links.push((link = { fold: new Fold(), count: 0, members: 0, spoiled: undefined }));
+    if (link === undefined || link.count > 0) {
+      link = { fold: new Fold(), count: 0, members: 0, spoiled: undefined };
+      this.links.push(link);
+    }
     this.mostKeys = Math.max(this.mostKeys, capacity);
     link.members++;
     return link;
@@ -176,11 +183,4 @@ export class FoldChain<E> {
     if (link.fold.size > this.mostKeys) link.spoiled ??= {};
     if (link.spoiled !== undefined) link.fold.clear();
   }
-}
-
-/** The default key: what Kubernetes knows an object by. */
-export function objectKey(event: unknown): string {
-  const { namespace, name } = (event as WatchEvent<string, { metadata?: Record<string, unknown> } | undefined>).object?.metadata ?? {};
-  if (typeof name !== 'string') throw new TypeError('coalesce: the event has no object.metadata.name; pass keyOf');
-  return `${namespace ?? ''}/${name}`;
 }

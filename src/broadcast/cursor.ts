@@ -64,7 +64,6 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
   private verdict: boolean | { readonly error: unknown } | undefined;
   private over: boolean = false;
   private judging: boolean = false;
-  private failure: { readonly error: unknown } | undefined;
 
   constructor(mux: Mux<E>, options: CursorOptions<E>) {
     super();
@@ -232,7 +231,6 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     this.lost += this.ahead;
     this.dropKept();
     this.cut = false;
-    this.failure = undefined;
     this.leave();
   }
 
@@ -341,11 +339,6 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
       this.leave();
       // Consumers that choose `disconnect` or `coalesce` have ERROR among their events, as every Kubernetes watch has.
       return { type: 'ERROR', object: expired(this.missed) } as E;
-    }
-    if (this.failure !== undefined) {
-      const { error } = this.failure;
-      this.failure = undefined;
-      throw error;
     }
     if (this.mux.closed) this.leave();
     return NONE;

@@ -32,7 +32,6 @@ export class PullWatch<E> extends Reader<E> {
   private pulling: boolean = false;
   private over: boolean = false;
   private stopAsked: boolean = false;
-  private failure: { error: unknown } | undefined = undefined;
   private lost: number = 0;
 
   constructor(source: PullSource<E>, options: PullWatchOptions = {}) {
@@ -54,7 +53,7 @@ export class PullWatch<E> extends Reader<E> {
   }
 
   protected override get drained(): boolean {
-    return this.over && this.hand === NONE && this.failure === undefined;
+    return this.over && this.hand === NONE;
   }
 
   override tryNext(): E | undefined {
@@ -75,22 +74,16 @@ export class PullWatch<E> extends Reader<E> {
       this.hand = NONE;
       return event;
     }
-    if (this.failure !== undefined) {
-      const { error } = this.failure;
-      this.failure = undefined;
-      throw error;
-    }
     if (this.over || this.pulling || this.source.poll === undefined) return NONE;
     let event: E | undefined;
     this.pulling = true; // user code inside `poll` may read: that must not start a pull beside it
     try {
       event = this.source.poll();
     } catch (error) {
+      this.failure = { error };
       this.finish();
-      throw error;
-    } finally {
-      this.pulling = false;
     }
+    this.pulling = false;
     if (event !== undefined && !this.over) return event;
     if (event !== undefined) this.lost++; // the user code ended the watch
     if (this.first !== undefined) this.pull();
@@ -114,7 +107,6 @@ export class PullWatch<E> extends Reader<E> {
   protected override discard(): void {
     if (this.hand !== NONE) this.lost++;
     this.hand = NONE;
-    this.failure = undefined;
     this.finish();
   }
 
@@ -133,7 +125,7 @@ export class PullWatch<E> extends Reader<E> {
     );
   }
 
-  private pulled(result: IteratorResult<E, unknown> | undefined, failure?: { error: unknown }): void {
+  private pulled(result: IteratorResult<E, unknown> | undefined, failure?: { readonly error: unknown }): void {
     this.pulling = false;
     if (this.over) {
       // Ended while the pull was under way: what it brought was asked for by nobody who is still there.
@@ -153,7 +145,11 @@ export class PullWatch<E> extends Reader<E> {
   private finish(): void {
     if (this.over) return;
     this.over = true;
-    this.source.cancel();
+    try {
+      this.source.cancel();
+    } catch {
+      // What a source has to say about being cancelled concerns nobody any more.
+    }
   }
 }
 

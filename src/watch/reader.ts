@@ -26,22 +26,23 @@ function done(): { done: true; value: undefined } {
  * Invariants
  * - While a read waits, nothing is readable: whoever makes something readable calls `serve` (or promises to, in this turn).
  * - Reads settle in the order in which they were called; `return` settles them all.
- * - User code (a filter, an `onGap`) runs only inside `take`; what it calls on this watch joins the line behind.
+ * - User code (a filter, an `onGap`) that runs inside `take` may call anything on this watch: its reads join the line behind.
+ * - `take` does not throw: a failure is put into `failure`, and told once, when all that was readable has been read.
  */
 export abstract class Reader<E> implements Watch<E> {
   abstract readonly stopped: boolean;
   abstract readonly queued: number;
   abstract readonly dropped: number;
 
-  protected first: Read<E | readonly E[]> | undefined = undefined;
+  protected first: Read<E | readonly E[]> | undefined;
   /** How many reads wait. */
   protected waiting: number = 0;
-  private last: Read<E | readonly E[]> | undefined = undefined;
+  private last: Read<E | readonly E[]> | undefined;
   private taking: boolean = false;
-  /** What `take` threw behind the events of a batch: told to the next read. */
-  private untold: { readonly error: unknown } | undefined = undefined;
+  /** Why the watch failed, until a read was told: the first one that finds nothing more. */
+  protected failure: { readonly error: unknown } | undefined;
 
-  /** Removes and returns the next event, or NONE. Throws, once, if the watch has failed. */
+  /** Removes and returns the next event, or NONE. */
   protected abstract take(): E | typeof NONE;
   /** Whether `take` will answer NONE for ever. */
   protected abstract readonly drained: boolean;
@@ -63,14 +64,7 @@ export abstract class Reader<E> implements Watch<E> {
   protected takeBatch(limit: number): readonly E[] | typeof NONE {
     const batch: E[] = [];
     while (batch.length < limit && !(batch.length > 0 && this.breaks)) {
-      let event: E | typeof NONE;
-      try {
-        event = this.take();
-      } catch (error) {
-        if (batch.length === 0) throw error;
-        this.untold = { error };
-        break;
-      }
+      const event = this.take();
       if (event === NONE) break;
       batch.push(event);
     }
@@ -85,9 +79,13 @@ export abstract class Reader<E> implements Watch<E> {
     if (this.first !== undefined) this.serve();
     if (this.first !== undefined || this.taking) return undefined;
     const event = this.guarded(false);
-    if (event === NONE) return undefined;
-    this.taken();
-    return event as E;
+    const { failure } = this;
+    if (event === NONE) this.failure = undefined;
+    else this.taken();
+    this.serve();
+    if (event !== NONE) return event as E;
+    if (failure !== undefined) throw failure.error;
+    return undefined;
   }
 
   batches(): WatchBatches<E> {
@@ -107,8 +105,8 @@ export abstract class Reader<E> implements Watch<E> {
 
   return(): Promise<IteratorResult<E, undefined>> {
     this.serve();
-    this.untold = undefined;
     this.discard();
+    this.failure = undefined;
     while (this.first !== undefined) this.shift().settle(done());
     return Promise.resolve(done());
   }
@@ -117,17 +115,12 @@ export abstract class Reader<E> implements Watch<E> {
   protected serve(): void {
     while (this.first !== undefined && !this.taking) {
       const read = this.first;
-      let got: E | readonly E[] | typeof NONE | Promise<never>;
-      try {
-        // A batch with another read behind it takes one event, as that read's own event stands next in line.
-        got = this.guarded(read.batch, read.next === undefined ? Number.POSITIVE_INFINITY : 1);
-      } catch (error) {
-        if (this.first === read) this.shift().settle(Promise.reject(error));
-        continue;
-      }
+      // A batch with another read behind it takes one event, as that read's own event stands next in line.
+      const got = this.guarded(read.batch, read.next === undefined ? Number.POSITIVE_INFINITY : 1);
       if (this.first !== read) continue; // user code returned the watch meanwhile, and so settled this read
-      if (got === NONE && !this.drained) return;
-      this.shift().settle(got === NONE ? done() : { done: false, value: got });
+      const outcome = this.outcome(got);
+      if (outcome === undefined) return;
+      this.shift().settle(outcome);
       this.taken();
     }
   }
@@ -148,17 +141,12 @@ export abstract class Reader<E> implements Watch<E> {
     if (this.first !== undefined) this.serve();
     const ahead = this.first === undefined && !this.taking;
     if (ahead) {
-      let got: E | readonly E[] | typeof NONE;
-      try {
-        got = this.guarded(batch);
-      } catch (error) {
-        return Promise.reject(error);
-      }
-      if (got !== NONE) {
+      const outcome = this.outcome(this.guarded(batch));
+      if (outcome !== undefined) {
         this.taken();
-        return Promise.resolve({ done: false, value: got });
+        this.serve();
+        return Promise.resolve(outcome);
       }
-      if (this.drained) return Promise.resolve(done());
     }
     return new Promise((settle) => {
       // Reads that user code made inside the take above were called later than this one.
@@ -171,21 +159,21 @@ export abstract class Reader<E> implements Watch<E> {
     });
   }
 
-  /** Takes with the guard up: reads that user code makes meanwhile wait in line, and are served after. */
+  /** What a read comes to, or undefined if it must wait. */
+  private outcome(got: E | readonly E[] | typeof NONE): IteratorResult<E | readonly E[], undefined> | Promise<never> | undefined {
+    if (got !== NONE) return { done: false, value: got };
+    const { failure } = this;
+    this.failure = undefined;
+    if (failure !== undefined) return Promise.reject(failure.error);
+    return this.drained ? done() : undefined;
+  }
+
+  /** Takes with the guard up: reads that user code makes meanwhile wait in line. The caller serves them when this one has its answer. */
   private guarded(batch: boolean, limit: number = Number.POSITIVE_INFINITY): E | readonly E[] | typeof NONE {
-    const { first: before, untold } = this;
-    if (untold !== undefined) {
-      this.untold = undefined;
-      throw untold.error;
-    }
     this.taking = true;
-    try {
-      return batch ? this.takeBatch(limit) : this.take();
-    } finally {
-      this.taking = false;
-      // Only reads that came from inside: the ones from before are being served by our caller.
-      if (before === undefined && this.first !== undefined) this.serve();
-    }
+    const got = batch ? this.takeBatch(limit) : this.take();
+    this.taking = false;
+    return got;
   }
 
   private shift(): Read<E | readonly E[]> {

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Broadcaster, type Overflow } from '../../src/broadcast/broadcaster.ts';
-import { isErrorEvent } from '../../src/watch/event.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
+import { isErrorEvent } from '../../src/watch/event.ts';
 import type { Watch, WatchBatches } from '../../src/watch/watch.ts';
 import { ModelBroadcaster, type ModelEvent, type ModelPublish, type ModelRead, type ModelWatch, type Outcome } from './model.ts';
 
@@ -28,10 +28,41 @@ type Op =
 const capacity = fc.oneof(fc.constantFrom(0, 1, 2, 3), fc.constantFrom(5, 17, 40, 1_000_000));
 const at = fc.nat(9);
 const opArb: fc.Arbitrary<Op> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ op: fc.constant('watch' as const), capacity, overflow: fc.constantFrom(...OVERFLOWS), filter: fc.constantFrom(...Object.keys(FILTERS), 'all', 'all', 'all'), prefix: fc.constantFrom(0, 0, 0, 1, 4) }) },
-  { weight: 8, arbitrary: fc.record({ op: fc.constantFrom('publish' as const, 'tryPublish' as const), key: fc.nat(3), type: fc.constantFrom('ADDED', 'MODIFIED', 'DELETED'), times: fc.oneof(fc.constant(1), fc.nat(6), fc.nat(80)) }) },
-  { weight: 8, arbitrary: fc.record({ op: fc.constantFrom('next' as const, 'batch' as const, 'tryNext' as const, 'look' as const), at, times: fc.integer({ min: 1, max: 4 }) }) },
-  { weight: 1, arbitrary: fc.record({ op: fc.constantFrom('stop' as const, 'return' as const, 'abort' as const), at, times: fc.constant(1) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      op: fc.constant('watch' as const),
+      capacity,
+      overflow: fc.constantFrom(...OVERFLOWS),
+      filter: fc.constantFrom(...Object.keys(FILTERS), 'all', 'all', 'all'),
+      prefix: fc.constantFrom(0, 0, 0, 1, 4),
+    }),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      op: fc.constantFrom('publish' as const, 'tryPublish' as const),
+      key: fc.nat(3),
+      type: fc.constantFrom('ADDED', 'MODIFIED', 'DELETED'),
+      times: fc.oneof(fc.constant(1), fc.nat(6), fc.nat(80)),
+    }),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      op: fc.constantFrom('next' as const, 'batch' as const, 'tryNext' as const, 'look' as const),
+      at,
+      times: fc.integer({ min: 1, max: 4 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      op: fc.constantFrom('stop' as const, 'return' as const, 'abort' as const),
+      at,
+      times: fc.constant(1),
+    }),
+  },
   { weight: 5, arbitrary: fc.record({ op: fc.constant('turn' as const) }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constantFrom('shutdown' as const, 'giveUp' as const) }) },
 );
@@ -51,7 +82,9 @@ interface Reading {
 /** ERROR events are compared by what they count. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain);
-  return value !== undefined && isErrorEvent(value as ModelEvent) ? { expired: (value as unknown as { object: { details: { missed: number } } }).object.details.missed } : value;
+  return value !== undefined && isErrorEvent(value as ModelEvent)
+    ? { expired: (value as unknown as { object: { details: { missed: number } } }).object.details.missed }
+    : value;
 }
 
 class Harness {
@@ -88,9 +121,10 @@ class Harness {
 
   private perform(op: Exclude<Op, { op: 'turn' }>): void {
     if (op.op === 'watch') this.watch(op);
-    else if (op.op === 'publish' || op.op === 'tryPublish') for (let i = 0; i < op.times; i++) this.publish(op.op, this.event((op.key + i) % 4, op.type));
+    else if (op.op === 'publish' || op.op === 'tryPublish')
+      for (let i = 0; i < op.times; i++) this.publish(op.op, this.event((op.key + i) % 4, op.type));
     else if (op.op === 'shutdown' || op.op === 'giveUp') this.shutdown(op.op === 'giveUp');
-    else {
+    else if ('at' in op) {
       const pair = this.pairs[op.at % Math.max(1, this.pairs.length)];
       if (pair !== undefined) for (let i = 0; i < op.times; i++) this.touch(pair, op.op);
     }
@@ -102,7 +136,13 @@ class Harness {
     if (op.filter === 'throwing' && prefix.length > 0) return; // see the unit test: such a watch fails at once
     const abort = new AbortController();
     const gaps: number[] = [];
-    const options = { capacity: op.capacity, overflow: op.overflow, prefix, signal: abort.signal, onGap: (missed: number) => gaps.push(missed) };
+    const options = {
+      capacity: op.capacity,
+      overflow: op.overflow,
+      prefix,
+      signal: abort.signal,
+      onGap: (missed: number) => gaps.push(missed),
+    };
     if (this.closed) {
       expect(() => this.real.watch(options)).toThrow(/shut down/);
       return;
@@ -145,7 +185,11 @@ class Harness {
     } else if (op === 'tryNext') {
       expect(attempt(() => plain(real.tryNext()))).toEqual(attempt(() => model.tryNext()));
     } else if (op === 'look') {
-      expect({ queued: real.queued, dropped: real.dropped, stopped: real.stopped }).toEqual({ queued: model.queued, dropped: model.lost, stopped: model.stopped });
+      expect({ queued: real.queued, dropped: real.dropped, stopped: real.stopped }).toEqual({
+        queued: model.queued,
+        dropped: model.lost,
+        stopped: model.stopped,
+      });
     } else if (op === 'stop') {
       real.stop();
       model.stop();
@@ -161,7 +205,9 @@ class Harness {
   private shutdown(giveUp: boolean): void {
     this.closed = true;
     if (giveUp) {
-      this.real.shutdown({ signal: AbortSignal.abort(new Error('enough')) }).catch((error: Error) => expect(error.message).toBe('enough'));
+      this.real
+        .shutdown({ signal: AbortSignal.abort(new Error('enough')) })
+        .catch((error: Error) => expect(error.message).toBe('enough'));
       this.model.shutdown();
       if (!this.model.closed) this.model.force();
     } else {
@@ -180,7 +226,11 @@ class Harness {
     for (const { model, outcome } of this.publishes) expect(outcome).toBe(model.outcome);
     for (const { real, model, gaps } of this.pairs) {
       expect(gaps).toEqual(model.gaps);
-      expect({ queued: real.queued, dropped: real.dropped, stopped: real.stopped }).toEqual({ queued: model.queued, dropped: model.lost, stopped: model.stopped });
+      expect({ queued: real.queued, dropped: real.dropped, stopped: real.stopped }).toEqual({
+        queued: model.queued,
+        dropped: model.lost,
+        stopped: model.stopped,
+      });
     }
   }
 }

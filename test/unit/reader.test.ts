@@ -22,8 +22,10 @@ class ArrayReader extends Reader<number> {
     this.inside = undefined;
     inside?.();
     const item = this.items.shift();
-    if (item instanceof Error) throw item;
-    return item ?? NONE;
+    if (!(item instanceof Error)) return item ?? NONE;
+    this.failure = { error: item };
+    this.over = true;
+    return NONE;
   }
   protected override parked(): void {
     this.parks++;
@@ -124,26 +126,31 @@ describe('Reader', () => {
     reader.finish();
     await expect(reads[0]).rejects.toThrow('once');
     expect(await reads[1]).toEqual(done);
-    const other = new ArrayReader();
-    other.push(new Error('polled'));
-    expect(() => other.tryNext()).toThrow('polled');
-    other.push(new Error('read'));
-    await expect(other.next()).rejects.toThrow('read');
+    const polled = new ArrayReader();
+    polled.push(new Error('polled'));
+    expect(() => polled.tryNext()).toThrow('polled');
+    expect(polled.tryNext()).toBeUndefined();
+    const read = new ArrayReader();
+    read.push(new Error('read'));
+    await expect(read.next()).rejects.toThrow('read');
+    expect(await read.next()).toEqual(done);
   });
 
   test('an error behind the events of a batch costs none of them: the next read hears it', async () => {
     const reader = new ArrayReader();
     const batches = reader.batches();
-    reader.push(1, 2, new Error('third'), 4);
+    reader.push(1, 2, new Error('third'));
     expect(await batches.next()).toEqual(value([1, 2]));
     await expect(reader.next()).rejects.toThrow('third');
-    expect(await batches.next()).toEqual(value([4]));
-    reader.push(5, new Error('sixth'));
-    expect(await batches.next()).toEqual(value([5]));
-    expect(() => reader.tryNext()).toThrow('sixth');
-    expect(reader.tryNext()).toBeUndefined();
-    reader.push(new Error('alone'));
-    await expect(batches.next()).rejects.toThrow('alone');
+    expect(await batches.next()).toEqual(done);
+    const polled = new ArrayReader();
+    polled.push(5, new Error('sixth'));
+    expect(await polled.batches().next()).toEqual(value([5]));
+    expect(() => polled.tryNext()).toThrow('sixth');
+    expect(polled.tryNext()).toBeUndefined();
+    const alone = new ArrayReader();
+    alone.push(new Error('alone'));
+    await expect(alone.batches().next()).rejects.toThrow('alone');
   });
 
   test('an error behind a batch is told to the read that waits behind it, and return forgets it', async () => {
