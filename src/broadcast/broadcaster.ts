@@ -1,11 +1,12 @@
 import { invalid, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
-import { Cursor, type CursorOptions, type Overflow } from './cursor.ts';
+import { Cursor } from './cursor.ts';
 import { FoldCursor } from './fold-cursor.ts';
 import { BroadcastWatch } from './handle.ts';
 import { objectKey } from './key.ts';
 import { Mux } from './mux.ts';
+import type { CursorOptions, Overflow } from './place.ts';
 
 /** How a {@link Broadcaster} treats its watchers, unless a watcher asks for something else. */
 export interface BroadcasterOptions<E> {
@@ -37,7 +38,7 @@ export interface WatchOptions<E> {
   readonly onGap?: (missed: number) => void;
 }
 
-export type { Overflow } from './cursor.ts';
+export type { Overflow } from './place.ts';
 
 const OVERFLOWS: readonly Overflow[] = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
 const ACCEPTED: Promise<void> = Promise.resolve();

@@ -1,26 +1,14 @@
 import { type Status, toStatus } from '../watch/event.ts';
-import { NONE, Reader } from '../watch/reader.ts';
+import { NONE } from '../watch/reader.ts';
 import type { Gated } from './gate.ts';
 import { Kept } from './kept.ts';
-import type { Laggard } from './laggards.ts';
-import type { Mux } from './mux.ts';
-
-/** What happens to an event that does not fit a watcher's queue. */
-export type Overflow = 'wait' | 'drop-newest' | 'drop-oldest' | 'disconnect' | 'coalesce';
-
-/** How one watcher reads. */
-export interface CursorOptions<E> {
-  readonly capacity: number;
-  readonly overflow: Overflow;
-  readonly filter: ((event: E) => boolean) | undefined;
-  readonly onGap: ((missed: number) => void) | undefined;
-}
+import { Place } from './place.ts';
 
 /** Most watchers never set anything aside: they share this one, which stays empty. */
 const NOTHING: Kept<never> = new Kept();
 
 /**
- * A watcher on the log: a position, and what it had to set aside.
+ * A watcher on the log: a position (see place.ts), and what it had to set aside.
  *
  * **Order.** What is set aside (`kept`) is older than the stretch of log from `position` to head; reading takes the one, then
  * the other. **Overflow** is decided not when an event is published but here, in `settle`: before each read, and before the
@@ -33,46 +21,22 @@ const NOTHING: Kept<never> = new Kept();
  *     [a b c]   (d and e)   |f g h . . .        . is not published yet
  *                           ^position
  *
- *     standing ---- a whole capacity behind: lag() ----> judged: in no set, costs a publisher nothing
- *        ^------------------ touched again ----------------'
- *     either ---- stop, return, error, cut and read out ----> over: pins nothing
- *
  * Invariants
  * - kept.length <= capacity + waiting. While `missed` events are lost that nobody was told of, the log's next event is set aside
  *   with their number: a stretch of log that is read as it stands has no gap before it.
  * - delivered + dropped + queued = distributed since watch(), after the filter (**Counted**).
  * - A filter sees each event once, in order, in `judge` and nowhere else.
  */
-export class Cursor<E> extends Reader<E> implements Laggard, Gated {
-  due: number = 0;
+export class Cursor<E> extends Place<E> implements Gated {
   /** Whether it is in the list of those whose reads wait. */
   inPark: boolean = false;
-  /** Stops listening to the consumer's abort signal. */
-  unlisten: (() => void) | undefined;
-
-  protected readonly mux: Mux<E>;
-  protected readonly options: CursorOptions<E>;
   protected kept: Kept<E> = NOTHING;
-  protected position: number;
-  protected lost: number = 0;
-  protected missed: number = 0;
   /** It has overflowed for good: after what is queued comes one ERROR event. */
   protected cut: boolean = false;
-  private standing: boolean = true;
   /** The position of the last event that the filter was asked about, and what it said or threw. */
   private asked: number = -1;
   private verdict: boolean | { readonly error: unknown } | undefined;
-  private over: boolean = false;
   private judging: boolean = false;
-
-  constructor(mux: Mux<E>, options: CursorOptions<E>) {
-    super();
-    this.mux = mux;
-    this.options = options;
-    this.position = mux.log.end;
-    mux.log.stand(this.position);
-    mux.watchers++;
-  }
 
   /** Queues events before all that is published from now on, and joins the sets. Called once, right after construction. */
   join(prefix: readonly E[]): void {
@@ -84,10 +48,6 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     }
     if (this.waits) this.mux.gate.add(this);
     else this.mux.laggards.add(this);
-  }
-
-  get waits(): boolean {
-    return this.options.overflow === 'wait';
   }
 
   get hasReads(): boolean {
@@ -120,11 +80,6 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     return this.position + this.room;
   }
 
-  dueChunk(): number {
-    const { log } = this.mux;
-    return log.chunkOf(this.position) + log.chunksFor(this.options.capacity) + 1;
-  }
-
   lag(): void {
     const { capacity, filter } = this.options;
     // Reads that wait are not served here but when the turn is over, as ever: how long a chunk is must not show.
@@ -142,14 +97,6 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     if (this.hasReads) this.mux.park(this);
   }
 
-  /** Ends the watch; its consumer hears why after what is queued. */
-  fail(error: unknown): void {
-    if (this.over) return;
-    this.failure = { error };
-    this.leave();
-    this.mux.wake(this);
-  }
-
   /** Whether each event is looked at in its turn, so that none is queued before it was. */
   protected get oneByOne(): boolean {
     return this.options.filter !== undefined;
@@ -157,15 +104,6 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
 
   protected get full(): boolean {
     return this.cut || this.room <= this.inLog;
-  }
-
-  protected get dropsOldest(): boolean {
-    return this.options.overflow === 'drop-oldest';
-  }
-
-  /** Events of the log that have been distributed and not been taken. */
-  private get ahead(): number {
-    return this.over ? 0 : Math.max(0, this.mux.log.head - this.position);
   }
 
   /** Events that are queued as a stretch of the log. */
@@ -176,10 +114,6 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
   /** How many events more could be set aside. Reads that wait are room, too. */
   protected get room(): number {
     return this.options.capacity + this.waiting - this.kept.length;
-  }
-
-  protected override get drained(): boolean {
-    return this.over || this.mux.closed;
   }
 
   protected override parked(): void {
@@ -344,11 +278,6 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
     return NONE;
   }
 
-  private advance(count: number): void {
-    if (this.standing) this.mux.log.move(this.position, this.position + count);
-    this.position += count;
-  }
-
   private dropKept(): void {
     for (; this.kept.length > 0; this.lost++) this.missed += this.kept.shift().gap + 1;
   }
@@ -357,57 +286,6 @@ export class Cursor<E> extends Reader<E> implements Laggard, Gated {
   private turnOver(): void {
     this.dropKept();
     this.pass(this.ahead - this.options.capacity);
-  }
-
-  protected lose(count: number): void {
-    this.lost += count;
-    this.missed += count;
-  }
-
-  /** The log's next events are lost, unseen. */
-  private pass(count: number): void {
-    this.lose(count);
-    this.advance(count);
-  }
-
-  /** From standing to judged: a full queue takes nothing, and needs nothing of the log, until it is read. */
-  protected withdraw(): void {
-    if (this.dropsOldest) this.mux.log.retain(this.options.capacity);
-    this.standing = false;
-    this.mux.log.leave(this.position);
-  }
-
-  /** From judged to standing. */
-  private restand(): void {
-    const { log, laggards } = this.mux;
-    const failure = this.catchUp();
-    this.standing = true;
-    log.stand(this.position);
-    laggards.add(this);
-    this.caughtUp();
-    if (failure !== undefined) this.fail(failure.error);
-  }
-
-  /** What has passed by a full queue is lost; of one that drops the oldest, but for what the log retains. */
-  protected catchUp(): { readonly error?: unknown } | undefined {
-    this.pass(Math.max(0, this.ahead - (this.dropsOldest ? this.options.capacity : 0)));
-    return undefined;
-  }
-
-  /** It stands again: what the log held for it as a judged one can go. */
-  protected caughtUp(): void {
-    if (this.dropsOldest) this.mux.log.release(this.options.capacity);
-  }
-
-  /** Leaves every set, for good. */
-  private leave(): void {
-    if (!this.over && !this.standing) this.restand();
-    if (this.over) return;
-    this.over = true;
-    this.mux.laggards.remove(this);
-    this.mux.log.leave(this.position);
-    this.unlisten?.();
-    this.mux.left(this);
   }
 }
 
