@@ -4,7 +4,6 @@ const common: Options = {
   target: 'es2022',
   external: [/^node:/, 'rxjs', 'ws'],
   splitting: true,
-  sourcemap: true,
 };
 
 // Every door of package.json's `exports` is an entry of the first; test/exports.test.ts holds the two lists equal.
