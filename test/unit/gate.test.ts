@@ -1,0 +1,198 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { Gate, type Gated } from '../../src/broadcast/gate.ts';
+
+class Member implements Gated {
+  at: number;
+  asked = 0;
+  onAsk: () => void = () => {};
+
+  constructor(at: number) {
+    this.at = at;
+  }
+  bound(): number {
+    this.asked++;
+    const { at } = this;
+    this.onAsk();
+    return at;
+  }
+}
+
+function gateOf(...bounds: number[]): { gate: Gate; members: Member[] } {
+  const gate = new Gate();
+  const members = bounds.map((at) => new Member(at));
+  for (const member of members) gate.add(member);
+  for (const member of members) member.asked = 0;
+  return { gate, members };
+}
+
+const asked = (members: Member[]): number[] => members.map((member) => member.asked);
+
+describe('Gate', () => {
+  test('is open when nobody waits', () => {
+    expect(new Gate().open(1e9)).toBe(true);
+    expect(new Gate().blocker).toBeUndefined();
+  });
+
+  test('lets head come up to the least bound, and no further', () => {
+    const { gate, members } = gateOf(3, 2);
+    expect([gate.open(0), gate.open(1), gate.open(2)]).toEqual([true, true, false]);
+    expect(gate.blocker).toBe(members[1]);
+    expect(gate.open(2)).toBe(false);
+  });
+
+  test('below the least bound it asks nobody', () => {
+    const { gate, members } = gateOf(5, 3);
+    for (let head = 0; head < 3; head++) gate.open(head);
+    expect(asked(members)).toEqual([0, 0]);
+  });
+
+  test('opens when the blocker has room', () => {
+    const { gate, members } = gateOf(2);
+    expect(gate.open(2)).toBe(false);
+    members[0]!.at = 3;
+    expect(gate.open(2)).toBe(true);
+    expect(gate.blocker).toBeUndefined();
+    expect(gate.open(3)).toBe(false);
+  });
+
+  test('opens when the blocker leaves', () => {
+    const { gate, members } = gateOf(2);
+    expect(gate.open(2)).toBe(false);
+    gate.remove(members[0]!);
+    expect(gate.blocker).toBeUndefined();
+    expect(gate.open(2)).toBe(true);
+    expect(gate.open(1e9)).toBe(true);
+  });
+
+  test('the leaving of another leaves the blocker where it is', () => {
+    const { gate, members } = gateOf(2, 9);
+    expect(gate.open(2)).toBe(false);
+    gate.remove(members[1]!);
+    expect(gate.blocker).toBe(members[0]);
+    expect(gate.open(2)).toBe(false);
+  });
+
+  test('a single slow reader costs one question for an event, not a round', () => {
+    const { gate, members } = gateOf(...new Array(50).fill(1000), 1);
+    const slow = members[50]!;
+    for (let head = 0; head < 900; head++) {
+      slow.at = head + 1;
+      expect(gate.open(head)).toBe(true);
+    }
+    const others = asked(members.slice(0, 50)).reduce((sum, count) => sum + count, 0);
+    expect(others).toBe(50);
+    expect(slow.asked).toBeLessThanOrEqual(901);
+  });
+
+  test('the slowest may change: the next one is asked only when head comes to its bound', () => {
+    const { gate, members } = gateOf(1, 4, 8);
+    members[0]!.at = 2;
+    expect(gate.open(1)).toBe(true); // a round: limit 2, others 4
+    expect(asked(members)).toEqual([1, 1, 1]);
+    members[0]!.at = 100;
+    expect(gate.open(2)).toBe(true); // the slowest alone: limit 4
+    expect(gate.open(3)).toBe(true);
+    expect(asked(members)).toEqual([2, 1, 1]);
+    expect(gate.open(4)).toBe(false);
+    expect(gate.blocker).toBe(members[1]);
+    members[1]!.at = 5;
+    expect(gate.open(4)).toBe(true);
+    expect(gate.open(5)).toBe(false);
+  });
+
+  test('when the slowest has left, the rest are asked at their own bound', () => {
+    const { gate, members } = gateOf(1, 4);
+    members[0]!.at = 2;
+    expect(gate.open(1)).toBe(true);
+    gate.remove(members[0]!);
+    expect([gate.open(2), gate.open(3), gate.open(4)]).toEqual([true, true, false]);
+    expect(gate.blocker).toBe(members[1]);
+  });
+
+  test('N full watchers cost N questions for an event, not N rounds', () => {
+    const { gate, members } = gateOf(...new Array(100).fill(1));
+    expect(gate.open(1)).toBe(false);
+    for (let i = 0; i < 99; i++) {
+      (gate.blocker as Member).at = 2;
+      expect(gate.open(1)).toBe(false);
+    }
+    (gate.blocker as Member).at = 2;
+    expect(gate.open(1)).toBe(true);
+    expect(asked(members).reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(2 * 100 + 1);
+  });
+
+  test('who joins in the middle of a round is asked, too', () => {
+    const { gate, members } = gateOf(1, 1);
+    expect(gate.open(1)).toBe(false);
+    const late = new Member(3);
+    gate.add(late);
+    for (const member of members) member.at = 50;
+    expect([gate.open(1), gate.open(2), gate.open(3)]).toEqual([true, true, false]);
+    expect(gate.blocker).toBe(late);
+  });
+
+  test('a bound that the user code behind it makes void does not count: in a round', () => {
+    const { gate, members } = gateOf(1, 5);
+    members[0]!.onAsk = () => gate.remove(members[0]!);
+    expect(gate.open(1)).toBe(true);
+    expect(gate.blocker).toBeUndefined();
+    expect([gate.open(4), gate.open(5)]).toEqual([true, false]);
+  });
+
+  test('a bound that the user code behind it makes void does not count: of a blocker', () => {
+    const { gate, members } = gateOf(1, 5);
+    expect(gate.open(1)).toBe(false);
+    members[0]!.onAsk = () => gate.remove(members[0]!);
+    expect(gate.open(1)).toBe(true);
+    expect(gate.blocker).toBeUndefined();
+    expect([gate.open(4), gate.open(5)]).toEqual([true, false]);
+  });
+
+  test('a bound that the user code behind it makes void does not count: of the slowest', () => {
+    const { gate, members } = gateOf(1, 9);
+    members[0]!.at = 2;
+    expect(gate.open(1)).toBe(true);
+    members[0]!.onAsk = () => gate.remove(members[0]!);
+    expect(gate.open(2)).toBe(true);
+    expect(gate.blocker).toBeUndefined();
+  });
+
+  test('says what asking everyone would say, whoever comes, reads and goes', () => {
+    const op = fc.oneof(
+      { weight: 2, arbitrary: fc.record({ add: fc.nat(5) }) },
+      { weight: 6, arbitrary: fc.record({ read: fc.nat(9), by: fc.integer({ min: 1, max: 4 }) }) },
+      { weight: 1, arbitrary: fc.record({ remove: fc.nat(9) }) },
+      { weight: 8, arbitrary: fc.constant('open' as const) },
+    );
+    fc.assert(
+      fc.property(fc.array(op, { maxLength: 120, size: 'max' }), (ops) => {
+        const gate = new Gate();
+        const members: Member[] = [];
+        let head = 0;
+        for (const each of ops) {
+          if (each === 'open') {
+            const open = members.every((member) => member.at > head);
+            expect(gate.open(head)).toBe(open);
+            expect(gate.blocker === undefined).toBe(open);
+            if (open) head++;
+          } else if ('add' in each) {
+            const member = new Member(head + each.add);
+            members.push(member);
+            gate.add(member);
+          } else if (members.length > 0) {
+            const index = ('read' in each ? each.read : each.remove) % members.length;
+            const member = members[index]!;
+            if ('read' in each) {
+              if (member.at - head < 5) member.at += each.by;
+            } else {
+              gate.remove(member);
+              members.splice(index, 1);
+            }
+          }
+        }
+      }),
+      { numRuns: 150 },
+    );
+  });
+});

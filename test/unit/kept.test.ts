@@ -1,0 +1,109 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { Kept } from '../../src/broadcast/kept.ts';
+
+const inside = (kept: Kept<number>): unknown[] => (kept as unknown as { items: unknown[] }).items;
+
+describe('Kept', () => {
+  test('is empty at first, with no gap', () => {
+    const kept = new Kept<number>();
+    expect(kept.length).toBe(0);
+    expect(kept.gap).toBe(0);
+  });
+
+  test('gives events back in order, each with the gap before it', () => {
+    const kept = new Kept<number>();
+    kept.push(1, 0);
+    kept.push(2, 3);
+    expect(kept.length).toBe(2);
+    expect(kept.gap).toBe(0);
+    expect(kept.shift()).toEqual({ event: 1, gap: 0 });
+    expect(kept.gap).toBe(3);
+    expect(kept.length).toBe(1);
+    kept.told();
+    expect(kept.gap).toBe(0);
+    expect(kept.shift()).toEqual({ event: 2, gap: 0 });
+    expect(kept.length).toBe(0);
+    expect(kept.gap).toBe(0);
+  });
+
+  test('a dropped event widens the gap before the next one', () => {
+    const kept = new Kept<number>();
+    kept.push(1, 2);
+    kept.push(2, 5);
+    kept.push(3, 0);
+    expect(kept.drop(0)).toBe(0);
+    expect(kept.gap).toBe(8);
+    expect(kept.drop(1)).toBe(6 - 5);
+    expect(kept.length).toBe(1);
+    expect(kept.drop(0)).toBe(9);
+    expect(kept.length).toBe(0);
+  });
+
+  test('drops from the middle, and leaves what stands before it', () => {
+    const kept = new Kept<number>();
+    for (let i = 0; i < 4; i++) kept.push(i, 0);
+    kept.shift();
+    expect(kept.drop(1)).toBe(0);
+    expect([kept.shift(), kept.shift()]).toEqual([
+      { event: 1, gap: 0 },
+      { event: 3, gap: 1 },
+    ]);
+  });
+
+  test('holds no event that was taken, and no room for more than as many again', () => {
+    const kept = new Kept<number>();
+    for (let i = 0; i < 64; i++) kept.push(i, 0);
+    for (let i = 0; i < 32; i++) kept.shift();
+    expect(inside(kept)).toHaveLength(64);
+    expect(inside(kept).slice(0, 32)).toEqual(new Array(32).fill(undefined));
+    kept.shift();
+    expect(inside(kept)).toHaveLength(31);
+    expect(kept.length).toBe(31);
+    expect(kept.shift().event).toBe(33);
+  });
+
+  test('does not tidy up a short row: not before 32 are gone', () => {
+    const kept = new Kept<number>();
+    for (let i = 0; i < 32; i++) kept.push(i, 0);
+    for (let i = 0; i < 31; i++) kept.shift();
+    expect(inside(kept)).toHaveLength(32);
+    kept.shift();
+    expect(inside(kept)).toHaveLength(0);
+  });
+
+  test('agrees with an array', () => {
+    const op = fc.oneof(
+      fc.record({ push: fc.nat(4) }),
+      fc.constant('shift' as const),
+      fc.constant('told' as const),
+      fc.record({ drop: fc.nat(5) }),
+    );
+    fc.assert(
+      fc.property(fc.array(op, { maxLength: 200, size: 'max' }), (ops) => {
+        const kept = new Kept<number>();
+        const array: { event: number; gap: number }[] = [];
+        ops.forEach((each, event) => {
+          if (typeof each === 'object' && 'push' in each) {
+            kept.push(event, each.push);
+            array.push({ event, gap: each.push });
+          } else if (array.length === 0) return;
+          else if (each === 'shift') expect(kept.shift()).toEqual(array.shift());
+          else if (each === 'told') {
+            kept.told();
+            array[0]!.gap = 0;
+          } else {
+            const index = each.drop % array.length;
+            const lost = array.splice(index, 1)[0]!.gap + 1;
+            const next = array[index];
+            if (next !== undefined) next.gap += lost;
+            expect(kept.drop(index)).toBe(next === undefined ? lost : 0);
+          }
+          expect(kept.length).toBe(array.length);
+          expect(kept.gap).toBe(array[0]?.gap ?? 0);
+        });
+      }),
+      { numRuns: 100 },
+    );
+  });
+});

@@ -1,0 +1,70 @@
+import type { WatchEvent } from '../../src/watch/event.ts';
+import type { Watch } from '../../src/watch/watch.ts';
+
+/** What the engine's tests publish: a number to tell events apart, a key to fold by. */
+export type TestEvent = WatchEvent<string, { readonly id: number; readonly metadata: { readonly name: string } }>;
+
+export function event(id: number, type = 'MODIFIED', name = `k${id}`): TestEvent {
+  return { type, object: { id, metadata: { name } } };
+}
+
+export function events(from: number, to: number): TestEvent[] {
+  return Array.from({ length: Math.max(0, to - from) }, (_, i) => event(from + i));
+}
+
+export const id = (of: TestEvent | undefined): number | undefined => of?.object.id;
+export const ids = (of: readonly TestEvent[]): number[] => of.map((one) => one.object.id);
+export const range = (from: number, to: number): number[] => ids(events(from, to));
+
+export const done = { done: true, value: undefined };
+
+/** Lets every microtask run that is due, and those that they make due. */
+export async function turn(): Promise<void> {
+  for (let i = 0; i < 30; i++) await Promise.resolve();
+}
+
+/** All that can be read without waiting. */
+export function readAll(watch: Watch<TestEvent>): TestEvent[] {
+  const read: TestEvent[] = [];
+  for (let one = watch.tryNext(); one !== undefined; one = watch.tryNext()) read.push(one);
+  return read;
+}
+
+/** What has become of a promise so far. */
+export interface Fate<T> {
+  state: 'pending' | 'resolved' | 'rejected';
+  value?: T;
+  error?: unknown;
+}
+
+export function fate<T>(promise: Promise<T>): Fate<T> {
+  const seen: Fate<T> = { state: 'pending' };
+  promise.then(
+    (value) => Object.assign(seen, { state: 'resolved', value }),
+    (error: unknown) => Object.assign(seen, { state: 'rejected', error }),
+  );
+  return seen;
+}
+
+/** What a call throws. */
+export function thrown(code: () => unknown): unknown {
+  try {
+    code();
+  } catch (error) {
+    return error;
+  }
+  throw new Error('expected it to throw');
+}
+
+/** Collects garbage until the condition holds; gives up after a few hundred rounds. */
+export async function collectedUntil(condition: () => boolean): Promise<boolean> {
+  for (let round = 0; round < 300; round++) {
+    globalThis.gc?.();
+    await new Promise((resolve) => setImmediate(resolve));
+    if (condition()) return true;
+  }
+  return false;
+}
+
+/** Why tests of garbage collection are skipped, where they are. */
+export const NO_GC = globalThis.gc === undefined ? ' (skipped: node runs without --expose-gc)' : '';
