@@ -6,26 +6,20 @@
  *     await hub.publish({ type: 'ADDED', object: { hello: 'world' } });
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { wholeNumber } from '../watch/errors.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { toStatus } from '../watch/event.ts';
 import { frameOf } from './envelope.ts';
 import type { Hub } from './hub.ts';
-import { DEFAULTS, EVENT_STREAM, JSON_LINES } from './protocol.ts';
+import type { ConnectionOptions } from './limits.ts';
+import { toLimits } from './limits.ts';
+import { EVENT_STREAM, JSON_LINES } from './protocol.ts';
 import type { Session, Sink } from './session.ts';
 
 export type { HubOptions, HubStats } from './hub.ts';
 export { Hub } from './hub.ts';
+export type { ConnectionOptions } from './limits.ts';
 export * from './protocol.ts';
 export type { ClientInfo, ClientStats, Session, Sink } from './session.ts';
-
-/** Limits per connection, of every transport. */
-export interface ConnectionOptions {
-  /** Bytes that may wait in a connection before its client's queue fills up instead; default 1 MiB. */
-  maxBufferedBytes?: number;
-  /** A client that takes nothing for so long while bytes wait for it is cut; default 30,000. 0: never. */
-  stallTimeoutMs?: number;
-}
 
 /** What {@link createHttpHandler} takes. */
 export interface HttpOptions extends ConnectionOptions {
@@ -130,14 +124,6 @@ class HttpSink implements Sink {
   private join(events: readonly WatchEvent[]): Uint8Array {
     return Buffer.concat(events.map((event) => this.bytes(event)));
   }
-}
-
-/** Fills in the limits of a connection and refuses nonsense. */
-export function toLimits(options: ConnectionOptions): Required<ConnectionOptions> {
-  const { maxBufferedBytes = DEFAULTS.maxBufferedBytes, stallTimeoutMs = DEFAULTS.stallTimeoutMs } = options;
-  wholeNumber('maxBufferedBytes', maxBufferedBytes, 1);
-  wholeNumber('stallTimeoutMs', stallTimeoutMs);
-  return { maxBufferedBytes, stallTimeoutMs };
 }
 
 /** Answers with a Status instead of a stream. */

@@ -15,15 +15,16 @@ import { wholeNumber } from '../watch/errors.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { toStatus } from '../watch/event.ts';
 import { frameOf } from './envelope.ts';
-import type { ConnectionOptions } from './http.ts';
-import { toLimits } from './http.ts';
 import type { Hub } from './hub.ts';
+import type { ConnectionOptions } from './limits.ts';
+import { toLimits } from './limits.ts';
 import type { Ending } from './protocol.ts';
 import { CLOSE_CODES, DEFAULTS, JSON_LINES, WATCH_PATH } from './protocol.ts';
 import type { Session, Sink } from './session.ts';
 
 export type { HubOptions, HubStats } from './hub.ts';
 export { Hub } from './hub.ts';
+export type { ConnectionOptions } from './limits.ts';
 
 /** What {@link attachWebSocket} and {@link createUpgradeHandler} take. */
 export interface WebSocketOptions extends ConnectionOptions {

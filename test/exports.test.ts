@@ -1,0 +1,134 @@
+// What the package offers: the same doors in package.json, in the build and in the tests, and behind each what is written here.
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Options } from 'tsup';
+import { describe, expect, test } from 'vitest';
+import manifest from '../package.json' with { type: 'json' };
+import builds from '../tsup.config.ts';
+import testing from '../vitest.config.ts';
+
+/** Every door, its source, and all that it exports at run time. An export that is not here is an accident. */
+const DOORS: Readonly<Record<string, { readonly source: string; readonly exports: readonly string[] }>> = {
+  watchmux: {
+    source: 'src/index.ts',
+    exports: [
+      'Broadcaster',
+      'LengthPrefixedFramer',
+      'NewlineFramer',
+      'ProxyWatcher',
+      'Recorder',
+      'StreamWatcher',
+      'WatchError',
+      'emptyWatch',
+      'filter',
+      'filterTransitions',
+      'fromAsyncIterable',
+      'fromReadableStream',
+      'isErrorEvent',
+      'isStatus',
+      'isWatchError',
+      'jsonCodec',
+      'sleep',
+      'systemClock',
+      'toDecoder',
+      'toReadableStream',
+      'toStatus',
+    ],
+  },
+  'watchmux/rxjs': { source: 'src/adapters/rxjs.ts', exports: ['fromObservable', 'observe', 'toObservable'] },
+  'watchmux/node-stream': { source: 'src/adapters/node-stream.ts', exports: ['fromReadable', 'toReadable'] },
+  'watchmux/http': {
+    source: 'src/bridge/http.ts',
+    exports: [
+      'CLOSE_CODES',
+      'DEFAULTS',
+      'EVENT_STREAM',
+      'Hub',
+      'JSON_LINES',
+      'STATS_PATH',
+      'WATCH_PATH',
+      'createHttpHandler',
+      'newEpoch',
+      'toVersion',
+    ],
+  },
+  'watchmux/ws': { source: 'src/bridge/websocket.ts', exports: ['Hub', 'attachWebSocket', 'createUpgradeHandler'] },
+  'watchmux/testing': {
+    source: 'src/testing/index.ts',
+    exports: ['FakeClock', 'FakeWatcher', 'MockWatcher', 'RaceFreeFakeWatcher'],
+  },
+};
+
+const root = new URL('..', import.meta.url);
+const [library, commandLine] = builds as Options[] as [Options, Options];
+/** `watchmux/rxjs` is built as `rxjs`, `watchmux` as `index`. */
+const nameOf = (door: string): string => (door === 'watchmux' ? 'index' : door.slice('watchmux/'.length));
+const doors = Object.keys(DOORS);
+
+describe('the doors', () => {
+  test('package.json exports them, and nothing else', () => {
+    const { './package.json': self, ...exported } = manifest.exports;
+    expect(self).toBe('./package.json');
+    const expected = doors.map((door) => {
+      const name = nameOf(door);
+      const form = (types: string, code: string): object => ({
+        types: `./dist/${name}.${types}`,
+        default: `./dist/${name}.${code}`,
+      });
+      return [door.replace('watchmux', '.'), { import: form('d.ts', 'js'), require: form('d.cts', 'cjs') }];
+    });
+    expect(exported).toEqual(Object.fromEntries(expected));
+    // TypeScript takes the first condition that fits, so the types come before the code.
+    for (const conditions of Object.values(exported)) {
+      for (const form of Object.values(conditions)) expect(Object.keys(form)).toEqual(['types', 'default']);
+    }
+  });
+
+  test('the build makes them, and nothing else', () => {
+    expect(library.entry).toEqual(Object.fromEntries(doors.map((door) => [nameOf(door), DOORS[door]?.source])));
+    expect(library.format).toEqual(['esm', 'cjs']);
+    expect(commandLine.entry).toEqual({ main: 'src/cli/main.ts' });
+    expect(`${commandLine.outDir}/main.js`).toBe(manifest.bin.watchmux);
+  });
+
+  test('the tests import them by the names that users write', () => {
+    const aliases = (testing.resolve?.alias ?? []) as readonly { find: RegExp; replacement: string }[];
+    expect(aliases).toHaveLength(doors.length);
+    for (const door of doors) {
+      const { replacement } = aliases.find(({ find }) => find.test(door)) ?? {};
+      expect(replacement).toBe(fileURLToPath(new URL(DOORS[door]?.source ?? '', root)));
+    }
+  });
+
+  test('their sources are there', () => {
+    for (const { source } of Object.values(DOORS)) expect(existsSync(new URL(source, root))).toBe(true);
+  });
+
+  test.each(Object.entries(DOORS))('%s exports what is written here', async (_door, { source, exports }) => {
+    const door: object = await import(fileURLToPath(new URL(source, root)));
+    expect(Object.keys(door).sort()).toEqual([...exports].sort());
+  });
+});
+
+describe('package.json', () => {
+  test('rxjs and ws are optional peers; there is no dependency', () => {
+    expect(manifest).not.toHaveProperty('dependencies');
+    expect(Object.keys(manifest.peerDependencies)).toEqual(['rxjs', 'ws']);
+    expect(manifest.peerDependenciesMeta).toEqual({ rxjs: { optional: true }, ws: { optional: true } });
+  });
+
+  test('what it packs is there, and the old fields point to the root door', () => {
+    for (const path of manifest.files) if (path !== 'dist') expect(existsSync(new URL(path, root))).toBe(true);
+    const { '.': door } = manifest.exports;
+    expect([manifest.module, manifest.main, manifest.types]).toEqual([
+      door.import.default,
+      door.require.default,
+      door.require.types,
+    ]);
+  });
+
+  test('the changelog knows this version, and the lockfile names no registry', () => {
+    expect(readFileSync(new URL('CHANGELOG.md', root), 'utf8')).toContain(`## [${manifest.version}]`);
+    expect(readFileSync(new URL('package-lock.json', root), 'utf8')).not.toContain('"resolved": "http');
+  });
+});

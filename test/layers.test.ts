@@ -1,0 +1,161 @@
+// The house holds together: who may import whom, what the root door may reach, and how long a file may be.
+import { readdirSync, readFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
+import { dirname, join, posix } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+import { describe, expect, test } from 'vitest';
+
+/** An import may point to a lower rank, or stay in its folder. Two folders of one rank do not know each other. */
+const RANKS: Readonly<Record<string, number>> = {
+  watch: 0,
+  decode: 1,
+  broadcast: 1,
+  adapters: 2, // above the engine: `observe` and `fromObservable` are made of a Broadcaster
+  cache: 3,
+  storage: 4,
+  bridge: 5,
+  testing: 5,
+  cli: 6,
+};
+
+/** Which file may import what from outside `src`. Node's builtins stand for themselves. */
+const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
+  'adapters/rxjs.ts': ['rxjs'],
+  'adapters/node-stream.ts': ['node:stream'],
+  'bridge/http.ts': ['node:http'],
+  'bridge/websocket.ts': ['node:http', 'node:stream', 'ws'],
+  'cli/main.ts': ['../../package.json'],
+};
+
+/** Whose files may use every builtin of Node: nothing of it can be imported by anyone. */
+const OF_NODE = 'cli/';
+
+const MAX_LINES = 400;
+
+const src = fileURLToPath(new URL('../src', import.meta.url));
+
+interface Import {
+  readonly from: string;
+  /** A file of `src`, or what was written if it is none. */
+  readonly to: string;
+}
+
+const files: readonly string[] = readdirSync(src, { recursive: true, encoding: 'utf8' })
+  .filter((path) => path.endsWith('.ts'))
+  .map((path) => path.replaceAll('\\', '/'))
+  .sort();
+
+/** All imports as written, those of types among them: what reads like a cycle is one. */
+const imports: readonly Import[] = files.flatMap((from) =>
+  ts.preProcessFile(readFileSync(join(src, from), 'utf8'), true, true).importedFiles.map(({ fileName }) => {
+    const inside = posix.join(dirname(from), fileName);
+    return { from, to: fileName.startsWith('.') && files.includes(inside) ? inside : fileName };
+  }),
+);
+
+const inside: readonly Import[] = imports.filter(({ to }) => files.includes(to));
+const outside: readonly Import[] = imports.filter(({ to }) => !files.includes(to));
+const folderOf = (file: string): string => (file.includes('/') ? (file.split('/')[0] as string) : '');
+const shown = ({ from, to }: Import): string => `src/${from} imports ${to}`;
+
+/** All files that one reaches, itself among them. */
+function reached(from: string, found: Set<string> = new Set()): Set<string> {
+  if (found.has(from)) return found;
+  found.add(from);
+  for (const each of inside) if (each.from === from) reached(each.to, found);
+  return found;
+}
+
+/** One cycle as a path, or undefined. */
+function cycle(): string | undefined {
+  const clean = new Set<string>();
+  const visit = (file: string, path: readonly string[]): string | undefined => {
+    if (path.includes(file)) return [...path.slice(path.indexOf(file)), file].join(' -> ');
+    if (clean.has(file)) return undefined;
+    for (const each of inside) {
+      const found = each.from === file ? visit(each.to, [...path, file]) : undefined;
+      if (found !== undefined) return found;
+    }
+    clean.add(file);
+    return undefined;
+  };
+  for (const file of files) {
+    const found = visit(file, []);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+describe('layers', () => {
+  test('there is something to look at', () => {
+    expect(files.length).toBeGreaterThan(40);
+    expect(inside.length).toBeGreaterThan(100);
+    expect(inside).toContainEqual({ from: 'cli/pipe.ts', to: 'bridge/websocket.ts' }); // an import() counts
+    expect(inside).toContainEqual({ from: 'broadcast/handle.ts', to: 'broadcast/cursor.ts' }); // and so does one of types
+  });
+
+  test('every folder has a rank; beside them there is only index.ts', () => {
+    expect(files.filter((file) => !(folderOf(file) in RANKS))).toEqual(['index.ts']);
+  });
+
+  test('an import points to a lower rank, or stays in its folder', () => {
+    const rank = (file: string): number => RANKS[folderOf(file)] ?? Number.POSITIVE_INFINITY;
+    const wrong = inside.filter(({ from, to }) => folderOf(from) !== folderOf(to) && rank(to) >= rank(from));
+    expect(wrong.map(shown)).toEqual([]);
+  });
+
+  test('nobody imports index.ts', () => {
+    expect(inside.filter(({ to }) => to === 'index.ts').map(shown)).toEqual([]);
+  });
+
+  test('there are no cycles', () => {
+    expect(cycle()).toBeUndefined();
+  });
+
+  test('a relative import names an existing file of src, with its extension', () => {
+    const wrong = outside.filter(({ from, to }) => to.startsWith('.') && !OUTSIDE[from]?.includes(to));
+    expect(wrong.map(shown)).toEqual([]);
+  });
+
+  test('what comes from outside comes in at one place', () => {
+    const wrong = outside.filter(
+      ({ from, to }) => !OUTSIDE[from]?.includes(to) && !(from.startsWith(OF_NODE) && isBuiltin(to) && to.startsWith('node:')),
+    );
+    expect(wrong.map(shown)).toEqual([]);
+  });
+
+  test('what the list of outside imports allows is in use', () => {
+    const unused = Object.entries(OUTSIDE).flatMap(([from, allowed]) =>
+      allowed.filter((to) => !outside.some((each) => each.from === from && each.to === to)).map((to) => shown({ from, to })),
+    );
+    expect(unused).toEqual([]);
+  });
+
+  test('ws is loaded late by the command line, which works without it', () => {
+    const text = readFileSync(join(src, 'cli/pipe.ts'), 'utf8');
+    const importers = inside.filter(({ to }) => to === 'bridge/websocket.ts').map(({ from }) => from);
+    expect(importers).toEqual(['cli/pipe.ts']);
+    expect(text).toContain("await import('../bridge/websocket.ts')");
+    expect(text).not.toMatch(/^import .*websocket/m);
+  });
+
+  test('the root door reaches neither a dependency nor a builtin of Node', () => {
+    const reach = reached('index.ts');
+    expect(reach.size).toBeGreaterThan(15);
+    expect(outside.filter(({ from }) => reach.has(from)).map(shown)).toEqual([]);
+    const globals = [...reach].filter((file) => /\b(process|Buffer|setImmediate|__dirname|require)\b[.(]/.test(code(file)));
+    expect(globals).toEqual([]);
+  });
+
+  test(`no file is longer than ${MAX_LINES} lines`, () => {
+    const lengths = files.map((file) => ({ file, lines: readFileSync(join(src, file), 'utf8').split('\n').length - 1 }));
+    const long = lengths.filter(({ lines }) => lines > MAX_LINES);
+    expect(long.map(({ file, lines }) => `src/${file} has ${lines} lines, ${lines - MAX_LINES} too many`)).toEqual([]);
+  });
+});
+
+/** A file without its comments. */
+function code(file: string): string {
+  return readFileSync(join(src, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
+}
