@@ -1,0 +1,337 @@
+import { describe, expect, test } from 'vitest';
+import { Fold, FoldChain, type Link } from '../../src/broadcast/coalesce.ts';
+import { EventLog } from '../../src/broadcast/log.ts';
+import { event, type TestEvent } from './support.ts';
+
+const byName = (of: TestEvent): string => of.object.metadata.name;
+
+function foldOf(...of: TestEvent[]): Fold<TestEvent> {
+  const fold = new Fold<TestEvent>();
+  for (const one of of) fold.add(one, byName);
+  return fold;
+}
+
+/** The changes of one key, in this order. */
+const changes = (types: string): TestEvent[] => types.split(' ').map((type, i) => event(i, type, 'k'));
+
+function takeAll(fold: Fold<TestEvent>): string[] {
+  const taken: string[] = [];
+  for (let one = fold.take(); one !== undefined; one = fold.take()) taken.push(`${one.type} ${one.object.id}`);
+  return taken;
+}
+
+const TABLE: [string, string[]][] = [
+  ['ADDED', ['ADDED 0']],
+  ['MODIFIED', ['MODIFIED 0']],
+  ['DELETED', ['DELETED 0']],
+  ['ADDED MODIFIED', ['ADDED 1']],
+  ['ADDED ADDED', ['ADDED 1']],
+  ['ADDED DELETED', []],
+  ['MODIFIED MODIFIED', ['MODIFIED 1']],
+  ['MODIFIED DELETED', ['DELETED 1']],
+  ['MODIFIED ADDED', ['MODIFIED 1']],
+  ['DELETED ADDED', ['MODIFIED 1']],
+  ['DELETED MODIFIED', ['MODIFIED 1']],
+  ['DELETED DELETED', ['DELETED 1']],
+  ['ADDED MODIFIED DELETED', []],
+  ['ADDED DELETED ADDED', ['ADDED 2']],
+  ['DELETED ADDED DELETED', ['DELETED 2']],
+  ['MODIFIED DELETED ADDED MODIFIED', ['MODIFIED 3']],
+  ['placed', ['placed 0']],
+  ['placed cancelled', ['cancelled 1']],
+  ['ADDED renamed', ['renamed 1']],
+  ['renamed DELETED', ['DELETED 1']],
+];
+
+describe('Fold', () => {
+  test.each(TABLE)('%s amounts to %j', (types, expected) => {
+    const all = changes(types);
+    const fold = foldOf(...all);
+    expect(fold).toMatchObject({ size: 1, live: expected.length, count: all.length, dropped: all.length - expected.length });
+    expect(takeAll(fold)).toEqual(expected);
+    expect(fold).toMatchObject({ size: 0, live: 0, count: 0, dropped: all.length - expected.length });
+  });
+
+  test.each(TABLE)('%s amounts to the same when it is merged from two folds, wherever it is cut', (types, expected) => {
+    const all = changes(types);
+    for (let cut = 0; cut <= all.length; cut++) {
+      const fold = foldOf(...all.slice(0, cut));
+      fold.merge(foldOf(...all.slice(cut)));
+      expect(fold).toMatchObject({ size: 1, live: expected.length, count: all.length });
+      expect(takeAll(fold)).toEqual(expected);
+    }
+  });
+
+  test('an event that stands for itself is handed out as it is; one that is told otherwise is a copy', () => {
+    const [added, modified] = [event(1, 'ADDED', 'k'), event(2, 'MODIFIED', 'k')];
+    expect(foldOf(added).take()).toBe(added);
+    expect(foldOf(event(0, 'MODIFIED', 'k'), modified).take()).toBe(modified);
+    const told = foldOf(added, modified).take();
+    expect(told).toEqual({ ...modified, type: 'ADDED' });
+    expect(told?.object).toBe(modified.object);
+    expect(modified.type).toBe('MODIFIED');
+  });
+
+  test('keys come in the order of their first unseen change', () => {
+    const fold = foldOf(
+      event(1, 'MODIFIED', 'a'),
+      event(2, 'MODIFIED', 'b'),
+      event(3, 'MODIFIED', 'a'),
+      event(4, 'MODIFIED', 'c'),
+    );
+    expect(takeAll(fold)).toEqual(['MODIFIED 3', 'MODIFIED 2', 'MODIFIED 4']);
+  });
+
+  test('a key that was read starts afresh, and stands last', () => {
+    const fold = foldOf(event(1, 'ADDED', 'a'), event(2, 'MODIFIED', 'b'));
+    expect(fold.take()).toMatchObject({ type: 'ADDED' });
+    fold.add(event(3, 'MODIFIED', 'a'), byName);
+    expect(takeAll(fold)).toEqual(['MODIFIED 2', 'MODIFIED 3']);
+    expect(fold.dropped).toBe(0);
+  });
+
+  test('what came and went unseen is no event, but a key, until what stands behind it is read', () => {
+    const fold = foldOf(event(1, 'ADDED', 'a'), event(2, 'DELETED', 'a'), event(3, 'MODIFIED', 'b'), event(4, 'MODIFIED', 'c'));
+    expect(fold).toMatchObject({ size: 3, live: 2, count: 4, dropped: 2 });
+    expect(fold.take()?.object.id).toBe(3);
+    expect(fold).toMatchObject({ size: 1, live: 1, count: 1, dropped: 2 });
+    expect(fold.take()?.object.id).toBe(4);
+    expect(fold.take()).toBeUndefined();
+  });
+
+  test('a BOOKMARK replaces the one before it and stands last: it overtakes no event that it vouches for', () => {
+    const fold = foldOf(
+      event(1, 'MODIFIED', 'a'),
+      event(2, 'BOOKMARK', 'x'),
+      event(3, 'MODIFIED', 'b'),
+      event(4, 'BOOKMARK', 'y'),
+    );
+    expect(fold).toMatchObject({ size: 3, live: 3, dropped: 1 });
+    expect(takeAll(fold)).toEqual(['MODIFIED 1', 'MODIFIED 3', 'BOOKMARK 4']);
+  });
+
+  test('a BOOKMARK that is merged in stands last, too', () => {
+    const fold = foldOf(event(1, 'BOOKMARK', 'x'), event(2, 'MODIFIED', 'a'));
+    fold.merge(foldOf(event(3, 'BOOKMARK', 'x'), event(4, 'MODIFIED', 'b')));
+    expect(takeAll(fold)).toEqual(['MODIFIED 2', 'BOOKMARK 3', 'MODIFIED 4']);
+  });
+
+  test('BOOKMARK and ERROR have no key: keyOf is not asked', () => {
+    const fold = new Fold<TestEvent>();
+    const never = (): string => {
+      throw new Error('asked');
+    };
+    fold.add(event(1, 'BOOKMARK'), never);
+    fold.add(event(2, 'ERROR'), never);
+    expect(() => fold.add(event(3, 'ADDED'), never)).toThrow('asked');
+    expect(takeAll(fold)).toEqual(['BOOKMARK 1', 'ERROR 2']);
+  });
+
+  test('an ERROR is never folded, and keeps its place', () => {
+    const fold = foldOf(event(1, 'ERROR', 'a'), event(2, 'MODIFIED', 'a'), event(3, 'ERROR', 'a'), event(4, 'MODIFIED', 'a'));
+    expect(fold).toMatchObject({ size: 3, live: 3, dropped: 1 });
+    expect(takeAll(fold)).toEqual(['ERROR 1', 'MODIFIED 4', 'ERROR 3']);
+  });
+
+  test('clear forgets what is unseen and says how much that was; what was folded before stays counted', () => {
+    const fold = foldOf(
+      event(1, 'MODIFIED', 'a'),
+      event(2, 'MODIFIED', 'a'),
+      event(3, 'MODIFIED', 'b'),
+      event(4, 'MODIFIED', 'c'),
+    );
+    fold.take();
+    expect(fold.clear()).toBe(2);
+    expect(fold).toMatchObject({ size: 0, live: 0, count: 0, dropped: 1 });
+    expect(fold.clear()).toBe(0);
+    expect(fold.take()).toBeUndefined();
+  });
+});
+
+/** A log with chunks of 16, a chain over it, and a count of the calls of keyOf. */
+class Chained {
+  readonly log = new EventLog<TestEvent>(1);
+  asked = 0;
+  readonly chain = new FoldChain<TestEvent>(this.log, (of) => {
+    this.asked++;
+    if (of.type === 'BAD') throw new Error(`bad ${of.object.id}`);
+    return byName(of);
+  });
+
+  constructor() {
+    this.log.stand(0);
+  }
+
+  /** A chunk full of events: of one key unless told otherwise. */
+  chunk(nameOf: (i: number) => string = () => 'k', typeOf: (i: number) => string = () => 'MODIFIED'): void {
+    for (let i = 0; i < 16; i++) {
+      this.log.append(event(this.log.end, typeOf(i), nameOf(i)));
+      if (this.log.step()) this.chain.fold();
+    }
+  }
+
+  get links(): Link<TestEvent>[] {
+    return (this.chain as unknown as { links: Link<TestEvent>[] }).links;
+  }
+
+  get needs(): number {
+    return (this.log as unknown as { needs: number }).needs;
+  }
+}
+
+const distinct = (i: number): string => `k${i}`;
+
+describe('FoldChain', () => {
+  test('folds nothing, and needs nothing, while nobody lags', () => {
+    const chained = new Chained();
+    chained.chunk();
+    expect(chained).toMatchObject({ asked: 0, needs: 1, links: [] });
+  });
+
+  test('folds each chunk once, whatever the number of those who lag', () => {
+    const chained = new Chained();
+    chained.chunk();
+    const links = Array.from({ length: 100 }, () => chained.chain.join(20));
+    expect(new Set(links).size).toBe(1);
+    expect(chained.needs).toBe(2);
+    expect(chained.chain.position).toBe(16);
+    chained.chunk();
+    expect(chained.asked).toBe(16);
+    expect(chained.chain.position).toBe(32);
+    expect(links[0]).toMatchObject({ count: 16, members: 100, spoiled: undefined });
+    expect(links[0]?.fold).toMatchObject({ count: 16, live: 1 });
+  });
+
+  test('who joins later begins with a link of his own; what follows is folded into the last one', () => {
+    const chained = new Chained();
+    const first = chained.chain.join(20);
+    chained.chunk();
+    const second = chained.chain.join(20);
+    expect(second).not.toBe(first);
+    expect(chained.chain.join(20)).toBe(second);
+    chained.chunk();
+    expect([first.count, second.count]).toEqual([16, 16]);
+    expect(chained.chain.from(first)).toEqual([first, second]);
+    expect(chained.chain.from(second)).toEqual([second]);
+    expect(chained.needs).toBe(2);
+  });
+
+  test('a link that nobody begins with is merged into the one before', () => {
+    const chained = new Chained();
+    const first = chained.chain.join(20);
+    chained.chunk(() => 'a');
+    const second = chained.chain.join(20);
+    chained.chain.join(20);
+    chained.chunk(() => 'b');
+    chained.chain.leave(second);
+    expect(chained.links).toHaveLength(2);
+    chained.chain.leave(second);
+    expect(chained.links).toEqual([first]);
+    expect(first).toMatchObject({ count: 32, spoiled: undefined });
+    expect(first.fold).toMatchObject({ count: 32, size: 2 });
+    chained.chunk(() => 'c');
+    expect(first.fold.size).toBe(3);
+  });
+
+  test('the first link goes without a trace when its last member does', () => {
+    const chained = new Chained();
+    const first = chained.chain.join(20);
+    chained.chunk();
+    const second = chained.chain.join(20);
+    chained.chunk();
+    chained.chain.leave(first);
+    expect(chained.links).toEqual([second]);
+    expect(second.count).toBe(16);
+    expect(chained.needs).toBe(2);
+    chained.chain.leave(second);
+    expect(chained).toMatchObject({ links: [], needs: 1 });
+  });
+
+  test('when all have left, whoever joins begins at head', () => {
+    const chained = new Chained();
+    chained.chain.leave(chained.chain.join(20));
+    chained.chunk();
+    const link = chained.chain.join(20);
+    expect(chained.chain.position).toBe(16);
+    expect(link.count).toBe(0);
+    chained.chunk();
+    expect(link.count).toBe(16);
+  });
+
+  test('more keys than any laggard may hold spoil a link: nothing is held, and keyOf is asked no more', () => {
+    const chained = new Chained();
+    const link = chained.chain.join(15);
+    chained.chain.join(3);
+    chained.chunk(distinct);
+    expect(link).toMatchObject({ count: 16, spoiled: {} });
+    expect(link.spoiled).not.toHaveProperty('error');
+    expect(link.fold).toMatchObject({ size: 0, count: 0 });
+    chained.chunk(distinct);
+    expect(chained.asked).toBe(16);
+    expect(link.count).toBe(32);
+  });
+
+  test('as many keys as the largest laggard may hold spoil nothing', () => {
+    const chained = new Chained();
+    chained.chain.join(3);
+    const link = chained.chain.join(16);
+    chained.chunk(distinct);
+    expect(link.spoiled).toBeUndefined();
+    expect(link.fold.size).toBe(16);
+  });
+
+  test('the largest laggard of an earlier crowd counts no more', () => {
+    const chained = new Chained();
+    chained.chain.leave(chained.chain.join(100));
+    const link = chained.chain.join(2);
+    chained.chunk(distinct);
+    expect(link.spoiled).toEqual({});
+  });
+
+  test('a link that has too many keys once another is merged into it is spoiled', () => {
+    const chained = new Chained();
+    const first = chained.chain.join(20);
+    chained.chunk((i) => `a${i}`);
+    const second = chained.chain.join(20);
+    chained.chunk((i) => `b${i}`);
+    expect([first.spoiled, second.spoiled]).toEqual([undefined, undefined]);
+    chained.chain.leave(second);
+    expect(first).toMatchObject({ count: 32, spoiled: {} });
+    expect(first.fold.size).toBe(0);
+  });
+
+  test('a spoiled link spoils the one that it is merged into', () => {
+    const chained = new Chained();
+    const first = chained.chain.join(20);
+    chained.chunk();
+    const second = chained.chain.join(20);
+    chained.chunk(distinct, (i) => (i === 3 ? 'BAD' : 'MODIFIED'));
+    chained.chain.leave(second);
+    expect(first.spoiled).toMatchObject({ error: new Error('bad 19') });
+    expect(first.fold.size).toBe(0);
+  });
+
+  test('what spoiled a link first stays its reason', () => {
+    const chained = new Chained();
+    const first = chained.chain.join(2);
+    chained.chunk(distinct);
+    const second = chained.chain.join(2);
+    chained.chunk(distinct, () => 'BAD');
+    expect(second.spoiled).toMatchObject({ error: new Error('bad 16') });
+    chained.chain.leave(second);
+    expect(first.spoiled).toEqual({});
+  });
+
+  test('a keyOf that throws spoils the link from there on, and is asked no more', () => {
+    const chained = new Chained();
+    const link = chained.chain.join(20);
+    chained.chunk(distinct, (i) => (i >= 5 ? 'BAD' : 'MODIFIED'));
+    expect(chained.asked).toBe(6);
+    expect(link).toMatchObject({ count: 16, spoiled: { error: new Error('bad 5') } });
+    expect(link.fold.count).toBe(0);
+    const next = chained.chain.join(20);
+    chained.chunk();
+    expect(next.spoiled).toBeUndefined();
+    expect(next.fold.count).toBe(16);
+  });
+});

@@ -1,0 +1,230 @@
+import { describe, expect, test } from 'vitest';
+import { EventLog } from '../../src/broadcast/log.ts';
+
+/** A log of numbers, each event being its own position; chunks of 16 unless the capacity says more. */
+class Row extends EventLog<number> {
+  /** Accepts events and makes them visible. Answers the heads at which a chunk was entered. */
+  add(count: number): number[] {
+    const entered: number[] = [];
+    for (let i = 0; i < count; i++) {
+      this.append(this.end);
+      if (this.step()) entered.push(this.head);
+    }
+    return entered;
+  }
+
+  /** The first position that is stored, and how many events are. */
+  get stored(): { from: number; count: number } {
+    const { base, chunks } = this as unknown as { base: number; chunks: { events: number[] }[] };
+    return { from: base, count: chunks.reduce((sum, { events }) => sum + events.length, 0) };
+  }
+}
+
+describe('EventLog', () => {
+  test('stores nothing while nobody needs it, and goes on counting', () => {
+    const log = new Row(0);
+    expect(log.add(100)).toEqual([]);
+    expect(log).toMatchObject({ head: 100, end: 100 });
+    expect(log.stored).toEqual({ from: 100, count: 0 });
+  });
+
+  test('stores what comes after somebody took his stand', () => {
+    const log = new Row(0);
+    log.add(7);
+    log.stand(7);
+    log.add(40);
+    expect(log.stored).toEqual({ from: 7, count: 40 });
+    for (let position = 7; position < 47; position++) expect(log.at(position)).toBe(position);
+  });
+
+  test.each([
+    [0, 16],
+    [1, 16],
+    [31, 16],
+    [32, 32],
+    [100, 64],
+    [255, 128],
+    [256, 256],
+    [1_000_000, 256],
+  ])('for a capacity of %i, chunks are %i long', (capacity, length) => {
+    const log = new Row(capacity);
+    log.stand(0);
+    expect(log.add(2 * length + 1)).toEqual([length, 2 * length]);
+    expect(log.chunkOf(length) - log.chunkOf(length - 1)).toBe(1);
+    expect([0, 1, length, length + 1].map((count) => log.chunksFor(count))).toEqual([0, 1, 1, 2]);
+  });
+
+  test('a chunk is entered when head is at its beginning, not at the end of what is accepted', () => {
+    const log = new Row(0);
+    log.stand(0);
+    for (let i = 0; i < 40; i++) log.append(i);
+    const entered = Array.from({ length: 40 }, () => log.step());
+    expect(entered.flatMap((yes, i) => (yes ? [i + 1] : []))).toEqual([16, 32]);
+  });
+
+  test('with nothing stored, no chunk is ever entered', () => {
+    const log = new Row(0);
+    expect(log.add(16)).toEqual([]);
+    log.append(16);
+    log.stand(17); // base is 17, head 16
+    expect(log.step()).toBe(false);
+    expect(log.add(16)).toEqual([33]);
+  });
+
+  test('the last full chunk is the one that head has just left', () => {
+    const log = new Row(0);
+    log.stand(0);
+    log.add(16);
+    expect(log.lastFullChunk()).toEqual(Array.from({ length: 16 }, (_, i) => i));
+    log.add(16);
+    expect(log.lastFullChunk()).toEqual(Array.from({ length: 16 }, (_, i) => 16 + i));
+    log.append(32); // accepted and not distributed: head has not moved
+    expect(log.lastFullChunk()[0]).toBe(16);
+  });
+
+  test('drops the chunks before the one in which the slowest stands', () => {
+    const log = new Row(0);
+    log.stand(0);
+    log.stand(0);
+    log.add(50);
+    log.move(0, 40);
+    expect(log.stored.from).toBe(0);
+    log.move(0, 20);
+    expect(log.stored).toEqual({ from: 16, count: 34 });
+    log.move(20, 31);
+    expect(log.stored.from).toBe(16);
+    log.move(31, 32);
+    expect(log.stored).toEqual({ from: 32, count: 18 });
+    expect(log.at(40)).toBe(40);
+  });
+
+  test('somebody in the middle holds nothing up but what comes after him', () => {
+    const log = new Row(0);
+    log.stand(0);
+    log.stand(0);
+    log.add(20);
+    log.move(0, 17);
+    log.add(30);
+    log.move(17, 50); // not in the first chunk: nothing to drop
+    expect(log.stored.from).toBe(0);
+    log.leave(0);
+    expect(log.stored.from).toBe(48);
+  });
+
+  test('lets go of everything when the last one leaves, and numbers chunks on', () => {
+    const log = new Row(0);
+    log.stand(0);
+    log.add(20);
+    log.slice(3, 5);
+    const before = log.chunkOf(20);
+    log.leave(0);
+    expect(log.stored).toEqual({ from: 20, count: 0 });
+    expect(log.chunkOf(20)).toBeGreaterThan(before);
+    log.stand(20);
+    log.add(2);
+    expect(log.slice(20, 22)).toEqual([20, 21]);
+  });
+
+  test('chunk numbers do not depend on what was dropped', () => {
+    const log = new Row(0);
+    log.stand(0);
+    log.add(40);
+    const numbers = [32, 39].map((position) => log.chunkOf(position));
+    log.move(0, 39);
+    expect([32, 39].map((position) => log.chunkOf(position))).toEqual(numbers);
+  });
+
+  test('does not drop what is accepted and not visible yet', () => {
+    const log = new Row(0);
+    log.need();
+    for (let i = 0; i < 40; i++) log.append(i);
+    log.trim();
+    expect(log.stored).toEqual({ from: 0, count: 40 });
+    for (let i = 0; i < 15; i++) log.step();
+    log.trim();
+    expect(log.stored.from).toBe(0);
+    log.step();
+    log.trim();
+    expect(log.stored).toEqual({ from: 16, count: 24 });
+    log.unneed();
+    expect(log.stored.count).toBe(0);
+  });
+
+  test('retains the last events before head, rounded up to chunks', () => {
+    const log = new Row(0);
+    log.retain(20);
+    log.add(36);
+    log.trim();
+    expect(log.stored.from).toBe(16);
+    log.add(15);
+    log.trim();
+    expect(log.stored.from).toBe(16); // 51 - 20 = 31 lies in the chunk from 16
+    log.add(1);
+    log.trim();
+    expect(log.stored.from).toBe(32);
+  });
+
+  test('retains the most that anybody asked for, until that one releases it', () => {
+    const log = new Row(0);
+    log.retain(10);
+    log.retain(40);
+    log.retain(40);
+    log.retain(20);
+    log.add(64);
+    expect(log.stored.from).toBe(0);
+    log.release(40);
+    expect(log.stored.from).toBe(16); // 64 - 40 = 24
+    log.release(40);
+    expect(log.stored.from).toBe(32); // 64 - 20 = 44
+    log.release(10);
+    expect(log.stored.from).toBe(32);
+    log.release(20);
+    expect(log.stored).toEqual({ from: 64, count: 0 });
+    log.stand(64);
+    log.add(40);
+    log.move(64, 104);
+    expect(log.stored.from).toBe(96);
+  });
+
+  test('a release of less than the most leaves the most', () => {
+    const log = new Row(0);
+    log.retain(40);
+    log.retain(10);
+    log.release(10);
+    log.add(64);
+    log.trim();
+    expect(log.stored.from).toBe(16);
+  });
+
+  test('those in step get one and the same batch', () => {
+    const log = new Row(0);
+    log.stand(0);
+    log.add(5);
+    const batch = log.slice(1, 4);
+    expect(batch).toEqual([1, 2, 3]);
+    expect(log.slice(1, 4)).toBe(batch);
+    expect(log.slice(1, 3)).toEqual([1, 2]);
+    expect(log.slice(2, 3)).toEqual([2]);
+    expect(log.slice(1, 3)).not.toBe(batch);
+  });
+
+  test('a shared batch is let go of when it was had, with the next event, and with everything else', () => {
+    const log = new Row(0);
+    log.stand(0);
+    log.add(5);
+    const first = log.slice(0, 5);
+    log.forgetBatch();
+    const second = log.slice(0, 5);
+    expect(second).not.toBe(first);
+    expect(second).toEqual(first);
+    log.add(1);
+    expect(log.slice(0, 5)).not.toBe(second);
+    const held = (): unknown => (log as unknown as { batch: unknown }).batch;
+    expect(held()).toBeDefined();
+    log.add(1);
+    expect(held()).toBeUndefined();
+    log.slice(0, 5);
+    log.leave(0);
+    expect(held()).toBeUndefined();
+  });
+});
