@@ -164,11 +164,11 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   }
 
   #join(options: CursorOptions<E>, prefix: readonly E[]): Cursor<E> {
-    let passed = prefix;
+    const passed: E[] = [];
     let failure: { error: unknown } | undefined;
     try {
       // Before there is a position: a filter that publishes must not come between prefix and stream.
-      if (options.filter !== undefined) passed = prefix.filter(options.filter);
+      for (const event of prefix) if (options.filter?.(event) ?? true) passed.push(event);
     } catch (error) {
       failure = { error };
     }
