@@ -4,6 +4,9 @@ import { type Codec, jsonCodec } from './codec.ts';
 import { type Framer, type FramerOptions, LengthPrefixedFramer, NewlineFramer } from './framing.ts';
 import type { Decoder } from './stream-watcher.ts';
 
+/** `NoInfer`, which TypeScript has from 5.4 on only: what a source bears is the caller's word, not to be guessed from the context. */
+type Stated<E> = [E][E extends unknown ? 0 : never];
+
 /** What a chunk of a source may be; text is taken as UTF-8. */
 type Chunk = Uint8Array | string;
 
@@ -129,9 +132,9 @@ function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDe
  *
  *     new StreamWatcher(toDecoder<ObjectEvent<Pod>>(response.body))
  */
-export function toDecoder<E = WatchEvent>(source: ByteSource, options: ToDecoderOptions<E> = {}): ByteDecoder<NoInfer<E>> {
+export function toDecoder<E = WatchEvent>(source: ByteSource, options: ToDecoderOptions<E> = {}): ByteDecoder<Stated<E>> {
   const { framing = 'newline', codec = jsonCodec() as Codec<unknown> as Codec<E> } = options;
   if (framing !== 'newline' && framing !== 'length-prefixed') throw invalid('framing', framing, 'newline or length-prefixed');
   const framer = framing === 'newline' ? new NewlineFramer(options) : new LengthPrefixedFramer(options);
-  return createDecoder(open(source), framer, codec);
+  return createDecoder(open(source), framer, codec as Codec<unknown> as Codec<Stated<E>>);
 }

@@ -1,0 +1,187 @@
+// Packs the package and uses it as others will: what is in the tarball, what the linters for packages say, every door in both
+// forms from an empty project, the types under old and new compilers, and the installed command line.
+//
+//     node test/pack/check-tarball.mjs            needs `npm run build` before; leaves nothing behind
+//
+// WATCHMUX_TYPESCRIPT=5.2,7 restricts the compilers.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { publint } from 'publint';
+import { formatMessage } from 'publint/utils';
+import { checkTypes } from './check-types.mjs';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const consumer = fileURLToPath(new URL('consumer', import.meta.url));
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const temp = mkdtempSync(join(tmpdir(), 'watchmux-pack-'));
+const problems = [];
+
+/** Runs a program. A failure is a problem with the program's own words, unless the caller looks at the result itself. */
+function run(command, args, options = {}) {
+  const { status, stdout, stderr, error } = spawnSync(command, args, {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...options,
+  });
+  if (error) throw error;
+  return { ok: status === 0, status, stdout, stderr, text: `${stdout}${stderr}`.trim() };
+}
+
+async function step(name, check) {
+  const start = Date.now();
+  const found = (await check()) ?? [];
+  problems.push(...found.map((problem) => `${name}: ${problem}`));
+  const seconds = ((Date.now() - start) / 1000).toFixed(1);
+  console.log(`${found.length === 0 ? 'ok    ' : 'FAILED'} ${name} (${seconds} s)`);
+  for (const problem of found) console.log(`       ${problem.replaceAll('\n', '\n       ')}`);
+}
+
+function pack() {
+  const { ok, stdout, text } = run('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', temp], { cwd: root });
+  if (!ok) throw new Error(text);
+  const [{ filename, files }] = JSON.parse(stdout);
+  return { tarball: join(temp, filename), paths: files.map(({ path }) => path) };
+}
+
+/** A project with nothing in it but what is named. */
+function project(name, dependencies) {
+  const directory = join(temp, name);
+  mkdirSync(directory);
+  writeFileSync(join(directory, 'package.json'), JSON.stringify({ name, private: true, dependencies }));
+  const { ok, text } = run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: directory });
+  if (!ok) throw new Error(`npm install in ${name}: ${text}`);
+  return directory;
+}
+
+const version = (name) => manifest.devDependencies[name];
+
+// What stands in the tarball.
+
+function checkContents({ tarball, paths }) {
+  const found = [];
+  const unpacked = join(temp, 'unpacked');
+  mkdirSync(unpacked);
+  execFileSync('tar', ['-xzf', tarball, '-C', unpacked]);
+  for (const path of ['LICENSE', 'NOTICE', 'README.md', 'CHANGELOG.md', 'PROTOCOL.md', 'package.json', manifest.bin.watchmux]) {
+    if (!paths.includes(path)) found.push(`${path} is missing`);
+  }
+  const registry = new URL(run('npm', ['config', 'get', 'registry'], { cwd: root }).stdout.trim()).host;
+  // Where this was built, and by whom, is nobody's business.
+  const secrets = [
+    root.replace(/\/$/, ''),
+    process.cwd(),
+    tmpdir() === '/tmp' ? '/tmp/watchmux' : tmpdir(),
+    registry,
+    'file://',
+    'resolved',
+  ];
+  if (homedir().length > 1) secrets.push(`${homedir()}/`);
+  for (const path of paths) {
+    if (path.endsWith('.map')) found.push(`${path} is a source map`);
+    if (!/^(dist\/.+\.(js|cjs|d\.ts|d\.cts)|[A-Z]+(\.md)?|package\.json)$/.test(path)) found.push(`${path} is not expected here`);
+    const text = readFileSync(join(unpacked, 'package', path), 'utf8');
+    for (const secret of secrets) if (text.includes(secret)) found.push(`${path} contains ${secret}`);
+    if (/^\/\/# sourceMappingURL/m.test(text)) found.push(`${path} names a source map`);
+    if (path.startsWith('dist/') && /["'](?:\/(?:root|home|Users|work|tmp)\/)/.test(text))
+      found.push(`${path} contains a machine path`);
+  }
+  return found;
+}
+
+async function checkPublint(tarball) {
+  const bytes = readFileSync(tarball);
+  const { messages, pkg } = await publint({
+    pack: { tarball: bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) },
+    strict: true,
+  });
+  return messages.map((message) => formatMessage(message, pkg, { color: false }));
+}
+
+function checkAttw(tarball) {
+  // It may delete what it is given.
+  const copy = join(temp, 'attw.tgz');
+  copyFileSync(tarball, copy);
+  const attw = join(root, 'node_modules/@arethetypeswrong/cli/dist/index.js');
+  const { ok, text } = run('node', [attw, copy, '--profile', 'node16', '--no-color', '--no-emoji', '--format', 'ascii']);
+  return ok ? [] : [text];
+}
+
+// Every door, in both forms, with nothing around it.
+
+function checkRuns(directory) {
+  const found = [];
+  for (const file of ['exercise.cjs', 'smoke.mjs', 'smoke.cjs']) {
+    copyFileSync(join(consumer, file), join(directory, file));
+    if (file === 'exercise.cjs') continue;
+    const { ok, stdout, text } = run('node', ['--throw-deprecation', file], { cwd: directory, timeout: 30_000 });
+    if (!ok || stdout !== 'ok\n') found.push(`${file}: ${text}`);
+  }
+  return found;
+}
+
+/** Without its peers, the doors that need none work, the two others say what they miss, and the command line serves without WebSocket. */
+function checkBare(directory) {
+  const found = [];
+  for (const door of Object.keys(manifest.exports)) {
+    const name = door.replace('.', 'watchmux');
+    if (door.endsWith('.json')) continue;
+    const needs = { './rxjs': 'rxjs', './ws': 'ws' }[door];
+    for (const code of [`import(${JSON.stringify(name)})`, `(async () => require(${JSON.stringify(name)}))()`]) {
+      const { ok, text } = run('node', ['-e', `${code}.catch((e) => { console.log(e.message); process.exit(1); })`], {
+        cwd: directory,
+      });
+      if (needs === undefined && !ok) found.push(`${name} without peers: ${text}`);
+      if (needs !== undefined && (ok || !text.includes(`'${needs}'`))) found.push(`${name} without ${needs} says: ${text}`);
+    }
+  }
+  const piped = run('node_modules/.bin/watchmux', ['pipe', '--port', '0'], { cwd: directory, input: '1\n', stdio: 'pipe' });
+  if (!piped.ok || !piped.stderr.includes('ws is not installed')) found.push(`watchmux pipe without ws: ${piped.text}`);
+  return found;
+}
+
+function checkBin(directory) {
+  const found = [];
+  for (const [command, ...args] of [['npx', '--no-install', 'watchmux'], ['node_modules/.bin/watchmux']]) {
+    const { ok, stdout, text } = run(command, [...args, '--version'], { cwd: directory });
+    if (!ok || stdout !== `${manifest.version}\n`) found.push(`${command} --version: ${text}`);
+  }
+  return found;
+}
+
+try {
+  const packed = pack();
+  const { tarball } = packed;
+  console.log(`${packed.paths.length} files`);
+  await step('contents', () => checkContents(packed));
+  await step('publint', () => checkPublint(tarball));
+  await step('attw', () => checkAttw(tarball));
+  const peers = { rxjs: version('rxjs'), ws: version('ws') };
+  let full;
+  await step('install', () => {
+    full = project('full', { watchmux: `file:${tarball}`, ...peers });
+  });
+  await step('every door as ES module and as CommonJS', () => checkRuns(full));
+  await step('npx watchmux --version', () => checkBin(full));
+  await step('without rxjs and ws', () => checkBare(project('bare', { watchmux: `file:${tarball}` })));
+  const types = { '@types/node': version('@types/node'), '@types/ws': version('@types/ws') };
+  await checkTypes({
+    step,
+    project,
+    consumer,
+    readme: readFileSync(join(root, 'README.md'), 'utf8'),
+    dependencies: { watchmux: `file:${tarball}`, ...peers },
+    types,
+    only: process.env.WATCHMUX_TYPESCRIPT?.split(','),
+  });
+} finally {
+  rmSync(temp, { recursive: true, force: true });
+}
+
+if (problems.length > 0) {
+  console.error(`\ntarball: ${problems.length} problems`);
+  process.exit(1);
+}
+console.log('\ntarball: all is well');

@@ -1,0 +1,23 @@
+// Compiled by check-tarball.mjs under many compilers: the doors that speak of Node's types.
+import { createServer, type Server } from 'node:http';
+import { Readable } from 'node:stream';
+import { Broadcaster, StreamWatcher, toDecoder, type WatchEvent } from 'watchmux';
+import { createHttpHandler, Hub, type HubStats } from 'watchmux/http';
+import { fromReadable, toReadable } from 'watchmux/node-stream';
+import { attachWebSocket, Hub as SameHub } from 'watchmux/ws';
+
+export async function main(): Promise<void> {
+  const events = new Broadcaster<WatchEvent<'line', string>>();
+  const hub = new Hub<WatchEvent<'line', string>>({ replay: 10, overflow: 'wait' });
+  const server: Server = createServer(createHttpHandler(hub, { headers: { 'x-a': 'b' } }));
+  const detach: () => void = attachWebSocket(server, new SameHub(), { path: '/watch', allowedOrigins: '*' });
+  await hub.follow(events.watch());
+  const stats: HubStats = hub.stats();
+  stats.clients.map(({ queued }) => queued.toFixed());
+  const stream: Readable = toReadable(events.watch(), { highWaterMark: 1 });
+  const { value } = await fromReadable<WatchEvent<'line', string>>(stream).next();
+  value?.object.trim();
+  new StreamWatcher(toDecoder(process.stdin)).stop();
+  new StreamWatcher(toDecoder(Readable.from(['{}']))).stop();
+  detach();
+}

@@ -1,0 +1,16 @@
+// Run by check-tarball.mjs in an empty project: every door as CommonJS, and one event through each.
+const { exercise } = require('./exercise.cjs');
+
+exercise({
+  assert: require('node:assert/strict'),
+  createServer: require('node:http').createServer,
+  get: require('node:http').get,
+  of: require('rxjs').of,
+  WebSocket: require('ws').WebSocket,
+  root: require('watchmux'),
+  http: require('watchmux/http'),
+  nodeStream: require('watchmux/node-stream'),
+  rxjs: require('watchmux/rxjs'),
+  testing: require('watchmux/testing'),
+  ws: require('watchmux/ws'),
+}).then(() => console.log('ok'));
