@@ -101,7 +101,7 @@ export interface Link<E> {
   /** Events of the stretch, also those no longer in the fold. */
   count: number;
   members: number;
-  /** The fold is empty for a reason: it had more keys than any laggard may hold, or `keyOf` threw. */
+  /** Why it folds no more: `keyOf` threw; or, without an error, it had more keys than any laggard may hold, and holds none now. */
   spoiled: { readonly error?: unknown } | undefined;
 }
 
@@ -156,9 +156,11 @@ export class FoldChain<E> {
     this.links.splice(at, 1);
     if (before !== undefined) {
       before.count += link.count;
-      before.spoiled ??= link.spoiled;
-      before.fold.merge(link.fold);
-      this.bound(before);
+      if (before.spoiled === undefined) {
+        before.spoiled = link.spoiled;
+        before.fold.merge(link.fold);
+        this.bound(before);
+      }
     }
     if (this.links.length === 0) this.log.unneed();
   }
@@ -180,7 +182,7 @@ export class FoldChain<E> {
   }
 
   private bound(link: Link<E>): void {
-    if (link.fold.size > this.mostKeys) link.spoiled ??= {};
-    if (link.spoiled !== undefined) link.fold.clear();
+    if (link.fold.size > this.mostKeys) link.spoiled = {};
+    if (link.spoiled !== undefined && !('error' in link.spoiled)) link.fold.clear();
   }
 }

@@ -58,19 +58,24 @@ export class FoldCursor<E> extends Cursor<E> {
   protected override catchUp(): { readonly error?: unknown } | undefined {
     const { link } = this;
     if (link === undefined) return super.catchUp();
+    let failure: { readonly error?: unknown } | undefined;
     for (const { fold, count, spoiled } of this.mux.chain.from(link)) {
       if (this.cut) {
         this.lose(count);
         continue;
       }
-      if (spoiled !== undefined && 'error' in spoiled) return spoiled;
       this.fold.merge(fold);
-      if (spoiled === undefined && this.fold.size <= this.options.capacity) continue;
+      const tooMany = this.fold.size > this.options.capacity;
+      if (!tooMany && spoiled === undefined) continue;
+      if (!tooMany && spoiled !== undefined && 'error' in spoiled) {
+        failure = spoiled;
+        break;
+      }
       this.lose(count - fold.count);
       this.cutOff();
     }
     this.position = this.mux.chain.position;
-    return undefined;
+    return failure;
   }
 
   protected override caughtUp(): void {

@@ -300,38 +300,51 @@ describe('FoldChain', () => {
     expect(first.fold.size).toBe(0);
   });
 
-  test('a spoiled link spoils the one that it is merged into', () => {
+  test('a link whose keyOf threw spoils the one that it is merged into, and brings along what came before', () => {
     const chained = new Chained();
     const first = chained.chain.join(20);
     chained.chunk();
     const second = chained.chain.join(20);
     chained.chunk(distinct, (i) => (i === 3 ? 'BAD' : 'MODIFIED'));
     chained.chain.leave(second);
-    expect(first.spoiled).toMatchObject({ error: new Error('bad 19') });
-    expect(first.fold.size).toBe(0);
+    expect(first).toMatchObject({ count: 32, spoiled: { error: new Error('bad 19') } });
+    expect(first.fold).toMatchObject({ size: 4, count: 19 });
   });
 
-  test('what spoiled a link first stays its reason', () => {
+  test('a link that is spoiled takes in nothing more', () => {
     const chained = new Chained();
-    const first = chained.chain.join(2);
-    chained.chunk(distinct);
-    const second = chained.chain.join(2);
+    const first = chained.chain.join(20);
+    chained.chunk(distinct, (i) => (i === 3 ? 'BAD' : 'MODIFIED'));
+    const second = chained.chain.join(20);
     chained.chunk(distinct, () => 'BAD');
-    expect(second.spoiled).toMatchObject({ error: new Error('bad 16') });
+    expect(second).toMatchObject({ count: 16, spoiled: { error: new Error('bad 16') } });
     chained.chain.leave(second);
-    expect(first.spoiled).toEqual({});
+    expect(first).toMatchObject({ count: 32, spoiled: { error: new Error('bad 3') } });
+    expect(first.fold).toMatchObject({ size: 3, count: 3 });
   });
 
-  test('a keyOf that throws spoils the link from there on, and is asked no more', () => {
+  test('a keyOf that throws ends the folding there, and is asked no more', () => {
     const chained = new Chained();
     const link = chained.chain.join(20);
     chained.chunk(distinct, (i) => (i >= 5 ? 'BAD' : 'MODIFIED'));
     expect(chained.asked).toBe(6);
     expect(link).toMatchObject({ count: 16, spoiled: { error: new Error('bad 5') } });
-    expect(link.fold.count).toBe(0);
+    expect(link.fold.count).toBe(5);
+    chained.chunk();
+    expect(chained.asked).toBe(6);
+    expect(link).toMatchObject({ count: 32 });
+    expect(link.fold.count).toBe(5);
     const next = chained.chain.join(20);
     chained.chunk();
     expect(next.spoiled).toBeUndefined();
     expect(next.fold.count).toBe(16);
+  });
+
+  test('too many keys before keyOf throws: what counts is the former', () => {
+    const chained = new Chained();
+    const link = chained.chain.join(4);
+    chained.chunk(distinct, (i) => (i === 9 ? 'BAD' : 'MODIFIED'));
+    expect(link.spoiled).toEqual({});
+    expect(link.fold.count).toBe(0);
   });
 });
