@@ -93,7 +93,9 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     this.#refuseClosed('watch');
     signal?.throwIfAborted();
     const cursor = this.#join(own, prefix);
-    if (signal !== undefined && !cursor.stopped) this.#listen(cursor, signal);
+    if (signal?.aborted)
+      cursor.stop(); // by the filter, when it was asked about the prefix
+    else if (signal !== undefined && !cursor.stopped) this.#listen(cursor, signal);
     return new BroadcastWatch(cursor);
   }
 

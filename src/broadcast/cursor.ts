@@ -162,7 +162,7 @@ export class Cursor<E> extends Place<E> implements Gated {
 
   protected override discard(): void {
     this.settle();
-    this.lost += this.ahead;
+    this.lost += this.inLog;
     this.dropKept();
     this.cut = false;
     this.leave();

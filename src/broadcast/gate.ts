@@ -29,6 +29,8 @@ export class Gate {
   private least: number = Number.POSITIVE_INFINITY;
   private second: number = Number.POSITIVE_INFINITY;
   private leastOf: Gated | undefined;
+  /** Whom rounds are asking at this moment. User code that publishes meanwhile comes here again, and may end the round. */
+  private readonly asking: Gated[] = [];
 
   add(member: Gated): void {
     const bound = member.bound();
@@ -65,6 +67,7 @@ export class Gate {
     for (;;) {
       const { done, value } = this.round.next();
       if (done) {
+        for (const member of this.asking) this.note(member, member.bound());
         this.limit = this.least;
         this.slowest = this.leastOf;
         this.others = this.second;
@@ -73,7 +76,9 @@ export class Gate {
         if (head < this.limit) return true;
         continue;
       }
+      this.asking.push(value);
       const bound = value.bound();
+      this.asking.pop();
       if (!this.members.has(value)) continue;
       if (bound <= head) {
         this.blocker = value;

@@ -70,7 +70,8 @@ export class Mux<E> {
   accept(event: E): boolean {
     if (this.pending > 0 || !this.admit(event)) return false;
     // Even a full watcher lets pass what its filter rejects: whether it does is asked once the event has its place.
-    if (this.log.head < this.log.end) this.pump();
+    // And what that filter published in between may have found no room then.
+    if (this.log.head < this.log.end || this.pending > 0) this.pump();
     return true;
   }
 
