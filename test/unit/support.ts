@@ -56,11 +56,14 @@ export function thrown(code: () => unknown): unknown {
   throw new Error('expected it to throw');
 }
 
-/** Collects garbage until the condition holds; gives up after a few hundred rounds. */
+const macrotask = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Collects garbage until the condition holds; gives up after a hundred rounds. */
 export async function collectedUntil(condition: () => boolean): Promise<boolean> {
-  for (let round = 0; round < 300; round++) {
+  for (let round = 0; round < 100; round++) {
+    await macrotask(); // what a WeakRef was asked for stays alive until here
     globalThis.gc?.();
-    await new Promise((resolve) => setImmediate(resolve));
+    await macrotask(); // here the finalization registries are served
     if (condition()) return true;
   }
   return false;

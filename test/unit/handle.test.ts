@@ -1,0 +1,183 @@
+import { describe, expect, test } from 'vitest';
+import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
+import { BroadcastWatch } from '../../src/broadcast/handle.ts';
+import type { Watch } from '../../src/watch/watch.ts';
+import { collectedUntil, done, event, events, fate, id, NO_GC, readAll, type TestEvent, turn } from './support.ts';
+
+const POLICIES = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const;
+const noGc = globalThis.gc === undefined;
+
+describe('BroadcastWatch', () => {
+  test('is its own iterator', () => {
+    const watch = new Broadcaster<TestEvent>().watch();
+    expect(watch).toBeInstanceOf(BroadcastWatch);
+    expect(watch[Symbol.asyncIterator]()).toBe(watch);
+  });
+
+  test('hands everything on', async () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 4, overflow: 'drop-newest' });
+    const watch = broadcaster.watch();
+    for (const one of events(0, 6)) broadcaster.tryPublish(one);
+    expect(watch).toMatchObject({ queued: 4, dropped: 2, stopped: false });
+    expect(id(watch.tryNext())).toBe(0);
+    expect(id((await watch.next()).value)).toBe(1);
+    expect((await watch.batches().next()).value).toHaveLength(2);
+    watch.stop();
+    expect(watch.stopped).toBe(true);
+    expect(await watch.return()).toEqual(done);
+  });
+
+  test.each([
+    ['using', (watch: Watch<TestEvent>) => watch[Symbol.dispose]()],
+    ['await using', (watch: Watch<TestEvent>) => watch[Symbol.asyncDispose]()],
+  ])('%s returns it', async (_name, leave) => {
+    const broadcaster = new Broadcaster<TestEvent>();
+    const watch = broadcaster.watch();
+    broadcaster.tryPublish(event(0));
+    expect(await leave(watch)).toBeUndefined();
+    expect(watch).toMatchObject({ stopped: true, queued: 0, dropped: 1 });
+    expect(broadcaster.watchers).toBe(0);
+  });
+});
+
+/** In frames of their own, so that no stack slot keeps alive what a test lets go of. */
+function abandon(broadcaster: Broadcaster<TestEvent>, overflow: (typeof POLICIES)[number]): void {
+  const watch = broadcaster.watch({ overflow });
+  watch.tryNext();
+  void watch.batches();
+}
+
+function publishRefs(broadcaster: Broadcaster<TestEvent>, count: number): WeakRef<TestEvent>[] {
+  return Array.from({ length: count }, (_, i) => {
+    const one = event(i);
+    broadcaster.tryPublish(one);
+    return new WeakRef(one);
+  });
+}
+
+const alive = (refs: readonly WeakRef<TestEvent>[]): number => refs.filter((ref) => ref.deref() !== undefined).length;
+
+describe.skipIf(noGc)(`collected watches${NO_GC}`, () => {
+  test.each(POLICIES)("'%s': a watch that was forgotten is left", async (overflow) => {
+    const broadcaster = new Broadcaster<TestEvent>();
+    abandon(broadcaster, overflow);
+    expect(broadcaster.watchers).toBe(1);
+    expect(await collectedUntil(() => broadcaster.watchers === 0)).toBe(true);
+  });
+
+  test("a stalled 'wait' watcher that is forgotten releases the publisher", async () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 1 });
+    abandon(broadcaster, 'wait');
+    for (const one of events(0, 2)) expect(broadcaster.tryPublish(one)).toBe(true);
+    const publish = fate(broadcaster.publish(event(2)));
+    await turn();
+    expect(publish.state).toBe('pending');
+    expect(await collectedUntil(() => publish.state === 'resolved')).toBe(true);
+    expect(broadcaster.watchers).toBe(0);
+  });
+
+  test('a stalled watcher that is forgotten lets a shutdown end', async () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 2 });
+    abandon(broadcaster, 'wait');
+    for (const one of events(0, 3)) broadcaster.tryPublish(one);
+    const closed = fate(broadcaster.shutdown());
+    await turn();
+    expect(closed.state).toBe('pending');
+    expect(await collectedUntil(() => closed.state === 'resolved')).toBe(true);
+  });
+
+  test('a consumer that waits in a read is not forgotten', async () => {
+    const broadcaster = new Broadcaster<TestEvent>();
+    const got: number[] = [];
+    const reading = (async () => {
+      for await (const one of broadcaster.watch()) got.push(one.object.id);
+    })();
+    for (let i = 0; i < 3; i++) {
+      await collectedUntil(() => true);
+      broadcaster.tryPublish(event(i));
+    }
+    await broadcaster.shutdown();
+    await reading;
+    expect(got).toEqual([0, 1, 2]);
+  });
+
+  test('one that is still held is not left', async () => {
+    const broadcaster = new Broadcaster<TestEvent>();
+    const [held, batches] = [broadcaster.watch(), broadcaster.watch().batches()];
+    abandon(broadcaster, 'wait');
+    expect(await collectedUntil(() => broadcaster.watchers === 2)).toBe(true);
+    broadcaster.tryPublish(event(1));
+    expect((await batches.next()).value).toHaveLength(1);
+    expect(readAll(held)).toHaveLength(1);
+  });
+});
+
+describe.skipIf(noGc)(`what a watcher pins${NO_GC}`, () => {
+  test.each(POLICIES)("'%s': nothing once it was stopped and read out, or returned", async (overflow) => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 50, overflow });
+    const [stopped, returned] = [broadcaster.watch(), broadcaster.watch()];
+    const refs = publishRefs(broadcaster, 40);
+    stopped.stop();
+    readAll(stopped);
+    await returned.return();
+    expect(await collectedUntil(() => alive(refs) === 0)).toBe(true);
+    expect(stopped.stopped && returned.stopped).toBe(true);
+  });
+
+  test.each(POLICIES)("'%s': nothing once it was forgotten", async (overflow) => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 50 });
+    abandon(broadcaster, overflow);
+    const refs = publishRefs(broadcaster, 40);
+    expect(await collectedUntil(() => alive(refs) === 0)).toBe(true);
+  });
+
+  test.each(POLICIES)("'%s': nothing of what it has read", async (overflow) => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 64, overflow });
+    const watch = broadcaster.watch();
+    const refs: WeakRef<TestEvent>[] = [];
+    for (let round = 0; round < 5; round++) {
+      refs.push(...publishRefs(broadcaster, 60));
+      readAll(watch);
+    }
+    expect(await collectedUntil(() => alive(refs) <= 64)).toBe(true);
+    expect(watch.dropped).toBe(0);
+  });
+
+  test.each(POLICIES)("'%s': stalled, about its capacity rounded up to chunks, however much is published", async (overflow) => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 64, overflow, incoming: 10 });
+    const watch = broadcaster.watch();
+    const refs = publishRefs(broadcaster, 5000);
+    expect(await collectedUntil(() => alive(refs) <= 64 + 2 * 64)).toBe(true);
+    expect(watch.queued).toBe(overflow === 'coalesce' ? 0 : 64);
+  });
+
+  test('a stalled watcher of another place pins no more because others are about', async () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 16 });
+    const watches = POLICIES.slice(1).map((overflow) => broadcaster.watch({ overflow }));
+    const reader = broadcaster.watch({ capacity: 10_000 });
+    const refs: WeakRef<TestEvent>[] = [];
+    for (let round = 0; round < 20; round++) {
+      refs.push(...publishRefs(broadcaster, 100));
+      readAll(reader);
+    }
+    expect(await collectedUntil(() => alive(refs) <= 4 * (16 + 16))).toBe(true);
+    expect(watches.every((watch) => watch.dropped > 0)).toBe(true);
+  });
+
+  test('a shared batch is let go of when those in step have had it', async () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 64 });
+    const watches = [broadcaster.watch(), broadcaster.watch()];
+    const reads = Promise.all(
+      watches.map((watch) =>
+        watch
+          .batches()
+          .next()
+          .then(({ value }) => value?.length),
+      ),
+    );
+    const refs = publishRefs(broadcaster, 64);
+    expect(await reads).toEqual([64, 64]);
+    expect(await collectedUntil(() => alive(refs) === 0)).toBe(true);
+    expect(watches.map((watch) => watch.queued)).toEqual([0, 0]);
+  });
+});
