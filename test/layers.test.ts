@@ -155,6 +155,24 @@ describe('layers', () => {
   });
 });
 
+describe('ARCHITECTURE.md', () => {
+  const text = readFileSync(join(src, '../ARCHITECTURE.md'), 'utf8');
+
+  test('has the same ranks', () => {
+    const table = Array.from(text.matchAll(/^\| (\d) \| `src\/(\w+)` \|/gm), ([, rank, folder = '']) => [folder, Number(rank)]);
+    const existing = Object.entries(RANKS).filter(([folder]) => files.some((file) => folderOf(file) === folder));
+    expect(Object.fromEntries(table)).toEqual(Object.fromEntries(existing));
+  });
+
+  test('names files that are there', () => {
+    const named = Array.from(text.matchAll(/`([a-z-]+\/[a-z-]+\.ts)`/g), ([, file]) => file?.replace('src/', '')).filter(
+      (file) => !file?.startsWith('test/'),
+    );
+    expect(named.length).toBeGreaterThan(25);
+    expect(named.filter((file) => file !== undefined && !files.includes(file))).toEqual([]);
+  });
+});
+
 /** A file without its comments. */
 function code(file: string): string {
   return readFileSync(join(src, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');

@@ -1,32 +1,17 @@
-import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
-import { chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { launch, withoutChromium } from './chromium.ts';
 import { killAll, pipe, until, webSocket } from './cli.ts';
 
-const CHROMIUM = '/usr/bin/chromium';
-const here = existsSync(CHROMIUM);
-const required = process.env.REQUIRE_COMPONENTS === '1';
-if (!here && !required) console.warn(`page.test.ts skips: there is no ${CHROMIUM} (REQUIRE_COMPONENTS=1 makes that a failure)`);
-
-const ARGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--no-first-run',
-];
-
-describe.skipIf(!here && !required)('the live page in Chromium', () => {
+describe.skipIf(withoutChromium)('the live page in Chromium', () => {
   let browser: Browser;
   let pictures: string;
 
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGS });
+    browser = await launch();
     pictures = process.env.WATCHMUX_PICTURES ?? (await mkdtemp(join(tmpdir(), 'watchmux-pictures-')));
   });
 
