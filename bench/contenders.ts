@@ -145,7 +145,10 @@ const queuePerWatcher: Contender = {
   name: 'a queue per watcher, batches',
   queue: 'bounded',
   start(watchers, sink) {
-    const queues = Array.from({ length: watchers }, () => ({ events: [] as Tick[], wake: undefined as (() => void) | undefined }));
+    const queues = Array.from({ length: watchers }, () => ({
+      events: [] as Tick[],
+      wake: undefined as (() => void) | undefined,
+    }));
     let open = true;
     const consume = async (watcher: number): Promise<void> => {
       const queue = queues[watcher];

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { type Contender, CONTENDERS, type Tick } from './contenders.ts';
+import { CONTENDERS, type Contender, type Tick } from './contenders.ts';
 
 export interface Shape {
   readonly watchers: number;
@@ -50,14 +50,18 @@ export async function run(contender: Contender, shape: Shape, deliveries: number
   return seen / seconds;
 }
 
-export async function compare(shape: Shape, options: { rounds: number; deliveries: number; only?: string | undefined }): Promise<Row[]> {
+export async function compare(
+  shape: Shape,
+  options: { rounds: number; deliveries: number; only?: string | undefined },
+): Promise<Row[]> {
   const contenders = CONTENDERS.filter(({ name }) => options.only === undefined || name.includes(options.only));
   // The answer is checked, and the code warmed up, before anything is timed.
   for (const contender of contenders) for (let i = 0; i < 3; i++) await run(contender, shape, options.deliveries / 10);
   const rows: Row[] = contenders.map(({ name, queue }) => ({ name, queue, rounds: [] }));
   for (let round = 0; round < options.rounds; round++) {
     process.stderr.write(`\r${shape.watchers} watchers, bursts of ${shape.burst}: round ${round + 1} of ${options.rounds} `);
-    for (const [at, contender] of contenders.entries()) rows[at]?.rounds.push((await run(contender, shape, options.deliveries)) / 1e6);
+    for (const [at, contender] of contenders.entries())
+      rows[at]?.rounds.push((await run(contender, shape, options.deliveries)) / 1e6);
   }
   process.stderr.write('\r\x1b[K');
   return rows;

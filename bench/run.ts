@@ -25,9 +25,16 @@ function table(rows: readonly Row[]): string {
   const lines = rows.map(({ name, queue, rounds }) => {
     const middle = median(rounds);
     const ratios = `${(middle / reference).toFixed(2).padStart(8)}`;
-    return `  ${name.padEnd(30)} ${queue.padEnd(10)} ${middle.toFixed(1).padStart(8)} ${Math.min(...rounds).toFixed(1).padStart(8)} ${Math.max(...rounds).toFixed(1).padStart(8)} ${ratios}`;
+    return `  ${name.padEnd(30)} ${queue.padEnd(10)} ${middle.toFixed(1).padStart(8)} ${Math.min(...rounds)
+      .toFixed(1)
+      .padStart(8)} ${Math.max(...rounds)
+      .toFixed(1)
+      .padStart(8)} ${ratios}`;
   });
-  return [`  ${'million deliveries per second'.padEnd(30)} ${'queue'.padEnd(10)} ${'median'.padStart(8)} ${'least'.padStart(8)} ${'most'.padStart(8)} ${'/ events.on'.padStart(8)}`, ...lines].join('\n');
+  return [
+    `  ${'million deliveries per second'.padEnd(30)} ${'queue'.padEnd(10)} ${'median'.padStart(8)} ${'least'.padStart(8)} ${'most'.padStart(8)} ${'/ events.on'.padStart(8)}`,
+    ...lines,
+  ].join('\n');
 }
 
 const { values } = parseArgs({
@@ -45,7 +52,9 @@ if (values.help) {
 } else {
   const rounds = values.quick ? 3 : (numbers('rounds', values.rounds)[0] as number);
   const deliveries = values.quick ? 400_000 : 2_000_000;
-  console.log(`Node ${process.version}; each figure is the median of ${rounds} rounds; order and completeness are checked in every round`);
+  console.log(
+    `Node ${process.version}; each figure is the median of ${rounds} rounds; order and completeness are checked in every round`,
+  );
   for (const burst of numbers('burst', values.burst)) {
     for (const watchers of numbers('watchers', values.watchers)) {
       console.log(`\n${watchers} watchers, bursts of ${burst}`);
