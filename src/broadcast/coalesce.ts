@@ -35,13 +35,9 @@ export class Fold<E> {
     return this.folded + this.count - this.live;
   }
 
-  add(event: E, keyOf: (event: E) => unknown): void {
-    const { type } = event as WatchEvent;
-    this.put(type === 'BOOKMARK' ? Fold : type === 'ERROR' ? event : keyOf(event), {
-      existed: type !== 'ADDED',
-      last: event,
-      count: 1,
-    });
+  /** Adds an event under its {@link foldKey}. */
+  add(event: E, key: unknown): void {
+    this.put(key, { existed: (event as WatchEvent).type !== 'ADDED', last: event, count: 1 });
   }
 
   /** Adds all that a later fold has seen. */
@@ -84,6 +80,12 @@ export class Fold<E> {
   }
 }
 
+/** What an event is folded by. `keyOf` is user code, and may throw or come back in. */
+export function foldKey<E>(event: E, keyOf: (event: E) => unknown): unknown {
+  const { type } = event as WatchEvent;
+  return type === 'BOOKMARK' ? Fold : type === 'ERROR' ? event : keyOf(event);
+}
+
 interface Entry<E> {
   readonly existed: boolean;
   readonly last: E;
@@ -118,6 +120,9 @@ export class FoldChain<E> {
   /** Up to where the last link has folded. */
   position: number = 0;
   private links: Link<E>[] = [];
+  /** The log is kept from here on: nothing goes before it was folded. */
+  private stands: number = 0;
+  private folding: boolean = false;
   private mostKeys: number = 0;
   private readonly log: EventLog<E>;
   private readonly keyOf: (event: E) => unknown;
@@ -127,13 +132,18 @@ export class FoldChain<E> {
     this.keyOf = keyOf;
   }
 
-  /** Begins at head, which has just entered a chunk. */
-  join(capacity: number): Link<E> {
+  /** Whether a laggard at this position may join. Not while `keyOf` is asked: user code has come back in. */
+  takes(position: number): boolean {
+    return !this.folding && (this.links.length === 0 || this.position === position);
+  }
+
+  /** Begins at a position that it `takes`. */
+  join(position: number, capacity: number): Link<E> {
     let link = this.links.at(-1);
     if (link === undefined) {
-      this.position = this.log.head;
+      this.position = this.stands = position;
       this.mostKeys = 0;
-      this.log.need();
+      this.log.stand(position);
     }
     if (link === undefined || link.count > 0) {
       link = { fold: new Fold(), count: 0, members: 0, spoiled: undefined };
@@ -162,23 +172,38 @@ export class FoldChain<E> {
         this.bound(before);
       }
     }
-    if (this.links.length === 0) this.log.unneed();
+    if (this.links.length === 0) this.log.leave(this.stands);
   }
 
-  /** Head has left a chunk: folds it for all who lag. */
+  /** Folds up to head, which has entered a chunk, for all who lag. */
   fold(): void {
+    if (this.folding) return; // it goes on where it is
+    this.folding = true;
+    while (this.links.length > 0 && this.position < this.log.head) this.foldOne(this.log.at(this.position));
+    this.folding = false;
     const link = this.links.at(-1);
     if (link === undefined) return;
-    this.position = this.log.head;
-    for (const event of this.log.lastFullChunk()) {
-      link.count++;
-      try {
-        if (link.spoiled === undefined) link.fold.add(event, this.keyOf);
-      } catch (error) {
-        link.spoiled = { error };
-      }
-    }
     this.bound(link);
+    const from = this.stands;
+    this.stands = this.position;
+    this.log.move(from, this.position);
+  }
+
+  private foldOne(event: E): void {
+    let key: unknown;
+    let failure: { readonly error: unknown } | undefined;
+    try {
+      if (this.links.at(-1)?.spoiled === undefined) key = foldKey(event, this.keyOf);
+    } catch (error) {
+      failure = { error };
+    }
+    const link = this.links.at(-1); // looked up anew: user code may have read or stopped who lags
+    if (link === undefined) return;
+    this.position++;
+    link.count++;
+    if (link.spoiled !== undefined) return;
+    if (failure === undefined) link.fold.add(event, key);
+    else link.spoiled = failure;
   }
 
   private bound(link: Link<E>): void {

@@ -1,5 +1,5 @@
 import type { NONE } from '../watch/reader.ts';
-import { Fold, type Link } from './coalesce.ts';
+import { Fold, foldKey, type Link } from './coalesce.ts';
 import { Cursor } from './cursor.ts';
 
 /**
@@ -27,7 +27,7 @@ export class FoldCursor<E> extends Cursor<E> {
   }
 
   protected override get full(): boolean {
-    return true;
+    return this.cut || this.mux.chain.takes(this.position);
   }
 
   protected override discard(): void {
@@ -41,7 +41,12 @@ export class FoldCursor<E> extends Cursor<E> {
     } else if (this.kept.length < this.waiting) {
       this.keep(event);
     } else {
-      this.fold.add(event, this.mux.keyOf);
+      const key = foldKey(event, this.mux.keyOf);
+      if (this.over) {
+        this.lose(1);
+        return;
+      }
+      this.fold.add(event, key);
       if (this.fold.size > this.options.capacity) this.cutOff();
     }
   }
@@ -51,7 +56,7 @@ export class FoldCursor<E> extends Cursor<E> {
   }
 
   protected override withdraw(): void {
-    if (!this.cut) this.link = this.mux.chain.join(this.options.capacity);
+    if (!this.cut) this.link = this.mux.chain.join(this.position, this.options.capacity);
     super.withdraw();
   }
 

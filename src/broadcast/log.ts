@@ -30,7 +30,7 @@ export class EventLog<E> {
   private base: number = 0;
   /** Number of chunks[0], counted from the first chunk ever. */
   private firstChunk: number = 0;
-  /** Watchers in chunks, and others (retentions, folds) for whose sake events are stored. */
+  /** Watchers in chunks, and retentions, for whose sake events are stored. */
   private needs: number = 0;
   private readonly retentions: Map<number, number> = new Map();
   private retained: number = 0;
@@ -89,11 +89,6 @@ export class EventLog<E> {
     return Math.ceil(count / this.chunkLength);
   }
 
-  /** The events of the chunk that head has just left. */
-  lastFullChunk(): readonly E[] {
-    return (this.chunks[((this.head - this.base) >> this.shift) - 1] as Chunk<E>).events;
-  }
-
   /** From now on, what lies at and after this position is kept. */
   stand(position: number): void {
     this.needs++;
@@ -129,12 +124,7 @@ export class EventLog<E> {
     this.unneed();
   }
 
-  /** From now on, events are stored for a reader that takes each chunk as head leaves it. */
-  need(): void {
-    this.needs++;
-  }
-
-  unneed(): void {
+  private unneed(): void {
     this.needs--;
     this.trim();
   }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Fold, FoldChain, type Link } from '../../src/broadcast/coalesce.ts';
+import { Fold, FoldChain, foldKey, type Link } from '../../src/broadcast/coalesce.ts';
 import { EventLog } from '../../src/broadcast/log.ts';
 import { event, type TestEvent } from './support.ts';
 
@@ -7,7 +7,7 @@ const byName = (of: TestEvent): string => of.object.metadata.name;
 
 function foldOf(...of: TestEvent[]): Fold<TestEvent> {
   const fold = new Fold<TestEvent>();
-  for (const one of of) fold.add(one, byName);
+  for (const one of of) fold.add(one, foldKey(one, byName));
   return fold;
 }
 
@@ -85,7 +85,7 @@ describe('Fold', () => {
   test('a key that was read starts afresh, and stands last', () => {
     const fold = foldOf(event(1, 'ADDED', 'a'), event(2, 'MODIFIED', 'b'));
     expect(fold.take()).toMatchObject({ type: 'ADDED' });
-    fold.add(event(3, 'MODIFIED', 'a'), byName);
+    fold.add(event(3, 'MODIFIED', 'a'), 'a');
     expect(takeAll(fold)).toEqual(['MODIFIED 2', 'MODIFIED 3']);
     expect(fold.dropped).toBe(0);
   });
@@ -117,14 +117,14 @@ describe('Fold', () => {
   });
 
   test('BOOKMARK and ERROR have no key: keyOf is not asked', () => {
-    const fold = new Fold<TestEvent>();
     const never = (): string => {
       throw new Error('asked');
     };
-    fold.add(event(1, 'BOOKMARK'), never);
-    fold.add(event(2, 'ERROR'), never);
-    expect(() => fold.add(event(3, 'ADDED'), never)).toThrow('asked');
-    expect(takeAll(fold)).toEqual(['BOOKMARK 1', 'ERROR 2']);
+    expect(foldKey(event(1, 'BOOKMARK'), never)).toBe(foldKey(event(2, 'BOOKMARK'), never));
+    const error = event(3, 'ERROR');
+    expect(foldKey(error, never)).toBe(error);
+    expect(() => foldKey(event(4, 'ADDED'), never)).toThrow('asked');
+    expect(foldKey(event(4, 'ADDED'), byName)).toBe('k4');
   });
 
   test('an ERROR is never folded, and keeps its place', () => {
@@ -170,6 +170,11 @@ class Chained {
     }
   }
 
+  join(capacity: number): Link<TestEvent> {
+    expect(this.chain.takes(this.log.head)).toBe(true);
+    return this.chain.join(this.log.head, capacity);
+  }
+
   get links(): Link<TestEvent>[] {
     return (this.chain as unknown as { links: Link<TestEvent>[] }).links;
   }
@@ -191,7 +196,7 @@ describe('FoldChain', () => {
   test('folds each chunk once, whatever the number of those who lag', () => {
     const chained = new Chained();
     chained.chunk();
-    const links = Array.from({ length: 100 }, () => chained.chain.join(20));
+    const links = Array.from({ length: 100 }, () => chained.join(20));
     expect(new Set(links).size).toBe(1);
     expect(chained.needs).toBe(2);
     expect(chained.chain.position).toBe(16);
@@ -204,11 +209,11 @@ describe('FoldChain', () => {
 
   test('who joins later begins with a link of his own; what follows is folded into the last one', () => {
     const chained = new Chained();
-    const first = chained.chain.join(20);
+    const first = chained.join(20);
     chained.chunk();
-    const second = chained.chain.join(20);
+    const second = chained.join(20);
     expect(second).not.toBe(first);
-    expect(chained.chain.join(20)).toBe(second);
+    expect(chained.join(20)).toBe(second);
     chained.chunk();
     expect([first.count, second.count]).toEqual([16, 16]);
     expect(chained.chain.from(first)).toEqual([first, second]);
@@ -218,10 +223,10 @@ describe('FoldChain', () => {
 
   test('a link that nobody begins with is merged into the one before', () => {
     const chained = new Chained();
-    const first = chained.chain.join(20);
+    const first = chained.join(20);
     chained.chunk(() => 'a');
-    const second = chained.chain.join(20);
-    chained.chain.join(20);
+    const second = chained.join(20);
+    chained.join(20);
     chained.chunk(() => 'b');
     chained.chain.leave(second);
     expect(chained.links).toHaveLength(2);
@@ -235,9 +240,9 @@ describe('FoldChain', () => {
 
   test('the first link goes without a trace when its last member does', () => {
     const chained = new Chained();
-    const first = chained.chain.join(20);
+    const first = chained.join(20);
     chained.chunk();
-    const second = chained.chain.join(20);
+    const second = chained.join(20);
     chained.chunk();
     chained.chain.leave(first);
     expect(chained.links).toEqual([second]);
@@ -249,9 +254,9 @@ describe('FoldChain', () => {
 
   test('when all have left, whoever joins begins at head', () => {
     const chained = new Chained();
-    chained.chain.leave(chained.chain.join(20));
+    chained.chain.leave(chained.join(20));
     chained.chunk();
-    const link = chained.chain.join(20);
+    const link = chained.join(20);
     expect(chained.chain.position).toBe(16);
     expect(link.count).toBe(0);
     chained.chunk();
@@ -260,8 +265,8 @@ describe('FoldChain', () => {
 
   test('more keys than any laggard may hold spoil a link: nothing is held, and keyOf is asked no more', () => {
     const chained = new Chained();
-    const link = chained.chain.join(15);
-    chained.chain.join(3);
+    const link = chained.join(15);
+    chained.join(3);
     chained.chunk(distinct);
     expect(link).toMatchObject({ count: 16, spoiled: {} });
     expect(link.spoiled).not.toHaveProperty('error');
@@ -273,8 +278,8 @@ describe('FoldChain', () => {
 
   test('as many keys as the largest laggard may hold spoil nothing', () => {
     const chained = new Chained();
-    chained.chain.join(3);
-    const link = chained.chain.join(16);
+    chained.join(3);
+    const link = chained.join(16);
     chained.chunk(distinct);
     expect(link.spoiled).toBeUndefined();
     expect(link.fold.size).toBe(16);
@@ -282,17 +287,17 @@ describe('FoldChain', () => {
 
   test('the largest laggard of an earlier crowd counts no more', () => {
     const chained = new Chained();
-    chained.chain.leave(chained.chain.join(100));
-    const link = chained.chain.join(2);
+    chained.chain.leave(chained.join(100));
+    const link = chained.join(2);
     chained.chunk(distinct);
     expect(link.spoiled).toEqual({});
   });
 
   test('a link that has too many keys once another is merged into it is spoiled', () => {
     const chained = new Chained();
-    const first = chained.chain.join(20);
+    const first = chained.join(20);
     chained.chunk((i) => `a${i}`);
-    const second = chained.chain.join(20);
+    const second = chained.join(20);
     chained.chunk((i) => `b${i}`);
     expect([first.spoiled, second.spoiled]).toEqual([undefined, undefined]);
     chained.chain.leave(second);
@@ -302,9 +307,9 @@ describe('FoldChain', () => {
 
   test('a link whose keyOf threw spoils the one that it is merged into, and brings along what came before', () => {
     const chained = new Chained();
-    const first = chained.chain.join(20);
+    const first = chained.join(20);
     chained.chunk();
-    const second = chained.chain.join(20);
+    const second = chained.join(20);
     chained.chunk(distinct, (i) => (i === 3 ? 'BAD' : 'MODIFIED'));
     chained.chain.leave(second);
     expect(first).toMatchObject({ count: 32, spoiled: { error: new Error('bad 19') } });
@@ -313,9 +318,9 @@ describe('FoldChain', () => {
 
   test('a link that is spoiled takes in nothing more', () => {
     const chained = new Chained();
-    const first = chained.chain.join(20);
+    const first = chained.join(20);
     chained.chunk(distinct, (i) => (i === 3 ? 'BAD' : 'MODIFIED'));
-    const second = chained.chain.join(20);
+    const second = chained.join(20);
     chained.chunk(distinct, () => 'BAD');
     expect(second).toMatchObject({ count: 16, spoiled: { error: new Error('bad 16') } });
     chained.chain.leave(second);
@@ -325,7 +330,7 @@ describe('FoldChain', () => {
 
   test('a keyOf that throws ends the folding there, and is asked no more', () => {
     const chained = new Chained();
-    const link = chained.chain.join(20);
+    const link = chained.join(20);
     chained.chunk(distinct, (i) => (i >= 5 ? 'BAD' : 'MODIFIED'));
     expect(chained.asked).toBe(6);
     expect(link).toMatchObject({ count: 16, spoiled: { error: new Error('bad 5') } });
@@ -334,7 +339,7 @@ describe('FoldChain', () => {
     expect(chained.asked).toBe(6);
     expect(link).toMatchObject({ count: 32 });
     expect(link.fold.count).toBe(5);
-    const next = chained.chain.join(20);
+    const next = chained.join(20);
     chained.chunk();
     expect(next.spoiled).toBeUndefined();
     expect(next.fold.count).toBe(16);
@@ -342,7 +347,7 @@ describe('FoldChain', () => {
 
   test('too many keys before keyOf throws: what counts is the former', () => {
     const chained = new Chained();
-    const link = chained.chain.join(4);
+    const link = chained.join(4);
     chained.chunk(distinct, (i) => (i === 9 ? 'BAD' : 'MODIFIED'));
     expect(link.spoiled).toEqual({});
     expect(link.fold.count).toBe(0);

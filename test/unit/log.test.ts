@@ -71,17 +71,6 @@ describe('EventLog', () => {
     expect(log.add(16)).toEqual([33]);
   });
 
-  test('the last full chunk is the one that head has just left', () => {
-    const log = new Row(0);
-    log.stand(0);
-    log.add(16);
-    expect(log.lastFullChunk()).toEqual(Array.from({ length: 16 }, (_, i) => i));
-    log.add(16);
-    expect(log.lastFullChunk()).toEqual(Array.from({ length: 16 }, (_, i) => 16 + i));
-    log.append(32); // accepted and not distributed: head has not moved
-    expect(log.lastFullChunk()[0]).toBe(16);
-  });
-
   test('drops the chunks before the one in which the slowest stands', () => {
     const log = new Row(0);
     log.stand(0);
@@ -136,7 +125,7 @@ describe('EventLog', () => {
 
   test('does not drop what is accepted and not visible yet', () => {
     const log = new Row(0);
-    log.need();
+    log.retain(0);
     for (let i = 0; i < 40; i++) log.append(i);
     log.trim();
     expect(log.stored).toEqual({ from: 0, count: 40 });
@@ -146,7 +135,7 @@ describe('EventLog', () => {
     log.step();
     log.trim();
     expect(log.stored).toEqual({ from: 16, count: 24 });
-    log.unneed();
+    log.release(0);
     expect(log.stored.count).toBe(0);
   });
 
