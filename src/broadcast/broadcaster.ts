@@ -126,7 +126,9 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   tryPublish(event: E): boolean {
     if (this.#mux.closing) this.#refuseClosed('publish');
     if (event === undefined || event === null) throw invalid('event', event, 'an event');
-    return this.#mux.accept(event);
+    const accepted = this.#mux.accept(event);
+    if (!accepted && this.#mux.closing) this.#refuseClosed('publish'); // a filter has shut down meanwhile
+    return accepted;
   }
 
   /**

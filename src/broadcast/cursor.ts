@@ -149,6 +149,11 @@ export class Cursor<E> extends Place<E> implements Gated {
     return batch;
   }
 
+  /** A filter that shuts down is being asked about an event which still counts. */
+  protected override get drained(): boolean {
+    return super.drained && (this.over || !this.judging);
+  }
+
   /** A batch ends before a gap, so that onGap comes right before the first event after it. */
   protected override get breaks(): boolean {
     return this.kept.gap > 0;
@@ -208,6 +213,7 @@ export class Cursor<E> extends Place<E> implements Gated {
       return true; // it is asked again, and the watch ends, when the event is distributed
     } finally {
       this.judging = false;
+      if (this.hasReads) this.mux.wake(this);
     }
     return false;
   }
@@ -274,7 +280,7 @@ export class Cursor<E> extends Place<E> implements Gated {
       // Consumers that choose `disconnect` or `coalesce` have ERROR among their events, as every Kubernetes watch has.
       return { type: 'ERROR', object: expired(this.missed) } as E;
     }
-    if (this.mux.closed) this.leave();
+    if (this.drained) this.leave();
     return NONE;
   }
 

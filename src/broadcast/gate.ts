@@ -29,8 +29,8 @@ export class Gate {
   private least: number = Number.POSITIVE_INFINITY;
   private second: number = Number.POSITIVE_INFINITY;
   private leastOf: Gated | undefined;
-  /** Whom rounds are asking at this moment. User code that publishes meanwhile comes here again, and may end the round. */
-  private readonly asking: Gated[] = [];
+  /** A watcher is being asked, which may run user code; and that may publish, and come here again. */
+  private asking: boolean = false;
 
   add(member: Gated): void {
     const bound = member.bound();
@@ -48,9 +48,10 @@ export class Gate {
   /** Whether head may pass this position now. */
   open(head: number): boolean {
     if (head < this.limit) return true;
+    if (this.asking) return this.openForEach(head);
     const suspect = this.blocker ?? (head < this.others ? this.slowest : undefined);
     if (suspect !== undefined) {
-      const bound = suspect.bound();
+      const bound = this.ask(suspect);
       // What it was asked may have been user code, by which it left.
       this.blocker = bound <= head && this.members.has(suspect) ? suspect : undefined;
       if (this.blocker !== undefined) return false;
@@ -67,7 +68,6 @@ export class Gate {
     for (;;) {
       const { done, value } = this.round.next();
       if (done) {
-        for (const member of this.asking) this.note(member, member.bound());
         this.limit = this.least;
         this.slowest = this.leastOf;
         this.others = this.second;
@@ -76,9 +76,7 @@ export class Gate {
         if (head < this.limit) return true;
         continue;
       }
-      this.asking.push(value);
-      const bound = value.bound();
-      this.asking.pop();
+      const bound = this.ask(value);
       if (!this.members.has(value)) continue;
       if (bound <= head) {
         this.blocker = value;
@@ -86,6 +84,19 @@ export class Gate {
       }
       this.note(value, bound);
     }
+  }
+
+  private ask(member: Gated): number {
+    this.asking = true;
+    const bound = member.bound();
+    this.asking = false;
+    return bound;
+  }
+
+  /** The answer for those who come back in: by itself, so that the round under way is none the wiser. */
+  private openForEach(head: number): boolean {
+    for (const member of this.members) if (member.bound() <= head && this.members.has(member)) return false;
+    return true;
   }
 
   private note(member: Gated, bound: number): void {

@@ -134,7 +134,9 @@ export class Mux<E> {
     const { log } = this;
     while (log.head === log.end) {
       const { head } = log;
-      if (!this.gate.open(head)) break;
+      const open = this.gate.open(head);
+      if (this.closed) return false; // user code in the gate has shut down: that was first
+      if (!open) break;
       if (log.head !== head || log.end !== head) continue; // user code in the gate has published: it was first
       log.append(event);
       this.advance();

@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest';
+import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
+import type { Watch } from '../../src/watch/watch.ts';
+
+const event = (object: number): { type: string; object: unknown } => ({ type: 'a', object });
+
+describe('a filter that comes back in', () => {
+  it('a filter that publishes while the gate asks it cannot get past a full watcher (Complete)', async () => {
+    const broadcaster = new Broadcaster({ incoming: 0 });
+    let inner: boolean | undefined;
+    const watch = broadcaster.watch({
+      capacity: 1,
+      filter: () => {
+        inner ??= broadcaster.tryPublish(event(2));
+        return true;
+      },
+    });
+    broadcaster.tryPublish(event(0));
+    expect(broadcaster.tryPublish(event(1))).toBe(false);
+    expect(inner).toBe(false);
+    expect({ queued: watch.queued, dropped: watch.dropped }).toEqual({ queued: 1, dropped: 0 });
+  });
+
+  it('nor past another one that is full', async () => {
+    const broadcaster = new Broadcaster({ incoming: 0, maxPending: 0 });
+    const filter = ({ object }: { object: unknown }): boolean => {
+      if (typeof object === 'number') broadcaster.publish(event(object + 100)).catch(() => {});
+      return true;
+    };
+    const first = broadcaster.watch({ capacity: 0, filter });
+    const second = broadcaster.watch({ capacity: 0 });
+    const reads = [first.next(), second.next()];
+    broadcaster.tryPublish(event(0));
+    expect(broadcaster.tryPublish(event(1))).toBe(false);
+    await Promise.all(reads);
+    void first.next();
+    expect(broadcaster.tryPublish(event(2))).toBe(false);
+    expect({ first: first.dropped, second: second.dropped }).toEqual({ first: 0, second: 0 });
+  });
+
+  it('what such a filter publishes is accepted as soon as there is room, without another read', async () => {
+    const broadcaster = new Broadcaster({ incoming: 0 });
+    let inner: Promise<void> | undefined;
+    const watch = broadcaster.watch({
+      capacity: 2,
+      filter: ({ object }) => {
+        inner ??= broadcaster.publish(event(9));
+        return object === 1 || object === 9;
+      },
+    });
+    for (const object of [0, 1, 2]) void broadcaster.publish(event(object));
+    await inner;
+    expect(watch.queued).toBe(2);
+    expect([watch.tryNext(), watch.tryNext()]).toEqual([event(1), event(9)]);
+  });
+
+  it('a filter that returns its own watch loses the event in question once (Counted)', () => {
+    const broadcaster = new Broadcaster();
+    const watch: Watch<unknown> = broadcaster.watch({
+      filter: () => {
+        void watch.return();
+        return true;
+      },
+    });
+    broadcaster.tryPublish(event(0));
+    expect({ queued: watch.queued, dropped: watch.dropped, stopped: watch.stopped }).toEqual({
+      queued: 0,
+      dropped: 1,
+      stopped: true,
+    });
+  });
+
+  it('an event is not lost to a shutdown by the filter that is asked about it (Drained)', async () => {
+    const broadcaster = new Broadcaster({ incoming: 0 });
+    const watch = broadcaster.watch({
+      capacity: 0,
+      filter: () => {
+        void broadcaster.shutdown();
+        return true;
+      },
+    });
+    const read = watch.next();
+    broadcaster.tryPublish(event(0));
+    const refused = broadcaster.publish(event(1)); // asks the filter about the first
+    expect(await read).toEqual({ done: false, value: event(0) });
+    expect(await watch.next()).toEqual({ done: true, value: undefined });
+    expect(watch.dropped).toBe(0);
+    await expect(refused).rejects.toMatchObject({ code: 'CLOSED' });
+  });
+
+  it('a signal that a filter aborts while it is asked about the prefix stops the watch', async () => {
+    const broadcaster = new Broadcaster();
+    const abort = new AbortController();
+    const filter = (): boolean => {
+      abort.abort();
+      return true;
+    };
+    const watch = broadcaster.watch({ prefix: [event(0)], filter, signal: abort.signal });
+    expect(watch.stopped).toBe(true);
+    broadcaster.tryPublish(event(1));
+    expect(await watch.next()).toEqual({ done: false, value: event(0) });
+    expect(await watch.next()).toEqual({ done: true, value: undefined });
+    expect(broadcaster.watchers).toBe(0);
+  });
+});
