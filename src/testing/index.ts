@@ -1,5 +1,17 @@
 /** Door `watchmux/testing`: what tests of watch consumers need, free of any test runner. */
 
+export { checkDrained, checkIsolated, checkSettled } from './check-ends.ts';
+export { checkExact } from './check-exact.ts';
+export { checkComplete, checkEager, checkOrdered, checkUnique } from './check-order.ts';
+export { checkBounded, checkCounted } from './check-queue.ts';
+export {
+  type Connection,
+  checkResumable,
+  checkTransitional,
+  type ResumeHistory,
+  type TransitionHistory,
+} from './check-streams.ts';
+export { CHECKERS, type Checker, checkHistory } from './checkers.ts';
 export { FakeClock } from './fake-clock.ts';
 export {
   FakeWatcher,
@@ -9,3 +21,6 @@ export {
   type ObjectOfType,
   RaceFreeFakeWatcher,
 } from './fakes.ts';
+export { GUARANTEES, type GuaranteeName, type Violation } from './guarantees.ts';
+export type { History, Step, WatcherOptions } from './history.ts';
+export { HistoryRecorder, type HistoryRecorderOptions, type RecordedWatchOptions } from './history-recorder.ts';

@@ -1,0 +1,172 @@
+import type { WatchEvent } from '../watch/event.ts';
+import { digest, type Given, lostOf, type Owed, type Run, readOut, takenAt } from './digest.ts';
+import { type Violation, violation } from './guarantees.ts';
+import type { History } from './history.ts';
+
+/**
+ * **Exact**: with any policy, a watcher gets precisely what a bounded array of its own, filled at each event, would have given it.
+ *
+ * So an event is lost only when the array was full, and kept only when there was room, or a read that waited; `disconnect`
+ * gives nothing after its first loss but the ERROR event; `coalesce` gives the net change of each key, and its latest state.
+ */
+export function checkExact<E>(history: History<E>): Violation | undefined {
+  const known = digest(history);
+  for (const run of known.runs) {
+    const { overflow } = run.options;
+    const stray = run.given.find(({ place, reason }) => place < 0 && reason.includes('after stop'));
+    if (stray !== undefined) return fault(run, stray.event, 'only events that its array would hold', stray.reason);
+    const wrong =
+      overflow === 'coalesce' ? wrongFold(run) : (wrongLoss(run, known.gaveUp) ?? wrongKeep(run) ?? wrongAfterCut(run));
+    if (wrong !== undefined) return wrong;
+  }
+  return undefined;
+}
+
+function fault<E>(run: Run<E>, event: unknown, expected: string, seen: string): Violation {
+  return violation('Exact', { watcher: run.name, event, expected, seen });
+}
+
+/** An event was lost though its array had room, or a read waited. */
+function wrongLoss<E>(run: Run<E>, gaveUp: number): Violation | undefined {
+  const { overflow, capacity } = run.options;
+  const kept = run.given
+    .filter(({ place }) => place >= 0)
+    .map((given) => ({ ...given, gone: takenAt(run, given).to }))
+    .sort((a, b) => a.place - b.place);
+  const lost = lostOf(run);
+  // Once it has lost one, `disconnect` takes none.
+  for (const place of overflow === 'disconnect' ? lost.slice(0, 1) : lost) {
+    const { event, from, to } = run.owed[place] as Owed<E>;
+    const next = kept.find((given) => given.place > place);
+    if (next?.first && next.waits < from) return fault(run, event, 'it given to the read that waited', 'it lost');
+    if (overflow === 'wait' && to < gaveUp) return fault(run, event, 'it kept, by wait', 'it lost');
+    if (overflow === 'drop-oldest') {
+      const until = next?.gone ?? Number.POSITIVE_INFINITY;
+      const newer = run.owed.filter((other, index) => index > place && other.from < until).length;
+      if (newer < capacity) return fault(run, event, `it lost only to ${capacity} newer ones`, `${newer} newer`);
+      continue;
+    }
+    const queued = kept.filter((given) => given.place < place && given.gone > from).length;
+    if (queued < capacity) return fault(run, event, `it kept, as there was room for ${capacity}`, `it lost behind ${queued}`);
+  }
+  return undefined;
+}
+
+/** An event was kept though its array was full, or, by drop-oldest, had been filled anew since. */
+function wrongKeep<E>(run: Run<E>): Violation | undefined {
+  const { overflow, capacity } = run.options;
+  for (const given of run.given) {
+    const owed = run.owed[given.place];
+    if (owed === undefined) continue;
+    const taken = takenAt(run, given).from;
+    if (taken <= owed.to) continue;
+    const isAfter =
+      overflow === 'drop-oldest'
+        ? (other: Owed<E>, place: number) => place > given.place && !other.doubtful && other.to < taken
+        : () => false;
+    const newer = run.owed.filter(isAfter).length;
+    if (newer >= Math.max(1, capacity)) return fault(run, given.event, 'it pushed out', `it kept before ${newer} newer ones`);
+    const before = run.given.filter((other) => other.place <= given.place && isHeld(run, other, owed)).length;
+    if (before > capacity)
+      return fault(run, given.event, 'it lost, as there was no room', `it kept as number ${before} of ${capacity}`);
+  }
+  return undefined;
+}
+
+/** Whether an event was in the queue, for sure, when another one was distributed. */
+function isHeld<E>(run: Run<E>, other: Given<E>, owed: Owed<E>): boolean {
+  return other.place >= 0 && takenAt(run, other).from > owed.to;
+}
+
+function wrongAfterCut<E>(run: Run<E>): Violation | undefined {
+  const { cut, given } = run;
+  const [lost] = run.options.overflow === 'disconnect' ? lostOf(run) : [];
+  const late = given.find(({ place, asked }) => place > (lost ?? Number.POSITIVE_INFINITY) || (cut && asked > cut.seen));
+  if (late !== undefined) return fault(run, late.event, 'nothing after a loss but one ERROR event', 'this event');
+  if (lost === undefined || cut !== undefined || run.ends.some(({ failed }) => failed)) return undefined;
+  return fault(run, (run.owed[lost] as Owed<E>).event, 'an ERROR event (410) at its loss', 'the end without one');
+}
+
+/** `coalesce`: each event is the net change of its key since the one before, up to its latest state. */
+function wrongFold<E>(run: Run<E>): Violation | undefined {
+  const unseen = new Map<unknown, number>();
+  for (const given of run.given) {
+    if (given.place < 0) continue;
+    const { type } = given.event as WatchEvent;
+    if (type === 'BOOKMARK' || type === 'ERROR') continue;
+    const key = run.options.keyOf(given.event);
+    const changes = changesOf(run, key, { from: unseen.get(key) ?? 0, to: given.place });
+    if (!netTypes(changes).has(type)) return fault(run, given.event, `the net change of ${typesOf(changes)}`, type);
+    const { from } = takenAt(run, given);
+    const later = changesOf(run, key, { from: given.place + 1, to: run.owed.length - 1 }).find(
+      ({ doubtful, to }) => !doubtful && to < from,
+    );
+    if (later !== undefined) return fault(run, given.event, 'the latest state of its key', 'one from before it');
+    unseen.set(key, given.place + 1);
+  }
+  return run.cut === undefined ? neverTold(run, unseen) : tooFewKeys(run, unseen);
+}
+
+/** A watch that was read to its end owes what its keys' last changes amount to. */
+function neverTold<E>(run: Run<E>, unseen: ReadonlyMap<unknown, number>): Violation | undefined {
+  if (!readOut(run)) return undefined;
+  for (const { event } of run.owed) {
+    if (!isChange(event)) continue;
+    const key = run.options.keyOf(event);
+    const rest = changesOf(run, key, { from: unseen.get(key) ?? 0, to: run.owed.length - 1 });
+    if (rest.some(({ doubtful, to }) => doubtful || to >= run.stopped)) continue;
+    if (rest.length > 0 && !netTypes(rest).has('')) return fault(run, event, `the net change of ${typesOf(rest)}`, 'nothing');
+  }
+  return undefined;
+}
+
+function tooFewKeys<E>(run: Run<E>, unseen: ReadonlyMap<unknown, number>): Violation | undefined {
+  const keys = new Set<unknown>();
+  run.owed.forEach(({ event }, place) => {
+    const key = isChange(event) ? run.options.keyOf(event) : event;
+    if (place >= (unseen.get(key) ?? 0)) keys.add(key);
+  });
+  if (keys.size > run.options.capacity) return undefined;
+  return fault(run, run.cut?.event, `it cut only by more than ${run.options.capacity} keys`, `${keys.size} keys`);
+}
+
+function isChange(event: unknown): boolean {
+  const { type } = event as WatchEvent;
+  return type !== 'BOOKMARK' && type !== 'ERROR';
+}
+
+function changesOf<E>(run: Run<E>, key: unknown, places: { from: number; to: number }): Owed<E>[] {
+  return run.owed.filter(
+    ({ event }, place) => place >= places.from && place <= places.to && isChange(event) && run.options.keyOf(event) === key,
+  );
+}
+
+function typesOf<E>(changes: readonly Owed<E>[]): string {
+  return changes.map(({ event }) => (event as WatchEvent).type).join(', ');
+}
+
+/**
+ * What a row of changes may amount to; '' is nothing. More than one answer, since a queue that was looked at in between has
+ * forgotten what had come to nothing by then, or (doubtful) may not have seen the first.
+ */
+function netTypes<E>(changes: readonly Owed<E>[]): Set<string> {
+  const types = new Set<string>();
+  const last = (changes.at(-1)?.event as WatchEvent | undefined)?.type ?? '';
+  let forgotten = true;
+  let existed = false;
+  for (const { event, doubtful } of changes) {
+    const { type } = event as WatchEvent;
+    if (forgotten) {
+      existed = type !== 'ADDED';
+      types.add(net(existed, last));
+    }
+    forgotten = doubtful || (!existed && type === 'DELETED');
+  }
+  return types;
+}
+
+function net(existed: boolean, last: string): string {
+  if (last === 'DELETED') return existed ? 'DELETED' : '';
+  if (last === 'ADDED' && existed) return 'MODIFIED';
+  return last === 'MODIFIED' && !existed ? 'ADDED' : last;
+}

@@ -1,0 +1,117 @@
+import { type Digest, digest, type Owed, type Run, takenAt } from './digest.ts';
+import { type Violation, violation } from './guarantees.ts';
+import type { History } from './history.ts';
+
+/** **Counted**: delivered + dropped + still queued is what was accepted since `watch()`, and each gap is told in full. */
+export function checkCounted<E>(history: History<E>): Violation | undefined {
+  for (const run of digest(history).runs) {
+    const fault = wrongSum(run) ?? wrongGap(run) ?? wrongCut(run);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+/** How many events were distributed to the watcher: at least, and at most. */
+function distributed<E>(run: Run<E>, stretch: { from: number; to: number }): { least: number; most: number } {
+  const until = Math.min(stretch.from, run.stopped, run.cut?.asked ?? Number.POSITIVE_INFINITY);
+  const least = run.owed.filter(({ doubtful, to }) => !doubtful && to < until).length;
+  return { least: run.broken ? 0 : least, most: run.owed.filter(({ from }) => from < stretch.to).length };
+}
+
+function wrongSum<E>(run: Run<E>): Violation | undefined {
+  for (const { queued, dropped, at } of run.counts) {
+    const delivered = run.given.filter(({ seen }) => seen < at).length;
+    const onTheWay = run.given.filter(({ asked, seen }) => asked < at && seen > at).length;
+    const { least, most } = distributed(run, { from: at, to: Math.min(at, run.cut?.seen ?? at) });
+    const sum = delivered + dropped + queued;
+    if (sum <= most && sum + onTheWay >= least) continue;
+    const expected = least === most ? `${most} in all` : `${least} to ${most} in all`;
+    return violation('Counted', {
+      watcher: run.name,
+      expected,
+      seen: `${delivered} delivered + ${dropped} dropped + ${queued} queued = ${sum}`,
+    });
+  }
+  return undefined;
+}
+
+/** Each gap is told once, with its size, between the call that reads the first event behind it and that event. */
+function wrongGap<E>(run: Run<E>): Violation | undefined {
+  const { name: watcher, options, given, owed } = run;
+  if (options.overflow === 'coalesce') return undefined;
+  const gaps = [...run.gaps];
+  let next = 0;
+  for (const { event, place, asked, seen } of given) {
+    const skipped = owed.slice(next, Math.max(next, place));
+    next = Math.max(next, place + 1);
+    const most = skipped.length;
+    const least = skipped.filter(({ doubtful }) => !doubtful).length;
+    if (most === 0) continue;
+    let told = 0;
+    // An `onGap` that publishes may widen the gap, and is told of that as well.
+    while (told < Math.max(1, least) && gaps[0] !== undefined && gaps[0].at < seen) {
+      const gap = gaps.shift() as (typeof gaps)[0];
+      if (gap.at < asked)
+        return violation('Counted', { watcher, event, expected: 'a gap told right before it', seen: 'it told early' });
+      told += gap.missed;
+    }
+    if (told >= least && told <= most) continue;
+    return violation('Counted', { watcher, event, expected: `a gap of ${least} told before it`, seen: `${told} told by then` });
+  }
+  const [gap] = gaps;
+  if (gap === undefined || run.returned || run.broken) return undefined;
+  return violation('Counted', { watcher, expected: 'no gap', seen: `a gap of ${gap.missed} told` });
+}
+
+function wrongCut<E>(run: Run<E>): Violation | undefined {
+  const { cut, name: watcher, options, owed } = run;
+  if (cut === undefined) return undefined;
+  const next = Math.max(-1, ...run.given.map(({ place }) => place)) + 1;
+  const { missed } = (cut.event as { object: { details: { missed: number } } }).object.details;
+  const rest = owed.slice(next);
+  const most = rest.filter(({ from }) => from < cut.seen).length;
+  const sure = rest.filter(({ doubtful, to }) => !doubtful && to < Math.min(cut.asked, run.stopped)).length;
+  // With `coalesce`, keys in any order were delivered before, and changes that came and went are no loss.
+  const coalesces = options.overflow === 'coalesce';
+  const least = coalesces ? options.capacity + 1 : Math.max(1, sure);
+  if (missed >= least && (coalesces || missed <= most)) return undefined;
+  const expected = least === most ? `details.missed of ${most}` : `details.missed of ${least} to ${most}`;
+  return violation('Counted', { watcher, event: cut.event, expected, seen: `${missed}` });
+}
+
+/** **Bounded**: memory never exceeds what the capacities allow: no queue holds more than its own, whatever its watcher does. */
+export function checkBounded<E>(history: History<E>): Violation | undefined {
+  const known = digest(history);
+  for (const run of known.runs) {
+    const { capacity } = run.options;
+    const over = run.counts.find(({ queued }) => queued > capacity);
+    if (over !== undefined) {
+      return violation('Bounded', { watcher: run.name, expected: `at most ${capacity} queued`, seen: `${over.queued}` });
+    }
+    const fault = run.options.overflow === 'coalesce' ? undefined : heldTooMuch(run, known);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+/** What was delivered later must have been held meanwhile: in the queue, or among what is accepted and not distributed. */
+function heldTooMuch<E>(run: Run<E>, { behind }: Digest<E>): Violation | undefined {
+  const { capacity } = run.options;
+  const kept = run.given.filter(({ place }) => place >= 0).map((given) => ({ given, taken: takenAt(run, given).from }));
+  for (const { given } of kept) {
+    const owed = run.owed[given.place] as Owed<E>;
+    const heldAt = (moment: number): number =>
+      kept.filter((other) => other.given.place <= given.place && other.taken > moment).length;
+    const queued = heldAt(owed.to);
+    const held = heldAt(owed.at);
+    if (queued <= capacity && held <= capacity + behind) continue;
+    const limit = queued > capacity ? `${capacity} in the queue` : `${capacity + behind} unread`;
+    return violation('Bounded', {
+      watcher: run.name,
+      event: given.event,
+      expected: `at most ${limit}`,
+      seen: `${Math.max(queued, held)}`,
+    });
+  }
+  return undefined;
+}

@@ -1,0 +1,28 @@
+import { checkDrained, checkIsolated, checkSettled } from './check-ends.ts';
+import { checkExact } from './check-exact.ts';
+import { checkComplete, checkEager, checkOrdered, checkUnique } from './check-order.ts';
+import { checkBounded, checkCounted } from './check-queue.ts';
+import type { GuaranteeName, Violation } from './guarantees.ts';
+import type { History } from './history.ts';
+
+/** Answers how a history breaks a guarantee, or undefined if it does not. */
+export type Checker = <E>(history: History<E>) => Violation | undefined;
+
+/** The checkers of those guarantees that show in the history of a broadcaster. */
+export const CHECKERS: Readonly<Record<Exclude<GuaranteeName, 'Resumable' | 'Transitional'>, Checker>> = {
+  Ordered: checkOrdered,
+  Unique: checkUnique,
+  Complete: checkComplete,
+  Exact: checkExact,
+  Counted: checkCounted,
+  Isolated: checkIsolated,
+  Bounded: checkBounded,
+  Eager: checkEager,
+  Drained: checkDrained,
+  Settled: checkSettled,
+};
+
+/** Holds a history against all checkers: at most one violation of each guarantee, in the order of the guarantees. */
+export function checkHistory<E>(history: History<E>): Violation[] {
+  return Object.values(CHECKERS).flatMap((check) => check(history) ?? []);
+}

@@ -1,0 +1,255 @@
+import { objectKey } from '../broadcast/key.ts';
+import { isErrorEvent, type WatchEvent } from '../watch/event.ts';
+import type { History, Step, WatcherOptions } from './history.ts';
+
+/** An event that a watcher has a claim on. Times are places in the line of steps. */
+export interface Owed<E> {
+  readonly event: E;
+  /** It was not distributed before this. */
+  readonly from: number;
+  /** When its acceptance was seen. */
+  readonly at: number;
+  /** It was distributed by this; Infinity if nothing tells. */
+  readonly to: number;
+  /** It was on its way in as the watch began or stopped: it may or may not belong. */
+  readonly doubtful: boolean;
+}
+
+/** An event that a watcher got. */
+export interface Given<E> {
+  readonly event: E;
+  /** Its index among the owed ones; -1 if it is none of them, for the `reason` given. */
+  readonly place: number;
+  readonly reason: string;
+  /** When the read was asked for, and when what it came to was seen. */
+  readonly asked: number;
+  readonly seen: number;
+  readonly batch: boolean;
+  /** From when on its read waited, if it did. */
+  readonly waits: number;
+  /** The first event of its read. */
+  readonly first: boolean;
+}
+
+/** One watcher's part of a history. */
+export interface Run<E> {
+  readonly name: string;
+  readonly options: WatcherOptions<E> & { readonly keyOf: (event: E) => unknown };
+  readonly joined: number;
+  readonly owed: readonly Owed<E>[];
+  readonly given: readonly Given<E>[];
+  readonly gaps: readonly { readonly missed: number; readonly at: number }[];
+  readonly counts: readonly { readonly queued: number; readonly dropped: number; readonly at: number }[];
+  /** The ERROR event by which `disconnect` or `coalesce` cut it. */
+  readonly cut: Given<E> | undefined;
+  /** When its consumer ended it; Infinity if it did not. */
+  readonly stopped: number;
+  /** When that call came back. */
+  readonly over: number;
+  readonly returned: boolean;
+  /** Its filter, `keyOf` or `onGap` throws. */
+  readonly broken: boolean;
+  readonly ends: readonly { readonly failed: boolean; readonly at: number }[];
+  /** When reads were asked for that have come to nothing. */
+  readonly waiting: readonly number[];
+}
+
+/** A history, taken apart. */
+export interface Digest<E> {
+  readonly runs: readonly Run<E>[];
+  readonly accepted: readonly Accepted<E>[];
+  /** When `shutdown` was called, given up, and resolved; Infinity if not. */
+  readonly shutdown: number;
+  readonly gaveUp: number;
+  readonly closed: number;
+  /** How many events may have been accepted and not distributed. */
+  readonly behind: number;
+}
+
+interface Accepted<E> {
+  readonly event: E;
+  readonly id: unknown;
+  readonly called: number;
+  readonly at: number;
+}
+
+/** Takes a history apart. */
+export function digest<E>(history: History<E>): Digest<E> {
+  const { steps, idOf = (event) => (event as WatchEvent).object, incoming = 25 } = history;
+  const first = (kind: Step['step']): number => {
+    const at = steps.findIndex(({ step }) => step === kind);
+    return at < 0 ? Number.POSITIVE_INFINITY : at;
+  };
+  const waits = steps.some((step) => step.step === 'watch' && step.options.overflow === 'wait');
+  const known = {
+    accepted: acceptedOf(steps, idOf),
+    shutdown: first('shutdown'),
+    gaveUp: first('gave-up'),
+    closed: first('closed'),
+    behind: waits ? incoming : 0,
+  };
+  const runs = steps.flatMap((step, at) => (step.step === 'watch' ? [runOf(history, step, { ...known, at, idOf })] : []));
+  return { ...known, runs };
+}
+
+function acceptedOf<E>(steps: readonly Step<E>[], idOf: (event: E) => unknown): Accepted<E>[] {
+  const called = new Map<unknown, number>();
+  const accepted: Accepted<E>[] = [];
+  const gotLater = witnesses(steps, idOf);
+  steps.forEach((step, at) => {
+    if (step.step === 'publish') called.set(idOf(step.event), at);
+    if (step.step !== 'accepted') return;
+    const id = idOf(step.event);
+    const one = { event: step.event, id, called: called.get(id) ?? at, at };
+    // Both were on their way at a time, one from inside the other: which was first, only those who got both can tell.
+    const behind = accepted.findIndex((other) => other.at > one.called && gotLater(other.id, id));
+    accepted.splice(behind < 0 ? accepted.length : behind, 0, one);
+  });
+  return accepted;
+}
+
+/** Answers whether somebody got `a` after `b`. */
+function witnesses<E>(steps: readonly Step<E>[], idOf: (event: E) => unknown): (a: unknown, b: unknown) => boolean {
+  const folds = new Set(
+    steps.flatMap((step) => (step.step === 'watch' && step.options.overflow === 'coalesce' ? step.watcher : [])),
+  );
+  const reads = new Map<string, { read: number; events: readonly E[] }[]>();
+  for (const step of steps) {
+    if (step.step !== 'delivered' || folds.has(step.watcher)) continue;
+    const own = reads.get(step.watcher) ?? [];
+    reads.set(step.watcher, own);
+    own.push(step);
+  }
+  const ranks = [...reads.values()].map((own) => {
+    own.sort((one, other) => one.read - other.read);
+    return new Map(own.flatMap(({ events }) => events).map((event, rank) => [idOf(event), rank]));
+  });
+  return (a, b) => ranks.some((rank) => (rank.get(a) ?? -1) > (rank.get(b) ?? Number.POSITIVE_INFINITY));
+}
+
+interface Known<E> extends Omit<Digest<E>, 'runs'> {
+  readonly at: number;
+  readonly idOf: (event: E) => unknown;
+}
+
+type StepOf<E, Kind> = Extract<Step<E>, { step: Kind }>;
+
+function runOf<E>({ steps }: History<E>, { watcher, options }: StepOf<E, 'watch'>, known: Known<E>): Run<E> {
+  const mine = steps.map((step) => ('watcher' in step && step.watcher === watcher ? step : undefined));
+  const stopAt = mine.findIndex((step) => step?.step === 'stop' || step?.step === 'return');
+  const stopped = stopAt < 0 ? Number.POSITIVE_INFINITY : stopAt;
+  const over = stopAt < 0 ? stopped : mine.findIndex((step, at) => at > stopAt && step?.step === 'stopped');
+  const stop = { asked: stopped, over: over < 0 ? stopped : over };
+  const { owed: all, broken } = owedTo(options, known, stop);
+  const { given, waiting } = givenTo(mine, all, known);
+  const last = Math.max(-1, ...given.map(({ place }) => place));
+  const inFilter = mine.some((step) => (step?.step === 'stop' || step?.step === 'return') && step.inFilter);
+  const owed = inFilter ? all.map((one, place) => (place > last ? { ...one, doubtful: true } : one)) : all;
+  const cutAt = given.findIndex((one) => one.place < 0 && isCut(one.event, options));
+  return {
+    name: watcher,
+    options: { ...options, keyOf: options.keyOf ?? ((event) => objectKey(event as WatchEvent)) },
+    joined: known.at,
+    owed,
+    given: given.filter((_, index) => index !== cutAt),
+    gaps: mine.flatMap((step, at) => (step?.step === 'gap' ? [{ missed: step.missed, at }] : [])),
+    counts: mine.flatMap((step, at) => (step?.step === 'counts' ? [{ queued: step.queued, dropped: step.dropped, at }] : [])),
+    cut: given[cutAt],
+    stopped,
+    over: stop.over,
+    returned: mine.some((step) => step?.step === 'return'),
+    broken: broken || mine.some((step) => step?.step === 'threw'),
+    ends: mine.flatMap((step, at) => (step?.step === 'end' ? [{ failed: step.failure !== undefined, at }] : [])),
+    waiting,
+  };
+}
+
+function owedTo<E>(
+  options: WatcherOptions<E>,
+  known: Known<E>,
+  stop: { asked: number; over: number },
+): { owed: Owed<E>[]; broken: boolean } {
+  const { accepted, at: joined, behind, closed, gaveUp } = known;
+  const { filter, prefix = [] } = options;
+  const owed: Owed<E>[] = [];
+  try {
+    for (const event of prefix) {
+      if (filter?.(event) ?? true) owed.push({ event, from: joined, at: joined, to: joined, doubtful: false });
+    }
+    accepted.forEach(({ event, called, at }, index) => {
+      if (at < joined || called > stop.over || !(filter?.(event) ?? true)) return;
+      const by = Math.max(at, Math.min(accepted[index + behind]?.at ?? Number.POSITIVE_INFINITY, closed, gaveUp));
+      // What was on its way when the watch stopped may have come to it before, or never.
+      const to = by > stop.asked ? Number.POSITIVE_INFINITY : by;
+      owed.push({ event, from: called, at, to, doubtful: called < joined || at > stop.asked });
+    });
+    return { owed, broken: false };
+  } catch {
+    return { owed, broken: true };
+  }
+}
+
+function givenTo<E>(
+  mine: readonly (Step<E> | undefined)[],
+  owed: readonly Owed<E>[],
+  known: Known<E>,
+): { given: Given<E>[]; waiting: number[] } {
+  const places = new Map(owed.map(({ event }, place) => [known.idOf(event), place]));
+  const asked = new Map<number, { at: number; waits: number; batch: boolean }>();
+  const got: { read: number; seen: number; events: readonly E[] }[] = [];
+  const settled = new Set<number>();
+  mine.forEach((step, at) => {
+    if (step?.step === 'read') {
+      const waits = step.by === 'tryNext' ? Number.POSITIVE_INFINITY : at;
+      asked.set(step.read, { at, waits, batch: step.by === 'batch' });
+    }
+    const call = step?.step === 'asked' ? asked.get(step.read) : undefined;
+    if (call !== undefined && call.waits === call.at) call.waits = at;
+    if (step?.step === 'delivered' || step?.step === 'end') settled.add(step.read);
+    if (step?.step === 'delivered') got.push({ read: step.read, seen: at, events: step.events });
+  });
+  // Reads are served first come, first served; when each was seen to settle is up to the host's promises.
+  got.sort((a, b) => a.read - b.read);
+  const given = got.flatMap(({ read, seen, events }) =>
+    events.map((event, index) => {
+      const place = places.get(known.idOf(event)) ?? -1;
+      const { at, ...call } = asked.get(read) ?? { at: seen, waits: seen, batch: true };
+      return { event, place, reason: place < 0 ? reasonOf(event, known) : '', asked: at, ...call, seen, first: index === 0 };
+    }),
+  );
+  return { given, waiting: [...asked].filter(([read]) => !settled.has(read)).map(([, { at }]) => at) };
+}
+
+function reasonOf<E>(event: E, { accepted, at, idOf }: Known<E>): string {
+  const found = accepted.find(({ id }) => id === idOf(event));
+  if (found === undefined) return 'an event that was never accepted';
+  return found.at < at ? 'an event from before watch()' : 'an event from after stop, or that the filter rejects';
+}
+
+function isCut<E>(event: E, { overflow }: WatcherOptions<E>): boolean {
+  const cuts = overflow === 'disconnect' || overflow === 'coalesce';
+  return cuts && isErrorEvent(event as WatchEvent) && (event as { object: { code: number } }).object.code === 410;
+}
+
+/** The stretch of steps in which an event left the queue: at once for a read that waited, else when the read came. */
+export function takenAt<E>(run: Run<E>, { place, asked, seen, batch, waits }: Given<E>): { from: number; to: number } {
+  const { from = 0, to = seen } = run.owed[place] ?? {};
+  // A batch that waited takes along what came after its first event, somewhat later; and user code inside of a read may publish.
+  const late = to > asked && (batch || to < waits);
+  return { from: Math.max(asked, from), to: late ? seen : Math.min(seen, Math.max(waits, to)) };
+}
+
+/** Whether a watch was read to its end, so that what it did not get is lost. */
+export function readOut<E>(run: Run<E>): boolean {
+  return run.ends.length > 0 && !run.returned && !run.broken;
+}
+
+/** The places of the events that are lost for sure. */
+export function lostOf<E>(run: Run<E>): number[] {
+  const got = new Set(run.given.map(({ place }) => place));
+  const last = Math.max(-1, ...got);
+  const until = Math.min(run.stopped, run.cut?.asked ?? Number.POSITIVE_INFINITY);
+  const isLost = ({ doubtful, to }: Owed<E>, place: number): boolean =>
+    !doubtful && !got.has(place) && (place < last || (readOut(run) && to < until));
+  return run.owed.flatMap((owed, place) => (isLost(owed, place) ? [place] : []));
+}

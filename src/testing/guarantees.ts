@@ -1,0 +1,64 @@
+/** The name of a guarantee; see {@link GUARANTEES}. */
+export type GuaranteeName =
+  | 'Ordered'
+  | 'Unique'
+  | 'Complete'
+  | 'Exact'
+  | 'Counted'
+  | 'Isolated'
+  | 'Bounded'
+  | 'Eager'
+  | 'Drained'
+  | 'Settled'
+  | 'Resumable'
+  | 'Transitional';
+
+/** What watchmux promises, a sentence each: the words of the documentation, of the checkers and of the tests. */
+export const GUARANTEES: Readonly<Record<GuaranteeName, string>> = {
+  Ordered: "A watcher's events are a subsequence of the published order; with `coalesce`, this holds for each key.",
+  Unique: 'No watcher gets an event twice.',
+  Complete: 'With `wait`, no event is missing between `watch()` and the end.',
+  Exact: 'With any policy, a watcher gets precisely what a bounded array of its own, filled at each event, would have given it.',
+  Counted: 'Delivered + dropped + still queued is what was accepted since `watch()`, after the filter; each gap is told in full.',
+  Isolated: 'A stalled, throwing or stopped watcher changes nothing for another; only `wait`, by its purpose, holds others up.',
+  Bounded: 'Memory never exceeds what the capacities allow: no queue holds more than its own, whatever its watcher does.',
+  Eager: 'A watcher sees none of the events from before `watch()`, and loses none of those between `watch()` and its first read.',
+  Drained: '`shutdown` delivers what was accepted, then ends every watch.',
+  Settled: 'After any end no promise pends, no timer runs and no listener stays.',
+  Resumable: 'Reconnecting from the last version repeats nothing and skips nothing, or says 410 once.',
+  Transitional: 'What enters a selector is ADDED, what changes within it MODIFIED, and what leaves it DELETED.',
+};
+
+/** A history that breaks a guarantee: which one, for whom, and how. */
+export interface Violation {
+  readonly guarantee: GuaranteeName;
+  /** The watcher's name; absent where the fault is nobody's in particular. */
+  readonly watcher?: string;
+  /** The event where it shows. */
+  readonly event?: unknown;
+  readonly expected: string;
+  readonly seen: string;
+  /** All of this in one line. */
+  readonly message: string;
+}
+
+/** Makes a {@link Violation} with its message. */
+export function violation(
+  guarantee: GuaranteeName,
+  what: { watcher?: string; event?: unknown; expected: string; seen: string },
+): Violation {
+  const { watcher, event, expected, seen } = what;
+  const where = [watcher === undefined ? '' : ` for ${watcher}`, event === undefined ? '' : ` at ${show(event)}`].join('');
+  return { guarantee, ...what, message: `${guarantee}${where}: expected ${expected}, seen ${seen}` };
+}
+
+/** A value in few words, for messages. */
+export function show(value: unknown): string {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch {
+    // A cycle or a bigint: its kind must do.
+  }
+  return (text ?? String(value)).slice(0, 120);
+}

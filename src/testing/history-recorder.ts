@@ -1,0 +1,198 @@
+import type { Broadcaster, BroadcasterOptions, WatchOptions } from '../broadcast/broadcaster.ts';
+import { isWatchError } from '../watch/errors.ts';
+import type { WatchEvent } from '../watch/event.ts';
+import type { Watch } from '../watch/watch.ts';
+import type { History, Step, WatcherOptions } from './history.ts';
+import { ListenerCount } from './listener-count.ts';
+import { RecordedWatch } from './recorded-watch.ts';
+
+/** How a {@link HistoryRecorder} records. The broadcaster's own options go here again, as it does not tell them. */
+export interface HistoryRecorderOptions<E> extends BroadcasterOptions<E> {
+  /** See {@link History.idOf}. */
+  readonly idOf?: (event: E) => unknown;
+  /** Asked at the end for the timers that still run: `() => clock.pending` of a `FakeClock`. */
+  readonly timers?: () => number;
+}
+
+/** {@link WatchOptions}, and a name for messages. */
+export interface RecordedWatchOptions<E> extends WatchOptions<E> {
+  readonly name?: string;
+}
+
+/**
+ * Stands in front of a broadcaster and writes down what happens: publish, watch and shut down through it, read its watches, and
+ * hold its {@link History} against the checkers.
+ *
+ *     const options = { capacity: 2, overflow: 'drop-oldest' } as const;
+ *     const recorder = new HistoryRecorder(new Broadcaster(options), options);
+ *     const watch = recorder.watch({ name: 'dashboard' });
+ *     ...
+ *     checkHistory(recorder.history()) // []
+ *
+ * Each event needs an `object` of its own, or `idOf` must tell events apart. What goes past the recorder is not known to it.
+ */
+export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
+  private readonly broadcaster: Broadcaster<E>;
+  private readonly options: HistoryRecorderOptions<E>;
+  private readonly steps: Step<E>[] = [];
+  private readonly watches: RecordedWatch<E>[] = [];
+  private readonly listeners: ListenerCount[] = [];
+  /** Publishes that wait, and the last step before they began to. */
+  private readonly pending: Map<E, Step<E> | undefined> = new Map();
+
+  constructor(broadcaster: Broadcaster<E>, options: HistoryRecorderOptions<E> = {}) {
+    this.broadcaster = broadcaster;
+    this.options = options;
+  }
+
+  /** `broadcaster.publish`. */
+  async publish(event: E): Promise<void> {
+    this.steps.push({ step: 'publish', event });
+    try {
+      // What is accepted at once is known at once.
+      if (this.broadcaster.tryPublish(event)) {
+        this.steps.push({ step: 'accepted', event });
+        return;
+      }
+      this.pending.set(event, this.steps.at(-1));
+      await this.broadcaster.publish(event);
+      this.accepted(event);
+    } catch (error) {
+      this.refused(event, error);
+      throw error;
+    }
+  }
+
+  /** `broadcaster.tryPublish`. */
+  tryPublish(event: E): boolean {
+    this.steps.push({ step: 'publish', event });
+    try {
+      const accepted = this.broadcaster.tryPublish(event);
+      if (accepted) this.steps.push({ step: 'accepted', event });
+      else this.steps.push({ step: 'refused', event, code: 'FULL' });
+      return accepted;
+    } catch (error) {
+      this.refused(event, error);
+      throw error;
+    }
+  }
+
+  /** `broadcaster.watch`. */
+  watch(options: RecordedWatchOptions<E> = {}): Watch<E> {
+    const { name: watcher = `watcher ${this.watches.length + 1}`, filter, onGap, signal, ...rest } = options;
+    const threw = <T>(code: () => T): T => {
+      try {
+        return code();
+      } catch (error) {
+        this.steps.push({ step: 'threw', watcher, error });
+        throw error;
+      }
+    };
+    let filtering = 0;
+    const asked = (event: E): boolean => {
+      filtering++;
+      try {
+        return threw(() => filter?.(event) ?? true);
+      } finally {
+        filtering--;
+      }
+    };
+    const inFilter = (): boolean => filtering > 0;
+    // Around the broadcaster's own listener.
+    const aborts = (): void => void this.steps.push({ step: 'stop', watcher, ...(inFilter() && { inFilter: true }) });
+    const aborted = (): void => void this.steps.push({ step: 'stopped', watcher });
+    signal?.addEventListener('abort', aborts, { once: true });
+    const listeners = signal === undefined ? undefined : new ListenerCount(signal);
+    let watch: Watch<E>;
+    try {
+      watch = this.broadcaster.watch({
+        ...rest,
+        ...(signal && { signal }),
+        ...(filter && { filter: asked }),
+        onGap: (missed) => {
+          this.steps.push({ step: 'gap', watcher, missed });
+          if (onGap !== undefined) threw(() => onGap(missed));
+        },
+      });
+    } catch (error) {
+      signal?.removeEventListener('abort', aborts);
+      throw error;
+    }
+    // Behind whatever a filter did when it was asked about the prefix: the watch begins when the call is over.
+    this.steps.push({ step: 'watch', watcher, options: this.watcherOptions(options) });
+    const recorded = new RecordedWatch(watch, { watcher, steps: this.steps, inFilter });
+    // Past the count of listeners, which is of those that others add.
+    if (signal !== undefined) EventTarget.prototype.addEventListener.call(signal, 'abort', aborted, { once: true });
+    if (listeners !== undefined) this.listeners.push(listeners);
+    this.watches.push(recorded);
+    return recorded;
+  }
+
+  /** `broadcaster.shutdown`. */
+  async shutdown(options: { signal?: AbortSignal } = {}): Promise<void> {
+    this.steps.push({ step: 'shutdown' });
+    const gaveUp = (): void => void this.steps.push({ step: 'gave-up' });
+    if (options.signal?.aborted) gaveUp();
+    else options.signal?.addEventListener('abort', gaveUp, { once: true });
+    if (options.signal !== undefined) this.listeners.push(new ListenerCount(options.signal));
+    try {
+      await this.broadcaster.shutdown(options);
+    } finally {
+      options.signal?.removeEventListener('abort', gaveUp);
+    }
+    this.steps.push({ step: 'closed' });
+  }
+
+  /**
+   * Looks at every watcher's numbers and at what is left behind, and hands out all that has happened so far. To be called when
+   * things are quiet: what a promise has not told yet is not known.
+   */
+  history(): History<E> {
+    for (const watch of this.watches) watch.look();
+    const ended = this.watches.every((watch) => watch.stopped);
+    const listeners = ended ? this.listeners.reduce((sum, { count }) => sum + count, 0) : 0;
+    const timers = this.options.timers?.() ?? 0;
+    const { idOf, incoming } = this.options;
+    const steps: Step<E>[] = [...this.steps, { step: 'leftovers', timers, listeners }];
+    return { ...(idOf && { idOf }), ...(incoming !== undefined && { incoming }), steps };
+  }
+
+  private watcherOptions({ prefix = [], filter, ...own }: WatchOptions<E>): WatcherOptions<E> {
+    const { capacity = 100, overflow = 'wait', keyOf } = this.options;
+    return {
+      capacity: Math.max(own.capacity ?? capacity, prefix.length > 0 ? prefix.length + 1 : 0),
+      overflow: own.overflow ?? overflow,
+      prefix,
+      ...(filter && { filter }),
+      ...(keyOf && { keyOf }),
+    };
+  }
+
+  /**
+   * A publish that waited hears late that it was accepted. Nobody overtakes it, so that was before a later publish was accepted
+   * at once; and it was before anyone got the event.
+   */
+  private accepted(event: E): void {
+    const before = this.pending.get(event);
+    this.pending.delete(event);
+    const since = before === undefined ? 0 : this.steps.lastIndexOf(before) + 1;
+    const called = new Set<E>();
+    let at = since;
+    for (; at < this.steps.length; at++) {
+      const step = this.steps[at] as Step<E>;
+      if (step.step === 'publish') called.add(step.event);
+      if (step.step === 'accepted' && called.has(step.event)) break;
+      if (step.step === 'delivered' && step.events.some((got) => this.idOf(got) === this.idOf(event))) break;
+    }
+    this.steps.splice(at, 0, { step: 'accepted', event });
+  }
+
+  private idOf(event: E): unknown {
+    return this.options.idOf === undefined ? event.object : this.options.idOf(event);
+  }
+
+  private refused(event: E, error: unknown): void {
+    this.pending.delete(event);
+    this.steps.push({ step: 'refused', event, code: isWatchError(error) ? error.code : String(error) });
+  }
+}

@@ -1,0 +1,138 @@
+import { Batches } from '../watch/reader.ts';
+import type { Watch, WatchBatches } from '../watch/watch.ts';
+import type { Step } from './history.ts';
+
+/** Where a {@link RecordedWatch} writes. */
+export interface Notebook<E> {
+  readonly watcher: string;
+  readonly steps: Step<E>[];
+  /** Whether the watch's own filter is running. */
+  inFilter(): boolean;
+}
+
+/** A watch that writes down what its consumer asks for and what it gets. */
+export class RecordedWatch<E> implements Watch<E> {
+  private readonly watch: Watch<E>;
+  private readonly inner: WatchBatches<E>;
+  private readonly notebook: Notebook<E>;
+  private reads: number = 0;
+
+  constructor(watch: Watch<E>, notebook: Notebook<E>) {
+    this.watch = watch;
+    this.inner = watch.batches();
+    this.notebook = notebook;
+  }
+
+  get stopped(): boolean {
+    return this.watch.stopped;
+  }
+
+  get queued(): number {
+    return this.watch.queued;
+  }
+
+  get dropped(): number {
+    return this.watch.dropped;
+  }
+
+  /** Writes down the numbers. */
+  look(): void {
+    const { queued, dropped } = this.watch;
+    this.write({ step: 'counts', watcher: this.notebook.watcher, queued, dropped });
+  }
+
+  next(): Promise<IteratorResult<E, undefined>> {
+    return this.comes(
+      'next',
+      () => this.watch.next(),
+      (event) => [event],
+    );
+  }
+
+  tryNext(): E | undefined {
+    const read = this.asks('tryNext');
+    try {
+      const event = this.watch.tryNext();
+      this.came(read, event === undefined ? [] : [event]);
+      return event;
+    } catch (error) {
+      this.write({ step: 'end', watcher: this.notebook.watcher, read, failure: { error } });
+      throw error;
+    }
+  }
+
+  batches(): WatchBatches<E> {
+    return new Batches(this, () =>
+      this.comes(
+        'batch',
+        () => this.inner.next(),
+        (events) => events,
+      ),
+    );
+  }
+
+  stop(): void {
+    this.ends('stop', () => this.watch.stop());
+  }
+
+  return(): Promise<IteratorResult<E, undefined>> {
+    return this.ends('return', () => this.watch.return());
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  [Symbol.dispose](): void {
+    void this.return();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return();
+  }
+
+  /** Writes down that the consumer ends the watch, which `code` does. */
+  ends<T>(step: 'stop' | 'return', code: () => T): T {
+    const { watcher, steps, inFilter } = this.notebook;
+    this.write({ step, watcher, ...(inFilter() && { inFilter: true }) });
+    const { length } = steps;
+    const result = code();
+    if (steps.length > length) this.write({ step: 'stopped', watcher });
+    return result;
+  }
+
+  private asks(by: 'next' | 'batch' | 'tryNext'): number {
+    const read = this.reads++;
+    this.write({ step: 'read', watcher: this.notebook.watcher, read, by });
+    return read;
+  }
+
+  private async comes<T>(
+    by: 'next' | 'batch',
+    ask: () => Promise<IteratorResult<T, undefined>>,
+    eventsOf: (value: T) => readonly E[],
+  ): Promise<IteratorResult<T, undefined>> {
+    const { watcher, steps } = this.notebook;
+    const read = this.asks(by);
+    const { length } = steps;
+    try {
+      const asked = ask();
+      if (steps.length > length) this.write({ step: 'asked', watcher, read });
+      const result = await asked;
+      if (result.done === true) this.write({ step: 'end', watcher, read });
+      else this.came(read, eventsOf(result.value));
+      return result;
+    } catch (error) {
+      this.write({ step: 'end', watcher, read, failure: { error } });
+      throw error;
+    }
+  }
+
+  private came(read: number, events: readonly E[]): void {
+    this.write({ step: 'delivered', watcher: this.notebook.watcher, read, events });
+  }
+
+  private write(step: Step<E>): void {
+    this.notebook.steps.push(step);
+  }
+}

@@ -1,0 +1,68 @@
+import type { Overflow } from '../../src/broadcast/broadcaster.ts';
+import type { History, Step, WatcherOptions } from '../../src/testing/history.ts';
+import { toStatus, type WatchEvent } from '../../src/watch/event.ts';
+
+/** Histories by hand: events are named by a word, whose first letter is the key that they are about. */
+const events = new Map<string, WatchEvent>();
+
+export function ev(name: string, type: string = 'MODIFIED'): WatchEvent {
+  const known = events.get(`${type} ${name}`);
+  if (known !== undefined) return known;
+  const event = { type, object: { name, metadata: { name: name[0] } } };
+  events.set(`${type} ${name}`, event);
+  return event;
+}
+
+export function watch(
+  watcher: string,
+  overflow: Overflow,
+  capacity: number,
+  more: Partial<WatcherOptions<WatchEvent>> = {},
+): Step<WatchEvent> {
+  return { step: 'watch', watcher, options: { capacity, overflow, ...more } };
+}
+
+export function accept(...names: (string | WatchEvent)[]): Step<WatchEvent>[] {
+  return names.map((name) => ({ step: 'accepted', event: typeof name === 'string' ? ev(name) : name }));
+}
+
+let reads = 0;
+
+/** A read that is answered as soon as it is asked for. */
+export function read(watcher: string, ...got: (string | WatchEvent)[]): Step<WatchEvent>[] {
+  const number = reads++;
+  return [ask(watcher, number), gets(watcher, number, ...got)];
+}
+
+export function ask(watcher: string, number: number, by: 'next' | 'batch' | 'tryNext' = 'next'): Step<WatchEvent> {
+  return { step: 'read', watcher, read: number, by };
+}
+
+export function gets(watcher: string, number: number, ...got: (string | WatchEvent)[]): Step<WatchEvent> {
+  return { step: 'delivered', watcher, read: number, events: got.map((name) => (typeof name === 'string' ? ev(name) : name)) };
+}
+
+/** A read that comes to the end. */
+export function end(watcher: string, failure?: unknown): Step<WatchEvent>[] {
+  const number = reads++;
+  return [
+    ask(watcher, number),
+    { step: 'end', watcher, read: number, ...(failure !== undefined && { failure: { error: failure } }) },
+  ];
+}
+
+export function gap(watcher: string, missed: number): Step<WatchEvent> {
+  return { step: 'gap', watcher, missed };
+}
+
+export function counts(watcher: string, queued: number, dropped: number): Step<WatchEvent> {
+  return { step: 'counts', watcher, queued, dropped };
+}
+
+export function cut(missed: number): WatchEvent {
+  return { type: 'ERROR', object: toStatus({ code: 410, reason: 'Expired', message: 'too slow', details: { missed } }) };
+}
+
+export function history(...steps: (Step<WatchEvent> | Step<WatchEvent>[])[]): History<WatchEvent> {
+  return { incoming: 0, steps: steps.flat() };
+}

@@ -1,0 +1,41 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { CHECKERS, checkHistory } from '../../src/testing/checkers.ts';
+import { GUARANTEES } from '../../src/testing/guarantees.ts';
+import { type Deed, OVERFLOWS, perform, planArb } from './actors.ts';
+
+const RUNS = Math.ceil(Number(process.env['WATCHMUX_RUNS'] ?? 1500) / 10);
+const DEEDS: readonly Deed[] = ['none', 'publish', 'watch', 'stop-self', 'stop-other', 'return-self', 'throw', 'shutdown'];
+
+describe('readers and publishers that the scheduler orders keep the guarantees', () => {
+  for (const [name, check] of Object.entries(CHECKERS)) {
+    it(`${name}: ${GUARANTEES[name as keyof typeof CHECKERS]}`, async () => {
+      await fc.assert(
+        fc.asyncProperty(planArb(), fc.scheduler(), async (plan, scheduler) => {
+          expect([check(await perform(plan, scheduler))?.message]).toEqual([undefined]);
+        }),
+        { numRuns: RUNS },
+      );
+    });
+  }
+
+  for (const overflow of OVERFLOWS) {
+    it(`all at once, with ${overflow} alone`, async () => {
+      await fc.assert(
+        fc.asyncProperty(planArb({ overflows: [overflow] }), fc.scheduler(), async (plan, scheduler) => {
+          expect(checkHistory(await perform(plan, scheduler)).map(({ message }) => message)).toEqual([]);
+        }),
+        { numRuns: RUNS },
+      );
+    });
+  }
+
+  it('all at once, with filters and onGap that publish, watch, stop, return, throw and shut down', async () => {
+    await fc.assert(
+      fc.asyncProperty(planArb({ deeds: DEEDS }), fc.scheduler(), async (plan, scheduler) => {
+        expect(checkHistory(await perform(plan, scheduler)).map(({ message }) => message)).toEqual([]);
+      }),
+      { numRuns: RUNS * 2 },
+    );
+  });
+});
