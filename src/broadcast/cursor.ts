@@ -208,7 +208,10 @@ export class Cursor<E> extends Place<E> implements Gated {
     const { log } = this.mux;
     this.judging = true;
     try {
-      while (!this.over && this.position < log.end && !this.passes(log.at(this.position))) this.advance(1);
+      while (!this.over && this.position < log.end) {
+        if (this.passes(log.at(this.position)) || this.over) break; // the filter may have stopped the watch
+        this.advance(1);
+      }
     } catch {
       return true; // it is asked again, and the watch ends, when the event is distributed
     } finally {

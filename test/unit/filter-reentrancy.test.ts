@@ -54,6 +54,22 @@ describe('a filter that comes back in', () => {
     expect([watch.tryNext(), watch.tryNext()]).toEqual([event(1), event(9)]);
   });
 
+  it('a filter that stops its own full watch disturbs nobody else (Isolated)', async () => {
+    const broadcaster = new Broadcaster();
+    const other = broadcaster.watch({ overflow: 'drop-newest', capacity: 1_000 });
+    for (let i = 0; i < 63; i++) broadcaster.tryPublish(event(i));
+    const watch: Watch<unknown> = broadcaster.watch({
+      capacity: 0,
+      filter: () => {
+        watch.stop();
+        return false;
+      },
+    });
+    for (let i = 63; i < 70; i++) broadcaster.tryPublish(event(i));
+    const got = Array.from({ length: 70 }, () => other.tryNext()?.object);
+    expect(got).toEqual(Array.from({ length: 70 }, (_, i) => i));
+  });
+
   it('a filter that returns its own watch loses the event in question once (Counted)', () => {
     const broadcaster = new Broadcaster();
     const watch: Watch<unknown> = broadcaster.watch({
