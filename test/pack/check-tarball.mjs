@@ -70,14 +70,7 @@ function checkContents({ tarball, paths }) {
   }
   const registry = new URL(run('npm', ['config', 'get', 'registry'], { cwd: root }).stdout.trim()).host;
   // Where this was built, and by whom, is nobody's business.
-  const secrets = [
-    root.replace(/\/$/, ''),
-    process.cwd(),
-    tmpdir() === '/tmp' ? '/tmp/watchmux' : tmpdir(),
-    registry,
-    'file://',
-    'resolved',
-  ];
+  const secrets = [root.replace(/\/$/, ''), process.cwd(), tmpdir() === '/tmp' ? '/tmp/watchmux' : tmpdir(), registry, 'file://'];
   if (homedir().length > 1) secrets.push(`${homedir()}/`);
   for (const path of paths) {
     if (path.endsWith('.map')) found.push(`${path} is a source map`);
