@@ -81,13 +81,11 @@ export class Cursor<E> extends Place<E> implements Gated {
   }
 
   lag(): void {
-    const { capacity, filter } = this.options;
     // Reads that wait are not served here but when the turn is over, as ever: how long a chunk is must not show.
-    if (this.dropsOldest && !this.oneByOne && this.ahead >= capacity && !this.hasReads) this.turnOver();
+    if (this.dropsOldest && !this.oneByOne && !this.hasReads) this.turnOver();
     else this.settle();
     if (this.over) return;
-    // Only who is full and not reading can be left alone. A filter must see each event even so, for an exact count.
-    if (this.full && !this.hasReads && !this.judging && filter === undefined) this.withdraw();
+    if (this.abandoned) this.withdraw();
     else this.mux.laggards.add(this);
   }
 
@@ -102,8 +100,9 @@ export class Cursor<E> extends Place<E> implements Gated {
     return this.options.filter !== undefined;
   }
 
-  protected get full(): boolean {
-    return this.cut || this.room <= this.inLog;
+  /** Whether one who lags, and so is full, can be left alone until it reads. A filter must see each event even so, for an exact count. */
+  protected get abandoned(): boolean {
+    return !this.hasReads && !this.judging && this.options.filter === undefined;
   }
 
   /** Events that are queued as a stretch of the log. */

@@ -26,8 +26,8 @@ export class FoldCursor<E> extends Cursor<E> {
     return true;
   }
 
-  protected override get full(): boolean {
-    return this.cut || this.mux.chain.takes(this.position);
+  protected override get abandoned(): boolean {
+    return super.abandoned && (this.cut || this.mux.chain.takes(this.position));
   }
 
   protected override discard(): void {

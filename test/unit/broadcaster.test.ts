@@ -263,7 +263,7 @@ describe('watch', () => {
     expect(watch).toMatchObject({ stopped: true, queued: 0 });
     expect(broadcaster.watchers).toBe(0);
     expect(broadcaster.tryPublish(event(1))).toBe(true);
-    await expect(watch.next()).rejects.toThrow('no');
+    await expect(watch.next()).rejects.toEqual(new Error('no'));
     expect(await watch.next()).toEqual(done);
   });
 
@@ -274,7 +274,7 @@ describe('watch', () => {
     expect(watch.stopped).toBe(true);
     expect(listeners(signal)).toBe(0);
     expect(id(watch.tryNext())).toBe(1);
-    await expect(watch.next()).rejects.toThrow('object.metadata.name');
+    await expect(watch.next()).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
     expect(broadcaster.watchers).toBe(0);
     expect(broadcaster.tryPublish(event(3))).toBe(true);
   });
@@ -308,7 +308,7 @@ describe('watch', () => {
     });
     for (const one of events(0, 10)) expect(broadcaster.tryPublish(one)).toBe(true);
     expect(id(watch.tryNext())).toBe(0);
-    await expect(watch.next()).rejects.toThrow('one');
+    await expect(watch.next()).rejects.toEqual(new Error('one'));
     expect(broadcaster.watchers).toBe(0);
   });
 

@@ -224,7 +224,7 @@ describe('coalesce', () => {
     publish(broadcaster, [event(1), event(2, 'BAD'), event(3)]);
     expect(folds.stopped).toBe(true);
     expect(id((await folds.next()).value)).toBe(1);
-    await expect(folds.next()).rejects.toThrow('no key');
+    await expect(folds.next()).rejects.toEqual(new Error('no key'));
     expect(await folds.next()).toEqual(done);
     expect(ids(readAll(waits))).toEqual([1, 2, 3]);
     expect(broadcaster.watchers).toBe(1);
@@ -407,7 +407,7 @@ describe('onGap', () => {
     });
     const other = broadcaster.watch();
     publish(broadcaster, events(0, 3));
-    await expect(watch.next()).rejects.toThrow('no gaps');
+    await expect(watch.next()).rejects.toEqual(new Error('no gaps'));
     expect(await watch.next()).toEqual(done);
     expect(watch).toMatchObject({ stopped: true, queued: 0, dropped: 3 });
     expect(broadcaster.watchers).toBe(1);

@@ -1,0 +1,325 @@
+import { describe, expect, test } from 'vitest';
+import { Cursor } from '../../src/broadcast/cursor.ts';
+import { FoldCursor } from '../../src/broadcast/fold-cursor.ts';
+import { Mux } from '../../src/broadcast/mux.ts';
+import type { CursorOptions, Overflow } from '../../src/broadcast/place.ts';
+import { event, events, id, ids, range, readAll, type TestEvent, turn } from './support.ts';
+
+const POLICIES: readonly Overflow[] = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
+
+/** The engine with its lid off: chunks of 16. */
+class Rig {
+  readonly mux: Mux<TestEvent>;
+  asked = 0;
+
+  constructor(keyOf: (of: TestEvent) => string = (of) => `${of.object.id % 3}`) {
+    this.mux = new Mux({
+      capacity: 16,
+      incoming: 25,
+      keyOf: (of) => {
+        this.asked++;
+        return keyOf(of);
+      },
+    });
+  }
+
+  watch(overflow: Overflow, capacity = 16, more: Partial<CursorOptions<TestEvent>> = {}): Cursor<TestEvent> {
+    const options = { overflow, capacity, filter: undefined, onGap: undefined, ...more };
+    const cursor = overflow === 'coalesce' ? new FoldCursor(this.mux, options) : new Cursor(this.mux, options);
+    cursor.join([]);
+    return cursor;
+  }
+
+  publish(from: number, to: number): number {
+    return events(from, to).filter((one) => this.mux.accept(one)).length;
+  }
+
+  /** What is held for anybody. */
+  get held(): Record<'needs' | 'stored' | 'retained' | 'due' | 'gated' | 'links', number> {
+    const { log, laggards, gate, chain } = this.mux as unknown as {
+      log: { needs: number; chunks: { events: unknown[] }[]; retentions: Map<number, number>; retained: number };
+      laggards: { sets: Map<number, Set<unknown>> };
+      gate: { members: Set<unknown> };
+      chain: { links: unknown[] };
+    };
+    return {
+      needs: log.needs,
+      stored: log.chunks.reduce((sum, { events: stored }) => sum + stored.length, 0),
+      retained: log.retained,
+      due: [...laggards.sets.values()].reduce((sum, set) => sum + set.size, 0),
+      gated: gate.members.size,
+      links: chain.links.length,
+    };
+  }
+}
+
+const NOTHING = { needs: 0, stored: 0, retained: 0, due: 0, gated: 0, links: 0 };
+
+describe('who is judged', () => {
+  test.each(['drop-newest', 'disconnect'] as const)("'%s' needs nothing of the log until it is read", (overflow) => {
+    const rig = new Rig();
+    const cursor = rig.watch(overflow);
+    rig.publish(0, 31);
+    expect(rig.held).toMatchObject({ needs: 1, due: 1 });
+    rig.publish(31, 200);
+    expect(rig.held).toEqual(NOTHING);
+    expect(cursor.queued).toBe(16);
+    expect(rig.held).toMatchObject({ needs: 1, due: 1 });
+    rig.publish(200, 300);
+    expect(rig.held).toEqual(NOTHING);
+    expect(cursor.dropped).toBe(284);
+    cursor.stop();
+    expect(rig.held).toEqual(NOTHING);
+  });
+
+  test("'drop-oldest' needs the last events, as many as it may queue", () => {
+    const rig = new Rig();
+    const cursor = rig.watch('drop-oldest', 20);
+    rig.publish(0, 1000);
+    expect(rig.held).toMatchObject({ needs: 1, due: 0, retained: 20 });
+    expect(rig.held.stored).toBeLessThanOrEqual(20 + 2 * 16);
+    expect(rig.held.stored).toBeGreaterThanOrEqual(20);
+    expect(cursor.queued).toBe(20);
+    expect(rig.held).toMatchObject({ needs: 1, due: 1, retained: 0 });
+    expect(ids(readAll(cursor))).toEqual(range(980, 1000));
+    expect(rig.held.stored).toBeLessThanOrEqual(16);
+  });
+
+  test("'coalesce' needs one fold with all others at its place, and the log no longer than to fold it", () => {
+    const rig = new Rig();
+    const cursors = [rig.watch('coalesce'), rig.watch('coalesce')];
+    rig.publish(0, 1000);
+    expect(rig.held).toMatchObject({ needs: 1, due: 0, links: 1, retained: 0 });
+    expect(rig.held.stored).toBeLessThan(16);
+    expect(cursors[0]!.queued).toBe(3);
+    expect(rig.held).toMatchObject({ needs: 2, due: 1, links: 1 });
+    expect(cursors[1]!.queued).toBe(3);
+    expect(rig.held).toMatchObject({ needs: 2, due: 2, links: 0 });
+    expect(cursors.map((cursor) => cursor.dropped)).toEqual([997, 997]);
+  });
+
+  test("'coalesce' that is cut needs nothing at all", () => {
+    const rig = new Rig((of) => `${of.object.id}`);
+    const cursor = rig.watch('coalesce', 5);
+    rig.publish(0, 10);
+    expect(cursor.stopped).toBe(true);
+    rig.publish(10, 500);
+    expect(rig.held).toEqual(NOTHING);
+    expect(rig.asked).toBe(6);
+    expect(cursor.dropped).toBe(500);
+  });
+
+  test("'wait' stands where it is, and is at the gate", () => {
+    const rig = new Rig();
+    const cursor = rig.watch('wait');
+    expect(rig.publish(0, 100)).toBe(16 + 25);
+    expect(rig.held).toMatchObject({ needs: 1, due: 0, gated: 1, stored: 41 });
+    expect(cursor.queued).toBe(16);
+  });
+
+  test.each(POLICIES.slice(1))("'%s' with a filter stands on, and has seen each event", (overflow) => {
+    const rig = new Rig();
+    let asked = 0;
+    const cursor = rig.watch(overflow, 16, { filter: () => ++asked > 0 });
+    rig.publish(0, 1000);
+    expect(rig.held).toMatchObject({ needs: 1, due: 1 });
+    expect(rig.held.stored).toBeLessThanOrEqual(16 + 3 * 16);
+    expect(asked).toBeGreaterThan(900);
+    expect(cursor.queued + cursor.dropped).toBe(1000);
+  });
+
+  test.each(['drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const)(
+    "'%s' with a read that waits is not: it gets what it was promised",
+    async (overflow) => {
+      const rig = new Rig();
+      const cursor = rig.watch(overflow, 1);
+      const read = cursor.next();
+      rig.publish(0, 100);
+      expect(rig.held.due).toBe(1);
+      expect(id((await read).value)).toBe(0);
+      if (overflow === 'drop-oldest') expect(ids(readAll(cursor))).toEqual([99]);
+      if (overflow === 'drop-newest') expect(ids(readAll(cursor))).toEqual([1]);
+    },
+  );
+
+  test('one who reads along is not', () => {
+    const rig = new Rig();
+    const cursor = rig.watch('drop-newest', 40);
+    for (let i = 0; i < 500; i++) {
+      rig.publish(i, i + 1);
+      expect(id(cursor.tryNext())).toBe(i);
+    }
+    expect(rig.held).toMatchObject({ needs: 1, due: 1 });
+    expect(rig.held.stored).toBeLessThanOrEqual(16);
+    expect(cursor.dropped).toBe(0);
+  });
+});
+
+describe('leaving', () => {
+  const leaves: [string, (cursor: Cursor<TestEvent>) => unknown][] = [
+    ['stop', (cursor) => cursor.stop()],
+    ['return', (cursor) => cursor.return()],
+    ['an error', (cursor) => cursor.fail(new Error('x'))],
+    ['twice', (cursor) => [cursor.stop(), cursor.fail(new Error('x')), cursor.return()]],
+  ];
+  for (const overflow of POLICIES)
+    for (const count of [0, 3, 16, 17, 200])
+      test.each(leaves)(`'${overflow}' after ${count} events, by %s: nothing is held any more`, (_name, leave) => {
+        const rig = new Rig();
+        const cursors = [rig.watch(overflow), rig.watch(overflow)];
+        rig.publish(0, count);
+        leave(cursors[0]!);
+        expect(rig.mux.watchers).toBe(1);
+        rig.publish(count, count + 40);
+        leave(cursors[1]!);
+        expect(rig.mux.watchers).toBe(0);
+        expect(rig.held).toEqual(NOTHING);
+        for (const cursor of cursors) expect(cursor.stopped).toBe(true);
+      });
+
+  test('a failure is told once, after what is queued; a second one is not', async () => {
+    const rig = new Rig();
+    const cursor = rig.watch('wait');
+    cursor.fail(new Error('first'));
+    cursor.fail(new Error('second'));
+    await expect(cursor.next()).rejects.toEqual(new Error('first'));
+    expect((await cursor.next()).done).toBe(true);
+  });
+
+  test('a failure reaches a read that waits', async () => {
+    const rig = new Rig();
+    const cursor = rig.watch('wait');
+    const reads = [cursor.next(), cursor.next()];
+    cursor.fail(new Error('x'));
+    await expect(reads[0]).rejects.toEqual(new Error('x'));
+    expect((await reads[1])?.done).toBe(true);
+  });
+});
+
+describe('counts', () => {
+  test("'drop-oldest': what was set aside and then passed over makes one gap", () => {
+    const rig = new Rig();
+    const gaps: number[] = [];
+    const cursor = rig.watch('drop-oldest', 16, { onGap: (missed) => gaps.push(missed) });
+    rig.publish(0, 20);
+    expect(cursor).toMatchObject({ queued: 16, dropped: 4 });
+    rig.publish(20, 120);
+    expect(cursor).toMatchObject({ queued: 16, dropped: 104 });
+    expect(ids(readAll(cursor))).toEqual(range(104, 120));
+    expect(gaps).toEqual([104]);
+  });
+
+  test("'drop-oldest': the same, when it was looked at in between as a laggard", () => {
+    const rig = new Rig();
+    const gaps: number[] = [];
+    const cursor = rig.watch('drop-oldest', 5, { onGap: (missed) => gaps.push(missed) });
+    for (const [from, to] of [
+      [0, 70],
+      [70, 75],
+      [75, 79],
+      [79, 200],
+    ] as const) {
+      rig.publish(from, to);
+      expect(cursor).toMatchObject({ queued: 5, dropped: to - 5 });
+    }
+    rig.publish(200, 203);
+    expect(ids(readAll(cursor))).toEqual(range(198, 203));
+    expect(gaps).toEqual([198]);
+  });
+
+  test('a waiting read keeps its claim on the oldest event', async () => {
+    const rig = new Rig();
+    const cursor = rig.watch('drop-oldest', 2);
+    const read = cursor.next();
+    rig.publish(0, 10);
+    expect(id((await read).value)).toBe(0);
+    expect(ids(readAll(cursor))).toEqual([8, 9]);
+    expect(cursor.dropped).toBe(7);
+  });
+
+  test("laggards of 'coalesce' from different places: each counts what it did not get", () => {
+    const rig = new Rig((of) => `${of.object.id}`);
+    const small = rig.watch('coalesce', 20);
+    rig.publish(0, 48);
+    const large = rig.watch('coalesce', 200);
+    rig.publish(48, 148);
+    expect(small).toMatchObject({ queued: 0, dropped: 148, stopped: true });
+    expect(large).toMatchObject({ queued: 100, dropped: 0, stopped: false });
+  });
+
+  test("'coalesce': too many keys only together with what it had itself", () => {
+    const names = (of: TestEvent): string => (of.object.id < 16 ? `a${of.object.id}` : `b${of.object.id % 4}`);
+    for (const [capacity, cut] of [
+      [19, true],
+      [20, false],
+    ] as const) {
+      const rig = new Rig(names);
+      const cursor = rig.watch('coalesce', capacity);
+      rig.publish(0, 16);
+      expect(cursor.queued).toBe(16);
+      const other = rig.watch('coalesce', 1000);
+      rig.publish(16, 200);
+      expect(cursor.stopped).toBe(cut);
+      expect(cursor).toMatchObject(cut ? { queued: 0, dropped: 200 } : { queued: 20, dropped: 180 });
+      expect(other).toMatchObject({ queued: 4, dropped: 180 });
+    }
+  });
+});
+
+describe('the gate asks a filter', () => {
+  test('only of a watcher that may be full', () => {
+    const rig = new Rig();
+    let asked = 0;
+    const cursor = rig.watch('wait', 10, { filter: () => ++asked > 0 });
+    rig.publish(0, 10);
+    expect(asked).toBe(0);
+    rig.publish(10, 11);
+    expect(asked).toBeGreaterThan(0);
+    expect(cursor.queued).toBe(10);
+  });
+
+  test('not of a watcher without one, however full', () => {
+    const rig = new Rig();
+    const cursor = rig.watch('wait', 0);
+    rig.publish(0, 3);
+    expect(cursor.bound()).toBe(0);
+    expect(cursor.queued).toBe(0);
+  });
+
+  test('about what is not distributed yet, as far as it is rejected', () => {
+    const rig = new Rig();
+    const asked: number[] = [];
+    const filter = (of: TestEvent): boolean => asked.push(of.object.id) > 0 && of.object.id % 10 === 0;
+    const cursor = rig.watch('wait', 1, { filter });
+    expect(rig.publish(0, 100)).toBe(11 + 24);
+    expect(asked).toEqual(range(0, 11));
+    expect(rig.mux.log).toMatchObject({ head: 10, end: 35 });
+    expect(ids(readAll(cursor))).toEqual([0, 10, 20, 30]);
+    expect(asked).toEqual(range(0, 35));
+  });
+});
+
+describe('waking', () => {
+  test('a read that waits is served once the turn is over, not inside publish', async () => {
+    const rig = new Rig();
+    const cursor = rig.watch('wait');
+    let got: number | undefined;
+    void cursor.next().then(({ value }) => {
+      got = id(value);
+    });
+    rig.mux.accept(event(0));
+    expect(cursor.inPark).toBe(true);
+    await turn();
+    expect(got).toBe(0);
+    expect(cursor.inPark).toBe(false);
+  });
+
+  test('one whose filter rejects everything waits on', async () => {
+    const rig = new Rig();
+    const cursor = rig.watch('wait', 1, { filter: () => false });
+    void cursor.next();
+    rig.publish(0, 50);
+    await turn();
+    expect(cursor).toMatchObject({ inPark: true, hasReads: true, queued: 0 });
+  });
+});

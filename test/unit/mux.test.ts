@@ -1,0 +1,309 @@
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { Gated } from '../../src/broadcast/gate.ts';
+import { type Leaver, Mux } from '../../src/broadcast/mux.ts';
+import { event, events, fate, type TestEvent, turn } from './support.ts';
+
+function make(incoming = 2): Mux<TestEvent> {
+  const mux = new Mux<TestEvent>({ capacity: 4, incoming, keyOf: (of) => of.object.metadata.name });
+  mux.log.stand(0);
+  return mux;
+}
+
+/** A watcher that does nothing but be told. */
+class Fake implements Leaver {
+  inPark = false;
+  hasReads = false;
+  waits = false;
+  woken = 0;
+  at = 0;
+  onWake: () => void = () => {};
+
+  wake(): void {
+    this.woken++;
+    this.onWake();
+  }
+  bound(): number {
+    return this.at;
+  }
+}
+
+const parked = (mux: Mux<TestEvent>): unknown[] => (mux as unknown as { parked: unknown[] }).parked;
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe('the park', () => {
+  test('a watcher is in it once, however often it parks', () => {
+    const mux = make();
+    const fake = new Fake();
+    mux.park(fake);
+    mux.park(fake);
+    expect(fake.inPark).toBe(true);
+    expect(parked(mux)).toEqual([fake]);
+  });
+
+  test('the first event of a burst schedules one microtask, which serves all', async () => {
+    const mux = make();
+    const fakes = Array.from({ length: 5 }, () => new Fake());
+    for (const fake of fakes) mux.park(fake);
+    const scheduled = vi.spyOn(globalThis, 'queueMicrotask');
+    for (const one of events(0, 10)) mux.accept(one);
+    expect(scheduled).toHaveBeenCalledTimes(1);
+    expect(fakes.map(({ woken }) => woken)).toEqual([0, 0, 0, 0, 0]);
+    await turn();
+    expect(fakes.map(({ woken, inPark }) => [woken, inPark])).toEqual(new Array(5).fill([1, false]));
+    expect(parked(mux)).toEqual([]);
+    mux.park(fakes[0]!);
+    mux.accept(event(10));
+    expect(scheduled).toHaveBeenCalledTimes(2);
+    await turn();
+    expect(fakes[0]!.woken).toBe(2);
+  });
+
+  test('with nobody parked, publishing schedules nothing', () => {
+    const mux = make();
+    const scheduled = vi.spyOn(globalThis, 'queueMicrotask');
+    for (const one of events(0, 100)) mux.accept(one);
+    expect(scheduled).not.toHaveBeenCalled();
+  });
+
+  test('wake serves a watcher in this turn, without an event', async () => {
+    const mux = make();
+    const fake = new Fake();
+    mux.wake(fake);
+    mux.wake(fake);
+    expect(fake.woken).toBe(0);
+    await turn();
+    expect(fake.woken).toBe(1);
+  });
+
+  test('those who left are swept out when they are the larger part, and not before', () => {
+    const mux = make();
+    const fakes = Array.from({ length: 100 }, () => new Fake());
+    for (const fake of fakes) {
+      fake.hasReads = true;
+      mux.park(fake);
+    }
+    const leave = (from: number, to: number): void => {
+      for (const fake of fakes.slice(from, to)) {
+        fake.hasReads = false;
+        mux.left(fake);
+      }
+    };
+    leave(0, 49);
+    expect(parked(mux)).toHaveLength(100);
+    leave(49, 50);
+    expect(parked(mux)).toEqual(fakes.slice(50));
+    expect(fakes.map(({ inPark }) => inPark)).toEqual([...new Array(50).fill(false), ...new Array(50).fill(true)]);
+    leave(50, 81);
+    expect(parked(mux)).toHaveLength(50);
+    leave(81, 82);
+    expect(parked(mux)).toEqual(fakes.slice(82));
+  });
+
+  test('those who left without being in it are not counted', () => {
+    const mux = make();
+    const stays = Array.from({ length: 10 }, () => new Fake());
+    for (const fake of stays) mux.park(fake);
+    for (let i = 0; i < 100; i++) mux.left(new Fake());
+    expect(parked(mux)).toHaveLength(10);
+  });
+
+  test('being served begins the count anew', async () => {
+    const mux = make();
+    const park = (count: number): Fake[] =>
+      Array.from({ length: count }, () => {
+        const fake = new Fake();
+        mux.park(fake);
+        return fake;
+      });
+    for (const fake of park(40).slice(0, 31)) mux.left(fake);
+    mux.accept(event(0));
+    await turn();
+    for (const fake of park(40).slice(0, 31)) mux.left(fake);
+    expect(parked(mux)).toHaveLength(40);
+  });
+
+  test('whoever parks while others are served waits for the next event', async () => {
+    const mux = make();
+    const [a, late] = [new Fake(), new Fake()];
+    a.onWake = () => mux.park(late);
+    mux.park(a);
+    mux.accept(event(0));
+    await turn();
+    expect([a.woken, late.woken]).toEqual([1, 0]);
+    mux.accept(event(1));
+    await turn();
+    expect([a.woken, late.woken]).toEqual([1, 1]);
+  });
+
+  test('while watchers are served, what is published waits at the gate until all had their turn', async () => {
+    const mux = make(5);
+    const full = new Fake();
+    full.at = 1;
+    mux.gate.add(full);
+    const [a, b] = [new Fake(), new Fake()];
+    const heads: number[] = [];
+    a.onWake = () => {
+      full.at = 10;
+      mux.pump();
+      heads.push(mux.log.head);
+    };
+    b.onWake = () => heads.push(mux.log.head);
+    mux.park(a);
+    mux.park(b);
+    for (const one of events(0, 3)) mux.accept(one);
+    expect(mux.log.head).toBe(1);
+    await turn();
+    expect(heads).toEqual([1, 1]);
+    expect(mux.log.head).toBe(3);
+  });
+});
+
+describe('accepting', () => {
+  function full(mux: Mux<TestEvent>, at: number): Fake {
+    const fake = new Fake();
+    fake.waits = true;
+    fake.at = at;
+    mux.gate.add(fake);
+    return fake;
+  }
+
+  test('goes on to head while the gate is open, then into the incoming queue, then no further', () => {
+    const mux = make(2);
+    full(mux, 1);
+    expect(events(0, 5).map((one) => mux.accept(one))).toEqual([true, true, true, false, false]);
+    expect(mux.log).toMatchObject({ head: 1, end: 3 });
+  });
+
+  test('those that wait are accepted in order as room comes, and nobody overtakes them', async () => {
+    const mux = make(1);
+    const fake = full(mux, 0);
+    mux.accept(event(0));
+    const fates = events(1, 4).map((one) => fate(mux.acceptLater(one)));
+    expect(mux.pending).toBe(3);
+    expect(mux.accept(event(9))).toBe(false);
+    fake.at = 1;
+    mux.pump();
+    await turn();
+    expect(fates.map(({ state }) => state)).toEqual(['resolved', 'pending', 'pending']);
+    expect(mux.pending).toBe(2);
+    fake.at = 100;
+    mux.pump();
+    await turn();
+    expect(fates.map(({ state }) => state)).toEqual(['resolved', 'resolved', 'resolved']);
+    expect([0, 1, 2, 3].map((position) => mux.log.at(position).object.id)).toEqual([0, 1, 2, 3]);
+    expect(mux.accept(event(9))).toBe(true);
+    const later = fate(mux.acceptLater(event(10)));
+    mux.pump();
+    await turn();
+    expect(later.state).toBe('resolved');
+  });
+
+  test('one who asks from inside the gate does not overtake those that wait', () => {
+    const mux = make(1);
+    const fake = full(mux, 0);
+    mux.accept(event(0));
+    void mux.acceptLater(event(1));
+    const said: boolean[] = [];
+    let asked = 0;
+    const nosy: Gated = {
+      bound: () => {
+        if (asked++ > 0 && said.length === 0) said.push(mux.accept(event(99)));
+        return 1;
+      },
+    };
+    mux.gate.add(nosy);
+    fake.at = 100;
+    mux.pump();
+    expect(said).toEqual([false]);
+    expect(mux.log.at(1).object.id).toBe(1);
+  });
+
+  test('who publishes from inside the gate is first', () => {
+    const mux = make(3);
+    let left = 1;
+    const nosy: Gated & { at: number } = {
+      at: 0,
+      bound() {
+        const { at } = this;
+        if (mux.log.end === 1 && left-- > 0) mux.accept(event(99));
+        return at;
+      },
+    };
+    nosy.at = 1;
+    mux.gate.add(nosy);
+    mux.accept(event(0));
+    nosy.at = 50;
+    mux.accept(event(1));
+    expect(mux.log).toMatchObject({ head: 3, end: 3 });
+    expect([0, 1, 2].map((position) => mux.log.at(position).object.id)).toEqual([0, 99, 1]);
+  });
+
+  test('a waiting watcher that leaves lets things go on', () => {
+    const mux = make(2);
+    const fake = full(mux, 0);
+    for (const one of events(0, 2)) mux.accept(one);
+    expect(mux.log.head).toBe(0);
+    mux.left(fake);
+    expect(mux.log.head).toBe(2);
+  });
+});
+
+describe('closing', () => {
+  test('once all is distributed, everyone parked is served at once', () => {
+    const mux = make();
+    const fake = new Fake();
+    mux.park(fake);
+    let told = 0;
+    mux.onClosed = () => told++;
+    mux.pump();
+    expect(mux.closed).toBe(false);
+    mux.closing = true;
+    mux.pump();
+    expect(mux.closed).toBe(true);
+    expect([fake.woken, told]).toEqual([1, 1]);
+    mux.pump();
+    expect(told).toBe(1);
+  });
+
+  test('nobody needs to be told', () => {
+    const mux = make();
+    mux.closing = true;
+    expect(() => mux.pump()).not.toThrow();
+    expect(mux.closed).toBe(true);
+  });
+
+  test('waits for what is accepted and for what waits to be, also with no incoming queue', async () => {
+    for (const incoming of [0, 1]) {
+      const mux = make(incoming);
+      const fake = new Fake();
+      mux.gate.add(fake);
+      expect(mux.accept(event(0))).toBe(incoming > 0);
+      const later = fate(mux.acceptLater(event(1)));
+      mux.closing = true;
+      mux.pump();
+      expect(mux.closed).toBe(false);
+      fake.at = 100;
+      mux.pump();
+      expect(mux).toMatchObject({ closed: true, pending: 0 });
+      await turn();
+      expect(later.state).toBe('resolved');
+    }
+  });
+
+  test('by force: what waits is refused, what is accepted is distributed past the full', async () => {
+    const mux = make(2);
+    const fake = new Fake();
+    mux.gate.add(fake);
+    for (const one of events(0, 2)) mux.accept(one);
+    const later = [fate(mux.acceptLater(event(2))), fate(mux.acceptLater(event(3)))];
+    mux.closing = true;
+    mux.force();
+    expect(mux).toMatchObject({ closed: true, pending: 0 });
+    expect(mux.log).toMatchObject({ head: 2, end: 2 });
+    await turn();
+    for (const each of later) expect(each.error).toMatchObject({ code: 'CLOSED' });
+  });
+});
