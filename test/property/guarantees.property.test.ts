@@ -4,7 +4,7 @@ import { CHECKERS, checkHistory } from '../../src/testing/checkers.ts';
 import { GUARANTEES } from '../../src/testing/guarantees.ts';
 import { type Deed, OVERFLOWS, perform, planArb } from './actors.ts';
 
-const RUNS = Math.ceil(Number(process.env['WATCHMUX_RUNS'] ?? 1500) / 10);
+const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 10);
 const DEEDS: readonly Deed[] = ['none', 'publish', 'watch', 'stop-self', 'stop-other', 'return-self', 'throw', 'shutdown'];
 
 describe('readers and publishers that the scheduler orders keep the guarantees', () => {
