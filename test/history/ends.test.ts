@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest';
+import { checkDrained, checkIsolated, checkSettled } from '../../src/testing/check-ends.ts';
+import { CHECKERS, type Checker, checkHistory } from '../../src/testing/checkers.ts';
+import { GUARANTEES } from '../../src/testing/guarantees.ts';
+import type { History, Step } from '../../src/testing/history.ts';
+import type { WatchEvent } from '../../src/watch/event.ts';
+import { accept, ask, counts, end, ev, history, read, watch } from './build.ts';
+
+type One = Step<WatchEvent>;
+const shutdown: One = { step: 'shutdown' };
+const closed: One = { step: 'closed' };
+const stop: One = { step: 'stop', watcher: 'w' };
+const threw: One = { step: 'threw', watcher: 'w', error: 'x' };
+const left = (timers: number, listeners: number): One => ({ step: 'leftovers', timers, listeners });
+const publish = (name: string): One => ({ step: 'publish', event: ev(name) });
+const refused = (name: string, code: string): One => ({ step: 'refused', event: ev(name), code });
+type Case = [string, Checker, History<WatchEvent>];
+
+describe('histories that pass', () => {
+  const cases: Case[] = [
+    ['Isolated: fails by its own code', checkIsolated, history(watch('w', 'wait', 9), threw, end('w', 'x'))],
+    [
+      'Isolated: held up by a wait watcher',
+      checkIsolated,
+      history(watch('w', 'wait', 0), publish('a'), refused('a', 'OVERLOADED')),
+    ],
+    [
+      'Isolated: refused after shutdown',
+      checkIsolated,
+      history(watch('w', 'drop-newest', 1), shutdown, closed, publish('a'), refused('a', 'CLOSED')),
+    ],
+    [
+      'Drained: all, then the end',
+      checkDrained,
+      history(watch('w', 'wait', 9), accept('a'), shutdown, closed, read('w', 'a'), end('w')),
+    ],
+    [
+      'Drained: all, still queued',
+      checkDrained,
+      history(watch('w', 'wait', 9), accept('a'), shutdown, closed, counts('w', 1, 0)),
+    ],
+    [
+      'Settled: nothing left',
+      checkSettled,
+      history(watch('w', 'wait', 9), publish('a'), accept('a'), shutdown, closed, end('w'), left(0, 0)),
+    ],
+    ['Settled: a read may pend before the end', checkSettled, history(watch('w', 'wait', 9), ask('w', 701))],
+    ['Settled: held up by a wait watcher', checkSettled, history(watch('w', 'wait', 0), publish('a'), shutdown)],
+  ];
+  it.each(cases)('%s', (_, check, steps) => {
+    expect(check(steps)?.message).toBeUndefined();
+  });
+
+  it('none breaks any other guarantee', () => {
+    for (const [, , steps] of cases) expect(checkHistory(steps)).toEqual([]);
+  });
+});
+
+describe('histories that must fail', () => {
+  const cases: Case[] = [
+    [
+      'Isolated: an error of someone else',
+      checkIsolated,
+      history(watch('v', 'wait', 9), watch('w', 'wait', 9), threw, end('v', 'x')),
+    ],
+    ['Isolated: ends as another one stops', checkIsolated, history(watch('v', 'wait', 9), watch('w', 'wait', 9), stop, end('v'))],
+    [
+      'Isolated: a publisher hears of a filter',
+      checkIsolated,
+      history(watch('w', 'wait', 9), publish('a'), refused('a', 'Error: x')),
+    ],
+    [
+      'Isolated: held up by a watcher that drops',
+      checkIsolated,
+      history(watch('w', 'drop-newest', 0), publish('a'), refused('a', 'FULL')),
+    ],
+    [
+      'Isolated: held up by a wait watcher that is gone',
+      checkIsolated,
+      history(watch('w', 'wait', 0), stop, publish('a'), refused('a', 'OVERLOADED')),
+    ],
+    [
+      'Drained: the last is lost',
+      checkDrained,
+      history(watch('w', 'wait', 9), accept('a', 'b'), shutdown, closed, read('w', 'a'), end('w')),
+    ],
+    [
+      'Drained: the last is not queued',
+      checkDrained,
+      history(watch('w', 'wait', 9), accept('a', 'b'), shutdown, closed, counts('w', 1, 0)),
+    ],
+    ['Drained: accepted after shutdown', checkDrained, history(watch('w', 'wait', 9), shutdown, publish('a'), accept('a'))],
+    [
+      'Drained: an event after the end',
+      checkDrained,
+      history(watch('w', 'wait', 9), accept('a'), shutdown, closed, end('w'), read('w', 'a')),
+    ],
+    ['Settled: a read pends after stop', checkSettled, history(watch('w', 'wait', 9), ask('w', 711), stop)],
+    ['Settled: a read pends after shutdown', checkSettled, history(watch('w', 'wait', 9), shutdown, closed, ask('w', 712))],
+    ['Settled: the second of two reads pends', checkSettled, history(watch('w', 'wait', 9), ask('w', 713), end('w'))],
+    ['Settled: a publish pends', checkSettled, history(watch('w', 'wait', 0), publish('a'), shutdown, closed)],
+    ['Settled: a shutdown pends', checkSettled, history(watch('w', 'drop-newest', 0), shutdown)],
+    ['Settled: a timer runs', checkSettled, history(watch('w', 'wait', 0), stop, left(1, 0))],
+    ['Settled: a listener stays', checkSettled, history(watch('w', 'wait', 0), stop, left(0, 1))],
+  ];
+  it.each(cases)('%s', (title, check, steps) => {
+    expect(check(steps)).toMatchObject({ guarantee: title.split(':')[0], message: expect.stringContaining('expected') });
+  });
+});
+
+describe('the guarantees', () => {
+  it('are a sentence each, and all but those of other streams have a checker of histories', () => {
+    for (const sentence of Object.values(GUARANTEES)) expect(sentence).toMatch(/^[A-Z`].*\.$/);
+    expect([...Object.keys(CHECKERS), 'Resumable', 'Transitional'].sort()).toEqual(Object.keys(GUARANTEES).sort());
+  });
+
+  it('hold in a history where nothing happened', () => {
+    expect(checkHistory(history())).toEqual([]);
+  });
+});

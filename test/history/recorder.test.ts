@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
+import { checkHistory } from '../../src/testing/checkers.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { HistoryRecorder } from '../../src/testing/history-recorder.ts';
+import { ev } from './build.ts';
+
+describe('a history recorder', () => {
+  it('writes down a run that keeps all guarantees, with little effort', async () => {
+    const options = { capacity: 2, overflow: 'drop-oldest' } as const;
+    const recorder = new HistoryRecorder(new Broadcaster(options), options);
+    const abort = new AbortController();
+    const watch = recorder.watch({ name: 'w', signal: abort.signal });
+    for (const name of ['a', 'b', 'c']) await recorder.publish(ev(name));
+    expect(await watch.next()).toEqual({ done: false, value: ev('b') });
+    await recorder.shutdown();
+    for await (const event of watch) expect(event).toEqual(ev('c'));
+    const { steps } = recorder.history();
+    expect(steps.map(({ step }) => step).join(' ')).toBe(
+      `watch ${'publish accepted '.repeat(3)}read gap asked delivered shutdown closed read delivered read end counts leftovers`,
+    );
+    expect(checkHistory(recorder.history())).toEqual([]);
+  });
+
+  it('sees a watcher that loses what it must not, a timer and a listener left behind', async () => {
+    const broadcaster = new Broadcaster({ capacity: 1 });
+    const clock = new FakeClock();
+    const recorder = new HistoryRecorder(broadcaster, { timers: () => clock.pending });
+    const abort = new AbortController();
+    const watch = recorder.watch({ overflow: 'drop-newest', signal: abort.signal });
+    abort.signal.addEventListener('abort', () => {});
+    clock.schedule(1, () => {});
+    for (const name of ['a', 'b', 'c']) recorder.tryPublish(ev(name));
+    watch.stop();
+    await watch.next();
+    await watch.next();
+    const [exact, ...others] = checkHistory(recorder.history());
+    // The recorder was not told of the capacity: by its own default of 100, there was room.
+    expect(exact).toMatchObject({ guarantee: 'Exact', watcher: 'watcher 1', event: ev('b') });
+    expect(others.map(({ message }) => message)).toEqual([
+      'Settled: expected no timer and no listener left, seen 1 timers, 1 listeners',
+    ]);
+  });
+
+  it('is refused what its broadcaster refuses', async () => {
+    const recorder = new HistoryRecorder(new Broadcaster());
+    await recorder.shutdown();
+    expect(() => recorder.watch()).toThrow('shut down');
+    expect(() => recorder.tryPublish(ev('a'))).toThrow('shut down');
+    await expect(recorder.publish(ev('b'))).rejects.toMatchObject({ code: 'CLOSED' });
+    expect(checkHistory(recorder.history())).toEqual([]);
+  });
+});

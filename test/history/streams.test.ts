@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import { filterTransitions } from '../../src/broadcast/transitions.ts';
+import { type Connection, checkResumable, checkTransitional } from '../../src/testing/check-streams.ts';
+import type { WatchEvent } from '../../src/watch/event.ts';
+import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
+
+type Row = WatchEvent<string, { metadata: { name: string }; on: boolean }>;
+const row = (type: string, name: string, on: boolean = true): Row => ({ type, object: { metadata: { name }, on } });
+const predicate = ({ on }: Row['object']): boolean => on;
+const before = [
+  row('ADDED', 'a', false),
+  row('MODIFIED', 'a'),
+  row('ADDED', 'b'),
+  row('MODIFIED', 'a'),
+  row('MODIFIED', 'a', false),
+  row('DELETED', 'b'),
+];
+const after = [row('ADDED', 'a'), row('ADDED', 'b'), row('MODIFIED', 'a'), row('DELETED', 'a'), row('DELETED', 'b')];
+
+describe('Transitional', () => {
+  it('accepts what enters, changes and leaves, also by filterTransitions itself', async () => {
+    expect(checkTransitional({ before, after, predicate })?.message).toBeUndefined();
+    const own: Row[] = [];
+    for await (const event of filterTransitions(
+      fromAsyncIterable(
+        (async function* () {
+          yield* before;
+        })(),
+      ),
+      predicate,
+    ))
+      own.push(event);
+    expect(checkTransitional({ before, after: own, predicate })?.message).toBeUndefined();
+  });
+
+  it.each([
+    ['MODIFIED of what enters', [row('MODIFIED', 'a'), ...after.slice(1)]],
+    ['ADDED of what is in', [...after.slice(0, 2), row('ADDED', 'a'), ...after.slice(3)]],
+    ['nothing of what leaves', [...after.slice(0, 3), ...after.slice(4)]],
+    ['the last missing', after.slice(0, 4)],
+    ['one too many', [...after, row('DELETED', 'a')]],
+    ['what never matched', [row('ADDED', 'a'), ...after]],
+    ['two swapped', [after[1], after[0], ...after.slice(2)] as Row[]],
+  ])('rejects %s', (_, wrong) => {
+    expect(checkTransitional({ before, after: wrong, predicate })).toMatchObject({ guarantee: 'Transitional' });
+  });
+});
+
+describe('Resumable', () => {
+  const published = ['e.1', 'e.2', 'e.3', 'e.4', 'e.5'];
+  const check = (...connections: Connection[]): string | undefined => checkResumable({ published, connections })?.message;
+
+  it('accepts going on from the last version, and 410 once', () => {
+    expect(
+      check({ versions: ['e.2', 'e.3'] }, { from: 'e.3', versions: ['e.4'] }, { from: 'e.4', versions: [] }),
+    ).toBeUndefined();
+    expect(check({ versions: ['e.1'] }, { from: 'e.1', versions: [], gone: true }, { versions: ['e.5'] })).toBeUndefined();
+    expect(check({ from: 'old.7', versions: [], gone: true })).toBeUndefined();
+  });
+
+  it.each([
+    ['repeats the last', [{ from: 'e.2', versions: ['e.2', 'e.3'] }]],
+    ['repeats an older one', [{ from: 'e.3', versions: ['e.1'] }]],
+    ['skips one at the seam', [{ from: 'e.2', versions: ['e.4'] }]],
+    ['skips one in the middle', [{ from: 'e.1', versions: ['e.2', 'e.4'] }]],
+    ['swaps two', [{ versions: ['e.3', 'e.2'] }]],
+    ['knows a version of nobody', [{ versions: ['x.1'] }]],
+    ['takes an unknown version for a known one', [{ from: 'old.3', versions: ['e.4'] }]],
+    ['sends events with a 410', [{ from: 'e.1', versions: ['e.5'], gone: true }]],
+    [
+      'is asked for the refused version again',
+      [
+        { from: 'e.1', versions: [], gone: true },
+        { from: 'e.1', versions: [], gone: true },
+      ],
+    ],
+  ])('rejects one that %s', (_, connections: Connection[]) => {
+    expect(check(...connections)).toMatch(/^Resumable/);
+  });
+});
