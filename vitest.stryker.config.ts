@@ -12,7 +12,7 @@ export default defineConfig({
       'test/unit/{codec,decoder,framing,stream-watcher}.test.ts',
       'test/property/{broadcaster,filter,framing,transitions}.property.test.ts',
     ],
-    setupFiles: ['./vitest.stryker.setup.ts'],
+    setupFiles: ['./test/fixed-seed.ts'],
     testTimeout: 5_000,
     env: { WATCHMUX_RUNS: '60' },
   },

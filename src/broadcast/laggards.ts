@@ -39,8 +39,9 @@ export class Laggards {
   judge(chunk: number): void {
     this.now = chunk;
     const set = this.sets.get(chunk);
-    for (const laggard of set ?? []) {
-      set?.delete(laggard);
+    if (set === undefined) return;
+    for (const laggard of set) {
+      set.delete(laggard);
       if (laggard.dueChunk() > chunk) this.add(laggard);
       else laggard.lag();
     }

@@ -139,7 +139,7 @@ export class EventLog<E> {
       return;
     }
     const floor = this.head - this.retained - this.chunkLength;
-    while (this.chunks.length > 1 && (this.chunks[0] as Chunk<E>).standing === 0 && this.base <= floor) {
+    while ((this.chunks[0] as Chunk<E>).standing === 0 && this.base <= floor) {
       this.chunks.shift();
       this.base += this.chunkLength;
       this.firstChunk++;

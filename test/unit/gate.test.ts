@@ -158,6 +158,60 @@ describe('Gate', () => {
     expect(gate.blocker).toBeUndefined();
   });
 
+  test('a single slow reader costs one question for an event, also while others leave', () => {
+    const { gate, members } = gateOf(...new Array(50).fill(1000), 1);
+    const slow = members[50]!;
+    for (let head = 0; head < 50; head++) {
+      slow.at = head + 1;
+      expect(gate.open(head)).toBe(true);
+      if (head > 1) gate.remove(members[head]!);
+    }
+    expect(asked(members.slice(0, 50)).reduce((sum, count) => sum + count, 0)).toBe(50);
+  });
+
+  test('does not hold on to a slowest that left', () => {
+    const { gate, members } = gateOf(1, 9);
+    members[0]!.at = 2;
+    expect(gate.open(1)).toBe(true);
+    const slowest = (): unknown => (gate as unknown as { slowest: unknown }).slowest;
+    expect(slowest()).toBe(members[0]);
+    gate.remove(members[1]!);
+    expect(slowest()).toBe(members[0]);
+    gate.remove(members[0]!);
+    expect(slowest()).toBeUndefined();
+  });
+
+  test('user code that comes back in is answered apart from the round under way, which goes on', () => {
+    const { gate, members } = gateOf(2, 1);
+    const [a, b] = members as [Member, Member];
+    const inner: boolean[] = [];
+    b.onAsk = () => {
+      b.onAsk = () => {};
+      inner.push(gate.open(1)); // b itself is in the way
+      b.at = 5;
+      inner.push(gate.open(1), gate.open(2)); // now it is not; of 2, a is
+    };
+    expect(gate.open(1)).toBe(false); // what b said before
+    expect(inner).toEqual([false, true, false]);
+    expect(gate.open(2)).toBe(false); // head went on meanwhile
+    expect(gate.blocker).toBe(a);
+    a.at = 6;
+    expect([gate.open(2), gate.open(4), gate.open(5)]).toEqual([true, true, false]);
+  });
+
+  test('one that leaves while user code asks is in nobody’s way', () => {
+    const { gate, members } = gateOf(1, 1);
+    const [a, b] = members as [Member, Member];
+    let inner: boolean | undefined;
+    a.onAsk = () => {
+      a.onAsk = () => gate.remove(a);
+      b.at = 3;
+      inner = gate.open(1);
+    };
+    gate.open(1);
+    expect(inner).toBe(true);
+  });
+
   test('says what asking everyone would say, whoever comes, reads and goes', () => {
     const op = fc.oneof(
       { weight: 2, arbitrary: fc.record({ add: fc.nat(5) }) },

@@ -175,6 +175,19 @@ describe('EventLog', () => {
     expect(log.stored.from).toBe(96);
   });
 
+  test('what two asked for is retained until both release it', () => {
+    const log = new Row(0);
+    log.retain(40);
+    log.retain(40);
+    log.retain(60);
+    log.add(96);
+    log.release(40);
+    log.release(60);
+    expect(log.stored.from).toBe(48); // 96 - 40 = 56
+    log.release(40);
+    expect(log.stored.count).toBe(0);
+  });
+
   test('a release of less than the most leaves the most', () => {
     const log = new Row(0);
     log.retain(40);
