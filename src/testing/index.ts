@@ -12,6 +12,8 @@ export {
   type TransitionHistory,
 } from './check-streams.ts';
 export { CHECKERS, type Checker, checkHistory } from './checkers.ts';
+export { WATCH_CONTRACT } from './contract.ts';
+export type { ContractCase, ContractTrait, WatchSubject } from './contract-case.ts';
 export { FakeClock } from './fake-clock.ts';
 export {
   FakeWatcher,
