@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+
+const here = new URL('.', import.meta.url);
+const rows = readFileSync(new URL('upstream.md', here), 'utf8')
+  .split('\n')
+  .filter((line) => line.startsWith('| ') && !line.startsWith('| upstream'))
+  .map((line) => line.split('|').map((cell) => cell.trim().replaceAll('`', '')))
+  .map(([, , upstream = '', file = '', title = '']) => ({ upstream, file, title }));
+
+/** Upstream's tests of what this package ports. */
+const NAMES = `
+  TestEmpty TestFake TestRaceFreeFake TestProxyWatcher
+  TestBroadcaster TestBroadcasterWatcherClose TestBroadcasterWatcherStopDeadlock TestBroadcasterDropIfChannelFull
+  TestBroadcasterWatchAfterShutdown TestBroadcasterSendEventAfterShutdown TestBroadcasterShutdownRace
+  TestFilter TestFilterStop TestRecorder
+  TestStreamWatcher TestStreamWatcherError TestStreamWatcherRace
+  TestRead TestReadLarge TestReadInvalidFrame TestReadClientTimeout
+  TestJSONFrameReader TestJSONFrameReaderShortBuffer TestJSONFrameReaderShortBufferNoUnderlyingArrayReuse
+  TestEmptyDecoder TestDecoder
+`
+  .trim()
+  .split(/\s+/);
+
+describe("upstream's tests", () => {
+  it('are all in the table', () => {
+    expect([...new Set(rows.map(({ upstream }) => upstream))].sort()).toEqual([...NAMES].sort());
+  });
+
+  it.each(rows)('$upstream has its counterpart in $file', ({ upstream, file, title }) => {
+    expect(title.split(/\W+/)).toContain(upstream);
+    const source = readFileSync(new URL(file, here), 'utf8');
+    const titles = [...source.matchAll(/\b(?:it|test)\(\s*(['"`])(.*?)\1,/gs)].map((match) => match[2]);
+    expect(titles).toContain(title);
+  });
+});
