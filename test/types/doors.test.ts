@@ -1,0 +1,68 @@
+import type { Observable } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { fromObservable, observe, toObservable } from '../../src/adapters/rxjs.ts';
+import { Broadcaster, type ObjectEvent, type Watch, type WatchEvent } from '../../src/index.ts';
+import {
+  type CHECKERS,
+  checkHistory,
+  type FakeWatcher,
+  GUARANTEES,
+  type GuaranteeName,
+  type History,
+  HistoryRecorder,
+  type Violation,
+  WATCH_CONTRACT,
+} from '../../src/testing/index.ts';
+import { type Assignable, claim, compiles, type Equal } from './assert.ts';
+
+type Orders = WatchEvent<'placed', { total: number }> | WatchEvent<'cancelled', { id: string }>;
+interface Pod {
+  readonly metadata: { readonly name: string };
+}
+
+function rx(broadcaster: Broadcaster<Orders>, watch: Watch<Orders>, source: Observable<Orders>): void {
+  const observed = observe(broadcaster, { capacity: 1, overflow: 'drop-oldest' });
+  const over = toObservable(watch);
+  const back = fromObservable(source, { capacity: 1, overflow: 'coalesce', keyOf: ({ type }) => type });
+  // @ts-expect-error no such policy
+  observe(broadcaster, { overflow: 'latest' });
+  // @ts-expect-error an observable cannot be made to wait
+  fromObservable(source, { maxPending: 1 });
+  // @ts-expect-error only events
+  fromObservable(source as unknown as Observable<number>);
+  claim<Equal<typeof observed, Observable<Orders>>>();
+  claim<Equal<typeof over, Observable<Orders>>>();
+  claim<Equal<typeof back, Watch<Orders>>>();
+}
+
+function fakes(fake: FakeWatcher<ObjectEvent<Pod>>, orders: FakeWatcher<Orders>): void {
+  void fake.add({ metadata: { name: 'p' } });
+  // @ts-expect-error a pod has a name
+  void fake.add({ metadata: {} });
+  void orders.action('cancelled', { id: 'a' });
+  // @ts-expect-error that is the object of another type
+  void orders.action('cancelled', { total: 1 });
+}
+
+function histories(recorder: HistoryRecorder<Orders>): Violation[] {
+  // @ts-expect-error the words stand as they are
+  GUARANTEES.Ordered = 'perhaps';
+  // @ts-expect-error a history is read only
+  recorder.history().steps.pop();
+  claim<Equal<ReturnType<typeof recorder.history>, History<Orders>>>();
+  claim<Assignable<HistoryRecorder<Orders>, Pick<Broadcaster<Orders>, 'publish' | 'tryPublish' | 'watch' | 'shutdown'>>>();
+  claim<Assignable<keyof typeof CHECKERS, GuaranteeName>>();
+  claim<Equal<keyof typeof GUARANTEES, GuaranteeName>>();
+  return checkHistory(recorder.history());
+}
+
+describe('the doors', () => {
+  it('are as the compiler has checked', () => {
+    expect(compiles(rx, fakes, histories)).toBe(3);
+  });
+
+  it('have what the types say', () => {
+    expect(histories(new HistoryRecorder(new Broadcaster<Orders>()))).toEqual([]);
+    expect(WATCH_CONTRACT.length).toBeGreaterThan(10);
+  });
+});
