@@ -63,6 +63,7 @@ const DOORS: Readonly<Record<string, { readonly source: string; readonly exports
       'HistoryRecorder',
       'MockWatcher',
       'RaceFreeFakeWatcher',
+      'WATCH_CONTRACT',
       'checkBounded',
       'checkComplete',
       'checkCounted',
