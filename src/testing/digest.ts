@@ -1,5 +1,6 @@
 import { objectKey } from '../broadcast/key.ts';
 import { isErrorEvent, type WatchEvent } from '../watch/event.ts';
+import { type Accepted, acceptedOf } from './accepted.ts';
 import type { History, Step, WatcherOptions } from './history.ts';
 
 /** An event that a watcher has a claim on. Times are places in the line of steps. */
@@ -66,13 +67,6 @@ export interface Digest<E> {
   readonly behind: number;
 }
 
-interface Accepted<E> {
-  readonly event: E;
-  readonly id: unknown;
-  readonly called: number;
-  readonly at: number;
-}
-
 /** Takes a history apart. */
 export function digest<E>(history: History<E>): Digest<E> {
   const { steps, idOf = (event) => (event as WatchEvent).object, incoming = 25 } = history;
@@ -90,41 +84,6 @@ export function digest<E>(history: History<E>): Digest<E> {
   };
   const runs = steps.flatMap((step, at) => (step.step === 'watch' ? [runOf(history, step, { ...known, at, idOf })] : []));
   return { ...known, runs };
-}
-
-function acceptedOf<E>(steps: readonly Step<E>[], idOf: (event: E) => unknown): Accepted<E>[] {
-  const called = new Map<unknown, number>();
-  const accepted: Accepted<E>[] = [];
-  const gotLater = witnesses(steps, idOf);
-  steps.forEach((step, at) => {
-    if (step.step === 'publish') called.set(idOf(step.event), at);
-    if (step.step !== 'accepted') return;
-    const id = idOf(step.event);
-    const one = { event: step.event, id, called: called.get(id) ?? at, at };
-    // Both were on their way at a time, one from inside the other: which was first, only those who got both can tell.
-    const behind = accepted.findIndex((other) => other.at > one.called && gotLater(other.id, id));
-    accepted.splice(behind < 0 ? accepted.length : behind, 0, one);
-  });
-  return accepted;
-}
-
-/** Answers whether somebody got `a` after `b`. */
-function witnesses<E>(steps: readonly Step<E>[], idOf: (event: E) => unknown): (a: unknown, b: unknown) => boolean {
-  const folds = new Set(
-    steps.flatMap((step) => (step.step === 'watch' && step.options.overflow === 'coalesce' ? step.watcher : [])),
-  );
-  const reads = new Map<string, { read: number; events: readonly E[] }[]>();
-  for (const step of steps) {
-    if (step.step !== 'delivered' || folds.has(step.watcher)) continue;
-    const own = reads.get(step.watcher) ?? [];
-    reads.set(step.watcher, own);
-    own.push(step);
-  }
-  const ranks = [...reads.values()].map((own) => {
-    own.sort((one, other) => one.read - other.read);
-    return new Map(own.flatMap(({ events }) => events).map((event, rank) => [idOf(event), rank]));
-  });
-  return (a, b) => ranks.some((rank) => (rank.get(a) ?? -1) > (rank.get(b) ?? Number.POSITIVE_INFINITY));
 }
 
 interface Known<E> extends Omit<Digest<E>, 'runs'> {

@@ -42,7 +42,7 @@ describe('histories that pass', () => {
     [
       'Settled: nothing left',
       checkSettled,
-      history(watch('w', 'wait', 9), publish('a'), accept('a'), shutdown, closed, end('w'), left(0, 0)),
+      history(watch('w', 'wait', 9), publish('a'), accept('a'), shutdown, closed, read('w', 'a'), end('w'), left(0, 0)),
     ],
     ['Settled: a read may pend before the end', checkSettled, history(watch('w', 'wait', 9), ask('w', 701))],
     ['Settled: held up by a wait watcher', checkSettled, history(watch('w', 'wait', 0), publish('a'), shutdown)],

@@ -1,0 +1,45 @@
+import type { Step } from './history.ts';
+
+/** An event that was accepted: when its publisher asked, and when it was told. */
+export interface Accepted<E> {
+  readonly event: E;
+  readonly id: unknown;
+  readonly called: number;
+  readonly at: number;
+}
+
+/** The accepted events, in the order in which they were accepted. */
+export function acceptedOf<E>(steps: readonly Step<E>[], idOf: (event: E) => unknown): Accepted<E>[] {
+  const called = new Map<unknown, number>();
+  const accepted: Accepted<E>[] = [];
+  const gotLater = witnesses(steps, idOf);
+  steps.forEach((step, at) => {
+    if (step.step === 'publish') called.set(idOf(step.event), at);
+    if (step.step !== 'accepted') return;
+    const id = idOf(step.event);
+    const one = { event: step.event, id, called: called.get(id) ?? at, at };
+    // Both were on their way at a time, one from inside the other: which was first, only those who got both can tell.
+    const behind = accepted.findIndex((other) => other.at > one.called && gotLater(other.id, id));
+    accepted.splice(behind < 0 ? accepted.length : behind, 0, one);
+  });
+  return accepted;
+}
+
+/** Answers whether somebody got `a` after `b`. */
+function witnesses<E>(steps: readonly Step<E>[], idOf: (event: E) => unknown): (a: unknown, b: unknown) => boolean {
+  const folds = new Set(
+    steps.flatMap((step) => (step.step === 'watch' && step.options.overflow === 'coalesce' ? step.watcher : [])),
+  );
+  const reads = new Map<string, { read: number; events: readonly E[] }[]>();
+  for (const step of steps) {
+    if (step.step !== 'delivered' || folds.has(step.watcher)) continue;
+    const own = reads.get(step.watcher) ?? [];
+    reads.set(step.watcher, own);
+    own.push(step);
+  }
+  const ranks = [...reads.values()].map((own) => {
+    own.sort((one, other) => one.read - other.read);
+    return new Map(own.flatMap(({ events }) => events).map((event, rank) => [idOf(event), rank]));
+  });
+  return (a, b) => ranks.some((rank) => (rank.get(a) ?? -1) > (rank.get(b) ?? Number.POSITIVE_INFINITY));
+}
