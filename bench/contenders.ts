@@ -40,62 +40,42 @@ const control: Contender = {
   }),
 };
 
-const batches: Contender = {
-  name: 'watchmux, batches()',
-  queue: 'bounded',
-  start(watchers, sink) {
-    const broadcaster = new Broadcaster<Tick>({ capacity: CAPACITY, overflow: 'drop-oldest' });
-    const consume = async (watcher: number): Promise<void> => {
-      for await (const batch of broadcaster.watch().batches()) for (const event of batch) sink(watcher, event);
-    };
-    const done = Array.from({ length: watchers }, (_, watcher) => consume(watcher));
-    return {
-      publish(burst) {
-        for (const event of burst) broadcaster.tryPublish(event);
-      },
-      async stop() {
-        await broadcaster.shutdown();
-        await Promise.all(done);
-      },
-    };
-  },
-};
+/** Ours, in one of its forms: a broadcaster, and a way to attach a consumer to it. */
+function ours(
+  name: string,
+  attach: (broadcaster: Broadcaster<Tick>, consume: (event: Tick) => void) => Promise<void>,
+): Contender {
+  return {
+    name,
+    queue: 'bounded',
+    start(watchers, sink) {
+      const broadcaster = new Broadcaster<Tick>({ capacity: CAPACITY, overflow: 'drop-oldest' });
+      const done = Array.from({ length: watchers }, (_, watcher) => attach(broadcaster, (event) => sink(watcher, event)));
+      return {
+        publish(burst) {
+          for (const event of burst) broadcaster.tryPublish(event);
+        },
+        async stop() {
+          await broadcaster.shutdown();
+          await Promise.all(done);
+        },
+      };
+    },
+  };
+}
 
-const perEvent: Contender = {
-  name: 'watchmux, for await',
-  queue: 'bounded',
-  start(watchers, sink) {
-    const broadcaster = new Broadcaster<Tick>({ capacity: CAPACITY, overflow: 'drop-oldest' });
-    const consume = async (watcher: number): Promise<void> => {
-      for await (const event of broadcaster.watch()) sink(watcher, event);
-    };
-    const done = Array.from({ length: watchers }, (_, watcher) => consume(watcher));
-    return {
-      publish(burst) {
-        for (const event of burst) broadcaster.tryPublish(event);
-      },
-      async stop() {
-        await broadcaster.shutdown();
-        await Promise.all(done);
-      },
-    };
-  },
-};
+const batches: Contender = ours('watchmux, batches()', async (broadcaster, consume) => {
+  for await (const batch of broadcaster.watch().batches()) for (const event of batch) consume(event);
+});
 
-const observed: Contender = {
-  name: 'watchmux/rxjs, observe()',
-  queue: 'bounded',
-  start(watchers, sink) {
-    const broadcaster = new Broadcaster<Tick>({ capacity: CAPACITY, overflow: 'drop-oldest' });
-    for (let watcher = 0; watcher < watchers; watcher++) observe(broadcaster).subscribe((event) => sink(watcher, event));
-    return {
-      publish(burst) {
-        for (const event of burst) broadcaster.tryPublish(event);
-      },
-      stop: () => broadcaster.shutdown(),
-    };
-  },
-};
+const perEvent: Contender = ours('watchmux, for await', async (broadcaster, consume) => {
+  for await (const event of broadcaster.watch()) consume(event);
+});
+
+const observed: Contender = ours(
+  'watchmux/rxjs, observe()',
+  (broadcaster, consume) => new Promise((complete) => observe(broadcaster).subscribe({ next: consume, complete })),
+);
 
 const subject: Contender = {
   name: 'RxJS Subject',
