@@ -203,6 +203,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
 function key<E extends WatchEvent>(envelope: Envelope, keyOf: ((event: E) => string) | undefined): string {
   if (keyOf !== undefined) return keyOf(envelope as WatchEvent as E);
   const { metadata } = (envelope.object ?? {}) as { metadata?: { namespace?: unknown; name?: unknown } | null };
-  const name = metadata?.name;
-  return typeof name === 'string' ? `${metadata?.namespace ?? ''}/${name}` : `#${envelope.sequence}`;
+  const { namespace, name } = metadata ?? {};
+  if (typeof name !== 'string') return `#${envelope.sequence}`;
+  return `${typeof namespace === 'string' ? namespace : ''}/${name}`;
 }

@@ -1,10 +1,13 @@
 import { invalid } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 
-/** The default key of an event: what Kubernetes knows its object by. INVALID_ARGUMENT, naming `keyOf`, if it has no name. */
+/**
+ * The default key of an event: what Kubernetes knows its object by. A namespace that is no string counts as none.
+ * INVALID_ARGUMENT, naming `keyOf`, if the object has no name.
+ */
 export function objectKey(event: WatchEvent): string {
   const { object } = event as WatchEvent<string, { metadata?: { namespace?: unknown; name?: unknown } } | null | undefined>;
-  const { namespace = '', name } = object?.metadata ?? {};
+  const { namespace, name } = object?.metadata ?? {};
   if (typeof name !== 'string') throw invalid('object.metadata.name', name, 'a string; pass keyOf for objects without one');
-  return `${namespace}/${name}`;
+  return `${typeof namespace === 'string' ? namespace : ''}/${name}`;
 }

@@ -105,8 +105,8 @@ export function readLine(line: Line, options: LineOptions): Reading {
   } catch {
     return { fault: `not JSON: ${excerpt(text)}` };
   }
-  // A CR is white space in JSON, but a line end in SSE: such a text is written anew.
-  const own = text.includes('\r') ? JSON.stringify(value) : text;
+  // A CR in JSON can only be white space, but to SSE it is a line end: a space says the same.
+  const own = text.replaceAll('\r', ' ');
   if (isEvent(value)) return { event: value, json: own };
   return { event: { type: 'ADDED', object: value }, json: `{"type":"ADDED","object":${own}}` };
 }

@@ -173,3 +173,15 @@ describe('follow', () => {
     expect(numbers.watchers).toBe(0);
   });
 });
+
+test('a namespace that is no string ends no client of coalesce', async () => {
+  const hub = new Hub({ overflow: 'coalesce', capacity: 2 });
+  const sink = connect(hub);
+  sink.stall();
+  const metadatas = [{ name: 'a' }, { name: 'a', namespace: { toString: 1, valueOf: 1 } }, { name: 'b' }, { name: 'a' }];
+  for (const metadata of metadatas) await hub.publish(added({ metadata }));
+  sink.resume();
+  await hub.shutdown();
+  expect(sink.ended).toBe('complete');
+  expect(sink.objects.at(-1)).toBeDefined();
+});

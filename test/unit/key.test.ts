@@ -9,6 +9,13 @@ describe('objectKey', () => {
     expect(objectKey({ type: 'ADDED', object: { metadata: { name: 'a' } } })).toBe('/a');
   });
 
+  test.each([{ toString: 1 }, { toString: () => 'x' }, 7, null, undefined])(
+    'takes a namespace that is no string, %j, for none',
+    (namespace) => {
+      expect(objectKey({ type: 'ADDED', object: { metadata: { namespace, name: 'a' } } })).toBe('/a');
+    },
+  );
+
   test.each([undefined, null, 1, {}, { metadata: {} }, { metadata: { name: 7 } }, { metadata: null }])(
     'refuses an object without a name: %j',
     (object) => {
