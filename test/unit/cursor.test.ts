@@ -37,7 +37,7 @@ class Rig {
   /** What is held for anybody. */
   get held(): Record<'needs' | 'stored' | 'retained' | 'due' | 'gated' | 'links', number> {
     const { log, laggards, gate, chain } = this.mux as unknown as {
-      log: { needs: number; chunks: { events: unknown[] }[]; retentions: Map<number, number>; retained: number };
+      log: { needs: number; chunks: { events: unknown[] }[]; retained: number | { value: number } };
       laggards: { sets: Map<number, Set<unknown>> };
       gate: { members: Set<unknown> };
       chain: { links: unknown[] };
@@ -45,7 +45,7 @@ class Rig {
     return {
       needs: log.needs,
       stored: log.chunks.reduce((sum, { events: stored }) => sum + stored.length, 0),
-      retained: log.retained,
+      retained: typeof log.retained === 'number' ? log.retained : log.retained.value,
       due: [...laggards.sets.values()].reduce((sum, set) => sum + set.size, 0),
       gated: gate.members.size,
       links: chain.links.length,
@@ -264,7 +264,38 @@ describe('counts', () => {
       expect(other).toMatchObject({ queued: 4, dropped: 180 });
     }
   });
+
+  test.each([
+    ['goes on', -1],
+    ['throws in the same stretch, later', 140],
+    ['throws in a later stretch', 280],
+  ])("'coalesce': a small laggard among large ones has too many keys, before keyOf %s", (_name, bad) => {
+    const rig = new Rig((of) => {
+      if (of.object.id === bad) throw new Error('no key');
+      return of.object.id < 100 ? 'k' : `n${of.object.id % 10}`;
+    });
+    const [small, large] = [rig.watch('coalesce', 5), rig.watch('coalesce', 1000)];
+    rig.publish(0, 100);
+    const later = rig.watch('coalesce', 1000);
+    rig.publish(100, 300);
+    expect(small).toMatchObject({ queued: 0, dropped: 300, stopped: true });
+    expect(small.tryNext()).toMatchObject({ type: 'ERROR', object: { details: { missed: 300 } } });
+    expect(large).toMatchObject({ queued: 11, dropped: (bad < 0 ? 300 : bad) - 11, stopped: bad >= 0 });
+    expect(later).toMatchObject({ queued: 10, dropped: (bad < 0 ? 300 : bad) - 110, stopped: bad >= 0 });
+    expect(readAllButErrors(large)).toHaveLength(11);
+    if (bad >= 0) expect(() => large.tryNext()).not.toThrow();
+  });
 });
+
+function readAllButErrors(cursor: Cursor<TestEvent>): TestEvent[] {
+  const read: TestEvent[] = [];
+  try {
+    for (let one = cursor.tryNext(); one !== undefined; one = cursor.tryNext()) read.push(one);
+  } catch (error) {
+    expect(error).toEqual(new Error('no key'));
+  }
+  return read;
+}
 
 describe('the gate asks a filter', () => {
   test('only of a watcher that may be full', () => {
