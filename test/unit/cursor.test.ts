@@ -274,9 +274,9 @@ describe('counts', () => {
       if (of.object.id === bad) throw new Error('no key');
       return of.object.id < 100 ? 'k' : `n${of.object.id % 10}`;
     });
-    const [small, large] = [rig.watch('coalesce', 5), rig.watch('coalesce', 1000)];
+    const [small, large] = [rig.watch('coalesce', 5), rig.watch('coalesce', 40)];
     rig.publish(0, 100);
-    const later = rig.watch('coalesce', 1000);
+    const later = rig.watch('coalesce', 40);
     rig.publish(100, 300);
     expect(small).toMatchObject({ queued: 0, dropped: 300, stopped: true });
     expect(small.tryNext()).toMatchObject({ type: 'ERROR', object: { details: { missed: 300 } } });
