@@ -37,14 +37,14 @@ class Rig {
   /** What is held for anybody. */
   get held(): Record<'needs' | 'stored' | 'retained' | 'due' | 'gated' | 'links', number> {
     const { log, laggards, gate, chain } = this.mux as unknown as {
-      log: { needs: number; chunks: { events: unknown[] }[]; retained: number | { value: number } };
+      log: { needs: number; chunks: ({ events: unknown[] } | undefined)[]; retained: number | { value: number } };
       laggards: { sets: Map<number, Set<unknown>> };
       gate: { members: Set<unknown> };
       chain: { links: unknown[] };
     };
     return {
       needs: log.needs,
-      stored: log.chunks.reduce((sum, { events: stored }) => sum + stored.length, 0),
+      stored: log.chunks.reduce((sum, chunk) => sum + (chunk?.events.length ?? 0), 0),
       retained: typeof log.retained === 'number' ? log.retained : log.retained.value,
       due: [...laggards.sets.values()].reduce((sum, set) => sum + set.size, 0),
       gated: gate.members.size,
