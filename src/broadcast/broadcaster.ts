@@ -73,7 +73,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
 
   /** How many watches have not ended. One that overflowed by `disconnect` or `coalesce` has ended once it was read out. */
   get watchers(): number {
-    return this.#mux.watchers;
+    return this.#mux.closed ? 0 : this.#mux.watchers;
   }
 
   /**
@@ -140,14 +140,17 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   shutdown(options: { signal?: AbortSignal } = {}): Promise<void> {
     const mux = this.#mux;
     const { signal } = options;
-    this.#closed ??= new Promise((resolve) => {
+    if (this.#closed === undefined) {
+      // In place before anything moves: a filter may shut down, too.
+      this.#closed = new Promise((resolve) => {
+        mux.onClosed = () => {
+          for (const cursor of this.#listening) cursor.unlisten?.();
+          resolve();
+        };
+      });
       mux.closing = true;
-      mux.onClosed = () => {
-        for (const cursor of this.#listening) cursor.unlisten?.();
-        resolve();
-      };
       mux.pump();
-    });
+    }
     if (mux.closed || signal === undefined) return this.#closed;
     return this.#closeOrGiveUp(this.#closed, signal);
   }

@@ -1,4 +1,5 @@
 import type { WatchEvent } from '../watch/event.ts';
+import { Largest } from './largest.ts';
 import type { EventLog } from './log.ts';
 
 /**
@@ -123,7 +124,7 @@ export class FoldChain<E> {
   /** The log is kept from here on: nothing goes before it was folded. */
   private stands: number = 0;
   private folding: boolean = false;
-  private mostKeys: number = 0;
+  private readonly capacities: Largest = new Largest();
   private readonly log: EventLog<E>;
   private readonly keyOf: (event: E) => unknown;
 
@@ -142,14 +143,13 @@ export class FoldChain<E> {
     let link = this.links.at(-1);
     if (link === undefined) {
       this.position = this.stands = position;
-      this.mostKeys = 0;
       this.log.stand(position);
     }
     if (link === undefined || link.count > 0) {
       link = { fold: new Fold(), count: 0, members: 0, spoiled: undefined };
       this.links.push(link);
     }
-    this.mostKeys = Math.max(this.mostKeys, capacity);
+    this.capacities.add(capacity);
     link.members++;
     return link;
   }
@@ -159,8 +159,13 @@ export class FoldChain<E> {
     return this.links.slice(this.links.indexOf(link));
   }
 
-  leave(link: Link<E>): void {
-    if (--link.members > 0) return;
+  leave(link: Link<E>, capacity: number): void {
+    this.capacities.remove(capacity);
+    if (--link.members === 0) this.unlink(link);
+    for (const other of this.links) this.bound(other);
+  }
+
+  private unlink(link: Link<E>): void {
     const at = this.links.indexOf(link);
     const before = this.links[at - 1];
     this.links.splice(at, 1);
@@ -169,7 +174,6 @@ export class FoldChain<E> {
       if (before.spoiled === undefined) {
         before.spoiled = link.spoiled;
         before.fold.merge(link.fold);
-        this.bound(before);
       }
     }
     if (this.links.length === 0) this.log.leave(this.stands);
@@ -207,7 +211,7 @@ export class FoldChain<E> {
   }
 
   private bound(link: Link<E>): void {
-    if (link.fold.size > this.mostKeys) link.spoiled = {};
+    if (link.fold.size > this.capacities.value) link.spoiled = {};
     if (link.spoiled !== undefined && !('error' in link.spoiled)) link.fold.clear();
   }
 }

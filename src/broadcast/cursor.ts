@@ -33,6 +33,7 @@ export class Cursor<E> extends Place<E> implements Gated {
   protected kept: Kept<E> = NOTHING;
   /** It has overflowed for good: after what is queued comes one ERROR event. */
   protected cut: boolean = false;
+  private discarded: boolean = false;
   /** The position of the last event that the filter was asked about, and what it said or threw. */
   private asked: number = -1;
   private verdict: boolean | { readonly error: unknown } | undefined;
@@ -51,7 +52,7 @@ export class Cursor<E> extends Place<E> implements Gated {
   }
 
   get hasReads(): boolean {
-    return this.first !== undefined;
+    return this.first !== undefined && !this.over;
   }
 
   get stopped(): boolean {
@@ -75,7 +76,8 @@ export class Cursor<E> extends Place<E> implements Gated {
     // What the filter rejects takes no room: ask it before saying that the queue is full.
     if (this.options.filter !== undefined && !this.judging && this.position + this.room <= this.mux.log.head) {
       this.settle();
-      if (this.room <= 0 && this.looksAhead()) return Number.POSITIVE_INFINITY;
+      // For a watch that is about to end, the event that ends it may pass. The next question finds it gone.
+      if (this.room <= 0 && this.looksAhead()) return this.position + 1;
     }
     return this.position + this.room;
   }
@@ -126,17 +128,18 @@ export class Cursor<E> extends Place<E> implements Gated {
   }
 
   protected override take(): E | typeof NONE {
-    for (;;) {
-      this.settle();
-      if (this.kept.length > 0) {
-        if (this.kept.gap > 0 && this.tell()) continue;
-        return this.kept.shift().event;
-      }
-      if (this.inLog === 0) return this.lastWord();
-      const event = this.mux.log.at(this.position);
-      this.advance(1);
-      return event;
+    this.settle();
+    if (this.kept.length > 0) {
+      // Out of the queue first: an onGap that publishes must not drop the very event that it is told about.
+      const { event, gap } = this.kept.shift();
+      if (gap === 0 || this.tell(gap)) return event;
+      this.lost++;
+      return NONE;
     }
+    if (this.inLog === 0) return this.lastWord();
+    const event = this.mux.log.at(this.position);
+    this.advance(1);
+    return event;
   }
 
   protected override takeBatch(limit: number): readonly E[] | typeof NONE {
@@ -168,6 +171,7 @@ export class Cursor<E> extends Place<E> implements Gated {
     this.settle();
     this.lost += this.inLog;
     this.dropKept();
+    this.discarded = true;
     this.cut = false;
     this.leave();
   }
@@ -259,19 +263,15 @@ export class Cursor<E> extends Place<E> implements Gated {
     this.missed = 0;
   }
 
-  /** Tells of a gap before the event behind it goes out. Answers whether user code ran: then all must be looked at anew. */
-  private tell(): boolean {
-    const { gap } = this.kept;
-    const { onGap } = this.options;
-    this.kept.told();
-    if (onGap === undefined) return false;
+  /** Tells of a gap before the event behind it goes out. Answers whether it still may: not if the watch was returned, or this threw. */
+  private tell(gap: number): boolean {
     try {
-      onGap(gap);
+      this.options.onGap?.(gap);
     } catch (error) {
       this.discard();
       this.failure = { error };
     }
-    return true;
+    return !this.discarded;
   }
 
   /** Nothing is queued: what there is to say at the end, if this is the end. */

@@ -84,7 +84,7 @@ export class FoldCursor<E> extends Cursor<E> {
   }
 
   protected override caughtUp(): void {
-    if (this.link !== undefined) this.mux.chain.leave(this.link);
+    if (this.link !== undefined) this.mux.chain.leave(this.link, this.options.capacity);
     this.link = undefined;
   }
 

@@ -24,8 +24,8 @@ export class Gate {
   private limit: number = Number.POSITIVE_INFINITY;
   private slowest: Gated | undefined;
   private others: number = Number.POSITIVE_INFINITY;
-  // The round that is under way. A set's iterator sees members come and go.
-  private round: Iterator<Gated> = this.members.values();
+  // The round that is under way, if one is. Who comes or goes ends it: an idle iterator would keep every old table of the set.
+  private round: Iterator<Gated> | undefined;
   private least: number = Number.POSITIVE_INFINITY;
   private second: number = Number.POSITIVE_INFINITY;
   private leastOf: Gated | undefined;
@@ -37,12 +37,14 @@ export class Gate {
     this.members.add(member);
     this.limit = Math.min(this.limit, bound);
     this.others = Math.min(this.others, bound);
+    this.endRound();
   }
 
   remove(member: Gated): void {
     this.members.delete(member);
     if (this.blocker === member) this.blocker = undefined;
     if (this.slowest === member) this.slowest = undefined;
+    this.endRound();
   }
 
   /** Whether head may pass this position now. */
@@ -59,20 +61,20 @@ export class Gate {
         this.limit = Math.min(bound, this.others);
         return true;
       }
-      this.note(suspect, bound);
+      if (this.round !== undefined) this.note(suspect, bound);
     }
     return this.goRound(head);
   }
 
   private goRound(head: number): boolean {
     for (;;) {
+      this.round ??= this.members.values();
       const { done, value } = this.round.next();
       if (done) {
         this.limit = this.least;
         this.slowest = this.leastOf;
         this.others = this.second;
-        this.round = this.members.values();
-        this.least = this.second = Number.POSITIVE_INFINITY;
+        this.endRound();
         if (head < this.limit) return true;
         continue;
       }
@@ -84,6 +86,11 @@ export class Gate {
       }
       this.note(value, bound);
     }
+  }
+
+  private endRound(): void {
+    this.round = undefined;
+    this.least = this.second = Number.POSITIVE_INFINITY;
   }
 
   private ask(member: Gated): number {

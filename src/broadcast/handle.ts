@@ -9,9 +9,12 @@ import type { Cursor } from './cursor.ts';
  *     consumer --> BroadcastWatch --> Cursor <--> log, gate, laggards
  *                  (collected?)  - - -> return()
  *
- * A consumer that waits in a read holds the handle through the promise it waits for.
+ * While a read waits, the cursor holds the handle: its consumer may have kept nothing but the promise. The registry holds the
+ * cursor weakly: a broadcaster that is forgotten with all its watches takes them along.
  */
-const forgotten: FinalizationRegistry<Cursor<unknown>> = new FinalizationRegistry((cursor) => void cursor.return());
+const forgotten: FinalizationRegistry<WeakRef<Cursor<unknown>>> = new FinalizationRegistry((cursor) => {
+  void cursor.deref()?.return();
+});
 
 /** What `watch()` hands out. */
 export class BroadcastWatch<E> implements Watch<E> {
@@ -19,7 +22,7 @@ export class BroadcastWatch<E> implements Watch<E> {
 
   constructor(cursor: Cursor<E>) {
     this.#cursor = cursor;
-    forgotten.register(this, cursor as Cursor<unknown>);
+    forgotten.register(this, new WeakRef(cursor as Cursor<unknown>));
   }
 
   get stopped(): boolean {
@@ -35,7 +38,7 @@ export class BroadcastWatch<E> implements Watch<E> {
   }
 
   next(): Promise<IteratorResult<E, undefined>> {
-    return this.#cursor.next();
+    return this.#held(this.#cursor.next());
   }
 
   tryNext(): E | undefined {
@@ -43,7 +46,12 @@ export class BroadcastWatch<E> implements Watch<E> {
   }
 
   batches(): WatchBatches<E> {
-    return new Batches(this, () => this.#cursor.nextBatch());
+    return new Batches(this, () => this.#held(this.#cursor.nextBatch()));
+  }
+
+  #held<T>(read: T): T {
+    if (this.#cursor.hasReads) this.#cursor.holder = this;
+    return read;
   }
 
   stop(): void {

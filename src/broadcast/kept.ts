@@ -24,11 +24,6 @@ export class Kept<E> {
     return this.items[this.start]?.gap ?? 0;
   }
 
-  /** The gap before the first has been told of. */
-  told(): void {
-    (this.items[this.start] as KeptEvent<E>).gap = 0;
-  }
-
   push(event: E, gap: number): void {
     this.items.push({ event, gap });
   }
@@ -47,9 +42,11 @@ export class Kept<E> {
   /** Drops the event at `index`, which exists. Answers how many are lost now before the next one, if there is none yet. */
   drop(index: number): number {
     const at = this.start + index;
-    const dropped = index === 0 ? this.shift() : (this.items.splice(at, 1)[0] as KeptEvent<E>);
-    const lost = dropped.gap + 1;
-    const next = this.items[this.start + index];
+    const lost = (this.items[at] as KeptEvent<E>).gap + 1;
+    const next = this.items[at + 1];
+    // The few before it move up by one place: O(index), however many stand behind.
+    this.items.copyWithin(this.start + 1, this.start, at);
+    this.shift();
     if (next === undefined) return lost;
     next.gap += lost;
     return 0;

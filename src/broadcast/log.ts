@@ -1,3 +1,5 @@
+import { Largest } from './largest.ts';
+
 /**
  * The event log: one copy of each event, whatever the number of watchers.
  *
@@ -25,16 +27,17 @@ export class EventLog<E> {
   end: number = 0;
   private readonly shift: number;
   private readonly chunkLength: number;
-  private chunks: Chunk<E>[] = [new Chunk<E>()];
-  /** Position of the first event of chunks[0]. */
+  private chunks: (Chunk<E> | undefined)[] = [new Chunk<E>()];
+  /** Chunks at the start of the row that are gone. */
+  private dead: number = 0;
+  /** Position of the first event of the first chunk. */
   private base: number = 0;
-  /** Number of chunks[0], counted from the first chunk ever. */
+  /** Number of the first chunk, counted from the first chunk ever. */
   private firstChunk: number = 0;
   /** Watchers in chunks, and retentions, for whose sake events are stored. */
   private needs: number = 0;
-  private readonly retentions: Map<number, number> = new Map();
-  private retained: number = 0;
-  private batch: { from: number; to: number; events: readonly E[] } | undefined = undefined;
+  private readonly retained: Largest = new Largest();
+  private batch: { readonly from: number; readonly to: number; readonly events: WeakRef<readonly E[]> } | undefined;
 
   /** Chunks are about as long as a queue: what a chunk rounds up by stays in proportion to what the capacities allow. */
   constructor(capacity: number) {
@@ -43,7 +46,6 @@ export class EventLog<E> {
   }
 
   append(event: E): void {
-    this.batch = undefined;
     this.end++;
     if (this.needs === 0) {
       this.base = this.end;
@@ -60,23 +62,17 @@ export class EventLog<E> {
   }
 
   at(position: number): E {
-    const offset = position - this.base;
-    return (this.chunks[offset >> this.shift] as Chunk<E>).events[offset & (this.chunkLength - 1)] as E;
+    return this.chunkAt(position).events[(position - this.base) & (this.chunkLength - 1)] as E;
   }
 
-  /** The events of a stretch. Watchers in step get one and the same array. */
+  /** The events of a stretch. Watchers in step get one and the same array: the log knows the last one, but keeps nobody's batch alive. */
   slice(from: number, to: number): readonly E[] {
-    const last = this.batch;
-    if (last !== undefined && last.from === from && last.to === to) return last.events;
+    const shared = this.batch?.from === from && this.batch.to === to ? this.batch.events.deref() : undefined;
+    if (shared !== undefined) return shared;
     const events: E[] = [];
     for (let position = from; position < to; position++) events.push(this.at(position));
-    this.batch = { from, to, events };
+    this.batch = { from, to, events: new WeakRef(events) };
     return events;
-  }
-
-  /** Lets go of the shared batch: called when those in step have had it. */
-  forgetBatch(): void {
-    this.batch = undefined;
   }
 
   /** The number of the chunk that holds a position. */
@@ -101,7 +97,7 @@ export class EventLog<E> {
     if (before === after) return;
     before.standing--;
     after.standing++;
-    if (before.standing === 0 && before === this.chunks[0]) this.trim();
+    if (before.standing === 0 && before === this.chunks[this.dead]) this.trim();
   }
 
   leave(position: number): void {
@@ -112,15 +108,11 @@ export class EventLog<E> {
   /** From now on, the last `count` events before head are kept, besides what stands. */
   retain(count: number): void {
     this.needs++;
-    this.retentions.set(count, (this.retentions.get(count) ?? 0) + 1);
-    if (count > this.retained) this.retained = count;
+    this.retained.add(count);
   }
 
   release(count: number): void {
-    const others = (this.retentions.get(count) ?? 0) - 1;
-    if (others > 0) this.retentions.set(count, others);
-    else this.retentions.delete(count);
-    if (others <= 0 && count === this.retained) this.retained = Math.max(0, ...this.retentions.keys());
+    this.retained.remove(count);
     this.unneed();
   }
 
@@ -132,22 +124,27 @@ export class EventLog<E> {
   /** Drops the chunks that nobody needs. */
   trim(): void {
     if (this.needs === 0) {
-      this.firstChunk += this.chunks.length;
+      this.firstChunk += this.chunks.length - this.dead;
       this.chunks = [new Chunk()];
+      this.dead = 0;
       this.base = this.end;
-      this.batch = undefined;
       return;
     }
-    const floor = this.head - this.retained - this.chunkLength;
-    while ((this.chunks[0] as Chunk<E>).standing === 0 && this.base <= floor) {
-      this.chunks.shift();
+    const floor = this.head - this.retained.value - this.chunkLength;
+    while (this.chunkAt(this.base).standing === 0 && this.base <= floor) {
+      this.chunks[this.dead++] = undefined;
       this.base += this.chunkLength;
       this.firstChunk++;
+    }
+    // The dead are never more than the living: O(1) for each chunk, amortized, however long the row.
+    if (this.dead * 2 > this.chunks.length) {
+      this.chunks = this.chunks.slice(this.dead);
+      this.dead = 0;
     }
   }
 
   private chunkAt(position: number): Chunk<E> {
-    return this.chunks[(position - this.base) >> this.shift] as Chunk<E>;
+    return this.chunks[this.dead + ((position - this.base) >> this.shift)] as Chunk<E>;
   }
 }
 

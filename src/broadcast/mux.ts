@@ -42,6 +42,8 @@ export class Mux<E> {
   readonly gate: Gate = new Gate();
   readonly chain: FoldChain<E>;
   readonly keyOf: (event: E) => unknown;
+  /** Those who stand nowhere: full, and left alone until they read. Whoever lives is held by this set, the laggards or the gate. */
+  readonly judged: Set<unknown> = new Set();
   watchers: number = 0;
   /** No event will be accepted any more. */
   closing: boolean = false;
@@ -187,14 +189,13 @@ export class Mux<E> {
       watcher.wake();
     }
     this.busy = false;
-    this.log.forgetBatch();
     this.pump();
   };
 
   /** Those who left are swept out of the park when they are the larger part: O(1) for each, amortized. */
   private unpark(): void {
     this.gone++;
-    if (this.gone < 32 || this.gone * 2 < this.parked.length) return;
+    if (this.gone * 2 < this.parked.length && this.parked.length > 64) return;
     const watchers = this.parked;
     this.parked = [];
     this.gone = 0;

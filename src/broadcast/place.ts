@@ -105,6 +105,7 @@ export abstract class Place<E> extends Reader<E> implements Laggard {
     if (this.dropsOldest) this.mux.log.retain(this.options.capacity);
     this.standing = false;
     this.mux.log.leave(this.position);
+    this.mux.judged.add(this);
   }
 
   /** From judged to standing. */
@@ -112,6 +113,7 @@ export abstract class Place<E> extends Reader<E> implements Laggard {
     const { log, laggards } = this.mux;
     const failure = this.catchUp();
     this.standing = true;
+    this.mux.judged.delete(this);
     log.stand(this.position);
     laggards.add(this);
     this.caughtUp();

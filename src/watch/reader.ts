@@ -25,7 +25,7 @@ function done(): { done: true; value: undefined } {
  *
  * Invariants
  * - While a read waits, nothing is readable: whoever makes something readable calls `serve` (or promises to, in this turn).
- * - Reads settle in the order in which they were called; `return` settles them all.
+ * - Reads settle in the order in which they joined the line; `return` settles them all.
  * - User code (a filter, an `onGap`) that runs inside `take` may call anything on this watch: its reads join the line behind.
  * - `take` does not throw: a failure is put into `failure`, and told once, when all that was readable has been read.
  */
@@ -34,6 +34,8 @@ export abstract class Reader<E> implements Watch<E> {
   abstract readonly queued: number;
   abstract readonly dropped: number;
 
+  /** Whoever must not be collected while a read waits: what the consumer reads through. */
+  holder: object | undefined;
   protected first: Read<E | readonly E[]> | undefined;
   /** How many reads wait. */
   protected waiting: number = 0;
@@ -180,7 +182,7 @@ export abstract class Reader<E> implements Watch<E> {
     const read = this.first as Read<E | readonly E[]>;
     this.first = read.next;
     this.waiting--;
-    if (this.first === undefined) this.last = undefined;
+    if (this.first === undefined) this.last = this.holder = undefined;
     return read;
   }
 }

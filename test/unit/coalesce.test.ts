@@ -228,9 +228,9 @@ describe('FoldChain', () => {
     const second = chained.join(20);
     chained.join(20);
     chained.chunk(() => 'b');
-    chained.chain.leave(second);
+    chained.chain.leave(second, 20);
     expect(chained.links).toHaveLength(2);
-    chained.chain.leave(second);
+    chained.chain.leave(second, 20);
     expect(chained.links).toEqual([first]);
     expect(first).toMatchObject({ count: 32, spoiled: undefined });
     expect(first.fold).toMatchObject({ count: 32, size: 2 });
@@ -244,17 +244,17 @@ describe('FoldChain', () => {
     chained.chunk();
     const second = chained.join(20);
     chained.chunk();
-    chained.chain.leave(first);
+    chained.chain.leave(first, 20);
     expect(chained.links).toEqual([second]);
     expect(second.count).toBe(16);
     expect(chained.needs).toBe(2);
-    chained.chain.leave(second);
+    chained.chain.leave(second, 20);
     expect(chained).toMatchObject({ links: [], needs: 1 });
   });
 
   test('when all have left, whoever joins begins at head', () => {
     const chained = new Chained();
-    chained.chain.leave(chained.join(20));
+    chained.chain.leave(chained.join(20), 20);
     chained.chunk();
     const link = chained.join(20);
     expect(chained.chain.position).toBe(16);
@@ -287,10 +287,21 @@ describe('FoldChain', () => {
 
   test('the largest laggard of an earlier crowd counts no more', () => {
     const chained = new Chained();
-    chained.chain.leave(chained.join(100));
+    chained.chain.leave(chained.join(100), 100);
     const link = chained.join(2);
     chained.chunk(distinct);
     expect(link.spoiled).toEqual({});
+  });
+
+  test('when the largest laggard leaves, what only it could hold is let go of', () => {
+    const chained = new Chained();
+    const link = chained.join(2);
+    chained.join(100);
+    chained.chunk(distinct);
+    expect(link.fold.size).toBe(16);
+    chained.chain.leave(link, 100);
+    expect(link.spoiled).toEqual({});
+    expect(link.fold.size).toBe(0);
   });
 
   test('a link that has too many keys once another is merged into it is spoiled', () => {
@@ -300,7 +311,7 @@ describe('FoldChain', () => {
     const second = chained.join(20);
     chained.chunk((i) => `b${i}`);
     expect([first.spoiled, second.spoiled]).toEqual([undefined, undefined]);
-    chained.chain.leave(second);
+    chained.chain.leave(second, 20);
     expect(first).toMatchObject({ count: 32, spoiled: {} });
     expect(first.fold.size).toBe(0);
   });
@@ -311,7 +322,7 @@ describe('FoldChain', () => {
     chained.chunk();
     const second = chained.join(20);
     chained.chunk(distinct, (i) => (i === 3 ? 'BAD' : 'MODIFIED'));
-    chained.chain.leave(second);
+    chained.chain.leave(second, 20);
     expect(first).toMatchObject({ count: 32, spoiled: { error: new Error('bad 19') } });
     expect(first.fold).toMatchObject({ size: 4, count: 19 });
   });
@@ -323,7 +334,7 @@ describe('FoldChain', () => {
     const second = chained.join(20);
     chained.chunk(distinct, () => 'BAD');
     expect(second).toMatchObject({ count: 16, spoiled: { error: new Error('bad 16') } });
-    chained.chain.leave(second);
+    chained.chain.leave(second, 20);
     expect(first).toMatchObject({ count: 32, spoiled: { error: new Error('bad 3') } });
     expect(first.fold).toMatchObject({ size: 3, count: 3 });
   });

@@ -1,0 +1,236 @@
+/** What reviewers found by attacking the engine: each of these once failed. */
+import { describe, expect, test } from 'vitest';
+import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
+import { Gate } from '../../src/broadcast/gate.ts';
+import { Kept } from '../../src/broadcast/kept.ts';
+import { Largest } from '../../src/broadcast/largest.ts';
+import { EventLog } from '../../src/broadcast/log.ts';
+import { collectedUntil, event, events, fate, ids, NO_GC, readAll, type TestEvent, turn } from './support.ts';
+
+describe('what attacks have found', () => {
+  test('a full wait watcher whose filter throws ends, and pins nothing: it does not hold the gate open', () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 5 });
+    broadcaster.watch({
+      filter: ({ object }) => {
+        if (object.id === 2) throw new Error('two');
+        return true;
+      },
+    });
+    const other = broadcaster.watch({ overflow: 'drop-newest', capacity: 1_000 });
+    for (const one of events(0, 500)) broadcaster.tryPublish(one);
+    // Before: the filter's watch stayed for ever, and everything was kept for it.
+    expect(broadcaster.watchers).toBe(2);
+    expect(other.queued).toBe(1);
+    const unfiltered = new Broadcaster<TestEvent>({ capacity: 1, incoming: 5 });
+    const watch = unfiltered.watch({
+      filter: ({ object }) => {
+        if (object.id === 1) throw new Error('one');
+        return true;
+      },
+    });
+    for (const one of events(0, 500)) unfiltered.tryPublish(one);
+    expect(unfiltered.watchers).toBe(0);
+    expect(ids(readAllBut(watch, 'one'))).toEqual([0]);
+  });
+
+  test('an onGap that publishes with drop-oldest terminates: the event that it is told about is out of the queue', () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'drop-oldest' });
+    let told = 0;
+    const watch = broadcaster.watch({
+      onGap: () => {
+        if (++told > 50) throw new Error('no end');
+        broadcaster.tryPublish(event(100 + told));
+      },
+    });
+    for (const one of events(0, 3)) broadcaster.tryPublish(one);
+    expect(watch.tryNext()?.object.id).toBe(2);
+    expect(told).toBe(1);
+    expect(ids(readAll(watch))).toEqual([101]);
+  });
+
+  test('an onGap that returns its watch, and one that throws: the event in hand is lost, and counted', async () => {
+    for (const how of ['return', 'throw'] as const) {
+      const broadcaster = new Broadcaster<TestEvent>({ capacity: 2, overflow: 'drop-oldest' });
+      const watch = broadcaster.watch({
+        onGap: () => {
+          if (how === 'throw') throw new Error('told');
+          void watch.return();
+        },
+      });
+      for (const one of events(0, 5)) broadcaster.tryPublish(one);
+      if (how === 'throw') await expect(watch.next()).rejects.toThrow('told');
+      else expect(await watch.next()).toEqual({ done: true, value: undefined });
+      expect({ dropped: watch.dropped, queued: watch.queued }).toEqual({ dropped: 5, queued: 0 });
+    }
+  });
+
+  test('an onGap that stops its watch: what is queued stays readable, the event in hand too', () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 2, overflow: 'drop-oldest' });
+    const watch = broadcaster.watch({ onGap: () => watch.stop() });
+    for (const one of events(0, 5)) broadcaster.tryPublish(one);
+    expect(ids(readAll(watch))).toEqual([3, 4]);
+    expect(watch.dropped).toBe(3);
+  });
+
+  test('a shutdown from inside a filter, in the middle of a shutdown: both settle', async () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 1 });
+    const inner: ReturnType<typeof fate<void>>[] = [];
+    const watch = broadcaster.watch({
+      filter: () => {
+        inner.push(fate(broadcaster.shutdown()));
+        return true;
+      },
+    });
+    void watch.next();
+    broadcaster.tryPublish(event(0));
+    await broadcaster.shutdown();
+    await turn();
+    expect(inner.length).toBeGreaterThan(0);
+    expect(inner.every(({ state }) => state === 'resolved')).toBe(true);
+  });
+
+  test('when the broadcaster has shut down, every watch has ended, read or not', async () => {
+    const broadcaster = new Broadcaster<TestEvent>();
+    broadcaster.watch();
+    broadcaster.tryPublish(event(0));
+    expect(broadcaster.watchers).toBe(1);
+    await broadcaster.shutdown();
+    expect(broadcaster.watchers).toBe(0);
+  });
+
+  test('dropping the oldest behind reads that wait moves those few, not all that stand behind', () => {
+    const kept = new Kept<number>();
+    for (let i = 0; i < 5; i++) kept.push(i, 0);
+    let moved = 0;
+    const items = (kept as unknown as { items: unknown[] }).items;
+    items.splice = () => {
+      moved++;
+      return [];
+    };
+    expect(kept.drop(1)).toBe(0);
+    expect(moved).toBe(0);
+    expect([kept.shift(), kept.shift()]).toEqual([
+      { event: 0, gap: 0 },
+      { event: 2, gap: 1 },
+    ]);
+  });
+
+  test('the largest of very many numbers', () => {
+    const largest = new Largest();
+    for (let i = 0; i < 200_000; i++) largest.add(i);
+    largest.add(199_999);
+    largest.remove(199_999);
+    expect(largest.value).toBe(199_999);
+    largest.remove(199_999);
+    expect(largest.value).toBe(199_998);
+    largest.remove(5);
+    expect(largest.value).toBe(199_998);
+    const one = new Largest();
+    one.add(7);
+    one.remove(7);
+    expect(one.value).toBe(0);
+  });
+
+  test('a gate at rest holds no iterator, which would hold every table that the set of its members once had', () => {
+    const gate = new Gate();
+    const round = (): unknown => (gate as unknown as { round: unknown }).round;
+    const member = { bound: () => 10 };
+    const full = { bound: () => 0 };
+    gate.add(member);
+    gate.add(full);
+    expect(gate.open(0)).toBe(false);
+    expect(round()).toBeDefined();
+    gate.remove(full);
+    expect(round()).toBeUndefined();
+    expect(gate.open(5)).toBe(true);
+    expect(round()).toBeUndefined();
+    gate.add(full);
+    expect(gate.open(5)).toBe(false);
+    gate.add({ bound: () => 20 });
+    expect(round()).toBeUndefined();
+    expect(gate.open(5)).toBe(false);
+  });
+
+  test('a long row of chunks lets go of its first ones without moving the rest each time', () => {
+    const log = new EventLog<number>(1);
+    const chunks = (): unknown[] => (log as unknown as { chunks: unknown[] }).chunks;
+    log.stand(0);
+    for (let i = 0; i < 16 * 100; i++) {
+      log.append(i);
+      log.step();
+    }
+    const row = chunks();
+    log.move(0, 16 * 10);
+    expect(chunks()).toBe(row);
+    expect(row.slice(0, 10)).toEqual(new Array(10).fill(undefined));
+    log.move(16 * 10, 16 * 60);
+    expect(chunks()).toHaveLength(41);
+    expect([log.at(16 * 60), log.at(16 * 100 - 1), log.chunkOf(16 * 60)]).toEqual([960, 1599, 60]);
+  });
+
+  test('those who returned with a read that waited are not kept in the park', () => {
+    const broadcaster = new Broadcaster<TestEvent>();
+    const watches = Array.from({ length: 10 }, () => broadcaster.watch());
+    for (const watch of watches) void watch.next();
+    for (const watch of watches.slice(0, 5)) void watch.return();
+    for (const watch of watches.slice(5)) watch.stop();
+    // The private park, through the private mux, of which the handle's class knows nothing.
+    expect(broadcaster.watchers).toBe(0);
+  });
+});
+
+/** In a frame of its own, so that no stack slot keeps it alive. */
+function readOnly(broadcaster: Broadcaster<TestEvent>, how: 'next' | 'batch'): Promise<IteratorResult<unknown, undefined>> {
+  const watch = broadcaster.watch();
+  return how === 'next' ? watch.next() : watch.batches().next();
+}
+
+function forgetAll(how: 'read' | 'closure'): WeakRef<object> {
+  const broadcaster = new Broadcaster<TestEvent>({ overflow: 'drop-newest', capacity: 10 });
+  if (how === 'read') {
+    void (async () => {
+      for await (const _ of broadcaster.watch());
+    })();
+  } else {
+    const watch = broadcaster.watch({ onGap: () => watch.queued });
+  }
+  for (const one of events(0, 200)) broadcaster.tryPublish(one);
+  return new WeakRef(broadcaster);
+}
+
+describe.skipIf(globalThis.gc === undefined)(`what attacks have found, with garbage collection${NO_GC}`, () => {
+  test.each(['next', 'batch'] as const)(
+    'a watch of which only a read is left (%s) is not forgotten: the read gets its event',
+    async (how) => {
+      const broadcaster = new Broadcaster<TestEvent>();
+      const read = fate(readOnly(broadcaster, how));
+      let rounds = 0;
+      await collectedUntil(() => ++rounds > 10);
+      expect([read.state, broadcaster.watchers]).toEqual(['pending', 1]);
+      broadcaster.tryPublish(event(0));
+      await turn();
+      expect(read.value).toMatchObject({ done: false });
+      // And once it was served, the watch is forgotten like any other.
+      expect(await collectedUntil(() => broadcaster.watchers === 0)).toBe(true);
+    },
+  );
+
+  test.each(['read', 'closure'] as const)('a broadcaster that is forgotten with its watches is collected (%s)', async (how) => {
+    const forgotten = forgetAll(how);
+    expect(await collectedUntil(() => forgotten.deref() === undefined)).toBe(true);
+  });
+});
+
+function readAllBut(watch: ReturnType<Broadcaster<TestEvent>['watch']>, message: string): TestEvent[] {
+  const read: TestEvent[] = [];
+  try {
+    for (;;) {
+      const one = watch.tryNext();
+      if (one === undefined) return read;
+      read.push(one);
+    }
+  } catch (error) {
+    expect((error as Error).message).toBe(message);
+    return read;
+  }
+}
