@@ -14,6 +14,7 @@ import type { ConnectionOptions } from './limits.ts';
 import { toLimits } from './limits.ts';
 import { EVENT_STREAM, JSON_LINES } from './protocol.ts';
 import type { Session, Sink } from './session.ts';
+import { cutWhenStalled } from './stall.ts';
 
 export type { HubOptions, HubStats } from './hub.ts';
 export { Hub } from './hub.ts';
@@ -30,7 +31,8 @@ export interface HttpOptions extends ConnectionOptions {
 /**
  * A `(request, response)` handler for node:http and what builds on it. It answers every request that it is given with the hub's
  * events, so routing is the caller's. A client that accepts `text/event-stream` gets SSE, any other a line per event.
- * 405 for anything but GET and HEAD; 503 with a Status when the hub is full or shut down.
+ * 405 for anything but GET and HEAD; 503 with a Status when the hub is full or shut down, or when the connection has not yet
+ * answered what it was asked before.
  */
 export function createHttpHandler(
   hub: Hub,
@@ -46,7 +48,7 @@ export function createHttpHandler(
       });
       return;
     }
-    const refusal = hub.refusal();
+    const refusal = response.socket === null ? PIPELINED : hub.refusal();
     if (refusal !== undefined) {
       refuse(response, refusal, { 'retry-after': '5' });
       return;
@@ -69,21 +71,29 @@ export function createHttpHandler(
   };
 }
 
+/**
+ * A response gets the socket when those before it are through. One that waits is told nothing of the connection's end, and
+ * waits for ever behind a watch: it must not hold a session.
+ */
+const PIPELINED: Status = toStatus({
+  code: 503,
+  reason: 'ServiceUnavailable',
+  message: 'a connection carries one watch, and this one still had an earlier request to answer',
+  details: { retryAfterSeconds: 5 },
+});
+
 interface Serving extends Required<ConnectionOptions> {
   readonly sse: boolean;
   readonly address: string;
 }
 
 function serve(hub: Hub, response: ServerResponse, serving: Serving): void {
-  const { sse, address, stallTimeoutMs } = serving;
+  const { sse, address } = serving;
   const session: Session = hub.open(new HttpSink(response, serving), { transport: sse ? 'sse' : 'http', address });
   // The one event that comes whatever happens: after `end`, after a reset, after `destroy`.
   response.on('close', () => session.gone());
   response.on('error', () => session.gone());
-  // Node's socket timeout sees the network take bytes; it also fires on a connection that has nothing to say, which is fine.
-  response.setTimeout(stallTimeoutMs, () => {
-    if (response.writableLength > 0) session.cut();
-  });
+  cutWhenStalled(session, response.req.socket, serving);
   if (response.destroyed) session.gone();
 }
 

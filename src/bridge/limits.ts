@@ -1,3 +1,5 @@
+import type { Clock } from '../watch/clock.ts';
+import { systemClock } from '../watch/clock.ts';
 import { wholeNumber } from '../watch/errors.ts';
 import { DEFAULTS } from './protocol.ts';
 
@@ -7,12 +9,14 @@ export interface ConnectionOptions {
   maxBufferedBytes?: number;
   /** A client that takes nothing for so long while bytes wait for it is cut; default 30,000. 0: never. */
   stallTimeoutMs?: number;
+  /** The time by which clients are cut, and hearts beat. */
+  clock?: Clock;
 }
 
 /** Fills in the limits of a connection and refuses nonsense. */
 export function toLimits(options: ConnectionOptions): Required<ConnectionOptions> {
-  const { maxBufferedBytes = DEFAULTS.maxBufferedBytes, stallTimeoutMs = DEFAULTS.stallTimeoutMs } = options;
+  const { maxBufferedBytes = DEFAULTS.maxBufferedBytes, stallTimeoutMs = DEFAULTS.stallTimeoutMs, clock = systemClock } = options;
   wholeNumber('maxBufferedBytes', maxBufferedBytes, 1);
   wholeNumber('stallTimeoutMs', stallTimeoutMs);
-  return { maxBufferedBytes, stallTimeoutMs };
+  return { maxBufferedBytes, stallTimeoutMs, clock };
 }

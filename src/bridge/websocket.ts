@@ -9,8 +9,6 @@ import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import { WebSocketServer } from 'ws';
-import type { Clock } from '../watch/clock.ts';
-import { systemClock } from '../watch/clock.ts';
 import { wholeNumber } from '../watch/errors.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { toStatus } from '../watch/event.ts';
@@ -21,6 +19,7 @@ import { toLimits } from './limits.ts';
 import type { Ending } from './protocol.ts';
 import { CLOSE_CODES, DEFAULTS, JSON_LINES, WATCH_PATH } from './protocol.ts';
 import type { Session, Sink } from './session.ts';
+import { cutWhenStalled } from './stall.ts';
 
 export type { HubOptions, HubStats } from './hub.ts';
 export { Hub } from './hub.ts';
@@ -39,8 +38,6 @@ export interface WebSocketOptions extends ConnectionOptions {
   maxInboundBytes?: number;
   /** Pings each client so often, and cuts one that did not answer the last; default 30,000. 0: never. */
   heartbeatMs?: number;
-  /** The time by which hearts beat. */
-  clock?: Clock;
 }
 
 /** A listener for an HTTP server's `upgrade` event. Answers whether the request was meant for it. */
@@ -51,13 +48,36 @@ export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Bu
  * none, an upgrade to another path is answered with 404. The function that comes back takes it off the server again.
  */
 export function attachWebSocket(server: Server, hub: Hub, options: WebSocketOptions = {}): () => void {
-  const upgrade = createUpgradeHandler(hub, options);
-  const listener = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
-    if (upgrade(request, socket, head) || server.listenerCount('upgrade') > 1) return;
+  const handler = createUpgradeHandler(hub, options);
+  const { handlers, listener } = attachedTo(server);
+  if (handlers.size === 0) server.on('upgrade', listener);
+  handlers.add(handler);
+  return () => {
+    handlers.delete(handler);
+    if (handlers.size === 0) server.off('upgrade', listener);
+  };
+}
+
+/** What is attached to a server. All of it shares one listener: any other is somebody else's. */
+interface Attached {
+  readonly handlers: Set<UpgradeHandler>;
+  readonly listener: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+}
+
+const servers: WeakMap<Server, Attached> = new WeakMap();
+
+function attachedTo(server: Server): Attached {
+  const known = servers.get(server);
+  if (known !== undefined) return known;
+  const handlers: Set<UpgradeHandler> = new Set();
+  const listener: Attached['listener'] = (request, socket, head) => {
+    for (const handler of handlers) if (handler(request, socket, head)) return;
+    if (server.listenerCount('upgrade') > 1) return;
     refuse(socket, toStatus({ code: 404, reason: 'NotFound', message: 'no WebSocket at this path' }));
   };
-  server.on('upgrade', listener);
-  return () => void server.off('upgrade', listener);
+  const attached = { handlers, listener };
+  servers.set(server, attached);
+  return attached;
 }
 
 /**
@@ -65,10 +85,10 @@ export function attachWebSocket(server: Server, hub: Hub, options: WebSocketOpti
  * allowed, and with 503 if the hub is full or shut down. False, and nothing done, if it is for another path.
  */
 export function createUpgradeHandler(hub: Hub, options: WebSocketOptions = {}): UpgradeHandler {
-  const { path = WATCH_PATH, allowedOrigins, clock = systemClock } = options;
+  const { path = WATCH_PATH, allowedOrigins } = options;
   const heartbeatMs = wholeNumber('heartbeatMs', options.heartbeatMs ?? DEFAULTS.heartbeatMs);
   const maxPayload = wholeNumber('maxInboundBytes', options.maxInboundBytes ?? DEFAULTS.maxInboundBytes, 1);
-  const serving: Serving = { ...toLimits(options), heartbeatMs, clock };
+  const serving: Serving = { ...toLimits(options), heartbeatMs };
   const sockets = new WebSocketServer({ noServer: true, clientTracking: false, perMessageDeflate: false, maxPayload });
   return (request, socket, head) => {
     if (request.url?.split('?', 1)[0] !== path) return false;
@@ -84,12 +104,11 @@ export function createUpgradeHandler(hub: Hub, options: WebSocketOptions = {}): 
 
 interface Serving extends Required<ConnectionOptions> {
   readonly heartbeatMs: number;
-  readonly clock: Clock;
 }
 
 interface Connection {
   readonly client: WebSocket;
-  readonly socket: Duplex & { setTimeout?: (ms: number, callback: () => void) => void };
+  readonly socket: Duplex;
   readonly request: IncomingMessage;
 }
 
@@ -104,25 +123,24 @@ function serve(hub: Hub, connection: Connection, serving: Serving): void {
   });
   // ws closes the connection after an error; `close` follows.
   client.on('error', () => {});
-  socket.setTimeout?.(serving.stallTimeoutMs, () => {
-    if (sink.bufferedBytes > 0) session.cut();
-  });
+  cutWhenStalled(session, socket, serving);
 }
 
 /** Pings now and then, and cuts the client if it is silent from one ping to the next. */
 function beat(client: WebSocket, { heartbeatMs, clock }: Serving): () => void {
   if (heartbeatMs === 0) return () => {};
-  let alive = true;
-  client.on('pong', () => {
-    alive = true;
+  let sent = 0;
+  let answered = 0;
+  // A pong that nobody asked for says nothing.
+  client.on('pong', (data) => {
+    if (String(data) === String(sent)) answered = sent;
   });
   const tick = (): void => {
-    if (!alive) {
+    if (answered < sent) {
       client.terminate();
       return;
     }
-    alive = false;
-    client.ping();
+    client.ping(String(++sent));
     cancel = clock.schedule(heartbeatMs, tick);
   };
   let cancel = clock.schedule(heartbeatMs, tick);
@@ -190,5 +208,9 @@ function refuse(socket: Duplex, status: Status): void {
     `content-length: ${Buffer.byteLength(body)}`,
   ];
   socket.on('error', () => {});
+  // A client may keep its end open for as long as it likes: nobody waits for that. What it still says is read, since closing
+  // on unread bytes is a reset, which could overtake the answer.
+  socket.once('finish', () => socket.destroy());
+  socket.resume();
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }

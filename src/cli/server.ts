@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { isIP } from 'node:net';
 import { createHttpHandler } from '../bridge/http.ts';
 import type { Hub } from '../bridge/hub.ts';
@@ -59,8 +59,16 @@ function answer(request: IncomingMessage, response: ServerResponse, { code = 200
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
+const connections: WeakMap<Server, Set<Socket>> = new WeakMap();
+
 /** Starts listening. Resolves with the URL; rejects with the system's error. */
 export function listen(server: Server, address: { host: string; port: number }): Promise<string> {
+  const sockets: Set<Socket> = new Set();
+  connections.set(server, sockets);
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(address.port, address.host, () => {
@@ -71,10 +79,10 @@ export function listen(server: Server, address: { host: string; port: number }):
   });
 }
 
-/** Stops listening and closes what is still connected. */
+/** Stops listening and closes what is still connected; `closeAllConnections` would pass over what was upgraded. */
 export function close(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());
-    server.closeAllConnections();
+    for (const socket of connections.get(server) ?? []) socket.destroy();
   });
 }
