@@ -28,7 +28,7 @@ export interface WatchOptions<E> {
   readonly capacity?: number;
   /** This watcher's own overflow policy. */
   readonly overflow?: Overflow;
-  /** Which events this watcher gets; what it rejects takes no room in its queue. Called once per event, in order. If it throws, this watch ends with that error. */
+  /** Which events this watcher gets; what it rejects takes no room in its queue. Called once per event, in order. If it throws, this watch ends with that error; if it stops its own watch, what it was not asked about yet is neither queued nor counted. */
   readonly filter?: (event: E) => boolean;
   /** Events that are delivered first, through the filter. `capacity` grows to their number + 1 if it must. */
   readonly prefix?: readonly E[];
@@ -71,7 +71,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     this.#mux = new Mux({ capacity, incoming: wholeNumber('incoming', incoming), keyOf: callable('keyOf', keyOf) });
   }
 
-  /** How many watches have not ended. One that overflowed by `disconnect` or `coalesce` has ended once it was read out. */
+  /** How many watches have not ended; 0 after a shutdown. One that overflowed by `disconnect` or `coalesce` has ended once it was read out. */
   get watchers(): number {
     return this.#mux.closed ? 0 : this.#mux.watchers;
   }
@@ -101,7 +101,8 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
 
   /**
    * Resolves when the event is accepted: it has its place in the order, and will be distributed. Waits while the incoming
-   * queue is full, that is, while a `wait` watcher holds things up. Upstream: `Action`.
+   * queue is full, that is, while a `wait` watcher holds things up. Otherwise it resolves within the turn: a loop that only
+   * awaits `publish` gives watchers their events, but leaves timers and sockets no turn. Upstream: `Action`.
    *
    * @throws {WatchError} (rejects) CLOSED after `shutdown`; OVERLOADED when `maxPending` publishes wait already.
    */
