@@ -7,7 +7,7 @@ import { DEFAULTS } from './protocol.ts';
 export interface ConnectionOptions {
   /** Bytes that may wait in a connection before its client's queue fills up instead; default 1 MiB. */
   maxBufferedBytes?: number;
-  /** A client that takes nothing for so long while bytes wait for it is cut; default 30,000. 0: never. */
+  /** A client that takes nothing for so long while bytes wait for it is cut, up to a quarter later; default 30,000. 0: never. */
   stallTimeoutMs?: number;
   /** The time by which clients are cut, and hearts beat. */
   clock?: Clock;

@@ -10,6 +10,7 @@ import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import type { WebSocketOptions } from '../../src/bridge/websocket.ts';
 import { attachWebSocket, createUpgradeHandler } from '../../src/bridge/websocket.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
 import type { Clock } from '../../src/watch/clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { httpStream, open, sse, TRANSPORTS, until, webSocket } from './cli.ts';
@@ -68,10 +69,10 @@ describe.each(TRANSPORTS)('%s', (_name, connect) => {
 
   test('one that only has nothing to say is not', async () => {
     const hub = new Hub();
-    const url = await serve(hub, { stallTimeoutMs: 10 });
-    const timedOut = new Promise((resolve) => servers.at(-1)?.on('connection', (socket) => socket.once('timeout', resolve)));
-    const client = await connect(url);
-    await timedOut;
+    const clock = new FakeClock();
+    const client = await connect(await serve(hub, { stallTimeoutMs: 10, heartbeatMs: 0, clock }));
+    await until(() => hub.stats().clients.length === 1);
+    clock.advance(1_000);
     await hub.publish(added(1));
     await until(() => client.texts.length === 1);
     await hub.shutdown();

@@ -1,0 +1,226 @@
+// Clients that break the manners but not the rules, over raw sockets: nothing of them may stay.
+import type { Server } from 'node:http';
+import { createServer } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { connect } from 'node:net';
+import { afterAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
+import type { WebSocketOptions } from '../../src/bridge/websocket.ts';
+import { attachWebSocket } from '../../src/bridge/websocket.ts';
+import { close, listen } from '../../src/cli/server.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+import type { WatchEvent } from '../../src/watch/event.ts';
+import { killAll, pipe, until } from './cli.ts';
+
+const cleanups: (() => void)[] = [killAll];
+
+afterAll(() => {
+  for (const cleanup of cleanups) cleanup();
+});
+
+async function serve(hub: Hub, options: WebSocketOptions = {}): Promise<{ server: Server; port: number }> {
+  const server = createServer(createHttpHandler(hub, options));
+  attachWebSocket(server, hub, options);
+  await listen(server, { host: '127.0.0.1', port: 0 });
+  cleanups.push(() => void close(server));
+  return { server, port: (server.address() as AddressInfo).port };
+}
+
+/** A connection that never ends on its own, and what it has heard. */
+async function raw(port: number): Promise<{ socket: Socket; heard: () => string; ended: Promise<void> }> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  let heard = '';
+  socket.on('data', (data) => {
+    heard += data.toString('latin1');
+  });
+  socket.on('error', () => {});
+  const ended = new Promise<void>((resolve) => socket.once('end', resolve).once('close', resolve));
+  cleanups.push(() => socket.destroy());
+  await new Promise((resolve) => socket.once('connect', resolve));
+  return { socket, heard: () => heard, ended };
+}
+
+const get = (path: string, ...headers: string[]): string =>
+  [`GET ${path} HTTP/1.1`, 'Host: 127.0.0.1', ...headers, '', ''].join('\r\n');
+
+const upgrade = (path: string, ...headers: string[]): string =>
+  get(
+    path,
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+    ...headers,
+  );
+
+const connections = (server: Server): Promise<number> =>
+  new Promise((resolve) => server.getConnections((_error, count) => resolve(count)));
+
+const count = (text: string, part: string): number => text.split(part).length - 1;
+
+/** Bigger than what kernels keep for a reader that has stopped. */
+const megabyte: WatchEvent = { type: 'ADDED', object: 'x'.repeat(1_000_000) };
+
+describe('requests that do not wait for the answer', () => {
+  test('one watch per connection: what waits behind it holds nothing when the connection is gone', async () => {
+    const hub = new Hub({ overflow: 'wait', capacity: 1 });
+    const { server, port } = await serve(hub);
+    const { socket, heard } = await raw(port);
+    socket.write(get('/watch').repeat(20));
+    await until(() => heard().includes('200 OK'));
+    expect(hub.stats().clients).toHaveLength(1);
+    socket.destroy();
+    await until(async () => (await connections(server)) === 0);
+    expect(hub.stats().clients).toEqual([]);
+    for (let i = 0; i < 5; i++) expect(hub.tryPublish(megabyte)).toBe(true);
+    await hub.shutdown();
+  });
+
+  test('they are refused in their turn', async () => {
+    const hub = new Hub();
+    const { port } = await serve(hub);
+    const { socket, heard } = await raw(port);
+    socket.write(get('/watch').repeat(20));
+    await until(() => hub.stats().clients.length > 0);
+    await hub.shutdown();
+    await until(() => count(heard(), 'HTTP/1.1 ') === 20);
+    expect(count(heard(), 'HTTP/1.1 503 ')).toBe(19);
+    expect(hub.stats().total.clients).toBe(1);
+    // Its turn has come: asked again, the hub itself answers.
+    socket.write(get('/watch'));
+    await until(() => heard().includes('the stream has ended'));
+  });
+
+  test('a WebSocket behind a watch leaves nothing either', async () => {
+    const hub = new Hub({ overflow: 'wait', capacity: 1 });
+    const { server, port } = await serve(hub);
+    const { socket, heard } = await raw(port);
+    socket.write(get('/watch') + upgrade('/watch'));
+    await until(() => heard().includes('101 Switching'));
+    socket.destroy();
+    await until(async () => (await connections(server)) === 0);
+    await until(() => hub.stats().clients.length === 0);
+  });
+});
+
+describe('a client that keeps its end open', () => {
+  test.each([
+    ['another path', upgrade('/nope'), '404'],
+    ['another origin', upgrade('/watch', 'Origin: http://evil.example'), '403'],
+    ['half a handshake', upgrade('/watch').replace('dGhl', '!!'), '400'],
+  ])('after a refused upgrade (%s) has no connection any more', async (_name, request, status) => {
+    const { server, port } = await serve(new Hub());
+    const { socket, heard, ended } = await raw(port);
+    socket.write(request);
+    await ended;
+    expect(heard()).toContain(`HTTP/1.1 ${status} `);
+    await until(async () => (await connections(server)) === 0);
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  test('does not hold up the end of watchmux pipe', async () => {
+    const server = await pipe();
+    const { socket, heard } = await raw(Number(new URL(server.url).port));
+    socket.write(upgrade('/nope'));
+    await until(() => heard().includes('404'));
+    server.child.stdin.end('1\n');
+    expect(await server.exit).toBe(0);
+  });
+
+  test('nor does an upgrade that is still under way: the end of the command line closes it', async () => {
+    const server = createServer();
+    const upgraded = new Promise((resolve) => server.once('upgrade', resolve));
+    const url = await listen(server, { host: '127.0.0.1', port: 0 });
+    const { socket } = await raw(Number(new URL(url).port));
+    socket.write(upgrade('/watch'));
+    await upgraded;
+    await close(server);
+  });
+});
+
+describe('two hubs at one server', () => {
+  const status = async (port: number, path: string): Promise<string | undefined> => {
+    const { socket, heard } = await raw(port);
+    socket.write(upgrade(path));
+    await until(() => heard().includes('\r\n\r\n'));
+    socket.destroy();
+    return /^HTTP\/1\.1 (\d+) /.exec(heard())?.[1];
+  };
+
+  test('each answers at its path, and one of them anywhere else', async () => {
+    const server = createServer();
+    const detach = ['/a', '/b'].map((path) => attachWebSocket(server, new Hub(), { path }));
+    const url = await listen(server, { host: '127.0.0.1', port: 0 });
+    cleanups.push(() => void close(server));
+    const port = Number(new URL(url).port);
+    expect(await Promise.all(['/a', '/b', '/c'].map((path) => status(port, path)))).toEqual(['101', '101', '404']);
+    detach[0]?.();
+    expect(await Promise.all(['/a', '/b', '/c'].map((path) => status(port, path)))).toEqual(['404', '101', '404']);
+    detach[1]?.();
+    detach[1]?.();
+    expect(server.listenerCount('upgrade')).toBe(0);
+    attachWebSocket(server, new Hub(), { path: '/c' });
+    expect(await status(port, '/c')).toBe('101');
+    // With somebody else there, what is not ours is theirs.
+    server.on('upgrade', (request, socket) => {
+      if (request.url === '/d') socket.end('HTTP/1.1 418 Theirs\r\n\r\n');
+    });
+    expect(await status(port, '/d')).toBe('418');
+  });
+});
+
+describe.each([
+  ['WebSocket', upgrade('/watch'), [Buffer.from([0x8a, 0x80, 0, 0, 0, 0])]],
+  ['HTTP stream', get('/watch'), ['GET /', ...'a'.repeat(5_000)]],
+])('%s: a client that reads nothing', (_name, request, noise) => {
+  const options = { stallTimeoutMs: 1_000, heartbeatMs: 0 };
+
+  test.each([
+    ['is cut', 0, false],
+    ['is cut, however long there was nothing to read before', 60_000, false],
+    ['is cut, whatever it says meanwhile', 0, true],
+  ])('%s', async (_what, idleMs, talks) => {
+    const hub = new Hub({ overflow: 'drop-oldest', capacity: 4 });
+    const clock = new FakeClock();
+    const { port } = await serve(hub, { ...options, clock });
+    const { socket, heard } = await raw(port);
+    socket.write(request);
+    await until(() => heard().includes('\r\n\r\n'));
+    clock.advance(idleMs);
+    expect(hub.stats().clients).toHaveLength(1);
+    socket.pause();
+    let said = 0;
+    for (let i = 0; i < 20; i++) await hub.publish(megabyte);
+    expect(hub.stats().clients[0]?.bufferedBytes).toBeGreaterThan(0);
+    await until(() => {
+      if (talks) socket.write(noise[said++ % noise.length] as string | Buffer);
+      clock.advance(250);
+      return hub.stats().clients.length === 0;
+    });
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe('WebSocket', () => {
+  test('a pong that answers no ping of ours is no sign of life', async () => {
+    const hub = new Hub();
+    const clock = new FakeClock();
+    const { port } = await serve(hub, { heartbeatMs: 1_000, stallTimeoutMs: 0, clock });
+    const client = new WebSocket(`ws://127.0.0.1:${port}/watch`, { autoPong: false });
+    cleanups.push(() => client.terminate());
+    const closed = new Promise((resolve) => client.on('close', resolve));
+    await until(() => hub.stats().clients.length === 1);
+    const pinged = new Promise((resolve) => client.once('ping', resolve));
+    clock.advance(1_000);
+    await pinged;
+    // What is answered came after what was said before it.
+    const heard = new Promise((resolve) => client.once('pong', resolve));
+    client.pong();
+    client.pong('other');
+    client.ping();
+    await heard;
+    clock.advance(1_000);
+    expect(await closed).toBe(1006);
+  });
+});

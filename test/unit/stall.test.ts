@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest';
+import { Hub } from '../../src/bridge/hub.ts';
+import { toLimits } from '../../src/bridge/limits.ts';
+import type { Outbound } from '../../src/bridge/stall.ts';
+import { cutWhenStalled } from '../../src/bridge/stall.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { connect, turn } from './fake-sink.ts';
+
+type Numbers = { -readonly [K in keyof Outbound]: Outbound[K] } & { _handle: { writeQueueSize: number } };
+
+function watched(stallTimeoutMs: number = 1_000): { sink: ReturnType<typeof connect>; socket: Numbers; clock: FakeClock } {
+  const clock = new FakeClock();
+  const sink = connect(new Hub());
+  const socket = { writableLength: 0, bytesWritten: 0, _handle: { writeQueueSize: 0 } };
+  cutWhenStalled(sink.session, socket, toLimits({ stallTimeoutMs, clock }));
+  return { sink, socket, clock };
+}
+
+/** More bytes wait, and none is taken. */
+const pile = (socket: Numbers, bytes: number): void => {
+  socket.writableLength += bytes;
+  socket.bytesWritten = (socket.bytesWritten ?? 0) + bytes;
+};
+
+test('a client that takes nothing is cut, no sooner than it may be and a quarter later at most', () => {
+  const { sink, socket, clock } = watched();
+  clock.advance(10_249);
+  pile(socket, 100);
+  clock.advance(1_000);
+  expect(sink.destroyed).toBe(false);
+  clock.advance(250);
+  expect(sink.destroyed).toBe(true);
+  expect(clock.pending).toBe(0);
+});
+
+test('what is added meanwhile is no progress', () => {
+  const { sink, socket, clock } = watched();
+  for (let at = 0; at < 1_250; at += 125) {
+    pile(socket, 100);
+    clock.advance(125);
+  }
+  expect(sink.destroyed).toBe(true);
+});
+
+test.each([
+  ['a write that is done', 1, 0],
+  ['a part of one, be it as long as it may', 0, 1],
+])('%s is progress', (_what, done, part) => {
+  const { sink, socket, clock } = watched();
+  pile(socket, 1_000);
+  socket._handle.writeQueueSize = 1_000;
+  for (let i = 0; i < 20; i++) {
+    clock.advance(900);
+    socket.writableLength -= done;
+    socket._handle.writeQueueSize -= part;
+  }
+  expect(sink.destroyed).toBe(false);
+  clock.advance(1_250);
+  expect(sink.destroyed).toBe(true);
+});
+
+test('a stream that is no socket tells nothing, and is left alone', () => {
+  const { sink, socket, clock } = watched();
+  socket.bytesWritten = undefined as unknown as number;
+  socket.writableLength = 1;
+  clock.advance(10_000);
+  expect(sink.destroyed).toBe(false);
+});
+
+test('0 is never, and a client that has gone leaves no timer', async () => {
+  expect(watched(0).clock.pending).toBe(0);
+  const { sink, clock } = watched();
+  expect(clock.pending).toBe(1);
+  sink.session.gone();
+  await turn();
+  expect(clock.pending).toBe(0);
+});
