@@ -164,8 +164,14 @@ describe('lines', () => {
   });
 
   test('keep the stream whole: a CR between tokens would be a line end in SSE', () => {
-    expect(reading('{"type":"X",\r"object":1}')).toMatchObject({ json: '{"type":"X","object":1}' });
-    expect(reading('[1,\r2]')).toMatchObject({ json: '{"type":"ADDED","object":[1,2]}' });
+    expect(reading('{"type":"X",\r"object":1.0}')).toMatchObject({ json: '{"type":"X", "object":1.0}' });
+    expect(reading('[1.0,\r2]')).toMatchObject({ json: '{"type":"ADDED","object":[1.0, 2]}' });
+    expect(reading('"a\rb"')).toEqual({ fault: 'not JSON: "a.b"' });
+  });
+
+  test('may be deeper than JSON.stringify can go', () => {
+    const rest = `${'['.repeat(20_000)}${']'.repeat(20_001)}`;
+    expect(reading(`[\r${rest}`)).toMatchObject({ json: `{"type":"ADDED","object":[ ${rest}}` });
   });
 
   test('that are no JSON say what is wrong', () => {
