@@ -11,31 +11,31 @@ import type { CursorOptions, Overflow } from './place.ts';
 /** How a {@link Broadcaster} treats its watchers, unless a watcher asks for something else. */
 export interface BroadcasterOptions<E> {
   /** Queue length per watcher, in events (with `coalesce`: in keys); a whole number >= 0, 100 by default. With 0, only a watcher that waits in a read gets an event. */
-  readonly capacity?: number;
+  readonly capacity?: number | undefined;
   /** What happens to an event that does not fit a watcher's queue; `wait` by default, which loses nothing. */
-  readonly overflow?: Overflow;
+  readonly overflow?: Overflow | undefined;
   /** Events accepted ahead of distribution while a `wait` watcher is full; 25 by default. */
-  readonly incoming?: number;
+  readonly incoming?: number | undefined;
   /** Publishes that may wait for room before `publish` rejects with OVERLOADED; 10,000 by default. */
-  readonly maxPending?: number;
+  readonly maxPending?: number | undefined;
   /** What `coalesce` folds by; `object.metadata`'s namespace and name by default. */
-  readonly keyOf?: (event: E) => string;
+  readonly keyOf?: ((event: E) => string) | undefined;
 }
 
 /** How one watcher wants to be treated. */
 export interface WatchOptions<E> {
   /** This watcher's own queue length, in events (with `coalesce`: in keys). */
-  readonly capacity?: number;
+  readonly capacity?: number | undefined;
   /** This watcher's own overflow policy. */
-  readonly overflow?: Overflow;
+  readonly overflow?: Overflow | undefined;
   /** Which events this watcher gets; what it rejects takes no room in its queue. Called once per event, in order. If it throws, this watch ends with that error; if it stops its own watch, what it was not asked about yet is neither queued nor counted. */
-  readonly filter?: (event: E) => boolean;
+  readonly filter?: ((event: E) => boolean) | undefined;
   /** Events that are delivered first, through the filter. `capacity` grows to their number + 1 if it must. */
-  readonly prefix?: readonly E[];
+  readonly prefix?: readonly E[] | undefined;
   /** Stops the watch when it aborts. One that has aborted already is refused with its reason. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Called right before the first event after a gap is handed out, with the number of events lost. If it throws, this watch ends with that error. */
-  readonly onGap?: (missed: number) => void;
+  readonly onGap?: ((missed: number) => void) | undefined;
 }
 
 export type { Overflow } from './place.ts';
@@ -138,7 +138,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
    * watcher holds it up as it holds up publishing: pass a signal to give up, upon which such watchers lose (and count) what
    * does not fit, waiting publishes reject with CLOSED, every watch ends, and this rejects with the signal's reason.
    */
-  shutdown(options: { signal?: AbortSignal } = {}): Promise<void> {
+  shutdown(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     const mux = this.#mux;
     const { signal } = options;
     if (this.#closed === undefined) {
