@@ -52,7 +52,7 @@ export class Cursor<E> extends Place<E> implements Gated {
   }
 
   get hasReads(): boolean {
-    return this.first !== undefined && !this.over;
+    return this.first !== undefined;
   }
 
   get stopped(): boolean {

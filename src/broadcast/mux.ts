@@ -195,7 +195,8 @@ export class Mux<E> {
   /** Those who left are swept out of the park when they are the larger part: O(1) for each, amortized. */
   private unpark(): void {
     this.gone++;
-    if (this.gone * 2 < this.parked.length && this.parked.length > 64) return;
+    if (this.parked.length <= 64) this.schedule(); // a short list, when this turn is over: some may have a read to settle yet
+    if (this.gone * 2 < this.parked.length) return;
     const watchers = this.parked;
     this.parked = [];
     this.gone = 0;

@@ -107,9 +107,10 @@ export abstract class Reader<E> implements Watch<E> {
 
   return(): Promise<IteratorResult<E, undefined>> {
     this.serve();
+    this.dismiss();
     this.discard();
     this.failure = undefined;
-    while (this.first !== undefined) this.shift().settle(done());
+    this.dismiss(); // reads from inside a filter that was asked one last time
     return Promise.resolve(done());
   }
 
@@ -176,6 +177,10 @@ export abstract class Reader<E> implements Watch<E> {
     const got = batch ? this.takeBatch(limit) : this.take();
     this.taking = false;
     return got;
+  }
+
+  private dismiss(): void {
+    while (this.first !== undefined) this.shift().settle(done());
   }
 
   private shift(): Read<E | readonly E[]> {

@@ -1,10 +1,12 @@
 /** What reviewers found by attacking the engine: each of these once failed. */
 import { describe, expect, test } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
+import { Cursor } from '../../src/broadcast/cursor.ts';
 import { Gate } from '../../src/broadcast/gate.ts';
 import { Kept } from '../../src/broadcast/kept.ts';
 import { Largest } from '../../src/broadcast/largest.ts';
 import { EventLog } from '../../src/broadcast/log.ts';
+import { Mux } from '../../src/broadcast/mux.ts';
 import { collectedUntil, event, events, fate, ids, NO_GC, readAll, type TestEvent, turn } from './support.ts';
 
 describe('what attacks have found', () => {
@@ -168,14 +170,40 @@ describe('what attacks have found', () => {
     expect([log.at(16 * 60), log.at(16 * 100 - 1), log.chunkOf(16 * 60)]).toEqual([960, 1599, 60]);
   });
 
-  test('those who returned with a read that waited are not kept in the park', () => {
-    const broadcaster = new Broadcaster<TestEvent>();
-    const watches = Array.from({ length: 10 }, () => broadcaster.watch());
-    for (const watch of watches) void watch.next();
-    for (const watch of watches.slice(0, 5)) void watch.return();
-    for (const watch of watches.slice(5)) watch.stop();
-    // The private park, through the private mux, of which the handle's class knows nothing.
-    expect(broadcaster.watchers).toBe(0);
+  test('a watch that failed while its reads waited is served, though another leaves the park before', async () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 0, incoming: 0 });
+    const other = broadcaster.watch({ capacity: 5, filter: () => false });
+    const watch = broadcaster.watch({
+      capacity: 5,
+      overflow: 'drop-newest',
+      filter: ({ object }) => {
+        if (object.id === 16) throw new Error('sixteen');
+        return object.id > 0;
+      },
+    });
+    void other.next();
+    const reads = [fate(watch.next()), fate(watch.next())];
+    for (const one of events(0, 32)) broadcaster.tryPublish(one);
+    other.stop();
+    await turn();
+    expect(reads.map(({ value }) => value?.value?.object.id)).toEqual([1, 2]);
+    expect(ids(readAllBut(watch, 'sixteen'))).toEqual([3, 4, 5, 6, 7]);
+  });
+
+  test('those who left with a read that waited are not kept in the park', async () => {
+    const mux = new Mux<TestEvent>({ capacity: 1, incoming: 0, keyOf: String });
+    const parked = (): unknown[] => (mux as unknown as { parked: unknown[] }).parked;
+    const options = { capacity: 1, overflow: 'drop-newest', filter: undefined, onGap: undefined } as const;
+    const cursors = Array.from({ length: 4 }, () => new Cursor<TestEvent>(mux, options));
+    for (const cursor of cursors) {
+      cursor.join([]);
+      void cursor.next();
+    }
+    expect(parked()).toHaveLength(4);
+    void cursors[0]?.return();
+    cursors[1]?.stop();
+    await turn();
+    expect(parked()).toEqual(cursors.slice(2));
   });
 });
 

@@ -78,7 +78,7 @@ describe('the park', () => {
     expect(fake.woken).toBe(1);
   });
 
-  test('those who left are swept out when they are the larger part, and not before', () => {
+  test('those who left are swept out when they are the larger part, and not before', async () => {
     const mux = make();
     const fakes = Array.from({ length: 100 }, () => new Fake());
     for (const fake of fakes) {
@@ -96,9 +96,11 @@ describe('the park', () => {
     leave(49, 50);
     expect(parked(mux)).toEqual(fakes.slice(50));
     expect(fakes.map(({ inPark }) => inPark)).toEqual([...new Array(50).fill(false), ...new Array(50).fill(true)]);
-    // A short list is swept at once.
+    // A short list is swept when the turn is over.
     leave(50, 51);
-    expect(parked(mux)).toEqual(fakes.slice(51));
+    expect(parked(mux)).toHaveLength(50);
+    await turn();
+    expect(parked(mux)).not.toContain(fakes[50]);
   });
 
   test('those who left without being in it are not counted', () => {
