@@ -56,14 +56,16 @@ describe.each(TRANSPORTS)('over %s', (name, connect) => {
     const got = numbers(slow);
     expect(got).toEqual(upTo(got.length));
     expect(got.length).toBeLessThan(3_000);
-    const last = slow.events().at(-1);
-    expect(last).toMatchObject({
-      type: 'ERROR',
-      object: { kind: 'Status', code: 410, reason: 'Expired', details: { missed: 3_000 - got.length } },
-    });
+    const last = slow.events().at(-1) as { type: string; object: { details: { missed: number } } };
+    expect(last).toMatchObject({ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } });
     expect(slow.events()).toHaveLength(got.length + 1);
+    // It missed what came before it was told, which may be before the end of the flood; and the server counts the same.
+    const { missed } = last.object.details;
+    expect(missed).toBeGreaterThan(0);
+    expect(got.length + missed).toBeLessThanOrEqual(3_000);
     server.child.stdin.end();
     expect(await server.exit).toBe(0);
+    expect(server.err()).toContain(`${3_000 + got.length} delivered, ${missed} dropped`);
     expect(numbers(fast)).toEqual(upTo(3_000));
   });
 
