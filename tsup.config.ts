@@ -16,6 +16,8 @@ export default defineConfig([
       'node-stream': 'src/adapters/node-stream.ts',
       http: 'src/bridge/http.ts',
       ws: 'src/bridge/websocket.ts',
+      fetch: 'src/bridge/fetch.ts',
+      client: 'src/bridge/client.ts',
       testing: 'src/testing/index.ts',
     },
     format: ['esm', 'cjs'],
@@ -32,6 +34,16 @@ export default defineConfig([
     entry: { main: 'src/cli/main.ts' },
     format: 'esm',
     platform: 'node',
+    outDir: 'dist/cli',
+  },
+  {
+    // What the live page of `watchmux pipe` runs: one file without imports, read and put into the page by cli/page.ts.
+    target: 'es2022',
+    entry: { 'live-page': 'src/cli/page/main.ts' },
+    format: 'esm',
+    platform: 'browser',
+    splitting: false,
+    minify: true,
     outDir: 'dist/cli',
   },
 ]);

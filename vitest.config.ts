@@ -12,6 +12,8 @@ export default defineConfig({
       { find: /^watchmux\/node-stream$/, replacement: src('adapters/node-stream.ts') },
       { find: /^watchmux\/http$/, replacement: src('bridge/http.ts') },
       { find: /^watchmux\/ws$/, replacement: src('bridge/websocket.ts') },
+      { find: /^watchmux\/fetch$/, replacement: src('bridge/fetch.ts') },
+      { find: /^watchmux\/client$/, replacement: src('bridge/client.ts') },
       { find: /^watchmux\/testing$/, replacement: src('testing/index.ts') },
     ],
   },
