@@ -59,7 +59,8 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   readonly #capacity: number;
   readonly #overflow: Overflow;
   readonly #maxPending: number;
-  readonly #listening: Set<Cursor<E>> = new Set();
+  /** What plain watchers are told, the last one: one object for all who want the same. */
+  #plain: CursorOptions<E> | undefined;
   #closed: Promise<void> | undefined;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an option that is not what it should be. */
@@ -92,11 +93,11 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     };
     this.#refuseClosed('watch');
     signal?.throwIfAborted();
-    const cursor = this.#join(own, prefix);
+    const cursor = this.#join(this.#shared(own), prefix);
     if (signal?.aborted)
       cursor.stop(); // by the filter, when it was asked about the prefix
     else if (signal !== undefined && !cursor.stopped) this.#listen(cursor, signal);
-    return new BroadcastWatch(cursor);
+    return new BroadcastWatch(cursor, this.#mux.forgotten);
   }
 
   /**
@@ -144,10 +145,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     if (this.#closed === undefined) {
       // In place before anything moves: a filter may shut down, too.
       this.#closed = new Promise((resolve) => {
-        mux.onClosed = () => {
-          for (const cursor of this.#listening) cursor.unlisten?.();
-          resolve();
-        };
+        mux.onClosed = resolve;
       });
       mux.closing = true;
       mux.pump();
@@ -171,6 +169,12 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     });
   }
 
+  #shared(own: CursorOptions<E>): CursorOptions<E> {
+    if (own.filter !== undefined || own.onGap !== undefined) return own;
+    if (this.#plain?.capacity !== own.capacity || this.#plain.overflow !== own.overflow) this.#plain = own;
+    return this.#plain;
+  }
+
   #join(options: CursorOptions<E>, prefix: readonly E[]): Cursor<E> {
     const passed: E[] = [];
     let failure: { error: unknown } | undefined;
@@ -189,11 +193,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   #listen(cursor: Cursor<E>, signal: AbortSignal): void {
     const stop = (): void => cursor.stop();
     signal.addEventListener('abort', stop, { once: true });
-    this.#listening.add(cursor);
-    cursor.unlisten = () => {
-      signal.removeEventListener('abort', stop);
-      this.#listening.delete(cursor);
-    };
+    this.#mux.signals.set(cursor, () => signal.removeEventListener('abort', stop));
   }
 
   #refuseClosed(what: string): void {

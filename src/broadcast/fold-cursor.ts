@@ -1,5 +1,5 @@
 import type { NONE } from '../watch/reader.ts';
-import { Fold, foldKey, type Link } from './coalesce.ts';
+import { Fold, foldKey } from './coalesce.ts';
 import { Cursor } from './cursor.ts';
 
 /**
@@ -11,15 +11,18 @@ import { Cursor } from './cursor.ts';
  * so the rest is not delivered either: it gets one ERROR event (410) with the number of all its unseen events, and starts afresh.
  */
 export class FoldCursor<E> extends Cursor<E> {
-  private readonly fold: Fold<E> = new Fold();
-  private link: Link<E> | undefined;
+  private get fold(): Fold<E> {
+    const { own } = this;
+    own.fold ??= new Fold();
+    return own.fold;
+  }
 
   override get queued(): number {
-    return super.queued + this.fold.live;
+    return super.queued + (this.aside.fold?.live ?? 0);
   }
 
   override get dropped(): number {
-    return super.dropped + this.fold.dropped;
+    return super.dropped + (this.aside.fold?.dropped ?? 0);
   }
 
   protected override get oneByOne(): boolean {
@@ -27,18 +30,18 @@ export class FoldCursor<E> extends Cursor<E> {
   }
 
   protected override get abandoned(): boolean {
-    return super.abandoned && (this.cut || this.mux.chain.takes(this.position));
+    return super.abandoned && (this.aside.cut || this.mux.chain.takes(this.position));
   }
 
   protected override discard(): void {
     super.discard();
-    this.lost += this.fold.clear();
+    this.own.lost += this.fold.clear();
   }
 
   protected override offer(event: E): void {
-    if (this.cut) {
+    if (this.aside.cut) {
       this.lose(1);
-    } else if (this.kept.length < this.waiting) {
+    } else if (this.aside.kept.length < this.waiting) {
       this.keep(event);
     } else {
       const key = foldKey(event, this.mux.keyOf);
@@ -52,20 +55,20 @@ export class FoldCursor<E> extends Cursor<E> {
   }
 
   protected override lastWord(): E | typeof NONE {
-    return this.fold.take() ?? super.lastWord();
+    return this.aside.fold?.take() ?? super.lastWord();
   }
 
   protected override withdraw(): void {
-    if (!this.cut) this.link = this.mux.chain.join(this.position, this.options.capacity);
+    if (!this.aside.cut) this.own.link = this.mux.chain.join(this.position, this.options.capacity);
     super.withdraw();
   }
 
   protected override catchUp(): { readonly error?: unknown } | undefined {
-    const { link } = this;
+    const { link } = this.aside;
     if (link === undefined) return super.catchUp();
     let failure: { readonly error?: unknown } | undefined;
     for (const { fold, count, spoiled } of this.mux.chain.from(link)) {
-      if (this.cut) {
+      if (this.aside.cut) {
         this.lose(count);
         continue;
       }
@@ -84,12 +87,14 @@ export class FoldCursor<E> extends Cursor<E> {
   }
 
   protected override caughtUp(): void {
-    if (this.link !== undefined) this.mux.chain.leave(this.link, this.options.capacity);
-    this.link = undefined;
+    const { link } = this.aside;
+    if (link === undefined) return;
+    this.mux.chain.leave(link, this.options.capacity);
+    this.own.link = undefined;
   }
 
   private cutOff(): void {
-    this.cut = true;
+    this.own.cut = true;
     this.lose(this.fold.clear());
   }
 }

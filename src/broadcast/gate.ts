@@ -1,5 +1,7 @@
+import { type Linked, LinkedSet } from './linked-set.ts';
+
 /** A `wait` watcher, as the gate sees it. */
-export interface Gated {
+export interface Gated extends Linked {
   /** The position that head may reach at most for this watcher's sake. Never falls. May judge a filter, which is user code. */
   bound(): number;
 }
@@ -20,12 +22,12 @@ export interface Gated {
 export class Gate {
   /** The full watcher for which head waits. */
   blocker: Gated | undefined;
-  private readonly members: Set<Gated> = new Set();
+  private readonly members: LinkedSet<Gated> = new LinkedSet();
   private limit: number = Number.POSITIVE_INFINITY;
   private slowest: Gated | undefined;
   private others: number = Number.POSITIVE_INFINITY;
-  // The round that is under way, if one is. Who comes or goes ends it: an idle iterator would keep every old table of the set.
-  private round: Iterator<Gated> | undefined;
+  /** Who was asked last in the round that is under way, if one is. Who comes or goes ends it. */
+  private asked: Gated | undefined;
   private least: number = Number.POSITIVE_INFINITY;
   private second: number = Number.POSITIVE_INFINITY;
   private leastOf: Gated | undefined;
@@ -61,16 +63,15 @@ export class Gate {
         this.limit = Math.min(bound, this.others);
         return true;
       }
-      if (this.round !== undefined) this.note(suspect, bound);
+      if (this.asked !== undefined) this.note(suspect, bound);
     }
     return this.goRound(head);
   }
 
   private goRound(head: number): boolean {
     for (;;) {
-      this.round ??= this.members.values();
-      const { done, value } = this.round.next();
-      if (done) {
+      const member = this.asked === undefined ? this.members.first : (this.asked.after as Gated | undefined);
+      if (member === undefined) {
         this.limit = this.least;
         this.slowest = this.leastOf;
         this.others = this.second;
@@ -78,18 +79,19 @@ export class Gate {
         if (head < this.limit) return true;
         continue;
       }
-      const bound = this.ask(value);
-      if (!this.members.has(value)) continue;
+      this.asked = member;
+      const bound = this.ask(member);
+      if (!this.members.has(member)) continue;
       if (bound <= head) {
-        this.blocker = value;
+        this.blocker = member;
         return false;
       }
-      this.note(value, bound);
+      this.note(member, bound);
     }
   }
 
   private endRound(): void {
-    this.round = undefined;
+    this.asked = this.leastOf = undefined;
     this.least = this.second = Number.POSITIVE_INFINITY;
   }
 
@@ -102,7 +104,13 @@ export class Gate {
 
   /** The answer for those who come back in: by itself, so that the round under way is none the wiser. */
   private openForEach(head: number): boolean {
-    for (const member of this.members) if (member.bound() <= head && this.members.has(member)) return false;
+    for (let member = this.members.first; member !== undefined; ) {
+      const bound = member.bound();
+      const stays = this.members.has(member);
+      if (stays && bound <= head) return false;
+      // Bounds do not fall: when the one who was asked has left, it does no harm to begin again.
+      member = stays ? (member.after as Gated | undefined) : this.members.first;
+    }
     return true;
   }
 

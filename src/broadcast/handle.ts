@@ -1,28 +1,21 @@
 import { Batches } from '../watch/reader.ts';
 import type { Watch, WatchBatches } from '../watch/watch.ts';
 import type { Cursor } from './cursor.ts';
+import type { Forgotten } from './forgotten.ts';
 
-/**
- * Watches that were forgotten: the log knows the cursor, the consumer alone knows the handle. When the handle is collected,
- * nobody can read any more, so the cursor leaves, and a publisher that waited for it goes on.
- *
- *     consumer --> BroadcastWatch --> Cursor <--> log, gate, laggards
- *                  (collected?)  - - -> return()
- *
- * While a read waits, the cursor holds the handle: its consumer may have kept nothing but the promise. The registry holds the
- * cursor weakly: a broadcaster that is forgotten with all its watches takes them along.
- */
-const forgotten: FinalizationRegistry<WeakRef<Cursor<unknown>>> = new FinalizationRegistry((cursor) => {
-  void cursor.deref()?.return();
-});
+/** Not a private method: with one of those, every handle would carry one word more. */
+function held<T>(watch: object, cursor: { hold(holder: object): void }, read: T): T {
+  cursor.hold(watch);
+  return read;
+}
 
 /** What `watch()` hands out. */
 export class BroadcastWatch<E> implements Watch<E> {
   readonly #cursor: Cursor<E>;
 
-  constructor(cursor: Cursor<E>) {
+  constructor(cursor: Cursor<E>, forgotten: Forgotten) {
     this.#cursor = cursor;
-    forgotten.register(this, new WeakRef(cursor as Cursor<unknown>));
+    forgotten.register(this, cursor);
   }
 
   get stopped(): boolean {
@@ -38,20 +31,20 @@ export class BroadcastWatch<E> implements Watch<E> {
   }
 
   next(): Promise<IteratorResult<E, undefined>> {
-    return this.#held(this.#cursor.next());
+    return held(this, this.#cursor, this.#cursor.next());
   }
 
   tryNext(): E | undefined {
     return this.#cursor.tryNext();
   }
 
-  batches(): WatchBatches<E> {
-    return new Batches(this, () => this.#held(this.#cursor.nextBatch()));
+  /** Not part of the port: for the bridge, which looks at many watches in one go. Like `tryNext`, but takes all that is queued. */
+  tryBatch(): readonly E[] | undefined {
+    return this.#cursor.tryBatch();
   }
 
-  #held<T>(read: T): T {
-    if (this.#cursor.hasReads) this.#cursor.holder = this;
-    return read;
+  batches(): WatchBatches<E> {
+    return new Batches(this, () => held(this, this.#cursor, this.#cursor.nextBatch()));
   }
 
   stop(): void {

@@ -1,54 +1,93 @@
-/** An event that was set aside, and how many were lost right before it. */
-export interface KeptEvent<E> {
-  readonly event: E;
-  gap: number;
-}
-
 /**
  * A watcher's own short queue: events that the log need not hold for it any more.
  *
- *     start
- *       v
- *     [a 0] [b 0] [f 3]         c, d and e were lost between b and f
+ *              start
+ *                v
+ *     events  [. a b f]         gaps  {f: 3}, as c, d and e were lost between b and f
+ *
+ * Watchers that fall behind in step set the same stretch of the log aside: they share one array of it, until one of them must
+ * write into it. Events are counted through from the first ever, and a gap is known by the number of the event behind it.
  */
 export class Kept<E> {
-  private items: (KeptEvent<E> | undefined)[] = [];
+  private events: readonly (E | undefined)[] = [];
+  private shared: boolean = false;
   private start: number = 0;
+  /** The number of the first event in `events`. */
+  private base: number = 0;
+  private gaps: Map<number, number> | undefined;
 
   get length(): number {
-    return this.items.length - this.start;
+    return this.events.length - this.start;
   }
 
   /** How many events were lost right before the first. */
   get gap(): number {
-    return this.items[this.start]?.gap ?? 0;
+    return this.gapAt(this.start);
+  }
+
+  /** Takes a whole stretch, which nobody changes any more. Only when there is nothing kept. */
+  adopt(events: readonly E[]): void {
+    this.base += this.start;
+    this.events = events;
+    this.shared = true;
+    this.start = 0;
   }
 
   push(event: E, gap: number): void {
-    this.items.push({ event, gap });
+    const events = this.own();
+    this.setGap(events.length, gap);
+    events.push(event);
   }
 
-  shift(): KeptEvent<E> {
-    const item = this.items[this.start] as KeptEvent<E>;
-    this.items[this.start++] = undefined;
-    // The dead stretch is never longer than the live one: O(1) for each event, amortized.
-    if (this.start > 31 && this.start * 2 > this.items.length) {
-      this.items = this.items.slice(this.start);
-      this.start = 0;
-    }
-    return item;
+  shift(): E {
+    const event = this.events[this.start] as E;
+    this.setGap(this.start, 0);
+    if (!this.shared) this.own()[this.start] = undefined;
+    this.start++;
+    // The dead stretch is hardly longer than the live one: O(1) for each event, amortized. Half of it read, an array is shared no more.
+    if (this.length === 0 || (this.start > 31 && this.start * 2 > this.events.length)) this.compact();
+    return event;
   }
 
   /** Drops the event at `index`, which exists. Answers how many are lost now before the next one, if there is none yet. */
   drop(index: number): number {
+    const events = this.own();
     const at = this.start + index;
-    const lost = (this.items[at] as KeptEvent<E>).gap + 1;
-    const next = this.items[at + 1];
+    const lost = this.gapAt(at) + 1;
     // The few before it move up by one place: O(index), however many stand behind.
-    this.items.copyWithin(this.start + 1, this.start, at);
+    for (let to = at; to > this.start; to--) {
+      events[to] = events[to - 1];
+      this.setGap(to, this.gapAt(to - 1));
+    }
+    const last = at === events.length - 1;
+    if (!last) this.setGap(at + 1, this.gapAt(at + 1) + lost);
     this.shift();
-    if (next === undefined) return lost;
-    next.gap += lost;
-    return 0;
+    return last ? lost : 0;
+  }
+
+  private gapAt(index: number): number {
+    return this.gaps?.get(this.base + index) ?? 0;
+  }
+
+  private setGap(index: number, gap: number): void {
+    if (gap > 0) {
+      this.gaps ??= new Map();
+      this.gaps.set(this.base + index, gap);
+    } else {
+      this.gaps?.delete(this.base + index);
+    }
+  }
+
+  /** The array, to be written. */
+  private own(): (E | undefined)[] {
+    if (this.shared) this.compact();
+    return this.events as (E | undefined)[];
+  }
+
+  private compact(): void {
+    this.events = this.events.slice(this.start);
+    this.shared = false;
+    this.base += this.start;
+    this.start = 0;
   }
 }

@@ -1,7 +1,7 @@
+import { type Linked, LinkedSet } from './linked-set.ts';
+
 /** A watcher that stands in the log and may fall behind. */
-export interface Laggard {
-  /** The set that it is in, by its chunk number. */
-  due: number;
+export interface Laggard extends Linked {
   /** The chunk number at whose beginning this watcher will have overflowed for sure, unless it reads on meanwhile. */
   dueChunk(): number;
   /** It has not read on: it must leave the log now. */
@@ -18,33 +18,45 @@ export interface Laggard {
  *                                      `---- has not: lag(), and it stands nowhere until it reads again
  */
 export class Laggards {
-  private readonly sets: Map<number, Set<Laggard>> = new Map();
+  private readonly sets: Map<number, DueSet> = new Map();
   /** The chunk that head entered last. */
   private now: number = 0;
 
   add(laggard: Laggard): void {
     const due = Math.max(laggard.dueChunk(), this.now + 1);
-    laggard.due = due;
-    const set = this.sets.get(due);
-    if (set === undefined) this.sets.set(due, new Set([laggard]));
-    else set.add(laggard);
+    let set = this.sets.get(due);
+    if (set === undefined) {
+      set = new DueSet(due);
+      this.sets.set(due, set);
+    }
+    set.add(laggard);
   }
 
   remove(laggard: Laggard): void {
-    const set = this.sets.get(laggard.due);
-    if (set?.delete(laggard) && set.size === 0) this.sets.delete(laggard.due);
+    const { inSet: set } = laggard;
+    if (!(set instanceof DueSet) || !set.delete(laggard)) return;
+    if (set.first === undefined && this.sets.get(set.due) === set) this.sets.delete(set.due);
   }
 
-  /** Head has entered this chunk. `lag` may run user code, by which others leave the set: iteration sees that. */
+  /** Head has entered this chunk. `lag` may run user code, by which others leave the set, or judge a later one. */
   judge(chunk: number): void {
     this.now = chunk;
     const set = this.sets.get(chunk);
     if (set === undefined) return;
-    for (const laggard of set) {
-      set.delete(laggard);
+    for (let laggard = set.first; laggard !== undefined; laggard = set.first) {
+      set.delete(laggard, this);
       if (laggard.dueChunk() > chunk) this.add(laggard);
       else laggard.lag();
     }
     this.sets.delete(chunk);
+  }
+}
+
+class DueSet extends LinkedSet<Laggard> {
+  readonly due: number;
+
+  constructor(due: number) {
+    super();
+    this.due = due;
   }
 }

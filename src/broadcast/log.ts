@@ -1,4 +1,5 @@
 import { Largest } from './largest.ts';
+import { soon } from './soon.ts';
 
 /**
  * The event log: one copy of each event, whatever the number of watchers.
@@ -37,7 +38,7 @@ export class EventLog<E> {
   /** Watchers in chunks, and retentions, for whose sake events are stored. */
   private needs: number = 0;
   private readonly retained: Largest = new Largest();
-  private batch: { readonly from: number; readonly to: number; readonly events: WeakRef<readonly E[]> } | undefined;
+  private batch: Batch<E> | undefined;
 
   /** Chunks are about as long as a queue: what a chunk rounds up by stays in proportion to what the capacities allow. */
   constructor(capacity: number) {
@@ -65,15 +66,40 @@ export class EventLog<E> {
     return this.chunkAt(position).events[(position - this.base) & (this.chunkLength - 1)] as E;
   }
 
+  /** The event at a position where someone stands, who moves on by one. */
+  pass(position: number): E {
+    const offset = position - this.base;
+    const chunk = this.chunks[this.dead + (offset >> this.shift)] as Chunk<E>;
+    const at = offset & (this.chunkLength - 1);
+    const event = chunk.events[at] as E;
+    if (at === this.chunkLength - 1) this.move(position, position + 1);
+    return event;
+  }
+
   /** The events of a stretch. Watchers in step get one and the same array: the log knows the last one, but keeps nobody's batch alive. */
   slice(from: number, to: number): readonly E[] {
-    const shared = this.batch?.from === from && this.batch.to === to ? this.batch.events.deref() : undefined;
-    if (shared !== undefined) return shared;
-    const events: E[] = [];
-    for (let position = from; position < to; position++) events.push(this.at(position));
-    this.batch = { from, to, events: new WeakRef(events) };
+    const known =
+      this.batch?.from === from && this.batch.to === to ? (this.batch.events ?? this.batch.later?.deref()) : undefined;
+    if (known !== undefined) return known;
+    let events: E[] = [];
+    for (let position = from; position < to; ) {
+      const at = (position - this.base) & (this.chunkLength - 1);
+      const some = this.chunkAt(position).events.slice(at, at + to - position);
+      events = events.length === 0 ? some : events.concat(some);
+      position += some.length;
+    }
+    if (this.batch?.events === undefined) soon(this.letGo);
+    this.batch = { from, to, events, later: undefined };
     return events;
   }
+
+  /** To look at a WeakRef costs more than all the rest of a read, so for those who read in one go the array itself is kept. */
+  private readonly letGo = (): void => {
+    const { batch } = this;
+    if (batch?.events === undefined) return;
+    batch.later = new WeakRef(batch.events);
+    batch.events = undefined;
+  };
 
   /** The number of the chunk that holds a position. */
   chunkOf(position: number): number {
@@ -146,6 +172,14 @@ export class EventLog<E> {
   private chunkAt(position: number): Chunk<E> {
     return this.chunks[this.dead + ((position - this.base) >> this.shift)] as Chunk<E>;
   }
+}
+
+/** The last batch, and where it stands in the log. */
+interface Batch<E> {
+  readonly from: number;
+  readonly to: number;
+  events: readonly E[] | undefined;
+  later: WeakRef<readonly E[]> | undefined;
 }
 
 class Chunk<E> {

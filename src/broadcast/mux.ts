@@ -1,15 +1,11 @@
 import { WatchError } from '../watch/errors.ts';
 import { FoldChain } from './coalesce.ts';
+import { type Forgotten, newForgotten } from './forgotten.ts';
 import { Gate, type Gated } from './gate.ts';
 import { Laggards } from './laggards.ts';
+import { LinkedSet } from './linked-set.ts';
 import { EventLog } from './log.ts';
-
-/** A watcher whose reads may wait. */
-export interface Parked {
-  inPark: boolean;
-  readonly hasReads: boolean;
-  wake(): void;
-}
+import { Park, type Parked } from './park.ts';
 
 /** Someone who left. */
 export interface Leaver extends Parked, Gated {
@@ -29,9 +25,7 @@ interface Pending<E> {
  *                 waits for room                   accepted; waits at the gate               visible
  *
  * **Order** is the order of `append`, which is the order of the publish calls. **Slow readers** of policy `wait` close the
- * gate; nobody else is noticed here. **Waking**: watchers whose reads wait are parked in one list; the first event that
- * becomes visible schedules one microtask that serves them all, so that a burst costs one wake-up each, and publishing does
- * not depend on their number. **Closing**: once all that was accepted is visible, `closed` is set and nothing moves any more.
+ * gate; nobody else is noticed here. **Waking** those whose reads wait: see park.ts. **Closing**: once all that was accepted is visible, `closed` is set and nothing moves any more.
  *
  * Everything here is synchronous. User code (filters, `onGap`, `keyOf`) runs inside `gate.open` and `laggards.judge`, and may
  * publish, watch, stop or shut down: so each loop looks at the state anew after them.
@@ -40,10 +34,15 @@ export class Mux<E> {
   readonly log: EventLog<E>;
   readonly laggards: Laggards = new Laggards();
   readonly gate: Gate = new Gate();
+  readonly park: Park = new Park(() => this.serve());
   readonly chain: FoldChain<E>;
   readonly keyOf: (event: E) => unknown;
   /** Those who stand nowhere: full, and left alone until they read. Whoever lives is held by this set, the laggards or the gate. */
-  readonly judged: Set<unknown> = new Set();
+  readonly judged: LinkedSet<Leaver> = new LinkedSet();
+  /** How to stop listening to a consumer's abort signal. */
+  readonly signals: Map<Leaver, () => void> = new Map();
+  /** Here, and not with the broadcaster: it must last as long as anyone who may wait for a forgotten watch. */
+  readonly forgotten: Forgotten = newForgotten();
   watchers: number = 0;
   /** No event will be accepted any more. */
   closing: boolean = false;
@@ -56,9 +55,6 @@ export class Mux<E> {
   private readonly incoming: number;
   private firstPending: Pending<E> | undefined = undefined;
   private lastPending: Pending<E> | undefined = undefined;
-  private parked: Parked[] = [];
-  private gone: number = 0;
-  private scheduled: boolean = false;
   private busy: boolean = false;
 
   constructor(options: { capacity: number; incoming: number; keyOf: (event: E) => unknown }) {
@@ -98,7 +94,7 @@ export class Mux<E> {
         if (!this.gate.open(head)) break;
         if (this.log.head === head) this.advance();
       }
-    } while (this.firstPending !== undefined && this.admit(this.firstPending.event) && this.admitted());
+    } while (this.admitted());
     this.busy = false;
     if (this.closing && !this.closed && this.pending === 0 && this.log.head === this.log.end) this.close();
   }
@@ -108,49 +104,52 @@ export class Mux<E> {
     while (this.firstPending !== undefined) {
       this.shiftPending().settle(Promise.reject(new WatchError('CLOSED', 'publish: shut down before there was room')));
     }
-    while (this.log.head < this.log.end) this.advance();
+    const { log } = this;
+    let chunk = log.chunkOf(log.head);
+    // All of it, before any user code: whoever is stopped by that has had, or lost, every event that was accepted.
+    while (log.head < log.end) log.step();
+    while (chunk < log.chunkOf(log.head)) this.enter(++chunk);
+    this.park.notify();
     this.pump();
-  }
-
-  park(watcher: Parked): void {
-    if (watcher.inPark) return;
-    watcher.inPark = true;
-    this.parked.push(watcher);
-  }
-
-  /** Serves a watcher's reads within this turn. */
-  wake(watcher: Parked): void {
-    this.park(watcher);
-    this.schedule();
   }
 
   left(watcher: Leaver): void {
     this.watchers--;
-    if (watcher.inPark) this.unpark();
-    if (!watcher.waits) return;
-    this.gate.remove(watcher);
-    this.pump();
+    if (watcher.inPark) this.park.leave();
+    this.unlisten(watcher);
+    if (watcher.waits) this.pump();
   }
 
-  private admit(event: E): boolean {
+  private unlisten(watcher: Leaver): void {
+    this.signals.get(watcher)?.();
+    this.signals.delete(watcher);
+  }
+
+  /** Gives an event its place if there is room; a publish that waited leaves its line right before. */
+  private admit(event: E, pending?: Pending<E>): boolean {
     const { log } = this;
     while (log.head === log.end) {
       const { head } = log;
       const open = this.gate.open(head);
-      if (this.closed) return false; // user code in the gate has shut down: that was first
+      // User code in the gate has shut down, or given up on those who wait: that was first.
+      if (this.closed || (pending !== undefined && this.firstPending !== pending)) return false;
       if (!open) break;
       if (log.head !== head || log.end !== head) continue; // user code in the gate has published: it was first
+      if (pending !== undefined) this.shiftPending();
       log.append(event);
       this.advance();
       return true;
     }
     if (log.end - log.head >= this.incoming) return false;
+    if (pending !== undefined) this.shiftPending();
     log.append(event);
     return true;
   }
 
   private admitted(): boolean {
-    this.shiftPending().settle(undefined);
+    const pending = this.firstPending;
+    if (pending === undefined || !this.admit(pending.event, pending)) return false;
+    pending.settle(undefined);
     return true;
   }
 
@@ -164,51 +163,29 @@ export class Mux<E> {
 
   /** One more event becomes visible. */
   private advance(): void {
-    if (this.log.step()) {
-      this.chain.fold();
-      this.laggards.judge(this.log.chunkOf(this.log.head));
-      this.log.trim();
-    }
-    if (this.parked.length > 0) this.schedule();
+    if (this.log.step()) this.enter(this.log.chunkOf(this.log.head));
+    this.park.notify();
   }
 
-  private schedule(): void {
-    if (this.scheduled) return;
-    this.scheduled = true;
-    queueMicrotask(this.serveParked);
+  /** Head has entered a chunk: who is due must leave the log, and what nobody needs goes. */
+  private enter(chunk: number): void {
+    this.chain.fold();
+    this.laggards.judge(chunk);
+    this.log.trim();
   }
 
-  private readonly serveParked = (): void => {
-    const watchers = this.parked;
-    this.scheduled = false;
-    this.parked = [];
-    this.gone = 0;
+  /** Serves those whose reads wait, then goes on: what they have read is room. */
+  private serve(): void {
     this.busy = true;
-    for (const watcher of watchers) {
-      watcher.inPark = false;
-      watcher.wake();
-    }
+    this.park.serve();
     this.busy = false;
     this.pump();
-  };
-
-  /** Those who left are swept out of the park when they are the larger part: O(1) for each, amortized. */
-  private unpark(): void {
-    this.gone++;
-    if (this.parked.length <= 64) this.schedule(); // a short list, when this turn is over: some may have a read to settle yet
-    if (this.gone * 2 < this.parked.length) return;
-    const watchers = this.parked;
-    this.parked = [];
-    this.gone = 0;
-    for (const watcher of watchers) {
-      watcher.inPark = false;
-      if (watcher.hasReads) this.park(watcher);
-    }
   }
 
   private close(): void {
     this.closed = true;
+    for (const watcher of this.signals.keys()) this.unlisten(watcher);
     this.onClosed?.();
-    this.serveParked();
+    this.serve();
   }
 }

@@ -1,5 +1,8 @@
 import { Reader } from '../watch/reader.ts';
+import { Aside, nothingAside } from './aside.ts';
+import type { Gated } from './gate.ts';
 import type { Laggard } from './laggards.ts';
+import type { Linked } from './linked-set.ts';
 import type { Mux } from './mux.ts';
 
 /** What happens to an event that does not fit a watcher's queue. */
@@ -24,28 +27,29 @@ export interface CursorOptions<E> {
  * - Standing: the log keeps all from `position` on, and the watcher is in the set of laggards or at the gate.
  * - Judged: the log keeps nothing for it but, for one that drops the oldest, the last `capacity` events.
  * - Over: no set, no listener and no publisher knows it any more.
+ *
+ * Which of the three it is, the set says that holds it. Programs have many idle watchers, so what only some need stands aside.
  */
-export abstract class Place<E> extends Reader<E> implements Laggard {
-  due: number = 0;
-  /** Stops listening to the consumer's abort signal. */
-  unlisten: (() => void) | undefined;
+export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
+  inSet: object | undefined;
+  before: Linked | undefined;
+  after: Linked | undefined;
   abstract inPark: boolean;
   abstract readonly hasReads: boolean;
 
   protected readonly mux: Mux<E>;
   protected readonly options: CursorOptions<E>;
   protected position: number;
-  /** Events that this watcher did not get, in all, and those of them that nobody was told of yet. */
-  protected lost: number = 0;
-  protected missed: number = 0;
-  protected standing: boolean = true;
-  protected over: boolean = false;
+  /** How far head may be ahead for the next read to go straight to the log; 0 whenever there is anything else to look at. */
+  protected ease: number = 0;
+  protected aside: Aside<E> = nothingAside();
 
   constructor(mux: Mux<E>, options: CursorOptions<E>) {
     super();
     this.mux = mux;
     this.options = options;
     this.position = mux.log.end;
+    this.inSet = mux; // it stands, and is about to join a set
     mux.log.stand(this.position);
     mux.watchers++;
   }
@@ -58,6 +62,28 @@ export abstract class Place<E> extends Reader<E> implements Laggard {
     return this.options.overflow === 'wait';
   }
 
+  protected get standing(): boolean {
+    return this.inSet !== this.mux.judged;
+  }
+
+  protected get over(): boolean {
+    return this.inSet === undefined;
+  }
+
+  /** What stands aside, to be changed. */
+  protected get own(): Aside<E> {
+    if (this.aside === nothingAside()) this.aside = new Aside();
+    return this.aside;
+  }
+
+  protected override get failure(): { readonly error: unknown } | undefined {
+    return this.aside.failure;
+  }
+
+  protected override set failure(failure: { readonly error: unknown } | undefined) {
+    if (failure !== this.aside.failure) this.own.failure = failure;
+  }
+
   dueChunk(): number {
     const { log } = this.mux;
     return log.chunkOf(this.position) + log.chunksFor(this.options.capacity) + 1;
@@ -68,7 +94,7 @@ export abstract class Place<E> extends Reader<E> implements Laggard {
     if (this.over) return;
     this.failure = { error };
     this.leave();
-    this.mux.wake(this);
+    this.mux.park.wake(this);
   }
 
   protected override get drained(): boolean {
@@ -90,8 +116,11 @@ export abstract class Place<E> extends Reader<E> implements Laggard {
   }
 
   protected lose(count: number): void {
-    this.lost += count;
-    this.missed += count;
+    this.ease = 0;
+    if (count === 0) return;
+    const { own } = this;
+    own.lost += count;
+    own.missed += count;
   }
 
   /** The log's next events are lost, unseen. */
@@ -103,7 +132,7 @@ export abstract class Place<E> extends Reader<E> implements Laggard {
   /** From standing to judged: a full queue takes nothing, and needs nothing of the log, until it is read. */
   protected withdraw(): void {
     if (this.dropsOldest) this.mux.log.retain(this.options.capacity);
-    this.standing = false;
+    this.ease = 0;
     this.mux.log.leave(this.position);
     this.mux.judged.add(this);
   }
@@ -112,8 +141,7 @@ export abstract class Place<E> extends Reader<E> implements Laggard {
   protected restand(): void {
     const { log, laggards } = this.mux;
     const failure = this.catchUp();
-    this.standing = true;
-    this.mux.judged.delete(this);
+    this.mux.judged.delete(this, this.mux);
     log.stand(this.position);
     laggards.add(this);
     this.caughtUp();
@@ -135,10 +163,11 @@ export abstract class Place<E> extends Reader<E> implements Laggard {
   protected leave(): void {
     if (!this.over && !this.standing) this.restand();
     if (this.over) return;
-    this.over = true;
-    this.mux.laggards.remove(this);
+    this.ease = 0;
+    if (this.waits) this.mux.gate.remove(this);
+    else this.mux.laggards.remove(this);
+    this.inSet = undefined;
     this.mux.log.leave(this.position);
-    this.unlisten?.();
     this.mux.left(this);
   }
 }

@@ -54,6 +54,7 @@ function open(source: ByteSource): Input {
 }
 
 function toBytes(chunk: unknown): Uint8Array {
+  if (chunk instanceof Uint8Array) return chunk;
   if (typeof chunk === 'string') return new TextEncoder().encode(chunk);
   // By its tag, as bytes from another realm are no instance of this one's Uint8Array.
   if ((chunk as Partial<Uint8Array> | undefined)?.[Symbol.toStringTag] === 'Uint8Array') return chunk as Uint8Array;
@@ -66,7 +67,7 @@ function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDe
 
   const poll = (): E | undefined => {
     while (!over) {
-      const frame = framer.next();
+      const frame = framer.next(true); // a codec may not keep the bytes either
       if (frame === undefined) break;
       const event = codec.decode(frame);
       if (event !== undefined) return event;

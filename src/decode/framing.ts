@@ -6,7 +6,7 @@
  * - Memory: what is held is the chunk being read and the start of one unfinished frame, never more than `maxFrameBytes` of it.
  *   A line without an end and a length header that promises gigabytes are refused before they are stored.
  * - Speed: a frame that lies in one chunk is a view on that chunk, not a copy. One that spans chunks is gathered in a buffer that
- *   doubles as it fills, and copied out of it, so that a long frame costs its length however it is cut.
+ *   doubles as it fills, and copied out of it unless it is only lent, so that a long frame costs its length however it is cut.
  * - Oversize: an error, after which `next` goes on behind that frame; or, by option, skipped and counted.
  *
  *              at            end of frame
@@ -31,9 +31,10 @@ export interface Framer {
   push(chunk: Uint8Array): void;
   /**
    * The next whole frame, or undefined when more bytes are needed. A frame may be a view on the chunk: use or copy it before that
-   * memory is reused. Throws FRAME_TOO_LARGE in place of an oversize frame, and goes on behind it when called again.
+   * memory is reused. With `lent`, it may also be a view on the framer's own buffer, good until the next call of whatever method.
+   * Throws FRAME_TOO_LARGE in place of an oversize frame, and goes on behind it when called again.
    */
-  next(): Uint8Array | undefined;
+  next(lent?: boolean): Uint8Array | undefined;
   /** The stream has ended: the unfinished last frame, if this framing can take it for a whole one. Call it when `next` has nothing. */
   end(): Uint8Array | undefined;
   /** Frames passed over because of `oversize: 'skip'`. */
@@ -59,17 +60,27 @@ const FIRST_BUFFER = 1024;
 /** A buffer up to this size is used again for the next frame; a larger one is let go, so that one long frame pins no memory. */
 const KEPT_BUFFER = 64 * 1024;
 
+/** Node's Buffer, where there is one: it looks for a byte with the processor's wide registers, ten times as fast as a Uint8Array. */
+const { Buffer: Wide } = globalThis as { Buffer?: { from(memory: ArrayBufferLike, at: number, length: number): Uint8Array } };
+
+function searchable(chunk: Uint8Array): Uint8Array {
+  return Wide === undefined || chunk instanceof (Wide as never) ? chunk : Wide.from(chunk.buffer, chunk.byteOffset, chunk.length);
+}
+
 /** What both framings share: the chunk being read, the start of an unfinished frame, and the limit. */
 abstract class BufferedFramer implements Framer {
   skipped: number = 0;
   buffered: number = 0;
   protected chunk: Uint8Array = EMPTY;
+  /** The same bytes. A frame is never a view on this: what copies a Uint8Array does not copy a Buffer. */
+  protected search: Uint8Array = EMPTY;
   protected at: number = 0;
   protected buffer: Uint8Array = EMPTY;
   /** Found by `scan`: whether the frame at `at` ends in this chunk, and its length as far as it is known. */
   protected whole: boolean = false;
   protected size: number = 0;
   private skipping: boolean = false;
+  protected lent: boolean = false;
   private readonly limit: number;
   private readonly options: FramerOptions;
 
@@ -88,9 +99,11 @@ abstract class BufferedFramer implements Framer {
     // A rest is there only if the last chunk was not read to its end. Then this is slow, but right.
     this.chunk = this.at === this.chunk.length ? chunk : new Uint8Array([...this.chunk.subarray(this.at), ...chunk]);
     this.at = 0;
+    this.search = searchable(this.chunk);
   }
 
-  next(): Uint8Array | undefined {
+  next(lent: boolean = false): Uint8Array | undefined {
+    this.lent = lent;
     while (this.at < this.chunk.length) {
       const to = this.scan();
       const refused = !this.skipping && this.size > this.limit;
@@ -103,16 +116,16 @@ abstract class BufferedFramer implements Framer {
       if (refused) this.refuse();
       if (frame !== undefined) return frame;
     }
-    this.chunk = EMPTY;
+    this.chunk = this.search = EMPTY;
     this.at = 0;
     return undefined;
   }
 
-  /** The frame that ends at `to`. Out of the buffer it is a copy, as the buffer is used again. */
+  /** The frame that ends at `to`. Out of the buffer it is a copy, as the buffer is used again, or a view that is lent. */
   protected take(to: number): Uint8Array | undefined {
     if (this.buffered === 0) return this.strip(this.chunk.subarray(this.at, to));
     this.keep(to);
-    const frame = this.buffer.slice(0, this.buffered);
+    const frame = this.lent ? this.buffer.subarray(0, this.buffered) : this.buffer.slice(0, this.buffered);
     this.forget();
     return this.strip(frame);
   }
@@ -153,7 +166,7 @@ export class NewlineFramer extends BufferedFramer {
 
   protected scan(): number {
     const { chunk, at, buffer, buffered } = this;
-    const eol = chunk.indexOf(LF, at);
+    const eol = this.search.indexOf(LF, at);
     this.whole = eol >= 0;
     const to = this.whole ? eol : chunk.length;
     // A CR at the end does not count: an LF may follow it, in this chunk or the next.
@@ -176,6 +189,7 @@ export class NewlineFramer extends BufferedFramer {
   }
 
   end(): Uint8Array | undefined {
+    this.lent = false;
     return this.take(this.at);
   }
 }

@@ -14,6 +14,7 @@ interface Sent<E> {
 
 /** What the fakes share: a line of events, a consumer's half, and Kubernetes' verbs for the test that plays the producer. */
 abstract class Fake<E extends WatchEvent, Result> extends Reader<E> {
+  protected failure: { readonly error: unknown } | undefined;
   protected line: Sent<E>[] = [];
   /** How many of the line are accepted; whoever sent the others still waits. */
   protected readonly capacity: number;

@@ -6,11 +6,14 @@ export interface Clock {
   schedule(delayMs: number, callback: () => void): () => void;
 }
 
-/** The clock of the host. */
+/** A timer that is told to wait longer than this does not wait at all. */
+const LONGEST_MS = 2_147_483_647;
+
+/** The clock of the host. Nothing waits for longer than 24 days: what should, comes then. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   schedule: (delayMs, callback) => {
-    const timer = setTimeout(callback, delayMs);
+    const timer = setTimeout(callback, Math.min(delayMs, LONGEST_MS));
     return () => clearTimeout(timer);
   },
 };

@@ -6,6 +6,7 @@ class EmptyWatch<E> extends Reader<E> {
   override readonly queued: number = 0;
   override readonly dropped: number = 0;
   protected override readonly drained: boolean = true;
+  protected override failure: undefined;
   protected override take(): typeof NONE {
     return NONE;
   }

@@ -33,6 +33,7 @@ export class PullWatch<E> extends Reader<E> {
   private over: boolean = false;
   private stopAsked: boolean = false;
   private lost: number = 0;
+  protected failure: { readonly error: unknown } | undefined;
 
   constructor(source: PullSource<E>, options: PullWatchOptions = {}) {
     super();

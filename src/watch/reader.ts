@@ -7,6 +7,8 @@ interface Read<T> {
   readonly settle: (result: IteratorResult<T, undefined> | Promise<never>) => void;
   readonly batch: boolean;
   next: Read<T> | undefined;
+  /** What the consumer reads through. It kept perhaps nothing but the promise: the read keeps the rest. */
+  holder: object | undefined;
 }
 
 /** A fresh end-of-stream result: consumers own their results, so one is not shared. */
@@ -34,15 +36,13 @@ export abstract class Reader<E> implements Watch<E> {
   abstract readonly queued: number;
   abstract readonly dropped: number;
 
-  /** Whoever must not be collected while a read waits: what the consumer reads through. */
-  holder: object | undefined;
   protected first: Read<E | readonly E[]> | undefined;
   /** How many reads wait. */
   protected waiting: number = 0;
   private last: Read<E | readonly E[]> | undefined;
-  private taking: boolean = false;
+  protected taking: boolean = false;
   /** Why the watch failed, until a read was told: the first one that finds nothing more. */
-  protected failure: { readonly error: unknown } | undefined;
+  protected abstract failure: { readonly error: unknown } | undefined;
 
   /** Removes and returns the next event, or NONE. */
   protected abstract take(): E | typeof NONE;
@@ -78,16 +78,12 @@ export abstract class Reader<E> implements Watch<E> {
   }
 
   tryNext(): E | undefined {
-    if (this.first !== undefined) this.serve();
-    if (this.first !== undefined || this.taking) return undefined;
-    const event = this.guarded(false);
-    const { failure } = this;
-    if (event === NONE) this.failure = undefined;
-    else this.taken();
-    this.serve();
-    if (event !== NONE) return event as E;
-    if (failure !== undefined) throw failure.error;
-    return undefined;
+    return this.readNow(false) as E | undefined;
+  }
+
+  /** What one read of `batches` would get at once, or undefined. For those who know by themselves when to look. */
+  tryBatch(): readonly E[] | undefined {
+    return this.readNow(true) as readonly E[] | undefined;
   }
 
   batches(): WatchBatches<E> {
@@ -140,6 +136,19 @@ export abstract class Reader<E> implements Watch<E> {
     await this.return();
   }
 
+  private readNow(batch: boolean): E | readonly E[] | undefined {
+    if (this.first !== undefined) this.serve();
+    if (this.first !== undefined || this.taking) return undefined;
+    const got = this.guarded(batch);
+    const { failure } = this;
+    if (got === NONE) this.failure = undefined;
+    else this.taken();
+    this.serve();
+    if (got !== NONE) return got;
+    if (failure !== undefined) throw failure.error;
+    return undefined;
+  }
+
   private read(batch: boolean): Promise<IteratorResult<E | readonly E[], undefined>> {
     if (this.first !== undefined) this.serve();
     const ahead = this.first === undefined && !this.taking;
@@ -151,15 +160,25 @@ export abstract class Reader<E> implements Watch<E> {
         return Promise.resolve(outcome);
       }
     }
+    // Reads that user code made inside the take above were called later than this one.
+    return this.wait(batch, ahead);
+  }
+
+  /** A read joins the line, behind the others or before them. */
+  protected wait(batch: boolean, ahead: boolean = false): Promise<IteratorResult<E | readonly E[], undefined>> {
     return new Promise((settle) => {
-      // Reads that user code made inside the take above were called later than this one.
-      const read: Read<E | readonly E[]> = { settle, batch, next: ahead ? this.first : undefined };
+      const read: Read<E | readonly E[]> = { settle, batch, next: ahead ? this.first : undefined, holder: undefined };
       if (ahead || this.last === undefined) this.first = read;
       else this.last.next = read;
       if (read.next === undefined) this.last = read;
       this.waiting++;
       this.parked();
     });
+  }
+
+  /** Keeps this object from being collected while a read waits. Not in a field of the watch: that would cost a write barrier each time. */
+  hold(holder: object): void {
+    if (this.last !== undefined) this.last.holder = holder;
   }
 
   /** What a read comes to, or undefined if it must wait. */
@@ -183,11 +202,11 @@ export abstract class Reader<E> implements Watch<E> {
     while (this.first !== undefined) this.shift().settle(done());
   }
 
-  private shift(): Read<E | readonly E[]> {
+  protected shift(): Read<E | readonly E[]> {
     const read = this.first as Read<E | readonly E[]>;
     this.first = read.next;
     this.waiting--;
-    if (this.first === undefined) this.last = this.holder = undefined;
+    if (this.first === undefined) this.last = undefined;
     return read;
   }
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Broadcaster, type Overflow } from '../../src/broadcast/broadcaster.ts';
+import type { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { isErrorEvent } from '../../src/watch/event.ts';
 import type { Watch, WatchBatches } from '../../src/watch/watch.ts';
@@ -21,7 +22,7 @@ const FILTERS: Record<string, ((event: ModelEvent) => boolean) | undefined> = {
 type Op =
   | { op: 'watch'; capacity: number; overflow: Overflow; filter: string; prefix: number }
   | { op: 'publish' | 'tryPublish'; key: number; type: string; times: number }
-  | { op: 'next' | 'batch' | 'tryNext' | 'stop' | 'return' | 'abort' | 'look'; at: number; times: number }
+  | { op: 'next' | 'batch' | 'tryNext' | 'tryBatch' | 'stop' | 'return' | 'abort' | 'look'; at: number; times: number }
   | { op: 'shutdown' | 'giveUp' }
   | { op: 'turn' };
 
@@ -50,7 +51,14 @@ const opArb: fc.Arbitrary<Op> = fc.oneof(
   {
     weight: 8,
     arbitrary: fc.record({
-      op: fc.constantFrom('next' as const, 'batch' as const, 'tryNext' as const, 'look' as const),
+      op: fc.constantFrom(
+        'next' as const,
+        'next' as const,
+        'batch' as const,
+        'tryNext' as const,
+        'tryBatch' as const,
+        'look' as const,
+      ),
       at,
       times: fc.integer({ min: 1, max: 4 }),
     }),
@@ -184,6 +192,9 @@ class Harness {
       );
     } else if (op === 'tryNext') {
       expect(attempt(() => plain(real.tryNext()))).toEqual(attempt(() => model.tryNext()));
+    } else if (op === 'tryBatch') {
+      const now = (real as BroadcastWatch<ModelEvent>).tryBatch.bind(real);
+      expect(attempt(() => plain(now()))).toEqual(attempt(() => model.tryBatch()));
     } else if (op === 'look') {
       expect({ queued: real.queued, dropped: real.dropped, stopped: real.stopped }).toEqual({
         queued: model.queued,
@@ -246,17 +257,21 @@ function attempt(code: () => unknown): unknown {
 const RUNS = Number(process.env.WATCHMUX_RUNS ?? 1500);
 
 describe('the broadcaster against an array per watcher (Exact, Ordered, Unique, Complete, Counted)', () => {
-  it('does what the arrays do, with all policies, capacities and filters mixed', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.record({ incoming: fc.constantFrom(0, 1, 3, 25), maxPending: fc.constantFrom(0, 2, 1000) }),
-        fc.constantFrom(0, 1, 2, 40, 100),
-        fc.array(opArb, { maxLength: 60, size: 'max' }),
-        async (limits, own, ops) => {
-          await new Harness(limits, own).run(ops);
-        },
-      ),
-      { numRuns: RUNS },
-    );
-  }, 120_000);
+  it(
+    'does what the arrays do, with all policies, capacities and filters mixed',
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.record({ incoming: fc.constantFrom(0, 1, 3, 25), maxPending: fc.constantFrom(0, 2, 1000) }),
+          fc.constantFrom(0, 1, 2, 40, 100),
+          fc.array(opArb, { maxLength: 60, size: 'max' }),
+          async (limits, own, ops) => {
+            await new Harness(limits, own).run(ops);
+          },
+        ),
+        { numRuns: RUNS },
+      );
+    },
+    Math.max(120_000, 60 * RUNS),
+  );
 });

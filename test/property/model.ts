@@ -223,7 +223,20 @@ export class ModelWatch {
     return read;
   }
 
-  tryNext(): unknown {
+  tryBatch(): unknown[] | undefined {
+    const first = this.tryNext(false);
+    if (first === undefined) return undefined;
+    const batch = [first];
+    while (!(this.queue[0] !== undefined && this.queue[0].gap > 0)) {
+      const event = this.takeOne();
+      if (event === undefined) break;
+      batch.push(event);
+    }
+    this.owner.pump();
+    return batch;
+  }
+
+  tryNext(alone: boolean = true): unknown {
     this.serve();
     if (this.reads.length > 0) return undefined;
     const event = this.takeOne();
@@ -232,7 +245,7 @@ export class ModelWatch {
       this.failed = undefined;
       throw new Error(message);
     }
-    this.owner.pump();
+    if (alone || event === undefined) this.owner.pump();
     return event;
   }
 

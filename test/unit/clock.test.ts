@@ -130,4 +130,14 @@ describe('systemClock', () => {
     expect(systemClock.now() - before).toBe(10);
     expect(vi.getTimerCount()).toBe(0);
   });
+
+  test.each([2 ** 31, Number.POSITIVE_INFINITY])(
+    'waits long when it is told to wait %d ms, and not no time at all',
+    (delayMs) => {
+      const calls: string[] = [];
+      systemClock.schedule(delayMs, () => calls.push('called'));
+      vi.advanceTimersByTime(86_400_000);
+      expect(calls).toEqual([]);
+    },
+  );
 });

@@ -38,19 +38,29 @@ class Rig {
   get held(): Record<'needs' | 'stored' | 'retained' | 'due' | 'gated' | 'links', number> {
     const { log, laggards, gate, chain } = this.mux as unknown as {
       log: { needs: number; chunks: ({ events: unknown[] } | undefined)[]; retained: number | { value: number } };
-      laggards: { sets: Map<number, Set<unknown>> };
-      gate: { members: Set<unknown> };
+      laggards: { sets: Map<number, Row> };
+      gate: { members: Row };
       chain: { links: unknown[] };
     };
     return {
       needs: log.needs,
       stored: log.chunks.reduce((sum, chunk) => sum + (chunk?.events.length ?? 0), 0),
       retained: typeof log.retained === 'number' ? log.retained : log.retained.value,
-      due: [...laggards.sets.values()].reduce((sum, set) => sum + set.size, 0),
-      gated: gate.members.size,
+      due: [...laggards.sets.values()].reduce((sum, set) => sum + length(set), 0),
+      gated: length(gate.members),
       links: chain.links.length,
     };
   }
+}
+
+interface Row {
+  readonly first: { readonly after: Row['first'] } | undefined;
+}
+
+function length(row: Row): number {
+  let count = 0;
+  for (let member = row.first; member !== undefined; member = member.after) count++;
+  return count;
 }
 
 const NOTHING = { needs: 0, stored: 0, retained: 0, due: 0, gated: 0, links: 0 };

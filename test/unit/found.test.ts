@@ -7,7 +7,8 @@ import { Kept } from '../../src/broadcast/kept.ts';
 import { Largest } from '../../src/broadcast/largest.ts';
 import { EventLog } from '../../src/broadcast/log.ts';
 import { Mux } from '../../src/broadcast/mux.ts';
-import { collectedUntil, event, events, fate, ids, NO_GC, readAll, type TestEvent, turn } from './support.ts';
+import type { Watch } from '../../src/watch/watch.ts';
+import { collectedUntil, event, events, fate, gated, ids, NO_GC, readAll, type TestEvent, turn } from './support.ts';
 
 describe('what attacks have found', () => {
   test('a full wait watcher whose filter throws ends, and pins nothing: it does not hold the gate open', () => {
@@ -103,18 +104,11 @@ describe('what attacks have found', () => {
   test('dropping the oldest behind reads that wait moves those few, not all that stand behind', () => {
     const kept = new Kept<number>();
     for (let i = 0; i < 5; i++) kept.push(i, 0);
-    let moved = 0;
-    const items = (kept as unknown as { items: unknown[] }).items;
-    items.splice = () => {
-      moved++;
-      return [];
-    };
+    const events = (kept as unknown as { events: unknown[] }).events;
+    const behind = events.slice(2);
     expect(kept.drop(1)).toBe(0);
-    expect(moved).toBe(0);
-    expect([kept.shift(), kept.shift()]).toEqual([
-      { event: 0, gap: 0 },
-      { event: 2, gap: 1 },
-    ]);
+    expect(events).toEqual([undefined, 0, ...behind]);
+    expect([kept.gap, kept.shift(), kept.gap, kept.shift()]).toEqual([0, 0, 1, 2]);
   });
 
   test('the largest of very many numbers', () => {
@@ -133,11 +127,11 @@ describe('what attacks have found', () => {
     expect(one.value).toBe(0);
   });
 
-  test('a gate at rest holds no iterator, which would hold every table that the set of its members once had', () => {
+  test('a gate whose members change begins its round anew', () => {
     const gate = new Gate();
-    const round = (): unknown => (gate as unknown as { round: unknown }).round;
-    const member = { bound: () => 10 };
-    const full = { bound: () => 0 };
+    const round = (): unknown => (gate as unknown as { asked: unknown }).asked;
+    const member = gated(() => 10);
+    const full = gated(() => 0);
     gate.add(member);
     gate.add(full);
     expect(gate.open(0)).toBe(false);
@@ -148,7 +142,7 @@ describe('what attacks have found', () => {
     expect(round()).toBeUndefined();
     gate.add(full);
     expect(gate.open(5)).toBe(false);
-    gate.add({ bound: () => 20 });
+    gate.add(gated(() => 20));
     expect(round()).toBeUndefined();
     expect(gate.open(5)).toBe(false);
   });
@@ -192,7 +186,10 @@ describe('what attacks have found', () => {
 
   test('those who left with a read that waited are not kept in the park', async () => {
     const mux = new Mux<TestEvent>({ capacity: 1, incoming: 0, keyOf: String });
-    const parked = (): unknown[] => (mux as unknown as { parked: unknown[] }).parked;
+    const parked = (): unknown[] => {
+      const { row, count } = mux.park as unknown as { row: unknown[]; count: number };
+      return row.slice(0, count);
+    };
     const options = { capacity: 1, overflow: 'drop-newest', filter: undefined, onGap: undefined } as const;
     const cursors = Array.from({ length: 4 }, () => new Cursor<TestEvent>(mux, options));
     for (const cursor of cursors) {
@@ -205,12 +202,113 @@ describe('what attacks have found', () => {
     await turn();
     expect(parked()).toEqual(cursors.slice(2));
   });
+
+  test('a read from inside onGap does not overtake the batch that is being taken, whoever shuts down', async () => {
+    const broadcaster = new Broadcaster<TestEvent>();
+    let inner: Promise<IteratorResult<TestEvent, undefined>> | undefined;
+    const onGap = (): void => {
+      inner = watch.next();
+      void broadcaster.shutdown();
+    };
+    const watch = broadcaster.watch({ capacity: 5, overflow: 'drop-newest', onGap });
+    for (const one of events(0, 7)) broadcaster.tryPublish(one); // 5 and 6 are lost
+    for (let i = 0; i < 5; i++) watch.tryNext();
+    broadcaster.tryPublish(event(7));
+    expect(watch.queued).toBe(1); // 7 is set aside with its gap, what follows stays in the log
+    for (const one of events(8, 11)) broadcaster.tryPublish(one);
+    expect(ids((await watch.batches().next()).value ?? [])).toEqual([7, 8, 9, 10]);
+    expect(await inner).toMatchObject({ done: true });
+  });
+
+  test.each(['gate', 'advance'] as const)(
+    'giving up from user code while a publish that waits is admitted (%s)',
+    async (where) => {
+      let armed = false;
+      const giveUp = (): void => {
+        if (!armed) return;
+        armed = false;
+        void broadcaster.shutdown({ signal: AbortSignal.abort(new Error('enough')) }).catch(() => {});
+      };
+      const keyOf = (one: TestEvent): string => {
+        if (where === 'advance') giveUp();
+        return one.object.metadata.name;
+      };
+      const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 0, keyOf });
+      const filter = (): boolean => {
+        if (where === 'gate') giveUp();
+        return true;
+      };
+      const watch = broadcaster.watch({ filter });
+      if (where === 'advance') broadcaster.watch({ overflow: 'coalesce' });
+      const publishes = events(0, 40).map((one) => fate(broadcaster.publish(one)));
+      const read: TestEvent[] = [];
+      for (let i = 0; i < 40; i++) {
+        if (i === 10) armed = true;
+        const one = watch.tryNext();
+        if (one !== undefined) read.push(one);
+      }
+      await broadcaster.shutdown();
+      await turn();
+      // What was accepted was distributed, in order; what was refused was not: no publish is both.
+      const accepted = publishes.filter(({ state }) => state === 'resolved').length;
+      expect(publishes.map(({ state }) => state)).toEqual(publishes.map((_, at) => (at < accepted ? 'resolved' : 'rejected')));
+      expect(accepted).toBeGreaterThan(10);
+      expect(read.length + watch.queued + watch.dropped).toBe(accepted);
+    },
+  );
+
+  test('giving up distributes all that was accepted before it asks anyone: who is stopped by that has lost every event', async () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 1 });
+    const stalled = broadcaster.watch({ capacity: 0 });
+    const filter = (): boolean => {
+      stalled.stop();
+      return true;
+    };
+    const other = broadcaster.watch({ capacity: 0, overflow: 'disconnect', filter });
+    void other.next();
+    for (const one of events(0, 17)) broadcaster.tryPublish(one);
+    await broadcaster.shutdown({ signal: AbortSignal.abort() }).catch(() => {});
+    expect([stalled.dropped, stalled.queued]).toEqual([17, 0]);
+  });
+
+  test('an array that was shared is let go when half of it was read', () => {
+    const kept = new Kept<number>();
+    const stretch = Array.from({ length: 100 }, (_, i) => i);
+    kept.adopt(stretch);
+    for (let i = 0; i < 99; i++) expect(kept.shift()).toBe(i);
+    expect((kept as unknown as { events: unknown[] }).events.length).toBeLessThan(64);
+    expect(stretch).toHaveLength(100);
+    expect(kept.shift()).toBe(99);
+  });
 });
 
 /** In a frame of its own, so that no stack slot keeps it alive. */
 function readOnly(broadcaster: Broadcaster<TestEvent>, how: 'next' | 'batch'): Promise<IteratorResult<unknown, undefined>> {
   const watch = broadcaster.watch();
   return how === 'next' ? watch.next() : watch.batches().next();
+}
+
+/** A producer that is done, and one watch of its that nobody reads. */
+function shutDownAndForget(): { watch: Watch<TestEvent>; closed: Promise<void> } {
+  const broadcaster = new Broadcaster<TestEvent>({ capacity: 4, incoming: 100 });
+  broadcaster.watch();
+  const watch = broadcaster.watch();
+  for (const one of events(0, 20)) broadcaster.tryPublish(one);
+  return { watch, closed: broadcaster.shutdown() };
+}
+
+/** A member that was the least of a round. */
+function leaveGate(gate: Gate): WeakRef<object> {
+  let at = 1;
+  const [first, least] = [gated(() => at), gated(() => 2)];
+  gate.add(first);
+  gate.add(least);
+  expect(gate.open(1)).toBe(false);
+  at = 3;
+  expect(gate.open(1)).toBe(true);
+  gate.remove(first);
+  gate.remove(least);
+  return new WeakRef(least);
 }
 
 function forgetAll(how: 'read' | 'closure'): WeakRef<object> {
@@ -242,6 +340,24 @@ describe.skipIf(globalThis.gc === undefined)(`what attacks have found, with garb
       expect(await collectedUntil(() => broadcaster.watchers === 0)).toBe(true);
     },
   );
+
+  test('a forgotten watch is let go also when the broadcaster itself is forgotten: who reads on gets all, and the end', async () => {
+    const { watch, closed } = shutDownAndForget();
+    const read: TestEvent[] = [];
+    const over = (async () => {
+      for await (const one of watch) read.push(one);
+      return closed;
+    })();
+    const outcome = fate(over);
+    expect(await collectedUntil(() => outcome.state === 'resolved')).toBe(true);
+    expect(read).toHaveLength(20);
+  });
+
+  test('a gate at rest does not keep a member that has left', async () => {
+    const gate = new Gate();
+    const gone = leaveGate(gate);
+    expect(await collectedUntil(() => gone.deref() === undefined)).toBe(true);
+  });
 
   test.each(['read', 'closure'] as const)('a broadcaster that is forgotten with its watches is collected (%s)', async (how) => {
     const forgotten = forgetAll(how);

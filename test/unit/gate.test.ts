@@ -5,6 +5,9 @@ import { Gate, type Gated } from '../../src/broadcast/gate.ts';
 class Member implements Gated {
   at: number;
   asked = 0;
+  inSet: object | undefined;
+  before: Gated | undefined;
+  after: Gated | undefined;
   onAsk: () => void = () => {};
 
   constructor(at: number) {

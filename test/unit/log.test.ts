@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { EventLog } from '../../src/broadcast/log.ts';
+import { range, turn } from './support.ts';
 
 /** A log of numbers, each event being its own position; chunks of 16 unless the capacity says more. */
 class Row extends EventLog<number> {
@@ -210,13 +211,28 @@ describe('EventLog', () => {
     expect(log.slice(1, 3)).not.toBe(batch);
   });
 
-  test('a shared batch is known, and not kept alive', () => {
+  test('a shared batch is known, and from the next turn on not kept alive', async () => {
     const log = new Row(0);
+    const known = (): { events: unknown; later: WeakRef<object> } => (log as unknown as { batch: never }).batch;
     log.stand(0);
     log.add(5);
-    const batch = log.slice(0, 5);
-    const { events } = (log as unknown as { batch: { events: WeakRef<object> } }).batch;
-    expect(events).toBeInstanceOf(WeakRef);
-    expect(events.deref()).toBe(batch);
+    for (const to of [5, 4]) {
+      log.slice(1, to);
+      const batch = log.slice(0, to);
+      expect(known().events).toBe(batch);
+      await turn();
+      expect(known().events).toBeUndefined();
+      expect(known().later.deref()).toBe(batch);
+      expect(log.slice(0, to)).toBe(batch);
+    }
+  });
+
+  test('a batch that spans many chunks is one array', () => {
+    const log = new Row(0);
+    log.stand(0);
+    log.add(100);
+    expect(log.slice(3, 97)).toEqual(range(3, 97));
+    expect(log.slice(16, 32)).toEqual(range(16, 32));
+    expect(log.slice(15, 17)).toEqual([15, 16]);
   });
 });

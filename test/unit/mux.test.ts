@@ -1,7 +1,9 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { Gated } from '../../src/broadcast/gate.ts';
 import { type Leaver, Mux } from '../../src/broadcast/mux.ts';
-import { event, events, fate, type TestEvent, turn } from './support.ts';
+import { soon } from '../../src/broadcast/soon.ts';
+import { event, events, fate, gated, type TestEvent, turn } from './support.ts';
+
+vi.mock('../../src/broadcast/soon.ts', { spy: true });
 
 function make(incoming = 2): Mux<TestEvent> {
   const mux = new Mux<TestEvent>({ capacity: 4, incoming, keyOf: (of) => of.object.metadata.name });
@@ -12,6 +14,9 @@ function make(incoming = 2): Mux<TestEvent> {
 /** A watcher that does nothing but be told. */
 class Fake implements Leaver {
   inPark = false;
+  inSet: object | undefined;
+  before: Leaver | undefined;
+  after: Leaver | undefined;
   hasReads = false;
   waits = false;
   woken = 0;
@@ -27,7 +32,10 @@ class Fake implements Leaver {
   }
 }
 
-const parked = (mux: Mux<TestEvent>): unknown[] => (mux as unknown as { parked: unknown[] }).parked;
+const parked = (mux: Mux<TestEvent>): unknown[] => {
+  const { row, count } = mux.park as unknown as { row: unknown[]; count: number };
+  return row.slice(0, count);
+};
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -37,8 +45,8 @@ describe('the park', () => {
   test('a watcher is in it once, however often it parks', () => {
     const mux = make();
     const fake = new Fake();
-    mux.park(fake);
-    mux.park(fake);
+    mux.park.add(fake);
+    mux.park.add(fake);
     expect(fake.inPark).toBe(true);
     expect(parked(mux)).toEqual([fake]);
   });
@@ -46,15 +54,15 @@ describe('the park', () => {
   test('the first event of a burst schedules one microtask, which serves all', async () => {
     const mux = make();
     const fakes = Array.from({ length: 5 }, () => new Fake());
-    for (const fake of fakes) mux.park(fake);
-    const scheduled = vi.spyOn(globalThis, 'queueMicrotask');
+    for (const fake of fakes) mux.park.add(fake);
+    const scheduled = vi.mocked(soon).mockClear();
     for (const one of events(0, 10)) mux.accept(one);
     expect(scheduled).toHaveBeenCalledTimes(1);
     expect(fakes.map(({ woken }) => woken)).toEqual([0, 0, 0, 0, 0]);
     await turn();
     expect(fakes.map(({ woken, inPark }) => [woken, inPark])).toEqual(new Array(5).fill([1, false]));
     expect(parked(mux)).toEqual([]);
-    mux.park(fakes[0]!);
+    mux.park.add(fakes[0]!);
     mux.accept(event(10));
     expect(scheduled).toHaveBeenCalledTimes(2);
     await turn();
@@ -63,7 +71,7 @@ describe('the park', () => {
 
   test('with nobody parked, publishing schedules nothing', () => {
     const mux = make();
-    const scheduled = vi.spyOn(globalThis, 'queueMicrotask');
+    const scheduled = vi.mocked(soon).mockClear();
     for (const one of events(0, 100)) mux.accept(one);
     expect(scheduled).not.toHaveBeenCalled();
   });
@@ -71,8 +79,8 @@ describe('the park', () => {
   test('wake serves a watcher in this turn, without an event', async () => {
     const mux = make();
     const fake = new Fake();
-    mux.wake(fake);
-    mux.wake(fake);
+    mux.park.wake(fake);
+    mux.park.wake(fake);
     expect(fake.woken).toBe(0);
     await turn();
     expect(fake.woken).toBe(1);
@@ -83,7 +91,7 @@ describe('the park', () => {
     const fakes = Array.from({ length: 100 }, () => new Fake());
     for (const fake of fakes) {
       fake.hasReads = true;
-      mux.park(fake);
+      mux.park.add(fake);
     }
     const leave = (from: number, to: number): void => {
       for (const fake of fakes.slice(from, to)) {
@@ -106,7 +114,7 @@ describe('the park', () => {
   test('those who left without being in it are not counted', () => {
     const mux = make();
     const stays = Array.from({ length: 10 }, () => new Fake());
-    for (const fake of stays) mux.park(fake);
+    for (const fake of stays) mux.park.add(fake);
     for (let i = 0; i < 100; i++) mux.left(new Fake());
     expect(parked(mux)).toHaveLength(10);
   });
@@ -116,7 +124,7 @@ describe('the park', () => {
     const park = (count: number): Fake[] =>
       Array.from({ length: count }, () => {
         const fake = new Fake();
-        mux.park(fake);
+        mux.park.add(fake);
         return fake;
       });
     for (const fake of park(80).slice(0, 39)) mux.left(fake);
@@ -129,8 +137,8 @@ describe('the park', () => {
   test('whoever parks while others are served waits for the next event', async () => {
     const mux = make();
     const [a, late] = [new Fake(), new Fake()];
-    a.onWake = () => mux.park(late);
-    mux.park(a);
+    a.onWake = () => mux.park.add(late);
+    mux.park.add(a);
     mux.accept(event(0));
     await turn();
     expect([a.woken, late.woken]).toEqual([1, 0]);
@@ -152,8 +160,8 @@ describe('the park', () => {
       heads.push(mux.log.head);
     };
     b.onWake = () => heads.push(mux.log.head);
-    mux.park(a);
-    mux.park(b);
+    mux.park.add(a);
+    mux.park.add(b);
     for (const one of events(0, 3)) mux.accept(one);
     expect(mux.log.head).toBe(1);
     await turn();
@@ -209,12 +217,10 @@ describe('accepting', () => {
     void mux.acceptLater(event(1));
     const said: boolean[] = [];
     let asked = 0;
-    const nosy: Gated = {
-      bound: () => {
-        if (asked++ > 0 && said.length === 0) said.push(mux.accept(event(99)));
-        return 1;
-      },
-    };
+    const nosy = gated(() => {
+      if (asked++ > 0 && said.length === 0) said.push(mux.accept(event(99)));
+      return 1;
+    });
     mux.gate.add(nosy);
     fake.at = 100;
     mux.pump();
@@ -225,7 +231,8 @@ describe('accepting', () => {
   test('who publishes from inside the gate is first', () => {
     const mux = make(3);
     let left = 1;
-    const nosy: Gated & { at: number } = {
+    const nosy = {
+      ...gated(() => 0),
       at: 0,
       bound() {
         const { at } = this;
@@ -247,6 +254,7 @@ describe('accepting', () => {
     const fake = full(mux, 0);
     for (const one of events(0, 2)) mux.accept(one);
     expect(mux.log.head).toBe(0);
+    mux.gate.remove(fake);
     mux.left(fake);
     expect(mux.log.head).toBe(2);
   });
@@ -256,7 +264,7 @@ describe('closing', () => {
   test('once all is distributed, everyone parked is served at once', () => {
     const mux = make();
     const fake = new Fake();
-    mux.park(fake);
+    mux.park.add(fake);
     let told = 0;
     mux.onClosed = () => told++;
     mux.pump();

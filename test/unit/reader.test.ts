@@ -7,6 +7,7 @@ class ArrayReader extends Reader<number> {
   inside: (() => void) | undefined;
   over = false;
   parks = 0;
+  protected failure: { readonly error: unknown } | undefined;
   get stopped(): boolean {
     return this.over;
   }

@@ -1,3 +1,4 @@
+import type { Gated } from '../../src/broadcast/gate.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 
@@ -21,6 +22,11 @@ export const done = { done: true, value: undefined };
 /** Lets every microtask run that is due, and those that they make due. */
 export async function turn(): Promise<void> {
   for (let i = 0; i < 30; i++) await Promise.resolve();
+}
+
+/** A member of a gate. */
+export function gated(bound: () => number): Gated {
+  return { bound, inSet: undefined, before: undefined, after: undefined };
 }
 
 /** All that can be read without waiting. */
