@@ -1,65 +1,87 @@
+import { invalid } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 
+/** Where an envelope stands, and what is known of its text. */
+export interface Place {
+  /** Counts from 1; 0 for what has no place in the stream. */
+  readonly sequence: number;
+  /** The version that the event bears on the wire, if it bears one. */
+  readonly version?: string | undefined;
+  /** What SSE's `id:` says; default the version. Only an ERROR that a stream goes on after says more than it bears. */
+  readonly id?: string | undefined;
+  /** The event as JSON, if somebody has it: passed on as it is written. */
+  readonly json?: string | undefined;
+  /** The same, in bytes and with the version. */
+  readonly bytes?: Uint8Array | undefined;
+}
+
 /**
- * An event on its way to clients: the event, its place in the stream, and its bytes, which are made once however many clients
- * there are and whichever transport they use:
+ * An event on its way to clients: the event, its place in the stream, and its text in bytes. These are made once, when it is
+ * published: however many clients there are and whichever transport they use, and so that an event that cannot be written as
+ * JSON is its publisher's trouble and nobody else's.
  *
- *     id: 3f9a6c0d.42\n data: {"type":"ADDED","object":{}} \n \n
- *                            |<-------- message -------->|
- *                            |<----------- line ----------->|
- *     |<------------------------- record ---------------------->|
- *
- * A WebSocket sends `message`, an HTTP stream `line`, SSE `record`: three views of one buffer.
+ *     {"type":"ADDED","object":{...},"resourceVersion":"3f9a6c0d.42"}
  */
 export class Envelope implements WatchEvent {
   readonly type: string;
   readonly object: unknown;
-  /** The place in the stream: 1 for the first event of this epoch. */
   readonly sequence: number;
-  /** The version on the wire. */
-  readonly version: string;
-  private readonly json: string | undefined;
-  private made: Frame | undefined = undefined;
+  readonly version: string | undefined;
+  readonly id: string | undefined;
+  readonly bytes: Uint8Array;
+  /** The bytes after compression: made once, by the first who wants them. */
+  deflated: Uint8Array | undefined = undefined;
 
-  constructor(event: WatchEvent, place: { sequence: number; version: string; json?: string | undefined }) {
-    this.type = event.type;
-    this.object = event.object;
+  /** @throws {WatchError} INVALID_ARGUMENT for a type that is no word; TypeError for an object that JSON cannot say, such as a cycle. */
+  constructor(event: WatchEvent, place: Place) {
+    const { type, object } = event;
+    if (typeof type !== 'string' || type === '') throw invalid('event.type', type, 'a string that is not empty');
+    this.type = type;
+    this.object = object;
     this.sequence = place.sequence;
     this.version = place.version;
-    this.json = place.json;
+    this.id = place.id ?? place.version;
+    this.bytes =
+      place.bytes ?? encoder.encode((place.json === undefined ? stringify(event) : open(place.json)) + end(place.version));
   }
 
-  get frame(): Frame {
-    this.made ??= toFrame(this.json ?? stringify(this), this.version);
-    return this.made;
+  /** The same event with another version, or none, its text otherwise as it was written. */
+  relabelled(version: string | undefined): Envelope {
+    const text = this.bytes.subarray(0, this.bytes.length - end(this.version).length);
+    const tail = encoder.encode(end(version));
+    const bytes = new Uint8Array(text.length + tail.length);
+    bytes.set(text);
+    bytes.set(tail, text.length);
+    return new Envelope(this, { sequence: this.sequence, version, bytes });
   }
-}
-
-/** The bytes of one event; see {@link Envelope}. */
-export interface Frame {
-  readonly message: Uint8Array;
-  readonly line: Uint8Array;
-  readonly record: Uint8Array;
 }
 
 const encoder = new TextEncoder();
 
 /**
- * The bytes of whatever a hub's watch hands out: an envelope; the copy of one that `coalesce` gave another type (it has the
- * version, and its own bytes); or the ERROR event of a cut watch, which has no place in the stream and so no version.
+ * The envelope of whatever a hub's watch hands out: itself; a new one for the copy that `coalesce` gave another type (it has
+ * its place, and its own bytes); and for the ERROR event of a cut watch, which has no place in the stream.
  */
-export function frameOf(event: WatchEvent & { readonly version?: string }): Frame {
-  return event instanceof Envelope ? event.frame : toFrame(stringify(event), event.version);
+export function envelopeOf(event: WatchEvent & Partial<Place>): Envelope {
+  if (event instanceof Envelope) return event;
+  return new Envelope(event, { sequence: event.sequence ?? 0, version: event.version });
 }
 
-/** JSON of one line. An object that JSON has no word for, such as undefined, is null: an event always has its two fields. */
-function stringify(event: WatchEvent): string {
-  return JSON.stringify({ type: event.type, object: event.object ?? null });
+/** JSON of one line, without its last brace. An object that JSON has no word for, such as undefined, is null: an event always has its two fields. */
+function stringify({ type, object }: WatchEvent): string {
+  return `{"type":${JSON.stringify(type)},"object":${JSON.stringify(object) ?? 'null'}`;
 }
 
-function toFrame(json: string, version: string | undefined): Frame {
-  const head = version === undefined ? 'data: ' : `id: ${version}\ndata: `;
-  const record = encoder.encode(`${head}${json}\n\n`);
-  // The head is ASCII: as many bytes as characters.
-  return { record, line: record.subarray(head.length, -1), message: record.subarray(head.length, -2) };
+/** A text without its last brace. */
+function open(json: string): string {
+  // A line end in JSON can only be white space; on the wire it would end the event.
+  const line = /[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, ' ') : json;
+  const end = line.lastIndexOf('}');
+  if (end < 0) throw invalid('json', json, 'the JSON text of an event');
+  return line.slice(0, end);
+}
+
+/** The version stands behind the last member: of two members of one name, readers of JSON take the last. ASCII. */
+function end(version: string | undefined): string {
+  return version === undefined ? '}' : `,"resourceVersion":"${version}"}`;
 }

@@ -4,71 +4,179 @@
  *     const hub = new Hub({ replay: 10 });
  *     createServer(createHttpHandler(hub)).listen(8080);
  *     await hub.publish({ type: 'ADDED', object: { hello: 'world' } });
+ *
+ * Express takes the handler as it is: `app.get('/watch', createHttpHandler(hub))`. In Fastify, hand it `request.raw` and
+ * `reply.raw` after `reply.hijack()`. How long a request may take to arrive, and how large its head may be, is the server's to
+ * say: `createServer({ headersTimeout, requestTimeout, connectionsCheckingInterval, maxHeaderSize })`.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Status, WatchEvent } from '../watch/event.ts';
-import { toStatus } from '../watch/event.ts';
-import { frameOf } from './envelope.ts';
+import type { IncomingMessage } from 'node:http';
+import { ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
+import type { Status } from '../watch/event.ts';
+import { isStatus, toStatus } from '../watch/event.ts';
+import type { AdmissionOptions, Admitted, Caller, Verdict } from './admission.ts';
+import { Admission } from './admission.ts';
+import { publishNotices } from './diagnostics.ts';
+import { ALLOW_ORIGIN, accepts, methodRefusal, preflightHeaders, refusalHeaders, startOf, streamHeaders } from './http-head.ts';
+import type { ByteStream } from './http-sink.ts';
+import { HttpSink } from './http-sink.ts';
 import type { Hub } from './hub.ts';
-import type { ConnectionOptions } from './limits.ts';
+import type { ConnectionOptions, Limits } from './limits.ts';
 import { toLimits } from './limits.ts';
-import { EVENT_STREAM, JSON_LINES } from './protocol.ts';
-import type { Session, Sink } from './session.ts';
-import { cutWhenStalled } from './stall.ts';
+import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
+import { Pulse } from './pulse.ts';
+import type { Outbound } from './stall.ts';
+import { guardStalls } from './stall.ts';
+import type { Start } from './start.ts';
 
-export type { HubOptions, HubStats } from './hub.ts';
+export type { AdmissionOptions, Identified } from './admission.ts';
+export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub.ts';
 export { Hub } from './hub.ts';
 export type { ConnectionOptions } from './limits.ts';
 export * from './protocol.ts';
-export type { ClientInfo, ClientStats, Session, Sink } from './session.ts';
+export type { ClientInfo, ClientStats, CutReason, Session, Sink } from './session.ts';
+export type { Snapshot, SnapshotContext } from './snapshot.ts';
+export type { HubNotice, HubTotals, Observer, RefusalReason } from './tally.ts';
+
+/** Of silence, before the system asks whether the other end is still there. */
+const KEEP_ALIVE_MS = 60_000;
 
 /** What {@link createHttpHandler} takes. */
-export interface HttpOptions extends ConnectionOptions {
-  /** Headers to add to every stream, such as `access-control-allow-origin`. */
-  headers?: Readonly<Record<string, string>>;
+export interface HttpOptions<I = unknown> extends ConnectionOptions, AdmissionOptions<IncomingMessage, I> {
+  /** Headers to add to every stream. */
+  headers?: Readonly<Record<string, string>> | undefined;
 }
 
 /**
  * A `(request, response)` handler for node:http and what builds on it. It answers every request that it is given with the hub's
  * events, so routing is the caller's. A client that accepts `text/event-stream` gets SSE, any other a line per event.
- * 405 for anything but GET and HEAD; 503 with a Status when the hub is full or shut down, or when the connection has not yet
- * answered what it was asked before.
+ *
+ * Refusals bear a Status: 400 for a query that makes no sense, 401, 403 and 503 as {@link AdmissionOptions} says, 405 for
+ * anything but GET and HEAD, 410 for a version that is too old (SSE goes on live after an ERROR event instead), and 503 when
+ * the hub is full or shut down, or when the connection has not yet answered what it was asked before.
  */
-export function createHttpHandler(
+export function createHttpHandler<I = unknown>(
   hub: Hub,
-  options: HttpOptions = {},
+  options: HttpOptions<I> = {},
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const limits = toLimits(options);
-  return (request, response) => {
+  const handler = new HttpHandler(hub, options);
+  publishNotices(hub);
+  return (request, response) => handler.handle(request, response);
+}
+
+class HttpHandler<I> {
+  private readonly hub: Hub;
+  private readonly limits: Limits;
+  private readonly admission: Admission<IncomingMessage, I>;
+  private readonly headers: Readonly<Record<string, string>>;
+  private readonly stalls: Pulse | undefined;
+
+  constructor(hub: Hub, options: HttpOptions<I>) {
+    this.hub = hub;
+    this.limits = toLimits(options);
+    this.admission = new Admission(hub, options, this.limits);
+    this.headers = options.headers ?? {};
+    for (const [name, value] of Object.entries(this.headers)) {
+      validateHeaderName(name);
+      validateHeaderValue(name, value);
+    }
+    const { stallTimeoutMs, clock } = this.limits;
+    this.stalls = stallTimeoutMs === 0 ? undefined : new Pulse(stallTimeoutMs, clock);
+  }
+
+  handle(request: IncomingMessage, response: ServerResponse): void {
     // Nothing is expected; what comes is read and dropped, so that the connection can end.
     request.resume();
-    if (request.method !== 'GET' && request.method !== 'HEAD') {
-      refuse(response, toStatus({ code: 405, reason: 'MethodNotAllowed', message: 'a watch is read with GET' }), {
-        allow: 'GET, HEAD',
-      });
+    const caller = toCaller(request, response, this.headers);
+    if (request.method === 'OPTIONS' && caller.origin !== undefined && this.admission.allows(caller)) {
+      this.preflight(caller, response);
       return;
     }
-    const refusal = response.socket === null ? PIPELINED : hub.refusal();
+    const refusal = this.unfit(request, response, caller.address);
     if (refusal !== undefined) {
-      refuse(response, refusal, { 'retry-after': '5' });
+      this.refuse(response, refusal, caller);
       return;
     }
-    const sse = accepts(request.headers.accept, EVENT_STREAM);
+    const verdict = this.admission.admit(caller);
+    if (verdict instanceof Promise) void verdict.then((late) => late && this.answer(caller, response, late));
+    else this.answer(caller, response, verdict);
+  }
+
+  private answer(caller: Caller<IncomingMessage>, response: ServerResponse, verdict: Verdict): void {
+    if (isStatus(verdict)) {
+      this.refuse(response, verdict, caller);
+      return;
+    }
+    // Somebody else has answered while the application made up its mind.
+    if (response.headersSent) {
+      verdict.ticket.release();
+      return;
+    }
+    const sse = accepts(caller.request.headers.accept, EVENT_STREAM);
+    const start = startOf(this.hub, verdict, sse);
+    if (isStatus(start)) {
+      verdict.ticket.release();
+      this.refuse(response, start, caller);
+      return;
+    }
     response.writeHead(200, {
-      'content-type': sse ? EVENT_STREAM : JSON_LINES,
-      'cache-control': 'no-store',
-      'x-content-type-options': 'nosniff',
-      // Proxies that gather output would hold events back.
-      'x-accel-buffering': 'no',
-      ...options.headers,
+      ...streamHeaders(sse),
+      ...this.admission.corsHeaders(caller),
+      ...this.headers,
     });
-    if (request.method === 'HEAD') {
+    if (caller.request.method === 'HEAD') {
+      verdict.ticket.release();
       response.end();
       return;
     }
     response.flushHeaders();
-    serve(hub, response, { ...limits, sse, address: request.socket.remoteAddress ?? '' });
-  };
+    this.serve(response, { ...verdict, start, sse });
+  }
+
+  private serve(response: ServerResponse, client: Admitted & { start: Start; sse: boolean }): void {
+    const { sse } = client;
+    const direct = isPlain(response);
+    const stream = (direct ? response.socket : response) as ByteStream;
+    const { maxBufferedBytes } = this.limits;
+    const sink = new HttpSink({ sse, maxBufferedBytes, response, stream, direct });
+    const session = this.hub.open(sink, { ...client, transport: sse ? 'sse' : 'http' });
+    // The one event that comes whatever happens: after `end`, after a reset, after `destroy`.
+    response.on('close', () => session.gone());
+    response.on('error', () => session.gone());
+    const { socket } = response.req;
+    // On a quiet stream nothing else would notice that the other end is gone without a word. A WebSocket has its pings.
+    if (response instanceof ServerResponse) socket.setKeepAlive(true, KEEP_ALIVE_MS);
+    guardStalls(session, (response instanceof ServerResponse ? socket : response) as Outbound, this.stalls);
+    if (response.destroyed) session.gone();
+  }
+
+  private unfit(request: IncomingMessage, response: ServerResponse, address: string): Status | undefined {
+    const status = methodRefusal(request.method);
+    if (status !== undefined) return this.hub.refuse('method', status, address);
+    return response.socket === null ? this.hub.refuse('pipelined', PIPELINED, address) : undefined;
+  }
+
+  /** Answers with a Status instead of a stream. */
+  private refuse(response: ServerResponse, status: Status, caller: Caller<IncomingMessage>): void {
+    if (response.headersSent || response.destroyed) return;
+    // Who is to come back later does so on another connection: a server that closes waits for this one. Those that are behind
+    // another request on it are still to be answered.
+    if (status.code === 503 && status !== PIPELINED) response.shouldKeepAlive = false;
+    response.writeHead(status.code, {
+      ...refusalHeaders(status),
+      ...(this.admission.allows(caller) ? { ...this.admission.corsHeaders(caller), ...this.headers } : {}),
+    });
+    response.end(caller.request.method === 'HEAD' ? undefined : `${JSON.stringify(status)}\n`);
+  }
+
+  /** A browser asks before it sends headers of a page's own, such as `authorization`. */
+  private preflight(caller: Caller<IncomingMessage>, response: ServerResponse): void {
+    response.writeHead(204, {
+      ...this.admission.corsHeaders(caller),
+      ...preflightHeaders(caller.request.headers['access-control-request-headers']),
+      ...this.headers,
+    });
+    response.end();
+  }
 }
 
 /**
@@ -82,70 +190,42 @@ const PIPELINED: Status = toStatus({
   details: { retryAfterSeconds: 5 },
 });
 
-interface Serving extends Required<ConnectionOptions> {
-  readonly sse: boolean;
-  readonly address: string;
+function toCaller(
+  request: IncomingMessage,
+  response: ServerResponse,
+  headers: Readonly<Record<string, string>>,
+): Caller<IncomingMessage> {
+  const { url = '', socket } = request;
+  const at = url.indexOf('?');
+  const { origin, host, ':authority': authority, [LAST_EVENT_ID]: lastEventId } = request.headers;
+  // Whoever sets this header decides for whom: the application, or middleware before us.
+  const decided = response.hasHeader(ALLOW_ORIGIN) || Object.keys(headers).some((name) => name.toLowerCase() === ALLOW_ORIGIN);
+  return {
+    request,
+    address: socket.remoteAddress ?? '',
+    origin: decided ? undefined : origin,
+    host: host ?? (authority as string | undefined),
+    search: at < 0 ? '' : url.slice(at + 1),
+    lastEventId: Array.isArray(lastEventId) ? lastEventId.join() : lastEventId,
+    onGone: (callback) => {
+      response.once('close', callback);
+      return () => response.off('close', callback);
+    },
+  };
 }
 
-function serve(hub: Hub, response: ServerResponse, serving: Serving): void {
-  const { sse, address } = serving;
-  const session: Session = hub.open(new HttpSink(response, serving), { transport: sse ? 'sse' : 'http', address });
-  // The one event that comes whatever happens: after `end`, after a reset, after `destroy`.
-  response.on('close', () => session.gone());
-  response.on('error', () => session.gone());
-  cutWhenStalled(session, response.req.socket, serving);
-  if (response.destroyed) session.gone();
-}
-
-class HttpSink implements Sink {
-  private readonly response: ServerResponse;
-  private readonly part: 'record' | 'line';
-  private readonly maxBufferedBytes: number;
-
-  constructor(response: ServerResponse, serving: Serving) {
-    this.response = response;
-    this.part = serving.sse ? 'record' : 'line';
-    this.maxBufferedBytes = serving.maxBufferedBytes;
-  }
-
-  get bufferedBytes(): number {
-    return this.response.writableLength;
-  }
-
-  write(events: readonly WatchEvent[]): Promise<void> | undefined {
-    const { response } = this;
-    const room = response.write(events.length === 1 ? this.bytes(events[0] as WatchEvent) : this.join(events));
-    if (room || response.writableLength < this.maxBufferedBytes) return undefined;
-    return new Promise((resolve) => response.once('drain', resolve));
-  }
-
-  end(): void {
-    this.response.end();
-  }
-
-  destroy(): void {
-    this.response.destroy();
-  }
-
-  private bytes(event: WatchEvent): Uint8Array {
-    return frameOf(event)[this.part];
-  }
-
-  private join(events: readonly WatchEvent[]): Uint8Array {
-    return Buffer.concat(events.map((event) => this.bytes(event)));
-  }
-}
-
-/** Answers with a Status instead of a stream. */
-function refuse(response: ServerResponse, status: Status, headers: Readonly<Record<string, string>>): void {
-  response.writeHead(status.code, { 'content-type': JSON_LINES, ...headers });
-  response.end(`${JSON.stringify(status)}\n`);
-}
-
-/** Whether an Accept header names a media type; one with `q=0` is not accepted. */
-function accepts(header: string | undefined, type: string): boolean {
-  return (header ?? '').split(',').some((entry) => {
-    const [name, ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase());
-    return name === type && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
-  });
+/** Whether what is written to the socket stands on the wire just as if it were written to the response: in chunks, and untouched by anyone. */
+function isPlain(response: ServerResponse): boolean {
+  const { socket } = response;
+  return (
+    response instanceof ServerResponse &&
+    socket !== null &&
+    response.chunkedEncoding &&
+    response.write === ServerResponse.prototype.write &&
+    response.end === ServerResponse.prototype.end &&
+    !response.hasHeader('content-encoding') &&
+    response.writableCorked === 0 &&
+    // The head is on its way, and nothing else waits inside of the response.
+    response.writableLength === socket.writableLength
+  );
 }

@@ -1,209 +1,396 @@
 import type { Overflow } from '../broadcast/broadcaster.ts';
 import { Broadcaster } from '../broadcast/broadcaster.ts';
-import { invalid, WatchError, wholeNumber } from '../watch/errors.ts';
+import type { Clock } from '../watch/clock.ts';
+import { WatchError, wholeNumber } from '../watch/errors.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
-import { toStatus } from '../watch/event.ts';
+import { isStatus, toStatus } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 import { Envelope } from './envelope.ts';
-import { DEFAULTS, newEpoch, toVersion } from './protocol.ts';
-import type { ClientInfo, ClientStats, Sink } from './session.ts';
+import { Flusher } from './flusher.ts';
+import type { HubOptions, HubSettings } from './hub-options.ts';
+import { toSettings } from './hub-options.ts';
+import { eventKey } from './key.ts';
+import type { Ending } from './protocol.ts';
+import { toVersion } from './protocol.ts';
+import type { Asked } from './query.ts';
+
+import { Seats, Ticket } from './seats.ts';
+import type { ClientInfo, ClientStats, ReadableWatch, SessionHost, Sink } from './session.ts';
 import { Session } from './session.ts';
+import { Snapshots } from './snapshot.ts';
+import type { Start } from './start.ts';
+import { toStart } from './start.ts';
+import type { HubTotals, Observer, RefusalReason } from './tally.ts';
+import { Tally } from './tally.ts';
+import { ReplayWindow } from './window.ts';
 
-/** How a {@link Hub} treats its clients. */
-export interface HubOptions<E extends WatchEvent = WatchEvent> {
-  /** Events queued per client; default 100. */
-  capacity?: number;
-  /** What happens to a client whose queue is full; default `disconnect`, the one that neither waits for it nor hides a loss from it. */
-  overflow?: Overflow;
-  /** A new client first gets the last so many events; default 0. */
-  replay?: number;
-  /** Clients served at the same time; default 10,000. */
-  maxClients?: number;
-  /** Publishes that may pend before `publish` rejects with OVERLOADED; default 10,000. */
-  maxPending?: number;
-  /** For `coalesce`: what an event is about. Default: namespace and name in `object.metadata`; events without are not folded. */
-  keyOf?: (event: E) => string;
-  /** Names this life of the stream in versions; default random. Letters, digits, `-` and `_`. */
-  epoch?: string;
-}
+export type { HubOptions } from './hub-options.ts';
 
-/** A hub in numbers. `total` counts clients that have gone, too. */
+/** A hub in numbers. */
 export interface HubStats {
   /** The version of the last accepted event. */
   readonly version: string;
   /** Events accepted. */
   readonly accepted: number;
   readonly clients: readonly ClientStats[];
-  readonly total: { readonly clients: number; readonly refused: number; readonly delivered: number; readonly dropped: number };
+  readonly total: HubTotals;
+}
+
+/** What one client's watch is like. */
+export interface ClientOptions<E extends WatchEvent = WatchEvent> {
+  /** What this client may see: neither live nor replayed, nor of a snapshot, does it get what this rejects. */
+  readonly filter?: ((event: E) => boolean) | undefined;
+  readonly overflow?: Overflow | undefined;
+  readonly capacity?: number | undefined;
+}
+
+/** A client that a transport brings. */
+export interface Client extends ClientInfo {
+  /** Where it begins, from {@link Hub.start} in the same step; default now. */
+  readonly start?: Start | undefined;
+  readonly asked?: Asked | undefined;
+  readonly options?: ClientOptions | undefined;
+  readonly identity?: unknown;
+  /** Its seat; taken anew if there is none. */
+  readonly ticket?: Ticket | undefined;
+}
+
+/** How a hub shuts down. */
+export interface ShutdownOptions {
+  /** When it aborts, clients that have not taken their queue by then are cut. */
+  readonly signal?: AbortSignal | undefined;
+  /** Not the stream ends but this server: clients are told to come back, each after a time of its own up to this. */
+  readonly retryAfterMs?: number | undefined;
 }
 
 /**
  * What clients connect to: a {@link Broadcaster} that numbers its events, encodes each of them once, and gives every client a
- * bounded watch of its own. Publish into it, or let it {@link follow} any watch; then hand it to `createHttpHandler` and
- * `attachWebSocket`, both at once if you like.
+ * bounded watch of its own. Publish into it, or let it {@link follow} any watch; then hand it to `createHttpHandler`,
+ * `createFetchHandler` and `attachWebSocket`, all at once if you like.
  *
- * With `replay`, a client's first events are the last ones accepted before it came. Replay and live meet at one position that
- * is taken in one synchronous step: nothing is lost between them, and nothing comes twice.
+ *     publish --> Broadcaster --+--> window: the last events, for who comes back
+ *                               +--> bell --> flusher: all sessions, once per turn of the event loop
+ *                               +--> a cursor per session --> its connection
+ *
+ * A client that names a version goes on right after it. What it missed and what is live meet at one position that is taken in
+ * one synchronous step: nothing is lost between them, and nothing comes twice.
  */
 export class Hub<E extends WatchEvent = WatchEvent> {
+  private readonly settings: HubSettings<WatchEvent>;
   private readonly broadcaster: Broadcaster<Envelope>;
-  private readonly epoch: string;
-  private readonly replay: number;
-  private readonly maxClients: number;
-  private readonly maxPending: number;
-  /** Clients get a turn after so many events: half a queue. */
-  private readonly pace: number;
-  /** The last events, as a watcher that nobody waits for holds them: never more than `replay`. */
-  private readonly tail: Watch<Envelope> | undefined;
-  private recent: Envelope[] = [];
-  private readonly sessions: Set<Session> = new Set();
+  private readonly window: ReplayWindow;
+  /** What was distributed and is not in the window yet. */
+  private readonly tail: ReadableWatch<Envelope>;
+  private readonly flusher: Flusher;
+  private readonly seats: Seats;
+  private readonly snapshots: Snapshots;
+  private readonly tally: Tally = new Tally();
+  private readonly host: SessionHost;
+  /** Clients are flushed after so many events at the latest: half a queue. */
+  private pace: number;
   private sequence: number = 0;
-  private accepted: number = 0;
   private pending: number = 0;
-  private unpaced: number = 0;
+  private unflushed: number = 0;
+  private unyielded: number = 0;
+  private publishing: boolean = false;
   private closing: Promise<void> | undefined = undefined;
-  private total: { clients: number; refused: number; delivered: number; dropped: number };
+  private retryAfterMs: number | undefined = undefined;
+  private empty: (() => void) | undefined = undefined;
+  /** What is published by itself, until it ends or this does. */
+  private readonly followed: Set<Watch<E>> = new Set();
+  /** What clients are told when that fails: whatever their filter lets through. */
+  private failure: Status | undefined = undefined;
 
+  /** @throws {WatchError} INVALID_ARGUMENT for an option that is not what it should be. */
   constructor(options: HubOptions<E> = {}) {
-    const { capacity = DEFAULTS.capacity, overflow = 'disconnect', keyOf } = options;
-    this.epoch = options.epoch ?? newEpoch();
-    if (!/^[\w-]{1,64}$/.test(this.epoch)) throw invalid('epoch', this.epoch, '1 to 64 letters, digits, - or _');
-    this.replay = wholeNumber('replay', options.replay ?? 0);
-    this.maxClients = wholeNumber('maxClients', options.maxClients ?? DEFAULTS.maxClients, 1);
-    this.maxPending = wholeNumber('maxPending', options.maxPending ?? 10_000);
-    this.pace = Math.min(1_024, Math.max(1, capacity >> 1));
+    const settings = toSettings(options as HubOptions);
+    const { capacity, overflow, keyOf, replayItems, clock, nextTurn, onNotice } = settings;
+    this.settings = settings;
+    this.pace = paceOf(capacity);
     // Nothing may be accepted and not yet distributed: neither the tail nor a new client would see it.
-    this.broadcaster = new Broadcaster<Envelope>({ capacity, overflow, incoming: 0, keyOf: (event) => key(event, keyOf) });
-    this.tail = this.replay > 0 ? this.broadcaster.watch({ capacity: this.replay, overflow: 'drop-oldest' }) : undefined;
-    this.total = { clients: 0, refused: 0, delivered: 0, dropped: 0 };
+    this.broadcaster = new Broadcaster<Envelope>({ capacity, overflow, incoming: 0, keyOf: (event) => eventKey(event, keyOf) });
+    this.tail = this.broadcaster.watch({
+      capacity: Math.max(replayItems, 1),
+      overflow: 'drop-oldest',
+    }) as ReadableWatch<Envelope>;
+    this.window = new ReplayWindow({ items: replayItems, bytes: settings.replayBytes });
+    this.seats = new Seats(settings);
+    this.flusher = new Flusher({
+      bell: this.broadcaster.watch({ capacity: 1, overflow: 'drop-newest' }),
+      before: () => {
+        this.unflushed = 0;
+        this.catchUp();
+      },
+      ...settings,
+    });
+    this.snapshots = new Snapshots({
+      atOnce: settings.maxSnapshots,
+      turn: () => new Promise((resolve) => nextTurn(resolve)),
+    });
+    this.host = this.toHost(clock);
+    if (onNotice !== undefined) this.tally.observe({ tell: onNotice });
   }
 
   /**
-   * Resolves when the event is accepted, which under `wait` is when every client has room, and when the clients have had the
-   * turns of the event loop that keep a burst from being an overflow. Rejects with CLOSED or OVERLOADED.
-   * `json` is the event's text, for callers that have it: one line, and trusted.
+   * Resolves when the event is accepted, which under `wait` is when every client has room, and when connections have had the
+   * turns of the event loop that keep a burst from being an overflow. `json` is the event's text, for callers that have it: it
+   * goes out as it is written. Rejects with CLOSED, OVERLOADED or INVALID_ARGUMENT, and with what JSON.stringify throws.
    */
   async publish(event: E, json?: string): Promise<void> {
-    if (this.pending >= this.maxPending) {
-      throw new WatchError('OVERLOADED', `publish: ${this.maxPending} publishes pend already`, { limit: this.maxPending });
+    if (this.pending >= this.settings.maxPending) {
+      const limit = this.settings.maxPending;
+      throw new WatchError('OVERLOADED', `publish: ${limit} publishes pend already`, { limit });
     }
+    // From inside of a filter or a toJSON: the event that is being published has its place before this one.
+    while (this.publishing) await this.turn();
     const envelope = this.envelop(event, json);
     if (this.pending > 0 || !this.accepts(envelope)) {
       this.sequence = envelope.sequence;
       this.pending++;
       try {
         await this.broadcaster.publish(envelope);
-        this.accepted++;
       } finally {
         this.pending--;
       }
     }
-    if (++this.unpaced < this.pace) return;
-    this.unpaced = 0;
-    await new Promise((resolve) => setImmediate(resolve));
+    if (++this.unyielded < this.pace) return;
+    this.unyielded = 0;
+    await this.turn();
   }
 
   /** Never waits: false when a client with `wait` has no room now. Throws CLOSED after shutdown. */
-  tryPublish(event: E): boolean {
-    return this.pending === 0 && this.accepts(this.envelop(event));
+  tryPublish(event: E, json?: string): boolean {
+    if (this.pending > 0 || this.publishing) return false;
+    return this.accepts(this.envelop(event, json));
   }
 
   /**
    * Publishes all that a watch brings, at the pace that the clients' policy allows, and shuts down when it ends. Resolves
    * when all clients have got theirs. If the watch fails, clients get an ERROR event, and this rejects with the watch's error.
+   * {@link shutdown} stops the watch.
    */
   async follow(watch: Watch<E>): Promise<void> {
+    this.followed.add(watch);
+    if (this.closing !== undefined) watch.stop();
     try {
       for await (const event of watch) await this.publish(event);
     } catch (error) {
       if (this.closing === undefined) {
-        const status = toStatus({ code: 500, reason: 'InternalError', message: 'the source of this watch failed' });
-        await this.publish({ type: 'ERROR', object: status } as WatchEvent as E).catch(() => {});
+        this.failure = toStatus({ code: 500, reason: 'InternalError', message: 'the source of this watch failed' });
+        await this.publish({ type: 'ERROR', object: this.failure } as WatchEvent as E).catch(() => {});
         await this.shutdown();
         throw error;
       }
+    } finally {
+      this.followed.delete(watch);
     }
     await this.shutdown();
   }
 
-  /** Why a client cannot be taken now, or undefined. Counts a refusal. */
-  refusal(): Status | undefined {
-    const full = this.sessions.size >= this.maxClients;
-    if (!full && this.closing === undefined) return undefined;
-    this.total.refused++;
-    const message = full ? `${this.maxClients} clients are connected, which is the limit` : 'the stream has ended';
-    return toStatus({ code: 503, reason: 'ServiceUnavailable', message, details: { retryAfterSeconds: 5 } });
+  /** For transports: a seat for a client that may be let in, or why there is none. Whoever takes it opens with it, or gives it back. */
+  reserve(address: string): Ticket | Status {
+    if (this.closing !== undefined) return this.refuse('ended', unavailable('the stream has ended'), address);
+    const ticket = this.seats.take(address);
+    return ticket instanceof Ticket ? ticket : this.refuse(ticket.reason, unavailable(ticket.message), address);
   }
 
-  /** Takes a client. For transports, which have asked {@link refusal} in the same step. */
-  open(sink: Sink, info: ClientInfo): Session {
-    const session = new Session(this.broadcaster.watch({ prefix: this.last() }), sink, { ...info, id: ++this.total.clients });
-    this.sessions.add(session);
-    void session.done.then(() => {
-      this.sessions.delete(session);
-      const { delivered, dropped } = session.stats();
-      this.total.delivered += delivered;
-      this.total.dropped += dropped;
+  /** For transports: counts and tells of a refusal, and hands its Status on. */
+  refuse(reason: RefusalReason, status: Status, address: string): Status {
+    this.tally.refused(reason, status, address);
+    return status;
+  }
+
+  /** For transports: where a client begins that asked so; a Status of code 410, 400 or 503 if it cannot, which counts as a refusal. */
+  start(asked: Asked, address: string = ''): Start | Status {
+    if (this.closing !== undefined) return this.refuse('ended', unavailable('the stream has ended'), address);
+    this.catchUp();
+    const { epoch, replay, snapshot } = this.settings;
+    const start = toStart(asked, { epoch, replay, window: this.window, hasSnapshot: snapshot !== undefined });
+    return isStatus(start) ? this.refuse(start.code === 410 ? 'expired' : 'badRequest', start, address) : start;
+  }
+
+  /** The version of the last accepted event: going on after it misses nothing. */
+  get version(): string {
+    this.catchUp();
+    return toVersion(this.settings.epoch, this.window.head);
+  }
+
+  /** For transports: takes a client. Throws CLOSED after shutdown, which is why there are tickets. */
+  open(sink: Sink, client: Client): Session {
+    const { version } = this;
+    const { start = this.start({}) as Start, options = {}, ticket } = client;
+    const overflow = options.overflow ?? this.settings.overflow;
+    const filter = options.filter && this.judge(options.filter);
+    const watch = this.broadcaster.watch({ ...options, overflow, filter } as ClientOptions) as ReadableWatch<Envelope>;
+    const missed = permitted(start.missed, options.filter);
+    // What is missed may also be an ERROR, which has no place.
+    const after = (start.missed[0]?.sequence || this.window.head + 1) - 1;
+    const session = new Session({
+      id: ++this.tally.clients,
+      transport: client.transport,
+      address: client.address,
+      host: this.host,
+      folds: overflow === 'coalesce',
+      resumed: start.resumed,
+      missed: missed ?? [],
+      after,
+      version: client.transport === 'sse' && !start.snapshot ? toVersion(this.settings.epoch, after) : undefined,
+      watch,
+      sink,
     });
+    if (ticket === undefined) this.seats.add(client.address);
+    else ticket.keep();
+    this.pace = Math.min(this.pace, paceOf(options.capacity ?? this.settings.capacity));
+    this.flusher.add(session);
+    sink.opened(session);
+    this.tally.opened(() => session.stats());
+    if (start.resumed) this.tally.resumed(() => session.stats(), start.missed.length);
+    if (missed === undefined) session.stop('failed');
+    this.begin(session, { ...client, start, version });
     return session;
   }
 
   stats(): HubStats {
-    const clients = Array.from(this.sessions, (session) => session.stats());
-    const total = { ...this.total };
-    for (const client of clients) {
-      total.delivered += client.delivered;
-      total.dropped += client.dropped;
-    }
-    return { version: toVersion(this.epoch, this.sequence), accepted: this.accepted, clients, total };
+    const { version } = this;
+    const clients = Array.from(this.flusher.sessions, (session) => session.stats());
+    return { version, accepted: this.window.head, clients, total: this.tally.totals(clients) };
+  }
+
+  /** Tells someone of every client that comes, goes, is cut, refused, or resumes. The function that comes back ends that. */
+  observe(observer: Observer): () => void {
+    return this.tally.observe(observer);
   }
 
   /**
    * No more events: what was accepted is delivered, then every client's stream ends; resolves when they are gone. A client that
    * does not read can make that long: an aborted `signal` cuts whoever is left.
    */
-  shutdown(options: { signal?: AbortSignal } = {}): Promise<void> {
-    const { signal } = options;
+  shutdown(options: ShutdownOptions = {}): Promise<void> {
+    const { signal, retryAfterMs } = options;
     const cut = (): void => {
-      for (const session of this.sessions) session.cut();
+      for (const session of [...this.flusher.sessions]) session.cut('deadline');
     };
-    this.closing ??= this.close();
+    if (this.closing === undefined) {
+      if (retryAfterMs !== undefined) this.retryAfterMs = wholeNumber('retryAfterMs', retryAfterMs);
+      this.closing = this.close();
+      for (const watch of this.followed) watch.stop();
+    }
     if (signal?.aborted) cut();
     signal?.addEventListener('abort', cut, { once: true });
     return this.closing.finally(() => signal?.removeEventListener('abort', cut));
   }
 
   private async close(): Promise<void> {
-    this.tail?.stop();
     await this.broadcaster.shutdown();
-    await Promise.all(Array.from(this.sessions, (session) => session.done));
+    this.flusher.close();
+    if (this.flusher.sessions.size === 0) return;
+    await new Promise<void>((resolve) => {
+      this.empty = resolve;
+    });
   }
 
-  /** The last `replay` events, up to this moment. */
-  private last(): readonly Envelope[] {
-    for (let event = this.tail?.tryNext(); event !== undefined; event = this.tail?.tryNext()) this.recent.push(event);
-    if (this.recent.length > this.replay) this.recent = this.recent.slice(-this.replay);
-    return this.recent.slice();
+  private begin(session: Session, client: Client & { start: Start; version: string }): void {
+    const { snapshot: source, bookmarkIntervalMs } = this.settings;
+    const { start, version, asked = {}, identity, options } = client;
+    if (asked.timeoutSeconds !== undefined) session.endAfter(asked.timeoutSeconds * 1_000);
+    if (asked.allowWatchBookmarks === true) session.bookmarkEvery(bookmarkIntervalMs);
+    if (start.snapshot && source !== undefined) {
+      void this.snapshots.run(session, { source, identity, version, filter: options?.filter });
+    }
+    session.flush();
+    // Whoever has no version yet, and is cut off before the first event, would not know where to go on.
+    if (asked.allowWatchBookmarks === true && asked.resourceVersion === undefined && session.delivered === 0) session.bookmark();
   }
 
-  private envelop(event: E, json?: string): Envelope {
+  private toHost(clock: Clock): SessionHost {
+    const hub = this;
+    return {
+      clock,
+      slices: this.flusher.slices,
+      get head() {
+        hub.catchUp();
+        return hub.window.head;
+      },
+      get version() {
+        return hub.version;
+      },
+      get seen() {
+        return hub.window.head;
+      },
+      get closing() {
+        return hub.closing !== undefined;
+      },
+      farewell: () => this.farewell(),
+      ready: (session) => this.flusher.ready(session),
+      flushed: () => this.flusher.flushed(),
+      left: (session) => {
+        this.flusher.remove(session);
+        this.seats.give(session.address);
+        this.tally.closed(session.stats(), session.reason);
+        if (this.flusher.sessions.size === 0) this.empty?.();
+      },
+    };
+  }
+
+  private judge(filter: (event: WatchEvent) => boolean): (event: WatchEvent) => boolean {
+    return (event) => (this.failure !== undefined && event.object === this.failure) || filter(event);
+  }
+
+  private farewell(): { how: Ending; retryMs: number | undefined } {
+    const { retryAfterMs } = this;
+    if (retryAfterMs === undefined) return { how: 'complete', retryMs: undefined };
+    return { how: 'goingAway', retryMs: Math.floor(this.settings.random() * retryAfterMs) };
+  }
+
+  /** Moves what was distributed into the window. */
+  private catchUp(): void {
+    for (let batch = this.tail.tryBatch(); batch !== undefined; batch = this.tail.tryBatch()) {
+      for (const envelope of batch) this.window.push(envelope);
+    }
+  }
+
+  private envelop(event: E, json: string | undefined): Envelope {
     const sequence = this.sequence + 1;
-    return new Envelope(event, { sequence, version: toVersion(this.epoch, sequence), json });
+    this.publishing = true;
+    try {
+      return new Envelope(event, { sequence, version: toVersion(this.settings.epoch, sequence), json });
+    } finally {
+      this.publishing = false;
+    }
   }
 
   private accepts(envelope: Envelope): boolean {
-    if (!this.broadcaster.tryPublish(envelope)) return false;
+    this.publishing = true;
+    try {
+      if (!this.broadcaster.tryPublish(envelope)) return false;
+    } finally {
+      this.publishing = false;
+    }
     this.sequence = envelope.sequence;
-    this.accepted++;
+    if (++this.unflushed >= this.pace) this.flusher.flush();
     return true;
+  }
+
+  private turn(): Promise<void> {
+    return new Promise((resolve) => this.settings.nextTurn(resolve));
   }
 }
 
-/** What an event is about. One that does not say is about nothing but itself: its place in the stream is its key. */
-function key<E extends WatchEvent>(envelope: Envelope, keyOf: ((event: E) => string) | undefined): string {
-  if (keyOf !== undefined) return keyOf(envelope as WatchEvent as E);
-  const { metadata } = (envelope.object ?? {}) as { metadata?: { namespace?: unknown; name?: unknown } | null };
-  const { namespace, name } = metadata ?? {};
-  if (typeof name !== 'string') return `#${envelope.sequence}`;
-  return `${typeof namespace === 'string' ? namespace : ''}/${name}`;
+function paceOf(capacity: number): number {
+  return Math.min(1_024, Math.max(1, capacity >> 1));
+}
+
+function unavailable(message: string): Status {
+  return toStatus({ code: 503, reason: 'ServiceUnavailable', message, details: { retryAfterSeconds: 5 } });
+}
+
+/** What a client may see of the past; undefined if its filter throws, which ends it as a live watch would end. */
+function permitted(missed: readonly Envelope[], filter: ClientOptions['filter']): readonly Envelope[] | undefined {
+  if (filter === undefined) return missed;
+  try {
+    // What has no place is the server's own word to this client, such as that its version is too old.
+    return missed.filter((envelope) => envelope.sequence === 0 || filter(envelope));
+  } catch {
+    return undefined;
+  }
 }

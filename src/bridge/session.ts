@@ -1,37 +1,76 @@
 /**
- * One client: one watch, pumped into one connection. No sockets here: a transport hands in a {@link Sink}.
+ * One client: one cursor on the log, written into one connection. No sockets here and no timers but the clock's: a transport
+ * hands in a {@link Sink}, the hub says when to look.
  *
- * **Order.** What the watch hands out goes to the sink in that order, in slices of about 64 KiB, and nothing else does.
- * **Slow clients.** When the sink says that it is under pressure, the session stops reading. Its watch then fills up, and the
- * watch's own capacity and overflow policy decide what becomes of further events. So a client costs at most its queue, the
- * one batch that is in hand, what the sink holds (its limit and one slice), and no other client notices.
+ *     replay, snapshot ---.
+ *                         v
+ *     cursor --tryBatch--> hand --slice by slice--> sink --> network
+ *                           ^                        |
+ *                           '-- stays here while under pressure; `relieved` goes on
+ *
+ * **Order.** What was missed, then the snapshot, then what the cursor reads: in that order, in slices of about 64 KiB, and
+ * nothing overtakes.
+ * **Slow clients.** While the sink has no room the session reads nothing. Its queue then fills up, and its overflow policy
+ * decides what becomes of further events. So a client costs at most its queue, the batch in hand, and what the sink holds (its
+ * limit and one slice), and no other client notices.
  * **Ending.** When the watch ends, the session tells the sink how, and the sink says goodbye. When the client goes away, in
  * whatever state, the transport calls `gone` and everything settles at once.
  *
  *              watch ends             transport: gone()
- *     open ---------------> ending ---------------------> over
+ *     open ---------------> ended ----------------------> over
  *       `---------------------------- gone(), cut() ------^
  *
  * Invariants
- * - `delivered + dropped + queued` is what was accepted for this client since it came, replay included.
+ * - After a flush, either the sink is under pressure, or the cursor has been read out, or a snapshot holds it back.
+ * - `delivered + dropped + queued` is what was accepted for this client since it came, what it had missed included.
  * - After `over` no promise of the session pends, its watch is returned, and the sink is not called any more.
  */
+import type { Clock } from '../watch/clock.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import { isErrorEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
-import { Envelope, frameOf } from './envelope.ts';
+import { Envelope } from './envelope.ts';
+import { unfolded } from './folded.ts';
+import type { Form } from './forms.ts';
 import type { Ending } from './protocol.ts';
+import { toBookmark } from './protocol.ts';
+import type { Slices } from './slices.ts';
 
 /** A client's connection, as its session sees it. */
 export interface Sink {
-  /** Takes events, in order. A promise means pressure: the session reads on when it settles, and takes a rejection for an end. */
-  write(events: readonly WatchEvent[]): Promise<void> | undefined;
+  /** What events look like on this wire. */
+  readonly form: Form;
+  /** Called once, before anything else: whom to tell of relief, and of the end. */
+  opened(session: Session): void;
+  /** Takes bytes, which others are sent, too. False: no room for more; the session's `relieved` is called once there is. */
+  write(bytes: Uint8Array): boolean;
   /** Nothing follows: say goodbye after what was written, then close, then call the session's `gone`. */
-  end(how: Ending): void;
+  end(how: Ending, retryMs: number | undefined): void;
   /** Closes now, whatever is not yet written. */
-  destroy(): void;
+  destroy(retryMs: number | undefined): void;
   /** Bytes that were written here and that the network has not taken yet. */
   readonly bufferedBytes: number;
+}
+
+/** What a session needs of its hub. */
+export interface SessionHost {
+  readonly slices: Slices;
+  readonly clock: Clock;
+  /** The place of the last event that is distributed, and its version. */
+  readonly head: number;
+  readonly version: string;
+  /** The place of the last event for which the bell is known to have rung; cheap to ask. */
+  readonly seen: number;
+  /** No event will follow: who has been read out is to be told the end. */
+  readonly closing: boolean;
+  /** How streams end when there is nothing more to come. */
+  farewell(): { readonly how: Ending; readonly retryMs: number | undefined };
+  /** This session has room again, and wants to be flushed soon. */
+  ready(session: Session): void;
+  /** This session has been flushed. */
+  flushed(): void;
+  /** This session is over. */
+  left(session: Session): void;
 }
 
 /** What a transport knows of a client. */
@@ -41,6 +80,9 @@ export interface ClientInfo {
   readonly address: string;
 }
 
+/** Why a client was ended before its time. */
+export type CutReason = 'expired' | 'failed' | 'stalled' | 'silent' | 'deadline';
+
 /** A client in numbers. */
 export interface ClientStats extends ClientInfo {
   readonly id: number;
@@ -48,111 +90,299 @@ export interface ClientStats extends ClientInfo {
   readonly delivered: number;
   /** Events that wait for the connection. */
   readonly queued: number;
+  /** Places in the stream between this client and the head, whatever its filter says of them. */
+  readonly lag: number;
   /** Events that this client did not get; with `coalesce`, those folded into a later one. */
   readonly dropped: number;
+  /** Bytes handed to the connection, and those of them that the network has not taken yet. */
+  readonly sentBytes: number;
   readonly bufferedBytes: number;
+  /** Whether it has come back, and goes on where it was. */
+  readonly resumed: boolean;
 }
 
-/** Slices of so many bytes are written at once: few system calls, and pressure is noticed soon. */
-const SLICE_BYTES = 65_536;
+/** What a session begins with. */
+export interface SessionOptions extends ClientInfo {
+  readonly id: number;
+  readonly watch: ReadableWatch;
+  readonly sink: Sink;
+  readonly host: SessionHost;
+  /** Sent before all that the watch brings, and the place after which it begins. */
+  readonly missed: readonly Envelope[];
+  readonly after: number;
+  /** The version of that place, for SSE, which can say it without an event; none before a snapshot. */
+  readonly version: string | undefined;
+  readonly resumed: boolean;
+  /** The watch folds events: not each of them is a place from which to go on. */
+  readonly folds: boolean;
+}
+
+/** The watch of a broadcaster, read without waiting. */
+export interface ReadableWatch<E = WatchEvent> extends Watch<E> {
+  tryBatch(): readonly E[] | undefined;
+}
+
+/** What is to be done at the end of a session. Idle clients are many: an object that is there anyway costs less than a closure. */
+export type Cleanup = (() => void) | { leave(): void };
+
+const NOTHING: readonly WatchEvent[] = [];
 
 /** One client of a hub. Hubs make these. */
 export class Session {
   readonly id: number;
-  /** Resolves when the client is gone and nothing of it is left. */
-  readonly done: Promise<void>;
+  readonly transport: ClientInfo['transport'];
+  readonly address: string;
+  readonly resumed: boolean;
+  /** For SSE: where this client can go on though no event has come; undefined if a snapshot comes first. */
+  readonly version: string | undefined;
   /** Events handed to the connection. The ERROR event that ends a cut watch says what was lost: it is not one of them. */
   delivered: number = 0;
-  private readonly watch: Watch<WatchEvent>;
+  sentBytes: number = 0;
+  /** Why it is over, or will be. */
+  reason: Ending | CutReason | 'gone' = 'gone';
+  over: boolean = false;
+  private readonly watch: ReadableWatch;
   private readonly sink: Sink;
-  private readonly info: ClientInfo;
-  private inHand: number = 0;
-  private over: boolean = false;
-  private ending: Ending = 'complete';
-  private relieve: (() => void) | undefined = undefined;
-  private resolveDone: () => void = () => {};
+  private readonly host: SessionHost;
+  private readonly folds: boolean;
+  private hand: readonly WatchEvent[];
+  private from: number = 0;
+  private sequence: number;
+  private lost: number = 0;
+  private pressed: boolean = false;
+  private held: boolean = false;
+  private ended: boolean = false;
+  private flushing: boolean = false;
+  /** Something was written in this flush. */
+  private wrote: boolean = false;
+  private bookmarks: boolean = false;
+  /** The head when it was stopped: what came later is not for this client. */
+  private lastVersion: string = '';
+  private ending: Ending | undefined = undefined;
+  private handed: ((still: boolean) => void) | undefined = undefined;
+  private cleanups: Cleanup[] | undefined = undefined;
 
-  constructor(watch: Watch<WatchEvent>, sink: Sink, client: ClientInfo & { id: number }) {
-    this.watch = watch;
-    this.sink = sink;
-    this.id = client.id;
-    this.info = { transport: client.transport, address: client.address };
-    this.done = new Promise((resolve) => {
-      this.resolveDone = resolve;
+  constructor(options: SessionOptions) {
+    this.id = options.id;
+    this.transport = options.transport;
+    this.address = options.address;
+    this.resumed = options.resumed;
+    this.watch = options.watch;
+    this.sink = options.sink;
+    this.host = options.host;
+    this.folds = options.folds;
+    this.hand = options.missed;
+    this.sequence = options.after;
+    this.version = options.version;
+  }
+
+  /** Whether nothing waits for the connection, nor for the snapshot to end. */
+  get upToDate(): boolean {
+    return !this.over && !this.ended && !this.pressed && !this.held && this.from >= this.hand.length && this.watch.queued === 0;
+  }
+
+  /** Writes all that is there, or as much as there is room for. Runs no longer than that, and waits for nothing. */
+  flush(): void {
+    if (this.flushing) return;
+    this.flushing = true;
+    this.wrote = false;
+    try {
+      while (!this.over && !this.ended && !this.pressed && this.step());
+    } catch {
+      this.cut('failed');
+    }
+    this.flushing = false;
+    this.host.flushed();
+  }
+
+  /** The sink has room again. Called by the transport. */
+  relieved(): void {
+    if (!this.pressed || this.over) return;
+    this.pressed = false;
+    this.host.ready(this);
+  }
+
+  /** From now on the watch is not read: what `send` is given comes first, until `release`. */
+  hold(): void {
+    this.held = true;
+  }
+
+  /** Sends what has no place in the stream, such as a snapshot's part. Resolves when there is room for more; false if there is nobody any more. */
+  send(batch: readonly Envelope[]): Promise<boolean> {
+    return new Promise((resolve) => {
+      if (this.over || this.ended) {
+        resolve(false);
+        return;
+      }
+      this.handed = resolve;
+      this.hand = this.hand.length > this.from ? [...this.hand.slice(this.from), ...batch] : batch;
+      this.from = 0;
+      this.flush();
     });
-    void this.pump();
+  }
+
+  release(): void {
+    this.held = false;
+    this.flush();
+  }
+
+  /** Ends this client in order, after what is queued for it now. */
+  stop(how: Ending): void {
+    if (this.over || this.ended) return;
+    this.ending ??= how;
+    this.lastVersion = this.host.version;
+    // A snapshot that is not through has nothing to vouch for.
+    if (this.held) {
+      this.bookmarks = false;
+      void this.watch.return();
+      this.settleHanded(false);
+    }
+    this.held = false;
+    this.watch.stop();
+    this.flush();
+  }
+
+  /** BOOKMARK events from now on: one so often, and one before an end by timeout. */
+  bookmarkEvery(intervalMs: number): void {
+    this.bookmarks = true;
+    this.every(intervalMs, () => {
+      this.flush();
+      this.bookmark();
+    });
+  }
+
+  /** A BOOKMARK now, unless something waits for the connection: that must come first. */
+  bookmark(): void {
+    if (this.upToDate) void this.send([toBookmarkOf(this.host.version)]);
+  }
+
+  /** Ends in order after so long. */
+  endAfter(delayMs: number): void {
+    this.whenOver(this.host.clock.schedule(delayMs, () => this.stop('timeout')));
+  }
+
+  /** Calls back at the end, whichever it is; at once if that was. */
+  whenOver(cleanup: Cleanup): void {
+    if (this.over) clean(cleanup);
+    else if (this.cleanups === undefined) this.cleanups = [cleanup];
+    else this.cleanups.push(cleanup);
   }
 
   /** The connection is closed. Called by the transport, whoever closed it; settles everything. Idempotent. */
   gone(): void {
     if (this.over) return;
     this.over = true;
+    this.lost = this.inHand;
+    this.hand = NOTHING;
     void this.watch.return();
-    this.relieve?.();
-    this.resolveDone();
+    this.settleHanded(false);
+    for (const cleanup of this.cleanups ?? []) clean(cleanup);
+    this.cleanups = undefined;
+    this.host.left(this);
   }
 
   /** Ends this client at once, whatever it has not got yet. */
-  cut(): void {
-    if (!this.over) this.sink.destroy();
+  cut(reason: CutReason): void {
+    if (this.over) return;
+    this.reason = reason;
+    this.sink.destroy(this.host.farewell().retryMs);
     this.gone();
   }
 
   stats(): ClientStats {
-    const { queued, dropped } = this.watch;
-    const { id, delivered, info, inHand, sink } = this;
-    return { id, ...info, delivered, queued: queued + inHand, dropped: dropped, bufferedBytes: sink.bufferedBytes };
+    const { id, transport, address, delivered, sentBytes, resumed } = this;
+    const dropped = this.watch.dropped + this.lost;
+    const queued = this.watch.queued + this.inHand;
+    const lag = queued === 0 ? 0 : this.host.head - this.sequence;
+    const { bufferedBytes } = this.sink;
+    return { id, transport, address, delivered, queued, lag, dropped, sentBytes, bufferedBytes, resumed };
   }
 
-  private async pump(): Promise<void> {
+  /** Events that were read and not written. */
+  private get inHand(): number {
+    let count = 0;
+    for (let at = this.from; at < this.hand.length; at++) if (((this.hand[at] as Envelope).sequence ?? 0) > 0) count++;
+    return count;
+  }
+
+  /** It has just been sent the last event there is. What comes meanwhile rings the bell; no end is near that had to be looked for. */
+  private get isCurrent(): boolean {
+    const { host } = this;
+    return this.sequence === host.seen && this.ending === undefined && !host.closing && this.wrote;
+  }
+
+  /** One thing after the other; false when there is nothing to do now. */
+  private step(): boolean {
+    if (this.from < this.hand.length) {
+      this.write();
+      return true;
+    }
+    this.hand = NOTHING;
+    this.from = 0;
+    this.settleHanded(true);
+    return !this.held && !this.isCurrent && this.take();
+  }
+
+  private write(): void {
+    const slice = this.host.slices.of(this.hand, this.from, this.sink.form);
+    this.from = slice.to;
+    this.delivered += slice.events;
+    this.sentBytes += slice.bytes.length;
+    if (slice.sequence > this.sequence) this.sequence = slice.sequence;
+    this.pressed = !this.sink.write(slice.bytes);
+    this.wrote = true;
+  }
+
+  private take(): boolean {
+    let batch: readonly WatchEvent[] | undefined;
     try {
-      for await (const batch of this.watch.batches()) {
-        await this.hand(batch);
-        if (this.over) return;
-      }
+      batch = this.watch.tryBatch();
     } catch {
       this.ending = 'failed';
     }
-    if (!this.over) this.sink.end(this.ending);
+    if (batch === undefined) return this.watch.stopped && this.end();
+    const last = batch[batch.length - 1] as WatchEvent;
+    if (!(last instanceof Envelope) && isErrorEvent(last) && last.object.code === 410) this.ending = 'expired';
+    this.hand = this.folds ? unfolded(batch, this.sequence) : batch;
+    return true;
   }
 
-  /** Hands a batch to the sink, slice by slice. Awaits nothing while there is no pressure. */
-  private async hand(batch: readonly WatchEvent[]): Promise<void> {
-    this.inHand = batch.length;
-    for (let from = 0; from < batch.length && !this.over; ) {
-      const to = sliceEnd(batch, from);
-      const pressure = this.sink.write(from === 0 && to === batch.length ? batch : batch.slice(from, to));
-      for (let at = from; at < to; at++) this.count(batch[at] as WatchEvent);
-      this.inHand = batch.length - to;
-      from = to;
-      if (pressure !== undefined) await this.relief(pressure);
+  /** The watch has ended, and all of it was sent. Answers whether there is a last word. */
+  private end(): boolean {
+    if (this.ending === 'timeout' && this.bookmarks) {
+      this.bookmarks = false;
+      this.hand = [toBookmarkOf(this.lastVersion)];
+      return true;
     }
-    this.inHand = 0;
+    const { how, retryMs } = this.host.farewell();
+    this.ended = true;
+    this.reason = this.ending ?? how;
+    this.sink.end(this.reason as Ending, this.reason === 'goingAway' ? retryMs : undefined);
+    return false;
   }
 
-  private count(event: WatchEvent): void {
-    const expired = !(event instanceof Envelope) && isErrorEvent(event) && event.object.code === 410;
-    if (expired) this.ending = 'expired';
-    else this.delivered++;
+  private settleHanded(still: boolean): void {
+    const { handed } = this;
+    this.handed = undefined;
+    handed?.(still);
   }
 
-  /** Waits for the sink or for the client's end, whichever is first. */
-  private relief(pressure: Promise<void>): Promise<void> {
-    return new Promise((resolve) => {
-      this.relieve = resolve;
-      if (this.over) resolve();
-      pressure.then(resolve, () => this.cut());
-    });
+  private every(intervalMs: number, callback: () => void): void {
+    const { clock } = this.host;
+    const tick = (): void => {
+      callback();
+      if (!this.over) cancel = clock.schedule(intervalMs, tick);
+    };
+    let cancel = clock.schedule(intervalMs, tick);
+    this.whenOver(() => cancel());
   }
 }
 
-/** Where a slice that begins at `from` ends: at least one event, and no more bytes than {@link SLICE_BYTES} if it can be helped. */
-function sliceEnd(batch: readonly WatchEvent[], from: number): number {
-  let bytes = 0;
-  let to = from;
-  while (to < batch.length && bytes < SLICE_BYTES) {
-    bytes += frameOf(batch[to] as WatchEvent).record.length;
-    to++;
-  }
-  return to;
+function clean(cleanup: Cleanup): void {
+  if (typeof cleanup === 'function') cleanup();
+  else cleanup.leave();
+}
+
+function toBookmarkOf(version: string): Envelope {
+  return new Envelope(toBookmark(version), { sequence: 0, version });
 }

@@ -1,39 +1,54 @@
-import type { ConnectionOptions } from './limits.ts';
+import type { Pulse, Pulsed } from './pulse.ts';
+import { BEATS } from './pulse.ts';
 import type { Session } from './session.ts';
 
 /** What is looked at of a connection: a socket's numbers, all of its outbound side. */
 export interface Outbound {
   /** Bytes that wait in this process, those that are being written among them. */
   readonly writableLength: number;
-  /** Bytes ever written, the waiting ones included. Not known of a stream that is no socket, which therefore is never cut. */
-  readonly bytesWritten?: number;
+  /** Bytes ever written, the waiting ones included. Not known of a stream that is no socket: then it is taken from the session. */
+  readonly bytesWritten?: number | undefined;
   /** What is left of the write that is under way. Node's own socket timer looks there, as nothing public tells. */
   readonly _handle?: { readonly writeQueueSize?: number } | null;
 }
 
-/** So many looks in one `stallTimeoutMs`: a client is cut no sooner than that, and a quarter later at most. */
-const LOOKS = 4;
-
 /**
- * Cuts a client that takes nothing for `stallTimeoutMs` while bytes wait for it. Only what goes out counts: a socket's timeout
- * would start anew with every byte that comes in, so that a client which talks and does not listen could stay for good.
+ * Cuts a client that takes nothing for a pulse's interval while bytes wait for it: no sooner than that, and a quarter later at
+ * most. Only what goes out counts: a socket's timeout would start anew with every byte that comes in, so that a client which
+ * talks and does not listen could stay for good.
  */
-export function cutWhenStalled(session: Session, outbound: Outbound, limits: Required<ConnectionOptions>): void {
-  const { stallTimeoutMs, clock } = limits;
-  if (stallTimeoutMs === 0) return;
-  // NaN where nothing waits or nothing is known: it equals nothing, not even itself.
-  let taken = Number.NaN;
-  let left: number | undefined;
-  let still = 0;
-  const look = (): void => {
-    const before = { taken, left };
-    const { writableLength, bytesWritten = Number.NaN } = outbound;
-    taken = writableLength === 0 ? Number.NaN : bytesWritten - writableLength;
-    left = outbound._handle?.writeQueueSize;
-    still = taken === before.taken && left === before.left ? still + 1 : 0;
-    if (still === LOOKS) session.cut();
-    else cancel = clock.schedule(stallTimeoutMs / LOOKS, look);
-  };
-  let cancel = clock.schedule(stallTimeoutMs / LOOKS, look);
-  void session.done.then(() => cancel());
+export class StallGuard implements Pulsed {
+  private readonly session: Session;
+  private readonly outbound: Outbound;
+  private readonly pulse: Pulse;
+  /** NaN where nothing waits: it equals nothing, not even itself. */
+  private taken: number = Number.NaN;
+  private left: number | undefined = undefined;
+  private still: number = 0;
+
+  constructor(session: Session, outbound: Outbound, pulse: Pulse) {
+    this.session = session;
+    this.outbound = outbound;
+    this.pulse = pulse;
+    pulse.add(this);
+  }
+
+  leave(): void {
+    this.pulse.remove(this);
+  }
+
+  beat(): void {
+    const { taken, left } = this;
+    const { writableLength, bytesWritten = this.session.sentBytes } = this.outbound;
+    this.taken = writableLength === 0 ? Number.NaN : bytesWritten - writableLength;
+    this.left = this.outbound._handle?.writeQueueSize;
+    this.still = this.taken === taken && this.left === left ? this.still + 1 : 0;
+    if (this.still === BEATS) this.session.cut('stalled');
+  }
+}
+
+/** Guards a session for as long as it lasts. Without a pulse, nobody is ever cut. */
+export function guardStalls(session: Session, outbound: Outbound, pulse: Pulse | undefined): void {
+  if (pulse === undefined) return;
+  session.whenOver(new StallGuard(session, outbound, pulse));
 }

@@ -5,212 +5,219 @@
  *     attachWebSocket(server, hub);                             // ws://host/watch
  */
 import type { IncomingMessage, Server } from 'node:http';
-import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import { WebSocketServer } from 'ws';
 import { wholeNumber } from '../watch/errors.ts';
-import type { Status, WatchEvent } from '../watch/event.ts';
-import { toStatus } from '../watch/event.ts';
-import { frameOf } from './envelope.ts';
+import type { Status } from '../watch/event.ts';
+import { isStatus } from '../watch/event.ts';
+import type { AdmissionOptions, Admitted, Caller, Verdict } from './admission.ts';
+import { Admission } from './admission.ts';
+import { DEFLATED_MESSAGE } from './deflate.ts';
+import { publishNotices } from './diagnostics.ts';
+import type { Form } from './forms.ts';
+import { MESSAGE } from './forms.ts';
 import type { Hub } from './hub.ts';
-import type { ConnectionOptions } from './limits.ts';
+import type { ConnectionOptions, Limits } from './limits.ts';
 import { toLimits } from './limits.ts';
-import type { Ending } from './protocol.ts';
-import { CLOSE_CODES, DEFAULTS, JSON_LINES, WATCH_PATH } from './protocol.ts';
-import type { Session, Sink } from './session.ts';
-import { cutWhenStalled } from './stall.ts';
+import { CLOSE_CODES, CLOSE_REASONS, DEFAULTS, LAST_EVENT_ID, WATCH_PATH } from './protocol.ts';
+import { Pulse } from './pulse.ts';
+import { guardStalls } from './stall.ts';
+import type { Start } from './start.ts';
+import type { UpgradeHandler } from './upgrades.ts';
+import { attachHandler, refuseUpgrade, WaitingUpgrade } from './upgrades.ts';
+import type { WebSocketConnection } from './websocket-sink.ts';
+import { WebSocketSink } from './websocket-sink.ts';
 
-export type { HubOptions, HubStats } from './hub.ts';
+export type { AdmissionOptions, Identified } from './admission.ts';
+export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub.ts';
 export { Hub } from './hub.ts';
 export type { ConnectionOptions } from './limits.ts';
+export type { UpgradeHandler } from './upgrades.ts';
 
-/** What {@link attachWebSocket} and {@link createUpgradeHandler} take. */
-export interface WebSocketOptions extends ConnectionOptions {
-  /** Path of the watch; default `/watch`. */
-  path?: string;
-  /**
-   * Web pages of which origins may connect. Default: those that come from this same host. Clients that are no browsers send no
-   * origin, and are let in. A function decides for itself, `'*'` lets all in.
-   */
-  allowedOrigins?: '*' | readonly string[] | ((origin: string, request: IncomingMessage) => boolean);
-  /** Longest message that a client may send, in bytes; default 1,024. What it says is ignored. */
-  maxInboundBytes?: number;
+/** What all ways of serving a WebSocket take. */
+export interface WebSocketServerOptions<I = unknown> extends ConnectionOptions, AdmissionOptions<IncomingMessage, I> {
   /** Pings each client so often, and cuts one that did not answer the last; default 30,000. 0: never. */
-  heartbeatMs?: number;
+  heartbeatMs?: number | undefined;
 }
 
-/** A listener for an HTTP server's `upgrade` event. Answers whether the request was meant for it. */
-export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
+/** What {@link attachWebSocket} and {@link createUpgradeHandler} take. */
+export interface WebSocketOptions<I = unknown> extends WebSocketServerOptions<I> {
+  /** Path of the watch; default `/watch`. */
+  path?: string | undefined;
+  /** Longest message that a client may send, in bytes; default 1,024. What it says is ignored. */
+  maxInboundBytes?: number | undefined;
+  /** Compresses events from 1,024 bytes on, each once for all clients that can read it (permessage-deflate); default false. */
+  compression?: boolean | undefined;
+}
 
 /**
  * Serves the hub to WebSocket clients of an HTTP server, at one path. Other upgrade listeners keep theirs; where there are
  * none, an upgrade to another path is answered with 404. The function that comes back takes it off the server again.
  */
-export function attachWebSocket(server: Server, hub: Hub, options: WebSocketOptions = {}): () => void {
-  const handler = createUpgradeHandler(hub, options);
-  const { handlers, listener } = attachedTo(server);
-  if (handlers.size === 0) server.on('upgrade', listener);
-  handlers.add(handler);
-  return () => {
-    handlers.delete(handler);
-    if (handlers.size === 0) server.off('upgrade', listener);
-  };
-}
-
-/** What is attached to a server. All of it shares one listener: any other is somebody else's. */
-interface Attached {
-  readonly handlers: Set<UpgradeHandler>;
-  readonly listener: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
-}
-
-const servers: WeakMap<Server, Attached> = new WeakMap();
-
-function attachedTo(server: Server): Attached {
-  const known = servers.get(server);
-  if (known !== undefined) return known;
-  const handlers: Set<UpgradeHandler> = new Set();
-  const listener: Attached['listener'] = (request, socket, head) => {
-    for (const handler of handlers) if (handler(request, socket, head)) return;
-    if (server.listenerCount('upgrade') > 1) return;
-    refuse(socket, toStatus({ code: 404, reason: 'NotFound', message: 'no WebSocket at this path' }));
-  };
-  const attached = { handlers, listener };
-  servers.set(server, attached);
-  return attached;
+export function attachWebSocket<I = unknown>(server: Server, hub: Hub, options: WebSocketOptions<I> = {}): () => void {
+  return attachHandler(server, createUpgradeHandler(hub, options));
 }
 
 /**
- * The same without a server: for those who route upgrades themselves. The request is refused with 403 if its origin is not
- * allowed, and with 503 if the hub is full or shut down. False, and nothing done, if it is for another path.
+ * The same without a server: for those who route upgrades themselves. The request is refused before it becomes a WebSocket as
+ * {@link AdmissionOptions} says. False, and nothing done, if it is for another path.
  */
-export function createUpgradeHandler(hub: Hub, options: WebSocketOptions = {}): UpgradeHandler {
-  const { path = WATCH_PATH, allowedOrigins } = options;
-  const heartbeatMs = wholeNumber('heartbeatMs', options.heartbeatMs ?? DEFAULTS.heartbeatMs);
-  const maxPayload = wholeNumber('maxInboundBytes', options.maxInboundBytes ?? DEFAULTS.maxInboundBytes, 1);
-  const serving: Serving = { ...toLimits(options), heartbeatMs };
-  const sockets = new WebSocketServer({ noServer: true, clientTracking: false, perMessageDeflate: false, maxPayload });
+export function createUpgradeHandler<I = unknown>(hub: Hub, options: WebSocketOptions<I> = {}): UpgradeHandler {
+  const { path = WATCH_PATH, compression = false } = options;
+  const maxInboundBytes = wholeNumber('maxInboundBytes', options.maxInboundBytes ?? DEFAULTS.maxInboundBytes, 1);
+  const serving = new Serving(hub, options);
+  const sockets = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    // Without memory between messages one compressed message serves all, and a connection holds no window.
+    perMessageDeflate: compression && {
+      serverNoContextTakeover: true,
+      clientNoContextTakeover: true,
+    },
+    maxPayload: maxInboundBytes,
+  });
+  // Ours is a window of the usual size: who wants a smaller one is sent nothing compressed, as is anyone's right.
+  let form: Form = MESSAGE;
+  sockets.on('headers', (headers) => {
+    const extensions = headers.find((header) => /^sec-websocket-extensions:/i.test(header)) ?? '';
+    const fits = extensions.includes('permessage-deflate') && !extensions.includes('server_max_window_bits');
+    form = fits ? DEFLATED_MESSAGE : MESSAGE;
+  });
   return (request, socket, head) => {
     if (request.url?.split('?', 1)[0] !== path) return false;
-    const refusal = isAllowed(request, allowedOrigins)
-      ? hub.refusal()
-      : toStatus({ code: 403, reason: 'Forbidden', message: 'this origin may not connect' });
-    if (refusal === undefined)
-      sockets.handleUpgrade(request, socket, head, (client) => serve(hub, { client, socket, request }, serving));
-    else refuse(socket, refusal);
+    let waiting: WaitingUpgrade | undefined;
+    const caller = toCaller(request, (callback) => {
+      waiting ??= new WaitingUpgrade(socket, head, maxInboundBytes + MOST_FRAMING_BYTES);
+      return waiting.onGone(callback);
+    });
+    const answer = (verdict: Verdict | undefined): void => {
+      const said = waiting?.take() ?? head;
+      if (verdict === undefined) socket.destroy();
+      else if (isStatus(verdict) && verdict.code !== 400) refuseUpgrade(socket, verdict);
+      else
+        upgrade(sockets, { request, socket, head: said }, (client) => serving.take({ client, socket, form }, verdict), verdict);
+    };
+    const verdict = serving.admission.admit(caller);
+    if (verdict instanceof Promise) void verdict.then(answer);
+    else answer(verdict);
     return true;
   };
 }
 
-interface Serving extends Required<ConnectionOptions> {
-  readonly heartbeatMs: number;
-}
-
-interface Connection {
-  readonly client: WebSocket;
-  readonly socket: Duplex;
-  readonly request: IncomingMessage;
-}
-
-function serve(hub: Hub, connection: Connection, serving: Serving): void {
-  const { client, socket, request } = connection;
-  const sink = new WebSocketSink(client, socket, serving.maxBufferedBytes);
-  const session: Session = hub.open(sink, { transport: 'websocket', address: request.socket.remoteAddress ?? '' });
-  const stopBeating = beat(client, serving);
-  client.on('close', () => {
-    stopBeating();
-    session.gone();
-  });
-  // ws closes the connection after an error; `close` follows.
-  client.on('error', () => {});
-  cutWhenStalled(session, socket, serving);
-}
-
-/** Pings now and then, and cuts the client if it is silent from one ping to the next. */
-function beat(client: WebSocket, { heartbeatMs, clock }: Serving): () => void {
-  if (heartbeatMs === 0) return () => {};
-  let sent = 0;
-  let answered = 0;
-  // A pong that nobody asked for says nothing.
-  client.on('pong', (data) => {
-    if (String(data) === String(sent)) answered = sent;
-  });
-  const tick = (): void => {
-    if (answered < sent) {
-      client.terminate();
-      return;
-    }
-    client.ping(String(++sent));
-    cancel = clock.schedule(heartbeatMs, tick);
-  };
-  let cancel = clock.schedule(heartbeatMs, tick);
-  return () => cancel();
-}
-
-class WebSocketSink implements Sink {
-  private readonly client: WebSocket;
-  private readonly socket: Duplex;
-  private readonly maxBufferedBytes: number;
-
-  constructor(client: WebSocket, socket: Duplex, maxBufferedBytes: number) {
-    this.client = client;
-    this.socket = socket;
-    this.maxBufferedBytes = maxBufferedBytes;
-  }
-
-  get bufferedBytes(): number {
-    return this.client.bufferedAmount;
-  }
-
-  write(events: readonly WatchEvent[]): Promise<void> | undefined {
-    let flushed: () => void = () => {};
-    // Corked, a slice of many messages is one system call.
-    this.socket.cork();
-    for (let at = 0; at < events.length; at++) {
-      const { message } = frameOf(events[at] as WatchEvent);
-      if (at < events.length - 1) this.client.send(message, TEXT);
-      else this.client.send(message, TEXT, () => flushed());
-    }
-    this.socket.uncork();
-    if (this.client.bufferedAmount < this.maxBufferedBytes) return undefined;
-    return new Promise((resolve) => {
-      flushed = resolve;
+/**
+ * Serves the hub to all clients of a `ws` server of one's own. Its handshake is its owner's, so whom this refuses is told by
+ * an ERROR event and a close code of 4000 + the HTTP status. What the server compresses, limits and says besides is its own.
+ * The function that comes back ends that; clients that are there stay.
+ */
+export function attachWebSocketServer<I = unknown>(
+  sockets: WebSocketServer,
+  hub: Hub,
+  options: WebSocketServerOptions<I> = {},
+): () => void {
+  const serving = new Serving(hub, options);
+  const onConnection = (client: WebSocket, request: IncomingMessage): void => {
+    const { socket } = request;
+    client.on('error', ignore);
+    const caller = toCaller(request, (callback) => {
+      client.once('close', callback);
+      return () => client.off('close', callback);
     });
-  }
-
-  end(how: Ending): void {
-    this.client.close(CLOSE_CODES[how], how);
-  }
-
-  destroy(): void {
-    this.client.close(CLOSE_CODES.goingAway);
-    this.client.terminate();
-  }
+    const verdict = serving.admission.admit(caller);
+    if (verdict instanceof Promise) void verdict.then((late) => late && serving.take({ client, socket, form: MESSAGE }, late));
+    else serving.take({ client, socket, form: MESSAGE }, verdict);
+  };
+  sockets.on('connection', onConnection);
+  return () => void sockets.off('connection', onConnection);
 }
 
-const TEXT = { binary: false, compress: false } as const;
+/** ws closes the connection after an error, and `close` follows. Not a closure, which would keep the request. */
+function ignore(): void {}
 
-function isAllowed(request: IncomingMessage, allowed: WebSocketOptions['allowedOrigins']): boolean {
-  const { origin, host } = request.headers;
-  if (origin === undefined || allowed === '*') return true;
-  if (typeof allowed === 'function') return allowed(origin, request);
-  if (allowed !== undefined) return allowed.includes(origin);
-  return URL.canParse(origin) && new URL(origin).host === host;
+/** What stands around a message of the client's: mask, length, first byte. */
+const MOST_FRAMING_BYTES = 14;
+
+function upgrade(
+  sockets: WebSocketServer,
+  { request, socket, head }: { request: IncomingMessage; socket: Duplex; head: Buffer },
+  serve: (client: WebSocket) => void,
+  verdict: Verdict,
+): void {
+  let done = false;
+  sockets.handleUpgrade(request, socket, head, (client) => {
+    done = true;
+    client.on('error', ignore);
+    serve(client);
+  });
+  // Half a handshake: ws has answered it.
+  if (!done && !isStatus(verdict)) verdict.ticket.release();
 }
 
-/** Answers an upgrade request with a Status instead of a WebSocket. */
-function refuse(socket: Duplex, status: Status): void {
-  const body = `${JSON.stringify(status)}\n`;
-  const head = [
-    `HTTP/1.1 ${status.code} ${STATUS_CODES[status.code] ?? ''}`,
-    'connection: close',
-    `content-type: ${JSON_LINES}`,
-    `content-length: ${Buffer.byteLength(body)}`,
-  ];
-  socket.on('error', () => {});
-  // A client may keep its end open for as long as it likes: nobody waits for that. What it still says is read, since closing
-  // on unread bytes is a reset, which could overtake the answer.
-  socket.once('finish', () => socket.destroy());
-  socket.resume();
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+function toCaller(request: IncomingMessage, onGone: Caller<IncomingMessage>['onGone']): Caller<IncomingMessage> {
+  const { url = '', socket } = request;
+  const at = url.indexOf('?');
+  const { origin, host, [LAST_EVENT_ID]: lastEventId } = request.headers;
+  return {
+    request,
+    address: socket.remoteAddress ?? '',
+    origin,
+    host,
+    search: at < 0 ? '' : url.slice(at + 1),
+    lastEventId: Array.isArray(lastEventId) ? lastEventId.join() : lastEventId,
+    onGone,
+  };
+}
+
+/** A WebSocket that is open, the socket under it, and in which form events are written there. */
+type Connection = Pick<WebSocketConnection, 'client' | 'socket' | 'form'>;
+
+/** A hub at one place. */
+class Serving<I> {
+  readonly admission: Admission<IncomingMessage, I>;
+  private readonly hub: Hub;
+  private readonly limits: Limits;
+  private readonly hearts: Pulse | undefined;
+  private readonly stalls: Pulse | undefined;
+
+  constructor(hub: Hub, options: WebSocketServerOptions<I>) {
+    const heartbeatMs = wholeNumber('heartbeatMs', options.heartbeatMs ?? DEFAULTS.heartbeatMs);
+    this.hub = hub;
+    this.limits = toLimits(options);
+    this.admission = new Admission(hub, options, this.limits);
+    const { stallTimeoutMs, clock } = this.limits;
+    this.hearts = heartbeatMs === 0 ? undefined : new Pulse(heartbeatMs, clock);
+    this.stalls = stallTimeoutMs === 0 ? undefined : new Pulse(stallTimeoutMs, clock);
+    publishNotices(hub);
+  }
+
+  /** Serves a WebSocket that is open, or tells it why not. */
+  take(connection: Connection, verdict: Verdict): void {
+    const { client } = connection;
+    // Until it has gone, one that is only told no takes a seat as well.
+    const ticket = isStatus(verdict) ? this.hub.reserve('') : verdict.ticket;
+    const start = isStatus(verdict) ? verdict : this.hub.start(verdict.asked, verdict.address);
+    if (isStatus(ticket)) {
+      client.terminate();
+    } else if (isStatus(start)) {
+      client.once('close', () => ticket.release());
+      this.tell(client, start);
+    } else if (!isStatus(verdict)) {
+      this.serve(connection, { ...verdict, start });
+    }
+  }
+
+  private serve({ client, socket, form }: Connection, admitted: Admitted & { start: Start }): void {
+    const { maxBufferedBytes } = this.limits;
+    const sink = new WebSocketSink({ client, socket, form, maxBufferedBytes });
+    const session = this.hub.open(sink, { ...admitted, transport: 'websocket' });
+    guardStalls(session, socket, this.stalls);
+    if (this.hearts !== undefined) sink.beatWith(this.hearts);
+  }
+
+  /** The last word to a client that will not be served. */
+  private tell(client: WebSocket, status: Status): void {
+    client.send(JSON.stringify({ type: 'ERROR', object: status }), { compress: false });
+    const reason = { 400: CLOSE_REASONS.badRequest, 410: CLOSE_REASONS.expired }[status.code] ?? status.reason;
+    client.close(status.code === 410 ? CLOSE_CODES.expired : 4_000 + status.code, reason);
+  }
 }

@@ -11,7 +11,6 @@ import type { WebSocketOptions } from '../../src/bridge/websocket.ts';
 import { attachWebSocket, createUpgradeHandler } from '../../src/bridge/websocket.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
-import type { Clock } from '../../src/watch/clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { httpStream, open, sse, TRANSPORTS, until, webSocket } from './cli.ts';
 
@@ -201,38 +200,26 @@ describe('WebSocket', () => {
   });
 
   test('a client that answers no ping is cut by the next; one that does stays', async () => {
-    const ticks = new Set<() => void>();
-    const clock: Clock = {
-      now: () => 0,
-      schedule: (_delayMs, callback) => {
-        ticks.add(callback);
-        return () => void ticks.delete(callback);
-      },
-    };
-    const tick = (): void => {
-      const due = [...ticks];
-      ticks.clear();
-      for (const callback of due) callback();
-    };
+    const clock = new FakeClock();
     const hub = new Hub();
-    const url = await serve(hub, { heartbeatMs: 1_000, clock });
+    const url = await serve(hub, { heartbeatMs: 1_000, stallTimeoutMs: 0, clock });
     const alive = new WebSocket(`${url.replace('http', 'ws')}/watch`);
     const dead = new WebSocket(`${url.replace('http', 'ws')}/watch`, { autoPong: false });
     const closed = new Promise((resolve) => dead.on('close', resolve));
     await until(() => hub.stats().clients.length === 2);
     const pinged = [alive, dead].map((socket) => new Promise((resolve) => socket.once('ping', resolve)));
-    tick();
+    clock.advance(1_000);
     await Promise.all(pinged);
     // What the living one says after its pong comes after it: once that has arrived, so has the pong.
     const heard = new Promise((resolve) => alive.once('pong', resolve));
     alive.ping();
     await heard;
-    tick();
+    clock.advance(1_000);
     expect(await closed).toBe(1006);
     await until(() => hub.stats().clients.length === 1);
     alive.terminate();
     await until(() => hub.stats().clients.length === 0);
-    expect(ticks.size).toBe(0);
+    expect(clock.pending).toBe(0);
   });
 
   test('half a handshake is refused', async () => {

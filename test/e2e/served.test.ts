@@ -75,7 +75,7 @@ describe('what is served', () => {
     expect(await closed).toBe(1009);
     const message = new Promise((resolve) => quiet.on('message', (data) => resolve(String(data))));
     server.write(1);
-    expect(await message).toBe('{"type":"ADDED","object":1}');
+    expect(JSON.parse((await message) as string)).toMatchObject({ type: 'ADDED', object: 1 });
     quiet.terminate();
     server.child.stdin.end();
     expect(await server.exit).toBe(0);

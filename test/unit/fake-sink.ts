@@ -1,22 +1,29 @@
 // Connections without a socket, for the tests of hubs and sessions.
-import type { Hub } from '../../src/bridge/hub.ts';
-import type { Ending } from '../../src/bridge/protocol.ts';
+import type { Form } from '../../src/bridge/forms.ts';
+import { LINE } from '../../src/bridge/forms.ts';
+import type { Client, Hub } from '../../src/bridge/hub.ts';
+import type { Ending, WireEvent } from '../../src/bridge/protocol.ts';
 import type { Session, Sink } from '../../src/bridge/session.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 
 export const added = (object: unknown): WatchEvent => ({ type: 'ADDED', object });
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A connection that can be told to stand still. */
+/** A connection that can be told to stand still, and reads what it is sent. */
 export class FakeSink implements Sink {
-  readonly events: WatchEvent[] = [];
-  readonly slices: number[] = [];
+  readonly form: Form;
+  /** Each write, as it came. */
+  readonly writes: Uint8Array[] = [];
   ended: Ending | undefined = undefined;
+  retryMs: number | undefined = undefined;
   destroyed: boolean = false;
   bufferedBytes: number = 0;
   session: Session | undefined = undefined;
-  private stalled: boolean = false;
-  private relieve: () => void = () => {};
+  protected stalled: boolean = false;
+
+  constructor(form: Form = LINE) {
+    this.form = form;
+  }
 
   stall(): void {
     this.stalled = true;
@@ -24,35 +31,57 @@ export class FakeSink implements Sink {
 
   resume(): void {
     this.stalled = false;
-    this.relieve();
+    this.session?.relieved();
   }
 
-  write(events: readonly WatchEvent[]): Promise<void> | undefined {
-    this.events.push(...events);
-    this.slices.push(events.length);
-    if (!this.stalled) return undefined;
-    return new Promise((resolve) => {
-      this.relieve = resolve;
-    });
+  opened(session: Session): void {
+    this.session = session;
   }
 
-  end(how: Ending): void {
+  write(bytes: Uint8Array): boolean {
+    if (this.session?.over || this.ended !== undefined || this.destroyed) throw new Error('written to after the end');
+    this.writes.push(bytes);
+    return !this.stalled;
+  }
+
+  end(how: Ending, retryMs: number | undefined): void {
     this.ended = how;
+    this.retryMs = retryMs;
     this.session?.gone();
   }
 
-  destroy(): void {
+  destroy(retryMs: number | undefined): void {
+    this.retryMs = retryMs;
     this.destroyed = true;
+  }
+
+  get text(): string {
+    return this.writes.map((bytes) => new TextDecoder().decode(bytes)).join('');
+  }
+
+  get events(): WireEvent[] {
+    return this.text
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as WireEvent);
   }
 
   get objects(): unknown[] {
     return this.events.map((event) => event.object);
   }
+
+  get versions(): (string | undefined)[] {
+    return this.events.map((event) => event.resourceVersion);
+  }
 }
 
-export function connect(hub: Hub, sink: FakeSink = new FakeSink()): FakeSink & { session: Session } {
-  sink.session = hub.open(sink, { transport: 'http', address: 'test' });
-  return sink as FakeSink & { session: Session };
+export function connect<S extends FakeSink>(
+  hub: Hub,
+  sink: S = new FakeSink() as S,
+  client: Partial<Client> = {},
+): S & { session: Session } {
+  hub.open(sink, { transport: 'http', address: 'test', ...client });
+  return sink as S & { session: Session };
 }
 
 export async function until(condition: () => boolean): Promise<void> {

@@ -2,10 +2,12 @@
 import { describe, expect, test } from 'vitest';
 import type { HubOptions } from '../../src/bridge/hub.ts';
 import { Hub } from '../../src/bridge/hub.ts';
+import type { Ticket } from '../../src/bridge/seats.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { filter } from '../../src/broadcast/filter.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
-import { added, connect, FakeSink, turn } from './fake-sink.ts';
+import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 
 describe('replay', () => {
   test('gives the last N, then what follows: nothing lost between, nothing twice', async () => {
@@ -20,7 +22,7 @@ describe('replay', () => {
     sinks.forEach((sink, index) => {
       const first = Math.max(1, index + 1 - 4);
       expect(sink.objects).toEqual(Array.from({ length: 200 - first + 1 }, (_, i) => first + i));
-      expect((sink.events[0] as { version?: string }).version).toBe(`e.${first}`);
+      expect(sink.versions[0]).toBe(`e.${first}`);
     });
   });
 
@@ -46,12 +48,26 @@ describe('the end', () => {
     const sink = connect(hub);
     for (let i = 0; i < 10; i++) hub.tryPublish(added(i));
     const down = hub.shutdown();
-    expect(hub.refusal()).toMatchObject({ code: 503, reason: 'ServiceUnavailable' });
+    expect(hub.reserve('')).toMatchObject({ code: 503, reason: 'ServiceUnavailable' });
     await down;
     expect(sink.objects).toHaveLength(10);
     await expect(hub.publish(added('late'))).rejects.toMatchObject({ code: 'CLOSED' });
     expect(() => hub.tryPublish(added('late'))).toThrow('shut down');
     await hub.shutdown();
+  });
+
+  test('leaves no timer, also where events are gathered for some time', async () => {
+    const clock = new FakeClock();
+    const hub = new Hub({ flushIntervalMs: 60_000, clock });
+    const sink = connect(hub);
+    await hub.publish(added(1));
+    await turn();
+    await hub.publish(added(2));
+    expect([sink.objects, clock.pending]).toEqual([[1], 1]);
+    await hub.shutdown();
+    expect(sink.objects).toEqual([1, 2]);
+    for (let i = 0; i < 5; i++) await turn();
+    expect(clock.pending).toBe(0);
   });
 
   test('does not wait for ever: an aborted signal cuts who is left', async () => {
@@ -77,30 +93,63 @@ describe('the end', () => {
     await hub.publish(added('y'));
     sink.session.gone();
     sink.resume();
-    await sink.session.done;
     await turn();
     expect(sink.events).toHaveLength(1);
     expect(sink.ended).toBeUndefined();
+    const { total } = hub.stats();
+    expect(total.delivered + total.dropped).toBe(2);
   });
 
-  test('a sink that rejects is a client that has gone', async () => {
+  test('a sink that throws is a client that is cut', async () => {
     const hub = new Hub();
     const sink = new FakeSink();
-    sink.write = () => Promise.reject(new Error('EPIPE'));
-    const { session } = connect(hub, sink);
+    sink.write = () => {
+      throw new Error('EPIPE');
+    };
+    const other = connect(hub);
+    connect(hub, sink);
     await hub.publish(added(1));
-    await session.done;
+    await until(() => other.events.length === 1);
     expect(sink.destroyed).toBe(true);
+    expect(hub.stats().total).toMatchObject({ cuts: { failed: 1 } });
+  });
+
+  test('of the server, not of the stream: each client is told when to come back, all over the time that there is', async () => {
+    const numbers = [0, 0.5, 0.999];
+    const hub = new Hub({ random: () => numbers.shift() ?? 0 });
+    const sinks = [connect(hub), connect(hub), connect(hub)];
+    await hub.shutdown({ retryAfterMs: 1_000 });
+    expect(sinks.map(({ ended, retryMs }) => [ended, retryMs])).toEqual([
+      ['goingAway', 0],
+      ['goingAway', 500],
+      ['goingAway', 999],
+    ]);
   });
 });
 
 describe('limits', () => {
   test('clients past the limit are refused and counted', () => {
     const hub = new Hub({ maxClients: 1 });
-    expect(hub.refusal()).toBeUndefined();
-    connect(hub);
-    expect(hub.refusal()).toMatchObject({ code: 503 });
-    expect(hub.stats().total).toMatchObject({ clients: 1, refused: 1 });
+    const ticket = hub.reserve('a');
+    expect(hub.reserve('b')).toMatchObject({ code: 503 });
+    const sink = connect(hub, undefined, { ticket: ticket as Ticket, address: 'a' });
+    expect(hub.reserve('b')).toMatchObject({ code: 503 });
+    sink.session.gone();
+    expect(hub.reserve('b')).not.toHaveProperty('code');
+    expect(hub.stats().total).toMatchObject({ clients: 1, refused: 2, refusals: { full: 2 } });
+  });
+
+  test('those of one address have a limit of their own; no address is nobody’s', () => {
+    const hub = new Hub({ maxClientsPerAddress: 2 });
+    const tickets = [hub.reserve('a'), hub.reserve('a')] as Ticket[];
+    expect(hub.reserve('a')).toMatchObject({ code: 503, message: expect.stringContaining('this address') });
+    expect(hub.reserve('b')).not.toHaveProperty('code');
+    for (let i = 0; i < 5; i++) expect(hub.reserve('')).not.toHaveProperty('code');
+    tickets[0]?.release();
+    tickets[0]?.release();
+    expect(hub.reserve('a')).not.toHaveProperty('code');
+    expect(hub.reserve('a')).toHaveProperty('code');
+    expect(hub.stats().total.refusals).toEqual({ address: 2 });
   });
 
   test('publishes that pend are bounded; numbers have no holes', async () => {
@@ -117,12 +166,16 @@ describe('limits', () => {
     sink.resume();
     expect(new Set(await Promise.all(outcomes))).toEqual(new Set(['ok', 'OVERLOADED']));
     await hub.shutdown();
-    const versions = sink.events.map((event) => (event as { version?: string }).version);
-    expect(versions).toEqual(versions.map((_, i) => `e.${i + 1}`));
+    expect(sink.versions).toEqual(sink.versions.map((_, i) => `e.${i + 1}`));
   });
 
   test.each<[string, HubOptions]>([
-    ['capacity', { capacity: -1 }],
+    ['capacity', { capacity: 0 }],
+    ['replayBytes', { replayBytes: -1 }],
+    ['replay', { replay: 2, replayItems: 1 }],
+    ['maxSnapshots', { maxSnapshots: 0 }],
+    ['flushIntervalMs', { flushIntervalMs: 0.5 }],
+    ['maxClientsPerAddress', { maxClientsPerAddress: 0 }],
     ['replay', { replay: 1.5 }],
     ['maxClients', { maxClients: 0 }],
     ['epoch', { epoch: 'a.b' }],
@@ -163,13 +216,33 @@ describe('follow', () => {
     expect(JSON.stringify(sink.events)).not.toContain('secret');
   });
 
+  test('that ERROR is for those as well whose filter is about something else', async () => {
+    const numbers = new Broadcaster<WatchEvent>();
+    const hub = new Hub();
+    const sinks = [() => false, (event: WatchEvent) => (event.object as { a: { b: boolean } }).a.b].map((filter) =>
+      connect(hub, undefined, { options: { filter } }),
+    );
+    const watch = numbers.watch({
+      filter: (event) => event.type !== 'n' || Boolean((event.object as { no: { such: 1 } }).no.such),
+    });
+    const outcome = expect(hub.follow(watch)).rejects.toThrow(TypeError);
+    await numbers.publish({ type: 'm', object: { a: { b: false } } });
+    await numbers.publish({ type: 'n', object: 1 });
+    await outcome;
+    for (const { events, ended } of sinks) {
+      expect(events).toMatchObject([{ type: 'ERROR', object: { code: 500 } }]);
+      expect(ended).toBe('complete');
+    }
+  });
+
   test('a hub that is shut down lets go of what it follows', async () => {
     const numbers = new Broadcaster<WatchEvent<'n', number>>();
     const hub = new Hub<WatchEvent<'n', number>>();
     const followed = hub.follow(numbers.watch());
     await hub.shutdown();
-    await numbers.publish({ type: 'n', object: 1 });
     await followed;
+    expect(numbers.watchers).toBe(0);
+    await hub.follow(numbers.watch());
     expect(numbers.watchers).toBe(0);
   });
 });

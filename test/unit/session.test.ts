@@ -1,38 +1,7 @@
 // Sessions without a socket: what one client gets, in which bytes, and who waits for whom.
 import { describe, expect, test } from 'vitest';
-import { frameOf } from '../../src/bridge/envelope.ts';
 import { Hub } from '../../src/bridge/hub.ts';
-import type { WatchEvent } from '../../src/watch/event.ts';
 import { added, connect, turn, until } from './fake-sink.ts';
-
-const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
-
-describe('frames', () => {
-  test('one buffer serves all transports, and is made once', async () => {
-    const hub = new Hub({ epoch: 'e' });
-    const [one, other] = [connect(hub), connect(hub)];
-    await hub.publish(added({ naïve: '✓' }));
-    await until(() => other.events.length === 1);
-    const frame = frameOf(one.events[0] as WatchEvent);
-    expect(text(frame.record)).toBe('id: e.1\ndata: {"type":"ADDED","object":{"naïve":"✓"}}\n\n');
-    expect(text(frame.line)).toBe('{"type":"ADDED","object":{"naïve":"✓"}}\n');
-    expect(text(frame.message)).toBe('{"type":"ADDED","object":{"naïve":"✓"}}');
-    expect(frame.line.buffer).toBe(frame.record.buffer);
-    expect(frameOf(other.events[0] as WatchEvent)).toBe(frame);
-  });
-
-  test('a text that is at hand is passed on as it is', async () => {
-    const hub = new Hub();
-    const sink = connect(hub);
-    await hub.publish(added(1), '{"type":"ADDED", "object": 1.0}');
-    await until(() => sink.events.length === 1);
-    expect(text(frameOf(sink.events[0] as WatchEvent).message)).toBe('{"type":"ADDED", "object": 1.0}');
-  });
-
-  test('an object that JSON has no word for is null, so that the event stays one', () => {
-    expect(text(frameOf(added(undefined)).message)).toBe('{"type":"ADDED","object":null}');
-  });
-});
 
 describe('a client', () => {
   test('gets every event in order, each once, from the moment it came', async () => {
@@ -90,7 +59,6 @@ describe('a client', () => {
     expect(hub.stats().accepted).toBeLessThan(20);
     sink.session.gone();
     await publishing;
-    await sink.session.done;
     expect(hub.stats()).toMatchObject({ accepted: 20, clients: [] });
   });
 
@@ -110,26 +78,6 @@ describe('a client', () => {
     },
   );
 
-  test('whose folded event changes its type gets bytes that say so', async () => {
-    const hub = new Hub({ capacity: 4, overflow: 'coalesce', epoch: 'e' });
-    const sink = connect(hub);
-    sink.stall();
-    for (const [type, i] of [
-      ['ADDED', 0],
-      ['ADDED', 1],
-      ['MODIFIED', 2],
-    ] as const) {
-      await hub.publish({ type, object: { metadata: { name: `n${i && 1}` }, i } }, `{"type":"${type}","object":{"raw":${i}}}`);
-      await turn();
-    }
-    sink.resume();
-    await until(() => sink.events.length === 2);
-    expect(text(frameOf(sink.events[1] as WatchEvent).record)).toBe(
-      'id: e.3\ndata: {"type":"ADDED","object":{"metadata":{"name":"n1"},"i":2}}\n\n',
-    );
-    await hub.shutdown();
-  });
-
   test('gets big batches in slices, so that pressure is noticed', async () => {
     const hub = new Hub({ capacity: 100 });
     const sink = connect(hub);
@@ -138,6 +86,88 @@ describe('a client', () => {
     for (let i = 0; i < 21; i++) await hub.publish(added(big));
     sink.resume();
     await until(() => sink.events.length === 21);
-    expect(Math.max(...sink.slices)).toBeLessThanOrEqual(4);
+    expect(Math.max(...sink.writes.map(({ length }) => length))).toBeLessThanOrEqual(65_536);
+    expect(sink.writes.length).toBeLessThan(10);
   });
+
+  test('gets an event alone within the turn, and what follows in one write per turn', async () => {
+    const hub = new Hub();
+    const sink = connect(hub);
+    hub.tryPublish(added(0));
+    for (let i = 0; i < 10; i++) await Promise.resolve();
+    expect(sink.objects).toEqual([0]);
+    for (let i = 1; i <= 16; i++) hub.tryPublish(added(i));
+    for (let i = 0; i < 10; i++) await Promise.resolve();
+    expect(sink.writes).toHaveLength(1);
+    await turn();
+    await turn();
+    expect(sink.objects).toHaveLength(17);
+    expect(sink.writes).toHaveLength(2);
+  });
+
+  test('gets bursts that come once per turn in one write each, whatever half a queue is', async () => {
+    const hub = new Hub({ capacity: 100 });
+    const sink = connect(hub);
+    for (let burst = 0; burst < 40; burst++) {
+      for (let i = 0; i < 16; i++) hub.tryPublish(added(i));
+      await turn();
+    }
+    await turn();
+    expect(sink.objects).toHaveLength(640);
+    expect(sink.writes.length).toBeLessThanOrEqual(41);
+  });
+
+  test('is sent the very bytes that others in step are sent', async () => {
+    const hub = new Hub();
+    const [one, other] = [connect(hub), connect(hub)];
+    for (let i = 0; i < 3; i++) {
+      for (let j = 0; j < 5; j++) hub.tryPublish(added(j));
+      await turn();
+      await turn();
+    }
+    expect(one.writes.length).toBeGreaterThan(1);
+    one.writes.forEach((bytes, at) => {
+      expect(bytes).toBe(other.writes[at]);
+    });
+  });
+
+  test('that has room is overrun by no burst, however long, in however small a queue', () => {
+    const hub = new Hub({ capacity: 1 });
+    const sink = connect(hub);
+    const small = connect(new Hub({ capacity: 100 }), undefined, {});
+    for (let i = 0; i < 5_000; i++) hub.tryPublish(added(i));
+    expect(sink.objects).toHaveLength(5_000);
+    expect(small.ended).toBeUndefined();
+  });
+
+  test('with a smaller queue of its own is not overrun either', () => {
+    const hub = new Hub({ capacity: 1_000 });
+    const sink = connect(hub, undefined, { options: { capacity: 3 } });
+    for (let i = 0; i < 100; i++) hub.tryPublish(added(i));
+    expect(sink.objects).toEqual(Array.from({ length: 100 }, (_, i) => i));
+  });
+});
+
+test('coalesce: a folded event changes its type, and of a folded batch only the last has a version to go on from', async () => {
+  const hub = new Hub({ capacity: 4, overflow: 'coalesce', epoch: 'e' });
+  const sink = connect(hub);
+  const publish = async (type: string, name: string, i: number): Promise<void> => {
+    await hub.publish({ type, object: { metadata: { name }, i } });
+  };
+  await publish('ADDED', 'first', 0);
+  await until(() => sink.events.length === 1);
+  sink.stall();
+  await publish('MODIFIED', 'first', 1);
+  await until(() => sink.events.length === 2);
+  await publish('ADDED', 'a', 2);
+  await publish('ADDED', 'b', 3);
+  await publish('MODIFIED', 'a', 4);
+  sink.resume();
+  await until(() => sink.events.length === 4);
+  expect(sink.events.slice(0, 2).map(({ resourceVersion }) => resourceVersion)).toEqual(['e.1', 'e.2']);
+  expect(sink.events.slice(2)).toEqual([
+    { type: 'ADDED', object: { metadata: { name: 'a' }, i: 4 } },
+    { type: 'ADDED', object: { metadata: { name: 'b' }, i: 3 }, resourceVersion: 'e.5' },
+  ]);
+  await hub.shutdown();
 });

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { Hub } from '../../src/bridge/hub.ts';
-import { toLimits } from '../../src/bridge/limits.ts';
+import { Pulse } from '../../src/bridge/pulse.ts';
 import type { Outbound } from '../../src/bridge/stall.ts';
-import { cutWhenStalled } from '../../src/bridge/stall.ts';
+import { guardStalls } from '../../src/bridge/stall.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { connect, turn } from './fake-sink.ts';
+import { connect } from './fake-sink.ts';
 
 type Numbers = { -readonly [K in keyof Outbound]: Outbound[K] } & { _handle: { writeQueueSize: number } };
 
@@ -12,7 +12,7 @@ function watched(stallTimeoutMs: number = 1_000): { sink: ReturnType<typeof conn
   const clock = new FakeClock();
   const sink = connect(new Hub());
   const socket = { writableLength: 0, bytesWritten: 0, _handle: { writeQueueSize: 0 } };
-  cutWhenStalled(sink.session, socket, toLimits({ stallTimeoutMs, clock }));
+  guardStalls(sink.session, socket, new Pulse(stallTimeoutMs, clock));
   return { sink, socket, clock };
 }
 
@@ -59,19 +59,42 @@ test.each([
   expect(sink.destroyed).toBe(true);
 });
 
-test('a stream that is no socket tells nothing, and is left alone', () => {
+test('a stream that is no socket is judged by what the session has sent', () => {
   const { sink, socket, clock } = watched();
   socket.bytesWritten = undefined as unknown as number;
-  socket.writableLength = 1;
-  clock.advance(10_000);
+  socket.writableLength = 1_000;
+  for (let i = 0; i < 20; i++) {
+    sink.session.sentBytes += 10;
+    clock.advance(900);
+  }
   expect(sink.destroyed).toBe(false);
+  clock.advance(1_250);
+  expect(sink.destroyed).toBe(true);
 });
 
-test('0 is never, and a client that has gone leaves no timer', async () => {
-  expect(watched(0).clock.pending).toBe(0);
+test('many clients share one timer, and each is cut by itself', () => {
+  const clock = new FakeClock();
+  const pulse = new Pulse(1_000, clock);
+  const sockets = Array.from({ length: 3 }, () => ({ writableLength: 0, bytesWritten: 0 }));
+  const sinks = sockets.map((socket) => {
+    const sink = connect(new Hub());
+    guardStalls(sink.session, socket, pulse);
+    return sink;
+  });
+  expect(clock.pending).toBe(1);
+  (sockets[1] as Numbers).writableLength = (sockets[1] as Numbers).bytesWritten = 7;
+  clock.advance(1_250);
+  expect(sinks.map(({ destroyed }) => destroyed)).toEqual([false, true, false]);
+  for (const sink of sinks) sink.session.gone();
+  expect(clock.pending).toBe(0);
+});
+
+test('without a pulse nobody is cut, and a client that has gone leaves no timer', () => {
+  const stalled = connect(new Hub());
+  guardStalls(stalled.session, { writableLength: 1, bytesWritten: 1 }, undefined);
+  expect(stalled.destroyed).toBe(false);
   const { sink, clock } = watched();
   expect(clock.pending).toBe(1);
   sink.session.gone();
-  await turn();
   expect(clock.pending).toBe(0);
 });

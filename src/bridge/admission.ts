@@ -1,0 +1,235 @@
+import type { Overflow } from '../broadcast/broadcaster.ts';
+import { invalid, wholeNumber } from '../watch/errors.ts';
+import type { Status } from '../watch/event.ts';
+import { isStatus, toStatus } from '../watch/event.ts';
+import type { ClientOptions, Hub } from './hub.ts';
+import type { Limits } from './limits.ts';
+import type { Asked } from './query.ts';
+import { readQuery } from './query.ts';
+import type { Ticket } from './seats.ts';
+import type { RefusalReason } from './tally.ts';
+
+/** Who may come in, and what they get to see. `R` is the host's kind of request, `I` what the application knows of a client. */
+export interface AdmissionOptions<R, I = unknown> {
+  /**
+   * Web pages of which origins may connect. Default: those that come from this same host. Clients that are no browsers send no
+   * origin, and are let in. A function decides for itself, `'*'` lets all in. Over HTTP, whom this lets in is told so in the
+   * headers that browsers look for (CORS).
+   */
+  allowedOrigins?: '*' | readonly string[] | ((origin: string, request: R) => boolean) | undefined;
+  /**
+   * Who is this? An identity of any kind lets the client in; `undefined`, `null` or `false` is 401; `{ status: 401 | 403 }`,
+   * answered or thrown, is that. Anything else that is thrown is 503: nobody gets in because something is broken.
+   */
+  authenticate?: ((request: R) => Identified<I> | PromiseLike<Identified<I>>) | undefined;
+  /** What this client's watch is like. Its filter holds for all that the client ever gets: live, replayed, and of a snapshot. */
+  watchOptions?: ((request: R, identity: I) => ClientOptions | PromiseLike<ClientOptions>) | undefined;
+  /** Whose connection this is, for `maxClientsPerAddress` and the numbers. Default: the address at the other end of it. Empty: nobody's. */
+  clientAddress?: ((request: R) => string) | undefined;
+}
+
+/** What `authenticate` may say. */
+export type Identified<I> = I | undefined | null | false | { readonly status: 401 | 403; readonly message?: string };
+
+/** A request, whatever the host calls it. */
+export interface Caller<R> {
+  readonly request: R;
+  readonly address: string;
+  readonly origin: string | undefined;
+  readonly host: string | undefined;
+  readonly search: string;
+  readonly lastEventId: string | undefined;
+  /** Calls back when the client leaves before it was answered. The function that comes back ends that. */
+  onGone(callback: () => void): () => void;
+}
+
+/** A client that may come in. */
+export interface Admitted {
+  readonly ticket: Ticket;
+  readonly address: string;
+  readonly asked: Asked;
+  readonly identity: unknown;
+  readonly options: ClientOptions;
+}
+
+/** Let in, or the Status that says why not. */
+export type Verdict = Admitted | Status;
+
+/**
+ * The door: origin, query, a seat, then the application's own word.
+ *
+ *     origin? --> query? --> seat? --> authenticate --> watchOptions --> in
+ *       403        400        503      401 403 503        503
+ *                                     `-- late: 503; the client leaves: nobody --'
+ *
+ * Without promises in the hooks all of this is one synchronous step.
+ */
+export class Admission<R, I> {
+  private readonly hub: Hub;
+  private readonly options: AdmissionOptions<R, I>;
+  private readonly limits: Limits;
+
+  constructor(hub: Hub, options: AdmissionOptions<R, I>, limits: Limits) {
+    const { allowedOrigins } = options;
+    // Every origin that is a part of a text would be let in by it.
+    if (typeof allowedOrigins === 'string' && allowedOrigins !== '*') {
+      throw invalid('allowedOrigins', allowedOrigins, "'*', an array of origins, or a function");
+    }
+    this.hub = hub;
+    this.options = options;
+    this.limits = limits;
+  }
+
+  /** Whether pages of this caller's origin may connect; those of no origin are no pages. */
+  allows({ origin, host, request }: Caller<R>): boolean {
+    const { allowedOrigins } = this.options;
+    if (origin === undefined || allowedOrigins === '*') return true;
+    if (typeof allowedOrigins === 'function') {
+      try {
+        // A promise is no yes.
+        return allowedOrigins(origin, request) === true;
+      } catch {
+        return false; // nobody gets in because something is broken
+      }
+    }
+    if (allowedOrigins !== undefined) return allowedOrigins.includes(origin);
+    return URL.canParse(origin) && new URL(origin).host === host;
+  }
+
+  /** The headers by which a browser knows that a page of that origin may read this. */
+  corsHeaders({ origin }: Caller<R>): Record<string, string> {
+    if (origin === undefined || this.options.allowedOrigins === undefined) return {};
+    if (this.options.allowedOrigins === '*') return { 'access-control-allow-origin': '*' };
+    return { 'access-control-allow-origin': origin, vary: 'Origin' };
+  }
+
+  /** Decides. Undefined: the client left before it was decided, and nothing of it stays. */
+  admit(caller: Caller<R>): Verdict | Promise<Verdict | undefined> {
+    const { hub } = this;
+    const asked = readQuery(caller, this.limits.maxQueryBytes);
+    let { address } = caller;
+    try {
+      address = this.options.clientAddress?.(caller.request) ?? address;
+      if (!this.allows(caller)) return hub.refuse('origin', forbidden('this origin may not connect'), address);
+      if (isStatus(asked)) return hub.refuse('badRequest', asked, address);
+      const ticket = hub.reserve(address);
+      if (isStatus(ticket)) return ticket;
+      return this.ask(caller, { ticket, address, asked });
+    } catch (error) {
+      return this.deny(error, address);
+    }
+  }
+
+  private ask(caller: Caller<R>, place: Pick<Admitted, 'ticket' | 'address' | 'asked'>): Verdict | Promise<Verdict | undefined> {
+    const { ticket, address } = place;
+    const refused = (error: unknown): Status => {
+      ticket.release();
+      return this.deny(error, address);
+    };
+    try {
+      const known = this.know(caller.request);
+      if (!isPromise(known)) return { ...place, ...known };
+      return this.inTime(caller, known).then((settled) => {
+        if (settled === undefined) ticket.release();
+        return settled && { ...place, ...settled };
+      }, refused);
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  /** The application's word: synchronous if its hooks are. */
+  private know(request: R): Known | Promise<Known> {
+    const { authenticate, watchOptions } = this.options;
+    const see = (identity: I): Known | Promise<Known> =>
+      then(watchOptions?.(request, identity) ?? {}, (options) => ({ identity, options: checked(options) }));
+    if (authenticate === undefined) return see(undefined as I);
+    return then(authenticate(request), (said) => see(identityOf(said)));
+  }
+
+  /** Waits for the hooks, but no longer than they may take, and not for a client that has left. */
+  private inTime(caller: Caller<R>, known: Promise<Known>): Promise<Known | undefined> {
+    const { clock, handshakeTimeoutMs } = this.limits;
+    return new Promise((resolve, reject) => {
+      const late = unavailable('it took too long to decide whether this client may come in');
+      const cancel = clock.schedule(handshakeTimeoutMs, () => settle(() => reject(new Denied('timeout', late))));
+      const ignore = caller.onGone(() => settle(() => resolve(undefined)));
+      const settle = (how: () => void): void => {
+        cancel();
+        ignore();
+        how();
+      };
+      known.then(
+        (value) => settle(() => resolve(value)),
+        (error: unknown) => settle(() => reject(error)),
+      );
+    });
+  }
+
+  private deny(error: unknown, address: string): Status {
+    const denied = toDenied(error);
+    return this.hub.refuse(denied.reason, denied.status, address);
+  }
+}
+
+type Known = Pick<Admitted, 'identity' | 'options'>;
+
+/** A no on its way. */
+class Denied extends Error {
+  readonly reason: RefusalReason;
+  readonly status: Status;
+
+  constructor(reason: RefusalReason, status: Status) {
+    super(status.message);
+    this.reason = reason;
+    this.status = status;
+  }
+}
+
+function toDenied(error: unknown): Denied {
+  if (error instanceof Denied) return error;
+  const { status, message } = (error ?? {}) as { status?: unknown; message?: unknown };
+  // A message in an error was written for the application's log; only what was said on purpose is passed on.
+  const told = error instanceof Error || typeof message !== 'string' ? undefined : message;
+  if (status === 401) return new Denied('unauthorized', unauthorized(told));
+  if (status === 403) return new Denied('forbidden', forbidden(told ?? 'this client may not watch'));
+  return new Denied('failed', unavailable('whether this client may come in could not be decided'));
+}
+
+function identityOf<I>(said: Identified<I>): I {
+  if (said === undefined || said === null || said === false) throw { status: 401 };
+  const { status } = said as { status?: unknown };
+  if (status === 401 || status === 403) throw said;
+  return said as I;
+}
+
+const POLICIES: readonly Overflow[] = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
+
+/** Only what is meant to be said here: a watch has more options, which are the hub's. */
+function checked({ filter, overflow, capacity }: ClientOptions): ClientOptions {
+  if (filter !== undefined && typeof filter !== 'function') throw new TypeError(`filter: ${filter}`);
+  if (capacity !== undefined) wholeNumber('capacity', capacity, 1);
+  if (overflow !== undefined && !POLICIES.includes(overflow)) throw new TypeError(`overflow: ${overflow}`);
+  return { filter, overflow, capacity };
+}
+
+function unauthorized(message: string = 'who are you?'): Status {
+  return toStatus({ code: 401, reason: 'Unauthorized', message });
+}
+
+function forbidden(message: string): Status {
+  return toStatus({ code: 403, reason: 'Forbidden', message });
+}
+
+function unavailable(message: string): Status {
+  return toStatus({ code: 503, reason: 'ServiceUnavailable', message, details: { retryAfterSeconds: 5 } });
+}
+
+function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> & Promise<T> {
+  return typeof (value as Partial<PromiseLike<T>> | undefined)?.then === 'function';
+}
+
+/** Goes on with a value, at once if it is there. */
+function then<T, U>(value: T | PromiseLike<T>, next: (value: T) => U | Promise<U>): U | Promise<U> {
+  return isPromise(value) ? Promise.resolve(value).then(next) : next(value as T);
+}

@@ -1,0 +1,115 @@
+/** A place in the line, and what is to be told before its event. The last place has no event yet. */
+interface Place<E> {
+  event?: E;
+  bytes: number;
+  version?: string | undefined;
+  missed: number;
+  error?: E | undefined;
+  next?: Place<E>;
+}
+
+/**
+ * What has come and was not read yet: bounded in events and in bytes. It is full when either number is reached, so it may hold
+ * more bytes than `maxBufferedBytes` by one event. An ERROR of the client's own takes no room and is never dropped: if the event that it
+ * stands before is, it stands before the next one.
+ *
+ *     head                              tail: what was missed, and an error, wait here for the event that is to come
+ *      v                                 v
+ *     [a] -> [ERROR, b] -> [2 missed, c] -> [ ]
+ */
+export class ClientQueue<E> {
+  /** Events and errors that can be read. */
+  size: number = 0;
+  /** The version of the last event that was read. */
+  readVersion: string | undefined;
+  readonly #limits: { readonly capacity: number; readonly maxBufferedBytes: number };
+  #events: number = 0;
+  #bytes: number = 0;
+  #head: Place<E> = { bytes: 0, missed: 0 };
+  #tail: Place<E> = this.#head;
+
+  constructor(limits: { readonly capacity: number; readonly maxBufferedBytes: number }) {
+    this.#limits = limits;
+  }
+
+  get full(): boolean {
+    return this.#events >= this.#limits.capacity || this.overweight;
+  }
+
+  get overweight(): boolean {
+    return this.#bytes >= this.#limits.maxBufferedBytes;
+  }
+
+  /** Whether there is room for at least half of what can be held. */
+  get roomy(): boolean {
+    return this.#events * 2 <= this.#limits.capacity && this.#bytes * 2 <= this.#limits.maxBufferedBytes;
+  }
+
+  /** Whether all that came has been read. */
+  get complete(): boolean {
+    return this.size + this.#tail.missed === 0;
+  }
+
+  /** Events lost right before the next one to be read. */
+  get missed(): number {
+    return this.#head.missed;
+  }
+
+  push(event: E, more: { bytes: number; version: string | undefined }): void {
+    const next = { bytes: 0, missed: 0 };
+    Object.assign(this.#tail, more, { event, next });
+    this.#tail = next;
+    this.#bytes += more.bytes;
+    this.#events++;
+    this.size++;
+  }
+
+  /** An error behind all that has come. Of two without an event between them, the later one says it all. */
+  pushError(error: E): void {
+    if (this.#tail.error === undefined) this.size++;
+    this.#tail.error = error;
+  }
+
+  /** The next event or error; undefined if there is none. What was missed before it has been told. */
+  shift(): E | undefined {
+    const head = this.#head;
+    const { error } = head;
+    if (this.size > 0) {
+      head.missed = 0;
+      this.size--;
+    }
+    head.error = undefined;
+    if (error !== undefined || head.next === undefined) return error;
+    this.readVersion = head.version;
+    this.#leave(head.next);
+    return head.event;
+  }
+
+  /** An event that found no room is lost. */
+  miss(): void {
+    this.#tail.missed++;
+  }
+
+  /** Loses the oldest event. */
+  drop(): void {
+    const { missed, error, next } = this.#head;
+    if (next === undefined) return;
+    next.missed += missed + 1;
+    if (next.error === undefined) next.error = error;
+    else if (error !== undefined) this.size--;
+    this.size--;
+    this.#leave(next);
+  }
+
+  /** Lets go of everything, and counts as not read. */
+  clear(): void {
+    this.#head = this.#tail = { bytes: 0, missed: 1 };
+    this.size = this.#events = this.#bytes = 0;
+  }
+
+  #leave(next: Place<E>): void {
+    this.#bytes -= this.#head.bytes;
+    this.#events--;
+    this.#head = next;
+  }
+}

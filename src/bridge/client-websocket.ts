@@ -1,0 +1,93 @@
+import { COMPLETE, ENDED, LOST, UNREADABLE } from './client-machine.ts';
+import type { Connection, End, Opening, Receiver } from './client-transport.ts';
+import { MAX_REFUSAL_CHARS, messageOf, toRefusal } from './client-transport.ts';
+import { fromRetryReason } from './protocol.ts';
+
+/** What is used of a WebSocket, whoever made it: a browser, Node from 22 on, the package ws. The optional members are those of ws. */
+export interface WebSocketLike {
+  onopen: ((event: never) => void) | null;
+  onmessage: ((event: never) => void) | null;
+  onerror: ((event: never) => void) | null;
+  onclose: ((event: never) => void) | null;
+  close(): void;
+  terminate?(): void;
+  pause?(): void;
+  resume?(): void;
+  on?(event: string, listener: (...args: never[]) => void): unknown;
+}
+
+/** A constructor of WebSockets. One whose sockets know `terminate`, as those of ws do, is given options, headers among them. */
+export type WebSocketConstructor = new (url: string, protocols?: string[], options?: object) => WebSocketLike;
+
+/** Whether an implementation takes headers. Those of browsers do not. */
+export function takesHeaders(type: WebSocketConstructor): boolean {
+  return 'terminate' in type.prototype;
+}
+
+/** The response that refused an upgrade, as ws hands it out. */
+interface RefusedUpgrade {
+  readonly statusCode: number;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  on(event: 'data' | 'close', listener: (chunk: unknown) => void): this;
+}
+
+/** One text message per event. Why an upgrade was refused only ws tells; elsewhere it is a connection that could not be made. */
+export function openWebSocket(opening: Opening & { readonly WebSocket: WebSocketConstructor }, receiver: Receiver): Connection {
+  const { url, headers, maxFrameChars, WebSocket } = opening;
+  const rich = takesHeaders(WebSocket);
+  // Four bytes is the most that a character takes.
+  const options = { headers, maxPayload: 4 * maxFrameChars };
+  const socket = rich ? new WebSocket(url.href, [], options) : new WebSocket(url.href);
+  let why: string | undefined;
+
+  const close = (): void => {
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    // To ws, a handshake that is given up is an error; and a connection that is closed in order can keep the process for 30 s.
+    socket.onerror = () => {};
+    if (rich) socket.terminate?.();
+    else socket.close();
+  };
+  const over = (end: End): void => {
+    if (socket.onclose === null) return;
+    close();
+    receiver.over(end);
+  };
+
+  socket.onopen = () => receiver.opened();
+  socket.onmessage = ({ data }: { data: unknown }) => {
+    receiver.alive();
+    try {
+      receiver.frame(data as string);
+    } catch (error) {
+      over({ code: UNREADABLE, why: messageOf(error) });
+    }
+  };
+  socket.onerror = ({ message, error }: { message?: string; error?: unknown }) => {
+    why = message;
+    // So ws says that a message is too long, or that its frames make no sense.
+    if (error instanceof RangeError) over({ code: UNREADABLE, why });
+  };
+  socket.onclose = ({ code, reason }: { code: number; reason: string }) => {
+    // 1000 is the orderly end; codes from 4400 on are HTTP's, plus 4000.
+    if (code === 1000) over({ code: reason === 'timeout' ? ENDED : COMPLETE, why: 'the stream timed out' });
+    else if (code >= 4400 && code < 4600) over(toRefusal(code - 4000, reason));
+    else
+      over({
+        code: LOST,
+        why: why || `the WebSocket was closed with code ${code} ${reason}`,
+        hintMs: fromRetryReason(reason),
+      });
+  };
+  if (rich) {
+    socket.on?.('unexpected-response', (_request: never, response: RefusedUpgrade) => {
+      let body = '';
+      const { statusCode, headers } = response;
+      response
+        .on('data', (chunk) => {
+          if (body.length < MAX_REFUSAL_CHARS) body += chunk;
+        })
+        .on('close', () => over(toRefusal(statusCode, body, headers['retry-after'])));
+    });
+  }
+  return { close, pause: socket.pause && ((paused) => socket[paused ? 'pause' : 'resume']?.()) };
+}

@@ -1,0 +1,220 @@
+/**
+ * The door `watchmux/client`: the far end of a hub, in browsers and in Node. It comes back when its connection is lost, and goes
+ * on where it was.
+ *
+ *     const orders = connect<Orders>('https://example.org/watch');
+ *     for await (const event of orders) console.log(event.type, orders.resourceVersion);
+ *
+ * - **Resumable**: a new connection asks for what follows the last event that came in order. Nothing is repeated and nothing is
+ *   skipped; where that cannot be had, the watch says so by one ERROR of code 410.
+ * - **Bounded**: at most `capacity` events and `maxBufferedBytes` wait for their reader. With `wait`, the server waits with them.
+ * - **Alive**: a connection that breaks, or on which nothing comes any more, is made again, after a wait that grows and that no
+ *   two clients have in common. `state` and `onStateChange` tell how it stands.
+ * - **Settled**: after `stop`, `return`, an abort or any other end there is no connection, no timer and no listener.
+ */
+import type { Codec } from '../decode/codec.ts';
+import type { Clock } from '../watch/clock.ts';
+import { systemClock } from '../watch/clock.ts';
+import { invalid } from '../watch/errors.ts';
+import type { WatchEvent } from '../watch/event.ts';
+import type { ClientState } from './client-machine.ts';
+import type { FetchLike } from './client-stream.ts';
+import { openStream } from './client-stream.ts';
+import type { ClientOverflow, ClientWatch, Open, StateDetail } from './client-watch.ts';
+import { Client } from './client-watch.ts';
+import type { WebSocketConstructor } from './client-websocket.ts';
+import { openWebSocket, takesHeaders } from './client-websocket.ts';
+
+export type { ClientState } from './client-machine.ts';
+export type { FetchLike } from './client-stream.ts';
+export type { ClientOverflow, ClientWatch, StateDetail } from './client-watch.ts';
+export type { WebSocketConstructor, WebSocketLike } from './client-websocket.ts';
+
+/** How events travel; see PROTOCOL.md. */
+export type ClientTransport = 'websocket' | 'sse' | 'http';
+
+/** How long a client waits before it tries again: a random span up to `minMs * factor ** failures`, and to `maxMs` at most. */
+export interface Backoff {
+  /** Longest wait after the first failure; default 500. */
+  readonly minMs?: number | undefined;
+  /** Longest wait ever; default 5,000. A connection that holds for so long begins a new row of failures. */
+  readonly maxMs?: number | undefined;
+  /** How fast the wait grows; default 2. */
+  readonly factor?: number | undefined;
+}
+
+/** What {@link connect} takes. */
+export interface ConnectOptions<E> {
+  /** Stops the watch when it aborts, at whatever stage. One that has aborted already is refused with its reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Go on after this version: a `resourceVersion` of an earlier watch. Without it the stream begins now, or with the server's snapshot. */
+  readonly resourceVersion?: string | undefined;
+  /** Default: `websocket` for a `ws:` or `wss:` URL, and wherever there is a WebSocket that can do what is asked; else `http`. */
+  readonly transport?: ClientTransport | undefined;
+  /** Events that wait for their reader; a whole number from 1, default 1,000. */
+  readonly capacity?: number | undefined;
+  /** And their bytes, as they came (for a WebSocket: characters); default 16 MiB. One event more than that may wait. */
+  readonly maxBufferedBytes?: number | undefined;
+  /** The longest event, in the same bytes; default 16 MiB. A longer one ends the watch with an ERROR. */
+  readonly maxFrameChars?: number | undefined;
+  /**
+   * What happens when the reader is slower than the server.
+   *
+   * - `wait` (default) loses nothing. Over HTTP, and with the WebSocket of ws, nothing more is read, and so the server waits or
+   *   cuts us; then the client resumes. A browser's WebSocket cannot be paused: it is closed, and made again when half of the
+   *   queue is free. Events without a version, such as a snapshot's, may then exceed `capacity`, up to `maxBufferedBytes`.
+   * - `drop-newest`, `drop-oldest` lose events: `dropped` counts them, `onGap` tells where.
+   * - `disconnect` ends the watch by an ERROR of code 410, behind what was queued. `resourceVersion` is where to go on.
+   *
+   * `coalesce` is the server's to do: there, intermediate states cost no network.
+   */
+  readonly overflow?: ClientOverflow | undefined;
+  /** Called right before the first event after a gap is handed out, with the number of events lost. If it throws, the watch ends with that error. */
+  readonly onGap?: ((missed: number) => void) | undefined;
+  /** Called after every change of `state`. If it throws, the watch ends with that error. */
+  readonly onStateChange?: ((state: ClientState, detail: StateDetail) => void) | undefined;
+  /** Sent with every request. A WebSocket takes them only if it is that of ws. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** The WebSocket to use; default: the host's own. Node has one from 22 on; the package ws fits everywhere. */
+  readonly WebSocket?: WebSocketConstructor | undefined;
+  /** The fetch to use; default: the host's own. One of your own can refresh a token at every request. */
+  readonly fetch?: FetchLike | undefined;
+  /** The wait between two attempts: random, growing, capped; what the server asks for comes on top. */
+  readonly backoff?: Backoff | undefined;
+  /** Failures in a row after which the watch ends with an ERROR that says the last one; default Infinity. 0: it never comes back. */
+  readonly maxAttempts?: number | undefined;
+  /** How long a server may take to begin its answer; default 10,000. */
+  readonly connectTimeoutMs?: number | undefined;
+  /**
+   * A connection on which nothing comes for so long is given up and made again. A server must give signs of life more often than
+   * that: a hub sends a BOOKMARK every 60 s. Default: 150,000, once the server has shown that it does; 0: never.
+   */
+  readonly idleTimeoutMs?: number | undefined;
+  /**
+   * Whether to ask the server for BOOKMARKs, which keep the version fresh and show life; default true. They are kept from the
+   * reader, but for the one that ends a snapshot, unless the URL itself asks for them by `allowWatchBookmarks=true`.
+   */
+  readonly bookmarks?: boolean | undefined;
+  /**
+   * What happens when the place in the stream is lost: the version is too old, the server has restarted, or the connection broke
+   * before there was a version. `fail` (default): one ERROR of code 410, then the end. `restart`: the same ERROR, and behind it
+   * a fresh start without a version, which begins with the server's snapshot if it has one.
+   */
+  readonly onExpired?: 'fail' | 'restart' | undefined;
+  /**
+   * Whether an HTTP stream that ends in order is to be continued, as proxies end what takes long; default true. It is not after
+   * an ERROR, nor where the server answers 204, nor without a version. A WebSocket is told by its close code.
+   */
+  readonly reconnectOnEnd?: boolean | undefined;
+  /** How frames become events; default: JSON, as the wire has it. Its events keep the member `resourceVersion`, or nothing can be resumed. */
+  readonly codec?: Pick<Codec<E>, 'decode'> | undefined;
+  /** Where time comes from; for tests. */
+  readonly clock?: Clock | undefined;
+  /** From 0 to 1; for tests. */
+  readonly random?: (() => number) | undefined;
+}
+
+/**
+ * Watches a hub at a URL; in a browser the URL may be relative. The connection is made at once, and made again when it is lost.
+ * 400, 401, 403, 404 and the like are final: one ERROR event with the server's Status, then the end. 408, 429, 5xx and whatever the
+ * network does are not. A frame that is no event is final, too: the next connection would bring it again.
+ *
+ * The client runs until it is stopped, also if nobody reads it.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for an option of the wrong kind; and the reason of a `signal` that has aborted.
+ */
+export function connect<E extends WatchEvent = WatchEvent>(url: string | URL, options: ConnectOptions<E> = {}): ClientWatch<E> {
+  const settings = toSettings(options);
+  const target = toUrl(url);
+  const { searchParams } = target;
+  const position = options.resourceVersion || searchParams.get('resourceVersion') || '0';
+  // Kubernetes: `0` is any version, and so is none.
+  if (position !== '0') searchParams.delete('resourceVersion');
+  const asked = searchParams.get('allowWatchBookmarks');
+  if (settings.bookmarks && asked === null) searchParams.set('allowWatchBookmarks', 'true');
+  const open = opener(target, settings);
+  settings.signal?.throwIfAborted();
+  return new Client<E>({ ...settings, showBookmarks: asked === 'true' }, open, position === '0' ? undefined : position);
+}
+
+/** What holds unless an option says otherwise. */
+const DEFAULTS = {
+  capacity: 1_000,
+  maxBufferedBytes: 16_777_216,
+  maxFrameChars: 16_777_216,
+  connectTimeoutMs: 10_000,
+  factor: 2,
+  minMs: 500,
+  maxMs: 5_000,
+  maxAttempts: Number.POSITIVE_INFINITY,
+  overflow: 'wait' as ClientOverflow,
+  onExpired: 'fail' as 'fail' | 'restart',
+  bookmarks: true,
+  reconnectOnEnd: true,
+  headers: {} as Readonly<Record<string, string>>,
+  clock: systemClock,
+  random: Math.random,
+};
+
+/** The options that are one of a few words. */
+const WORDS: Readonly<Record<string, readonly unknown[]>> = {
+  transport: ['websocket', 'sse', 'http'],
+  overflow: ['wait', 'drop-newest', 'drop-oldest', 'disconnect'],
+  onExpired: ['fail', 'restart'],
+};
+
+type Settings<E> = Omit<ConnectOptions<E>, keyof typeof DEFAULTS> & typeof DEFAULTS;
+
+function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
+  const settings: Record<string, unknown> = { ...DEFAULTS };
+  for (const [name, value] of Object.entries({ ...options, ...options.backoff })) {
+    if (value === undefined) continue;
+    settings[name] = value;
+    const words = WORDS[name];
+    if (words && !words.includes(value)) throw invalid(name, value, `one of ${words.join(', ')}`);
+    // Nothing fits a queue of length 0.
+    const min = /^capacity|Bytes$/.test(name) ? 1 : 0;
+    if (typeof DEFAULTS[name as 'factor'] === 'number' && !((value as number) >= min))
+      throw invalid(name, value, `a number >= ${min}`);
+  }
+  return settings as Settings<E>;
+}
+
+/** What makes a connection from a version on. */
+function opener<E>(target: URL, settings: Settings<E>): Open {
+  const { headers, maxFrameChars, fetch = globalThis.fetch } = settings;
+  const WebSocket = settings.WebSocket ?? (globalThis.WebSocket as WebSocketConstructor | undefined);
+  const plain = [...new Headers(headers)].length === 0;
+  const fits = WebSocket && (plain || takesHeaders(WebSocket));
+  const { transport = fits || target.protocol[0] === 'w' ? 'websocket' : 'http' } = settings;
+  const socket = transport === 'websocket';
+  if (socket && !fits) throw invalid('WebSocket', WebSocket, 'one that takes headers, such as that of ws');
+  target.protocol = target.protocol.replace(/ws|http/, socket ? 'ws' : 'http');
+  target.hash = '';
+  let first = true;
+  return (from, receiver) => {
+    const url = new URL(target);
+    if (from) {
+      url.searchParams.set('resourceVersion', from);
+      // The snapshot was asked for once; from here on it would only repeat itself.
+      if (!first) url.searchParams.delete('sendInitialEvents');
+    }
+    first = false;
+    const opening = {
+      url,
+      headers,
+      maxFrameChars,
+      WebSocket: WebSocket as WebSocketConstructor,
+      fetch,
+      sse: transport === 'sse',
+    };
+    return socket ? openWebSocket(opening, receiver) : openStream(opening, receiver);
+  };
+}
+
+function toUrl(url: string | URL): URL {
+  const base = (globalThis as { location?: { href: string } }).location?.href;
+  const target = URL.canParse(url as string, base) && new URL(url, base);
+  if (target && /^(ws|http)s?:$/.test(target.protocol)) return target;
+  throw invalid('url', url, 'an http, https, ws or wss URL');
+}

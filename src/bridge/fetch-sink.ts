@@ -1,0 +1,87 @@
+import type { Form } from './forms.ts';
+import { LINE, RECORD, toBytes } from './forms.ts';
+import { toPreface } from './http-head.ts';
+import type { Ending } from './protocol.ts';
+import type { Session, Sink } from './session.ts';
+import type { Outbound } from './stall.ts';
+
+/**
+ * A body that fills up: what its reader has not taken stays in the stream's queue, at most `maxBufferedBytes` and a slice.
+ *
+ *     write --> queue --> reader        room: desiredSize > 0;  pull: there is room again;  cancel: the reader has gone
+ */
+export class FetchSink implements Sink, Outbound {
+  readonly form: Form;
+  readonly stream: ReadableStream<Uint8Array>;
+  private readonly sse: boolean;
+  private readonly maxBufferedBytes: number;
+  private controller: ReadableStreamDefaultController<Uint8Array> | undefined = undefined;
+  private session: Session | undefined = undefined;
+  private ending: boolean = false;
+  private closed: boolean = false;
+
+  constructor({ sse, maxBufferedBytes }: { sse: boolean; maxBufferedBytes: number }) {
+    this.sse = sse;
+    this.form = sse ? RECORD : LINE;
+    this.maxBufferedBytes = maxBufferedBytes;
+    this.stream = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.controller = controller;
+        },
+        pull: () => this.pulled(),
+        cancel: () => {
+          this.closed = true;
+          this.session?.gone();
+        },
+      },
+      { highWaterMark: maxBufferedBytes, size: (bytes) => bytes.byteLength },
+    );
+  }
+
+  get bufferedBytes(): number {
+    return this.closed ? 0 : this.maxBufferedBytes - (this.controller?.desiredSize ?? this.maxBufferedBytes);
+  }
+
+  get writableLength(): number {
+    return this.bufferedBytes;
+  }
+
+  opened(session: Session): void {
+    this.session = session;
+    if (this.sse) this.write(toBytes(toPreface(session.version), this.form));
+  }
+
+  write(bytes: Uint8Array): boolean {
+    if (this.closed) return false;
+    this.controller?.enqueue(bytes);
+    return (this.controller?.desiredSize ?? 0) > 0;
+  }
+
+  end(_how: Ending, retryMs: number | undefined): void {
+    if (this.sse && retryMs !== undefined) this.sayRetry(retryMs);
+    this.ending = true;
+    this.pulled();
+  }
+
+  destroy(): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.controller?.error(new Error('the server does not wait for this client any longer'));
+  }
+
+  /** The reader has taken something, and there is room. */
+  private pulled(): void {
+    if (this.ending && !this.closed && this.bufferedBytes === 0) {
+      this.closed = true;
+      this.controller?.close();
+      this.session?.gone();
+    } else {
+      this.session?.relieved();
+    }
+  }
+
+  private sayRetry(delayMs: number): void {
+    this.write(toBytes(`retry: ${delayMs}\n\n`, this.form));
+  }
+}

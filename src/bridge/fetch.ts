@@ -1,0 +1,127 @@
+/**
+ * The door `watchmux/fetch`: a hub for hosts that answer a `Request` with a `Response`, such as Hono, Deno and Bun, as a stream
+ * of JSON lines or as Server-Sent Events. Nothing of Node is needed.
+ *
+ *     const watch = createFetchHandler(hub);
+ *     Deno.serve(watch);                                        // Bun: { fetch: watch }
+ *     app.get('/watch', (c) => watch(c.req.raw));               // Hono
+ */
+import type { Status } from '../watch/event.ts';
+import { isStatus } from '../watch/event.ts';
+import type { AdmissionOptions, Admitted, Caller, Verdict } from './admission.ts';
+import { Admission } from './admission.ts';
+import { FetchSink } from './fetch-sink.ts';
+import { ALLOW_ORIGIN, accepts, methodRefusal, preflightHeaders, refusalHeaders, startOf, streamHeaders } from './http-head.ts';
+import type { Hub } from './hub.ts';
+import type { ConnectionOptions, Limits } from './limits.ts';
+import { toLimits } from './limits.ts';
+import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
+import { Pulse } from './pulse.ts';
+import { guardStalls } from './stall.ts';
+import type { Start } from './start.ts';
+
+export type { AdmissionOptions, Identified } from './admission.ts';
+export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub.ts';
+export { Hub } from './hub.ts';
+export type { ConnectionOptions } from './limits.ts';
+
+/** What {@link createFetchHandler} takes. A `Request` does not say who sent it: without `clientAddress`, addresses are not limited. */
+export interface FetchOptions<I = unknown> extends ConnectionOptions, AdmissionOptions<Request, I> {
+  /** Headers to add to every stream. */
+  headers?: Readonly<Record<string, string>> | undefined;
+}
+
+/**
+ * A `(request) => response` handler, which says and refuses the same as `createHttpHandler`. A promise only where a hook of
+ * {@link AdmissionOptions} is one. A client has gone when its host cancels the response's body, or aborts the request's signal.
+ */
+export function createFetchHandler<I = unknown>(
+  hub: Hub,
+  options: FetchOptions<I> = {},
+): (request: Request) => Response | Promise<Response> {
+  const handler = new FetchHandler(hub, options);
+  return (request) => handler.handle(request);
+}
+
+/** Nobody reads this answer: the client has left. Some hosts log it, and know it by this number. */
+const GONE = 499;
+
+class FetchHandler<I> {
+  private readonly hub: Hub;
+  private readonly limits: Limits;
+  private readonly admission: Admission<Request, I>;
+  private readonly headers: Readonly<Record<string, string>>;
+  private readonly stalls: Pulse | undefined;
+
+  constructor(hub: Hub, options: FetchOptions<I>) {
+    this.hub = hub;
+    this.limits = toLimits(options);
+    this.admission = new Admission(hub, options, this.limits);
+    this.headers = options.headers ?? {};
+    new Headers(this.headers); // throws for what is none
+    const { stallTimeoutMs, clock } = this.limits;
+    this.stalls = stallTimeoutMs === 0 ? undefined : new Pulse(stallTimeoutMs, clock);
+  }
+
+  handle(request: Request): Response | Promise<Response> {
+    const caller = toCaller(request, this.headers);
+    if (request.method === 'OPTIONS' && caller.origin !== undefined && this.admission.allows(caller)) {
+      const asked = preflightHeaders(request.headers.get('access-control-request-headers'));
+      return new Response(null, { status: 204, headers: { ...this.admission.corsHeaders(caller), ...asked, ...this.headers } });
+    }
+    const status = methodRefusal(request.method);
+    if (status !== undefined) return this.refuse(this.hub.refuse('method', status, ''), caller);
+    const verdict = this.admission.admit(caller);
+    if (!(verdict instanceof Promise)) return this.answer(caller, verdict);
+    return verdict.then((late) => (late === undefined ? new Response(null, { status: GONE }) : this.answer(caller, late)));
+  }
+
+  private answer(caller: Caller<Request>, verdict: Verdict): Response {
+    if (isStatus(verdict)) return this.refuse(verdict, caller);
+    const { request } = caller;
+    const sse = accepts(request.headers.get('accept'), EVENT_STREAM);
+    const start = startOf(this.hub, verdict, sse);
+    if (isStatus(start) || request.method === 'HEAD' || request.signal.aborted) verdict.ticket.release();
+    if (isStatus(start)) return this.refuse(start, caller);
+    const headers = { ...streamHeaders(sse), ...this.admission.corsHeaders(caller), ...this.headers };
+    if (request.method === 'HEAD' || request.signal.aborted) return new Response(null, { headers });
+    return new Response(this.serve(request, { ...verdict, start, sse }), { headers });
+  }
+
+  private serve(request: Request, client: Admitted & { start: Start; sse: boolean }): ReadableStream<Uint8Array> {
+    const { sse } = client;
+    const sink = new FetchSink({ sse, maxBufferedBytes: this.limits.maxBufferedBytes });
+    const session = this.hub.open(sink, { ...client, transport: sse ? 'sse' : 'http' });
+    const onAbort = (): void => {
+      sink.destroy();
+      session.gone();
+    };
+    request.signal.addEventListener('abort', onAbort, { once: true });
+    session.whenOver(() => request.signal.removeEventListener('abort', onAbort));
+    guardStalls(session, sink, this.stalls);
+    return sink.stream;
+  }
+
+  private refuse(status: Status, caller: Caller<Request>): Response {
+    const cors = this.admission.allows(caller) ? { ...this.admission.corsHeaders(caller), ...this.headers } : {};
+    const body = caller.request.method === 'HEAD' ? null : `${JSON.stringify(status)}\n`;
+    return new Response(body, { status: status.code, headers: { ...refusalHeaders(status), ...cors } });
+  }
+}
+
+function toCaller(request: Request, headers: Readonly<Record<string, string>>): Caller<Request> {
+  const { host, search } = new URL(request.url);
+  const decided = Object.keys(headers).some((name) => name.toLowerCase() === ALLOW_ORIGIN);
+  return {
+    request,
+    address: '',
+    origin: decided ? undefined : (request.headers.get('origin') ?? undefined),
+    host,
+    search: search.slice(1),
+    lastEventId: request.headers.get(LAST_EVENT_ID) ?? undefined,
+    onGone: (callback) => {
+      request.signal.addEventListener('abort', callback, { once: true });
+      return () => request.signal.removeEventListener('abort', callback);
+    },
+  };
+}

@@ -1,0 +1,73 @@
+import type { Status } from '../watch/event.ts';
+import { toStatus } from '../watch/event.ts';
+import type { Admitted } from './admission.ts';
+import { Envelope } from './envelope.ts';
+import type { Hub } from './hub.ts';
+import { DEFAULTS, EVENT_STREAM, JSON_LINES } from './protocol.ts';
+import type { Start } from './start.ts';
+import { FROM_NOW } from './start.ts';
+
+/** The header by which a page of another origin is let in. Whoever sets it has decided for whom. */
+export const ALLOW_ORIGIN = 'access-control-allow-origin';
+
+/** The headers of a stream, without those of CORS and the application's own. */
+export function streamHeaders(sse: boolean): Record<string, string> {
+  return {
+    'content-type': sse ? EVENT_STREAM : JSON_LINES,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    // Proxies that gather output would hold events back.
+    'x-accel-buffering': 'no',
+  };
+}
+
+/**
+ * How an event stream begins: when to come back, and from where. An EventSource keeps the id though no message comes with it, so
+ * that one which is cut off before its first event goes on where it was.
+ */
+export function toPreface(version: string | undefined): string {
+  return `retry: ${DEFAULTS.retryMs}\n${version === undefined ? '' : `id: ${version}\n`}\n`;
+}
+
+/** The headers of an answer that is a Status. */
+export function refusalHeaders({ code, details }: Status): Record<string, string> {
+  return {
+    'content-type': JSON_LINES,
+    'cache-control': 'no-store',
+    ...(code === 405 ? { allow: 'GET, HEAD' } : {}),
+    ...(details?.retryAfterSeconds === undefined ? {} : { 'retry-after': String(details.retryAfterSeconds) }),
+  };
+}
+
+/** The headers of the answer to a browser that asks before it sends headers of a page's own, such as `authorization`. */
+export function preflightHeaders(asked: string | null | undefined): Record<string, string> {
+  return {
+    'access-control-allow-methods': 'GET, HEAD',
+    ...(asked ? { 'access-control-allow-headers': asked } : {}),
+    'access-control-max-age': '600',
+  };
+}
+
+/** Refuses what is no reading. */
+export function methodRefusal(method: string | undefined): Status | undefined {
+  if (method === 'GET' || method === 'HEAD') return undefined;
+  return toStatus({ code: 405, reason: 'MethodNotAllowed', message: 'a watch is read with GET' });
+}
+
+/**
+ * Where a client begins, or the Status that refuses it. An EventSource cannot be told to stop asking: for it, a version that is
+ * too old is an event, and the stream goes on.
+ */
+export function startOf(hub: Hub, { asked, address }: Admitted, sse: boolean): Start | Status {
+  const start = hub.start(asked, address);
+  if (!('code' in start) || !sse || start.code !== 410) return start;
+  return { ...FROM_NOW, missed: [new Envelope({ type: 'ERROR', object: start }, { sequence: 0, id: hub.version })] };
+}
+
+/** Whether an Accept header names a media type; one with `q=0` is not accepted. */
+export function accepts(header: string | null | undefined, type: string): boolean {
+  return (header ?? '').split(',').some((entry) => {
+    const [name, ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase());
+    return name === type && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+  });
+}

@@ -1,0 +1,87 @@
+import type { Form } from './forms.ts';
+import { chunked, LINE, RECORD, toBytes } from './forms.ts';
+import { toPreface } from './http-head.ts';
+import type { Ending } from './protocol.ts';
+import type { Session, Sink } from './session.ts';
+
+/** A stream of bytes with an inside that fills up: a socket, or a response. */
+export interface ByteStream {
+  readonly writableLength: number;
+  readonly destroyed: boolean;
+  write(bytes: Uint8Array): boolean;
+  on(event: 'drain', listener: () => void): unknown;
+  off(event: 'drain', listener: () => void): unknown;
+}
+
+/** A response, as far as its end goes. */
+export interface EndableResponse {
+  end(): unknown;
+  destroy(): unknown;
+  /** What compressing middleware adds: without it, it keeps what it was given. */
+  flush?(): void;
+}
+
+/** Into what, and how, a sink writes. */
+export interface HttpSinkOptions {
+  readonly sse: boolean;
+  readonly maxBufferedBytes: number;
+  readonly response: EndableResponse;
+  /** The response itself, or the socket under it. */
+  readonly stream: ByteStream;
+  /** The stream is the socket: chunks are framed here. */
+  readonly direct: boolean;
+}
+
+const CHUNKED_LINE: Form = chunked(LINE);
+const CHUNKED_RECORD: Form = chunked(RECORD);
+
+/** An HTTP stream, or SSE, over node:http and what looks like it. */
+export class HttpSink implements Sink {
+  readonly form: Form;
+  private readonly options: HttpSinkOptions;
+  private session: Session | undefined = undefined;
+
+  constructor(options: HttpSinkOptions) {
+    this.options = options;
+    this.form = options.sse ? (options.direct ? CHUNKED_RECORD : RECORD) : options.direct ? CHUNKED_LINE : LINE;
+  }
+
+  get bufferedBytes(): number {
+    return this.options.stream.writableLength;
+  }
+
+  opened(session: Session): void {
+    this.session = session;
+    session.whenOver(() => this.options.stream.off('drain', this.onDrain));
+    if (this.options.sse) this.options.stream.write(toBytes(toPreface(session.version), this.form));
+  }
+
+  write(bytes: Uint8Array): boolean {
+    const { stream, response, maxBufferedBytes, direct } = this.options;
+    if (stream.destroyed) return false;
+    const room = stream.write(bytes);
+    if (!direct) response.flush?.();
+    // A stream tells of its drain only if it has said that it was full.
+    if (room || stream.writableLength < maxBufferedBytes) return true;
+    stream.on('drain', this.onDrain);
+    return false;
+  }
+
+  end(_how: Ending, retryMs: number | undefined): void {
+    if (this.options.sse && retryMs !== undefined) this.sayRetry(retryMs);
+    this.options.response.end();
+  }
+
+  destroy(): void {
+    this.options.response.destroy();
+  }
+
+  private sayRetry(delayMs: number): void {
+    this.options.stream.write(toBytes(`retry: ${delayMs}\n\n`, this.form));
+  }
+
+  private readonly onDrain = (): void => {
+    this.options.stream.off('drain', this.onDrain);
+    this.session?.relieved();
+  };
+}

@@ -1,0 +1,71 @@
+/** Why there is no seat. */
+export interface NoSeat {
+  readonly reason: 'full' | 'address';
+  readonly message: string;
+}
+
+/** How many clients there may be, in all and from one address. An empty address is nobody's: it is not counted. */
+export class Seats {
+  private taken: number = 0;
+  private readonly byAddress: Map<string, number> = new Map();
+  private readonly maxClients: number;
+  private readonly maxClientsPerAddress: number;
+
+  constructor(limits: { maxClients: number; maxClientsPerAddress: number }) {
+    this.maxClients = limits.maxClients;
+    this.maxClientsPerAddress = limits.maxClientsPerAddress;
+  }
+
+  take(address: string): Ticket | NoSeat {
+    const { maxClients, maxClientsPerAddress, byAddress } = this;
+    if (this.taken >= maxClients) {
+      return { reason: 'full', message: `${maxClients} clients are connected, which is the limit` };
+    }
+    const same = byAddress.get(address) ?? 0;
+    if (address !== '' && same >= maxClientsPerAddress) {
+      return {
+        reason: 'address',
+        message: `${maxClientsPerAddress} clients are connected from this address, which is the limit`,
+      };
+    }
+    this.add(address);
+    return new Ticket(this, address);
+  }
+
+  /** Counts a client, whether there is a seat or not. */
+  add(address: string): void {
+    this.taken++;
+    this.byAddress.set(address, (this.byAddress.get(address) ?? 0) + 1);
+  }
+
+  /** A seat comes back. */
+  give(address: string): void {
+    this.taken--;
+    const left = (this.byAddress.get(address) ?? 0) - 1;
+    if (left > 0) this.byAddress.set(address, left);
+    else this.byAddress.delete(address);
+  }
+}
+
+/** A client's seat: taken before anyone asks who it is, so that those who are being asked are bounded, too. */
+export class Ticket {
+  private held: boolean = true;
+  private readonly seats: Seats;
+  private readonly address: string;
+
+  constructor(seats: Seats, address: string) {
+    this.seats = seats;
+    this.address = address;
+  }
+
+  /** Gives the seat back, if it is still held by this. */
+  release(): void {
+    if (this.held) this.seats.give(this.address);
+    this.held = false;
+  }
+
+  /** The seat is the client's now: whoever serves it gives it back. */
+  keep(): void {
+    this.held = false;
+  }
+}

@@ -1,0 +1,131 @@
+import type { Status } from '../watch/event.ts';
+import type { Ending } from './protocol.ts';
+import type { ClientStats, CutReason } from './session.ts';
+
+/** Why a client was not taken. */
+export type RefusalReason =
+  | 'badRequest'
+  | 'unauthorized'
+  | 'forbidden'
+  | 'origin'
+  | 'method'
+  | 'expired'
+  | 'full'
+  | 'address'
+  | 'ended'
+  | 'pipelined'
+  | 'timeout'
+  | 'failed';
+
+/** What happens to clients, as it happens. */
+export type HubNotice =
+  | { readonly type: 'open'; readonly client: ClientStats }
+  | { readonly type: 'close'; readonly client: ClientStats; readonly reason: Ending | CutReason | 'gone' }
+  | { readonly type: 'cut'; readonly client: ClientStats; readonly reason: CutReason }
+  | { readonly type: 'refused'; readonly reason: RefusalReason; readonly status: Status; readonly address: string }
+  | { readonly type: 'resume'; readonly client: ClientStats; readonly missed: number };
+
+/** Someone who wants to know. */
+export interface Observer {
+  /** Whether to make a notice of this type at all; default yes. */
+  wants?(type: HubNotice['type']): boolean;
+  tell(notice: HubNotice): void;
+}
+
+/** The sums of a hub, clients that have gone included. */
+export interface HubTotals {
+  readonly clients: number;
+  readonly delivered: number;
+  readonly dropped: number;
+  readonly sentBytes: number;
+  /** Clients that came back and went on where they were. */
+  readonly resumes: number;
+  readonly refused: number;
+  readonly refusals: Readonly<Partial<Record<RefusalReason, number>>>;
+  readonly cut: number;
+  readonly cuts: Readonly<Partial<Record<CutReason, number>>>;
+}
+
+/** Counts, and tells those who want to know. */
+export class Tally {
+  clients: number = 0;
+  private delivered: number = 0;
+  private dropped: number = 0;
+  private sentBytes: number = 0;
+  private resumes: number = 0;
+  private readonly refusals: Map<RefusalReason, number> = new Map();
+  private readonly cuts: Map<CutReason, number> = new Map();
+  private readonly observers: Set<Observer> = new Set();
+
+  observe(observer: Observer): () => void {
+    this.observers.add(observer);
+    return () => void this.observers.delete(observer);
+  }
+
+  opened(client: () => ClientStats): void {
+    this.tell('open', () => ({ type: 'open', client: client() }));
+  }
+
+  resumed(client: () => ClientStats, missed: number): void {
+    this.resumes++;
+    this.tell('resume', () => ({ type: 'resume', client: client(), missed }));
+  }
+
+  refused(reason: RefusalReason, status: Status, address: string): void {
+    this.refusals.set(reason, (this.refusals.get(reason) ?? 0) + 1);
+    this.tell('refused', () => ({ type: 'refused', reason, status, address }));
+  }
+
+  closed(client: ClientStats, reason: Ending | CutReason | 'gone'): void {
+    this.delivered += client.delivered;
+    this.dropped += client.dropped;
+    this.sentBytes += client.sentBytes;
+    if (isCut(reason)) {
+      this.cuts.set(reason, (this.cuts.get(reason) ?? 0) + 1);
+      this.tell('cut', () => ({ type: 'cut', client, reason }));
+    }
+    this.tell('close', () => ({ type: 'close', client, reason }));
+  }
+
+  /** The sums, with those of the clients that are still there. */
+  totals(present: readonly ClientStats[]): HubTotals {
+    const sum = (of: (client: ClientStats) => number): number => present.reduce((so, client) => so + of(client), 0);
+    return {
+      clients: this.clients,
+      delivered: this.delivered + sum(({ delivered }) => delivered),
+      dropped: this.dropped + sum(({ dropped }) => dropped),
+      sentBytes: this.sentBytes + sum(({ sentBytes }) => sentBytes),
+      resumes: this.resumes,
+      refused: all(this.refusals),
+      refusals: Object.fromEntries(this.refusals),
+      cut: all(this.cuts),
+      cuts: Object.fromEntries(this.cuts),
+    };
+  }
+
+  private tell(type: HubNotice['type'], notice: () => HubNotice): void {
+    for (const observer of this.observers) {
+      if (observer.wants?.(type) === false) continue;
+      try {
+        observer.tell(notice());
+      } catch (error) {
+        // Whoever only looks on must not come between the hub and its clients. Its fault is reported as any uncaught one.
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
+  }
+}
+
+function all(counts: ReadonlyMap<string, number>): number {
+  let sum = 0;
+  for (const count of counts.values()) sum += count;
+  return sum;
+}
+
+const CUTS: readonly string[] = ['expired', 'failed', 'stalled', 'silent', 'deadline'] satisfies CutReason[];
+
+function isCut(reason: string): reason is CutReason {
+  return CUTS.includes(reason);
+}

@@ -1,0 +1,111 @@
+import type { IncomingMessage, Server } from 'node:http';
+import { STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Status } from '../watch/event.ts';
+import { toStatus } from '../watch/event.ts';
+import { JSON_LINES } from './protocol.ts';
+
+/** A listener for an HTTP server's `upgrade` event. Answers whether the request was meant for it. */
+export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
+
+/** What is attached to a server. All of it shares one listener: any other is somebody else's. */
+interface Attached {
+  readonly handlers: Set<UpgradeHandler>;
+  readonly listener: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+}
+
+const servers: WeakMap<Server, Attached> = new WeakMap();
+
+/**
+ * Adds a handler to a server. Other upgrade listeners keep theirs; where there are none, an upgrade that nobody was meant by
+ * is answered with 404. The function that comes back takes it off again.
+ */
+export function attachHandler(server: Server, handler: UpgradeHandler): () => void {
+  const { handlers, listener } = attachedTo(server);
+  if (handlers.size === 0) server.on('upgrade', listener);
+  handlers.add(handler);
+  return () => {
+    handlers.delete(handler);
+    if (handlers.size === 0) server.off('upgrade', listener);
+  };
+}
+
+function attachedTo(server: Server): Attached {
+  const known = servers.get(server);
+  if (known !== undefined) return known;
+  const handlers: Set<UpgradeHandler> = new Set();
+  const listener: Attached['listener'] = (request, socket, head) => {
+    for (const handler of handlers) if (handler(request, socket, head)) return;
+    if (server.listenerCount('upgrade') > 1) return;
+    refuseUpgrade(socket, toStatus({ code: 404, reason: 'NotFound', message: 'no WebSocket at this path' }));
+  };
+  const attached = { handlers, listener };
+  servers.set(server, attached);
+  return attached;
+}
+
+/** `close` follows. */
+function ignore(): void {}
+
+/** Answers an upgrade request with a Status instead of a WebSocket. */
+export function refuseUpgrade(socket: Duplex, status: Status): void {
+  const body = `${JSON.stringify(status)}\n`;
+  const { retryAfterSeconds } = status.details ?? {};
+  const head = [
+    `HTTP/1.1 ${status.code} ${STATUS_CODES[status.code] ?? ''}`,
+    'connection: close',
+    `content-type: ${JSON_LINES}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    ...(retryAfterSeconds === undefined ? [] : [`retry-after: ${retryAfterSeconds}`]),
+  ];
+  socket.on('error', ignore);
+  // A client may keep its end open for as long as it likes: nobody waits for that. What it still says is read, since closing
+  // on unread bytes is a reset, which could overtake the answer.
+  socket.once('finish', () => socket.destroy());
+  socket.resume();
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+}
+
+/**
+ * An upgrade that waits for a word of the application. Nobody else reads the socket meanwhile, and what is not read does not
+ * tell of its end: so this does, and keeps what a client says too early for the WebSocket that it may become.
+ */
+export class WaitingUpgrade {
+  private readonly socket: Duplex;
+  private readonly maxBytes: number;
+  private readonly chunks: Buffer[];
+  private bytes: number;
+  private gone: (() => void) | undefined = undefined;
+
+  constructor(socket: Duplex, head: Buffer, maxBytes: number) {
+    this.socket = socket;
+    this.chunks = [head];
+    this.bytes = head.length;
+    this.maxBytes = maxBytes;
+    socket.on('data', this.onData).on('end', this.onEnd).on('close', this.onEnd).on('error', this.onEnd);
+  }
+
+  onGone(callback: () => void): () => void {
+    this.gone = callback;
+    return () => {
+      this.gone = undefined;
+    };
+  }
+
+  /** Answers what was said meanwhile. The socket still flows: whoever gets it must read on in the same step. */
+  take(): Buffer {
+    this.socket.off('data', this.onData).off('end', this.onEnd).off('close', this.onEnd).off('error', this.onEnd);
+    return Buffer.concat(this.chunks);
+  }
+
+  private readonly onData = (chunk: Buffer): void => {
+    this.chunks.push(chunk);
+    this.bytes += chunk.length;
+    if (this.bytes > this.maxBytes) this.socket.destroy();
+  };
+
+  private readonly onEnd = (): void => {
+    this.socket.destroy();
+    this.gone?.();
+  };
+}

@@ -1,0 +1,275 @@
+// The client against real servers: the hub over real sockets, a server that is killed and started again, and a real browser.
+import { readFileSync } from 'node:fs';
+import type { IncomingMessage, Server } from 'node:http';
+import { createServer } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { extname } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import type { ClientTransport, ClientWatch, ConnectOptions, WebSocketConstructor } from '../../src/bridge/client.ts';
+import { connect } from '../../src/bridge/client.ts';
+import type { HubOptions } from '../../src/bridge/http.ts';
+import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
+import { attachWebSocket } from '../../src/bridge/websocket.ts';
+import type { WatchEvent } from '../../src/watch/event.ts';
+import { isErrorEvent } from '../../src/watch/event.ts';
+import { launch, withoutChromium } from './chromium.ts';
+import { killAll, pipe, until } from './cli.ts';
+
+type Count = WatchEvent<string, number>;
+const TRANSPORTS: readonly ClientTransport[] = ['http', 'sse', 'websocket'];
+const DIST = new URL('../../dist/', import.meta.url);
+
+const ends: (() => void)[] = [];
+afterEach(() => {
+  for (const end of ends.splice(0)) end();
+});
+afterAll(killAll);
+
+interface Served {
+  readonly hub: Hub;
+  readonly url: string;
+  /** Breaks every connection. */
+  readonly cut: () => void;
+  readonly clients: () => number;
+}
+
+async function serve(options: HubOptions = {}, also?: (server: Server) => void): Promise<Served> {
+  const hub = new Hub({ replayItems: 100_000, replayBytes: 1e9, ...options } as HubOptions);
+  const server = createServer();
+  if (also === undefined) server.on('request', createHttpHandler(hub));
+  else also(server);
+  attachWebSocket(server, hub, { allowedOrigins: () => true });
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const cut = (): void => {
+    for (const socket of sockets) socket.destroy();
+  };
+  ends.push(cut, () => server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/watch`;
+  return { hub, url, cut, clients: () => hub.stats().clients.length };
+}
+
+function open(url: string, options: ConnectOptions<Count>): ClientWatch<Count> {
+  const watch = connect<Count>(url, {
+    WebSocket: WebSocket as unknown as WebSocketConstructor,
+    backoff: { minMs: 20, maxMs: 200 },
+    ...options,
+  });
+  ends.push(() => watch.stop());
+  return watch;
+}
+
+/** Reads on and on; of an ERROR, its code as a text. */
+function collect(watch: ClientWatch<Count>): { readonly got: unknown[]; readonly done: Promise<void> } {
+  const got: unknown[] = [];
+  const read = async (): Promise<void> => {
+    for await (const event of watch) got.push(isErrorEvent(event) ? `ERROR ${event.object.code}` : event.object);
+  };
+  return { got, done: read() };
+}
+
+const range = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe.each(TRANSPORTS)('connect over %s, to a hub', (transport) => {
+  test('gets every event once, in order, though its connections are cut again and again', async () => {
+    const { hub, url, cut, clients } = await serve();
+    const start = hub.version;
+    const watch = open(url, { transport, resourceVersion: start });
+    const { got, done } = collect(watch);
+    for (let i = 0; i < 600; i++) {
+      await hub.publish({ type: 'ADDED', object: i });
+      if (i % 7 === 0) await pause(1);
+      // Under load, and on a stream that says nothing.
+      if (i % 150 === 99) cut();
+      if (i === 300) await until(() => got.length === 301 && clients() === 1);
+      if (i === 300) cut();
+    }
+    await until(() => got.length >= 600);
+    expect(got).toEqual(range(600));
+    expect(watch.resourceVersion).toBe(hub.version);
+    watch.stop();
+    await done;
+    expect(watch.state).toBe('closed');
+  });
+
+  test('a version that says "before the first event" resumes, though nothing was ever received', async () => {
+    const { hub, url, cut, clients } = await serve();
+    const watch = open(url, { transport, resourceVersion: hub.version });
+    const { got } = collect(watch);
+    await until(() => watch.state === 'open' && clients() === 1);
+    cut();
+    await hub.publish({ type: 'ADDED', object: 7 });
+    await until(() => got.length === 1);
+    expect(got).toEqual([7]);
+  });
+
+  test('a version that was swept is one 410 and the end', async () => {
+    const { hub, url } = await serve({ replayItems: 2 } as HubOptions);
+    const version = hub.version;
+    for (const object of range(10)) await hub.publish({ type: 'ADDED', object });
+    const { got, done } = collect(open(url, { transport, resourceVersion: version }));
+    await done;
+    expect(got).toEqual(['ERROR 410']);
+  });
+
+  test('a version that makes no sense is one 400 and the end', async () => {
+    const { url } = await serve();
+    const { got, done } = collect(open(url, { transport, resourceVersion: '__proto__' }));
+    await done;
+    expect(got).toEqual(['ERROR 400']);
+  });
+
+  test('a reader that is slow loses nothing with wait, whatever the server does with the slow', async () => {
+    const { hub, url } = await serve({ capacity: 20, overflow: 'disconnect' });
+    const watch = open(url, { transport, resourceVersion: hub.version, capacity: 5 });
+    await until(() => watch.state === 'open');
+    const filler = 'x'.repeat(2_000);
+    const publish = (async () => {
+      for (const object of range(2_000)) {
+        await hub.publish({ type: 'ADDED', object: { object, filler } });
+        if (object % 50 === 0) await pause(1);
+      }
+    })();
+    const got: unknown[] = [];
+    while (got.length < 2_000) {
+      const { value } = await watch.next();
+      expect(isErrorEvent(value as WatchEvent)).toBe(false);
+      got.push((value as unknown as { object: { object: number } }).object.object);
+      if (got.length % 200 === 0) await pause(5);
+    }
+    await publish;
+    expect(got).toEqual(range(2_000));
+    expect(watch.dropped).toBe(0);
+  });
+
+  test('the end of the source: a WebSocket knows, HTTP and SSE by option', async () => {
+    const { hub, url } = await serve();
+    const watch = open(url, { transport, resourceVersion: hub.version, reconnectOnEnd: false });
+    const { got, done } = collect(watch);
+    await until(() => watch.state === 'open');
+    await hub.publish({ type: 'ADDED', object: 1 });
+    await hub.shutdown();
+    await done;
+    expect(got).toEqual([1]);
+    expect(watch.state).toBe('closed');
+  });
+
+  test('a signal ends it while the server has not answered yet, and the server sees it go', async () => {
+    const requests: IncomingMessage[] = [];
+    const silent = createServer((request) => void requests.push(request));
+    silent.on('upgrade', (request: IncomingMessage) => void requests.push(request));
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    ends.push(() => silent.close());
+    const abort = new AbortController();
+    const watch = open(`http://127.0.0.1:${(silent.address() as AddressInfo).port}/`, { transport, signal: abort.signal });
+    const read = watch.next();
+    await until(() => requests.length === 1);
+    const gone = new Promise((resolve) => requests[0]?.socket.once('end', resolve).once('close', resolve).resume());
+    abort.abort();
+    expect(await read).toEqual({ done: true, value: undefined });
+    await gone;
+  });
+});
+
+describe('connect, to watchmux pipe', () => {
+  test.each(TRANSPORTS)('%s: the server is killed and another one stands in its place: exactly one 410', async (transport) => {
+    const first = await pipe();
+    const { port } = new URL(first.url);
+    const watch = open(`${first.url}/watch`, { transport });
+    const { got, done } = collect(watch);
+    await until(async () => (await first.stats()).clients.length === 1);
+    first.write({ type: 'ADDED', object: 1 }, { type: 'ADDED', object: 2 });
+    await until(() => got.length === 2);
+    first.child.kill('SIGKILL');
+    await first.exit;
+    await until(() => watch.state === 'waiting');
+    const second = await pipe('--port', port);
+    second.write({ type: 'ADDED', object: 3 });
+    await done;
+    expect(got).toEqual([1, 2, 'ERROR 410']);
+    expect(watch.resourceVersion).toMatch(/\.2$/);
+    second.child.kill('SIGKILL');
+  });
+
+  test('restart: the 410 in its place, and then what the new server has', async () => {
+    const first = await pipe();
+    const { port } = new URL(first.url);
+    const watch = open(`${first.url}/watch`, { transport: 'http', onExpired: 'restart' });
+    const { got } = collect(watch);
+    await until(async () => (await first.stats()).clients.length === 1);
+    first.write({ type: 'ADDED', object: 1 });
+    await until(() => got.length === 1);
+    first.child.kill('SIGKILL');
+    await first.exit;
+    const second = await pipe('--port', port, '--replay', '10');
+    second.write({ type: 'ADDED', object: 2 });
+    await until(() => got.length === 3);
+    expect(got).toEqual([1, 'ERROR 410', 2]);
+    second.child.kill('SIGKILL');
+  });
+});
+
+describe.skipIf(withoutChromium)('the built client in Chromium', () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launch();
+  });
+  afterAll(async () => {
+    await browser?.close();
+  });
+
+  test.each(TRANSPORTS)('%s: resumes where it was, and a slow page loses nothing', async (transport) => {
+    let handle: ReturnType<typeof createHttpHandler> = () => {};
+    const { hub, url, cut } = await serve({}, (server) => {
+      server.on('request', (request, response) => {
+        const [path = '/'] = (request.url ?? '/').split('?');
+        if (path === '/watch') return handle(request, response);
+        const script = extname(path) === '.js';
+        response.setHeader('content-type', script ? 'text/javascript' : 'text/html');
+        response.end(script ? readFileSync(new URL(`.${path}`, DIST)) : '<!doctype html><title>empty</title>');
+      });
+    });
+    handle = createHttpHandler(hub);
+    const page = await browser.newPage();
+    const faults: string[] = [];
+    page.on('pageerror', (error) => faults.push(String(error)));
+    await page.goto(new URL('/', url).href);
+    // As text: what runs there has neither our types nor our modules.
+    await page.evaluate(`(async () => {
+      const { connect } = await import('/client.js');
+      window.got = [];
+      window.states = [];
+      const watch = window.watch = connect('/watch', {
+        transport: '${transport}', resourceVersion: '${hub.version}', capacity: 10, backoff: { minMs: 20 },
+        onStateChange: (state) => window.states.push(state),
+      });
+      (async () => {
+        for await (const { object } of watch) {
+          window.got.push(object);
+          if (window.got.length % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+        }
+      })();
+    })()`);
+    await until(() => page.evaluate('window.states[0] === "open"'));
+    for (const object of range(300)) {
+      await hub.publish({ type: 'ADDED', object });
+      if (object === 150) cut();
+      if (object % 10 === 0) await pause(1);
+    }
+    await until(() => page.evaluate('window.got.length >= 300'));
+    expect(await page.evaluate('window.got')).toEqual(range(300));
+    expect(await page.evaluate('window.watch.resourceVersion')).toBe(hub.version);
+    expect(await page.evaluate('window.states')).toContain('waiting');
+    expect(await page.evaluate('(window.watch.stop(), window.watch.state)')).toBe('closed');
+    await until(() => hub.stats().clients.length === 0);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+});

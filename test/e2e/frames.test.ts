@@ -1,0 +1,192 @@
+// What is on a WebSocket's wire, as clients of others read it: the package ws, and Chromium.
+import type { IncomingMessage } from 'node:http';
+import { createServer } from 'node:http';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket, WebSocketServer } from 'ws';
+import { Envelope } from '../../src/bridge/envelope.ts';
+import { Hub } from '../../src/bridge/hub.ts';
+import { attachWebSocket, attachWebSocketServer } from '../../src/bridge/websocket.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { launch, withoutChromium } from './chromium.ts';
+import { until } from './cli.ts';
+import { closeAll, serve, start } from './servers.ts';
+
+afterAll(closeAll);
+
+/** Around every length at which a frame's header changes, and compressible or not. */
+const SIZES: readonly number[] = [80, 125, 126, 127, 1_023, 1_024, 65_535, 65_536, 200_000];
+
+/** Texts whose events are so long on the wire. */
+const fillers: readonly string[] = SIZES.map((size, at) => {
+  const empty = new Envelope({ type: 'A', object: '' }, { sequence: at + 1, version: `e.${at + 1}` }).bytes.length;
+  const noise = Array.from({ length: size }, (_, i) => String.fromCharCode(97 + ((i * 7_919 + (i % 13) * at) % 26))).join('');
+  return (at % 2 === 0 ? 'x'.repeat(size) : noise).slice(0, Math.max(0, size - empty));
+});
+
+interface Reader {
+  readonly texts: string[];
+  readonly socket: WebSocket;
+}
+
+async function read(url: string, options: { perMessageDeflate?: boolean } = {}): Promise<Reader> {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/watch`, options);
+  const texts: string[] = [];
+  socket.on('message', (data) => texts.push(String(data)));
+  await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));
+  return { texts, socket };
+}
+
+function check(texts: readonly string[]): void {
+  expect(texts.map((text) => Buffer.byteLength(text))).toEqual(SIZES);
+  expect(texts.map((text) => JSON.parse(text))).toEqual(
+    fillers.map((object, at) => ({ type: 'A', object, resourceVersion: `e.${at + 1}` })),
+  );
+}
+
+describe.each([false, true])('with compression: %s', (compression) => {
+  test('every length is read as it was written, in bursts and alone, between pings', async () => {
+    const hub = new Hub({ epoch: 'e' });
+    // Hearts beat when this test says so: by a clock that runs, a machine that is busy would cut the clients.
+    const clock = new FakeClock();
+    const { url } = await serve(hub, { compression, heartbeatMs: 1_000, clock });
+    const readers = [await read(url), await read(url), await read(url, { perMessageDeflate: false })];
+    await until(() => hub.stats().clients.length === 3);
+    expect(readers.map(({ socket }) => socket.extensions)).toEqual(
+      compression ? ['permessage-deflate', 'permessage-deflate', ''] : ['', '', ''],
+    );
+    let [beats, pings] = [0, 0];
+    for (const { socket } of readers) socket.on('ping', () => pings++);
+    for (const [at, object] of fillers.entries()) {
+      hub.tryPublish({ type: 'A', object });
+      if (at % 3 !== 0) continue;
+      clock.advance(1_000);
+      beats++;
+      await until(() => pings === 3 * beats);
+      // The pongs are on their way, and must be there before the next beat.
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    expect(beats).toBe(3);
+    await until(() => readers.every(({ texts }) => texts.length === SIZES.length));
+    for (const { texts } of readers) check(texts);
+    const [squeezed, , plain] = hub.stats().clients;
+    if (compression) expect(squeezed?.sentBytes).toBeLessThan((plain?.sentBytes as number) / 1.5);
+    for (const { socket } of readers) socket.terminate();
+  });
+});
+
+test('who asks for a smaller window than ours is sent nothing compressed, though it might be', async () => {
+  const hub = new Hub({ epoch: 'e' });
+  const { url } = await serve(hub, { compression: true });
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/watch`, { perMessageDeflate: { serverMaxWindowBits: 9 } });
+  const texts: string[] = [];
+  socket.on('message', (data) => texts.push(String(data)));
+  await new Promise((resolve) => socket.once('open', resolve));
+  for (const object of fillers) await hub.publish({ type: 'A', object });
+  await until(() => texts.length === SIZES.length);
+  check(texts);
+  expect(socket.extensions).toBe('permessage-deflate');
+  socket.terminate();
+});
+
+describe('a ws server of one’s own', () => {
+  async function own(options: Parameters<typeof attachWebSocketServer>[2] = {}, perMessageDeflate: boolean = true) {
+    const hub = new Hub({ epoch: 'e' });
+    const server = createServer();
+    const sockets = new WebSocketServer({ server, perMessageDeflate });
+    const detach = attachWebSocketServer(sockets, hub, options);
+    return { hub, sockets, detach, ...(await start(server)) };
+  }
+
+  test('serves the hub beside messages of its own, with a compression of its own', async () => {
+    const { hub, sockets, url } = await own();
+    const reader = await read(url);
+    expect(reader.socket.extensions).toBe('permessage-deflate');
+    await until(() => hub.stats().clients.length === 1);
+    const [client] = sockets.clients;
+    for (const [at, object] of fillers.entries()) {
+      client?.send(`own ${at} ${'y'.repeat(5_000)}`);
+      hub.tryPublish({ type: 'A', object });
+      if (at % 2 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    await until(() => reader.texts.length === 2 * SIZES.length);
+    check(reader.texts.filter((text) => text.startsWith('{')));
+    expect(reader.texts.filter((text) => text.startsWith('own'))).toHaveLength(SIZES.length);
+    reader.socket.terminate();
+  });
+
+  test.each([
+    [{ authenticate: () => undefined }, '', 4401],
+    [{ authenticate: async () => ({ status: 403 as const }) }, '', 4403],
+    [{}, '?resourceVersion=nonsense', 4400],
+    [{}, '?resourceVersion=other.1', 4410],
+    [{ allowedOrigins: [] }, '', 4403],
+  ])('with %o refuses /watch%s by an ERROR event and %i', async (options, query, code) => {
+    const { url, hub } = await own(options);
+    const { closed, texts } = await outcome(url, query, 'allowedOrigins' in options ? 'http://evil.example' : undefined);
+    expect(closed).toBe(code);
+    expect(JSON.parse(texts[0] as string)).toMatchObject({ type: 'ERROR', object: { code: code - 4_000 } });
+    await until(() => hub.stats().clients.length === 0);
+  });
+
+  async function outcome(url: string, query: string, origin: string | undefined): Promise<{ closed: number; texts: string[] }> {
+    const socket = new WebSocket(`${url.replace('http', 'ws')}/watch${query}`, origin === undefined ? {} : { origin });
+    const texts: string[] = [];
+    socket.on('message', (data) => texts.push(String(data)));
+    const closed = await new Promise<number>((resolve) => socket.once('close', resolve));
+    return { closed, texts };
+  }
+
+  test('is left when told, and its clients stay', async () => {
+    const { hub, sockets, detach, url } = await own();
+    const reader = await read(url);
+    await until(() => hub.stats().clients.length === 1);
+    detach();
+    const seen = new Promise<IncomingMessage>((resolve) => sockets.once('connection', (_client, request) => resolve(request)));
+    const other = await read(url);
+    await seen;
+    await hub.publish({ type: 'A', object: 1 });
+    await until(() => reader.texts.length === 1);
+    expect([hub.stats().clients.length, other.texts.length]).toEqual([1, 0]);
+    for (const { socket } of [reader, other]) socket.terminate();
+  });
+});
+
+describe.skipIf(withoutChromium)('Chromium', () => {
+  let browser: Browser;
+
+  beforeAll(async () => {
+    browser = await launch();
+  });
+
+  afterAll(() => browser?.close());
+
+  test.each([false, true])('reads every length, compressed: %s', async (compression) => {
+    const hub = new Hub({ epoch: 'e' });
+    const server = createServer((_request, response) => response.end('<title>frames</title>'));
+    attachWebSocket(server, hub, { compression });
+    const { url } = await start(server);
+    const page = await browser.newPage();
+    await page.goto(url);
+    await page.evaluate(
+      (address) => {
+        const state = window as unknown as { texts: string[]; extensions: string; socket: globalThis.WebSocket };
+        state.texts = [];
+        state.socket = new globalThis.WebSocket(address);
+        state.socket.onmessage = ({ data }) => state.texts.push(data as string);
+        return new Promise((resolve) => {
+          state.socket.onopen = resolve;
+        });
+      },
+      `${url.replace('http', 'ws')}/watch`,
+    );
+    await until(() => hub.stats().clients.length === 1);
+    for (const object of fillers) hub.tryPublish({ type: 'A', object });
+    await page.waitForFunction((count) => (window as unknown as { texts: string[] }).texts.length === count, SIZES.length);
+    check(await page.evaluate(() => (window as unknown as { texts: string[] }).texts));
+    const extensions = await page.evaluate(() => (window as unknown as { socket: { extensions: string } }).socket.extensions);
+    expect(extensions.startsWith('permessage-deflate')).toBe(compression);
+    await page.close();
+    await until(() => hub.stats().clients.length === 0);
+  });
+});

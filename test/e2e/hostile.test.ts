@@ -1,0 +1,337 @@
+// Clients that mean harm: nothing of them may crash the server, stay in it, or be noticed by others.
+import { createServer } from 'node:http';
+import fc from 'fast-check';
+import { afterAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import type { HttpOptions } from '../../src/bridge/http.ts';
+import { createHttpHandler } from '../../src/bridge/http.ts';
+import { Hub } from '../../src/bridge/hub.ts';
+import type { WebSocketOptions } from '../../src/bridge/websocket.ts';
+import type { WatchEvent } from '../../src/watch/event.ts';
+import { httpStream, open, until, webSocket } from './cli.ts';
+import type { Served } from './servers.ts';
+import { closeAll, connections, get, raw, serve, serveFetch, start, upgrade } from './servers.ts';
+
+afterAll(closeAll);
+
+const added = (object: unknown): WatchEvent => ({ type: 'ADDED', object });
+
+async function setUp(options: HttpOptions & WebSocketOptions = {}): Promise<Served & { hub: Hub }> {
+  const hub = new Hub({ epoch: 'e' });
+  return { hub, ...(await serve(hub, options)) };
+}
+
+/** Nothing is left, and the next one is served as ever. */
+async function isUnharmed({ hub, url, server }: Served & { hub: Hub }): Promise<void> {
+  await until(() => hub.stats().clients.length === 0);
+  await until(async () => (await connections(server)) === 0);
+  const client = await webSocket(url);
+  await hub.publish(added('still here'));
+  await until(() => client.texts.length === 1);
+  client.close();
+  await until(() => hub.stats().clients.length === 0);
+  // Every seat has been given back.
+  expect((hub as unknown as { seats: { taken: number } }).seats.taken).toBe(0);
+}
+
+/** A masked frame, as clients send them. */
+function frame(first: number, payload: Buffer, claimed: number = payload.length): Buffer {
+  const head = claimed < 126 ? Buffer.from([first, 0x80 | claimed]) : Buffer.alloc(claimed < 65_536 ? 4 : 10);
+  if (claimed >= 126) {
+    head[0] = first;
+    head[1] = 0x80 | (claimed < 65_536 ? 126 : 127);
+    if (claimed < 65_536) head.writeUInt16BE(claimed, 2);
+    else head.writeBigUInt64BE(BigInt(claimed), 2);
+  }
+  return Buffer.concat([head, Buffer.alloc(4), payload]);
+}
+
+describe('WebSocket frames', () => {
+  test.each([
+    ['a message that is too long', frame(0x81, Buffer.alloc(2_000, 0x61))],
+    ['one that only says it is long', frame(0x81, Buffer.alloc(0), 2 ** 40)],
+    ['a fragment without a beginning', frame(0x80, Buffer.from('x'))],
+    ['a reserved opcode', frame(0x83, Buffer.from('x'))],
+    ['compression that was not negotiated', frame(0xc1, Buffer.from('x'))],
+    ['no mask', Buffer.from([0x81, 0x01, 0x61])],
+    ['a ping that is too long', frame(0x89, Buffer.alloc(126))],
+    ['text that is not UTF-8', frame(0x81, Buffer.from([0xff, 0xfe]))],
+    ['a close code that nobody may send', frame(0x88, Buffer.from([0x03, 0xed]))],
+    ['a close of one byte', frame(0x88, Buffer.from([0x03]))],
+    [
+      'fragments without an end',
+      Buffer.concat(Array.from({ length: 2_000 }, (_, i) => frame(i === 0 ? 0x01 : 0x00, Buffer.from('xx')))),
+    ],
+  ])('%s ends that client and nobody else', async (_name, bytes) => {
+    const served = await setUp();
+    const other = await webSocket(served.url);
+    const { socket, heard, ended } = await raw(served.port);
+    socket.write(upgrade('/watch'));
+    await until(() => heard().includes('101 Switching'));
+    socket.write(bytes);
+    await ended;
+    socket.destroy();
+    await served.hub.publish(added(1));
+    await until(() => other.texts.length === 1);
+    other.close();
+    await isUnharmed(served);
+  });
+
+  test('of any bytes whatever, early or late, crash nothing and leave nothing', async () => {
+    const served = await setUp();
+    const noise = fc.uint8Array({ maxLength: 300 });
+    await fc.assert(
+      fc.asyncProperty(noise, noise, async (early, late) => {
+        const { socket, heard } = await raw(served.port);
+        // What follows the handshake in the same packet is read as frames already.
+        socket.write(Buffer.concat([Buffer.from(upgrade('/watch')), early]));
+        await until(() => heard().includes('\r\n\r\n'));
+        socket.write(late);
+        served.hub.tryPublish(added('x'));
+        socket.destroySoon();
+      }),
+      { numRuns: 60 },
+    );
+    await isUnharmed(served);
+  });
+});
+
+describe('requests', () => {
+  test.each([
+    ['half a handshake', upgrade('/watch').replace('dGhl', '!!'), 400],
+    ['a handshake of another version', upgrade('/watch').replace('Version: 13', 'Version: 99'), 426],
+    ['another upgrade', get('/watch', 'Connection: Upgrade', 'Upgrade: h2c'), 400],
+    ['a head that is too large', get('/watch', `X: ${'x'.repeat(40_000)}`), 431],
+    ['no HTTP', 'BOO\r\n\r\n', 400],
+  ])('%s is refused', async (_name, request, status) => {
+    const served = await setUp();
+    const { socket, heard, ended } = await raw(served.port);
+    socket.write(request);
+    await ended;
+    expect(heard()).toMatch(new RegExp(`^HTTP/1.1 (${status}|426|400) `));
+    expect(Number(/^HTTP\/1\.1 (\d+)/.exec(heard())?.[1])).toBeGreaterThanOrEqual(400);
+    socket.destroy();
+    await isUnharmed(served);
+  });
+
+  test('of any path, query and headers whatever are answered, and leave nothing', async () => {
+    const served = await setUp();
+    const token = fc.stringMatching(/^[!-~]{0,60}$/);
+    const query = fc.array(
+      fc.tuple(fc.oneof(fc.constantFrom('resourceVersion', 'timeoutSeconds', 'sendInitialEvents', '__proto__'), token), token),
+      { maxLength: 5 },
+    );
+    await fc.assert(
+      fc.asyncProperty(query, token, fc.boolean(), async (pairs, lastEventId, isUpgrade) => {
+        const path = `/watch?${pairs.map((pair) => pair.join('=')).join('&')}`;
+        const { socket, heard } = await raw(served.port);
+        socket.write((isUpgrade ? upgrade : get)(path, `Last-Event-ID: ${lastEventId}`));
+        await until(() => heard().includes('\r\n\r\n'));
+        expect(heard()).toMatch(/^HTTP\/1\.1 (101|200|400|410) /);
+        socket.destroy();
+      }),
+      { numRuns: 80 },
+    );
+    await isUnharmed(served);
+  });
+
+  test('that come in pieces, and stop in the middle, are gone after their time', async () => {
+    const hub = new Hub();
+    // How long a request may take to arrive is the server's to say.
+    const patience = { headersTimeout: 300, requestTimeout: 400, connectionsCheckingInterval: 50 };
+    const { port } = await start(createServer(patience, createHttpHandler(hub)));
+    const { socket, ended } = await raw(port);
+    socket.write('GET /watch HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ');
+    const drip = setInterval(() => socket.write('x'), 50);
+    await ended;
+    clearInterval(drip);
+    expect(hub.stats().clients).toEqual([]);
+  });
+
+  test('pages of other origins get nothing, on any transport', async () => {
+    const served = await setUp();
+    const fetched = { hub: served.hub, ...(await serveFetch(served.hub)) };
+    const evil = { origin: 'http://evil.example' };
+    await expect(webSocket(served.url, { headers: evil })).rejects.toThrow('403');
+    for (const { url } of [served, fetched]) {
+      for (const accept of ['text/event-stream', '*/*']) {
+        const response = await open(`${url}/watch`, { ...evil, accept });
+        expect(response.statusCode).toBe(403);
+        expect(response.headers).not.toHaveProperty('access-control-allow-origin');
+        response.destroy();
+      }
+    }
+    expect(served.hub.stats().total.refusals).toEqual({ origin: 5 });
+  });
+});
+
+describe('connections', () => {
+  test('a thousand that say nothing leave the others alone, and hold no seat', async () => {
+    const served = await setUp();
+    const silent = await Promise.all(Array.from({ length: 1_000 }, () => raw(served.port)));
+    const client = await httpStream(served.url);
+    await served.hub.publish(added(1));
+    await until(() => client.texts.length === 1);
+    expect(served.hub.stats().clients).toHaveLength(1);
+    client.close();
+    for (const { socket } of silent) socket.destroy();
+    await isUnharmed(served);
+  });
+
+  test('more than an address may have are refused, and what it had can be had again', async () => {
+    const hub = new Hub({ maxClientsPerAddress: 2 });
+    const served = await serve(hub);
+    const first = await Promise.all([webSocket(served.url), httpStream(served.url)]);
+    await expect(webSocket(served.url)).rejects.toThrow('503');
+    await expect(httpStream(served.url)).rejects.toThrow('503');
+    first[0].close();
+    await until(() => hub.stats().clients.length === 1);
+    (await webSocket(served.url)).close();
+    first[1].close();
+    await isUnharmed({ hub, ...served });
+  });
+
+  test.each([
+    ['WebSocket', upgrade('/watch')],
+    ['HTTP', get('/watch')],
+  ])(
+    '%s: those who leave while the application thinks leave nothing; those who wait too long are sent away',
+    async (_name, request) => {
+      let asked = 0;
+      const forever = (): Promise<never> => {
+        asked++;
+        return new Promise(() => {});
+      };
+      const served = await setUp({ authenticate: forever, handshakeTimeoutMs: 200 });
+      const [leaver, waiter] = [await raw(served.port), await raw(served.port)];
+      for (const { socket } of [leaver, waiter]) socket.write(request);
+      await until(() => asked === 2);
+      leaver.socket.destroy();
+      await until(() => waiter.heard().includes('\r\n\r\n'));
+      expect(waiter.heard()).toMatch(/^HTTP\/1\.1 503 /);
+      waiter.socket.destroy();
+      await until(async () => (await connections(served.server)) === 0);
+      expect((served.hub as unknown as { seats: { taken: number } }).seats.taken).toBe(0);
+      expect(served.hub.stats().total.refusals).toEqual({ timeout: 1 });
+    },
+  );
+
+  test('what a client says before it is let in is read once it is, or is too much', async () => {
+    let letIn: (identity: string) => void = () => {};
+    const served = await setUp({
+      authenticate: () =>
+        new Promise<string>((resolve) => {
+          letIn = resolve;
+        }),
+    });
+    const early = await raw(served.port);
+    early.socket.write(upgrade('/watch'));
+    early.socket.write(frame(0x89, Buffer.from('early')));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    letIn('u');
+    await until(() => early.heard().includes('101 Switching'));
+    await until(() => early.heard().endsWith('early')); // the pong
+    early.socket.destroy();
+    const loud = await raw(served.port);
+    loud.socket.write(upgrade('/watch'));
+    loud.socket.write(Buffer.alloc(10_000));
+    await loud.ended;
+    loud.socket.destroy();
+    await until(() => served.hub.stats().clients.length === 0);
+    expect((served.hub as unknown as { seats: { taken: number } }).seats.taken).toBe(0);
+  });
+});
+
+test('who is let in when the stream has ended meanwhile is refused like any other', async () => {
+  const letIn: ((identity: string) => void)[] = [];
+  const authenticate = (): Promise<string> => new Promise((resolve) => void letIn.push(resolve));
+  const served = await setUp({ authenticate });
+  const fetched = await serveFetch(served.hub, { authenticate });
+  const outcomes = [webSocket(served.url), httpStream(served.url), httpStream(fetched.url)].map((outcome) =>
+    outcome.then(
+      (client) => client.ended,
+      (error: Error) => error.message,
+    ),
+  );
+  await until(() => letIn.length === 3);
+  await served.hub.shutdown();
+  for (const answer of letIn) answer('u');
+  expect(await Promise.all(outcomes)).toEqual(['4503', '503', '503']);
+  await until(() => (served.hub as unknown as { seats: { taken: number } }).seats.taken === 0);
+});
+
+test('those who are only told no take a seat until they have gone, and are cut when there is none', async () => {
+  const hub = new Hub({ maxClients: 2 });
+  const served = await serve(hub);
+  const bad = upgrade('/watch?resourceVersion=nonsense');
+  const refused = await Promise.all(Array.from({ length: 3 }, () => raw(served.port)));
+  for (const { socket } of refused) socket.write(bad);
+  await until(() => refused.every(({ heard }) => heard().includes('101 Switching')));
+  await until(() => refused.filter(({ heard }) => heard().includes('bad request')).length === 2);
+  expect(hub.reserve('')).toMatchObject({ code: 503 });
+  for (const { socket } of refused) socket.destroy();
+  await isUnharmed({ hub, ...served });
+});
+
+describe('authenticate', () => {
+  test.each([
+    [401, () => undefined],
+    [403, () => ({ status: 403 })],
+    [503, () => Promise.reject(new Error('the database is down'))],
+  ] as [number, () => undefined][])('refuses with %i before there is a WebSocket or a stream', async (status, authenticate) => {
+    const served: Served & { hub: Hub } = await setUp({ authenticate });
+    await expect(webSocket(served.url)).rejects.toThrow(String(status));
+    await expect(httpStream(served.url)).rejects.toThrow(String(status));
+    const fetched = await serveFetch(served.hub, { authenticate });
+    await expect(httpStream(fetched.url)).rejects.toThrow(String(status));
+    expect(served.hub.stats().total).toMatchObject({ clients: 0, refused: 3 });
+  });
+
+  test('says whom a client’s filter is for, and the filter holds for what is replayed, too', async () => {
+    const hub = new Hub({ epoch: 'e' });
+    const options: HttpOptions<string> & WebSocketOptions<string> = {
+      authenticate: (request) => request.headers['x-user'] as string | undefined,
+      watchOptions: (_request, identity) => ({ filter: (event) => (event.object as { to: string }).to === identity }),
+    };
+    const { url } = await serve(hub, options as HttpOptions & WebSocketOptions);
+    for (const to of ['a', 'b', 'a']) await hub.publish(added({ to }));
+    const headers = { 'x-user': 'b' };
+    const clients = await Promise.all([
+      webSocket(url, { headers, query: '?resourceVersion=e.0' }),
+      httpStream(url, { headers, query: '?resourceVersion=e.0' }),
+    ]);
+    for (const to of ['a', 'b']) await hub.publish(added({ to }));
+    await hub.shutdown();
+    await Promise.all(clients.map(({ ended }) => ended));
+    for (const client of clients) expect(client.versions()).toEqual(['e.2', 'e.5']);
+  });
+});
+
+test('CORS: a page that may read is told so, also when its browser asks first', async () => {
+  const allowed = { allowedOrigins: ['http://good.example'], headers: { 'x-own': '1' } };
+  const hub = new Hub();
+  for (const { url } of [await serve(hub, allowed), await serveFetch(hub, allowed)]) {
+    const response = await open(`${url}/watch`, { origin: 'http://good.example' });
+    expect(response.headers).toMatchObject({
+      'access-control-allow-origin': 'http://good.example',
+      vary: 'Origin',
+      'x-own': '1',
+    });
+    response.destroy();
+    const headers = { origin: 'http://good.example', 'access-control-request-headers': 'authorization' };
+    const asked = await fetch(`${url}/watch`, { method: 'OPTIONS', headers });
+    expect([asked.status, asked.headers.get('access-control-allow-headers')]).toEqual([204, 'authorization']);
+    const refused = await fetch(`${url}/watch`, { method: 'OPTIONS', headers: { origin: 'http://evil.example' } });
+    expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([405, null]);
+  }
+});
+
+test('a WebSocket that hears out its own server’s goodbye is not written to any more', async () => {
+  const served = await setUp();
+  const socket = new WebSocket(`${served.url.replace('http', 'ws')}/watch`);
+  await new Promise((resolve) => socket.once('open', resolve));
+  await until(() => served.hub.stats().clients.length === 1);
+  socket.close();
+  for (let i = 0; i < 50; i++) await served.hub.publish(added(i));
+  await isUnharmed(served);
+});

@@ -1,0 +1,212 @@
+// What stands around the handler in other people's servers: other versions of HTTP, middleware that rewrites, listeners.
+import { channel, subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { createServer, ServerResponse } from 'node:http';
+import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { constants, createGunzip, createGzip } from 'node:zlib';
+import { afterAll, describe, expect, test } from 'vitest';
+import { createFetchHandler } from '../../src/bridge/fetch.ts';
+import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
+import { Ticket } from '../../src/bridge/seats.ts';
+import type { WatchEvent } from '../../src/watch/event.ts';
+import { httpStream, open, sse, until } from './cli.ts';
+import { closeAll, raw, serve, start } from './servers.ts';
+
+afterAll(closeAll);
+
+const added = (object: unknown): WatchEvent => ({ type: 'ADDED', object });
+const MEGABYTE = 'x'.repeat(1_000_000);
+
+test('HTTP/1.0 gets a stream without chunks, that ends with the connection', async () => {
+  const hub = new Hub({ epoch: 'e' });
+  const { port } = await serve(hub);
+  const { socket, heard, ended } = await raw(port);
+  socket.write('GET /watch HTTP/1.0\r\n\r\n');
+  await until(() => hub.stats().clients.length === 1);
+  await hub.publish(added(1));
+  await hub.publish(added(2));
+  await hub.shutdown();
+  await ended;
+  const [head, body] = heard().split('\r\n\r\n') as [string, string];
+  expect(head).not.toContain('chunked');
+  expect(body).toBe('{"type":"ADDED","object":1,"resourceVersion":"e.1"}\n{"type":"ADDED","object":2,"resourceVersion":"e.2"}\n');
+});
+
+test('HTTP/1.1 gets chunks, a slice each, and the connection serves the next request when the stream has ended', async () => {
+  const hub = new Hub({ epoch: 'e' });
+  const { port } = await serve(hub);
+  const { socket, heard } = await raw(port);
+  socket.write('GET /watch?timeoutSeconds=1 HTTP/1.1\r\nHost: h\r\n\r\n');
+  await until(() => hub.stats().clients.length === 1);
+  for (let i = 1; i <= 3; i++) hub.tryPublish(added(i));
+  await until(() => heard().endsWith('0\r\n\r\n'));
+  const [, ...chunks] = heard().split('\r\n\r\n')[1]?.split('\r\n') ?? [];
+  expect(heard().match(/"object":/g)).toHaveLength(3);
+  expect(chunks.length).toBeLessThanOrEqual(4);
+  socket.write('POST /watch HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n');
+  await until(() => heard().includes('HTTP/1.1 405 '));
+  socket.destroy();
+  await until(() => hub.stats().clients.length === 0);
+});
+
+test('HTTP/2 is served through its own responses, and a reader that stops is as bounded there', async () => {
+  const hub = new Hub({ epoch: 'e', capacity: 2, overflow: 'drop-oldest' });
+  const handler = createHttpHandler(hub, { maxBufferedBytes: 100_000 }) as never;
+  const server = createHttp2Server(handler);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const session = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const stream = session.request({ ':path': '/watch?resourceVersion=e.0', accept: 'text/event-stream' });
+  const headers = await new Promise<Record<string, unknown>>((resolve) => stream.once('response', resolve));
+  expect(headers).toMatchObject({ ':status': 200, 'content-type': 'text/event-stream' });
+  let most = 0;
+  for (let i = 0; i < 20; i++) {
+    await hub.publish(added(MEGABYTE));
+    most = Math.max(most, hub.stats().clients[0]?.bufferedBytes ?? 0);
+  }
+  expect(hub.stats().clients[0]).toMatchObject({ transport: 'sse', resumed: true });
+  expect(most).toBeLessThan(1_200_000);
+  let text = '';
+  stream.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk;
+  });
+  await until(() => text.includes('id: e.20\n') && text.endsWith('\n\n'));
+  const refused = session.request({ ':path': '/watch?resourceVersion=nonsense' });
+  const status = await new Promise<Record<string, unknown>>((resolve) => refused.once('response', resolve));
+  expect(status[':status']).toBe(400);
+  session.destroy();
+  await until(() => hub.stats().clients.length === 0);
+  await new Promise((resolve) => server.close(resolve));
+});
+
+describe('middleware', () => {
+  test('that compresses gets every byte through its own `write`, and is asked to let it go', async () => {
+    const hub = new Hub({ epoch: 'e' });
+    const watch = createHttpHandler(hub);
+    const { url } = await start(
+      createServer((request, response) => {
+        const gzip = createGzip({ flush: constants.Z_NO_FLUSH });
+        const write = response.write.bind(response);
+        const end = response.end.bind(response);
+        response.setHeader('content-encoding', 'gzip');
+        gzip.on('data', (bytes) => void write(bytes));
+        gzip.on('end', () => void end());
+        const own = { write: (bytes: Uint8Array) => gzip.write(bytes), end: () => gzip.end(), flush: () => gzip.flush() };
+        Object.assign(response, own);
+        watch(request, response);
+      }),
+    );
+    const response = await open(`${url}/watch`);
+    let text = '';
+    response.pipe(createGunzip()).on('data', (bytes) => {
+      text += String(bytes);
+    });
+    await until(() => hub.stats().clients.length === 1);
+    for (let i = 0; i < 3; i++) {
+      await hub.publish(added(i));
+      await until(() => text.split('\n').length === i + 2);
+    }
+    response.destroy();
+    await until(() => hub.stats().clients.length === 0);
+  });
+
+  test('that gives responses another prototype, as Express does, changes nothing', async () => {
+    const hub = new Hub({ epoch: 'e' });
+    const watch = createHttpHandler(hub);
+    const application = Object.create(ServerResponse.prototype, { locals: { value: {} } });
+    const { url } = await start(
+      createServer((request, response) => {
+        Object.setPrototypeOf(response, application);
+        watch(request, response);
+      }),
+    );
+    const clients = [await httpStream(url), await sse(url)];
+    await hub.publish(added(1));
+    await hub.shutdown();
+    for (const client of clients) {
+      expect(await client.ended).toBe('complete');
+      expect(client.versions()).toEqual(['e.1']);
+    }
+  });
+
+  test('that has set the CORS header has decided', async () => {
+    const watch = createHttpHandler(new Hub());
+    const { url } = await start(
+      createServer((request, response) => {
+        response.setHeader('access-control-allow-origin', 'http://theirs.example');
+        watch(request, response);
+      }),
+    );
+    const response = await open(url, { origin: 'http://any.example' });
+    expect(response.statusCode).toBe(200);
+    expect(response.headers['access-control-allow-origin']).toBe('http://theirs.example');
+    response.destroy();
+  });
+});
+
+test('headers that are none are refused when the handler is made, not when clients come', () => {
+  for (const headers of [{ 'x y': 'a' }, { x: 'a\u0100' }, { x: 'a\r\nb: c' }]) {
+    expect(() => createHttpHandler(new Hub(), { headers })).toThrow(TypeError);
+    expect(() => createFetchHandler(new Hub(), { headers })).toThrow(TypeError);
+  }
+});
+
+test('a response that somebody else has begun to answer meanwhile is left alone, and its seat is free', async () => {
+  const hub = new Hub({ maxClients: 1 });
+  let decide = (_said: boolean): void => {};
+  const watch = createHttpHandler(hub, {
+    authenticate: () =>
+      new Promise<boolean>((resolve) => {
+        decide = resolve;
+      }),
+  });
+  const { url } = await start(
+    createServer((request, response) => {
+      watch(request, response);
+      response.writeHead(504).write('too late');
+    }),
+  );
+  const response = await open(url);
+  expect(response.statusCode).toBe(504);
+  decide(true);
+  let ticket = hub.reserve('');
+  await until(() => {
+    ticket = hub.reserve('');
+    return !('code' in ticket);
+  });
+  expect(ticket).toBeInstanceOf(Ticket);
+  response.destroy();
+});
+
+describe('those who look on', () => {
+  test('are told on the diagnostics channels, and by onNotice', async () => {
+    const notices: string[] = [];
+    const told: string[] = [];
+    const hub = new Hub({ epoch: 'e', capacity: 1, onNotice: ({ type }) => void notices.push(type) });
+    const listen = (message: unknown, name: string | symbol): void => {
+      const { reason, client, hub: whose } = message as { reason?: string; client?: { transport: string }; hub: Hub };
+      if (whose !== hub) return; // the channels are the whole process's
+      told.push([String(name), client?.transport, reason].filter((word) => word !== undefined).join(' '));
+    };
+    const names = ['open', 'close', 'cut', 'refused', 'resume'].map((name) => `watchmux:client:${name}`);
+    for (const name of names) subscribe(name, listen);
+    const { url } = await serve(hub);
+    const client = await httpStream(url, { query: '?resourceVersion=e.0' });
+    await expect(httpStream(url, { query: '?resourceVersion=other.0' })).rejects.toThrow('410');
+    client.pause();
+    for (let i = 0; i < 40 && hub.stats().clients.length > 0; i++) await hub.publish(added(MEGABYTE));
+    client.resume();
+    await client.ended;
+    await until(() => told.length === 5);
+    expect(told).toEqual([
+      'watchmux:client:open http',
+      'watchmux:client:resume http',
+      'watchmux:client:refused expired',
+      'watchmux:client:cut http expired',
+      'watchmux:client:close http expired',
+    ]);
+    expect(notices).toEqual(['open', 'resume', 'refused', 'cut', 'close']);
+    expect(hub.stats().total).toMatchObject({ resumes: 1, refusals: { expired: 1 }, cuts: { expired: 1 }, cut: 1, refused: 1 });
+    for (const name of names) unsubscribe(name, listen);
+    expect(names.map((name) => channel(name).hasSubscribers)).toEqual(names.map(() => false));
+  });
+});

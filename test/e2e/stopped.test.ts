@@ -1,0 +1,93 @@
+// A reader that has stopped, while 200 MB are offered: the server's process grows by what the limits say, and others notice
+// nothing. Server, flood and readers are processes of their own.
+import { readFileSync } from 'node:fs';
+import { afterAll, describe, expect, test } from 'vitest';
+import { createFetchHandler } from '../../src/bridge/fetch.ts';
+import { Hub } from '../../src/bridge/hub.ts';
+import type { Pipe } from './cli.ts';
+import { flood, httpStream, killAll, pipe, TRANSPORTS, until } from './cli.ts';
+
+afterAll(killAll);
+
+const MEGABYTE = 1_048_576;
+const LINES = 20_000; // of 10 KB: 200 MB
+
+const rss = (server: Pipe): number =>
+  Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${server.child.pid}/status`, 'utf8'))?.[1]) * 1_024;
+
+/** In pieces, so that the test's own process does not hold it all. */
+async function offer(server: Pipe, count: number, each: () => void): Promise<void> {
+  for (let i = 0; i < count; i += 500) {
+    flood(server, Math.min(500, count - i));
+    if (server.child.stdin.writableNeedDrain) await new Promise((resolve) => server.child.stdin.once('drain', resolve));
+    each();
+  }
+}
+
+describe.skipIf(process.platform !== 'linux').each(TRANSPORTS)('%s', (_name, connect) => {
+  test.each(['drop-oldest', 'disconnect'])(
+    'under %s',
+    async (overflow) => {
+      const server = await pipe('--overflow', overflow, '--capacity', '100', '--window', '100');
+      const fast = await httpStream(server.url);
+      let counted = 0;
+      // Counts and forgets: the reader's memory is not the question.
+      const count = (): void => {
+        counted += fast.texts.length;
+        fast.texts.length = 0;
+      };
+      await offer(server, 2_000, count);
+      await until(() => {
+        count();
+        return counted === 2_000;
+      });
+      const before = rss(server);
+      const slow = await connect(server.url);
+      slow.pause();
+      let most = before;
+      let held = 0;
+      const look = async (): Promise<void> => {
+        most = Math.max(most, rss(server));
+        held = Math.max(held, ...(await server.stats()).clients.map(({ bufferedBytes }) => bufferedBytes));
+      };
+      await offer(server, LINES, () => {
+        count();
+        void look();
+      });
+      await until(async () => {
+        count();
+        await look();
+        return counted === LINES + 2_000;
+      });
+      // The limit, a slice, and a chunk's frame. Between two looks there is never more: each write is judged.
+      expect(held).toBeLessThanOrEqual(MEGABYTE + 65_536 + 20_000);
+      // 1 MiB buffered and 100 events queued, 1 MB; the rest is what a collector leaves lying about in a flood.
+      expect((most - before) / MEGABYTE).toBeLessThan(80);
+      const { clients, total } = await server.stats();
+      expect(total.dropped).toBeGreaterThan(LINES / 2);
+      if (overflow === 'drop-oldest') expect(clients).toHaveLength(2);
+      expect(clients.find(({ transport }) => transport === 'http')?.dropped).toBe(0);
+      slow.close();
+      server.child.kill('SIGKILL');
+    },
+    20_000,
+  );
+});
+
+test('fetch: a body that nobody reads holds its limit and a slice', async () => {
+  const hub = new Hub({ capacity: 100, overflow: 'drop-oldest' });
+  const watch = createFetchHandler(hub);
+  const response = await watch(new Request('http://here/watch'));
+  const filler = 'x'.repeat(10_000);
+  let most = 0;
+  for (let i = 0; i < LINES; i++) {
+    await hub.publish({ type: 'n', object: { i, filler } });
+    most = Math.max(most, hub.stats().clients[0]?.bufferedBytes ?? 0);
+  }
+  expect(most).toBeGreaterThanOrEqual(MEGABYTE);
+  expect(most).toBeLessThanOrEqual(MEGABYTE + 65_536);
+  const { delivered, dropped, queued } = hub.stats().clients[0] ?? {};
+  expect((delivered ?? 0) + (dropped ?? 0) + (queued ?? 0)).toBe(LINES);
+  await response.body?.cancel();
+  expect(hub.stats().clients).toEqual([]);
+});

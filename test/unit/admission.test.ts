@@ -1,0 +1,208 @@
+// Who comes in: origins, the application's word, limits of time, and what becomes of those who leave meanwhile.
+import { describe, expect, test } from 'vitest';
+import type { AdmissionOptions, Admitted, Caller } from '../../src/bridge/admission.ts';
+import { Admission } from '../../src/bridge/admission.ts';
+import { Hub } from '../../src/bridge/hub.ts';
+import { toLimits } from '../../src/bridge/limits.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+
+type Request = { readonly user?: string };
+
+function caller(more: Partial<Caller<Request>> = {}): Caller<Request> & { leave: () => void; listeners: Set<() => void> } {
+  const listeners = new Set<() => void>();
+  return {
+    request: {},
+    address: 'a',
+    origin: undefined,
+    host: 'here:80',
+    search: '',
+    lastEventId: undefined,
+    onGone: (callback) => {
+      listeners.add(callback);
+      return () => void listeners.delete(callback);
+    },
+    leave: () => {
+      for (const callback of [...listeners]) callback();
+    },
+    listeners,
+    ...more,
+  };
+}
+
+function door<I = unknown>(options: AdmissionOptions<Request, I> = {}, hub: Hub = new Hub({ maxClients: 1 })) {
+  const clock = new FakeClock();
+  return { hub, clock, admission: new Admission<Request, I>(hub, options, toLimits({ clock, handshakeTimeoutMs: 1_000 })) };
+}
+
+describe('origins', () => {
+  test.each<[AdmissionOptions<Request>['allowedOrigins'], string | undefined, boolean]>([
+    [undefined, undefined, true],
+    [undefined, 'http://here:80', false], // a browser writes no default port: the host would be `here`
+    [undefined, 'http://here:81', false],
+    [undefined, 'null', false],
+    [undefined, 'not a URL', false],
+    ['*', 'http://evil.example', true],
+    [['http://good.example'], 'http://good.example', true],
+    [['http://good.example'], 'http://good.example.evil', false],
+    [(origin) => origin.startsWith('http://a'), 'http://a.example', true],
+    [
+      () => {
+        throw new Error('broken');
+      },
+      'http://a.example',
+      false,
+    ],
+  ])('%o lets %s in: %s', (allowedOrigins, origin, expected) => {
+    const { admission, hub } = door({ allowedOrigins });
+    const verdict = admission.admit(caller({ origin }));
+    expect('ticket' in (verdict as object)).toBe(expected);
+    if (!expected) expect(verdict).toMatchObject({ code: 403, reason: 'Forbidden' });
+    expect(hub.stats().total.refusals).toEqual(expected ? {} : { origin: 1 });
+  });
+
+  test('one text is no list of origins, and a promise is no yes', () => {
+    expect(() => door({ allowedOrigins: 'http://good.example' as '*' })).toThrow('allowedOrigins');
+    const { admission } = door({ allowedOrigins: (async () => true) as unknown as () => boolean });
+    expect(admission.admit(caller({ origin: 'http://good.example' }))).toMatchObject({ code: 403 });
+  });
+
+  test('the same host is', () => {
+    expect(door().admission.admit(caller({ origin: 'https://here.example', host: 'here.example' }))).toHaveProperty('ticket');
+  });
+
+  test('who is let in by name is told so', () => {
+    const named = door({ allowedOrigins: ['http://good.example'] }).admission;
+    expect(named.corsHeaders(caller({ origin: 'http://good.example' }))).toEqual({
+      'access-control-allow-origin': 'http://good.example',
+      vary: 'Origin',
+    });
+    expect(named.corsHeaders(caller())).toEqual({});
+    expect(door({ allowedOrigins: '*' }).admission.corsHeaders(caller({ origin: 'http://x' }))).toEqual({
+      'access-control-allow-origin': '*',
+    });
+    expect(door().admission.corsHeaders(caller({ origin: 'http://here:80' }))).toEqual({});
+  });
+});
+
+describe('authenticate', () => {
+  const thrown = (error: unknown) => (): never => {
+    throw error;
+  };
+  const cases: [string, () => unknown, unknown][] = [
+    ['an identity', () => ({ user: 'u' }), { identity: { user: 'u' } }],
+    ['an identity with a status of its own', () => ({ status: 'active' }), { identity: { status: 'active' } }],
+    ['undefined', () => undefined, { code: 401, reason: 'Unauthorized' }],
+    ['false', () => false, { code: 401 }],
+    ['null', () => null, { code: 401 }],
+    ['a 403', () => ({ status: 403, message: 'not you' }), { code: 403, message: 'not you' }],
+    ['a 401', () => ({ status: 401 }), { code: 401 }],
+    ['a thrown 403', thrown({ status: 403 }), { code: 403 }],
+    ['an error with a 401', thrown(Object.assign(new Error('secret'), { status: 401 })), { code: 401, message: 'who are you?' }],
+    ['an error', thrown(new Error('secret')), { code: 503, message: expect.not.stringContaining('secret') }],
+    ['undefined that is thrown', thrown(undefined), { code: 503 }],
+  ];
+
+  test.each(cases)('%s', async (_name, say, expected) => {
+    for (const authenticate of [say, async () => say()]) {
+      const { admission, hub, clock } = door({ authenticate });
+      const from = caller();
+      const verdict = admission.admit(from);
+      expect(verdict instanceof Promise).toBe(authenticate !== say);
+      expect(await verdict).toMatchObject(expected as object);
+      // One who was refused has left the seat to others.
+      const refused = 'code' in ((await verdict) as object);
+      expect('code' in hub.reserve('b')).toBe(!refused);
+      expect(clock.pending).toBe(0);
+      expect(from.listeners.size).toBe(0);
+    }
+  });
+
+  test('is not asked for those whom the origin, the query or the lack of a seat keeps out', () => {
+    let asked = 0;
+    const hub = new Hub({ maxClients: 1 });
+    const { admission } = door({ authenticate: () => ++asked }, hub);
+    expect(admission.admit(caller({ origin: 'http://evil' }))).toMatchObject({ code: 403 });
+    expect(admission.admit(caller({ search: 'resourceVersion=x' }))).toMatchObject({ code: 400 });
+    hub.reserve('');
+    expect(admission.admit(caller())).toMatchObject({ code: 503 });
+    expect(asked).toBe(0);
+    expect(hub.stats().total).toMatchObject({ refused: 3, refusals: { origin: 1, badRequest: 1, full: 1 } });
+  });
+
+  test('holds a seat while it thinks, and gives it back when its time is up', async () => {
+    const { admission, hub, clock } = door({ authenticate: () => new Promise(() => {}) });
+    const from = caller();
+    const verdict = admission.admit(from);
+    expect(hub.reserve('b')).toMatchObject({ code: 503 });
+    clock.advance(999);
+    expect(hub.reserve('b')).toMatchObject({ code: 503 });
+    clock.advance(1);
+    expect(await verdict).toMatchObject({ code: 503, message: expect.stringContaining('too long') });
+    expect(hub.reserve('b')).not.toHaveProperty('code');
+    expect(hub.stats().total.refusals).toMatchObject({ timeout: 1 });
+    expect([clock.pending, from.listeners.size]).toEqual([0, 0]);
+  });
+
+  test('whose client leaves meanwhile settles at once, whatever it says later', async () => {
+    let answer: (identity: object) => void = () => {};
+    const { admission, hub, clock } = door<object>({
+      authenticate: () =>
+        new Promise<object>((resolve) => {
+          answer = resolve;
+        }),
+    });
+    const from = caller();
+    const verdict = admission.admit(from);
+    from.leave();
+    expect(await verdict).toBeUndefined();
+    answer({ user: 'late' });
+    expect(hub.reserve('b')).not.toHaveProperty('code');
+    expect([clock.pending, from.listeners.size]).toEqual([0, 0]);
+  });
+});
+
+describe('watchOptions', () => {
+  test('are asked with the identity, and may take their time', async () => {
+    const filter = (): boolean => true;
+    const options = door({
+      authenticate: (request: Request) => request.user,
+      watchOptions: async (_request, identity) => (identity === 'u' ? { filter, capacity: 7, overflow: 'wait' } : {}),
+    });
+    const verdict = (await options.admission.admit(caller({ request: { user: 'u' } }))) as Admitted;
+    expect(verdict).toMatchObject({ identity: 'u', options: { filter, capacity: 7, overflow: 'wait' } });
+  });
+
+  test('say no more than they may', () => {
+    const { admission } = door({ watchOptions: () => ({ capacity: 2, signal: AbortSignal.abort(), prefix: [1], onGap: 1 }) });
+    expect((admission.admit(caller()) as Admitted).options).toEqual({ capacity: 2 });
+  });
+
+  test.each<[string, () => object]>([
+    [
+      'throw',
+      () => {
+        throw new Error('secret');
+      },
+    ],
+    ['make no sense', () => ({ capacity: 0 })],
+    ['name no policy', () => ({ overflow: 'explode' })],
+    ['have no function for a filter', () => ({ filter: 'all' })],
+  ])('that %s let nobody in', (_name, watchOptions) => {
+    const { admission, hub } = door({ watchOptions });
+    expect(admission.admit(caller())).toMatchObject({ code: 503 });
+    expect(hub.reserve('b')).not.toHaveProperty('code');
+  });
+});
+
+test('clientAddress says whose a connection is; one that throws lets nobody in', () => {
+  const hub = new Hub({ maxClientsPerAddress: 1 });
+  const { admission } = door({ clientAddress: () => 'behind the proxy' }, hub);
+  expect(admission.admit(caller())).toMatchObject({ address: 'behind the proxy' });
+  expect(admission.admit(caller({ address: 'b' }))).toMatchObject({ code: 503, message: expect.stringContaining('address') });
+  const broken = door({
+    clientAddress: () => {
+      throw new Error('x');
+    },
+  });
+  expect(broken.admission.admit(caller())).toMatchObject({ code: 503 });
+});

@@ -1,0 +1,101 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Frame, Parser } from '../../src/bridge/client-lines.ts';
+import { jsonLines, serverSentEvents } from '../../src/bridge/client-lines.ts';
+
+const encoder = new TextEncoder();
+
+/** All frames of a text whose bytes are cut where the numbers say, and then the end. */
+function parse(parser: Parser, text: string, cuts: readonly number[] = []): Frame[] {
+  const bytes = encoder.encode(text);
+  const places = [...cuts.map((cut) => cut % (bytes.length + 1)), 0, bytes.length].sort((a, b) => a - b);
+  const frames: Frame[] = [];
+  for (let i = 1; i < places.length; i++) frames.push(...parser(bytes.subarray(places[i - 1], places[i])));
+  return [...frames, ...parser()];
+}
+
+const lines = (): Parser => jsonLines(1_000);
+const texts = (frames: readonly Frame[]): string[] => frames.map(({ text }) => text);
+
+describe('lines of JSON', () => {
+  test('end in LF or CRLF; blank ones and a byte order mark are passed over; the last needs no end', () => {
+    expect(texts(parse(lines(), '\ufeffa\r\nb\n\n  \r\n\tc\n✓'))).toEqual(['a', 'b', '\tc', '✓']);
+    expect(parse(lines(), '')).toEqual([]);
+  });
+
+  test('are the same however the bytes are cut', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: fc.constantFrom('a', '\n', '\r', '✓', '😀', ' ') }), fc.array(fc.nat()), (text, cuts) => {
+        expect(parse(lines(), text, cuts)).toEqual(parse(lines(), text));
+      }),
+    );
+  });
+
+  test('are refused when they are too long, before they are whole, and when they are not UTF-8', () => {
+    const parser = jsonLines(10);
+    expect([...parser(encoder.encode('0123456789'))]).toEqual([]);
+    expect(() => [...parser(encoder.encode('0'))]).toThrow('longer than maxFrameChars, 10');
+    expect(() => [...lines()(new Uint8Array([0xff, 0x0a]))]).toThrow(TypeError);
+    expect(() => parse(lines(), '').concat([...lines()(new Uint8Array([0xe2, 0x9c]))])).not.toThrow();
+  });
+
+  test('a long line in many pieces costs its length, not its square', () => {
+    const parser = jsonLines(100_000_000);
+    const piece = encoder.encode('x'.repeat(1_000));
+    for (let i = 0; i < 20_000; i++) for (const _ of parser(piece)) throw new Error('there is none yet');
+    expect(texts([...parser(encoder.encode('\n'))])[0]).toHaveLength(20_000_000);
+  });
+});
+
+describe('Server-Sent Events', () => {
+  const events = (text: string, cuts?: readonly number[], fields: unknown[] = []): Frame[] =>
+    parse(
+      serverSentEvents(1_000, (...field) => void fields.push(field)),
+      text,
+      cuts,
+    );
+
+  test.each([
+    ['data: a\n\n', [{ text: 'a', id: undefined }]],
+    ['data:a\r\n\r\n', [{ text: 'a', id: undefined }]],
+    ['data:  a \n\n', [{ text: ' a ', id: undefined }]],
+    ['id: 1.2\ndata: a\ndata: b\n\ndata: c\n\n', [{ text: 'a\nb', id: '1.2' }, { text: 'c', id: undefined }]], // biome-ignore format: one case, one line
+    ['data\n\n', [{ text: '', id: undefined }]],
+    ['data\ndata: a\n\n', [{ text: '\na', id: undefined }]],
+    ['data: {"a":"b: c"}\n\n', [{ text: '{"a":"b: c"}', id: undefined }]],
+    ['event: message\ndata: a\n\n', [{ text: 'a', id: undefined }]],
+    ['event: other\ndata: a\n\ndata: b\n\n', [{ text: 'b', id: undefined }]],
+    ['\n\n\nid: 7\n\n', []],
+    ['data: a\n', []],
+    ['data: a', []],
+    ['nonsense: 1\ndata:a\nfoo\n\n', [{ text: 'a', id: undefined }]],
+    ['\ufeffdata: a\n\n', [{ text: 'a', id: undefined }]],
+    // What JSON leaves as it is, and other notions of a line's end take for one.
+    ['data: "\u2028\u2029\u0085\v\r:"\n\n', [{ text: '"\u2028\u2029\u0085\v\r:"', id: undefined }]],
+    ['\u2028\ndata: a\n\n', [{ text: 'a', id: undefined }]],
+  ])('%j', (text, expected) => {
+    expect(events(text)).toEqual(expected);
+  });
+
+  test('tell of comments and of what is for the connection', () => {
+    const fields: unknown[] = [];
+    expect(events(': hello\nretry: 5\n:\n\n', [], fields)).toEqual([]);
+    expect(fields).toEqual([['', 'hello'], ['retry', '5'], ['', '']]); // biome-ignore format: one line
+  });
+
+  test('are the same however the bytes are cut', () => {
+    const part = fc.constantFrom('data: ', 'id: ', 'a', '✓', '\n', '\r\n', ': c', 'event: x', '\n\n');
+    fc.assert(
+      fc.property(fc.array(part), fc.array(fc.nat()), (parts, cuts) => {
+        const text = parts.join('');
+        expect(events(text, cuts)).toEqual(events(text));
+      }),
+    );
+  });
+
+  test('are refused when their lines together are too long', () => {
+    const parser = serverSentEvents(10, () => {});
+    expect([...parser(encoder.encode('data: 01234\ndata: 678\n'))]).toEqual([]);
+    expect(() => [...parser(encoder.encode('data: 9\n'))]).toThrow('longer than');
+  });
+});

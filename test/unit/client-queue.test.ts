@@ -1,0 +1,83 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { ClientQueue } from '../../src/bridge/client-queue.ts';
+
+/** What the queue is, with plain arrays: a row of events and errors, and losses before them. */
+interface Entry {
+  readonly kind: 'event' | 'error' | 'gap';
+  readonly value: number;
+}
+
+type Step = 'push' | 'error' | 'drop' | 'miss' | 'shift';
+
+test('it is what plain arrays say: events in order, losses before what comes next, errors never lost', () => {
+  const step = fc.constantFrom<Step>('push', 'push', 'push', 'error', 'drop', 'miss', 'shift', 'shift');
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const queue = new ClientQueue<string>({ capacity: 3, maxBufferedBytes: 100 });
+      let model: Entry[] = [];
+      let next = 0;
+      for (const each of steps) {
+        next++;
+        if (each === 'push') {
+          queue.push(`event ${next}`, { bytes: next, version: `v${next}` });
+          model.push({ kind: 'event', value: next });
+        } else if (each === 'error') {
+          queue.pushError(`error ${next}`);
+          model.push({ kind: 'error', value: next });
+        } else if (each === 'miss') {
+          queue.miss();
+          model.push({ kind: 'gap', value: 1 });
+        } else if (each === 'drop') {
+          queue.drop();
+          const oldest = model.findIndex(({ kind }) => kind === 'event');
+          if (oldest >= 0) model[oldest] = { kind: 'gap', value: 1 };
+        } else {
+          const expected = readModel(model);
+          const missed = queue.size > 0 ? queue.missed : 0;
+          expect([queue.shift(), missed]).toEqual([expected.got, expected.missed]);
+          model = expected.rest;
+        }
+        const events = model.filter(({ kind }) => kind === 'event');
+        expect(queue.size).toBe(countOf(model));
+        expect(queue.full).toBe(events.length >= 3 || events.reduce((sum, { value }) => sum + value, 0) >= 100);
+        expect(queue.complete).toBe(model.length === 0);
+      }
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+/** Of errors with no event between them the last one counts; what was missed is told before whatever is next. */
+function readModel(model: readonly Entry[]): { got: string | undefined; missed: number; rest: Entry[] } {
+  const end = model.findIndex(({ kind }) => kind === 'event');
+  const before = end < 0 ? model : model.slice(0, end);
+  const missed = before.filter(({ kind }) => kind === 'gap').length;
+  const error = before.findLast(({ kind }) => kind === 'error');
+  const rest = end < 0 ? [] : model.slice(end);
+  if (error !== undefined) return { got: `error ${error.value}`, missed, rest };
+  if (end < 0) return { got: undefined, missed: 0, rest: [...model] };
+  return { got: `event ${rest[0]?.value}`, missed, rest: rest.slice(1) };
+}
+
+function countOf(model: readonly Entry[]): number {
+  let count = 0;
+  let error = false;
+  for (const { kind } of model) {
+    if (kind === 'error' && !error) count++;
+    if (kind === 'event') count++;
+    error = kind === 'error' || (error && kind === 'gap');
+  }
+  return count;
+}
+
+test('it is full by bytes, and roomy again at half of both', () => {
+  const queue = new ClientQueue<number>({ capacity: 4, maxBufferedBytes: 10 });
+  queue.push(1, { bytes: 11, version: 'a' });
+  expect([queue.full, queue.overweight, queue.roomy]).toEqual([true, true, false]);
+  expect([queue.shift(), queue.readVersion, queue.roomy]).toEqual([1, 'a', true]);
+  for (let i = 0; i < 3; i++) queue.push(i, { bytes: 1, version: undefined });
+  expect([queue.full, queue.roomy]).toEqual([false, false]);
+  queue.shift();
+  expect(queue.roomy).toBe(true);
+});

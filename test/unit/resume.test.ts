@@ -1,0 +1,254 @@
+// Coming back: what a version is, what is kept, and where a client goes on.
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Admitted } from '../../src/bridge/admission.ts';
+import { Envelope } from '../../src/bridge/envelope.ts';
+import { startOf } from '../../src/bridge/http-head.ts';
+import { Hub } from '../../src/bridge/hub.ts';
+import { readQuery, readVersion } from '../../src/bridge/query.ts';
+import type { Start } from '../../src/bridge/start.ts';
+import { ReplayWindow } from '../../src/bridge/window.ts';
+import { isStatus } from '../../src/watch/event.ts';
+import { added, connect, turn } from './fake-sink.ts';
+
+const envelope = (sequence: number, size: number = 1): Envelope =>
+  new Envelope(added('x'.repeat(size)), { sequence, version: `e.${sequence}` });
+const places = (envelopes: readonly Envelope[] | undefined): number[] | undefined => envelopes?.map(({ sequence }) => sequence);
+
+describe('a version', () => {
+  test.each([
+    ['e.0', { epoch: 'e', sequence: 0 }],
+    ['a-b_C.17', { epoch: 'a-b_C', sequence: 17 }],
+    [`e.${'9'.repeat(200)}`, { epoch: 'e', sequence: Number.POSITIVE_INFINITY }],
+    ['__proto__.1', { epoch: '__proto__', sequence: 1 }],
+  ])('%s is one', (text, expected) => {
+    expect(readVersion(text)).toEqual(expected);
+  });
+
+  test.each([
+    '',
+    '0',
+    '17',
+    '.',
+    '.1',
+    'e.',
+    'e.01',
+    'e.-1',
+    'e.+1',
+    'e.1e9',
+    'e.0x1',
+    'e.1 ',
+    ' e.1',
+    'e.1\n',
+    'e.١',
+    'e.1.5.',
+    'e/1',
+    'é.1',
+    '__proto__',
+    'constructor',
+    'e.NaN',
+    'e.Infinity',
+    'a.b.c',
+    `${'e'.repeat(65)}.1`,
+    `e.${'9'.repeat(255)}`,
+  ])('%j is none', (text) => {
+    expect(readVersion(text)).toBeUndefined();
+  });
+
+  test('whatever else is no version either, and nothing throws', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (text) => {
+        const version = readVersion(text);
+        if (version !== undefined) expect(text).toMatch(/^[A-Za-z0-9_-]+\.[0-9]+$/);
+      }),
+    );
+  });
+});
+
+describe('a query', () => {
+  const read = (search: string, lastEventId?: string): ReturnType<typeof readQuery> => readQuery({ search, lastEventId });
+
+  test.each([
+    ['', {}],
+    ['resourceVersion=', {}],
+    ['resourceVersion=0', {}],
+    ['resourceVersion=e.1&x=1&x=2&__proto__=1', { resourceVersion: 'e.1' }],
+    ['allowWatchBookmarks=true&timeoutSeconds=5', { allowWatchBookmarks: true, timeoutSeconds: 5 }],
+    ['allowWatchBookmarks=0&sendInitialEvents=false&timeoutSeconds=0', { allowWatchBookmarks: false, sendInitialEvents: false }],
+    ['sendInitialEvents=1', { sendInitialEvents: true }],
+  ])('%j is understood', (search, expected) => {
+    const asked = Object.fromEntries(Object.entries(read(search)).filter(([, value]) => value !== undefined));
+    expect(asked).toEqual({ isBack: false, ...expected });
+  });
+
+  test('Last-Event-ID wins, unless it is empty', () => {
+    expect(read('resourceVersion=e.1', 'e.2')).toMatchObject({ resourceVersion: 'e.2', isBack: true });
+    expect(read('resourceVersion=e.1', '')).toMatchObject({ resourceVersion: 'e.1', isBack: false });
+  });
+
+  test.each([
+    ['resourceVersion=1', 'resourceVersion', '"1"'],
+    ['resourceVersion=__proto__', 'resourceVersion', '"__proto__"'],
+    ['resourceVersion=e.1&resourceVersion=e.1', 'resourceVersion', 'one value'],
+    [`resourceVersion=e.${'1'.repeat(300)}`, 'resourceVersion', '256 characters'],
+    ['resourceVersion=e.1%0d%0aX', 'resourceVersion', '"e.1..X"'],
+    ['timeoutSeconds=-1', 'timeoutSeconds', '"-1"'],
+    ['timeoutSeconds=1e3', 'timeoutSeconds', '"1e3"'],
+    ['timeoutSeconds=9999999999', 'timeoutSeconds', '"9999999999"'],
+    ['allowWatchBookmarks=yes', 'allowWatchBookmarks', '"yes"'],
+    ['sendInitialEvents=%ff', 'sendInitialEvents', 'true or false'],
+    [`x=${'y'.repeat(3_000)}`, 'the query', '2048 bytes'],
+  ])('%j is a bad request that names what is wrong', (search, name, what) => {
+    const status = read(search);
+    expect(status).toMatchObject({ kind: 'Status', code: 400, reason: 'BadRequest' });
+    expect((status as { message: string }).message).toContain(name);
+    expect((status as { message: string }).message).toContain(what);
+    expect((status as { message: string }).message.length).toBeLessThan(250);
+  });
+
+  test('a bad Last-Event-ID is named as such', () => {
+    expect(read('', 'e.1, e.2')).toMatchObject({ code: 400, message: expect.stringContaining('last-event-id') });
+  });
+
+  test('whatever it is, the answer is one or the other', () => {
+    const words = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('true', 'e.1', '', '0', '__proto__', '%', '%zz'));
+    const names = fc.oneof(
+      fc.string(),
+      fc.constantFrom('resourceVersion', 'timeoutSeconds', 'sendInitialEvents', 'allowWatchBookmarks'),
+    );
+    const queries = fc.array(fc.tuple(names, words), { maxLength: 6 });
+    fc.assert(
+      fc.property(queries, fc.option(words, { nil: undefined }), (pairs, lastEventId) => {
+        const asked = read(pairs.map((pair) => pair.join('=')).join('&'), lastEventId);
+        if (isStatus(asked)) expect(asked.code).toBe(400);
+        else expect(asked.timeoutSeconds ?? 1).toBeGreaterThan(0);
+      }),
+    );
+  });
+});
+
+describe('the window', () => {
+  test('against an array: at most so many, at most so many bytes, and always the last of them', () => {
+    const sizes = fc.array(fc.integer({ min: 0, max: 400 }), { maxLength: 60 });
+    fc.assert(
+      fc.property(sizes, fc.nat(10), fc.nat(1_000), (all, items, bytes) => {
+        const window = new ReplayWindow({ items, bytes });
+        const model: Envelope[] = [];
+        all.forEach((size, at) => {
+          window.push(envelope(at + 1, size));
+          model.push(envelope(at + 1, size));
+          while (model.length > items || model.reduce((sum, one) => sum + one.bytes.length, 0) > bytes) model.shift();
+          for (let from = 0; from <= at + 3; from++) {
+            const known = from >= at + 1 - model.length && from <= at + 1;
+            const expected = known ? model.filter(({ sequence }) => sequence > from) : undefined;
+            expect(places(window.since(from))).toEqual(places(expected));
+          }
+          expect(places(window.last(3))).toEqual(places(model.slice(-3)));
+        });
+      }),
+    );
+  });
+
+  test('after a hole, what is from before it is of no use', () => {
+    const window = new ReplayWindow({ items: 9, bytes: 9_999 });
+    for (const sequence of [1, 2, 5, 6]) window.push(envelope(sequence));
+    expect(places(window.since(4))).toEqual([5, 6]);
+    expect(window.since(3)).toBeUndefined();
+  });
+});
+
+describe('a hub', () => {
+  const published = async (count: number, options: ConstructorParameters<typeof Hub>[0] = {}): Promise<Hub> => {
+    const hub = new Hub({ epoch: 'e', ...options });
+    for (let i = 1; i <= count; i++) await hub.publish(added(i));
+    return hub;
+  };
+
+  test('goes on right after a version, exactly as far back as its window goes', async () => {
+    const hub = await published(20, { replayItems: 5 });
+    for (let from = 0; from <= 21; from++) {
+      const start = hub.start({ resourceVersion: `e.${from}` });
+      if (from >= 15 && from <= 20) {
+        expect(places((start as Start).missed)).toEqual(Array.from({ length: 20 - from }, (_, i) => from + 1 + i));
+        expect(start).toMatchObject({ resumed: true });
+      } else {
+        expect(start).toMatchObject({ code: 410, reason: 'Expired' });
+      }
+    }
+    expect(hub.start({ resourceVersion: 'other.20' })).toMatchObject({ code: 410 });
+    expect(hub.start({ resourceVersion: `e.${'9'.repeat(99)}` })).toMatchObject({ code: 410 });
+    expect(hub.start({ resourceVersion: '__proto__.1' })).toMatchObject({ code: 410 });
+  });
+
+  test('keeps nothing, and yet who missed nothing can go on: before the first event, and though all was swept', async () => {
+    const hub = await published(0, { replayItems: 0 });
+    expect(hub.version).toBe('e.0');
+    expect(hub.start({ resourceVersion: 'e.0' })).toMatchObject({ missed: [], resumed: true });
+    await hub.publish(added(1));
+    expect(hub.start({ resourceVersion: 'e.1' })).toMatchObject({ missed: [], resumed: true });
+    expect(hub.start({ resourceVersion: 'e.0' })).toMatchObject({ code: 410 });
+  });
+
+  test('forgets by bytes as well, also when a burst is published in one go', () => {
+    const hub = new Hub({ epoch: 'e', replayItems: 1_000, replayBytes: 10_000 });
+    for (let i = 0; i < 500; i++) hub.tryPublish(added('x'.repeat(900)));
+    expect(hub.start({ resourceVersion: 'e.489' })).toMatchObject({ code: 410 });
+    expect(places((hub.start({ resourceVersion: 'e.495' }) as Start).missed)).toEqual([496, 497, 498, 499, 500]);
+  });
+
+  test('hands over from what was missed to what is live with no gap, while events come without a pause', async () => {
+    const hub = new Hub({ epoch: 'e', replayItems: 400 });
+    const clients: { from: number; sink: ReturnType<typeof connect> }[] = [];
+    for (let i = 1; i <= 300; i++) {
+      void hub.publish(added(i));
+      const from = Math.floor(i / 2);
+      clients.push({ from, sink: connect(hub, undefined, { start: hub.start({ resourceVersion: `e.${from}` }) as Start }) });
+      if (i % 5 === 0) await turn();
+    }
+    await hub.shutdown();
+    for (const { from, sink } of clients) {
+      expect(sink.versions).toEqual(Array.from({ length: 300 - from }, (_, i) => `e.${from + 1 + i}`));
+    }
+    expect(hub.stats().total).toMatchObject({ resumes: 300 });
+  });
+
+  test('replays only what the filter lets through, and counts the rest as nobody’s', async () => {
+    const hub = await published(10);
+    const filter = (event: { object: unknown }): boolean => (event.object as number) % 2 === 0;
+    const start = hub.start({ resourceVersion: 'e.3' }) as Start;
+    const sink = connect(hub, undefined, { start, options: { filter } });
+    await hub.publish(added(11));
+    await hub.publish(added(12));
+    await turn();
+    expect(sink.objects).toEqual([4, 6, 8, 10, 12]);
+    expect(sink.session.stats()).toMatchObject({ delivered: 5, dropped: 0, queued: 0, lag: 0, resumed: true });
+  });
+
+  test('too old a version is told to an EventSource whatever its filter lets through', async () => {
+    const hub = await published(3);
+    const filters = [() => false, (event: { object: unknown }): boolean => (event.object as { a: { b: boolean } }).a.b];
+    for (const filter of filters) {
+      const admitted = { asked: { resourceVersion: 'old.3', isBack: true }, address: '' } as Admitted;
+      const start = startOf(hub, admitted, true) as Start;
+      const sink = connect(hub, undefined, { start, options: { filter } });
+      expect(sink.events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
+      expect(sink.ended).toBeUndefined();
+    }
+  });
+
+  test('a filter that throws, live or replayed, ends its own client as failed', async () => {
+    const hub = await published(3);
+    const filter = (): boolean => {
+      throw new Error('filter');
+    };
+    const start = hub.start({ resourceVersion: 'e.1' }) as Start;
+    const replayed = connect(hub, undefined, { start, options: { filter } });
+    const live = connect(hub, undefined, { options: { filter } });
+    const other = connect(hub);
+    await hub.publish(added(4));
+    await turn();
+    expect([replayed.ended, live.ended, other.ended]).toEqual(['failed', 'failed', undefined]);
+    expect([replayed.objects, other.objects]).toEqual([[], [4]]);
+    expect(hub.stats().total.cuts).toEqual({ failed: 2 });
+  });
+});
