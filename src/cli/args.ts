@@ -1,5 +1,6 @@
 import type { ParseArgsConfig } from 'node:util';
 import { parseArgs } from 'node:util';
+import type { ClientTransport } from '../bridge/client.ts';
 import type { Overflow } from '../broadcast/broadcaster.ts';
 
 /** What `watchmux pipe` was asked for. */
@@ -10,6 +11,7 @@ export interface PipeCommand {
   readonly capacity: number;
   readonly overflow: Overflow;
   readonly replay: number;
+  readonly window: number;
   readonly raw: boolean;
   readonly keepOpen: boolean;
   readonly drainMs: number;
@@ -19,6 +21,11 @@ export interface PipeCommand {
 export interface WatchCommand {
   readonly command: 'watch';
   readonly url: URL;
+  readonly transport: ClientTransport;
+  /** The version to go on from, as `resourceVersion` of an event. */
+  readonly resume: string | undefined;
+  /** Whether a connection that is lost is made again. */
+  readonly reconnect: boolean;
 }
 
 /** What `watchmux demo` was asked for. */
@@ -58,7 +65,7 @@ export function parseCommand(argv: readonly string[]): Command {
     case 'pipe':
       return helpOr('pipe', rest, PIPE_OPTIONS, toPipe);
     case 'watch':
-      return helpOr('watch', rest, {}, toWatch);
+      return helpOr('watch', rest, WATCH_OPTIONS, toWatch);
     case 'demo':
       return helpOr('demo', rest, { seconds: { type: 'string', default: '10' } }, toDemo);
     case 'help':
@@ -88,10 +95,19 @@ const PIPE_OPTIONS: Options = {
   capacity: { type: 'string', default: '100' },
   overflow: { type: 'string', default: 'disconnect' },
   replay: { type: 'string', default: '0' },
+  window: { type: 'string', default: '1000' },
   raw: { type: 'boolean', default: false },
   'keep-open': { type: 'boolean', default: false },
   drain: { type: 'string', default: '5' },
 };
+
+const WATCH_OPTIONS: Options = {
+  transport: { type: 'string', default: 'http' },
+  resume: { type: 'string' },
+  'no-reconnect': { type: 'boolean', default: false },
+};
+
+const TRANSPORTS: readonly ClientTransport[] = ['http', 'sse', 'websocket'];
 
 function helpOr(topic: CommandName, args: readonly string[], options: Options, read: (parsed: Parsed) => Command): Command {
   let parsed: Parsed;
@@ -113,27 +129,37 @@ function toPipe({ values, positionals }: Parsed): PipeCommand {
   if (overflow === undefined) throw wrong('pipe', 'overflow', values.overflow, `one of ${POLICIES.join(', ')}`);
   const port = whole('pipe', 'port', values.port);
   if (port > 65_535) throw wrong('pipe', 'port', values.port, 'a whole number from 0 to 65535');
+  const replay = whole('pipe', 'replay', values.replay);
   return {
     command: 'pipe',
     host: values.host as string,
     port,
-    capacity: whole('pipe', 'capacity', values.capacity),
+    capacity: whole('pipe', 'capacity', values.capacity, 1),
     overflow,
-    replay: whole('pipe', 'replay', values.replay),
+    replay,
+    window: Math.max(replay, whole('pipe', 'window', values.window)),
     raw: values.raw as boolean,
     keepOpen: values['keep-open'] as boolean,
     drainMs: milliseconds('pipe', 'drain', values.drain),
   };
 }
 
-function toWatch({ positionals }: Parsed): WatchCommand {
+function toWatch({ values, positionals }: Parsed): WatchCommand {
   const [given, extra] = positionals;
   if (given === undefined) throw new UsageError('which URL? Such as watchmux watch http://127.0.0.1:8080', 'watch');
   if (extra !== undefined) throw new UsageError(`unexpected ${quote(extra)}: one URL at a time`, 'watch');
   const text = (given.includes('://') ? given : `http://${given}`).replace(/^ws(s?):/i, 'http$1:');
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) throw new UsageError(`not an HTTP URL: ${quote(given)}`, 'watch');
-  return { command: 'watch', url };
+  const transport = TRANSPORTS.find((each) => each === values.transport);
+  if (transport === undefined) throw wrong('watch', 'transport', values.transport, `one of ${TRANSPORTS.join(', ')}`);
+  return {
+    command: 'watch',
+    url,
+    transport,
+    resume: values.resume as string | undefined,
+    reconnect: values['no-reconnect'] !== true,
+  };
 }
 
 function toDemo({ values, positionals }: Parsed): DemoCommand {
@@ -142,9 +168,9 @@ function toDemo({ values, positionals }: Parsed): DemoCommand {
   return { command: 'demo', directory, durationMs: milliseconds('demo', 'seconds', values.seconds) };
 }
 
-function whole(topic: CommandName, option: string, value: unknown): number {
+function whole(topic: CommandName, option: string, value: unknown, min: number = 0): number {
   const number = /^\d+$/.test(String(value)) ? Number(value) : Number.NaN;
-  if (!Number.isSafeInteger(number)) throw wrong(topic, option, value, 'a whole number from 0');
+  if (!Number.isSafeInteger(number) || number < min) throw wrong(topic, option, value, `a whole number from ${min}`);
   return number;
 }
 

@@ -41,12 +41,13 @@ Options
                        drop-oldest  its oldest queued events are dropped
                        coalesce     only the latest state of each object (by metadata namespace and name) is kept
   --replay N         a new client first gets the last N events, default 0
+  --window N         events kept, 8 MiB at most, for clients that come back and go on where they were, default 1000
   --raw              any line is passed as a string; a blank one as an empty string
   --keep-open        go on serving after the end of stdin, until a signal
   --drain SECONDS    at the end, how long clients have to take what is queued for them, default 5
 
-At the end of stdin, and on SIGINT or SIGTERM, clients get what is queued for them, and the streams end. A second signal
-exits at once. A client that takes nothing for 30 s while bytes wait for it is cut, whatever the policy.
+At the end of stdin, and on SIGINT or SIGTERM, clients get what is queued for them, and the streams end; after a signal
+clients are asked to come back within 5 s. A second signal exits at once. A client that takes nothing for 30 s while bytes wait for it is cut, whatever the policy.
 
 Exit codes: 0 the end, 1 stdin could not be read, 2 bad option or no such address or port.
 `;
@@ -54,13 +55,22 @@ Exit codes: 0 the end, 1 stdin could not be read, 2 bad option or no such addres
 const WATCH = `watchmux watch: print the events of a server as lines
 
 Usage
-  watchmux watch URL
+  watchmux watch URL [options]
 
 URL is what "watchmux pipe" printed, or any address that answers with a JSON event per line. A URL without a path means
 its /watch. Each event is printed as it came, on a line of its own. Reading waits for whoever reads the output.
 
-Exit codes: 0 the stream ended, or nobody reads the output any more; 1 no connection, a broken one, or a stream whose last
-event was an ERROR; 2 bad usage.
+A connection that breaks is made again, after a wait that grows up to 30 s, and the stream goes on where it was: nothing is
+printed twice, and nothing is missed. Where that is not possible, because the server has started again or keeps what was missed
+no more, the last line is an ERROR of code 410. Ctrl-C ends it.
+
+Options
+  --transport T      http (default), sse, or websocket, which needs the package ws
+  --resume VERSION   begin after this version: the resourceVersion of the last event that you have
+  --no-reconnect     a connection that breaks is the end
+
+Exit codes: 0 the stream ended, or nobody reads the output any more; 1 no connection to begin with, one that broke and could not
+be continued, or a stream whose last event was an ERROR; 2 bad usage.
 `;
 
 const DEMO = `watchmux demo: real files, watched by a fast and by a slow reader

@@ -3,13 +3,18 @@ import { Hub } from '../bridge/hub.ts';
 import type { PipeCommand } from './args.ts';
 import { UsageError } from './args.ts';
 import { Lines, readLine } from './lines.ts';
-import { close, createPipeServer, isMeant, listen } from './server.ts';
+import { close, createPipeServer, isSame, listen } from './server.ts';
 import { onSignals } from './signals.ts';
 
 /** `watchmux pipe`: lines from stdin to clients. Answers the exit code. */
 export async function pipe(command: PipeCommand): Promise<number> {
-  const hub = new Hub({ capacity: command.capacity, overflow: command.overflow, replay: command.replay });
-  const server = createPipeServer(hub, command.host);
+  const hub = new Hub({
+    capacity: command.capacity,
+    overflow: command.overflow,
+    replay: command.replay,
+    replayItems: command.window,
+  });
+  const server = createPipeServer(hub, command);
   await attach(server, hub, command.host);
   const url = await listen(server, command).catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(explain(error, command), 'pipe');
@@ -25,12 +30,16 @@ export async function pipe(command: PipeCommand): Promise<number> {
     note('stdin has ended; serving until a signal');
     await aborted(stop.signal);
   }
-  const cut = await drain(hub, command.drainMs);
+  // A signal ends this server, not the stream: whoever starts it again finds its clients coming back.
+  const cut = await drain(hub, { drainMs: command.drainMs, retryAfterMs: stop.signal.aborted ? RETRY_AFTER_MS : undefined });
   await close(server);
   release();
   summarize(hub, { ...tally, cut });
   return tally.failed ? 1 : 0;
 }
+
+/** Clients of a server that was told to stop come back within so long, spread over it. */
+const RETRY_AFTER_MS = 5_000;
 
 interface Tally {
   skipped: number;
@@ -41,12 +50,7 @@ interface Tally {
 async function attach(server: Server, hub: Hub, host: string): Promise<void> {
   try {
     const { attachWebSocket } = await import('../bridge/websocket.ts');
-    attachWebSocket(server, hub, {
-      allowedOrigins: (origin, request) => {
-        const same = URL.canParse(origin) && new URL(origin).host === request.headers.host;
-        return same && isMeant(request, host);
-      },
-    });
+    attachWebSocket(server, hub, { allowedOrigins: (origin, request) => isSame(origin, request, host) });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
     note('the package ws is not installed: serving HTTP and SSE, but no WebSocket');
@@ -90,14 +94,17 @@ async function feed(hub: Hub, command: PipeCommand, { tally, stop }: { tally: Ta
 }
 
 /** Lets the clients take what is queued for them, for so long. Answers how many had to be cut. */
-async function drain(hub: Hub, drainMs: number): Promise<number> {
+async function drain(
+  hub: Hub,
+  { drainMs, retryAfterMs }: { drainMs: number; retryAfterMs: number | undefined },
+): Promise<number> {
   let left = 0;
   const deadline = new AbortController();
   const timer = setTimeout(() => {
     left = hub.stats().clients.length;
     deadline.abort();
   }, drainMs);
-  await hub.shutdown({ signal: deadline.signal });
+  await hub.shutdown({ signal: deadline.signal, retryAfterMs });
   clearTimeout(timer);
   return left;
 }

@@ -5,22 +5,63 @@ import { isIP } from 'node:net';
 import { createHttpHandler } from '../bridge/http.ts';
 import type { Hub } from '../bridge/hub.ts';
 import { STATS_PATH, WATCH_PATH } from '../bridge/protocol.ts';
+import type { Overflow } from '../broadcast/broadcaster.ts';
+import { CLIENT_HEADER, SLOW } from './page/stats.ts';
 import { livePage } from './page.ts';
+import { LINE_BYTES, MAX_BYTES_PER_SECOND, narrow } from './slow-line.ts';
+
+/** How long a connection may take to ask, and how much it may say: a client that says nothing is gone after that. */
+const PATIENCE = {
+  headersTimeout: 10_000,
+  requestTimeout: 20_000,
+  connectionsCheckingInterval: 2_000,
+  keepAliveTimeout: 5_000,
+  maxHeaderSize: 16_384,
+} as const;
+
+/** What a server of `watchmux pipe` has to know. */
+export interface PipeServerOptions {
+  /** Where it listens. */
+  readonly host: string;
+  /** What each client's queue holds, and what happens when it is full: for the page to say. */
+  readonly capacity: number;
+  readonly overflow: Overflow;
+}
 
 /** What `watchmux pipe` serves at this host: the watch, its numbers, and a page to look at both. */
-export function createPipeServer(hub: Hub, host: string): Server {
-  const watch = createHttpHandler(hub);
+export function createPipeServer(hub: Hub, options: PipeServerOptions): Server {
+  const { host, capacity, overflow } = options;
   const page = livePage();
-  return createServer((request, response) => {
+  const watch = createWatch(hub, host);
+  return createServer(PATIENCE, (request, response) => {
     const path = request.url?.split('?', 1)[0];
     if (!isMeant(request, host))
       answer(request, response, { code: 421, type: 'text/plain', body: 'this server has another name\n' });
     else if (path === WATCH_PATH) watch(request, response);
-    else if (path === STATS_PATH)
-      answer(request, response, { type: 'application/json', body: `${JSON.stringify(hub.stats())}\n` });
-    else if (path === '/') answer(request, response, { type: 'text/html; charset=utf-8', body: page.html, policy: page.policy });
+    else if (path === STATS_PATH) {
+      const body = `${JSON.stringify({ ...hub.stats(), capacity, overflow })}\n`;
+      answer(request, response, { type: 'application/json', body });
+    } else if (path === '/')
+      answer(request, response, { type: 'text/html; charset=utf-8', body: page.html, policy: page.policy });
     else answer(request, response, { code: 404, type: 'text/plain', body: 'there are /, /watch and /stats\n' });
   });
+}
+
+/** The watch. The live page adds `?slow=<bytes per second>`: so narrow the way to it is to be; 0 is as wide as it gets. */
+function createWatch(hub: Hub, host: string): (request: IncomingMessage, response: ServerResponse) => void {
+  const allowedOrigins = (origin: string, request: IncomingMessage): boolean => isSame(origin, request, host);
+  const watch = createHttpHandler(hub, { allowedOrigins });
+  const watchSlowly = createHttpHandler(hub, { allowedOrigins, maxBufferedBytes: LINE_BYTES });
+  return (request, response) => {
+    const slow = new URLSearchParams(request.url?.split('?', 2)[1]).get(SLOW);
+    // Which client the page will be. Nothing happens between here and the hub that could give this number to another.
+    if (slow !== null) response.setHeader(CLIENT_HEADER, hub.stats().total.clients + 1);
+    const bytesPerSecond = Math.min(Number(slow), MAX_BYTES_PER_SECOND);
+    if (bytesPerSecond > 0) {
+      narrow(response, { bytesPerSecond });
+      watchSlowly(request, response);
+    } else watch(request, response);
+  };
 }
 
 /**
@@ -34,6 +75,12 @@ export function isMeant(request: IncomingMessage, host: string): boolean {
     .replace(/^\[|\]$/g, '')
     .toLowerCase();
   return !loopback || name === host || name === 'localhost' || name.endsWith('.localhost') || isIP(name) !== 0;
+}
+
+/** Whether a page is one of this server's own. */
+export function isSame(origin: string, request: IncomingMessage, host: string): boolean {
+  const same = URL.canParse(origin) && new URL(origin).host === request.headers.host;
+  return same && isMeant(request, host);
 }
 
 interface Answer {

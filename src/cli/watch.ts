@@ -1,15 +1,14 @@
-import type { IncomingMessage } from 'node:http';
-import { get as getHttp } from 'node:http';
-import { get as getHttps } from 'node:https';
-import { JSON_LINES, WATCH_PATH } from '../bridge/protocol.ts';
+import type { WebSocketConstructor } from '../bridge/client.ts';
+import { connect } from '../bridge/client.ts';
+import { WATCH_PATH } from '../bridge/protocol.ts';
 import type { Codec } from '../decode/codec.ts';
 import { jsonCodec } from '../decode/codec.ts';
-import { toDecoder } from '../decode/decoder.ts';
-import { StreamWatcher } from '../decode/stream-watcher.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
-import { isErrorEvent, isStatus } from '../watch/event.ts';
+import { isErrorEvent } from '../watch/event.ts';
 import type { WatchCommand } from './args.ts';
+import { UsageError } from './args.ts';
 import { excerpt, MAX_LINE_BYTES } from './lines.ts';
+import { request } from './request.ts';
 
 /** An event and the line that it came in: what is printed is what was sent, to the digit. Only our own ERROR has no line. */
 interface Printed extends WatchEvent {
@@ -17,44 +16,109 @@ interface Printed extends WatchEvent {
 }
 
 /** `watchmux watch`: the events of a server as lines on stdout. Answers the exit code. */
-export async function watch({ url }: WatchCommand): Promise<number> {
+export async function watch(command: WatchCommand): Promise<number> {
+  const { url, transport, resume, reconnect } = command;
   const target = new URL(url.pathname === '/' ? WATCH_PATH : url.pathname, url);
   target.search = url.search;
-  let response: IncomingMessage;
-  try {
-    response = await request(target);
-  } catch (error) {
-    return fail(`cannot connect to ${target.href}: ${reason(error)}`);
-  }
-  const type = response.headers['content-type'] ?? 'no content type';
-  if (response.statusCode !== 200) return fail(`${target.href} answered ${response.statusCode}: ${await said(response)}`);
-  if (!type.startsWith(JSON_LINES)) {
-    response.destroy();
-    return fail(`${target.href} is no watch: it answered with ${excerpt(type)}`);
-  }
-  return print(response);
-}
-
-async function print(response: IncomingMessage): Promise<number> {
   const output = new Output();
-  // Escaped, a line of text can be six times as long as it was in the server's input.
-  const decoder = toDecoder<Printed>(response, { codec: LINES, maxFrameBytes: 8 * MAX_LINE_BYTES });
-  const events = new StreamWatcher<Printed>(decoder);
+  const story = new Story(target);
+  const events = connect<Printed>(target, {
+    transport,
+    WebSocket: transport === 'websocket' ? await loadWebSocket() : undefined,
+    fetch: story.fetch,
+    resourceVersion: resume,
+    codec: LINES,
+    // A path of someone else's is taken as it is, query and all.
+    bookmarks: target.pathname === WATCH_PATH,
+    // Reading waits for whoever reads the output: what is kept in between serves nobody.
+    ...{ capacity: 100, maxBufferedBytes: 1_048_576 },
+    // Escaped, a line of text can be six times as long as it was in the server's input.
+    maxFrameChars: 8 * MAX_LINE_BYTES,
+    maxAttempts: reconnect ? undefined : 0,
+    reconnectOnEnd: false,
+    onStateChange: (state, { error, delayMs }) => {
+      if (state === 'open') story.opened = true;
+      if (state === 'closed') story.failure ??= error;
+      if (state !== 'waiting' || error === undefined) return;
+      if (story.opened) note(`${excerpt(error.message)}; again in ${((delayMs ?? 0) / 1_000).toFixed(1)} s`);
+      else {
+        // What cannot be had to begin with is more likely a mistake than a mishap.
+        story.failure = error;
+        events.stop();
+      }
+    },
+  });
   output.onGone = () => events.stop();
-  let failure: Status | undefined;
+  let last: Printed | undefined;
   for await (const event of events) {
-    failure = isErrorEvent(event) ? event.object : undefined;
-    await output.write(`${event.line ?? JSON.stringify(event)}\n`);
-    if (output.gone) break;
+    last = event;
+    if (story.belongs(event)) await output.write(`${event.line ?? JSON.stringify(event)}\n`);
+    if (output.gone) return 0;
   }
   if (output.gone) return 0;
-  if (failure !== undefined) return fail(`the stream ended with an error: ${excerpt(failure.message)}`);
-  return response.complete ? 0 : fail('the connection broke');
+  const failure = story.told ?? (last !== undefined && isErrorEvent(last) ? story.ending(last) : undefined);
+  if (failure === undefined) return 0;
+  note(failure);
+  return 1;
 }
 
-const json = jsonCodec();
+const json = jsonCodec<Printed>();
 const text = new TextDecoder();
 const LINES: Codec<Printed> = { decode: (frame) => ({ ...json.decode(frame), line: text.decode(frame) }) };
+
+/** What became of the connection, for the one line that says why there is nothing more. */
+class Story {
+  opened: boolean = false;
+  failure: Status | undefined = undefined;
+  private response: Response | undefined = undefined;
+  private readonly target: URL;
+
+  constructor(target: URL) {
+    this.target = target;
+  }
+
+  readonly fetch: typeof request = async (...asked) => {
+    this.response = undefined;
+    this.response = await request(...asked);
+    return this.response;
+  };
+
+  /** Whether it is for the output, too: all that was sent, and of our own errors what the server has said, or said wrongly. */
+  belongs(event: Printed): boolean {
+    if (event.line !== undefined) return true;
+    const { code } = event.object as Status;
+    return this.opened && (code === 422 || code === this.response?.status);
+  }
+
+  /** Why it never began. */
+  get told(): string | undefined {
+    const { failure, response, opened } = this;
+    const { href } = this.target;
+    if (opened || failure === undefined) return undefined;
+    if (response === undefined) return `cannot connect to ${href}: ${excerpt(failure.message)}`;
+    if (response.status === 200) {
+      const type = response.headers.get('content-type') ?? 'no content type';
+      return `${href} is no watch: it answered with ${excerpt(type)}`;
+    }
+    return `${href} answered ${response.status}: ${excerpt(failure.message)}`;
+  }
+
+  /** Why it ended with an ERROR. */
+  ending(last: Printed): string {
+    if (!this.belongs(last) && this.response?.status === 200) return 'the connection broke';
+    return `the stream ended with an error: ${excerpt((last.object as Status).message)}`;
+  }
+}
+
+/** The package ws is a peer; where it is not installed, the host's own will do, if it has one. */
+async function loadWebSocket(): Promise<WebSocketConstructor | undefined> {
+  try {
+    return (await import('ws')).WebSocket as unknown as WebSocketConstructor;
+  } catch {
+    if (globalThis.WebSocket === undefined) throw new UsageError('--transport websocket needs the package ws', 'watch');
+    return undefined;
+  }
+}
 
 /** Standard output: waits for its reader, and knows when there is none any more. */
 class Output {
@@ -80,36 +144,6 @@ class Output {
   }
 }
 
-/** Not fetch: that gives up on a stream that says nothing for five minutes. */
-function request(target: URL): Promise<IncomingMessage> {
-  const get = target.protocol === 'https:' ? getHttps : getHttp;
-  return new Promise((resolve, reject) => {
-    get(target, { headers: { accept: JSON_LINES }, agent: false }, resolve).on('error', reject);
-  });
-}
-
-/** Why a server said no: the message of its Status, or the start of its text. */
-async function said(response: IncomingMessage): Promise<string> {
-  let body = '';
-  try {
-    for await (const chunk of response.setEncoding('utf8')) {
-      body += chunk;
-      if (body.length > 10_000) break;
-    }
-    const status: unknown = JSON.parse(body);
-    if (isStatus(status)) return excerpt(String(status.message));
-  } catch {
-    // No Status, then.
-  }
-  return excerpt(body.trim());
-}
-
-function reason(error: unknown): string {
-  const { code, message, errors } = error as NodeJS.ErrnoException & { errors?: readonly Error[] };
-  return message || errors?.[0]?.message || code || 'unknown error';
-}
-
-function fail(text: string): number {
+function note(text: string): void {
   process.stderr.write(`watchmux watch: ${text}\n`);
-  return 1;
 }

@@ -96,17 +96,29 @@ export async function text(url: string): Promise<string> {
 export interface Client {
   readonly texts: string[];
   readonly ids: string[];
+  /** The events without their versions, and the versions by themselves. */
   readonly events: () => { type: string; object: unknown }[];
+  readonly versions: () => (string | undefined)[];
   readonly ended: Promise<string>;
   readonly pause: () => void;
   readonly resume: () => void;
   readonly close: () => void;
 }
 
-const parsed = (texts: string[]) => (): { type: string; object: unknown }[] => texts.map((one) => JSON.parse(one));
+type Parsed = { type: string; object: unknown; resourceVersion?: string };
+const parsed = (texts: string[]): Pick<Client, 'events' | 'versions'> => ({
+  events: () => texts.map((one) => JSON.parse(one) as Parsed).map(({ resourceVersion: _, ...event }) => event),
+  versions: () => texts.map((one) => (JSON.parse(one) as Parsed).resourceVersion),
+});
 
-export async function webSocket(url: string): Promise<Client> {
-  const socket = new WebSocket(`${url.replace('http', 'ws')}/watch`);
+/** How a client asks. */
+export interface ClientOptions {
+  readonly query?: string;
+  readonly headers?: Record<string, string>;
+}
+
+export async function webSocket(url: string, { query = '', headers = {} }: ClientOptions = {}): Promise<Client> {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/watch${query}`, { headers });
   const texts: string[] = [];
   const ended = new Promise<string>((resolve) => {
     socket.on('close', (code) => resolve(String(code)));
@@ -116,7 +128,7 @@ export async function webSocket(url: string): Promise<Client> {
   return {
     texts,
     ids: [],
-    events: parsed(texts),
+    ...parsed(texts),
     ended,
     pause: () => socket.pause(),
     resume: () => socket.resume(),
@@ -127,10 +139,10 @@ export async function webSocket(url: string): Promise<Client> {
 /** An HTTP stream, or SSE; `separator` is what stands between two of its frames. */
 async function stream(
   url: string,
-  accept: string,
+  { query = '', headers = {}, accept }: ClientOptions & { accept: string },
   take: { separator: string; frame: (frame: string) => void },
-): Promise<Omit<Client, 'texts' | 'ids' | 'events'>> {
-  const response = await open(`${url}/watch`, { accept });
+): Promise<Pick<Client, 'ended' | 'pause' | 'resume' | 'close'>> {
+  const response = await open(`${url}/watch${query}`, { ...headers, accept });
   if (response.statusCode !== 200) throw new Error(`${response.statusCode}`);
   let rest = '';
   response.setEncoding('utf8').on('data', (chunk: string) => {
@@ -145,30 +157,32 @@ async function stream(
   return { ended, pause: () => response.pause(), resume: () => response.resume(), close: () => response.destroy() };
 }
 
-export async function httpStream(url: string): Promise<Client> {
+export async function httpStream(url: string, options: ClientOptions = {}): Promise<Client> {
   const texts: string[] = [];
-  const rest = await stream(url, 'application/json', { separator: '\n', frame: (line) => void texts.push(line) });
-  return { texts, ids: [], events: parsed(texts), ...rest };
+  const rest = await stream(
+    url,
+    { ...options, accept: 'application/json' },
+    { separator: '\n', frame: (line) => void texts.push(line) },
+  );
+  return { texts, ids: [], ...parsed(texts), ...rest };
 }
 
-export async function sse(url: string): Promise<Client> {
+export async function sse(url: string, options: ClientOptions = {}): Promise<Client> {
   const texts: string[] = [];
   const ids: string[] = [];
   const frame = (record: string): void => {
     const lines = record.split('\n');
+    const data = lines.filter((line) => line.startsWith('data: ')).map((line) => line.slice(6));
+    // A record without data, such as the first one, is no event.
+    if (data.length === 0) return;
+    texts.push(data.join('\n'));
     ids.push(...lines.filter((line) => line.startsWith('id: ')).map((line) => line.slice(4)));
-    texts.push(
-      lines
-        .filter((line) => line.startsWith('data: '))
-        .map((line) => line.slice(6))
-        .join('\n'),
-    );
   };
-  const rest = await stream(url, 'text/event-stream', { separator: '\n\n', frame });
-  return { texts, ids, events: parsed(texts), ...rest };
+  const rest = await stream(url, { ...options, accept: 'text/event-stream' }, { separator: '\n\n', frame });
+  return { texts, ids, ...parsed(texts), ...rest };
 }
 
-export const TRANSPORTS: readonly [string, (url: string) => Promise<Client>][] = [
+export const TRANSPORTS: readonly [string, (url: string, options?: ClientOptions) => Promise<Client>][] = [
   ['WebSocket', webSocket],
   ['HTTP stream', httpStream],
   ['SSE', sse],

@@ -1,10 +1,12 @@
+// The live page of `watchmux pipe` in a real browser. WATCHMUX_PICTURES names a directory for its screenshots.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { launch, withoutChromium } from './chromium.ts';
-import { killAll, pipe, until, webSocket } from './cli.ts';
+import type { Pipe } from './cli.ts';
+import { killAll, pipe, run, until, webSocket } from './cli.ts';
 
 describe.skipIf(withoutChromium)('the live page in Chromium', () => {
   let browser: Browser;
@@ -33,11 +35,24 @@ describe.skipIf(withoutChromium)('the live page in Chromium', () => {
     return { page, faults };
   }
 
+  const rows = (page: Page): Promise<(string | null)[][]> =>
+    page
+      .locator('#rows tr')
+      .evaluateAll((all) => all.map((row) => Array.from((row as HTMLTableRowElement).cells, (cell) => cell.textContent)));
+  const numberOf = async (page: Page, id: string): Promise<number> =>
+    Number((await page.locator(`#${id}`).textContent())?.replaceAll(',', ''));
+  const history = (page: Page): Promise<string[]> => page.locator('#history li').allTextContents();
+
+  async function end(server: Pipe): Promise<void> {
+    server.child.kill('SIGTERM');
+    expect(await server.exit).toBe(0);
+  }
+
   test('shows events as they come, who watches, and that the stream is live', async () => {
     const server = await pipe('--replay', '2', '--capacity', '10');
     server.write({ type: 'placed', object: { id: 1, note: '<b>no markup</b>' } }, 'plain text');
     await until(async () => (await server.stats()).accepted === 2);
-    const { page, faults } = await visit(server.url, { viewport: { width: 1000, height: 640 } });
+    const { page, faults } = await visit(server.url, { viewport: { width: 1280, height: 800 } });
     const slow = await webSocket(server.url);
     slow.pause();
     await page.waitForFunction(() => document.querySelectorAll('#rows tr').length === 2);
@@ -48,31 +63,32 @@ describe.skipIf(withoutChromium)('the live page in Chromium', () => {
       })),
     );
     await page.waitForFunction(() => document.querySelectorAll('#rows tr').length === 14);
-    const cells = await page
-      .locator('#rows tr')
-      .evaluateAll((rows) => rows.map((row) => Array.from((row as HTMLTableRowElement).cells, (cell) => cell.textContent)));
+    const cells = (await rows(page)).map(([number, , type, object]) => [number, type, object]);
     expect(cells[0]).toEqual(['14', 'DELETED', '{"metadata":{"name":"pod-11"}}']);
     expect(cells.slice(-2)).toEqual([
       ['2', 'ADDED', 'plain text'],
       ['1', 'placed', '{"id":1,"note":"<b>no markup</b>"}'],
     ]);
     await page.waitForFunction(() => document.querySelectorAll('#clients tr').length === 2);
-    const clients = await page.locator('#clients tr').evaluateAll((rows) => rows.map((row) => row.children[1]?.textContent));
-    expect(clients).toEqual(['sse', 'websocket']);
-    await page.waitForFunction(() => document.querySelector('#numbers')?.textContent === '14 events here of 14 accepted');
+    const who = await page.locator('#clients .who').evaluateAll((all) => all.map((each) => (each as HTMLElement).innerText));
+    expect(who).toEqual(['1 http this page', '2 websocket']);
+    await page.waitForFunction(() => document.querySelector('#total-accepted')?.textContent === '14');
+    expect(await numberOf(page, 'total-received')).toBe(14);
+    expect(await page.locator('#policy').textContent()).toBe('each client: a queue of 10, then disconnect');
     await page.screenshot({ path: join(pictures, 'page-light.png') });
     await page.emulateMedia({ colorScheme: 'dark' });
     await page.screenshot({ path: join(pictures, 'page-dark.png') });
     await page.emulateMedia({ colorScheme: 'light' });
-    await page.setViewportSize({ width: 375, height: 700 });
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
-    expect(wide).toBe(false);
-    await page.screenshot({ path: join(pictures, 'page-phone.png') });
+    for (const width of [390, 320]) {
+      await page.setViewportSize({ width, height: 844 });
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+      expect(wide).toBe(false);
+    }
+    await page.screenshot({ path: join(pictures, 'page-phone.png'), fullPage: true });
     expect(faults).toEqual([]);
     slow.close();
-    server.child.kill('SIGTERM');
+    await end(server);
     await page.waitForSelector('#state[data-state=off]');
-    expect(await server.exit).toBe(0);
     await page.close();
   });
 
@@ -80,12 +96,153 @@ describe.skipIf(withoutChromium)('the live page in Chromium', () => {
     const server = await pipe('--capacity', '10000');
     const { page, faults } = await visit(server.url);
     server.write(...Array.from({ length: 20_000 }, (_, i) => i));
-    await page.waitForFunction(() => document.querySelector('#numbers')?.textContent?.startsWith('20000 events'));
+    await page.waitForFunction(() => document.querySelector('#total-received')?.textContent === '20,000');
     await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '20000');
-    expect(await page.locator('#rows tr').count()).toBe(300);
+    expect(await page.locator('#rows tr').count()).toBe(200);
+    expect(await page.locator('#note').textContent()).toBe('the last 2,000 events');
     expect(faults).toEqual([]);
     await page.close();
-    server.child.kill('SIGTERM');
-    expect(await server.exit).toBe(0);
+    await end(server);
+  });
+
+  test('finds events by text and type, stands still on request, and opens one by keyboard', async () => {
+    const server = await pipe();
+    const { page, faults } = await visit(server.url);
+    server.write(
+      ...['ann', 'bob', 'ann', 'eve'].map((name, i) => ({ type: i === 2 ? 'paid' : 'placed', object: { name, deep: { i } } })),
+    );
+    await page.waitForFunction(() => document.querySelectorAll('#rows tr').length === 4);
+    await page.fill('#text', 'ANN');
+    expect((await rows(page)).map(([number]) => number)).toEqual(['3', '1']);
+    await page.selectOption('#type', 'placed');
+    expect((await rows(page)).map(([number]) => number)).toEqual(['1']);
+    expect(await page.locator('#note').textContent()).toBe('1 of the last 4 events');
+    await page.fill('#text', 'nobody');
+    expect(await page.locator('#none').innerText()).toBe('Nothing matches.');
+    await page.fill('#text', '');
+    await page.selectOption('#type', '');
+    // One stop of the tab key, arrows from there, Enter opens.
+    await page.focus('#pause');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('3');
+    expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-expanded'))).toBe('true');
+    expect(await page.locator('#rows .detail pre').textContent()).toBe('{\n  "name": "ann",\n  "deep": {\n    "i": 2\n  }\n}');
+    // Nothing moves under who reads it.
+    server.write('five', 'six');
+    await page.waitForFunction(() => document.querySelector('#pause')?.textContent === 'Go on, 2 new');
+    expect(await page.locator('#rows tr[data-id]').count()).toBe(4);
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '6');
+    expect(await page.locator('#pause').textContent()).toBe('Pause');
+    await page.click('#pause');
+    server.write('seven');
+    await page.waitForFunction(() => document.querySelector('#pause')?.textContent === 'Go on, 1 new');
+    await page.click('#pause');
+    await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '7');
+    expect(faults).toEqual([]);
+    await page.close();
+    await end(server);
+  });
+
+  test('slow on purpose: its queue fills, it is cut and told what it missed; at full speed again it goes on without a loss', async () => {
+    const server = await pipe('--capacity', '10');
+    const { page, faults } = await visit(server.url);
+    const fast = await webSocket(server.url);
+    server.write(1);
+    await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '1');
+    await page.click('#slow');
+    await page.waitForSelector('#state[data-state=slow]');
+    expect((await history(page))[0]).toContain('went on after event 1: nothing is missing');
+    const filler = 'x'.repeat(100);
+    for (let i = 0; i < 60; i++) {
+      server.write({ type: 'n', object: { i, filler } });
+      await until(async () => (await server.stats()).accepted === i + 2);
+    }
+    await page.waitForFunction(() => Number(document.querySelector('#own-dropped')?.textContent) > 0);
+    expect(await page.locator('#slow-note').textContent()).toContain('the server has cut this page');
+    // Nobody else notices.
+    await until(() => fast.texts.length === 61);
+    await page.screenshot({ path: join(pictures, 'page-slow.png') });
+    await page.click('#slow');
+    await page.waitForSelector('#state[data-state=live]');
+    await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '61');
+    const places = (await rows(page)).map(([place]) => Number(place));
+    expect(places).toEqual(Array.from({ length: 61 }, (_, i) => 61 - i));
+    expect(faults).toEqual([]);
+    fast.close();
+    await page.close();
+    await end(server);
+  });
+
+  test('slow on purpose where events are dropped: the numbers say how many, and full speed brings them after all', async () => {
+    const server = await pipe('--capacity', '5', '--overflow', 'drop-oldest');
+    const { page, faults } = await visit(server.url);
+    server.write(1);
+    await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '1');
+    await page.selectOption('#share', '100');
+    await page.click('#slow');
+    await page.waitForSelector('#state[data-state=slow]');
+    const filler = 'x'.repeat(5_000);
+    for (let i = 0; i < 30; i++) {
+      server.write({ type: 'n', object: { i, filler } });
+      await until(async () => (await server.stats()).accepted === i + 2);
+    }
+    await page.waitForFunction(() => Number(document.querySelector('#own-dropped')?.textContent) > 0);
+    const { clients } = await server.stats();
+    const dropped = clients.map((client) => client.dropped);
+    expect(dropped).toEqual([24]); // 30, of which one is on its way and five are queued
+    await page.click('#slow');
+    await page.waitForSelector('#state[data-state=live]');
+    // What was dropped for a slow client is still there for one that comes back.
+    await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '31');
+    expect(await page.locator('#rows tr').count()).toBe(31);
+    expect(faults).toEqual([]);
+    await page.close();
+    await end(server);
+  });
+
+  test('a server that goes is missed, and one that comes again is found; the 410 of its new life is told in words', async () => {
+    const first = await pipe('--replay', '5');
+    const { page } = await visit(first.url);
+    first.write('before');
+    await page.waitForFunction(() => document.querySelectorAll('#rows tr').length === 1);
+    first.child.kill('SIGKILL');
+    await page.waitForSelector('#state[data-state=off]');
+    await page.waitForSelector('body.stale');
+    expect(await page.locator('.old').isVisible()).toBe(true);
+    const { port } = new URL(first.url);
+    const second = run('pipe', '--port', port, '--replay', '5');
+    await until(() => second.out().includes('listening'));
+    second.child.stdin.write('"after"\n');
+    await page.click('#retry').catch(() => {});
+    await page.waitForSelector('#state[data-state=live]');
+    await page.waitForFunction(() => document.querySelector('#rows tr')?.textContent?.includes('after'));
+    expect((await history(page)).join('\n')).toContain('Expired (410): the server cannot go on after event 1');
+    expect(await page.locator('#rows .gap').first().textContent()).toBe('the server has begun anew');
+    await page.waitForSelector('body:not(.stale)');
+    expect(await page.locator('#announcer').textContent()).not.toBe('');
+    await page.close();
+    second.child.kill('SIGTERM');
+    expect(await second.exit).toBe(0);
+  });
+
+  test('put aside by the browser it holds no connection; fetched back it goes on where it was', async () => {
+    const server = await pipe();
+    const { page, faults } = await visit(server.url);
+    server.write(1);
+    await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '1');
+    await page.evaluate(() => dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true })));
+    await until(async () => (await server.stats()).clients.length === 0);
+    server.write(2, 3);
+    await until(async () => (await server.stats()).accepted === 3);
+    await page.evaluate(() => dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true })));
+    await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '3');
+    expect((await rows(page)).map(([place]) => place)).toEqual(['3', '2', '1']);
+    await page.waitForFunction(() => document.querySelector('#total-resumes')?.textContent === '1');
+    expect(faults).toEqual([]);
+    await page.close();
+    await end(server);
   });
 });

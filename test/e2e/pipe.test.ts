@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { afterAll, describe, expect, test } from 'vitest';
-import type { Client } from './cli.ts';
+import type { Client, Pipe } from './cli.ts';
 import { flood, httpStream, killAll, open, pipe, run, sse, TRANSPORTS, until, webSocket } from './cli.ts';
 
 afterAll(killAll);
@@ -13,6 +13,12 @@ const numbers = (client: Client): number[] =>
     .events()
     .filter((event) => event.type === 'n')
     .map((event) => (event.object as { i: number }).i);
+
+/** Its connection is full, and its queue fills up. */
+const stands = async (server: Pipe): Promise<boolean> => {
+  const [client] = (await server.stats()).clients;
+  return client !== undefined && client.bufferedBytes >= 1_000_000 && client.queued > 0;
+};
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
 
@@ -139,7 +145,12 @@ describe('input', () => {
     const client = await webSocket(server.url);
     server.child.stdin.end('{"type":"X","object":12345678901234567890}\n1.0\n');
     await client.ended;
-    expect(client.texts).toEqual(['{"type":"X","object":12345678901234567890}', '{"type":"ADDED","object":1.0}']);
+    const [first, second] = client.versions();
+    expect(client.texts).toEqual([
+      `{"type":"X","object":12345678901234567890,"resourceVersion":"${first}"}`,
+      `{"type":"ADDED","object":1.0,"resourceVersion":"${second}"}`,
+    ]);
+    expect(second).toBe(first?.replace('.1', '.2'));
   });
 
   test('a burst that comes in one piece is no overflow for clients that keep up', async () => {
@@ -151,24 +162,42 @@ describe('input', () => {
   });
 });
 
-describe('the end', () => {
-  test.each(['SIGTERM', 'SIGINT'] as const)('%s drains the clients and exits 0, though stdin is open', async (signal) => {
-    const server = await pipe();
-    const clients = await Promise.all(TRANSPORTS.map(([, connect]) => connect(server.url)));
-    server.write(...upTo(20));
-    await until(async () => (await server.stats()).accepted === 20);
-    server.child.kill(signal);
-    expect(await Promise.all(clients.map((client) => client.ended))).toEqual(['1000', 'complete', 'complete']);
+describe('coming back', () => {
+  test.each(TRANSPORTS)('over %s goes on where it was, while it is kept; --window says how long', async (_name, connect) => {
+    const server = await pipe('--window', '3');
+    server.write(...upTo(5));
+    await until(async () => (await server.stats()).accepted === 5);
+    const [epoch] = (await server.stats()).version.split('.');
+    const client = await connect(server.url, { query: `?resourceVersion=${epoch}.3` });
+    server.write('live');
+    server.child.stdin.end();
+    await client.ended;
+    expect(client.events().map((event) => event.object)).toEqual([3, 4, 'live']);
     expect(await server.exit).toBe(0);
-    for (const client of clients) expect(client.events()).toHaveLength(20);
   });
+});
+
+describe('the end', () => {
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    '%s drains the clients, asks them to come back, and exits 0, though stdin is open',
+    async (signal) => {
+      const server = await pipe();
+      const clients = await Promise.all(TRANSPORTS.map(([, connect]) => connect(server.url)));
+      server.write(...upTo(20));
+      await until(async () => (await server.stats()).accepted === 20);
+      server.child.kill(signal);
+      expect(await Promise.all(clients.map((client) => client.ended))).toEqual(['1001', 'complete', 'complete']);
+      expect(await server.exit).toBe(0);
+      for (const client of clients) expect(client.events()).toHaveLength(20);
+    },
+  );
 
   test('a client that does not read cannot hold it up past the deadline', async () => {
-    const server = await pipe('--overflow', 'wait', '--drain', '0.2', '--capacity', '1000');
+    const server = await pipe('--overflow', 'wait', '--drain', '0.2', '--capacity', '3000');
     const client = await httpStream(server.url);
     client.pause();
-    flood(server, 1_000);
-    await until(async () => (await server.stats()).clients[0]?.queued);
+    flood(server, 2_000);
+    await until(() => stands(server));
     server.child.kill('SIGTERM');
     expect(await server.exit).toBe(0);
     expect(server.err()).toContain('1 of 1 client did not take their queue in time and were cut');
@@ -177,11 +206,11 @@ describe('the end', () => {
   });
 
   test('a second signal ends it at once', async () => {
-    const server = await pipe('--drain', '60', '--capacity', '1000');
+    const server = await pipe('--drain', '60', '--capacity', '3000');
     const client = await httpStream(server.url);
     client.pause();
-    flood(server, 900);
-    await until(async () => (await server.stats()).clients[0]?.queued);
+    flood(server, 2_000);
+    await until(() => stands(server));
     server.child.kill('SIGTERM');
     await until(async () => (await open(`${server.url}/watch`)).statusCode === 503);
     server.child.kill('SIGTERM');

@@ -1,4 +1,4 @@
-import type { RequestListener, Server } from 'node:http';
+import type { RequestListener, Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createServer as createRawServer } from 'node:net';
@@ -26,7 +26,10 @@ describe('watchmux watch', () => {
     await until(async () => (await server.stats()).clients.length === 1);
     server.child.stdin.end('{"type":"X", "object":12345678901234567890}\n"✓"\n');
     expect(await watching.exit).toBe(0);
-    expect(watching.out()).toBe('{"type":"X", "object":12345678901234567890}\n{"type":"ADDED","object":"✓"}\n');
+    const [first, second] = watching.out().split('\n');
+    // As written, to the digit; the server has added the version.
+    expect(first).toMatch(/^\{"type":"X", "object":12345678901234567890,"resourceVersion":"\w+\.1"\}$/);
+    expect(second).toMatch(/^\{"type":"ADDED","object":"✓","resourceVersion":"\w+\.2"\}$/);
     expect(watching.err()).toBe('');
   });
 
@@ -150,6 +153,67 @@ describe('watchmux watch', () => {
       .map((line) => JSON.parse(line).object.i);
     expect(got).toEqual(Array.from({ length: 3_000 }, (_, i) => i));
     expect(await server.exit).toBe(0);
+  });
+});
+
+describe('watchmux watch, whose connection breaks', () => {
+  const event = (sequence: number): string => `{"type":"A","object":${sequence}.0,"resourceVersion":"e.${sequence}"}\n`;
+
+  /** Serves events after the version that was asked for, two per connection, and breaks it. */
+  function breaking(asked: (string | null)[], end: (response: ServerResponse, from: number) => boolean): RequestListener {
+    return (request, response) => {
+      const version = new URL(request.url ?? '', 'http://h').searchParams.get('resourceVersion');
+      const from = Number(version?.slice(2) ?? 0);
+      asked.push(version);
+      if (end(response, from)) return;
+      response.setHeader('content-type', 'application/json');
+      response.write(event(from + 1) + event(from + 2), () => setTimeout(() => response.destroy(), 20));
+    };
+  }
+
+  test('goes on where it was: every line once, as it came, and the breaks on stderr', async () => {
+    const asked: (string | null)[] = [];
+    const listener = breaking(asked, (response, from) => {
+      if (from >= 6) response.setHeader('content-type', 'application/json').end();
+      return from >= 6;
+    });
+    const watching = run('watch', await serve(listener));
+    expect(await watching.exit).toBe(0);
+    expect(asked).toEqual([null, 'e.2', 'e.4', 'e.6']);
+    expect(watching.out()).toBe([1, 2, 3, 4, 5, 6].map(event).join(''));
+    expect(watching.err()).toMatch(/^(watchmux watch: [^\n]+; again in \d\.\d s\n){3}$/);
+  });
+
+  test('prints the ERROR of a server that cannot go on there, exit 1', async () => {
+    const status = JSON.stringify({ kind: 'Status', status: 'Failure', code: 410, reason: 'Expired', message: 'too old' });
+    const listener = breaking([], (response, from) => {
+      if (from > 0) response.writeHead(410, { 'content-type': 'application/json' }).end(status);
+      return from > 0;
+    });
+    const watching = run('watch', await serve(listener));
+    expect(await watching.exit).toBe(1);
+    expect(watching.out()).toBe(`${event(1)}${event(2)}{"type":"ERROR","object":${status}}\n`);
+    expect(watching.err()).toMatch(/watchmux watch: the stream ended with an error: too old\n$/);
+  });
+
+  test('--no-reconnect: the break is the end, exit 1; --resume begins behind a version', async () => {
+    const asked: (string | null)[] = [];
+    const watching = run('watch', await serve(breaking(asked, () => false)), '--no-reconnect', '--resume', 'e.7');
+    expect(await watching.exit).toBe(1);
+    expect(asked).toEqual(['e.7']);
+    expect(watching.out()).toBe(event(8) + event(9));
+    expect(watching.err()).toBe('watchmux watch: the connection broke\n');
+  });
+
+  test.each(['sse', 'websocket'])('--transport %s gets what pipe serves', async (transport) => {
+    const server = await pipe();
+    const watching = run('watch', server.url, '--transport', transport);
+    await until(async () => (await server.stats()).clients.length === 1);
+    expect((await server.stats()).clients[0]?.transport).toBe(transport);
+    server.child.stdin.end('{"type":"X", "object":12345678901234567890}\n');
+    expect(await watching.exit).toBe(0);
+    expect(watching.out()).toMatch(/^\{"type":"X", "object":12345678901234567890,"resourceVersion":"\w+\.1"\}\n$/);
+    expect(watching.err()).toBe('');
   });
 });
 

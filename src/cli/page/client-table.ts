@@ -1,0 +1,96 @@
+import type { ClientStats } from '../../bridge/session.ts';
+import { area, bars, Series } from './charts.ts';
+import { clone, say } from './elements.ts';
+import type { PipeStats } from './stats.ts';
+import { count, plural, size } from './words.ts';
+
+/** Clients in the table: with more, those that lag most. */
+const MAX_CLIENTS = 40;
+/** Points of a chart: a minute, at a look per second. */
+const POINTS = 60;
+const BOX = { width: 64, height: 20 };
+
+/** Who watches: queue, lag and losses of each client, now and in the last minute. */
+export class ClientTable {
+  private readonly body: HTMLTableSectionElement;
+  private readonly rest: Element;
+  private readonly rows: Map<number, ClientRow> = new Map();
+
+  constructor(body: HTMLTableSectionElement, rest: Element) {
+    this.body = body;
+    this.rest = rest;
+  }
+
+  /** `own` is the client that this page is. */
+  show({ clients, capacity }: PipeStats, own: number | undefined): void {
+    const shown = choose(clients, own);
+    const present = new Set(shown.map(({ id }) => id));
+    for (const [id, row] of this.rows) {
+      if (present.has(id)) continue;
+      row.element.remove();
+      this.rows.delete(id);
+    }
+    for (const [at, client] of shown.entries()) {
+      let row = this.rows.get(client.id);
+      if (row === undefined) {
+        row = new ClientRow();
+        this.rows.set(client.id, row);
+      }
+      row.show(client, { capacity, own: client.id === own });
+      if (this.body.rows[at] !== row.element) this.body.insertBefore(row.element, this.body.rows[at] ?? null);
+    }
+    const hidden = clients.length - shown.length;
+    this.rest.toggleAttribute('hidden', hidden === 0 && clients.length > 0);
+    say(this.rest, clients.length === 0 ? 'Nobody is connected.' : `and ${plural(hidden, 'client')} more, which lag less`);
+  }
+}
+
+function choose(clients: readonly ClientStats[], own: number | undefined): readonly ClientStats[] {
+  const few =
+    clients.length <= MAX_CLIENTS
+      ? [...clients]
+      : [...clients].sort((a, b) => Number(b.id === own) - Number(a.id === own) || b.lag - a.lag).slice(0, MAX_CLIENTS);
+  return few.sort((a, b) => Number(b.id === own) - Number(a.id === own) || a.id - b.id);
+}
+
+class ClientRow {
+  readonly element: HTMLTableRowElement = clone<HTMLTableRowElement>('client');
+  private readonly queued: Series = new Series(POINTS);
+  private readonly lag: Series = new Series(POINTS);
+  private readonly lost: Series = new Series(POINTS);
+  private dropped: number = 0;
+
+  show(client: ClientStats, { capacity, own }: { capacity: number; own: boolean }): void {
+    this.queued.push(client.queued);
+    this.lag.push(client.lag);
+    this.lost.push(Math.max(0, client.dropped - this.dropped));
+    this.dropped = client.dropped;
+    this.say('name', `${client.id}`);
+    this.say('how', client.transport);
+    this.say('where', client.address);
+    this.say('sent', `${count(client.delivered)} sent, ${size(client.sentBytes)}`);
+    this.say('waiting', client.bufferedBytes > 0 ? `${size(client.bufferedBytes)} on the way` : '');
+    this.say('queued', count(client.queued));
+    this.say('lag', count(client.lag));
+    this.say('dropped', count(client.dropped));
+    this.part('own').toggleAttribute('hidden', !own);
+    this.part('resumed').toggleAttribute('hidden', !client.resumed);
+    this.element.classList.toggle('full', client.queued >= capacity);
+    this.element.classList.toggle('loses', client.dropped > 0);
+    this.draw('queued', area(this.queued, BOX, Math.max(capacity, 1)));
+    this.draw('lag', area(this.lag, BOX, Math.max(this.lag.max, capacity, 1)));
+    this.draw('dropped', bars(this.lost, BOX, Math.max(this.lost.max, 1)));
+  }
+
+  private part(name: string): Element {
+    return this.element.querySelector(`[data-part=${name}]`) as Element;
+  }
+
+  private say(name: string, text: string): void {
+    say(this.part(name), text);
+  }
+
+  private draw(name: string, path: string): void {
+    this.element.querySelector(`[data-chart=${name}] path`)?.setAttribute('d', path);
+  }
+}

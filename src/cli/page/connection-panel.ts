@@ -1,0 +1,130 @@
+import type { ClientState } from '../../bridge/client.ts';
+import type { ClientStats } from '../../bridge/session.ts';
+import type { Announcer } from './announcer.ts';
+import type { Connection, HistoryKind } from './connection.ts';
+import { byId, make, say } from './elements.ts';
+import type { PipeStats } from './stats.ts';
+import { count, plural, size, timeOf } from './words.ts';
+
+/** Entries of the history. */
+const MAX_HISTORY = 30;
+/** What is asked for if nothing has come yet by which to measure, and the least that is asked for. */
+const LEAST_BYTES_PER_SECOND = 64;
+
+/** What a full queue means, by policy. */
+const POLICIES: Readonly<Record<string, string>> = {
+  disconnect: 'the server cuts this page and says how many events it missed; then the page comes back and asks for them',
+  'drop-oldest': 'the oldest events in it are dropped',
+  'drop-newest': 'new events are dropped',
+  coalesce: 'of each object only the latest state is kept',
+  wait: 'the source waits for this page, and so do all others',
+};
+
+/** The state of this page's connection in words, its history, and the button that makes it slow. */
+export class ConnectionPanel {
+  private readonly connection: Connection;
+  private readonly announcer: Announcer;
+  private bytesPerSecond: number = 0;
+  private last: { readonly id: number; readonly sentBytes: number; readonly atMs: number } | undefined = undefined;
+  private policy: string = '';
+  private repeats: { readonly text: string; readonly times: number } = { text: '', times: 0 };
+  private timer: ReturnType<typeof setInterval> | undefined = undefined;
+
+  constructor(connection: Connection, announcer: Announcer) {
+    this.connection = connection;
+    this.announcer = announcer;
+    byId('slow').addEventListener('click', () => void this.setSlow(connection.slow === 0));
+    byId('share').addEventListener('change', () => connection.slow > 0 && void this.setSlow(true));
+    byId('retry').addEventListener('click', () => void connection.reopen());
+  }
+
+  onState(state: ClientState, delayMs: number | undefined): void {
+    clearInterval(this.timer);
+    const slow = this.connection.slow > 0;
+    const element = byId('state');
+    element.dataset.state = state === 'open' ? (slow ? 'slow' : 'live') : state === 'connecting' ? 'connecting' : 'off';
+    byId('retry').toggleAttribute('hidden', state === 'open' || state === 'connecting');
+    say(byId('resumes'), count(this.connection.resumes));
+    if (state === 'open') say(element, slow ? 'live, slow on purpose' : 'live');
+    else if (state === 'connecting') say(element, 'connecting');
+    else if (state === 'closed') say(element, 'ended');
+    else this.countDown(delayMs ?? 0);
+  }
+
+  onHistory(text: string, kind: HistoryKind): void {
+    const list = byId('history');
+    const entry = make('li', { name: kind });
+    const { repeats } = this;
+    // A server that is away is away again and again: one entry, and how often.
+    const times = repeats.text === text ? repeats.times + 1 : 1;
+    if (times > 1) list.firstElementChild?.remove();
+    this.repeats = { text, times };
+    entry.append(make('time', { text: timeOf(new Date()) }), ` ${text}${times > 1 ? ` (${times} times)` : ''}`);
+    list.prepend(entry);
+    while (list.children.length > MAX_HISTORY) list.lastElementChild?.remove();
+    this.announcer.say(text);
+  }
+
+  /** New numbers of the server. */
+  show(stats: PipeStats): void {
+    this.policy = stats.overflow;
+    say(byId('policy'), `each client: a queue of ${count(stats.capacity)}, then ${stats.overflow}`);
+    const own = stats.clients.find(({ id }) => id === this.connection.own);
+    const queued = own?.queued ?? 0;
+    say(byId('own-queue'), `${count(queued)} of ${count(stats.capacity)}`);
+    byId('own-bar').style.transform = `scaleX(${Math.min(1, queued / stats.capacity)})`;
+    byId('own-lag').textContent = count(own?.lag ?? 0);
+    byId('own-dropped').textContent = count(own?.dropped ?? 0);
+    if (own !== undefined && this.connection.slow === 0) this.measure(own);
+    this.explain(own);
+  }
+
+  /** What this page is sent per second while nothing holds it back, evened out over some seconds. */
+  private measure({ id, sentBytes }: { readonly id: number; readonly sentBytes: number }): void {
+    const atMs = performance.now();
+    const { last } = this;
+    this.last = { id, sentBytes, atMs };
+    if (last?.id !== id) return;
+    const now = ((sentBytes - last.sentBytes) * 1_000) / Math.max(1, atMs - last.atMs);
+    this.bytesPerSecond = this.bytesPerSecond === 0 ? now : this.bytesPerSecond * 0.8 + now * 0.2;
+  }
+
+  private async setSlow(slow: boolean): Promise<void> {
+    const share = Number(byId<HTMLSelectElement>('share').value);
+    this.connection.slow = slow ? Math.max(LEAST_BYTES_PER_SECOND, Math.round(this.bytesPerSecond / share)) : 0;
+    byId('slow').setAttribute('aria-pressed', String(slow));
+    document.body.classList.toggle('slow', slow);
+    const text = slow
+      ? `Slow on purpose: the server may send this page ${this.pace} from here on.`
+      : 'Full speed again: the server may send this page all there is.';
+    this.onHistory(text, 'note');
+    this.explain();
+    await this.connection.reopen();
+  }
+
+  private get pace(): string {
+    return `${size(this.connection.slow)} a second`;
+  }
+
+  private explain(own?: ClientStats): void {
+    const full = POLICIES[this.policy] ?? 'its policy decides';
+    const slow = this.connection.slow > 0;
+    const cut = this.policy === 'disconnect' && own !== undefined && own.dropped > 0;
+    const text = cut
+      ? `Its queue was full: the server has cut this page. What the queue held is still on its way, ${size(own.bufferedBytes)}; then the stream ends, and the page comes back for the rest.`
+      : slow
+        ? `The server sends this page ${this.pace}, as if the way to it were that narrow. The rest waits in its queue. When that is full: ${full}.`
+        : `Makes the way to this page so narrow that its queue on the server fills up. When that is full: ${full}.`;
+    say(byId('slow-note'), text);
+  }
+
+  private countDown(delayMs: number): void {
+    const until = performance.now() + delayMs;
+    const tick = (): void => {
+      const seconds = Math.ceil((until - performance.now()) / 1_000);
+      say(byId('state'), seconds > 0 ? `not connected, next try in ${plural(seconds, 'second')}` : 'not connected, trying');
+    };
+    tick();
+    this.timer = setInterval(tick, 1_000);
+  }
+}

@@ -1,0 +1,110 @@
+import type { ClientState, ClientWatch, StateDetail } from '../../bridge/client.ts';
+import { connect } from '../../bridge/client.ts';
+import type { WireEvent } from '../../bridge/protocol.ts';
+import { WATCH_PATH } from '../../bridge/protocol.ts';
+import { CLIENT_HEADER, SLOW } from './stats.ts';
+import { count, placeOf, plural } from './words.ts';
+
+/** What a connection tells of. */
+export interface ConnectionEvents {
+  readonly onEvents: (batch: readonly WireEvent[]) => void;
+  /** Something that a reader may want to look up later. */
+  readonly onHistory: (text: string, kind: HistoryKind) => void;
+  readonly onState: (state: ClientState, delayMs: number | undefined) => void;
+}
+
+/** How an entry of the history is to be taken. */
+export type HistoryKind = 'good' | 'loss' | 'note';
+
+/**
+ * This page's own watch: the client of `watchmux/client`, and what it does in words. `slow` and `retry` end one watch and begin
+ * another that goes on where it was.
+ */
+export class Connection {
+  /** Which of the server's clients this page is; undefined until it is known. */
+  own: number | undefined = undefined;
+  /** Bytes per second that the page asks for; 0: all there are. */
+  slow: number = 0;
+  resumes: number = 0;
+  private readonly events: ConnectionEvents;
+  private watch: ClientWatch<WireEvent> | undefined = undefined;
+  private reading: Promise<void> = Promise.resolve();
+
+  constructor(events: ConnectionEvents) {
+    this.events = events;
+  }
+
+  open(from?: string): void {
+    const url = new URL(WATCH_PATH, location.href);
+    url.searchParams.set(SLOW, String(this.slow));
+    let asked = from;
+    const watch = connect<WireEvent>(url, {
+      transport: 'http',
+      resourceVersion: from,
+      onExpired: 'restart',
+      backoff: { maxMs: MAX_PAUSE_MS },
+      fetch: async (target, init) => {
+        asked = target.searchParams.get('resourceVersion') ?? undefined;
+        const response = await fetch(target, init);
+        this.own = Number(response.headers.get(CLIENT_HEADER)) || undefined;
+        return response;
+      },
+      onStateChange: (state, detail) => {
+        this.tell(state, detail, asked);
+        this.events.onState(state, detail.delayMs);
+      },
+    });
+    this.watch = watch;
+    this.events.onState('connecting', undefined);
+    this.reading = this.read(watch);
+  }
+
+  /** Ends the watch and begins another, which goes on after what came last. */
+  async reopen(): Promise<void> {
+    const from = await this.close();
+    this.open(from);
+  }
+
+  /** Ends the watch. Answers where to go on. */
+  async close(): Promise<string | undefined> {
+    const { watch } = this;
+    watch?.stop();
+    await this.reading;
+    return watch?.resourceVersion;
+  }
+
+  private async read(watch: ClientWatch<WireEvent>): Promise<void> {
+    for await (const batch of watch.batches()) this.events.onEvents(batch);
+  }
+
+  private tell(state: ClientState, { error }: StateDetail, asked: string | undefined): void {
+    const { onHistory } = this.events;
+    if (state === 'open') {
+      const place = placeOf(asked);
+      if (place === undefined) onHistory('Connected: events come from now on.', 'good');
+      else {
+        this.resumes++;
+        onHistory(`Connected, and went on after event ${count(place)}: nothing is missing, nothing comes twice.`, 'good');
+      }
+      return;
+    }
+    this.own = undefined;
+    if (error === undefined || state === 'connecting') return;
+    const missed = error.details?.missed;
+    if (error.code === 410 && missed !== undefined) {
+      const lost = `${plural(missed, 'event')} did not fit into its queue`;
+      onHistory(`Cut by the server (410): this page was too slow, ${lost}. It comes back and asks for them.`, 'loss');
+    } else if (error.code === 410 && asked !== undefined) {
+      const place = count(placeOf(asked) ?? 0);
+      const why = 'that was too long ago, or the server has been restarted';
+      onHistory(`Expired (410): the server cannot go on after event ${place}; ${why}. Starting from now.`, 'loss');
+    } else if (error.code === 410) {
+      onHistory('The connection broke before there was an event to go on from. Starting from now.', 'loss');
+    } else {
+      onHistory(state === 'closed' ? `Ended: ${error.message}` : `Connection lost: ${error.message}`, 'note');
+    }
+  }
+}
+
+/** The longest pause between two attempts. */
+const MAX_PAUSE_MS = 10_000;

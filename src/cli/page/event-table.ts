@@ -1,0 +1,199 @@
+import { clone, make, say } from './elements.ts';
+import type { EventRow, EventStore, Row, Wanted } from './event-store.ts';
+import { paint } from './paint.ts';
+import { count, jsonOf, plural, timeOf } from './words.ts';
+
+/** Rows in the table. */
+const MAX_ROWS = 200;
+/** Characters of an event in its row, and in its detail. */
+const SHOWN_CHARS = 300;
+const DETAIL_CHARS = 100_000;
+
+/** Where the table stands. */
+export interface TableParts {
+  readonly body: HTMLTableSectionElement;
+  readonly empty: Element;
+  /** Says how much of what is kept is shown. */
+  readonly note: Element;
+  readonly pause: HTMLButtonElement;
+  readonly text: HTMLInputElement;
+  readonly type: HTMLSelectElement;
+}
+
+/**
+ * The newest events that match, at most {@link MAX_ROWS}. Only rows that will stay are made. Nothing moves under a reader: while a
+ * row is open, or on request, the table stands still and counts what waits.
+ *
+ * Keyboard: the rows are one stop of the tab key; arrows, Home and End move among them, Enter opens one.
+ */
+export class EventTable {
+  private readonly parts: TableParts;
+  private readonly store: EventStore;
+  /** Rows with an id up to this one are drawn, or not wanted. */
+  private drawn: number = -1;
+  /** Why the table stands still: on request, or because a row is open. */
+  private paused: 'asked' | 'open' | undefined = undefined;
+  private types: number = 0;
+
+  constructor(parts: TableParts, store: EventStore) {
+    this.parts = parts;
+    this.store = store;
+    const redraw = (): void => this.redraw();
+    parts.text.addEventListener('input', redraw);
+    parts.type.addEventListener('change', redraw);
+    parts.pause.addEventListener('click', () => this.hold(this.paused === undefined ? 'asked' : undefined));
+    parts.body.addEventListener('click', (event) => this.onClick(event));
+    parts.body.addEventListener('keydown', (event) => this.onKey(event));
+  }
+
+  /** Shows what has come since it was last called. */
+  draw(): void {
+    this.offerTypes();
+    if (this.paused === undefined) this.prepend();
+    else this.sayPaused();
+    this.sayNote();
+  }
+
+  private get wanted(): Wanted {
+    return { text: this.parts.text.value.trim().toLowerCase(), type: this.parts.type.value };
+  }
+
+  private redraw(): void {
+    this.drawn = -1;
+    this.parts.body.replaceChildren();
+    this.prepend();
+    this.sayNote();
+  }
+
+  private prepend(): void {
+    const { body } = this.parts;
+    const fresh = document.createDocumentFragment();
+    let made = 0;
+    for (const row of this.store.newest(this.wanted, this.drawn)) {
+      if (made++ === MAX_ROWS) break;
+      fresh.append(toRow(row));
+    }
+    this.drawn = this.store.head - 1;
+    if (made === 0) return;
+    body.prepend(fresh);
+    while (body.rows.length > MAX_ROWS) body.deleteRow(-1);
+    this.keepTabStop();
+  }
+
+  private hold(paused: 'asked' | 'open' | undefined): void {
+    this.paused = paused;
+    const { pause } = this.parts;
+    pause.setAttribute('aria-pressed', String(paused !== undefined));
+    if (paused === undefined) say(pause, 'Pause');
+    this.draw();
+  }
+
+  private sayPaused(): void {
+    const waiting = this.store.head - 1 - this.drawn;
+    say(this.parts.pause, waiting > 0 ? `Go on, ${count(waiting)} new` : 'Go on');
+  }
+
+  private sayNote(): void {
+    const { body, empty, note } = this.parts;
+    const { wanted, store } = this;
+    const filtered = wanted.text !== '' || wanted.type !== '';
+    const kept = `the last ${plural(store.events, 'event')}`;
+    say(note, filtered ? `${count(store.matching(wanted))} of ${kept}` : kept);
+    empty.toggleAttribute('hidden', body.rows.length > 0);
+    say(empty, filtered ? 'Nothing matches.' : 'No events yet. They appear here as they come.');
+  }
+
+  private offerTypes(): void {
+    const { type } = this.parts;
+    const { types } = this.store;
+    if (types.size === this.types) return;
+    this.types = types.size;
+    const chosen = type.value;
+    const options = [...types].sort().map((name) => new Option(name, name));
+    type.replaceChildren(new Option('all types', ''), ...options);
+    type.value = chosen;
+  }
+
+  private onClick({ target }: Event): void {
+    const row = (target as Element).closest('tr');
+    if (row?.dataset.id !== undefined && String(getSelection()) === '') this.toggle(row);
+  }
+
+  private onKey(event: KeyboardEvent): void {
+    const stops = [...this.parts.body.querySelectorAll<HTMLButtonElement>('button')];
+    const at = stops.indexOf(event.target as HTMLButtonElement);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: stops.length - 1 }[event.key];
+    if (at < 0 || to === undefined) return;
+    event.preventDefault();
+    const next = stops[Math.max(0, Math.min(stops.length - 1, to))];
+    next?.focus();
+    this.keepTabStop(next);
+  }
+
+  /** One button of all can be reached by the tab key: the one that has the focus, or the first. */
+  private keepTabStop(chosen?: HTMLButtonElement): void {
+    const stops = [...this.parts.body.querySelectorAll<HTMLButtonElement>('button')];
+    const stop = chosen ?? stops.find((each) => each === document.activeElement) ?? stops[0];
+    for (const each of stops) each.tabIndex = each === stop ? 0 : -1;
+  }
+
+  private toggle(row: HTMLTableRowElement): void {
+    const button = row.querySelector('button');
+    const next = row.nextElementSibling;
+    const open = next?.classList.contains('detail') === true;
+    button?.setAttribute('aria-expanded', String(!open));
+    if (open) {
+      next?.remove();
+      if (this.paused === 'open' && this.parts.body.querySelector('.detail') === null) this.hold(undefined);
+      return;
+    }
+    const found = [...this.store.newest({ text: '', type: '' })].find(({ id }) => id === Number(row.dataset.id));
+    row.after(toDetail(found));
+    if (this.paused === undefined) this.hold('open');
+  }
+}
+
+function toRow(row: Row): HTMLTableRowElement {
+  if (row.kind === 'event') return toEventRow(row);
+  const tr = make('tr', { name: 'gap' });
+  const missed =
+    row.missed === undefined ? 'the server has begun anew' : `${plural(row.missed, 'event')} did not reach this page`;
+  const td = make('td', { text: missed });
+  td.colSpan = 4;
+  tr.append(td);
+  return tr;
+}
+
+function toEventRow({ id, event, place, text, time }: EventRow): HTMLTableRowElement {
+  const tr = clone<HTMLTableRowElement>('row');
+  tr.dataset.id = String(id);
+  tr.dataset.type = event.type;
+  const [number, at, type, object] = tr.cells as unknown as [Element, Element, Element, Element];
+  const button = number.querySelector('button') as HTMLButtonElement;
+  button.textContent = place === undefined ? '-' : String(place);
+  button.setAttribute('aria-label', `${place === undefined ? 'no number' : place}, ${event.type}: detail`);
+  at.textContent = timeOf(time);
+  type.textContent = event.type;
+  (object.firstElementChild as Element).textContent = text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)} \u2026` : text;
+  return tr;
+}
+
+function toDetail(row: Row | undefined): HTMLTableRowElement {
+  const tr = make('tr', { name: 'detail' });
+  const td = make('td');
+  td.colSpan = 4;
+  if (row?.kind === 'event') {
+    const { event, time, text } = row;
+    const version = event.resourceVersion ?? 'none: meant for this client alone';
+    td.append(make('p', { text: `version ${version}, came at ${time.toISOString()}, ${plural(text.length, 'character')}` }));
+    const json = jsonOf(event.object, 2);
+    const pre = make('pre');
+    pre.tabIndex = 0;
+    pre.setAttribute('aria-label', 'object');
+    pre.append(paint(json.slice(0, DETAIL_CHARS)));
+    if (json.length > DETAIL_CHARS) pre.append(` \u2026 ${plural(json.length - DETAIL_CHARS, 'more character')}`);
+    td.append(pre);
+  } else td.append(make('p', { text: 'This event is not kept any more.' }));
+  tr.append(td);
+  return tr;
+}

@@ -1,0 +1,98 @@
+/**
+ * The script of the live page. Its parts, in the order in which data flows:
+ *
+ *     /watch --> Connection --> EventStore --> EventTable
+ *                     '--> ConnectionPanel
+ *     /stats --> Poller --> Overview, ClientTable, ConnectionPanel
+ *
+ * Everything is bounded: events kept, rows shown, points of a chart, entries of the history. What comes faster than it can be
+ * shown is counted and passed over.
+ */
+import { STATS_PATH } from '../../bridge/protocol.ts';
+import { Announcer } from './announcer.ts';
+import { ClientTable } from './client-table.ts';
+import { Connection } from './connection.ts';
+import { ConnectionPanel } from './connection-panel.ts';
+import { byId } from './elements.ts';
+import { EventStore } from './event-store.ts';
+import { EventTable } from './event-table.ts';
+import { Overview } from './overview.ts';
+import { Poller } from './poller.ts';
+import type { PipeStats } from './stats.ts';
+
+/** The table is drawn at most so often. */
+const DRAW_MS = 120;
+
+const store = new EventStore({ maxRows: 2_000, maxChars: 8_000_000 });
+const table = new EventTable(
+  {
+    body: byId<HTMLTableSectionElement>('rows'),
+    empty: byId('none'),
+    note: byId('note'),
+    pause: byId<HTMLButtonElement>('pause'),
+    text: byId<HTMLInputElement>('text'),
+    type: byId<HTMLSelectElement>('type'),
+  },
+  store,
+);
+const overview = new Overview();
+const clients = new ClientTable(byId<HTMLTableSectionElement>('clients'), byId('more-clients'));
+
+let drawing = false;
+const draw = (): void => {
+  if (drawing) return;
+  drawing = true;
+  setTimeout(() => {
+    drawing = false;
+    table.draw();
+  }, DRAW_MS);
+};
+
+const connection = new Connection({
+  onEvents: (batch) => {
+    store.push(batch);
+    draw();
+  },
+  onHistory: (text, kind) => panel.onHistory(text, kind),
+  onState: (state, delayMs) => panel.onState(state, delayMs),
+});
+const panel = new ConnectionPanel(connection, new Announcer(byId('announcer')));
+
+const poller = new Poller<PipeStats>({
+  ask: async (signal) => {
+    const answer = await fetch(STATS_PATH, { signal, cache: 'no-store' });
+    if (!answer.ok) throw new Error(answer.statusText);
+    return (await answer.json()) as PipeStats;
+  },
+  onAnswer: (stats) => {
+    document.body.classList.remove('stale');
+    overview.show(stats, store.received);
+    clients.show(stats, connection.own);
+    panel.show(stats);
+  },
+  // Numbers of a minute ago must not look like those of now.
+  onFault: () => document.body.classList.add('stale'),
+  intervalMs: 1_000,
+  maxIntervalMs: 15_000,
+  timeoutMs: 5_000,
+});
+
+let left: Promise<string | undefined> | undefined;
+addEventListener('pagehide', () => {
+  poller.stop();
+  left = connection.close();
+});
+// Back from the browser's memory: the page goes on where it was.
+addEventListener('pageshow', ({ persisted }) => {
+  if (!persisted) return;
+  void left?.then((from) => connection.open(from));
+  poller.start();
+});
+// A hidden page is looked after seldom: it catches up at once when somebody looks.
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden) poller.start();
+});
+
+table.draw();
+connection.open();
+poller.start();

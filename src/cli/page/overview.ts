@@ -1,0 +1,71 @@
+import { area, line, roundUp, Series } from './charts.ts';
+import { byId, say } from './elements.ts';
+import type { PipeStats } from './stats.ts';
+import { rate, short } from './words.ts';
+
+/** Two minutes, at a look per second. */
+const POINTS = 120;
+const BOX = { width: 600, height: 96 };
+/** Ticks between two new descriptions of the chart, for those who do not see it. */
+const DESCRIBED_EVERY = 5;
+
+/** The stream as a whole: events per second, as the server takes them and as this page gets them, and the sums. */
+export class Overview {
+  private readonly accepted: Series = new Series(POINTS);
+  private readonly received: Series = new Series(POINTS);
+  private last: { readonly stats: PipeStats; readonly received: number; readonly atMs: number } | undefined = undefined;
+  private ticks: number = 0;
+
+  /** `received` is what came to this page. */
+  show(stats: PipeStats, received: number): void {
+    const atMs = performance.now();
+    const { last } = this;
+    this.last = { stats, received, atMs };
+    this.sums(stats, received);
+    // The first look, or another life of the server: there is nothing to compare with.
+    if (last === undefined || stats.accepted < last.stats.accepted) return;
+    const seconds = Math.max(0.001, (atMs - last.atMs) / 1_000);
+    const perSecond = (stats.accepted - last.stats.accepted) / seconds;
+    this.accepted.push(perSecond);
+    this.received.push((received - last.received) / seconds);
+    this.draw(perSecond);
+  }
+
+  private draw(perSecond: number): void {
+    const top = roundUp(Math.max(this.accepted.max, this.received.max), 1);
+    say(byId('rate'), rate(perSecond));
+    say(byId('rate-top'), rate(top));
+    byId('rate-area').setAttribute('d', area(this.accepted, BOX, top * 1.08));
+    byId('rate-line').setAttribute('d', line(this.accepted, BOX, top * 1.08));
+    byId('rate-here').setAttribute('d', line(this.received, BOX, top * 1.08));
+    if (this.ticks++ % DESCRIBED_EVERY > 0) return;
+    const text = `Events per second in the last two minutes: now ${rate(perSecond)}, at most ${rate(this.accepted.max)}`;
+    byId('rate-chart').setAttribute('aria-label', text);
+  }
+
+  private sums({ accepted, clients, total }: PipeStats, received: number): void {
+    const numbers = {
+      accepted,
+      received,
+      watching: clients.length,
+      delivered: total.delivered,
+      dropped: total.dropped,
+      resumes: total.resumes,
+      cut: total.cut,
+      refused: total.refused,
+    };
+    for (const [name, value] of Object.entries(numbers)) {
+      const element = byId(`total-${name}`);
+      say(element, short(value));
+      element.classList.toggle('some', value > 0);
+    }
+    byId('total-cut').title = words(total.cuts);
+    byId('total-refused').title = words(total.refusals);
+  }
+}
+
+function words(counts: Readonly<Partial<Record<string, number>>>): string {
+  return Object.entries(counts)
+    .map(([reason, value]) => `${reason}: ${value}`)
+    .join(', ');
+}

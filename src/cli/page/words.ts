@@ -1,0 +1,61 @@
+/** Numbers and times as people read them. Everything in this folder runs in the browser. */
+
+const whole = new Intl.NumberFormat('en');
+
+/** `12,345`. */
+export function count(value: number): string {
+  return whole.format(value);
+}
+
+/** `1 event`, `12,345 events`. */
+export function plural(value: number, noun: string): string {
+  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+}
+
+/** Short enough for a tile: `12,345`, `1.2 million`. */
+export function short(value: number): string {
+  return value < 1_000_000 ? count(value) : `${(value / 1_000_000).toFixed(value < 10_000_000 ? 2 : 1)} M`;
+}
+
+/** A rate: with one digit behind the point as long as that says anything. */
+export function rate(value: number): string {
+  return value > 0 && value < 10 ? value.toFixed(1) : short(Math.round(value));
+}
+
+const UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** `640 bytes`, `1.4 MiB`. */
+export function size(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1_024 && unit < UNITS.length - 1) {
+    value /= 1_024;
+    unit++;
+  }
+  return `${unit === 0 ? count(Math.round(value)) : value.toFixed(value < 10 ? 1 : 0)} ${UNITS[unit]}`;
+}
+
+/** A value as JSON. Hosts parse what is nested deeper than they can write. */
+export function jsonOf(value: unknown, indent?: number): string {
+  try {
+    return JSON.stringify(value, null, indent) ?? '';
+  } catch {
+    return '(nested too deeply to be shown)';
+  }
+}
+
+/** The time of day, in the reader's zone: `14:03:09`. */
+export function timeOf(date: Date): string {
+  return [date.getHours(), date.getMinutes(), date.getSeconds()].map((part) => String(part).padStart(2, '0')).join(':');
+}
+
+/** A version as the page shows it: the sequence, which is what people count by. To others versions are opaque; this page is the server's own. */
+export function placeOf(version: string | undefined): number | undefined {
+  const sequence = Number(version?.slice(version.lastIndexOf('.') + 1));
+  return version === undefined || !Number.isSafeInteger(sequence) ? undefined : sequence;
+}
+
+/** The life of the server that a version belongs to. */
+export function epochOf(version: string | undefined): string | undefined {
+  return version?.slice(0, Math.max(0, version.lastIndexOf('.')));
+}

@@ -1,0 +1,228 @@
+// Every example does what its README says, in a process of its own, at a free port, with the built package.
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, test } from 'vitest';
+import manifest from '../../package.json' with { type: 'json' };
+import { launch, withoutChromium } from './chromium.ts';
+import type { Client } from './cli.ts';
+import { httpStream, open, sse, until, webSocket } from './cli.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const names = readdirSync(join(root, 'examples'), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => name);
+
+const children: Set<ChildProcessWithoutNullStreams> = new Set();
+
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL');
+});
+
+interface Running {
+  readonly child: ChildProcessWithoutNullStreams;
+  readonly out: () => string;
+  readonly exit: Promise<number | NodeJS.Signals>;
+}
+
+function start(script: string, options: { env?: Record<string, string>; args?: readonly string[] } = {}): Running {
+  const child = spawn(process.execPath, [`examples/${script}`, ...(options.args ?? [])], {
+    cwd: root,
+    env: { ...process.env, PORT: '0', ...options.env },
+  });
+  children.add(child);
+  let out = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      out += text;
+    });
+  }
+  child.stdin.on('error', () => {});
+  const exit = new Promise<number | NodeJS.Signals>((resolve) => {
+    child.on('close', (code, signal) => {
+      children.delete(child);
+      resolve(code ?? (signal as NodeJS.Signals));
+    });
+  });
+  return { child, out: () => out, exit };
+}
+
+/** Starts a server. Answers where it listens. */
+async function serve(name: string, env: Record<string, string> = {}): Promise<Running & { readonly url: string }> {
+  const running = start(`${name}/server.mjs`, { env });
+  await until(() => running.out().includes('\n') || running.child.exitCode !== null);
+  const url = /^\w+: (http:\/\/127\.0\.0\.1:\d+)(\/watch)?\n/.exec(running.out())?.[1];
+  if (url === undefined) throw new Error(running.out());
+  return { ...running, url };
+}
+
+async function end(running: Running): Promise<void> {
+  running.child.kill('SIGTERM');
+  expect(await running.exit).toBe(0);
+}
+
+const versionsOf = (client: Client): string[] => client.versions().filter((version) => version !== undefined);
+const typesOf = (client: Client): string[] => client.events().map(({ type }) => type);
+
+describe('examples', () => {
+  test.each(names)('%s: its README says how to start it, and the list names it', (name) => {
+    const readme = readFileSync(join(root, `examples/${name}/README.md`), 'utf8');
+    expect(readme).toContain(`node examples/${name}/server.mjs\n`);
+    for (const [, path = ''] of readme.matchAll(/node (examples\/[\w/.]+)/g)) expect(existsSync(join(root, path))).toBe(true);
+    expect(readFileSync(join(root, 'examples/README.md'), 'utf8')).toContain(`[${name}](${name}/README.md)`);
+  });
+
+  test('their types are right, and they import doors that there are', async () => {
+    const files = names.flatMap((name) => readdirSync(join(root, 'examples', name)).map((file) => `examples/${name}/${file}`));
+    const doors = files.flatMap((file) => [...readFileSync(join(root, file), 'utf8').matchAll(/from 'watchmux(.*?)'/g)]);
+    for (const [, door] of doors) expect(Object.keys(manifest.exports)).toContain(`.${door}`);
+    expect(doors.length).toBeGreaterThan(6);
+    const tsc = spawn(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'examples'], { cwd: root });
+    let said = '';
+    tsc.stdout.on('data', (text) => {
+      said += text;
+    });
+    await new Promise((resolve) => tsc.on('close', resolve));
+    expect(said).toBe('');
+  }, 90_000);
+});
+
+describe('chat', () => {
+  const post = (url: string, room: string, body: unknown): Promise<Response> =>
+    fetch(`${url}/rooms/${room}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  const textsOf = (client: Client): string[] => client.events().map(({ object }) => (object as { text: string }).text);
+
+  test('each client sees its room, and no other, also when it comes back', async () => {
+    const server = await serve('chat');
+    const lobby = await sse(server.url, { query: '?room=lobby' });
+    const attic = await webSocket(server.url, { query: '?room=attic' });
+    for (const [room, text] of [
+      ['lobby', 'one'],
+      ['attic', 'two'],
+      ['lobby', 'three'],
+    ] as const) {
+      expect((await post(server.url, room, { from: 'ann', text })).status).toBe(202);
+    }
+    await until(() => lobby.texts.length === 2 && attic.texts.length === 1);
+    expect([textsOf(lobby), textsOf(attic)]).toEqual([['one', 'three'], ['two']]);
+    lobby.close();
+    await post(server.url, 'attic', { from: 'bob', text: 'four' });
+    await post(server.url, 'lobby', { from: 'bob', text: 'five' });
+    const back = await sse(server.url, { query: '?room=lobby', headers: { 'last-event-id': lobby.ids.at(-1) as string } });
+    await until(() => back.texts.length > 0);
+    expect(textsOf(back)).toEqual(['five']);
+    expect((await post(server.url, 'lobby', { from: '', text: 'x' })).status).toBe(400);
+    await end(server);
+    expect([await attic.ended, await back.ended]).toEqual(['1001', 'complete']);
+  });
+});
+
+describe('orders', () => {
+  const put = (url: string, name: string, body: unknown): Promise<Response> =>
+    fetch(`${url}/orders/${name}`, { method: 'PUT', body: JSON.stringify(body) });
+
+  test('the state, a bookmark, what changes; and behind a version only what came after it', async () => {
+    const server = await serve('orders', { EVERY: '0' });
+    const client = await httpStream(server.url);
+    await until(() => client.texts.length === 4);
+    expect(typesOf(client)).toEqual(['ADDED', 'ADDED', 'ADDED', 'BOOKMARK']);
+    await put(server.url, '7', { total: 30 });
+    await put(server.url, '7', { total: 30, state: 'paid' });
+    await fetch(`${server.url}/orders/1`, { method: 'DELETE' });
+    await until(() => client.texts.length === 7);
+    expect(typesOf(client).slice(4)).toEqual(['ADDED', 'MODIFIED', 'DELETED']);
+    const [bookmark, ...rest] = versionsOf(client);
+    const again = await httpStream(server.url, { query: `?resourceVersion=${bookmark}` });
+    await until(() => again.texts.length === 3);
+    expect(again.texts).toEqual(client.texts.slice(4));
+    expect(versionsOf(again)).toEqual(rest);
+    expect((await put(server.url, '8', 'x'.repeat(2_000))).status).toBe(400);
+    expect((await open(`${server.url}/other`)).statusCode).toBe(404);
+    await end(server);
+  });
+
+  test('the client goes on after a restart of the server: 410, a fresh snapshot, and what follows', async () => {
+    const first = await serve('orders', { EVERY: '0' });
+    const client = start('orders/client.mjs', { args: [`${first.url}/watch`] });
+    await until(() => client.out().includes('-- that was all: 3 orders'));
+    await put(first.url, '7', { total: 30 });
+    await until(() => client.out().includes('ADDED 7: 30, placed; 4 orders'));
+    first.child.kill('SIGKILL');
+    await until(() => client.out().includes('waiting'));
+    const before = client.out().length;
+    const second = await serve('orders', { EVERY: '0', PORT: new URL(first.url).port });
+    await until(() => client.out().slice(before).includes('-- that was all: 3 orders'));
+    expect(client.out().slice(before)).toMatch(/ERROR 410: .*ADDED 1: 10, placed; 1 orders/s);
+    await put(second.url, '1', { total: 5 });
+    await until(() => client.out().includes('MODIFIED 1: 5, placed; 3 orders'));
+    await end(client);
+    await end(second);
+  });
+});
+
+describe('hono', () => {
+  test('lets in who has a token, and shows the symbol that was asked for', async () => {
+    const server = await serve('hono');
+    expect((await open(`${server.url}/watch`)).statusCode).toBe(401);
+    const client = await sse(server.url, { query: '?symbol=ABC&token=guest' });
+    await until(() => client.texts.length >= 3);
+    expect(new Set(client.events().map(({ object }) => (object as { symbol: string }).symbol))).toEqual(new Set(['ABC']));
+    await end(server);
+    expect(await client.ended).toBe('complete');
+  });
+});
+
+describe('dashboard', () => {
+  test('shows the containers of its lines, whatever else stands between them, and ends with them', async () => {
+    const containers = start('dashboard/containers.mjs', { env: { COUNT: '8', EVERY: '1' } });
+    expect(await containers.exit).toBe(0);
+    const server = await serve('dashboard');
+    server.child.stdin.write(`not JSON\n${containers.out()}{"Type":"network","Action":"connect"}\n\n`);
+    let late = await httpStream(server.url);
+    // Who comes late enough gets all six in the snapshot; two of the eight lines were about containers that were there already.
+    await until(async () => {
+      late.close();
+      late = await httpStream(server.url);
+      await until(() => typesOf(late).includes('BOOKMARK'));
+      return typesOf(late).length === 7;
+    });
+    expect(typesOf(late)).toEqual([...Array(6).fill('ADDED'), 'BOOKMARK']);
+    const gone = { Type: 'container', Action: 'destroy', Actor: { Attributes: { name: 'web', image: 'x' } }, time: 1 };
+    server.child.stdin.end(JSON.stringify(gone));
+    expect(await late.ended).toBe('complete');
+    expect(late.events().at(-1)).toMatchObject({ type: 'DELETED', object: { metadata: { name: 'web' } } });
+    expect(await server.exit).toBe(0);
+  });
+});
+
+test.skipIf(withoutChromium)('the pages of chat, hono and dashboard show what happens', async () => {
+  const browser = await launch();
+  const faults: string[] = [];
+  const visit = async (url: string) => {
+    const page = await browser.newPage();
+    page.on('pageerror', (error) => faults.push(String(error)));
+    await page.goto(url);
+    return page;
+  };
+  const [chat, hono, dashboard] = await Promise.all([serve('chat'), serve('hono'), serve('dashboard')]);
+  const talk = await visit(chat.url);
+  await talk.waitForFunction(() => document.querySelector('#state')?.textContent === 'in lobby');
+  await talk.fill('#text', '<i>hello</i>');
+  await talk.keyboard.press('Enter');
+  await talk.waitForFunction(() => document.querySelector('#messages')?.textContent === 'me<i>hello</i>');
+  const prices = await visit(hono.url);
+  await prices.waitForFunction(() => document.querySelectorAll('tr').length === 3);
+  const table = await visit(dashboard.url);
+  const started = { Type: 'container', Action: 'start', Actor: { Attributes: { name: 'web', image: 'x' } }, time: 1 };
+  dashboard.child.stdin.write(`${JSON.stringify(started)}\n`);
+  await table.waitForFunction(() => document.querySelector('p')?.textContent?.startsWith('1 of 1 are running'));
+  expect(faults).toEqual([]);
+  await browser.close();
+  for (const server of [chat, hono, dashboard]) await end(server);
+});
