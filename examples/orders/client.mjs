@@ -1,0 +1,36 @@
+// @ts-check
+import { connect } from 'watchmux/client';
+import { isInitialEventsEnd } from 'watchmux/http';
+
+/** @typedef {import('watchmux').ObjectEvent<{ metadata: { name: string }, total: number, state: string }>} OrderEvent */
+
+const [url = 'http://127.0.0.1:8080/watch'] = process.argv.slice(2);
+const stop = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stop.abort());
+
+/**
+ * `restart`: where the place in the stream is lost, one ERROR of code 410 comes, and a fresh snapshot behind it.
+ * @type {import('watchmux/client').ClientWatch<OrderEvent>}
+ */
+const watch = connect(url, {
+  transport: 'http',
+  signal: stop.signal,
+  onExpired: 'restart',
+  onStateChange: (state) => console.log(`  ${state}${state === 'connecting' ? ` from ${watch.resourceVersion}` : ''}`),
+});
+
+/** What the server has, as far as this client knows. */
+const orders = new Map();
+for await (const event of watch) {
+  if (event.type === 'ERROR') {
+    console.log(`ERROR ${event.object.code}: ${event.object.message}`);
+    // What comes next is the whole state: what was known and does not come again is gone.
+    orders.clear();
+  } else if (isInitialEventsEnd(event)) console.log(`-- that was all: ${orders.size} orders`);
+  else {
+    const { metadata, total, state } = event.object;
+    if (event.type === 'DELETED') orders.delete(metadata.name);
+    else orders.set(metadata.name, event.object);
+    console.log(`${event.type} ${metadata.name}: ${total}, ${state}; ${orders.size} orders`);
+  }
+}
