@@ -1,64 +1,134 @@
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { compare, type Row } from './fanout.ts';
+import { killAll } from './child.ts';
+import { type CompareOptions, compare, type Result } from './compare.ts';
+import { buildGo, GO } from './go.ts';
+import { BENCH } from './paths.ts';
+import { Progress } from './progress.ts';
+import { nameOf, tableOf, toReport, writeReport } from './report.ts';
+import type { Shape, Wanted, Workload } from './workload.ts';
+import { WORKLOADS, workloadOf } from './workloads.ts';
 
-const USAGE = `Usage: npm run bench -- [options]
-  --watchers 1,10,100,1000   how many watchers
-  --burst 64                 events published in one go: 1,16,64,...
-  --rounds 7                 rounds; contenders take turns within each
-  --only NAME                contenders whose name contains NAME
-  --quick                    3 rounds of less work`;
+const LATEST = fileURLToPath(new URL('results/latest.json', BENCH));
+
+const USAGE = `Usage: npm run bench -- [workload ...] [options]
+
+Workloads, all of them by default:
+${WORKLOADS.map(({ name, about }) => `  ${name.padEnd(10)} ${about}`).join('\n')}
+
+Options:
+  --watchers 1,100   how many watchers, where a workload has them
+  --burst 16,64      how many events are published in one go, where a workload has that
+  --only a,b         only contenders whose name contains one of these, e.g. --only watchmux,events.on
+  --rounds 5         rounds; contenders take turns within each
+  --round-ms 50      how long a contender's turn is, about
+  --warm-ms 180      how long it warms up before, about, in time of a processor
+  --quick            fewer rounds, shapes and milliseconds
+  --json FILE        where the figures go (bench/results/latest.json)
+  --cpu-prof DIR     writes a CPU profile of each contender's process
+  --help`;
 
 function numbers(name: string, text: string): number[] {
   const list = text.split(',').map(Number);
-  if (list.some((n) => !Number.isSafeInteger(n) || n < 1)) throw new Error(`--${name}: expected whole numbers >= 1, got ${text}`);
+  if (list.some((n) => !Number.isSafeInteger(n) || n < 1))
+    throw new Error(`--${name}: expected whole numbers >= 1, got "${text}"`);
   return list;
 }
 
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? (sorted[middle] as number) : ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
-}
-
-function table(rows: readonly Row[]): string {
-  const reference = median(rows.find(({ name }) => name === 'Node events.on')?.rounds ?? [Number.NaN]);
-  const lines = rows.map(({ name, queue, rounds }) => {
-    const middle = median(rounds);
-    const ratios = `${(middle / reference).toFixed(2).padStart(8)}`;
-    return `  ${name.padEnd(30)} ${queue.padEnd(10)} ${middle.toFixed(1).padStart(8)} ${Math.min(...rounds)
-      .toFixed(1)
-      .padStart(8)} ${Math.max(...rounds)
-      .toFixed(1)
-      .padStart(8)} ${ratios}`;
+function parse() {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      watchers: { type: 'string' },
+      burst: { type: 'string' },
+      only: { type: 'string' },
+      rounds: { type: 'string' },
+      'round-ms': { type: 'string' },
+      'warm-ms': { type: 'string' },
+      quick: { type: 'boolean', default: false },
+      json: { type: 'string', default: LATEST },
+      'cpu-prof': { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
   });
-  return [
-    `  ${'million deliveries per second'.padEnd(30)} ${'queue'.padEnd(10)} ${'median'.padStart(8)} ${'least'.padStart(8)} ${'most'.padStart(8)} ${'/ events.on'.padStart(8)}`,
-    ...lines,
-  ].join('\n');
+  const number = (name: 'rounds' | 'round-ms' | 'warm-ms', usual: number): number =>
+    numbers(name, values[name] ?? String(usual))[0] as number;
+  const { quick } = values;
+  const wanted: Wanted = {
+    quick,
+    watchers: values.watchers === undefined ? undefined : numbers('watchers', values.watchers),
+    burst: values.burst === undefined ? undefined : numbers('burst', values.burst),
+  };
+  const only = values.only?.toLowerCase().split(',');
+  return {
+    help: values.help,
+    json: values.json,
+    wanted,
+    workloads: positionals.length === 0 ? WORKLOADS : positionals.map(workloadOf),
+    options: {
+      rounds: number('rounds', quick ? 3 : 5),
+      settings: {
+        roundMs: number('round-ms', quick ? 40 : 50),
+        warmMs: number('warm-ms', quick ? 120 : 180),
+        tooSlowMs: 800,
+      },
+      takesPart: ({ name }) => only === undefined || only.some((part) => name.toLowerCase().includes(part)),
+      profileTo: values['cpu-prof'],
+    } satisfies Omit<CompareOptions, 'progress'>,
+  };
 }
 
-const { values } = parseArgs({
-  options: {
-    watchers: { type: 'string', default: '1,10,100,1000' },
-    burst: { type: 'string', default: '1,64' },
-    rounds: { type: 'string', default: '7' },
-    only: { type: 'string' },
-    quick: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
-  },
-});
-if (values.help) {
-  console.log(USAGE);
-} else {
-  const rounds = values.quick ? 3 : (numbers('rounds', values.rounds)[0] as number);
-  const deliveries = values.quick ? 400_000 : 2_000_000;
-  console.log(
-    `Node ${process.version}; each figure is the median of ${rounds} rounds; order and completeness are checked in every round`,
-  );
-  for (const burst of numbers('burst', values.burst)) {
-    for (const watchers of numbers('watchers', values.watchers)) {
-      console.log(`\n${watchers} watchers, bursts of ${burst}`);
-      console.log(table(await compare({ watchers, burst }, { rounds, deliveries, only: values.only })));
+type Table = readonly [Workload, Shape];
+
+/** Go is built once, and left out of all tables if that fails. */
+async function absentees(
+  tables: readonly Table[],
+  { takesPart }: Pick<CompareOptions, 'takesPart'>,
+): Promise<Map<string, string>> {
+  const absent = new Map<string, string>();
+  if (!takesPart(GO) || !tables.some(([{ entries }, shape]) => entries(shape).includes(GO))) return absent;
+  process.stderr.write('building bench/go\n');
+  const why = await buildGo();
+  if (why !== undefined) absent.set(GO.name, why);
+  return absent;
+}
+
+async function main(): Promise<void> {
+  const { help, json, wanted, workloads, options } = parse();
+  if (help) {
+    console.log(USAGE);
+    return;
+  }
+  const tables = workloads.flatMap((workload) => workload.shapes(wanted).map((shape): Table => [workload, shape]));
+  const absent = await absentees(tables, options);
+  const progress = new Progress(tables.length);
+  const results: Result[] = [];
+  try {
+    for (const [workload, shape] of tables) {
+      progress.next(`${workload.name}: ${nameOf(shape)}`);
+      results.push(...(await compare(workload, shape, { ...options, absent, progress: (what) => progress.step(what) })));
+      writeReport(json, toReport(results));
     }
+  } finally {
+    // What is done is told, whatever came after it.
+    progress.clear();
+    print(results, options.rounds);
+    console.log(`\nfigures: ${relative(process.cwd(), json)}`);
   }
 }
+
+function print(results: readonly Result[], rounds: number): void {
+  const { node, cpu, cores } = toReport([]);
+  console.log(`Node ${node}, ${cores} cores, ${cpu}`);
+  console.log(`median of ${rounds} rounds; ratios are taken round by round; every answer was checked\n`);
+  console.log(results.map((result, at) => tableOf(result, results[at - 1])).join('\n\n'));
+}
+
+process.on('exit', killAll);
+process.on('SIGINT', () => process.exit(130));
+process.on('SIGTERM', () => process.exit(143));
+main().catch((error) => {
+  console.error(error instanceof Error && error.message.startsWith('--') ? error.message : error);
+  process.exit(1);
+});

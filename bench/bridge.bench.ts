@@ -1,0 +1,98 @@
+import { setTimeout } from 'node:timers/promises';
+import { type BridgeContender, CONTENDERS, type Transport } from './bridge/contenders.ts';
+import { Stage, type Took } from './bridge/stage.ts';
+import { heapBytes } from './heap.ts';
+import { numberOf, type Prepared, type Settings, type Shape, type Wanted, type Workload } from './workload.ts';
+
+const PLAIN = 'ws.send loop';
+/** Sockets and two processes are noisier than calls: a turn is so many times as long as elsewhere. */
+const LONGER = 2;
+
+function contenderOf(name: string, { transport }: Shape): BridgeContender {
+  const found = CONTENDERS[transport as Transport].find((each) => each.name === name);
+  if (found === undefined) throw new Error(`there is no contender "${name}" over ${transport}`);
+  return found;
+}
+
+function shapesOf({ watchers, burst, quick }: Wanted): Shape[] {
+  const traffic = (['websocket', 'sse', 'http'] as const).flatMap((transport) =>
+    (watchers ?? [quick ? 200 : 500]).flatMap((clients) =>
+      (burst ?? [16, 1]).flatMap((each) => [270, 10_000].map((eventBytes) => ({ transport, clients, burst: each, eventBytes }))),
+    ),
+  );
+  return [...traffic, { transport: 'websocket', clients: 500, are: 'idle' }];
+}
+
+async function prepareTraffic(contender: BridgeContender, shape: Shape, { warmMs, roundMs }: Settings): Promise<Prepared> {
+  const [clients, burst, eventBytes] = [numberOf(shape, 'clients'), numberOf(shape, 'burst'), numberOf(shape, 'eventBytes')];
+  const stage = await Stage.open(contender);
+  await stage.join(clients);
+  let took: Took = await stage.run({ bursts: 1, burst, eventBytes });
+  let bursts = 1;
+  for (let spent = took.cpuMs; spent < warmMs * LONGER; spent += took.cpuMs) {
+    // Twice as long as the last at most, and not longer than a round is to be.
+    bursts = Math.max(1, Math.min(bursts * 2, Math.round((bursts * roundMs * LONGER) / took.cpuMs)));
+    took = await stage.run({ bursts, burst, eventBytes });
+  }
+  return {
+    async round() {
+      const { wallMs, cpuMs } = await stage.run({ bursts, burst, eventBytes });
+      const thousands = (clients * bursts * burst) / 1_000;
+      return [(thousands * 1_000) / cpuMs, (thousands * 1_000) / wallMs];
+    },
+    end: () => stage.end(),
+  };
+}
+
+/** What each of so many idle clients takes of the server's memory. */
+async function idleBytes(contender: BridgeContender, clients: number): Promise<number> {
+  const stage = await Stage.open(contender);
+  const read = async (): Promise<number> => {
+    await setTimeout(50);
+    return heapBytes();
+  };
+  const before = await read();
+  await stage.join(clients);
+  const bytes = (await read()) - before;
+  await stage.leave();
+  stage.end();
+  return bytes / clients;
+}
+
+async function prepareMemory(contender: BridgeContender, shape: Shape): Promise<Prepared> {
+  const clients = numberOf(shape, 'clients');
+  const plain = contenderOf(PLAIN, shape);
+  // The first clients bring code and shapes along, which stay.
+  await idleBytes(contender, clients);
+  await idleBytes(plain, clients);
+  return {
+    async round() {
+      const each = await idleBytes(contender, clients);
+      return [each, each - (await idleBytes(plain, clients))];
+    },
+  };
+}
+
+/** Bytes and sockets: events to many clients, from one process to another, and what an idle client costs. */
+export const bridge: Workload = {
+  name: 'bridge',
+  about: 'events to 500 clients over WebSocket, SSE and an HTTP stream; memory of idle ones',
+  reference: 'socket.write',
+  shapes: shapesOf,
+  figures: ({ are }) =>
+    are === 'idle'
+      ? [
+          { shape: { of: 'each' }, unit: 'bytes', better: 'lower' },
+          { shape: { of: 'beyond ws' }, unit: 'bytes', better: 'lower' },
+        ]
+      : [
+          { shape: { of: 'processor time' }, unit: 'thousand events/s of the server', better: 'higher' },
+          { shape: { of: 'clock' }, unit: 'thousand events/s', better: 'higher' },
+        ],
+  entries: ({ transport, are }) =>
+    CONTENDERS[transport as Transport].filter(({ name }) => are !== 'idle' || name !== 'socket.write'),
+  prepare(contender, shape, settings) {
+    const found = contenderOf(contender, shape);
+    return shape.are === 'idle' ? prepareMemory(found, shape) : prepareTraffic(found, shape, settings);
+  },
+};

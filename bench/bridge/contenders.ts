@@ -1,0 +1,195 @@
+import type { Server, ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { WebSocketServer } from 'ws';
+import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
+import { attachWebSocket } from '../../src/bridge/websocket.ts';
+import type { WatchEvent } from '../../src/watch/event.ts';
+import type { Entry } from '../workload.ts';
+import type { Protocol } from './protocols.ts';
+
+/** One way to send events to many clients, running. */
+export interface Sender {
+  readonly server: Server;
+  /** Sends events to all clients, as the host's users would: the next line of theirs may run at once. */
+  send(events: readonly WatchEvent[]): void;
+  /** Whether something waits before it comes to the sockets. Absent where nothing can. */
+  waits?(): boolean;
+}
+
+/** One of those that are compared. */
+export interface BridgeContender extends Entry {
+  readonly protocol: Protocol;
+  /** Loads its package only now: each contender has a process to itself. */
+  start(): Promise<Sender> | Sender;
+}
+
+export type Transport = 'websocket' | 'sse' | 'http';
+
+const contender = (name: string, protocol: Protocol, start: BridgeContender['start']): BridgeContender => ({
+  name,
+  queue: name === 'watchmux' ? 'bounded' : 'unbounded',
+  protocol,
+  start,
+});
+
+/** All that is compared. The first of each transport is the control: the bytes alone. */
+export const CONTENDERS: Readonly<Record<Transport, readonly BridgeContender[]>> = {
+  websocket: [
+    contender('socket.write', 'websocket', rawFrames),
+    contender('watchmux', 'websocket', ours),
+    contender('ws.send loop', 'websocket', wsLoop),
+    contender('Socket.IO', 'socket.io', socketIo),
+  ],
+  sse: [
+    contender('socket.write', 'sse', () => rawChunks('text/event-stream', toRecord)),
+    contender('watchmux', 'sse', ours),
+    contender('res.write loop', 'sse', () => resWrite('text/event-stream', toRecord)),
+    contender('better-sse', 'sse', betterSse),
+  ],
+  http: [
+    contender('socket.write', 'http', () => rawChunks('application/json', toLine)),
+    contender('watchmux', 'http', ours),
+    contender('res.write loop', 'http', () => resWrite('application/json', toLine)),
+  ],
+};
+
+/** The JSON that we send, made once, so that all send the same. */
+let sequence = 0;
+const version = (): string => `0123456789abcdef.${++sequence}`;
+const toJson = (event: WatchEvent): string => `${JSON.stringify(event).slice(0, -1)},"resourceVersion":"${version()}"}`;
+const toLine = (event: WatchEvent): string => `${toJson(event)}\n`;
+const toRecord = (event: WatchEvent): string => {
+  const json = toJson(event);
+  return `id: 0123456789abcdef.${sequence}\ndata: ${json}\n\n`;
+};
+
+function ours(): Sender {
+  // All clients come from one address.
+  const hub = new Hub({ epoch: '0123456789abcdef', maxClientsPerAddress: 10_000 });
+  const server = createServer(createHttpHandler(hub));
+  // A week between two pings: the load answers none.
+  attachWebSocket(server, hub, { heartbeatMs: 604_800_000 });
+  return {
+    server,
+    send: (events) => {
+      for (const event of events) hub.tryPublish(event);
+    },
+  };
+}
+
+/** Its `emit` to all: encoded and framed once, queued and sent per client. */
+async function socketIo(): Promise<Sender> {
+  const { Server } = await import('socket.io');
+  const server = createServer();
+  // A week between two pings: the load answers none.
+  const io = new Server(server, { transports: ['websocket'], serveClient: false, pingInterval: 604_800_000 });
+  return {
+    server,
+    send: (events) => {
+      for (const event of events) io.emit('event', { ...event, resourceVersion: version() });
+    },
+    waits: () => Object.values(io.engine.clients).some(({ writeBuffer }) => writeBuffer.length > 0),
+  };
+}
+
+/** Its channel, which encodes and writes per client and event. */
+async function betterSse(): Promise<Sender> {
+  const { createChannel, createSession } = await import('better-sse');
+  const channel = createChannel();
+  const server = createServer((request, response) => {
+    void createSession(request, response, { keepAlive: null }).then((session) => channel.register(session));
+  });
+  return {
+    server,
+    send: (events) => {
+      for (const event of events) {
+        const resourceVersion = version();
+        channel.broadcast({ ...event, resourceVersion }, 'message', { eventId: resourceVersion });
+      }
+    },
+  };
+}
+
+/** What everybody writes: the text made once, a `send` per client and event. */
+function wsLoop(): Sender {
+  const server = createServer();
+  const sockets = new WebSocketServer({ server, perMessageDeflate: false });
+  return {
+    server,
+    send: (events) => {
+      for (const event of events) {
+        const text = toJson(event);
+        for (const client of sockets.clients) client.send(text);
+      }
+    },
+  };
+}
+
+/** The control: frames built and joined once, one write per client to the socket, nothing else. */
+function rawFrames(): Sender {
+  const server = createServer();
+  const sockets = new WebSocketServer({ noServer: true, perMessageDeflate: false, clientTracking: false });
+  const raw = new Set<Duplex>();
+  server.on('upgrade', (request, socket, head) => {
+    sockets.handleUpgrade(request, socket, head, (client) => {
+      raw.add(socket);
+      client.on('close', () => raw.delete(socket));
+    });
+  });
+  return {
+    server,
+    send: (events) => {
+      const bytes = Buffer.concat(events.map((event) => frame(toJson(event))));
+      for (const socket of raw) socket.write(bytes);
+    },
+  };
+}
+
+function frame(text: string): Buffer {
+  const payload = Buffer.from(text);
+  if (payload.length < 126) return Buffer.concat([Buffer.from([0x81, payload.length]), payload]);
+  const head = Buffer.from([0x81, 126, payload.length >> 8, payload.length & 255]);
+  return Buffer.concat([head, payload]);
+}
+
+/** The control over HTTP: one chunk, built and joined once, one write per client to the socket. */
+function rawChunks(type: string, toText: (event: WatchEvent) => string): Sender {
+  const raw = new Set<Duplex>();
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': type, 'cache-control': 'no-store' });
+    response.flushHeaders();
+    const { socket } = response;
+    if (socket === null) return;
+    raw.add(socket);
+    response.on('close', () => raw.delete(socket));
+  });
+  return {
+    server,
+    send: (events) => {
+      const body = Buffer.from(events.map(toText).join(''));
+      const bytes = Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), body, Buffer.from('\r\n')]);
+      for (const socket of raw) socket.write(bytes);
+    },
+  };
+}
+
+/** What everybody writes over HTTP: a `write` per client and event. */
+function resWrite(type: string, toText: (event: WatchEvent) => string): Sender {
+  const responses = new Set<ServerResponse>();
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': type, 'cache-control': 'no-store' });
+    response.flushHeaders();
+    responses.add(response);
+    response.on('close', () => responses.delete(response));
+  });
+  return {
+    server,
+    send: (events) => {
+      for (const event of events) {
+        const text = toText(event);
+        for (const response of responses) response.write(text);
+      }
+    },
+  };
+}

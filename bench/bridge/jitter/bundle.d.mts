@@ -1,0 +1,1 @@
+export function bundle(): Promise<{ readonly outDir: string; readonly remove: () => void }>;

@@ -1,0 +1,90 @@
+// Many clients in a process of their own, on lines that are cut. It does what it is told over IPC.
+import { setMaxListeners } from 'node:events';
+import type { ClientTransport } from '../../../src/bridge/client.ts';
+import type { Life } from './client.ts';
+import { CutClient } from './client.ts';
+import { answer } from './peer.ts';
+import type { Received } from './reception.ts';
+
+/** How many clients, and how they live; each has a seed of its own, counted from that of the first. */
+export interface Join extends Omit<Life, 'transport'> {
+  readonly clients: number;
+  /** They take turns with these. */
+  readonly transports: readonly ClientTransport[];
+}
+
+/** What has become of the clients. */
+export interface Report {
+  /** Of each client, in the order in which they joined. */
+  readonly received: readonly Received[];
+  readonly latencies: Float64Array;
+  readonly cuts: number;
+  /** Connections beyond each client's first. */
+  readonly reconnects: number;
+}
+
+setMaxListeners(0);
+
+const clients: CutClient[] = [];
+
+async function until(condition: () => boolean, limitMs: number = 60_000): Promise<boolean> {
+  const began = performance.now();
+  while (!condition()) {
+    if (performance.now() - began > limitMs) return false;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  return true;
+}
+
+/** So many handshakes at a time. */
+const AT_ONCE = 50;
+
+async function join({ clients: count, transports, ...life }: Join): Promise<boolean> {
+  for (let i = 0; i < count; i++) {
+    const transport = transports[i % transports.length] as ClientTransport;
+    const client = new CutClient({ ...life, transport, seed: life.seed + i });
+    clients.push(client);
+    void client.read();
+    if (i % AT_ONCE === AT_ONCE - 1) await opened({});
+  }
+  return opened({});
+}
+
+/** Whether all are connected, after so long at most. */
+function opened({ limitMs }: { limitMs?: number }): Promise<boolean> {
+  return until(() => clients.every(({ state }) => state === 'open'), limitMs);
+}
+
+/** Whether all have got an event of this number or a later one, after so long at most. */
+function reached({ last, limitMs }: { last: number; limitMs?: number }): Promise<boolean> {
+  return until(() => clients.every(({ reception }) => reception.last >= last), limitMs);
+}
+
+function report(): Report {
+  return {
+    // Numbers only: what a client remembers besides is its own.
+    received: clients.map(({ reception }) => {
+      const { delivered, duplicates, outOfOrder, told, silent, expired, blind, repeated, failures } = reception;
+      return { delivered, duplicates, outOfOrder, told, silent, expired, blind, repeated, failures };
+    }),
+    latencies: Float64Array.from(clients.flatMap(({ latencies }) => latencies)),
+    cuts: clients.reduce((sum, each) => sum + each.cuts, 0),
+    reconnects: clients.reduce((sum, { opens }) => sum + opens - 1, 0),
+  };
+}
+
+answer({
+  join,
+  opened,
+  reached,
+  report,
+  suffer: () => {
+    for (const client of clients) client.suffer();
+  },
+  calm: () => {
+    for (const client of clients) client.calm();
+  },
+  stop: () => {
+    for (const client of clients) client.stop();
+  },
+});

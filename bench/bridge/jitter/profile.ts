@@ -1,0 +1,192 @@
+import type { ClientTransport } from '../../../src/bridge/client.ts';
+import type { HubStats } from '../../../src/bridge/hub.ts';
+import type { Join, Report } from './load.ts';
+import { Peer } from './peer.ts';
+import type { Received } from './reception.ts';
+import { sumOf } from './reception.ts';
+import type { Broadcasts, Listen, Listening, Memory } from './server.ts';
+
+/** A server, clients whose connections are cut again and again, and what is published meanwhile. */
+export interface Profile {
+  /** Clients take turns with these. */
+  readonly transports: readonly ClientTransport[];
+  readonly clients: number;
+  readonly broadcasts: number;
+  readonly perSecond: number;
+  readonly eventBytes: number;
+  readonly cutEveryMs: number;
+  readonly offlineMs: number;
+  /** Events that the server keeps for those who come back; default: more than can be missed. */
+  readonly replayItems?: number | undefined;
+  /** The client's backoff; default: its own. */
+  readonly minMs?: number | undefined;
+  readonly maxMs?: number | undefined;
+  /** Processes that hold the clients. */
+  readonly loads: number;
+  readonly seed: number;
+  /** Whether to look at the server's memory, which takes the server some time. */
+  readonly weighs: boolean;
+}
+
+/** The bundles of the two kinds of processes. */
+export interface Scripts {
+  readonly server: string;
+  readonly load: string;
+}
+
+export interface Outcome {
+  readonly profile: Profile;
+  /** Clients times events that were published, those that end a run among them. */
+  readonly expected: number;
+  readonly received: Received;
+  readonly byTransport: Readonly<Partial<Record<ClientTransport, Received>>>;
+  readonly latencies: Float64Array;
+  readonly cuts: number;
+  readonly reconnects: number;
+  /** The server's own account. */
+  readonly resumes: number;
+  readonly refused: number;
+  /** Clients that the server still holds after all have gone. */
+  readonly left: number;
+  /** Of the server: without clients, with all of them at the end, and when they have gone. Nothing, if it was not looked at. */
+  readonly memory: readonly Memory[];
+}
+
+/** A client may take so long to find its way back when the cuts are over: the longest of its backoffs. */
+const BACK_MS = 45_000;
+
+/** Runs a profile from beginning to end, in processes of their own. */
+export async function runProfile(profile: Profile, scripts: Scripts, tell: (what: string) => void = () => {}): Promise<Outcome> {
+  const server = new Peer(scripts.server);
+  const loads = Array.from({ length: profile.loads }, () => new Peer(scripts.load));
+  try {
+    return await run(profile, { server, loads, tell });
+  } finally {
+    await Promise.all([server, ...loads].map((peer) => peer.kill('SIGKILL')));
+  }
+}
+
+interface Cast {
+  readonly server: Peer;
+  readonly loads: readonly Peer[];
+  readonly tell: (what: string) => void;
+}
+
+async function run(profile: Profile, { server, loads, tell }: Cast): Promise<Outcome> {
+  const { clients, broadcasts, perSecond, eventBytes, replayItems = broadcasts + MOST_ENDINGS } = profile;
+  const listen: Listen = { replayItems };
+  const { url } = await server.ask<Listening>('listen', listen);
+  const memory: Memory[] = [];
+  const weigh = async (): Promise<void> => {
+    if (profile.weighs) memory.push(await server.ask<Memory>('memory'));
+  };
+  await weigh();
+  tell(`${clients} clients connect over ${profile.transports.join(', ')}`);
+  await joinAll(loads, profile, url);
+  tell(`${broadcasts} events, ${perSecond} per second`);
+  await every(loads, 'suffer');
+  const work: Broadcasts = { count: broadcasts, perSecond, eventBytes };
+  await server.ask('broadcast', work);
+  tell('no more cuts: everybody comes back');
+  await every(loads, 'calm');
+  const published = await finish(server, loads, broadcasts);
+  const stats = await server.ask<HubStats>('stats');
+  await weigh();
+  const reports = await every<Report>(loads, 'report');
+  await every(loads, 'stop');
+  const left = await clientsLeft(server);
+  await weigh();
+  const byTransport = profile.transports.map((transport, at): [ClientTransport, Received] => {
+    const mine = reports.flatMap(({ received }) => received.filter((_, i) => i % profile.transports.length === at));
+    return [transport, sumOf(mine)];
+  });
+  return {
+    profile,
+    expected: clients * published,
+    received: sumOf(reports.flatMap(({ received }) => received)),
+    byTransport: Object.fromEntries(byTransport),
+    latencies: merge(reports.map(({ latencies }) => latencies)),
+    cuts: reports.reduce((sum, { cuts }) => sum + cuts, 0),
+    reconnects: reports.reduce((sum, { reconnects }) => sum + reconnects, 0),
+    resumes: stats.total.resumes,
+    refused: stats.total.refusals.expired ?? 0,
+    left,
+    memory,
+  };
+}
+
+async function joinAll(loads: readonly Peer[], profile: Profile, url: string): Promise<void> {
+  const { transports, cutEveryMs, offlineMs, minMs, maxMs, clients, seed } = profile;
+  const share = Math.ceil(clients / loads.length);
+  const joined = await Promise.all(
+    loads.map((load, i) => {
+      const count = Math.min(share, clients - i * share);
+      const life: Join = { url, transports, cutEveryMs, offlineMs, minMs, maxMs, clients: count, seed: seed + i * share };
+      return load.ask<boolean>('join', life);
+    }),
+  );
+  if (joined.includes(false)) throw new Error('not all clients could connect');
+}
+
+/** Events that end a run. */
+const MOST_ENDINGS = 20;
+
+/**
+ * One event more, when all are back: whoever has got it has got all that it will get. Who was refused at that moment begins
+ * anew behind it, and so there may have to be another one. Answers how many were published in all.
+ */
+async function finish(server: Peer, loads: readonly Peer[], broadcasts: number): Promise<number> {
+  for (let published = broadcasts + 1; published <= broadcasts + MOST_ENDINGS; published++) {
+    await every(loads, 'opened', { limitMs: BACK_MS });
+    await server.ask('publish', { count: 1 });
+    const reached = await every<boolean>(loads, 'reached', { last: published, limitMs: 2_000 });
+    if (!reached.includes(false)) return published;
+  }
+  throw new Error('not all clients have got the last event');
+}
+
+/** A server hears of a client's end a little later. */
+async function clientsLeft(server: Peer): Promise<number> {
+  let left = Number.NaN;
+  for (let i = 0; i < 100 && left !== 0; i++) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    left = (await server.ask<HubStats>('stats')).clients.length;
+  }
+  return left;
+}
+
+function every<T>(peers: readonly Peer[], what: string, more: object = {}): Promise<T[]> {
+  return Promise.all(peers.map((peer) => peer.ask<T>(what, more)));
+}
+
+function merge(parts: readonly Float64Array[]): Float64Array {
+  const all = new Float64Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all.sort();
+}
+
+/** What is wrong with an outcome: nothing, if all is as it should be. Time is no part of it. */
+export function faultsOf({ profile, expected, received, cuts, refused, left }: Outcome): string[] {
+  const { delivered, duplicates, outOfOrder, told, silent, expired, blind, repeated, failures } = received;
+  const faults: [boolean, string][] = [
+    [duplicates > 0, `${duplicates} events came twice`],
+    [outOfOrder > 0, `${outOfOrder} events came out of order`],
+    [silent > 0, `${silent} events are missing, and nothing says so`],
+    [delivered + told + silent !== expected, `${delivered} delivered + ${told} told of + ${silent} is not ${expected}`],
+    [repeated > 0, `${repeated} versions were refused twice`],
+    [failures.length > 0, `ERRORs: ${failures.slice(0, 3).join(', ')}`],
+    [cuts === 0, 'no connection was ever cut'],
+    [left !== 0, `the server still holds ${left} clients that have gone`],
+  ];
+  // A refusal may have been on its way when the line was cut: it was not heard, and is said again.
+  if (expired > refused) faults.push([true, `${expired} refusals were heard, and ${refused} said`]);
+  if (profile.replayItems === undefined) {
+    faults.push([delivered !== expected, `${delivered} of ${expected} events were delivered`]);
+    faults.push([expired + blind > 0, `${expired + blind} clients were told that they missed something`]);
+  } else faults.push([expired === 0, 'nobody was ever too late']);
+  return faults.filter(([wrong]) => wrong).map(([, fault]) => fault);
+}

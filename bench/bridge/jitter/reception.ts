@@ -1,0 +1,84 @@
+import type { Status } from '../../../src/watch/event.ts';
+
+/** What one client has got, in numbers. */
+export interface Received {
+  /** Different events. */
+  readonly delivered: number;
+  readonly duplicates: number;
+  readonly outOfOrder: number;
+  /** Events that it did not get, and a 410 stands where they are missing. */
+  readonly told: number;
+  /** Events that it did not get, and nothing says so. */
+  readonly silent: number;
+  /** 410s by which the server refused its version. */
+  readonly expired: number;
+  /** 410s of its own: the connection broke before there was any version. */
+  readonly blind: number;
+  /** 410s for a version that was refused already. */
+  readonly repeated: number;
+  /** ERRORs of another kind. */
+  readonly failures: readonly string[];
+}
+
+/** Judges what one client gets, as it comes: events are numbered from 1, and it was there before the first. */
+export class Reception implements Received {
+  delivered: number = 0;
+  duplicates: number = 0;
+  outOfOrder: number = 0;
+  told: number = 0;
+  silent: number = 0;
+  expired: number = 0;
+  blind: number = 0;
+  repeated: number = 0;
+  readonly failures: string[] = [];
+  /** The highest number so far. */
+  last: number = 0;
+  private gone: boolean = false;
+  private readonly seen: Set<number> = new Set();
+  private readonly refusals: Set<string> = new Set();
+
+  take(n: number): void {
+    if (this.seen.has(n)) this.duplicates++;
+    else {
+      this.seen.add(n);
+      this.delivered++;
+      if (n < this.last) this.outOfOrder++;
+    }
+    if (n <= this.last) return;
+    const missed = n - this.last - 1;
+    if (this.gone) this.told += missed;
+    else this.silent += missed;
+    this.last = n;
+    this.gone = false;
+  }
+
+  refused({ code, message }: Status): void {
+    if (code !== 410) {
+      this.failures.push(`${code} ${message}`);
+      return;
+    }
+    const blind = message.includes('no version');
+    if (blind) this.blind++;
+    else this.expired++;
+    // The message says which version it is about.
+    if (!blind && this.refusals.has(message)) this.repeated++;
+    this.refusals.add(message);
+    this.gone = true;
+  }
+}
+
+/** Of many clients, the sums. */
+export function sumOf(all: readonly Received[]): Received {
+  const sum = (of: (one: Received) => number): number => all.reduce((so, one) => so + of(one), 0);
+  return {
+    delivered: sum(({ delivered }) => delivered),
+    duplicates: sum(({ duplicates }) => duplicates),
+    outOfOrder: sum(({ outOfOrder }) => outOfOrder),
+    told: sum(({ told }) => told),
+    silent: sum(({ silent }) => silent),
+    expired: sum(({ expired }) => expired),
+    blind: sum(({ blind }) => blind),
+    repeated: sum(({ repeated }) => repeated),
+    failures: all.flatMap(({ failures }) => failures),
+  };
+}

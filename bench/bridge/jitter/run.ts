@@ -1,0 +1,120 @@
+/**
+ * Delivery under jitter: clients whose connections are cut again and again, each of which is to get every event once, in order.
+ *
+ *     node bench/bridge/jitter/start.mjs [--transport websocket|sse|http|all] [--clients 1000] [--broadcasts 120] [--per-second 2]
+ *         [--cut-every-ms 15000] [--offline-ms 2000] [--event-bytes 270] [--seed 1] [--loads 2]
+ *         [--backoff-min-ms N] [--backoff-max-ms N] [--replay-items N] [--json FILE]
+ *
+ * Sockets are destroyed on the clients' side, without a close frame, at random times: `--cut-every-ms` after the last time, give
+ * or take a half. For `--offline-ms` every new connection is refused; then the client finds its way back by its own backoff. A
+ * latency is the time from the publishing of an event to its client's reader, and so holds the time that the client was away.
+ *
+ * Exits with 1 unless 100 % are delivered, none twice, all in order. With `--replay-items`, a window that is too small for some,
+ * what is missing must stand behind a 410, and none is heard twice for one version.
+ */
+import { writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import type { ClientTransport } from '../../../src/bridge/client.ts';
+import { quantile } from '../../stats.ts';
+import { endAll } from './peer.ts';
+import type { Outcome, Profile } from './profile.ts';
+import { faultsOf, runProfile } from './profile.ts';
+
+const TRANSPORTS: readonly ClientTransport[] = ['websocket', 'sse', 'http'];
+
+function parse(): { profile: Profile; json: string | undefined } {
+  const string = { type: 'string' } as const;
+  const { values } = parseArgs({
+    options: {
+      transport: { ...string, default: 'websocket' },
+      clients: { ...string, default: '1000' },
+      broadcasts: { ...string, default: '120' },
+      'per-second': { ...string, default: '2' },
+      'cut-every-ms': { ...string, default: '15000' },
+      'offline-ms': { ...string, default: '2000' },
+      'event-bytes': { ...string, default: '270' },
+      'replay-items': string,
+      'backoff-min-ms': string,
+      'backoff-max-ms': string,
+      loads: { ...string, default: '2' },
+      seed: { ...string, default: '1' },
+      json: string,
+    },
+  });
+  const number = (name: Exclude<keyof typeof values, 'transport' | 'json'>): number => {
+    const value = Number(values[name]);
+    if (!(value >= 0)) throw new Error(`--${name}: expected a number, got "${values[name]}"`);
+    return value;
+  };
+  const optional = (name: 'replay-items' | 'backoff-min-ms' | 'backoff-max-ms'): number | undefined =>
+    values[name] === undefined ? undefined : number(name);
+  const { transport, json } = values;
+  const transports = TRANSPORTS.filter((each) => transport === 'all' || transport === each);
+  if (transports.length === 0) throw new Error(`--transport: expected ${TRANSPORTS.join(', ')} or all, got "${transport}"`);
+  const profile: Profile = {
+    transports,
+    clients: number('clients'),
+    broadcasts: number('broadcasts'),
+    perSecond: number('per-second'),
+    eventBytes: number('event-bytes'),
+    cutEveryMs: number('cut-every-ms'),
+    offlineMs: number('offline-ms'),
+    replayItems: optional('replay-items'),
+    minMs: optional('backoff-min-ms'),
+    maxMs: optional('backoff-max-ms'),
+    loads: number('loads'),
+    seed: number('seed'),
+    weighs: true,
+  };
+  return { profile, json };
+}
+
+const mib = (bytes: number): string => `${(bytes / 1_048_576).toFixed(1)} MiB`;
+
+function reportOf({ expected, received, latencies, memory, ...outcome }: Outcome): [string, string][] {
+  const at = (share: number): string => `${quantile(latencies, share).toFixed(1)} ms`;
+  const count = (n: number): string => n.toLocaleString('en');
+  return [
+    ['expected', count(expected)],
+    ['delivered', `${count(received.delivered)} (${((received.delivered / expected) * 100).toFixed(3)} %)`],
+    ['duplicates', count(received.duplicates)],
+    ['out of order', count(received.outOfOrder)],
+    ['missing behind a 410', count(received.told)],
+    ['missing without a word', count(received.silent)],
+    ['410s heard', `${count(received.expired + received.blind)}, ${count(received.blind)} of them without any version`],
+    ['410s said by the server', count(outcome.refused)],
+    ['connections cut', count(outcome.cuts)],
+    ['reconnects', `${count(outcome.reconnects)}, ${count(outcome.resumes)} resumed`],
+    ['latency p50, p95, p99, max', [0.5, 0.95, 0.99, 1].map(at).join(', ')],
+    ['server heap', `${memory.map(({ heapUsed }) => mib(heapUsed)).join(', ')}: before, at the end, when all have gone`],
+    ['server rss', `${memory.map(({ rss }) => mib(rss)).join(', ')}: the same`],
+  ];
+}
+
+async function main(): Promise<number> {
+  const { profile, json } = parse();
+  const { transports, clients, broadcasts, perSecond, cutEveryMs, offlineMs, seed } = profile;
+  const script = (name: string): string => fileURLToPath(new URL(`./${name}.js`, import.meta.url));
+  const scripts = { server: script('server'), load: script('load') };
+  const outcome = await runProfile(profile, scripts, (what) => process.stderr.write(`${what}\n`));
+  const faults = faultsOf(outcome);
+  const title = `${transports.join(', ')}: ${clients} clients, ${broadcasts} broadcasts at ${perSecond}/s, cut every ${cutEveryMs} ms, ${offlineMs} ms offline, seed ${seed}`;
+  console.log(`${title}\nNode ${process.version}`);
+  for (const [name, value] of reportOf(outcome)) console.log(`  ${name.padEnd(28)}${value}`);
+  for (const fault of faults) console.log(`WRONG: ${fault}`);
+  if (json !== undefined)
+    writeFileSync(json, `${JSON.stringify({ ...outcome, latencies: undefined, report: reportOf(outcome) }, null, 1)}\n`);
+  return faults.length === 0 ? 0 : 1;
+}
+
+process.on('exit', endAll);
+process.on('SIGINT', () => process.exit(130));
+process.on('SIGTERM', () => process.exit(143));
+main().then(
+  (code) => process.exit(code),
+  (error) => {
+    console.error(error instanceof Error && error.message.startsWith('--') ? error.message : error);
+    process.exit(1);
+  },
+);

@@ -1,0 +1,28 @@
+// What the contenders use of their packages, so that the project type-checks without them: they are installed in bench/ only.
+
+declare module 'socket.io' {
+  export class Server {
+    constructor(
+      server: import('node:http').Server,
+      options: { transports: string[]; serveClient: boolean; pingInterval: number },
+    );
+    emit(name: string, data: unknown): boolean;
+    readonly engine: { readonly clients: Record<string, { readonly writeBuffer: readonly unknown[] }> };
+  }
+}
+
+declare module 'better-sse' {
+  interface Session {
+    readonly isConnected: boolean;
+  }
+  interface Channel {
+    register(session: Session): this;
+    broadcast(data: unknown, eventName?: string, options?: { eventId?: string }): this;
+  }
+  export function createChannel(): Channel;
+  export function createSession(
+    request: import('node:http').IncomingMessage,
+    response: import('node:http').ServerResponse,
+    options?: { keepAlive?: number | null },
+  ): Promise<Session>;
+}

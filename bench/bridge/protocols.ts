@@ -1,0 +1,93 @@
+// How the load asks for a stream, and how what it has read becomes events again.
+
+/** What is spoken on the wire. */
+export type Protocol = 'websocket' | 'socket.io' | 'sse' | 'http';
+
+/** One published event, as a client reads it. */
+export interface Received {
+  readonly type: string;
+  readonly object: unknown;
+}
+
+const UPGRADE = [
+  'Connection: Upgrade',
+  'Upgrade: websocket',
+  'Sec-WebSocket-Version: 13',
+  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+];
+
+const asks = (path: string, headers: readonly string[]): string =>
+  [`GET ${path} HTTP/1.1`, 'Host: 127.0.0.1', ...headers, '', ''].join('\r\n');
+
+/** The request of each. */
+export const REQUESTS: Readonly<Record<Protocol, string>> = {
+  websocket: asks('/watch', UPGRADE),
+  'socket.io': asks('/socket.io/?EIO=4&transport=websocket', UPGRADE),
+  sse: asks('/watch', ['Accept: text/event-stream']),
+  http: asks('/watch', ['Accept: application/json']),
+};
+
+/** Socket.IO's second step: a masked text message that connects to the main namespace, and how its answer begins. */
+export const CONNECT: Uint8Array = Uint8Array.of(0x81, 0x82, 0, 0, 0, 0, 0x34, 0x30);
+export const CONNECTED = '40{"sid"';
+
+/** The events of a stretch of bytes that begins and ends between two of them. Throws when that is not what it is. */
+export function decode(bytes: Buffer, protocol: Protocol): Received[] {
+  if (protocol === 'websocket') return messages(bytes).map((text) => JSON.parse(text));
+  if (protocol === 'socket.io') return messages(bytes).map(fromPacket);
+  const text = dechunk(bytes).toString();
+  if (protocol === 'sse') return records(text).map((json) => JSON.parse(json));
+  if (!text.endsWith('\n')) throw new Error('the last line has no end');
+  return text
+    .slice(0, -1)
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+/** Whole text messages as a server sends them: in one frame, without a mask. */
+function messages(bytes: Buffer): string[] {
+  const found: string[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    if (bytes[at] !== 0x81) throw new Error(`not a whole text message at byte ${at}`);
+    let length = bytes.readUInt8(at + 1);
+    at += 2;
+    if (length === 126) {
+      length = bytes.readUInt16BE(at);
+      at += 2;
+    } else if (length > 126) throw new Error('a message of more than 64 KB, or with a mask');
+    if (at + length > bytes.length) throw new Error('the last message is cut off');
+    found.push(bytes.toString('utf8', at, at + length));
+    at += length;
+  }
+  return found;
+}
+
+function fromPacket(text: string): Received {
+  if (!text.startsWith('42["event",')) throw new Error(`not an event of Socket.IO: ${text.slice(0, 40)}`);
+  return JSON.parse(text.slice(2))[1];
+}
+
+function records(text: string): string[] {
+  if (!text.endsWith('\n\n')) throw new Error('the last record has no end');
+  return text
+    .slice(0, -2)
+    .split('\n\n')
+    .map((record) => {
+      const data = record.split('\n').find((line) => line.startsWith('data:'));
+      if (data === undefined) throw new Error(`no event: ${record.slice(0, 40)}`);
+      return data.slice('data:'.length);
+    });
+}
+
+function dechunk(bytes: Buffer): Buffer {
+  const chunks: Buffer[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const end = bytes.indexOf('\r\n', at);
+    const length = Number.parseInt(bytes.toString('latin1', at, end), 16);
+    if (end < 0 || !(length > 0)) throw new Error(`no chunk at byte ${at}`);
+    chunks.push(bytes.subarray(end + 2, end + 2 + length));
+    at = end + 2 + length + 2;
+    if (at > bytes.length) throw new Error('the last chunk is cut off');
+  }
+  return Buffer.concat(chunks);
+}

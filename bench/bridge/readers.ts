@@ -1,0 +1,119 @@
+// The load, in a process of its own: raw sockets that ask once and then compare what they read. Cheap, so that it is the server
+// that is measured.
+import type { Socket } from 'node:net';
+import { connect } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import { CYCLE, toEvent } from './events.ts';
+import { CONNECT, CONNECTED, decode, type Protocol, REQUESTS } from './protocols.ts';
+import { SharedStream } from './shared-stream.ts';
+
+/** Come to a server. */
+export interface Join {
+  readonly do: 'join';
+  readonly port: number;
+  readonly count: number;
+  readonly protocol: Protocol;
+}
+
+/** Wait until every client has what was sent, and look whether it is right. */
+export interface Expect {
+  readonly do: 'expect';
+  /** To each client. */
+  readonly bytes: number;
+  readonly bursts: number;
+  readonly burst: number;
+  readonly eventBytes: number;
+}
+
+export type Request = Join | Expect | { readonly do: 'leave' };
+
+/** How much the load has worked since it was asked last: if it is never idle, it is the load that is measured. */
+export interface Answer {
+  readonly error?: string;
+  readonly cpuMs: number;
+}
+
+let sockets: Socket[] = [];
+let stream: SharedStream = new SharedStream(0);
+let protocol: Protocol = 'websocket';
+
+async function join({ port, count, protocol: asked }: Join): Promise<void> {
+  protocol = asked;
+  stream = new SharedStream(count);
+  for (let at = 0; at < count; at += 100) {
+    const some = Array.from({ length: Math.min(100, count - at) }, (_, i) => open(port, at + i));
+    sockets.push(...(await Promise.all(some)));
+  }
+  // What a server says by itself at the beginning, such as SSE's retry, may still be on its way, and differs.
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  stream = new SharedStream(count);
+}
+
+function open(port: number, client: number): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.on('error', reject);
+    socket.write(REQUESTS[protocol]);
+    let head: string | undefined = '';
+    socket.on('data', (chunk) => {
+      if (head === undefined) {
+        stream.read(client, chunk);
+        return;
+      }
+      const asked = protocol === 'socket.io' && head.includes('\r\n\r\n');
+      head += chunk.toString('latin1');
+      if (!head.includes('\r\n\r\n')) return;
+      if (!/^HTTP\/1\.1 (101|200) /.test(head)) reject(new Error(`refused: ${head.slice(0, 80)}`));
+      if (protocol === 'socket.io' && !asked) socket.write(CONNECT);
+      if (protocol === 'socket.io' && !head.includes(CONNECTED)) return;
+      head = undefined;
+      resolve(socket);
+    });
+  });
+}
+
+/** The processor time until all was read; to decode it and to look at it comes after that. */
+async function expectEvents({ bytes, bursts, burst, eventBytes }: Expect): Promise<number> {
+  while (!stream.all(bytes)) await setImmediate();
+  const cpuMs = cpuSince();
+  // What is sent twice would come now.
+  for (let i = 0; i < 20; i++) await setImmediate();
+  stream.all(bytes);
+  const events = decode(stream.take(), protocol);
+  if (events.length !== bursts * burst) throw new Error(`${events.length} events instead of ${bursts * burst}`);
+  for (const [at, { type, object }] of events.entries()) {
+    const right = JSON.stringify(toEvent(at % (CYCLE * burst), eventBytes));
+    if (JSON.stringify({ type, object }) !== right) throw new Error(`event ${at} is wrong`);
+  }
+  cpuSince();
+  return cpuMs;
+}
+
+function leave(): void {
+  for (const socket of sockets) socket.destroy();
+  sockets = [];
+}
+
+async function obey(request: Request): Promise<number> {
+  if (request.do === 'expect') return expectEvents(request);
+  if (request.do === 'join') await join(request);
+  else leave();
+  return cpuSince();
+}
+
+let spent = process.cpuUsage();
+
+function cpuSince(): number {
+  const { user, system } = process.cpuUsage(spent);
+  spent = process.cpuUsage();
+  return (user + system) / 1_000;
+}
+
+// Nobody is left to answer: a run that broke off leaves nothing behind.
+process.on('disconnect', () => process.exit());
+process.on('message', (request: Request) => {
+  obey(request).then(
+    (cpuMs) => process.send?.({ cpuMs } satisfies Answer),
+    (error) => process.send?.({ cpuMs: 0, error: String(error?.message ?? error) } satisfies Answer),
+  );
+});

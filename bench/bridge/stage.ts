@@ -1,0 +1,121 @@
+import type { ChildProcess } from 'node:child_process';
+import { fork } from 'node:child_process';
+import type { AddressInfo, Socket } from 'node:net';
+import { setImmediate, setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { BridgeContender, Sender } from './contenders.ts';
+import { CYCLE, toEvent } from './events.ts';
+import type { Answer, Request } from './readers.ts';
+
+/** A stretch of work. Everything is sent to all clients. */
+export interface Stretch {
+  readonly bursts: number;
+  readonly burst: number;
+  readonly eventBytes: number;
+}
+
+/** What it took. */
+export interface Took {
+  readonly wallMs: number;
+  /** Time on a processor, of the server alone. */
+  readonly cpuMs: number;
+  /** Time on a processor, of the load. */
+  readonly loadMs: number;
+}
+
+/** So much may wait in a socket before the next burst waits: the same for all, and less than what ours takes for pressure. */
+const AHEAD_BYTES = 131_072;
+
+/** One contender, serving in this process, and its clients in another. */
+export class Stage {
+  private readonly contender: BridgeContender;
+  private readonly sender: Sender;
+  private readonly load: ChildProcess;
+  private readonly sockets: Set<Socket> = new Set();
+
+  private constructor(contender: BridgeContender, sender: Sender) {
+    this.contender = contender;
+    this.sender = sender;
+    this.load = fork(fileURLToPath(new URL('./readers.js', import.meta.url)), { execArgv: [] });
+    sender.server.on('connection', (socket: Socket) => {
+      this.sockets.add(socket);
+      socket.on('close', () => this.sockets.delete(socket));
+    });
+  }
+
+  static async open(contender: BridgeContender): Promise<Stage> {
+    const stage = new Stage(contender, await contender.start());
+    await new Promise<void>((resolve) => stage.sender.server.listen(0, '127.0.0.1', resolve));
+    return stage;
+  }
+
+  async join(count: number): Promise<void> {
+    const { port } = this.sender.server.address() as AddressInfo;
+    await this.ask({ do: 'join', port, count, protocol: this.contender.protocol });
+  }
+
+  async leave(): Promise<void> {
+    await this.ask({ do: 'leave' });
+    while (this.sockets.size > 0) await setTimeout(1);
+  }
+
+  end(): void {
+    this.sender.server.close();
+    this.load.kill();
+  }
+
+  /** Sends, and waits until the kernel has taken it all. Then the clients say whether each has got every event, in order. */
+  async run({ bursts, burst, eventBytes }: Stretch): Promise<Took> {
+    const { sender, sockets } = this;
+    const made = Array.from({ length: CYCLE * burst }, (_, i) => toEvent(i, eventBytes));
+    const [first] = sockets;
+    const before = first?.bytesWritten ?? 0;
+    const cpu = process.cpuUsage();
+    const from = performance.now();
+    for (let i = 0; i < bursts; i++) {
+      const at = (i % CYCLE) * burst;
+      sender.send(made.slice(at, at + burst));
+      await setImmediate();
+      await this.calm(AHEAD_BYTES);
+    }
+    // A flush may be due in the next turn, and sockets take what is left.
+    await setImmediate();
+    await setImmediate();
+    await this.calm(0);
+    const wallMs = performance.now() - from;
+    const { user, system } = process.cpuUsage(cpu);
+    const bytes = (first?.bytesWritten ?? 0) - before;
+    const loadMs = await this.ask({ do: 'expect', bytes, bursts, burst, eventBytes });
+    return { wallMs, cpuMs: (user + system) / 1_000, loadMs };
+  }
+
+  private async calm(bytes: number): Promise<void> {
+    const { sender, sockets } = this;
+    const busy = (): boolean => bytes === 0 && sender.waits?.() === true;
+    for (const socket of sockets) while (socket.writableLength > bytes) await rest();
+    while (busy()) {
+      await rest();
+      for (const socket of sockets) while (socket.writableLength > bytes) await rest();
+    }
+  }
+
+  /** The load's time on a processor since it was asked last. */
+  private ask(request: Request): Promise<number> {
+    const { load } = this;
+    return new Promise((resolve, reject) => {
+      const ended = (): void => reject(new Error('the load has ended'));
+      load.once('exit', ended);
+      load.once('message', ({ error, cpuMs }: Answer) => {
+        load.off('exit', ended);
+        if (error === undefined) resolve(cpuMs);
+        else reject(new Error(error));
+      });
+      load.send(request);
+    });
+  }
+}
+
+/** Until readers have read some more. A timer: turns of the loop would be processor time, which is measured. */
+function rest(): Promise<void> {
+  return setTimeout(1);
+}

@@ -1,0 +1,90 @@
+import type { Result } from './compare.ts';
+import { median, middleHalf, pairedRatios } from './stats.ts';
+import type { Shape, Workload } from './workload.ts';
+
+/** A floor of `budgets.json`. */
+export interface Budget {
+  readonly name: string;
+  readonly workload: string;
+  /** Of the table that it is read from. */
+  readonly shape: Shape;
+  readonly row: string;
+  /** The row that it is divided by; of several, the best. Without it, the row's own figure counts. */
+  readonly against?: string | readonly string[];
+  /** The table that the other row is read from, if it is another one of the same rounds. */
+  readonly againstShape?: Shape;
+  readonly atLeast?: number;
+  readonly atMost?: number;
+  /** The share by which noise may move it. */
+  readonly slack?: number;
+  readonly why?: string;
+}
+
+export type Verdict = 'holds' | 'holds, with slack' | 'BELOW' | 'not measured' | '';
+
+export interface Judgement {
+  readonly budget: Budget;
+  readonly measured: number;
+  /** The middle half of the rounds. */
+  readonly from: number;
+  readonly to: number;
+  readonly verdict: Verdict;
+  readonly note: string;
+}
+
+function same(a: Shape, b: Shape): boolean {
+  const keys = new Set([...Object.keys(a), ...Object.keys(b)]);
+  return [...keys].every((key) => a[key] === b[key]);
+}
+
+/** What a workload runs for a table: the shape without what its figures add to it. */
+export function runShape(workload: Workload, shape: Shape): Shape {
+  const added = new Set(workload.figures(shape).flatMap((figure) => Object.keys(figure.shape)));
+  return Object.fromEntries(Object.entries(shape).filter(([key]) => !added.has(key)));
+}
+
+export function rowsOf({ row, against = [] }: Budget): readonly string[] {
+  return [row, ...(typeof against === 'string' ? [against] : against)];
+}
+
+/** Round by round: the row's figure, or its ratio to the best of the others. Undefined if a row is missing. */
+function figuresOf(budget: Budget, results: readonly Result[]): readonly number[] | undefined {
+  const tableAt = (shape: Shape): Result[] =>
+    results.filter((each) => each.workload === budget.workload && same(each.shape, shape));
+  const roundsOf = (tables: readonly Result[], name: string): number[] =>
+    tables.flatMap(({ rows }) => rows.find(({ contender }) => contender === name)?.rounds ?? []);
+  const tables = tableAt(budget.shape);
+  const own = roundsOf(tables, budget.row);
+  if (own.length === 0) return undefined;
+  if (budget.against === undefined) return own;
+  const otherTables = budget.againstShape === undefined ? tables : tableAt(budget.againstShape);
+  const others = rowsOf(budget)
+    .slice(1)
+    .map((name) => roundsOf(otherTables, name))
+    .filter((rounds) => rounds.length > 0);
+  if (others.length === 0) return undefined;
+  const lower = tables[0]?.better === 'lower';
+  const best = others.reduce((a, b) => (lower === median(b) < median(a) ? b : a));
+  return pairedRatios(own, best);
+}
+
+/** Holds a floor against what was measured, in one run or several: their rounds count together. */
+export function judge(budget: Budget, results: readonly Result[]): Judgement {
+  const figures = figuresOf(budget, results);
+  if (figures === undefined) {
+    const missing = results.flatMap(({ leftOut }) => leftOut).filter(({ contender }) => rowsOf(budget).includes(contender));
+    const note = missing.map(({ contender, why }) => `${contender}: ${why}`)[0] ?? 'a row is missing';
+    return { budget, measured: Number.NaN, from: Number.NaN, to: Number.NaN, verdict: 'not measured', note };
+  }
+  const measured = median(figures);
+  const [from, to] = middleHalf(figures);
+  return { budget, measured, from, to, verdict: verdictOf(budget, measured), note: '' };
+}
+
+function verdictOf({ atLeast, atMost, slack = 0 }: Budget, measured: number): Verdict {
+  const within = (share: number): boolean =>
+    (atLeast === undefined || measured >= atLeast * (1 - share)) && (atMost === undefined || measured <= atMost * (1 + share));
+  if (atLeast === undefined && atMost === undefined) return '';
+  if (within(0)) return 'holds';
+  return within(slack) ? 'holds, with slack' : 'BELOW';
+}

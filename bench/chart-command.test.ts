@@ -1,0 +1,86 @@
+// What the command that draws charts takes, and what it says to what it does not take.
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { drawCharts } from './chart-command.ts';
+import { INPUT, row, table } from './chart-fixture.ts';
+import { InputError, readReport } from './chart-input.ts';
+import { parseXml } from './xml.ts';
+
+describe('a report', () => {
+  const text = JSON.stringify(INPUT);
+
+  test('is read as it is written, with or without a ratio', () => {
+    expect(readReport(text)).toEqual(INPUT);
+    const without = JSON.stringify({ ...INPUT, workloads: [table('x', {}, [{ ...row('a', 'none', 1), ratio: null }])] });
+    expect(readReport(without).workloads[0]?.rows[0]?.ratio).toBeNull();
+  });
+
+  test.each<[string, string]>([
+    ['{', 'not JSON'],
+    ['[]', 'the report should be an object, and is []'],
+    ['{}', 'node should be a text, and is nothing'],
+    [text.replace('"cores":2', '"cores":"2"'), 'cores should be a number, and is "2"'],
+    [text.replace(/"workloads":.*/s, '"workloads":7}'), 'workloads should be a list, and is 7'],
+    [text.replace('"better":"higher"', '"better":"hi"'), 'workloads[0].better should be higher, lower, and is "hi"'],
+    [
+      text.replace('"queue":"lossy"', '"queue":"leaky"'),
+      'workloads[0].rows[3].queue should be bounded, unbounded, lossy, none, and is "leaky"',
+    ],
+    [text.replace('"median":300', '"median":null'), 'workloads[0].rows[2].median should be a number, and is null'],
+    [text.replace('"burst":64', '"burst":[64]'), 'workloads[0].shape.burst should be a number, and is [64]'],
+  ])('that makes no sense is refused by the place that is wrong: %#', (wrong, message) => {
+    expect(() => readReport(wrong)).toThrow(new InputError(message));
+  });
+});
+
+describe('the command', () => {
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'charts-'));
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  function run(...args: string[]) {
+    const out: string[] = [];
+    const err: string[] = [];
+    const code = drawCharts(args, { out: (line) => out.push(line), err: (line) => err.push(line) });
+    return { code, out, err };
+  }
+
+  function file(name: string, text: string): string {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  }
+
+  test('writes what it can draw, and says what it leaves out', () => {
+    const some = { ...INPUT, workloads: INPUT.workloads.filter(({ workload }) => workload !== 'laggards') };
+    const to = join(folder, 'a/b');
+    const paths = ['fanout-watchers', 'fanout-100', 'decode'].map((id) => join(to, `${id}.svg`));
+    expect(run(file('in.json', JSON.stringify(some)), to)).toEqual({
+      code: 0,
+      out: paths,
+      err: ['full', 'filling'].map(
+        (are) => `left out: ${join(to, `laggards-${are}.svg`)}: the report has no laggards that are ${are}`,
+      ),
+    });
+    for (const path of paths) expect(parseXml(readFileSync(path, 'utf8')).name).toBe('svg');
+    expect(existsSync(join(to, 'laggards-full.svg'))).toBe(false);
+  });
+
+  test('a file that is no report, or is not there, is one line and exit code 2', () => {
+    const bad = file('bad.json', '{"node":\n1}');
+    const to = join(folder, 'none');
+    expect(run(bad, to)).toEqual({ code: 2, out: [], err: [`charts: ${bad}: node should be a text, and is 1`] });
+    const { code, err } = run(join(folder, 'missing.json'), to);
+    expect([code, err.length]).toEqual([2, 1]);
+    expect(err[0]).toMatch(/^charts: ENOENT: .*missing\.json/);
+    expect(existsSync(to)).toBe(false);
+  });
+
+  test('wrong arguments are exit code 2; --help is not', () => {
+    for (const args of [[], ['a'], ['a', 'b', 'c']]) expect(run(...args)).toMatchObject({ code: 2, out: [] });
+    expect(run('--help')).toMatchObject({ code: 0, err: [] });
+  });
+});

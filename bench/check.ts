@@ -1,0 +1,129 @@
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { type Budget, type Judgement, judge, rowsOf, runShape } from './budgets.ts';
+import { killAll } from './child.ts';
+import { compare, type Result } from './compare.ts';
+import { buildGo, GO } from './go.ts';
+import { BENCH } from './paths.ts';
+import { Progress } from './progress.ts';
+import { columns, digits, nameOf } from './report.ts';
+import type { Shape, Workload } from './workload.ts';
+import { workloadOf } from './workloads.ts';
+
+const USAGE = `Usage: npm run bench:check -- [options]
+
+Measures what bench/budgets.json sets floors for, and nothing else, and exits with 1 if one does not hold.
+A floor that does not hold at first is measured once more, and all rounds count together.
+
+Options:
+  --only TEXT    only floors whose name contains TEXT
+  --rounds 11    rounds
+  --round-ms 60  how long a contender's turn is, about
+  --help`;
+
+/** What floors share: one shape of one workload, with the rows that they look at. */
+interface Run {
+  readonly workload: Workload;
+  readonly shape: Shape;
+  readonly budgets: Budget[];
+}
+
+function runsFor(budgets: readonly Budget[]): Run[] {
+  const runs = new Map<string, Run>();
+  for (const budget of budgets) {
+    const workload = workloadOf(budget.workload);
+    const shape = runShape(workload, budget.shape);
+    const key = `${workload.name} ${nameOf(shape)}`;
+    const run = runs.get(key);
+    if (run === undefined) runs.set(key, { workload, shape, budgets: [budget] });
+    else run.budgets.push(budget);
+  }
+  return [...runs.values()];
+}
+
+const SETTINGS = { warmMs: 250, tooSlowMs: 3_000 };
+
+interface MeasureOptions {
+  readonly rounds: number;
+  readonly roundMs: number;
+  readonly absent: ReadonlyMap<string, string>;
+  readonly progress: Progress;
+}
+
+function measure({ workload, shape, budgets }: Run, { rounds, roundMs, absent, progress }: MeasureOptions): Promise<Result[]> {
+  const names = new Set(budgets.flatMap(rowsOf));
+  return compare(workload, shape, {
+    rounds,
+    settings: { ...SETTINGS, roundMs },
+    takesPart: ({ name }) => names.has(name),
+    absent,
+    progress: (what) => progress.step(what),
+  });
+}
+
+function tableOf(judgements: readonly Judgement[]): string {
+  const lines = judgements.map(({ budget, measured, from, to, verdict, note }) => [
+    budget.name,
+    verdict || 'told only',
+    budget.atLeast !== undefined ? `>= ${budget.atLeast}` : budget.atMost !== undefined ? `<= ${budget.atMost}` : '',
+    budget.slack === undefined ? '' : `${Math.round(budget.slack * 100)} %`,
+    digits(measured),
+    Number.isNaN(from) ? note : `${digits(from)}-${digits(to)}`,
+  ]);
+  return columns([['', 'verdict', 'floor', 'slack', 'measured', 'middle half'], ...lines]);
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      only: { type: 'string', default: '' },
+      rounds: { type: 'string', default: '11' },
+      'round-ms': { type: 'string', default: '60' },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) {
+    console.log(USAGE);
+    return 0;
+  }
+  const all: readonly Budget[] = JSON.parse(readFileSync(new URL('budgets.json', BENCH), 'utf8')).floors;
+  const budgets = all.filter(({ name }) => name.includes(values.only));
+  const runs = runsFor(budgets);
+  const absent = new Map<string, string>();
+  if (budgets.some((budget) => rowsOf(budget).includes(GO.name))) {
+    process.stderr.write('building bench/go\n');
+    const why = await buildGo();
+    if (why !== undefined) absent.set(GO.name, why);
+  }
+  const progress = new Progress(runs.length);
+  const options: MeasureOptions = { rounds: Number(values.rounds), roundMs: Number(values['round-ms']), absent, progress };
+  const judgements: Judgement[] = [];
+  for (const run of runs) {
+    const title = `${run.workload.name}: ${nameOf(run.shape)}`;
+    progress.next(title);
+    const results = await measure(run, options);
+    if (run.budgets.some((budget) => judge(budget, results).verdict === 'BELOW')) {
+      progress.again(title);
+      results.push(...(await measure(run, options)));
+    }
+    judgements.push(...run.budgets.map((budget) => judge(budget, results)));
+  }
+  progress.clear();
+  judgements.sort((a, b) => budgets.indexOf(a.budget) - budgets.indexOf(b.budget));
+  console.log(tableOf(judgements));
+  const failed = judgements.filter(({ verdict }) => verdict === 'BELOW').length;
+  const missing = judgements.filter(({ verdict }) => verdict === 'not measured').length;
+  console.log(`\n${judgements.length} floors: ${failed} below${missing > 0 ? `, ${missing} not measured` : ''}`);
+  return failed > 0 ? 1 : 0;
+}
+
+process.on('exit', killAll);
+process.on('SIGINT', () => process.exit(130));
+process.on('SIGTERM', () => process.exit(143));
+main().then(
+  (code) => process.exit(code),
+  (error) => {
+    console.error(error);
+    process.exit(1);
+  },
+);

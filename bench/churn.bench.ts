@@ -1,0 +1,59 @@
+import { setImmediate } from 'node:timers/promises';
+import type { Hub } from './contender.ts';
+import { CONTENDERS, contenderOf } from './contenders.ts';
+import { warmingUp } from './warm.ts';
+import { LeftOut, numberOf, type Prepared, type Settings, type Shape, type Workload } from './workload.ts';
+
+/** So many join, and then leave again, before the event loop gets a turn. */
+const GROUP = 100;
+
+/** One group joins and leaves, first come, first served. Waiting, each has a consumer whose read waits. */
+function pass(hub: Hub, waiting: boolean): void {
+  const joined: unknown[] = [];
+  for (let i = 0; i < GROUP; i++) joined.push(waiting ? hub.watch(() => {}) : hub.open?.());
+  for (const each of joined) hub.leave(each);
+}
+
+async function prepare(contender: string, shape: Shape, { warmMs, roundMs, tooSlowMs }: Settings): Promise<Prepared> {
+  const hub = await contenderOf(contender).start();
+  const waiting = shape.how === 'waiting';
+  for (let i = 0; i < numberOf(shape, 'present'); i++) hub.watch(() => {});
+  const run = async (groups: number): Promise<number> => {
+    await setImmediate();
+    const began = performance.now();
+    for (let i = 0; i < groups; i++) {
+      pass(hub, waiting);
+      await setImmediate(); // consumers that were told to end do so
+    }
+    return (performance.now() - began) / 1000;
+  };
+  const cold = warmingUp(warmMs);
+  let groups = 1;
+  let seconds: number;
+  do {
+    seconds = await run(groups);
+    if (seconds * 1000 > tooSlowMs) throw new LeftOut(`${GROUP} took ${seconds.toFixed(1)} s`);
+    if (seconds < 0.01) groups *= 2;
+  } while (cold());
+  const perRound = Math.max(1, Math.round((groups / seconds) * (roundMs / 1000)));
+  return {
+    round: async () => [(perRound * GROUP) / (await run(perRound)) / 1e6],
+    end: () => hub.close(),
+  };
+}
+
+/** Watchers come and go, among none or many who stay. */
+export const churn: Workload = {
+  name: 'churn',
+  about: 'watchers that join and leave per second, unread or with a read that waits, among 0 and 10,000 others',
+  reference: 'Node events.on',
+  shapes: () => [0, 10_000].flatMap((present) => ['unread', 'waiting'].map((how) => ({ present, how }))),
+  figures: () => [{ shape: {}, unit: 'million joins and leaves/s', better: 'higher' }],
+  entries: ({ how }) =>
+    CONTENDERS.filter(({ name, queue }) => {
+      if (how === 'waiting') return name !== 'bare loop';
+      // Who is called has no such state, ours are alike in it, and yoga subscribes at the first read.
+      return queue !== 'none' && name !== 'watchmux observe' && name !== 'watchmux batches()' && name !== 'graphql-yoga pub/sub';
+    }),
+  prepare,
+};

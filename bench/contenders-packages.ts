@@ -1,0 +1,192 @@
+import type { Subscription } from 'rxjs';
+import { anyHub, CAPACITY, type Contender, consume, iterated, type Take, type Tick } from './contender.ts';
+
+const mitt: Contender = {
+  name: 'mitt',
+  queue: 'none',
+  async start() {
+    const { default: create } = await import('mitt');
+    const emitter = create();
+    return anyHub<Take>({
+      publish: (event) => emitter.emit('tick', event),
+      watch(take) {
+        emitter.on('tick', take);
+        return take;
+      },
+      leave: (take) => emitter.off('tick', take),
+      close: () => emitter.all.clear(),
+    });
+  },
+};
+
+const subject: Contender = {
+  name: 'RxJS Subject',
+  queue: 'none',
+  async start() {
+    const { Subject } = await import('rxjs');
+    const source = new Subject<Tick>();
+    return anyHub<Subscription>({
+      publish: (event) => source.next(event),
+      watch: (take) => source.subscribe(take),
+      leave: (subscription) => subscription.unsubscribe(),
+      close: () => source.complete(),
+    });
+  },
+};
+
+/** emittery 2 is for Node 22; this is the one thing of it that Node 20 lacks. */
+function supplyWithResolvers(): void {
+  const promise = Promise as { withResolvers?: unknown };
+  promise.withResolvers ??= () => {
+    let resolve: unknown;
+    let reject: unknown;
+    const pending = new Promise((yes, no) => {
+      resolve = yes;
+      reject = no;
+    });
+    return { promise: pending, resolve, reject };
+  };
+}
+
+async function consumeData(events: AsyncIterable<{ data: Tick }>, take: Take): Promise<void> {
+  for await (const { data } of events) take(data);
+}
+
+const emittery: Contender = {
+  name: 'emittery',
+  queue: 'unbounded',
+  async start() {
+    supplyWithResolvers();
+    const { default: Emittery } = await import('emittery');
+    const emitter = new Emittery();
+    return anyHub(
+      iterated({
+        publish: (event) => void emitter.emit('tick', event),
+        open: () => emitter.events<{ data: Tick }>('tick'),
+        read: (events, take) => void consumeData(events, take),
+        leave: (events) => events.return?.(),
+        close: () => emitter.clearListeners(),
+      }),
+    );
+  },
+};
+
+const itPushable: Contender = {
+  name: 'it-pushable',
+  queue: 'unbounded',
+  async start() {
+    const { pushable } = await import('it-pushable');
+    type Source = ReturnType<typeof pushable<Tick>>;
+    const sources = new Set<Source>();
+    return anyHub(
+      iterated<Source>({
+        publish(event) {
+          for (const source of sources) source.push(event);
+        },
+        open() {
+          const source = pushable<Tick>({ objectMode: true });
+          sources.add(source);
+          return source;
+        },
+        read: (source, take) => void consume(source, take),
+        leave(source) {
+          sources.delete(source);
+          return source.return?.();
+        },
+        close() {
+          for (const source of sources) source.end();
+        },
+      }),
+    );
+  },
+};
+
+const yoga: Contender = {
+  name: 'graphql-yoga pub/sub',
+  // 1,024 events wait for a consumer; the next one is thrown, where nobody can catch it.
+  queue: 'bounded',
+  async start() {
+    const { createPubSub } = await import('@graphql-yoga/subscription');
+    const pubSub = createPubSub<Tick>();
+    const sources = new Set<AsyncIterableIterator<Tick>>();
+    const hub = iterated<AsyncIterableIterator<Tick>>({
+      publish: (event) => pubSub.publish('tick', event),
+      open() {
+        const source = pubSub.subscribe('tick');
+        sources.add(source);
+        return source;
+      },
+      read: (source, take) => void consume(source, take),
+      leave(source) {
+        sources.delete(source);
+        return source.return?.();
+      },
+      async close() {
+        for (const source of sources) await source.return?.();
+      },
+    });
+    // It subscribes at the first read: one that is only open gets nothing.
+    return anyHub({ publish: hub.publish, watch: hub.watch, leave: hub.leave, close: hub.close, stall: () => hub.stall?.() });
+  },
+};
+
+const effect: Contender = {
+  name: 'Effect PubSub',
+  queue: 'bounded',
+  async start({ capacity = CAPACITY } = {}) {
+    const { Effect, Exit, PubSub, Scope } = await import('effect');
+    // Of what Effect offers, the fastest was chosen: `publishUnsafe`, and `take` for ever. Streams, generators and `takeAll` are slower.
+    const pubSub = Effect.runSync(PubSub.bounded<Tick>(capacity));
+    const open = () => {
+      const scope = Effect.runSync(Scope.make());
+      return { scope, subscription: Effect.runSync(Scope.provide(PubSub.subscribe(pubSub), scope)) };
+    };
+    type Opened = ReturnType<typeof open> & { fiber?: { interruptUnsafe(): void } };
+    const read = (opened: Opened, take: Take): void => {
+      opened.fiber = Effect.runFork(Effect.forever(Effect.map(PubSub.take(opened.subscription), take)));
+    };
+    return anyHub<Opened>({
+      publish(event) {
+        // Its own `publish` would wait here, with everybody.
+        if (!PubSub.publishUnsafe(pubSub, event)) throw new Error('the publisher must wait: the slowest watcher is full');
+      },
+      watch(take) {
+        const opened: Opened = open();
+        read(opened, take);
+        return opened;
+      },
+      open,
+      read,
+      leave({ fiber, scope }) {
+        fiber?.interruptUnsafe();
+        return Effect.runSync(Scope.close(scope, Exit.void));
+      },
+      stall() {
+        const opened: Opened = open();
+        opened.fiber = Effect.runFork(Effect.flatMap(PubSub.take(opened.subscription), () => Effect.never));
+        return opened;
+      },
+      close: () => Effect.runSync(PubSub.shutdown(pubSub)),
+    });
+  },
+};
+
+const consumable: Contender = {
+  name: 'writable-consumable-stream',
+  queue: 'unbounded',
+  async start() {
+    const { default: Stream } = await import('writable-consumable-stream');
+    const stream = new Stream<Tick>();
+    return anyHub(
+      iterated({
+        publish: (event) => stream.write(event),
+        open: () => stream.createConsumer(),
+        read: (consumer, take) => void consume(consumer, take),
+        leave: (consumer) => consumer.kill(),
+        close: () => stream.close(),
+      }),
+    );
+  },
+};
+
+export const OF_PACKAGES: readonly Contender[] = [mitt, subject, emittery, itPushable, yoga, effect, consumable];

@@ -1,0 +1,120 @@
+import { setImmediate } from 'node:timers/promises';
+import type { Hub, Take, Tick, Wants } from './contender.ts';
+import { warmingUp } from './warm.ts';
+import type { Settings } from './workload.ts';
+
+export interface FleetOptions {
+  readonly watchers: number;
+  /** Events that are published in one go. */
+  readonly burst: number;
+  /** Each watcher wants one event in so many; with 1, the default, all. */
+  readonly oneIn?: number;
+  /** Whether the hub filters by itself, or each consumer has to. */
+  readonly filters?: boolean | undefined;
+  readonly lateMs?: number;
+}
+
+const LATE_MS = 60_000;
+/** After so many deliveries the event loop gets a turn: a program has such, and a WeakRef holds what it refers to until then. */
+const PER_TURN = 20_000;
+
+/**
+ * Watchers that check what they get, and the publisher who drives them.
+ *
+ * Events are numbered on from 0. Each watcher counts along: a number that is not the one it waits for, be it lost, repeated or
+ * out of order, ends the run. The last watcher to have all of a burst resolves the one promise that the publisher waits for, so
+ * the driver costs each delivery a comparison and a count, and each burst a promise.
+ */
+export class Fleet {
+  readonly hub: Hub;
+  readonly options: FleetOptions;
+  /** The number after the last one of the burst under way. */
+  private goal: number = 0;
+  /** Watchers that do not have all of it yet. */
+  private behind: number = 0;
+  private resolve: () => void = () => {};
+  private reject: (error: Error) => void = () => {};
+  private wrong: Error | undefined;
+
+  constructor(hub: Hub, options: FleetOptions) {
+    this.hub = hub;
+    this.options = options;
+    const { oneIn = 1, filters = false } = options;
+    for (let i = 0; i < options.watchers; i++) {
+      const take = this.consumer(i % oneIn, oneIn);
+      if (oneIn === 1) {
+        hub.watch(take);
+        continue;
+      }
+      const wants: Wants = (event) => event.object % oneIn === i % oneIn;
+      if (filters) hub.watch(take, wants);
+      else
+        hub.watch((event) => {
+          if (wants(event)) take(event);
+        });
+    }
+  }
+
+  /** Publishes bursts, each after all have got the one before, and answers how many seconds it took. */
+  async run(bursts: number, burst: number = this.options.burst): Promise<number> {
+    const { watchers, lateMs = LATE_MS } = this.options;
+    const perTurn = Math.ceil(PER_TURN / (burst * watchers));
+    const late = setTimeout(() => this.fail(`${this.behind} watchers do not have event ${this.goal - 1} yet`), lateMs);
+    const began = performance.now();
+    try {
+      for (let i = 0; i < bursts; i++) {
+        this.publish(burst);
+        if (this.behind > 0) await this.all();
+        if (i % perTurn === perTurn - 1) await setImmediate();
+      }
+    } finally {
+      clearTimeout(late);
+    }
+    const seconds = (performance.now() - began) / 1000;
+    if (this.wrong !== undefined) throw this.wrong;
+    return seconds;
+  }
+
+  /** Runs for about `warmMs`, and answers how many bursts fill a round. */
+  async warmUp({ warmMs, roundMs }: Settings): Promise<number> {
+    const cold = warmingUp(warmMs);
+    let bursts = 1;
+    let seconds: number;
+    do {
+      seconds = await this.run(bursts);
+      if (seconds < 0.01) bursts *= 2;
+    } while (cold());
+    return Math.max(1, Math.round((bursts / seconds) * (roundMs / 1000)));
+  }
+
+  private publish(burst: number): void {
+    const { hub } = this;
+    const from = this.goal;
+    this.goal = from + burst;
+    this.behind = this.options.watchers;
+    for (let object = from; object < this.goal; object++) hub.publish({ type: 'TICK', object });
+    hub.flush?.();
+  }
+
+  private all(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+      if (this.wrong !== undefined) reject(this.wrong);
+    });
+  }
+
+  private consumer(first: number, step: number): Take {
+    let next = first;
+    return (event: Tick) => {
+      if (event.object !== next) this.fail(`a watcher got event ${event.object} where ${next} was due`);
+      next += step;
+      if (next >= this.goal && --this.behind === 0) this.resolve();
+    };
+  }
+
+  private fail(message: string): void {
+    this.wrong ??= new Error(`wrong answer: ${message}`);
+    this.reject(this.wrong);
+  }
+}

@@ -1,0 +1,28 @@
+import { spawnSync } from 'node:child_process';
+import { afterEach, expect, test, vi } from 'vitest';
+import { buildGo, prepareGo, prepareGoLatency } from './go.ts';
+
+const here = spawnSync('go', ['version']).status === 0;
+
+afterEach(() => void vi.unstubAllEnvs());
+
+test('without `go` on the PATH there is a word why', async () => {
+  vi.stubEnv('PATH', '/nonexistent');
+  expect(await buildGo()).toBe('there is no `go` on the PATH');
+});
+
+test.skipIf(!here)(
+  'the Go program is built, fans out, and measures latency',
+  async () => {
+    expect(await buildGo()).toBeUndefined();
+    const fanout = await prepareGo({ watchers: 3, burst: 16 }, { warmMs: 10, roundMs: 10, tooSlowMs: 1_000 });
+    const [speed] = await fanout.round();
+    expect(speed).toBeGreaterThan(0);
+    await fanout.end?.();
+    const [p50, p99, p999] = (await (await prepareGoLatency({ watchers: 3, events: 100 })).round()) as [number, number, number];
+    expect(p50).toBeGreaterThan(0);
+    expect(p99).toBeGreaterThanOrEqual(p50);
+    expect(p999).toBeGreaterThanOrEqual(p99);
+  },
+  300_000,
+);

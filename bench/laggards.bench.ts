@@ -1,0 +1,128 @@
+import { Broadcaster, type Overflow } from '../src/broadcast/broadcaster.ts';
+import type { Hub, Tick } from './contender.ts';
+import { contenderOf } from './contenders.ts';
+import { collectGarbage } from './heap.ts';
+import { median } from './stats.ts';
+import type { Entry, Prepared, Settings, Shape, Workload } from './workload.ts';
+
+const LAGGARDS: readonly number[] = [1, 100, 10_000];
+const CAPACITY = 100;
+/** `coalesce` folds by key: as many as a queue holds, so that nobody is cut. */
+const KEYS = 100;
+const SLICES = 9;
+
+const POLICIES: readonly Overflow[] = ['drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
+const OURS = POLICIES.map((overflow): Entry & { overflow: Overflow } => ({
+  name: `watchmux ${overflow}`,
+  queue: 'bounded',
+  overflow,
+}));
+const OTHERS: readonly Entry[] = [
+  { name: 'queue per watcher', queue: 'bounded' },
+  { name: 'Node events.on', queue: 'unbounded' },
+  { name: 'writable-consumable-stream', queue: 'unbounded' },
+];
+
+/** A publisher with watchers that nobody reads, each open. */
+interface Lagged {
+  publish(event: Tick): void;
+  readonly held: readonly unknown[];
+  close(): unknown;
+}
+
+function ours(overflow: Overflow, laggards: number): Lagged {
+  const broadcaster = new Broadcaster<Tick>({ capacity: CAPACITY, overflow, keyOf: ({ object }) => String(object % KEYS) });
+  const held = Array.from({ length: laggards }, () => broadcaster.watch());
+  return { publish: (event) => void broadcaster.tryPublish(event), held, close: () => broadcaster.shutdown() };
+}
+
+function theirs(hub: Hub, laggards: number): Lagged {
+  const held = Array.from({ length: laggards }, () => hub.open?.());
+  return { publish: hub.publish, held, close: () => hub.close() };
+}
+
+async function start(contender: string, laggards: number): Promise<Lagged> {
+  const own = OURS.find(({ name }) => name === contender);
+  if (own !== undefined) return ours(own.overflow, laggards);
+  return theirs(await contenderOf(contender).start({ capacity: CAPACITY }), laggards);
+}
+
+function secondsFor({ publish }: Lagged, events: number): number {
+  const began = performance.now();
+  for (let object = 0; object < events; object++) publish({ type: 'TICK', object });
+  return (performance.now() - began) / 1000;
+}
+
+/** An unbounded queue grows with every event: it gets a new one before it is gigabytes. */
+const MOST_QUEUED = 2_000_000;
+
+async function prepareFull(contender: string, { roundMs }: Settings): Promise<Prepared> {
+  const unbounded = OTHERS.some(({ name, queue }) => name === contender && queue === 'unbounded');
+  const lagged = new Map<number, Lagged>();
+  const events = new Map<number, number>();
+  for (const laggards of LAGGARDS) {
+    const each = await start(contender, laggards);
+    secondsFor(each, unbounded ? 50 : 4 * CAPACITY);
+    const sample = unbounded ? 20 : 1_000;
+    let seconds = secondsFor(each, sample);
+    for (let i = 0; i < (unbounded ? 1 : 20); i++) seconds = Math.min(seconds, secondsFor(each, sample));
+    const most = unbounded ? MOST_QUEUED / laggards / SLICES : 200_000;
+    events.set(laggards, Math.max(10, Math.min(most, Math.round(((sample / seconds) * roundMs) / 1000 / SLICES))));
+    lagged.set(laggards, each);
+  }
+  const round = async (): Promise<number[]> => {
+    if (unbounded) {
+      for (const [laggards, each] of lagged) {
+        await each.close();
+        lagged.set(laggards, await start(contender, laggards));
+      }
+    }
+    const times = new Map(LAGGARDS.map((laggards): [number, number[]] => [laggards, []]));
+    await collectGarbage();
+    // In small slices by turns: what disturbs one number of laggards, disturbs the others.
+    for (let slice = 0; slice < SLICES; slice++) {
+      for (const [laggards, each] of lagged) {
+        const count = Math.floor(events.get(laggards) as number);
+        times.get(laggards)?.push((secondsFor(each, count) / count) * 1e9);
+      }
+    }
+    return LAGGARDS.map((laggards) => median(times.get(laggards) as number[]));
+  };
+  await round();
+  return { round };
+}
+
+const FALLING = 256;
+
+async function prepareFalling(contender: string): Promise<Prepared> {
+  const round = async (): Promise<number[]> => {
+    const values: number[] = [];
+    for (const laggards of LAGGARDS) {
+      // The fewer they are, the more often: one time is short.
+      const times: number[] = [];
+      for (let i = 0; i < Math.max(1, Math.min(50, 10_000 / laggards)); i++) {
+        const each = await start(contender, laggards);
+        if (laggards > 100) await collectGarbage();
+        times.push((secondsFor(each, FALLING) / FALLING) * 1e9);
+        await each.close();
+      }
+      values.push(median(times));
+    }
+    return values;
+  };
+  await round();
+  return { round };
+}
+
+/** Nobody reads. Publishing must not cost more because many lag, or what they hold would be everybody's problem. */
+export const laggards: Workload = {
+  name: 'laggards',
+  about: 'cost of publishing while 1, 100 and 10,000 watchers lag, for each policy: full ones, and while they fill',
+  reference: 'queue per watcher',
+  shapes: () => [{ are: 'full' }, { are: 'filling' }],
+  figures: () => LAGGARDS.map((some) => ({ shape: { laggards: some }, unit: 'ns/publish', better: 'lower' })),
+  // While it fills, `events.on` would take seconds for each figure.
+  entries: ({ are }) => [...OURS, ...OTHERS].filter(({ name }) => are === 'full' || name !== 'Node events.on'),
+  prepare: (contender: string, shape: Shape, settings: Settings) =>
+    shape.are === 'full' ? prepareFull(contender, settings) : prepareFalling(contender),
+};

@@ -1,0 +1,81 @@
+import { setImmediate } from 'node:timers/promises';
+import type { Hub } from './contender.ts';
+import { CONTENDERS, contenderOf } from './contenders.ts';
+import { heapBytes } from './heap.ts';
+import { type Entry, numberOf, type Prepared, type Shape, type Workload } from './workload.ts';
+
+/** What a stalled watcher of a bounded queue holds. */
+const CAPACITY = 100;
+
+/** Who is called has no other state than this. */
+const CALLED: ReadonlySet<string> = new Set(['EventEmitter', 'EventTarget', 'mitt', 'RxJS Subject', 'watchmux observe']);
+/** What differs from another row in its consumer only, and whose publisher cannot go on beside a stalled watcher, or has none. */
+const WAITING_ONLY: ReadonlySet<string> = new Set([...CALLED, 'watchmux batches()', 'Effect PubSub', 'graphql-yoga pub/sub']);
+/** It needs 35 KB for each, whatever their state: once is enough. */
+const LARGE = 'Node events.on';
+/** From here on, those that need kilobytes for each are left out. */
+const MANY = 100_000;
+const SMALL: ReadonlySet<string> = new Set([
+  'watchmux for await',
+  'watchmux batches()',
+  'queue per watcher',
+  'EventEmitter',
+  'RxJS Subject',
+]);
+
+function entriesOf({ state, watchers }: Shape): readonly Entry[] {
+  return CONTENDERS.filter(({ name }) => {
+    if (name === 'bare loop' || (Number(watchers) >= MANY && !SMALL.has(name))) return false;
+    return state === 'waiting' || !(WAITING_ONLY.has(name) || (state === 'unread' && name === LARGE));
+  });
+}
+
+function join(hub: Hub, waiting: boolean): unknown {
+  // A consumer of its own for each, as a program has: some keep a list of them by identity.
+  return waiting ? hub.watch(() => {}) : hub.open?.();
+}
+
+async function prepare(contender: string, shape: Shape): Promise<Prepared> {
+  const watchers = numberOf(shape, 'watchers');
+  const { state } = shape;
+  const measure = async (): Promise<number> => {
+    const hub = await contenderOf(contender).start({ capacity: CAPACITY });
+    const held: unknown[] = new Array(watchers).fill(undefined);
+    const before = await heapBytes();
+    for (let i = 0; i < watchers; i++) held[i] = join(hub, state === 'waiting');
+    if (state === 'stalled') {
+      for (let object = 0; object < 2 * CAPACITY; object++) {
+        hub.publish({ type: 'TICK', object });
+        await setImmediate();
+      }
+    }
+    const bytes = (await heapBytes()) - before;
+    held.length = 0;
+    await hub.close();
+    return bytes;
+  };
+  if (watchers < MANY) await measure();
+  return {
+    async round() {
+      const bytes = await measure();
+      return [bytes / watchers, bytes / 1e6];
+    },
+  };
+}
+
+/** What a watcher costs: one that is open and not read yet, one whose consumer waits, and one that is stalled and full. */
+export const memory: Workload = {
+  name: 'memory',
+  about: 'memory of 10,000 and 100,000 watchers: not read yet, waiting in a read, stalled and full',
+  reference: 'queue per watcher',
+  shapes: ({ watchers, quick }) =>
+    (watchers ?? (quick ? [10_000] : [10_000, MANY])).flatMap((some) =>
+      ['unread', 'waiting', 'stalled'].map((state) => ({ watchers: some, state })),
+    ),
+  figures: () => [
+    { shape: { of: 'each' }, unit: 'bytes', better: 'lower' },
+    { shape: { of: 'sum' }, unit: 'MB', better: 'lower' },
+  ],
+  entries: entriesOf,
+  prepare,
+};

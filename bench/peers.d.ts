@@ -1,0 +1,84 @@
+// What the contenders use of their packages, so that the project type-checks without them: they are installed in this folder only.
+
+declare module 'mitt' {
+  interface Emitter {
+    on(type: string, handler: (event: never) => void): void;
+    off(type: string, handler: (event: never) => void): void;
+    emit(type: string, event: unknown): void;
+    all: Map<string, unknown>;
+  }
+  export default function mitt(): Emitter;
+}
+
+declare module 'emittery' {
+  export default class Emittery {
+    emit(name: string, data: unknown): Promise<void>;
+    events<T>(name: string): AsyncIterableIterator<T>;
+    clearListeners(): void;
+  }
+}
+
+declare module 'it-pushable' {
+  interface Pushable<T> extends AsyncIterableIterator<T> {
+    push(value: T): this;
+    end(): this;
+  }
+  export function pushable<T>(options: { objectMode: true }): Pushable<T>;
+}
+
+declare module '@graphql-yoga/subscription' {
+  interface PubSub<T> {
+    publish(topic: string, payload: T): void;
+    subscribe(topic: string): AsyncIterableIterator<T>;
+  }
+  export function createPubSub<T>(): PubSub<T>;
+}
+
+declare module 'writable-consumable-stream' {
+  export default class WritableConsumableStream<T> implements AsyncIterable<T> {
+    write(value: T): void;
+    close(): void;
+    createConsumer(): AsyncIterableIterator<T> & { kill(): void };
+    [Symbol.asyncIterator](): AsyncIterator<T>;
+  }
+}
+
+declare module 'effect' {
+  interface Effect<A> {
+    readonly result?: A;
+  }
+  interface Scope {
+    readonly scope?: true;
+  }
+  interface Subscription<A> {
+    readonly subscribed?: A;
+  }
+  interface Queue<A> {
+    readonly queued?: A;
+  }
+  interface Fiber {
+    interruptUnsafe(): void;
+  }
+  export const Effect: {
+    runSync<A>(effect: Effect<A>): A;
+    runFork<A>(effect: Effect<A>): Fiber;
+    forever<A>(effect: Effect<A>): Effect<never>;
+    map<A, B>(effect: Effect<A>, fn: (value: A) => B): Effect<B>;
+    flatMap<A, B>(effect: Effect<A>, fn: (value: A) => Effect<B>): Effect<B>;
+    readonly never: Effect<never>;
+  };
+  export const Scope: {
+    make(): Effect<Scope>;
+    provide<A>(effect: Effect<A>, scope: Scope): Effect<A>;
+    close(scope: Scope, exit: unknown): Effect<void>;
+  };
+  export const Exit: { readonly void: unknown };
+  export const PubSub: {
+    bounded<A>(capacity: number): Effect<Queue<A>>;
+    dropping<A>(capacity: number): Effect<Queue<A>>;
+    publishUnsafe<A>(pubsub: Queue<A>, value: A): boolean;
+    subscribe<A>(pubsub: Queue<A>): Effect<Subscription<A>>;
+    take<A>(subscription: Subscription<A>): Effect<A>;
+    shutdown<A>(pubsub: Queue<A>): Effect<void>;
+  };
+}

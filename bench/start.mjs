@@ -1,0 +1,55 @@
+// node bench/start.mjs run|check [...]: bundles a program of this folder from the working tree, and runs it.
+//
+// Each run has a bundle of its own, so that nothing changes under it while somebody works on the sources. The bundle is made as the
+// package is: one file or a few, not minified, and no package bundled in.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { build } from 'tsup';
+
+const bench = new URL('./', import.meta.url);
+const path = (name) => fileURLToPath(new URL(name, bench));
+const { dependencies } = JSON.parse(readFileSync(path('package.json'), 'utf8'));
+
+const name = process.argv[2];
+if (name === undefined || !existsSync(path(`${name}.ts`))) {
+  console.error('usage: node bench/start.mjs run|check [options]');
+  process.exit(2);
+}
+
+if (!Object.keys(dependencies).every((each) => existsSync(path(`node_modules/${each}`)))) {
+  console.error("bench/node_modules is missing or incomplete: installing the contenders' packages (npm ci in bench/)");
+  const { status } = spawnSync('npm', ['ci'], { cwd: path('.'), stdio: ['ignore', 2, 2] });
+  if (status !== 0) process.exit(status ?? 1);
+}
+
+function runs(pid) {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
+}
+
+// Bundles of runs that were killed.
+if (existsSync(path('.build'))) {
+  for (const each of readdirSync(path('.build'))) {
+    if (!runs(Number(each))) rmSync(path(`.build/${each}`), { recursive: true, force: true });
+  }
+}
+
+const outDir = path(`.build/${process.pid}`);
+process.on('exit', () => rmSync(outDir, { recursive: true, force: true }));
+await build({
+  config: false,
+  entry: { [name]: path(`${name}.ts`), worker: path('worker.ts'), readers: path('bridge/readers.ts') },
+  format: 'esm',
+  platform: 'node',
+  target: 'es2022',
+  splitting: true,
+  external: Object.keys(dependencies).map((each) => new RegExp(`^${each}(/|$)`)),
+  outDir,
+  silent: true,
+});
+process.argv.splice(1, 2, `${outDir}/${name}.js`);
+await import(`${outDir}/${name}.js`);

@@ -1,0 +1,29 @@
+function sorted(values: readonly number[]): Float64Array {
+  return Float64Array.from(values).sort();
+}
+
+export function median(values: readonly number[]): number {
+  const all = sorted(values);
+  const middle = all.length >> 1;
+  const upper = all[middle] ?? Number.NaN;
+  return all.length % 2 === 1 ? upper : (upper + (all[middle - 1] ?? Number.NaN)) / 2;
+}
+
+/** The value that a share of all does not exceed. The values are sorted. */
+export function quantile(values: Float64Array, share: number): number {
+  return values[Math.max(0, Math.ceil(values.length * share) - 1)] ?? Number.NaN;
+}
+
+/** Where the middle half of the values lies. */
+export function middleHalf(values: readonly number[]): readonly [from: number, to: number] {
+  const all = sorted(values);
+  return [quantile(all, 0.25), quantile(all, 0.75)];
+}
+
+/** Two rows, round by round: what disturbs the machine for a while, disturbs both. */
+export function pairedRatios(rounds: readonly number[], reference: readonly number[]): number[] {
+  return rounds.flatMap((value, round) => {
+    const other = reference[round];
+    return other === undefined || other === 0 ? [] : [value / other];
+  });
+}

@@ -1,0 +1,30 @@
+import { backlog } from './backlog.bench.ts';
+import { bridge } from './bridge.bench.ts';
+import { churn } from './churn.bench.ts';
+import { decode } from './decode.bench.ts';
+import { fanout } from './fanout.bench.ts';
+import { filters } from './filters.bench.ts';
+import { laggards } from './laggards.bench.ts';
+import { latency } from './latency.bench.ts';
+import { memory } from './memory.bench.ts';
+import { stalled } from './stalled.bench.ts';
+import type { Workload } from './workload.ts';
+
+export const WORKLOADS: readonly Workload[] = [
+  fanout,
+  latency,
+  stalled,
+  backlog,
+  laggards,
+  memory,
+  churn,
+  decode,
+  filters,
+  bridge,
+];
+
+export function workloadOf(name: string): Workload {
+  const found = WORKLOADS.find((each) => each.name === name);
+  if (found === undefined) throw new Error(`there is no workload "${name}": ${WORKLOADS.map((each) => each.name).join(', ')}`);
+  return found;
+}
