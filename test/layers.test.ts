@@ -23,9 +23,14 @@ const RANKS: Readonly<Record<string, number>> = {
 const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'adapters/rxjs.ts': ['rxjs'],
   'adapters/node-stream.ts': ['node:stream'],
+  'bridge/deflate.ts': ['node:zlib'],
+  'bridge/diagnostics.ts': ['node:diagnostics_channel'],
   'bridge/http.ts': ['node:http'],
+  'bridge/upgrades.ts': ['node:http', 'node:stream'],
   'bridge/websocket.ts': ['node:http', 'node:stream', 'ws'],
+  'bridge/websocket-sink.ts': ['node:stream', 'ws'],
   'cli/main.ts': ['../../package.json'],
+  'cli/watch.ts': ['ws'], // loaded late
 };
 
 /** Whose files may use every builtin of Node: nothing of it can be imported by anyone. */
@@ -146,6 +151,13 @@ describe('layers', () => {
     expect(outside.filter(({ from }) => reach.has(from)).map(shown)).toEqual([]);
     const globals = [...reach].filter((file) => /\b(process|Buffer|setImmediate|__dirname|require)\b[.(]/.test(code(file)));
     expect(globals).toEqual([]);
+  });
+
+  test('the door for hosts without Node reaches neither a dependency nor a builtin of Node', () => {
+    const reach = reached('bridge/fetch.ts');
+    expect(reach).toContain('bridge/hub.ts');
+    expect(outside.filter(({ from }) => reach.has(from)).map(shown)).toEqual([]);
+    expect([...reach].filter((file) => /\b(process|Buffer|setImmediate|require)\(/.test(code(file)))).toEqual([]);
   });
 
   test(`no file is longer than ${MAX_LINES} lines`, () => {

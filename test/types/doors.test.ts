@@ -1,7 +1,9 @@
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
+import { WebSocket as NodeWebSocket } from 'ws';
 import { fromObservable, observe, toObservable } from '../../src/adapters/rxjs.ts';
-import { Broadcaster, type ObjectEvent, type Watch, type WatchEvent } from '../../src/index.ts';
+import { type ClientState, type ClientWatch, connect } from '../../src/bridge/client.ts';
+import { Broadcaster, jsonCodec, type ObjectEvent, type Watch, type WatchEvent } from '../../src/index.ts';
 import {
   type CHECKERS,
   checkHistory,
@@ -44,6 +46,27 @@ function fakes(fake: FakeWatcher<ObjectEvent<Pod>>, orders: FakeWatcher<Orders>)
   void orders.action('cancelled', { total: 1 });
 }
 
+function clients(): void {
+  const watch = connect<Orders>('/watch', {
+    overflow: 'drop-oldest',
+    onGap: (missed) => missed.toFixed(),
+    maxAttempts: undefined,
+  });
+  const any = connect(new URL('https://h/'), { WebSocket: globalThis.WebSocket, fetch: globalThis.fetch, signal: undefined });
+  const rich = connect('ws://h/', { WebSocket: NodeWebSocket, codec: jsonCodec<Orders>() });
+  // @ts-expect-error that is the server's to do
+  connect('/watch', { overflow: 'coalesce' });
+  // @ts-expect-error no such transport
+  connect('/watch', { transport: 'polling' });
+  // @ts-expect-error a watch says its state, and is not told
+  watch.state = 'open';
+  claim<Equal<typeof watch, ClientWatch<Orders>>>();
+  claim<Equal<typeof any, ClientWatch<WatchEvent>>>();
+  claim<Equal<typeof rich, ClientWatch<Orders>>>();
+  claim<Assignable<typeof watch, Watch<Orders>>>();
+  claim<Equal<ClientState, 'connecting' | 'open' | 'waiting' | 'closed'>>();
+}
+
 function histories(recorder: HistoryRecorder<Orders>): Violation[] {
   // @ts-expect-error the words stand as they are
   GUARANTEES.Ordered = 'perhaps';
@@ -58,7 +81,7 @@ function histories(recorder: HistoryRecorder<Orders>): Violation[] {
 
 describe('the doors', () => {
   it('are as the compiler has checked', () => {
-    expect(compiles(rx, fakes, histories)).toBe(3);
+    expect(compiles(rx, fakes, clients, histories)).toBe(4);
   });
 
   it('have what the types say', () => {

@@ -27,7 +27,7 @@ exports.exercise = async function exercise(given) {
   assert.deepEqual(await fake.next(), { done: false, value: { type: 'ADDED', object: 'b' } });
   assert.equal(await added, true);
 
-  const hub = new http.Hub({ replay: 1 });
+  const hub = new http.Hub({ replay: 1, epoch: 'e' });
   const server = given.createServer(http.createHttpHandler(hub));
   ws.attachWebSocket(server, hub);
   await hub.publish(event);
@@ -38,8 +38,9 @@ exports.exercise = async function exercise(given) {
   });
   const socket = new given.WebSocket(`ws://${address}/watch`);
   const message = new Promise((resolve, reject) => socket.once('message', resolve).once('error', reject));
-  assert.deepEqual(JSON.parse(String(await line)), event);
-  assert.deepEqual(JSON.parse(String(await message)), event);
+  const sent = { ...event, resourceVersion: 'e.1' };
+  assert.deepEqual(JSON.parse(String(await line)), sent);
+  assert.deepEqual(JSON.parse(String(await message)), sent);
 
   await broadcaster.shutdown();
   await hub.shutdown();
