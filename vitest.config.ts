@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
@@ -22,6 +23,8 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     pool: 'forks',
+    // Most of the time is spent waiting for other processes: two files at once, also where there are two cores only.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     execArgv: ['--expose-gc'],
   },
 });

@@ -7,6 +7,8 @@ import { numberOf, type Prepared, type Settings, type Shape, type Wanted, type W
 const PLAIN = 'ws.send loop';
 /** Sockets and two processes are noisier than calls: a turn is so many times as long as elsewhere. */
 const LONGER = 2;
+/** Most of the time is the kernel's, so that code is called less often than elsewhere before it counts as warm. */
+const WARM_LONGER = 4;
 
 function contenderOf(name: string, { transport }: Shape): BridgeContender {
   const found = CONTENDERS[transport as Transport].find((each) => each.name === name);
@@ -29,7 +31,7 @@ async function prepareTraffic(contender: BridgeContender, shape: Shape, { warmMs
   await stage.join(clients);
   let took: Took = await stage.run({ bursts: 1, burst, eventBytes });
   let bursts = 1;
-  for (let spent = took.cpuMs; spent < warmMs * LONGER; spent += took.cpuMs) {
+  for (let spent = took.cpuMs; spent < warmMs * WARM_LONGER; spent += took.cpuMs) {
     // Twice as long as the last at most, and not longer than a round is to be.
     bursts = Math.max(1, Math.min(bursts * 2, Math.round((bursts * roundMs * LONGER) / took.cpuMs)));
     took = await stage.run({ bursts, burst, eventBytes });

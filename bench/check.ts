@@ -13,7 +13,7 @@ import { workloadOf } from './workloads.ts';
 const USAGE = `Usage: npm run bench:check -- [options]
 
 Measures what bench/budgets.json sets floors for, and nothing else, and exits with 1 if one does not hold.
-A floor that does not hold at first is measured once more, and all rounds count together.
+A floor that does not hold at first is measured again, twice at most, and all rounds count together.
 
 Options:
   --only TEXT    only floors whose name contains TEXT
@@ -40,6 +40,9 @@ function runsFor(budgets: readonly Budget[]): Run[] {
   }
   return [...runs.values()];
 }
+
+/** A neighbour on the machine can spoil a whole run of a shape; hardly three in a row. */
+const MOST_AGAIN = 2;
 
 const SETTINGS = { warmMs: 250, tooSlowMs: 3_000 };
 
@@ -102,7 +105,8 @@ async function main(): Promise<number> {
     const title = `${run.workload.name}: ${nameOf(run.shape)}`;
     progress.next(title);
     const results = await measure(run, options);
-    if (run.budgets.some((budget) => judge(budget, results).verdict === 'BELOW')) {
+    const isBelow = (): boolean => run.budgets.some((budget) => judge(budget, results).verdict === 'BELOW');
+    for (let times = 0; times < MOST_AGAIN && isBelow(); times++) {
       progress.again(title);
       results.push(...(await measure(run, options)));
     }

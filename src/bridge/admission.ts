@@ -1,11 +1,13 @@
 import type { Overflow } from '../broadcast/broadcaster.ts';
 import { invalid, wholeNumber } from '../watch/errors.ts';
 import type { Status } from '../watch/event.ts';
-import { isStatus, toStatus } from '../watch/event.ts';
-import type { ClientOptions, Hub } from './hub.ts';
+import { isStatus } from '../watch/event.ts';
+import type { Hub } from './hub.ts';
+import type { ClientOptions } from './hub-options.ts';
 import type { Limits } from './limits.ts';
 import type { Asked } from './query.ts';
 import { readQuery } from './query.ts';
+import { forbidden, unauthorized, unavailable } from './refusals.ts';
 import type { Ticket } from './seats.ts';
 import type { RefusalReason } from './tally.ts';
 
@@ -60,7 +62,7 @@ export type Verdict = Admitted | Status;
  *
  *     origin? --> query? --> seat? --> authenticate --> watchOptions --> in
  *       403        400        503      401 403 503        503
- *                                     `-- late: 503; the client leaves: nobody --'
+ *                                     `-- late, or the hub shuts down: 503; the client leaves: nobody --'
  *
  * Without promises in the hooks all of this is one synchronous step.
  */
@@ -154,9 +156,11 @@ export class Admission<R, I> {
       const late = unavailable('it took too long to decide whether this client may come in');
       const cancel = clock.schedule(handshakeTimeoutMs, () => settle(() => reject(new Denied('timeout', late))));
       const ignore = caller.onGone(() => settle(() => resolve(undefined)));
+      const stay = this.hub.whenClosing(() => settle(() => reject(new Denied('ended', unavailable('the stream has ended')))));
       const settle = (how: () => void): void => {
         cancel();
         ignore();
+        stay();
         how();
       };
       known.then(
@@ -211,18 +215,6 @@ function checked({ filter, overflow, capacity }: ClientOptions): ClientOptions {
   if (capacity !== undefined) wholeNumber('capacity', capacity, 1);
   if (overflow !== undefined && !POLICIES.includes(overflow)) throw new TypeError(`overflow: ${overflow}`);
   return { filter, overflow, capacity };
-}
-
-function unauthorized(message: string = 'who are you?'): Status {
-  return toStatus({ code: 401, reason: 'Unauthorized', message });
-}
-
-function forbidden(message: string): Status {
-  return toStatus({ code: 403, reason: 'Forbidden', message });
-}
-
-function unavailable(message: string): Status {
-  return toStatus({ code: 503, reason: 'ServiceUnavailable', message, details: { retryAfterSeconds: 5 } });
 }
 
 function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> & Promise<T> {

@@ -14,7 +14,7 @@
  *   so nothing is skipped. What is not behind `position` is not accepted: so nothing is repeated.
  * - Where that cannot be had, because no version is known, the version is too old, or the server is not the one it was, the
  *   consumer is told by one ERROR of code 410, and only then goes anything on.
- * - `failures` counts the connections in a row that brought nothing new. It sets the pace, and ends the watch past `maxAttempts`.
+ * - `failures` counts the connections in a row that brought nothing from which to go on. It sets the pace, and ends the watch past `maxAttempts`.
  * - `closed` is final: from then on every input is answered with nothing.
  */
 import type { Status } from '../watch/event.ts';
@@ -71,7 +71,7 @@ export class ClientMachine {
   state: ClientState = 'waiting';
   /** The version to go on from; undefined if there is none. */
   position: string | undefined;
-  /** Connections in a row that brought nothing new. */
+  /** Connections in a row that brought nothing from which to go on. */
   failures: number = 0;
   readonly #options: MachineOptions;
 
@@ -98,7 +98,8 @@ export class ClientMachine {
     if (order === 'next') {
       // Without a version an event cannot be asked for again, and what stands before it is no place to go on from.
       this.position = version;
-      this.failures = 0;
+      // And it may be the beginning of a snapshot that always breaks off: that is no success.
+      if (version) this.failures = 0;
     }
     return order;
   }

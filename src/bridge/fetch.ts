@@ -11,7 +11,16 @@ import { isStatus } from '../watch/event.ts';
 import type { AdmissionOptions, Admitted, Caller, Verdict } from './admission.ts';
 import { Admission } from './admission.ts';
 import { FetchSink } from './fetch-sink.ts';
-import { ALLOW_ORIGIN, accepts, methodRefusal, preflightHeaders, refusalHeaders, startOf, streamHeaders } from './http-head.ts';
+import {
+  ALLOW_ORIGIN,
+  accepts,
+  methodRefusal,
+  preflightHeaders,
+  refusalBody,
+  refusalHeaders,
+  startOf,
+  streamHeaders,
+} from './http-head.ts';
 import type { Hub } from './hub.ts';
 import type { ConnectionOptions, Limits } from './limits.ts';
 import { toLimits } from './limits.ts';
@@ -104,8 +113,10 @@ class FetchHandler<I> {
 
   private refuse(status: Status, caller: Caller<Request>): Response {
     const cors = this.admission.allows(caller) ? { ...this.admission.corsHeaders(caller), ...this.headers } : {};
-    const body = caller.request.method === 'HEAD' ? null : `${JSON.stringify(status)}\n`;
-    return new Response(body, { status: status.code, headers: { ...refusalHeaders(status), ...cors } });
+    return new Response(refusalBody(status, caller.request.method), {
+      status: status.code,
+      headers: { ...refusalHeaders(status), ...cors },
+    });
   }
 }
 

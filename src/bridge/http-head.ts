@@ -32,11 +32,16 @@ export function toPreface(version: string | undefined): string {
 /** The headers of an answer that is a Status. */
 export function refusalHeaders({ code, details }: Status): Record<string, string> {
   return {
-    'content-type': JSON_LINES,
+    ...(code === 204 ? {} : { 'content-type': JSON_LINES }),
     'cache-control': 'no-store',
     ...(code === 405 ? { allow: 'GET, HEAD' } : {}),
     ...(details?.retryAfterSeconds === undefined ? {} : { 'retry-after': String(details.retryAfterSeconds) }),
   };
+}
+
+/** The body of an answer that is a Status. There is none where HTTP allows none. */
+export function refusalBody(status: Status, method: string | undefined): string | null {
+  return status.code === 204 || method === 'HEAD' ? null : `${JSON.stringify(status)}\n`;
 }
 
 /** The headers of the answer to a browser that asks before it sends headers of a page's own, such as `authorization`. */

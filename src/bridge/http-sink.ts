@@ -2,7 +2,8 @@ import type { Form } from './forms.ts';
 import { chunked, LINE, RECORD, toBytes } from './forms.ts';
 import { toPreface } from './http-head.ts';
 import type { Ending } from './protocol.ts';
-import type { Session, Sink } from './session.ts';
+import type { Session } from './session.ts';
+import type { Sink } from './sink.ts';
 
 /** A stream of bytes with an inside that fills up: a socket, or a response. */
 export interface ByteStream {

@@ -16,7 +16,16 @@ import { isStatus, toStatus } from '../watch/event.ts';
 import type { AdmissionOptions, Admitted, Caller, Verdict } from './admission.ts';
 import { Admission } from './admission.ts';
 import { publishNotices } from './diagnostics.ts';
-import { ALLOW_ORIGIN, accepts, methodRefusal, preflightHeaders, refusalHeaders, startOf, streamHeaders } from './http-head.ts';
+import {
+  ALLOW_ORIGIN,
+  accepts,
+  methodRefusal,
+  preflightHeaders,
+  refusalBody,
+  refusalHeaders,
+  startOf,
+  streamHeaders,
+} from './http-head.ts';
 import type { ByteStream } from './http-sink.ts';
 import { HttpSink } from './http-sink.ts';
 import type { Hub } from './hub.ts';
@@ -29,11 +38,13 @@ import { guardStalls } from './stall.ts';
 import type { Start } from './start.ts';
 
 export type { AdmissionOptions, Identified } from './admission.ts';
+export type { ClientInfo, ClientStats, CutReason } from './client-info.ts';
 export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub.ts';
 export { Hub } from './hub.ts';
 export type { ConnectionOptions } from './limits.ts';
 export * from './protocol.ts';
-export type { ClientInfo, ClientStats, CutReason, Session, Sink } from './session.ts';
+export type { Session } from './session.ts';
+export type { Sink } from './sink.ts';
 export type { Snapshot, SnapshotContext } from './snapshot.ts';
 export type { HubNotice, HubTotals, Observer, RefusalReason } from './tally.ts';
 
@@ -52,7 +63,8 @@ export interface HttpOptions<I = unknown> extends ConnectionOptions, AdmissionOp
  *
  * Refusals bear a Status: 400 for a query that makes no sense, 401, 403 and 503 as {@link AdmissionOptions} says, 405 for
  * anything but GET and HEAD, 410 for a version that is too old (SSE goes on live after an ERROR event instead), and 503 when
- * the hub is full or shut down, or when the connection has not yet answered what it was asked before.
+ * the hub is full or shuts down, or when the connection has not yet answered what it was asked before. Once the stream has
+ * ended, who has all of it gets 204, at which an EventSource stops asking.
  */
 export function createHttpHandler<I = unknown>(
   hub: Hub,
@@ -165,7 +177,7 @@ class HttpHandler<I> {
       ...refusalHeaders(status),
       ...(this.admission.allows(caller) ? { ...this.admission.corsHeaders(caller), ...this.headers } : {}),
     });
-    response.end(caller.request.method === 'HEAD' ? undefined : `${JSON.stringify(status)}\n`);
+    response.end(refusalBody(status, caller.request.method));
   }
 
   /** A browser asks before it sends headers of a page's own, such as `authorization`. */

@@ -3,10 +3,11 @@ import type { Clock } from '../watch/clock.ts';
 import { systemClock } from '../watch/clock.ts';
 import { invalid, wholeNumber } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
+import type { ClientStats } from './client-info.ts';
 import { DEFAULTS, newEpoch } from './protocol.ts';
 import { EPOCH } from './query.ts';
 import type { Snapshot } from './snapshot.ts';
-import type { HubNotice } from './tally.ts';
+import type { HubNotice, HubTotals } from './tally.ts';
 import type { Turn } from './turn.ts';
 import { nextTurn } from './turn.ts';
 
@@ -48,6 +49,32 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   random?: (() => number) | undefined;
   /** Calls back in the next turn of the event loop, for tests. */
   nextTurn?: Turn | undefined;
+}
+
+/** What one client's watch is like. */
+export interface ClientOptions<E extends WatchEvent = WatchEvent> {
+  /** What this client may see: neither live nor replayed, nor of a snapshot, does it get what this rejects. */
+  readonly filter?: ((event: E) => boolean) | undefined;
+  readonly overflow?: Overflow | undefined;
+  readonly capacity?: number | undefined;
+}
+
+/** A hub in numbers. */
+export interface HubStats {
+  /** The version of the last accepted event. */
+  readonly version: string;
+  /** Events accepted. */
+  readonly accepted: number;
+  readonly clients: readonly ClientStats[];
+  readonly total: HubTotals;
+}
+
+/** How a hub shuts down. */
+export interface ShutdownOptions {
+  /** When it aborts, clients that have not taken their queue by then are cut. */
+  readonly signal?: AbortSignal | undefined;
+  /** Not the stream ends but this server: clients are told to come back, each after a time of its own up to this. */
+  readonly retryAfterMs?: number | undefined;
 }
 
 /** The options of a hub, all filled in but those that nothing stands for. */

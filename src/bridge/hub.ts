@@ -1,48 +1,34 @@
-import type { Overflow } from '../broadcast/broadcaster.ts';
 import { Broadcaster } from '../broadcast/broadcaster.ts';
 import type { Clock } from '../watch/clock.ts';
-import { WatchError, wholeNumber } from '../watch/errors.ts';
+import { emptyWatch } from '../watch/empty-watch.ts';
+import { wholeNumber } from '../watch/errors.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus, toStatus } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
-import { Envelope } from './envelope.ts';
+import type { ClientInfo } from './client-info.ts';
+import type { Envelope } from './envelope.ts';
 import { Flusher } from './flusher.ts';
-import type { HubOptions, HubSettings } from './hub-options.ts';
+import type { ClientOptions, HubOptions, HubSettings, HubStats, ShutdownOptions } from './hub-options.ts';
 import { toSettings } from './hub-options.ts';
 import { eventKey } from './key.ts';
 import type { Ending } from './protocol.ts';
 import { toVersion } from './protocol.ts';
+import { Publisher } from './publisher.ts';
 import type { Asked } from './query.ts';
-
+import { unavailable } from './refusals.ts';
 import { Seats, Ticket } from './seats.ts';
-import type { ClientInfo, ClientStats, ReadableWatch, SessionHost, Sink } from './session.ts';
 import { Session } from './session.ts';
+import type { ReadableWatch, SessionHost } from './session-host.ts';
+import { bookmarkEvery, endAfter } from './session-timers.ts';
+import type { Sink } from './sink.ts';
 import { Snapshots } from './snapshot.ts';
 import type { Start } from './start.ts';
-import { toStart } from './start.ts';
-import type { HubTotals, Observer, RefusalReason } from './tally.ts';
+import { COMPLETE, permitted, toStart } from './start.ts';
+import type { Observer, RefusalReason } from './tally.ts';
 import { Tally } from './tally.ts';
 import { ReplayWindow } from './window.ts';
 
-export type { HubOptions } from './hub-options.ts';
-
-/** A hub in numbers. */
-export interface HubStats {
-  /** The version of the last accepted event. */
-  readonly version: string;
-  /** Events accepted. */
-  readonly accepted: number;
-  readonly clients: readonly ClientStats[];
-  readonly total: HubTotals;
-}
-
-/** What one client's watch is like. */
-export interface ClientOptions<E extends WatchEvent = WatchEvent> {
-  /** What this client may see: neither live nor replayed, nor of a snapshot, does it get what this rejects. */
-  readonly filter?: ((event: E) => boolean) | undefined;
-  readonly overflow?: Overflow | undefined;
-  readonly capacity?: number | undefined;
-}
+export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub-options.ts';
 
 /** A client that a transport brings. */
 export interface Client extends ClientInfo {
@@ -53,14 +39,6 @@ export interface Client extends ClientInfo {
   readonly identity?: unknown;
   /** Its seat; taken anew if there is none. */
   readonly ticket?: Ticket | undefined;
-}
-
-/** How a hub shuts down. */
-export interface ShutdownOptions {
-  /** When it aborts, clients that have not taken their queue by then are cut. */
-  readonly signal?: AbortSignal | undefined;
-  /** Not the stream ends but this server: clients are told to come back, each after a time of its own up to this. */
-  readonly retryAfterMs?: number | undefined;
 }
 
 /**
@@ -85,17 +63,15 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   private readonly seats: Seats;
   private readonly snapshots: Snapshots;
   private readonly tally: Tally = new Tally();
-  private readonly host: SessionHost;
-  /** Clients are flushed after so many events at the latest: half a queue. */
-  private pace: number;
-  private sequence: number = 0;
-  private pending: number = 0;
-  private unflushed: number = 0;
-  private unyielded: number = 0;
-  private publishing: boolean = false;
+  private readonly publisher: Publisher;
+  private readonly host: SessionHost & { seen: number; closing: boolean };
   private closing: Promise<void> | undefined = undefined;
+  /** Every event there will ever be has been distributed. */
+  private ended: boolean = false;
   private retryAfterMs: number | undefined = undefined;
   private empty: (() => void) | undefined = undefined;
+  /** Who is still being asked who they are, and will not be let in. */
+  private readonly unsettled: Set<() => void> = new Set();
   /** What is published by itself, until it ends or this does. */
   private readonly followed: Set<Watch<E>> = new Set();
   /** What clients are told when that fails: whatever their filter lets through. */
@@ -106,7 +82,6 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     const settings = toSettings(options as HubOptions);
     const { capacity, overflow, keyOf, replayItems, clock, nextTurn, onNotice } = settings;
     this.settings = settings;
-    this.pace = paceOf(capacity);
     // Nothing may be accepted and not yet distributed: neither the tail nor a new client would see it.
     this.broadcaster = new Broadcaster<Envelope>({ capacity, overflow, incoming: 0, keyOf: (event) => eventKey(event, keyOf) });
     this.tail = this.broadcaster.watch({
@@ -118,11 +93,13 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     this.flusher = new Flusher({
       bell: this.broadcaster.watch({ capacity: 1, overflow: 'drop-newest' }),
       before: () => {
-        this.unflushed = 0;
+        this.publisher.flushed();
         this.catchUp();
       },
       ...settings,
     });
+    const { broadcaster, flusher } = this;
+    this.publisher = new Publisher({ ...settings, broadcaster, flush: () => flusher.flush() });
     this.snapshots = new Snapshots({
       atOnce: settings.maxSnapshots,
       turn: () => new Promise((resolve) => nextTurn(resolve)),
@@ -136,32 +113,13 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * turns of the event loop that keep a burst from being an overflow. `json` is the event's text, for callers that have it: it
    * goes out as it is written. Rejects with CLOSED, OVERLOADED or INVALID_ARGUMENT, and with what JSON.stringify throws.
    */
-  async publish(event: E, json?: string): Promise<void> {
-    if (this.pending >= this.settings.maxPending) {
-      const limit = this.settings.maxPending;
-      throw new WatchError('OVERLOADED', `publish: ${limit} publishes pend already`, { limit });
-    }
-    // From inside of a filter or a toJSON: the event that is being published has its place before this one.
-    while (this.publishing) await this.turn();
-    const envelope = this.envelop(event, json);
-    if (this.pending > 0 || !this.accepts(envelope)) {
-      this.sequence = envelope.sequence;
-      this.pending++;
-      try {
-        await this.broadcaster.publish(envelope);
-      } finally {
-        this.pending--;
-      }
-    }
-    if (++this.unyielded < this.pace) return;
-    this.unyielded = 0;
-    await this.turn();
+  publish(event: E, json?: string): Promise<void> {
+    return this.publisher.publish(event, json);
   }
 
   /** Never waits: false when a client with `wait` has no room now. Throws CLOSED after shutdown. */
   tryPublish(event: E, json?: string): boolean {
-    if (this.pending > 0 || this.publishing) return false;
-    return this.accepts(this.envelop(event, json));
+    return this.publisher.tryPublish(event, json);
   }
 
   /**
@@ -189,9 +147,15 @@ export class Hub<E extends WatchEvent = WatchEvent> {
 
   /** For transports: a seat for a client that may be let in, or why there is none. Whoever takes it opens with it, or gives it back. */
   reserve(address: string): Ticket | Status {
-    if (this.closing !== undefined) return this.refuse('ended', unavailable('the stream has ended'), address);
+    if (this.leaving) return this.refuse('ended', unavailable('the stream has ended'), address);
     const ticket = this.seats.take(address);
     return ticket instanceof Ticket ? ticket : this.refuse(ticket.reason, unavailable(ticket.message), address);
+  }
+
+  /** For transports: calls back when this shuts down, for those who wait to be let in. The function that comes back ends that. */
+  whenClosing(callback: () => void): () => void {
+    this.unsettled.add(callback);
+    return () => void this.unsettled.delete(callback);
   }
 
   /** For transports: counts and tells of a refusal, and hands its Status on. */
@@ -200,13 +164,17 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     return status;
   }
 
-  /** For transports: where a client begins that asked so; a Status of code 410, 400 or 503 if it cannot, which counts as a refusal. */
+  /**
+   * For transports: where a client begins that asked so; a Status of code 410, 400 or 503 if it cannot, which counts as a
+   * refusal, and so does {@link COMPLETE}: the stream has ended, and this client has all of it.
+   */
   start(asked: Asked, address: string = ''): Start | Status {
-    if (this.closing !== undefined) return this.refuse('ended', unavailable('the stream has ended'), address);
+    if (this.leaving) return this.refuse('ended', unavailable('the stream has ended'), address);
     this.catchUp();
     const { epoch, replay, snapshot } = this.settings;
     const start = toStart(asked, { epoch, replay, window: this.window, hasSnapshot: snapshot !== undefined });
-    return isStatus(start) ? this.refuse(start.code === 410 ? 'expired' : 'badRequest', start, address) : start;
+    if (isStatus(start)) return this.refuse(start.code === 410 ? 'expired' : 'badRequest', start, address);
+    return this.ended && start.missed.length === 0 ? this.refuse('ended', COMPLETE, address) : start;
   }
 
   /** The version of the last accepted event: going on after it misses nothing. */
@@ -215,13 +183,13 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     return toVersion(this.settings.epoch, this.window.head);
   }
 
-  /** For transports: takes a client. Throws CLOSED after shutdown, which is why there are tickets. */
+  /** For transports: takes a client. */
   open(sink: Sink, client: Client): Session {
     const { version } = this;
     const { start = this.start({}) as Start, options = {}, ticket } = client;
     const overflow = options.overflow ?? this.settings.overflow;
     const filter = options.filter && this.judge(options.filter);
-    const watch = this.broadcaster.watch({ ...options, overflow, filter } as ClientOptions) as ReadableWatch<Envelope>;
+    const watch = this.ended ? emptyWatch<Envelope>() : this.broadcaster.watch({ ...options, overflow, filter } as ClientOptions);
     const missed = permitted(start.missed, options.filter);
     // What is missed may also be an ERROR, which has no place.
     const after = (start.missed[0]?.sequence || this.window.head + 1) - 1;
@@ -235,12 +203,12 @@ export class Hub<E extends WatchEvent = WatchEvent> {
       missed: missed ?? [],
       after,
       version: client.transport === 'sse' && !start.snapshot ? toVersion(this.settings.epoch, after) : undefined,
-      watch,
+      watch: watch as ReadableWatch<Envelope>,
       sink,
     });
     if (ticket === undefined) this.seats.add(client.address);
     else ticket.keep();
-    this.pace = Math.min(this.pace, paceOf(options.capacity ?? this.settings.capacity));
+    this.publisher.heed(options.capacity ?? this.settings.capacity);
     this.flusher.add(session);
     sink.opened(session);
     this.tally.opened(() => session.stats());
@@ -274,6 +242,8 @@ export class Hub<E extends WatchEvent = WatchEvent> {
       if (retryAfterMs !== undefined) this.retryAfterMs = wholeNumber('retryAfterMs', retryAfterMs);
       this.closing = this.close();
       for (const watch of this.followed) watch.stop();
+      for (const callback of this.unsettled) callback();
+      this.unsettled.clear();
     }
     if (signal?.aborted) cut();
     signal?.addEventListener('abort', cut, { once: true });
@@ -281,8 +251,10 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   }
 
   private async close(): Promise<void> {
+    this.host.closing = true;
     await this.broadcaster.shutdown();
     this.flusher.close();
+    this.ended = true;
     if (this.flusher.sessions.size === 0) return;
     await new Promise<void>((resolve) => {
       this.empty = resolve;
@@ -290,10 +262,10 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   }
 
   private begin(session: Session, client: Client & { start: Start; version: string }): void {
-    const { snapshot: source, bookmarkIntervalMs } = this.settings;
+    const { snapshot: source, bookmarkIntervalMs, clock } = this.settings;
     const { start, version, asked = {}, identity, options } = client;
-    if (asked.timeoutSeconds !== undefined) session.endAfter(asked.timeoutSeconds * 1_000);
-    if (asked.allowWatchBookmarks === true) session.bookmarkEvery(bookmarkIntervalMs);
+    if (asked.timeoutSeconds !== undefined) endAfter(session, asked.timeoutSeconds * 1_000, clock);
+    if (asked.allowWatchBookmarks === true) bookmarkEvery(session, bookmarkIntervalMs, clock);
     if (start.snapshot && source !== undefined) {
       void this.snapshots.run(session, { source, identity, version, filter: options?.filter });
     }
@@ -302,23 +274,27 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     if (asked.allowWatchBookmarks === true && asked.resourceVersion === undefined && session.delivered === 0) session.bookmark();
   }
 
-  private toHost(clock: Clock): SessionHost {
+  /**
+   * Nobody can be served: the last events are still on their way to those who wait for them, or the server goes away, and who
+   * comes is to ask another. Once it has ended, a hub serves what it still has.
+   */
+  private get leaving(): boolean {
+    return this.closing !== undefined && (!this.ended || this.retryAfterMs !== undefined);
+  }
+
+  private toHost(clock: Clock): Hub['host'] {
     const hub = this;
     return {
       clock,
       slices: this.flusher.slices,
+      seen: 0,
+      closing: false,
       get head() {
         hub.catchUp();
         return hub.window.head;
       },
       get version() {
         return hub.version;
-      },
-      get seen() {
-        return hub.window.head;
-      },
-      get closing() {
-        return hub.closing !== undefined;
       },
       farewell: () => this.farewell(),
       ready: (session) => this.flusher.ready(session),
@@ -347,50 +323,6 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     for (let batch = this.tail.tryBatch(); batch !== undefined; batch = this.tail.tryBatch()) {
       for (const envelope of batch) this.window.push(envelope);
     }
-  }
-
-  private envelop(event: E, json: string | undefined): Envelope {
-    const sequence = this.sequence + 1;
-    this.publishing = true;
-    try {
-      return new Envelope(event, { sequence, version: toVersion(this.settings.epoch, sequence), json });
-    } finally {
-      this.publishing = false;
-    }
-  }
-
-  private accepts(envelope: Envelope): boolean {
-    this.publishing = true;
-    try {
-      if (!this.broadcaster.tryPublish(envelope)) return false;
-    } finally {
-      this.publishing = false;
-    }
-    this.sequence = envelope.sequence;
-    if (++this.unflushed >= this.pace) this.flusher.flush();
-    return true;
-  }
-
-  private turn(): Promise<void> {
-    return new Promise((resolve) => this.settings.nextTurn(resolve));
-  }
-}
-
-function paceOf(capacity: number): number {
-  return Math.min(1_024, Math.max(1, capacity >> 1));
-}
-
-function unavailable(message: string): Status {
-  return toStatus({ code: 503, reason: 'ServiceUnavailable', message, details: { retryAfterSeconds: 5 } });
-}
-
-/** What a client may see of the past; undefined if its filter throws, which ends it as a live watch would end. */
-function permitted(missed: readonly Envelope[], filter: ClientOptions['filter']): readonly Envelope[] | undefined {
-  if (filter === undefined) return missed;
-  try {
-    // What has no place is the server's own word to this client, such as that its version is too old.
-    return missed.filter((envelope) => envelope.sequence === 0 || filter(envelope));
-  } catch {
-    return undefined;
+    this.host.seen = this.window.head;
   }
 }

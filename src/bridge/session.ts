@@ -25,102 +25,15 @@
  * - `delivered + dropped + queued` is what was accepted for this client since it came, what it had missed included.
  * - After `over` no promise of the session pends, its watch is returned, and the sink is not called any more.
  */
-import type { Clock } from '../watch/clock.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import { isErrorEvent } from '../watch/event.ts';
-import type { Watch } from '../watch/watch.ts';
+import type { ClientInfo, ClientStats, CutReason } from './client-info.ts';
 import { Envelope } from './envelope.ts';
 import { unfolded } from './folded.ts';
-import type { Form } from './forms.ts';
 import type { Ending } from './protocol.ts';
 import { toBookmark } from './protocol.ts';
-import type { Slices } from './slices.ts';
-
-/** A client's connection, as its session sees it. */
-export interface Sink {
-  /** What events look like on this wire. */
-  readonly form: Form;
-  /** Called once, before anything else: whom to tell of relief, and of the end. */
-  opened(session: Session): void;
-  /** Takes bytes, which others are sent, too. False: no room for more; the session's `relieved` is called once there is. */
-  write(bytes: Uint8Array): boolean;
-  /** Nothing follows: say goodbye after what was written, then close, then call the session's `gone`. */
-  end(how: Ending, retryMs: number | undefined): void;
-  /** Closes now, whatever is not yet written. */
-  destroy(retryMs: number | undefined): void;
-  /** Bytes that were written here and that the network has not taken yet. */
-  readonly bufferedBytes: number;
-}
-
-/** What a session needs of its hub. */
-export interface SessionHost {
-  readonly slices: Slices;
-  readonly clock: Clock;
-  /** The place of the last event that is distributed, and its version. */
-  readonly head: number;
-  readonly version: string;
-  /** The place of the last event for which the bell is known to have rung; cheap to ask. */
-  readonly seen: number;
-  /** No event will follow: who has been read out is to be told the end. */
-  readonly closing: boolean;
-  /** How streams end when there is nothing more to come. */
-  farewell(): { readonly how: Ending; readonly retryMs: number | undefined };
-  /** This session has room again, and wants to be flushed soon. */
-  ready(session: Session): void;
-  /** This session has been flushed. */
-  flushed(): void;
-  /** This session is over. */
-  left(session: Session): void;
-}
-
-/** What a transport knows of a client. */
-export interface ClientInfo {
-  readonly transport: 'websocket' | 'http' | 'sse';
-  /** The peer's address, for people to read. */
-  readonly address: string;
-}
-
-/** Why a client was ended before its time. */
-export type CutReason = 'expired' | 'failed' | 'stalled' | 'silent' | 'deadline';
-
-/** A client in numbers. */
-export interface ClientStats extends ClientInfo {
-  readonly id: number;
-  /** Events handed to the connection. */
-  readonly delivered: number;
-  /** Events that wait for the connection. */
-  readonly queued: number;
-  /** Places in the stream between this client and the head, whatever its filter says of them. */
-  readonly lag: number;
-  /** Events that this client did not get; with `coalesce`, those folded into a later one. */
-  readonly dropped: number;
-  /** Bytes handed to the connection, and those of them that the network has not taken yet. */
-  readonly sentBytes: number;
-  readonly bufferedBytes: number;
-  /** Whether it has come back, and goes on where it was. */
-  readonly resumed: boolean;
-}
-
-/** What a session begins with. */
-export interface SessionOptions extends ClientInfo {
-  readonly id: number;
-  readonly watch: ReadableWatch;
-  readonly sink: Sink;
-  readonly host: SessionHost;
-  /** Sent before all that the watch brings, and the place after which it begins. */
-  readonly missed: readonly Envelope[];
-  readonly after: number;
-  /** The version of that place, for SSE, which can say it without an event; none before a snapshot. */
-  readonly version: string | undefined;
-  readonly resumed: boolean;
-  /** The watch folds events: not each of them is a place from which to go on. */
-  readonly folds: boolean;
-}
-
-/** The watch of a broadcaster, read without waiting. */
-export interface ReadableWatch<E = WatchEvent> extends Watch<E> {
-  tryBatch(): readonly E[] | undefined;
-}
+import type { ReadableWatch, SessionHost, SessionOptions } from './session-host.ts';
+import type { Sink } from './sink.ts';
 
 /** What is to be done at the end of a session. Idle clients are many: an object that is there anyway costs less than a closure. */
 export type Cleanup = (() => void) | { leave(): void };
@@ -141,6 +54,8 @@ export class Session {
   /** Why it is over, or will be. */
   reason: Ending | CutReason | 'gone' = 'gone';
   over: boolean = false;
+  /** Its client wants BOOKMARK events: one comes also before an end by timeout. */
+  bookmarks: boolean = false;
   private readonly watch: ReadableWatch;
   private readonly sink: Sink;
   private readonly host: SessionHost;
@@ -155,7 +70,6 @@ export class Session {
   private flushing: boolean = false;
   /** Something was written in this flush. */
   private wrote: boolean = false;
-  private bookmarks: boolean = false;
   /** The head when it was stopped: what came later is not for this client. */
   private lastVersion: string = '';
   private ending: Ending | undefined = undefined;
@@ -242,23 +156,9 @@ export class Session {
     this.flush();
   }
 
-  /** BOOKMARK events from now on: one so often, and one before an end by timeout. */
-  bookmarkEvery(intervalMs: number): void {
-    this.bookmarks = true;
-    this.every(intervalMs, () => {
-      this.flush();
-      this.bookmark();
-    });
-  }
-
   /** A BOOKMARK now, unless something waits for the connection: that must come first. */
   bookmark(): void {
     if (this.upToDate) void this.send([toBookmarkOf(this.host.version)]);
-  }
-
-  /** Ends in order after so long. */
-  endAfter(delayMs: number): void {
-    this.whenOver(this.host.clock.schedule(delayMs, () => this.stop('timeout')));
   }
 
   /** Calls back at the end, whichever it is; at once if that was. */
@@ -365,16 +265,6 @@ export class Session {
     const { handed } = this;
     this.handed = undefined;
     handed?.(still);
-  }
-
-  private every(intervalMs: number, callback: () => void): void {
-    const { clock } = this.host;
-    const tick = (): void => {
-      callback();
-      if (!this.over) cancel = clock.schedule(intervalMs, tick);
-    };
-    let cancel = clock.schedule(intervalMs, tick);
-    this.whenOver(() => cancel());
   }
 }
 

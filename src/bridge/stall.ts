@@ -13,6 +13,15 @@ export interface Outbound {
 }
 
 /**
+ * How far a connection has come with what waits in it: the same words twice mean that nothing was taken in between. Undefined
+ * where nothing waits.
+ */
+export function progressOf({ writableLength, bytesWritten, _handle }: Outbound, session: Session): string | undefined {
+  if (writableLength === 0) return undefined;
+  return `${(bytesWritten ?? session.sentBytes) - writableLength} ${_handle?.writeQueueSize}`;
+}
+
+/**
  * Cuts a client that takes nothing for a pulse's interval while bytes wait for it: no sooner than that, and a quarter later at
  * most. Only what goes out counts: a socket's timeout would start anew with every byte that comes in, so that a client which
  * talks and does not listen could stay for good.
@@ -21,9 +30,7 @@ export class StallGuard implements Pulsed {
   private readonly session: Session;
   private readonly outbound: Outbound;
   private readonly pulse: Pulse;
-  /** NaN where nothing waits: it equals nothing, not even itself. */
-  private taken: number = Number.NaN;
-  private left: number | undefined = undefined;
+  private progress: string | undefined = undefined;
   private still: number = 0;
 
   constructor(session: Session, outbound: Outbound, pulse: Pulse) {
@@ -38,11 +45,9 @@ export class StallGuard implements Pulsed {
   }
 
   beat(): void {
-    const { taken, left } = this;
-    const { writableLength, bytesWritten = this.session.sentBytes } = this.outbound;
-    this.taken = writableLength === 0 ? Number.NaN : bytesWritten - writableLength;
-    this.left = this.outbound._handle?.writeQueueSize;
-    this.still = this.taken === taken && this.left === left ? this.still + 1 : 0;
+    const before = this.progress;
+    this.progress = progressOf(this.outbound, this.session);
+    this.still = this.progress !== undefined && this.progress === before ? this.still + 1 : 0;
     if (this.still === BEATS) this.session.cut('stalled');
   }
 }

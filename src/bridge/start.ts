@@ -1,6 +1,7 @@
 import type { Status } from '../watch/event.ts';
 import { toStatus } from '../watch/event.ts';
 import type { Envelope } from './envelope.ts';
+import type { ClientOptions } from './hub-options.ts';
 import type { Asked } from './query.ts';
 import { bad, readVersion } from './query.ts';
 import type { ReplayWindow } from './window.ts';
@@ -25,6 +26,9 @@ export interface Beginnings {
 /** From now on: neither past nor snapshot. */
 export const FROM_NOW: Start = { missed: [], resumed: false, snapshot: false };
 
+/** No failure: the stream has ended, and whoever asks has all of it that can be had. Over HTTP an answer without a body, at which an EventSource stops asking. */
+export const COMPLETE: Status = toStatus({ code: 204, reason: 'Complete', message: 'the stream has ended' });
+
 /**
  * Where a client begins that asked so. Without a version: the snapshot, or the last events, or now. With one: after it, or a
  * Status of code 410, if what came after it is not all here. Never a part.
@@ -43,4 +47,15 @@ export function toStart(asked: Asked, { epoch, window, replay, hasSnapshot }: Be
   if (missed !== undefined) return { missed, resumed: true, snapshot: false };
   const message = `the version ${resourceVersion} is none that this stream can go on from: start again without one`;
   return toStatus({ code: 410, reason: 'Expired', message });
+}
+
+/** What a client may see of the past; undefined if its filter throws, which ends it as a live watch would end. */
+export function permitted(missed: readonly Envelope[], filter: ClientOptions['filter']): readonly Envelope[] | undefined {
+  if (filter === undefined) return missed;
+  try {
+    // What has no place is the server's own word to this client, such as that its version is too old.
+    return missed.filter((envelope) => envelope.sequence === 0 || filter(envelope));
+  } catch {
+    return undefined;
+  }
 }

@@ -1,6 +1,6 @@
 import type { Status } from '../watch/event.ts';
+import type { ClientStats, CutReason } from './client-info.ts';
 import type { Ending } from './protocol.ts';
-import type { ClientStats, CutReason } from './session.ts';
 
 /** Why a client was not taken. */
 export type RefusalReason =

@@ -44,6 +44,12 @@ function attachedTo(server: Server): Attached {
   return attached;
 }
 
+/** The path of a request's target. A client behind a proxy may name scheme and host before it. */
+export function pathOf(target: string = ''): string {
+  const path = target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '').split('?', 1)[0] as string;
+  return path === '' ? '/' : path;
+}
+
 /** `close` follows. */
 function ignore(): void {}
 

@@ -5,7 +5,9 @@ import type { Ending } from './protocol.ts';
 import { CLOSE_CODES, CLOSE_REASONS, toRetryReason } from './protocol.ts';
 import type { Pulse, Pulsed } from './pulse.ts';
 import { BEATS } from './pulse.ts';
-import type { Session, Sink } from './session.ts';
+import type { Session } from './session.ts';
+import type { Sink } from './sink.ts';
+import { progressOf } from './stall.ts';
 
 /** What a sink writes into. */
 export interface WebSocketConnection {
@@ -34,6 +36,8 @@ export class WebSocketSink implements Sink, Pulsed {
   private beats: number = 0;
   private pings: number = 0;
   private pongs: number = 0;
+  /** As it was an interval ago. */
+  private progress: string | undefined = undefined;
 
   constructor({ client, socket, form, maxBufferedBytes }: WebSocketConnection) {
     this.client = client;
@@ -97,8 +101,13 @@ export class WebSocketSink implements Sink, Pulsed {
   beat(): void {
     if (++this.beats < BEATS) return;
     this.beats = 0;
-    if (this.pongs < this.pings) this.session?.cut('silent');
-    else this.client.ping(String(++this.pings));
+    const { session, progress: before } = this;
+    if (session === undefined) return;
+    this.progress = progressOf(this.socket, session);
+    if (this.pongs === this.pings) this.client.ping(String(++this.pings));
+    // A ping stands behind what was written before it. As long as that goes out, however slowly, this is no silence; and once
+    // it is out, there is an interval for the answer.
+    else if (before === undefined || before === this.progress) session.cut('silent');
   }
 
   /** A pong that nobody asked for says nothing. */

@@ -24,8 +24,9 @@ import { CLOSE_CODES, CLOSE_REASONS, DEFAULTS, LAST_EVENT_ID, WATCH_PATH } from 
 import { Pulse } from './pulse.ts';
 import { guardStalls } from './stall.ts';
 import type { Start } from './start.ts';
+import { COMPLETE } from './start.ts';
 import type { UpgradeHandler } from './upgrades.ts';
-import { attachHandler, refuseUpgrade, WaitingUpgrade } from './upgrades.ts';
+import { attachHandler, pathOf, refuseUpgrade, WaitingUpgrade } from './upgrades.ts';
 import type { WebSocketConnection } from './websocket-sink.ts';
 import { WebSocketSink } from './websocket-sink.ts';
 
@@ -85,7 +86,7 @@ export function createUpgradeHandler<I = unknown>(hub: Hub, options: WebSocketOp
     form = fits ? DEFLATED_MESSAGE : MESSAGE;
   });
   return (request, socket, head) => {
-    if (request.url?.split('?', 1)[0] !== path) return false;
+    if (pathOf(request.url) !== path) return false;
     let waiting: WaitingUpgrade | undefined;
     const caller = toCaller(request, (callback) => {
       waiting ??= new WaitingUpgrade(socket, head, maxInboundBytes + MOST_FRAMING_BYTES);
@@ -216,6 +217,10 @@ class Serving<I> {
 
   /** The last word to a client that will not be served. */
   private tell(client: WebSocket, status: Status): void {
+    if (status === COMPLETE) {
+      client.close(CLOSE_CODES.complete, CLOSE_REASONS.complete);
+      return;
+    }
     client.send(JSON.stringify({ type: 'ERROR', object: status }), { compress: false });
     const reason = { 400: CLOSE_REASONS.badRequest, 410: CLOSE_REASONS.expired }[status.code] ?? status.reason;
     client.close(status.code === 410 ? CLOSE_CODES.expired : 4_000 + status.code, reason);

@@ -95,16 +95,30 @@ describe.each(TRANSPORTS)('%s', (_name, connect) => {
     expect(client.events().at(-1)).toMatchObject({ type: 'ERROR', object: { code: 410 } });
   });
 
-  test('a hub that is full, or over, refuses with 503', async () => {
+  test('a hub that is full, or goes away, refuses with 503', async () => {
     const hub = new Hub({ maxClients: 1 });
     const url = await serve(hub);
     const client = await connect(url);
     await expect(connect(url)).rejects.toThrow('503');
     client.close();
     await until(() => hub.stats().clients.length === 0);
-    await hub.shutdown();
+    await hub.shutdown({ retryAfterMs: 1_000 });
     await expect(connect(url)).rejects.toThrow('503');
     expect(hub.stats().total).toMatchObject({ clients: 1, refused: 2 });
+  });
+
+  test('a hub that has ended brings who comes back to the end, and tells who has all of it that this was it', async () => {
+    const hub = new Hub({ epoch: 'e' });
+    const url = await serve(hub);
+    for (let i = 1; i <= 3; i++) await hub.publish(added(i));
+    await hub.shutdown();
+    const behind = await connect(`${url}?resourceVersion=e.1`);
+    const [whole, nobody] = [await connect(`${url}?resourceVersion=e.3`), await connect(url)];
+    const ends = await Promise.all([behind, whole, nobody].map((client) => client.ended));
+    expect(ends).toEqual(name === 'WebSocket' ? ['1000', '1000', '1000'] : ['complete', 'complete', 'complete']);
+    expect(behind.events().map(({ object }) => object)).toEqual([2, 3]);
+    expect([whole.events(), nobody.events()]).toEqual([[], []]);
+    expect(hub.stats()).toMatchObject({ clients: [], total: { delivered: 2, resumes: 1, refusals: { ended: 2 } } });
   });
 });
 

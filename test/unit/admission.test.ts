@@ -143,6 +143,16 @@ describe('authenticate', () => {
     expect([clock.pending, from.listeners.size]).toEqual([0, 0]);
   });
 
+  test('that is not through when the hub shuts down is not waited for', async () => {
+    const { admission, hub, clock } = door({ authenticate: () => new Promise(() => {}) });
+    const from = caller();
+    const verdict = admission.admit(from);
+    void hub.shutdown();
+    expect(await verdict).toMatchObject({ code: 503 });
+    expect(hub.stats().total.refusals).toEqual({ ended: 1 });
+    expect([clock.pending, from.listeners.size]).toEqual([0, 0]);
+  });
+
   test('whose client leaves meanwhile settles at once, whatever it says later', async () => {
     let answer: (identity: object) => void = () => {};
     const { admission, hub, clock } = door<object>({

@@ -160,6 +160,20 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
+  test('a snapshot that always breaks off is no success, however much of it has come', async () => {
+    const { network, details, accept, watch, backOff } = open(kind, { onExpired: 'restart' });
+    const failed = { type: 'ERROR', object: toStatus({ code: 500, reason: 'InternalError', message: 'the snapshot failed' }) };
+    for (let i = 0; i < 4; i++) {
+      await accept({ type: 'ADDED', object: { a: 1 } }, failed);
+      await settle();
+      backOff();
+    }
+    const waits = details.filter(({ delayMs }) => delayMs !== undefined).map(({ delayMs }) => delayMs);
+    expect(waits).toEqual([500, 1_000, 2_000, 4_000]);
+    expect(network.links).toHaveLength(5);
+    await watch.return();
+  });
+
   test('a connection that held long is no failure in a row', async () => {
     const { network, clock, details, accept, watch, backOff } = open(kind, { resourceVersion: at(1), idleTimeoutMs: 0 });
     for (const heldMs of [0, 4_999, 5_000]) {

@@ -3,7 +3,8 @@ import type { Form } from '../../src/bridge/forms.ts';
 import { LINE } from '../../src/bridge/forms.ts';
 import type { Client, Hub } from '../../src/bridge/hub.ts';
 import type { Ending, WireEvent } from '../../src/bridge/protocol.ts';
-import type { Session, Sink } from '../../src/bridge/session.ts';
+import type { Session } from '../../src/bridge/session.ts';
+import type { Sink } from '../../src/bridge/sink.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 
 export const added = (object: unknown): WatchEvent => ({ type: 'ADDED', object });

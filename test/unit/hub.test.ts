@@ -3,10 +3,11 @@ import { describe, expect, test } from 'vitest';
 import type { HubOptions } from '../../src/bridge/hub.ts';
 import { Hub } from '../../src/bridge/hub.ts';
 import type { Ticket } from '../../src/bridge/seats.ts';
+import type { Start } from '../../src/bridge/start.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { filter } from '../../src/broadcast/filter.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
-import type { WatchEvent } from '../../src/watch/event.ts';
+import type { Status, WatchEvent } from '../../src/watch/event.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 
 describe('replay', () => {
@@ -49,11 +50,42 @@ describe('the end', () => {
     for (let i = 0; i < 10; i++) hub.tryPublish(added(i));
     const down = hub.shutdown();
     expect(hub.reserve('')).toMatchObject({ code: 503, reason: 'ServiceUnavailable' });
+    expect(hub.start({})).toMatchObject({ code: 503 });
     await down;
+    expect(hub.start({})).toMatchObject({ code: 204 });
     expect(sink.objects).toHaveLength(10);
     await expect(hub.publish(added('late'))).rejects.toMatchObject({ code: 'CLOSED' });
     expect(() => hub.tryPublish(added('late'))).toThrow('shut down');
     await hub.shutdown();
+  });
+
+  test('is not the end of what is kept: who comes back gets the rest of it, or is told that it is too late', async () => {
+    const hub = new Hub({ epoch: 'e', replayItems: 3, replay: 1 });
+    for (let i = 1; i <= 5; i++) await hub.publish(added(i));
+    await hub.shutdown();
+    const ask = (resourceVersion?: string): { start: Start | Status } => ({ start: hub.start({ resourceVersion }) });
+    expect(ask('e.1').start).toMatchObject({ code: 410 });
+    expect(ask('e.5').start).toMatchObject({ code: 204 });
+    const odd = { options: { filter: ({ object }: WatchEvent) => (object as number) % 2 === 1 } };
+    const sinks = [
+      connect(hub, undefined, ask('e.2') as { start: Start }),
+      connect(hub, undefined, { ...(ask('e.2') as { start: Start }), ...odd }),
+      connect(hub, undefined, ask() as { start: Start }),
+    ];
+    expect(sinks.map(({ objects, ended }) => [objects, ended])).toEqual([
+      [[3, 4, 5], 'complete'],
+      [[3, 5], 'complete'],
+      [[5], 'complete'],
+    ]);
+    expect(hub.stats()).toMatchObject({ clients: [], total: { resumes: 2, refusals: { ended: 1, expired: 1 } } });
+  });
+
+  test('of a server that goes away is not the end of the stream: who comes is sent away, and finds another', async () => {
+    const hub = new Hub({ epoch: 'e' });
+    await hub.publish(added(1));
+    await hub.shutdown({ retryAfterMs: 5_000 });
+    expect(hub.start({ resourceVersion: 'e.0' })).toMatchObject({ code: 503 });
+    expect(hub.reserve('')).toMatchObject({ code: 503, details: { retryAfterSeconds: 5 } });
   });
 
   test('leaves no timer, also where events are gathered for some time', async () => {

@@ -1,4 +1,4 @@
-import type { ClientStats } from '../../bridge/session.ts';
+import type { ClientStats } from '../../bridge/client-info.ts';
 import type { HubTotals } from '../../bridge/tally.ts';
 
 /** What `/stats` says. */

@@ -1,0 +1,109 @@
+import type { Broadcaster } from '../broadcast/broadcaster.ts';
+import { WatchError } from '../watch/errors.ts';
+import type { WatchEvent } from '../watch/event.ts';
+import { Envelope } from './envelope.ts';
+import { toVersion } from './protocol.ts';
+import type { Turn } from './turn.ts';
+
+/** What a publisher goes by. */
+export interface PublisherOptions {
+  readonly broadcaster: Broadcaster<Envelope>;
+  readonly epoch: string;
+  /** Of a client's queue. */
+  readonly capacity: number;
+  readonly maxPending: number;
+  readonly nextTurn: Turn;
+  /** Writes to every client what is there for it. */
+  readonly flush: () => void;
+}
+
+/**
+ * Where events come in. They are numbered and encoded here, one at a time, and take no number that they are not published with.
+ *
+ *     publish --> envelope n+1 --> broadcaster
+ *                    half a queue since the last flush? flush now : the bell sees to it
+ *                    half a queue since the last pause? connections get a turn of the event loop
+ *
+ * So a burst of any length is no overflow to a client that reads.
+ */
+export class Publisher {
+  /** Clients are flushed after so many events at the latest: half of the smallest queue. */
+  private pace: number;
+  private sequence: number = 0;
+  private pending: number = 0;
+  private unflushed: number = 0;
+  private unyielded: number = 0;
+  /** An event is being encoded, or looked at by filters: user code, that may publish in its turn. */
+  private busy: boolean = false;
+  private readonly options: PublisherOptions;
+
+  constructor(options: PublisherOptions) {
+    this.options = options;
+    this.pace = paceOf(options.capacity);
+  }
+
+  async publish(event: WatchEvent, json: string | undefined): Promise<void> {
+    const { maxPending: limit, broadcaster } = this.options;
+    if (this.pending >= limit) throw new WatchError('OVERLOADED', `publish: ${limit} publishes pend already`, { limit });
+    // From inside of a filter or a toJSON: the event that is being published has its place before this one.
+    while (this.busy) await this.turn();
+    const envelope = this.envelop(event, json);
+    if (this.pending > 0 || !this.accepts(envelope)) {
+      this.sequence = envelope.sequence;
+      this.pending++;
+      try {
+        await broadcaster.publish(envelope);
+      } finally {
+        this.pending--;
+      }
+    }
+    if (++this.unyielded < this.pace) return;
+    this.unyielded = 0;
+    await this.turn();
+  }
+
+  tryPublish(event: WatchEvent, json: string | undefined): boolean {
+    if (this.pending > 0 || this.busy) return false;
+    return this.accepts(this.envelop(event, json));
+  }
+
+  /** A client has a queue of this length. */
+  heed(capacity: number): void {
+    this.pace = Math.min(this.pace, paceOf(capacity));
+  }
+
+  /** Every client has been flushed. */
+  flushed(): void {
+    this.unflushed = 0;
+  }
+
+  private envelop(event: WatchEvent, json: string | undefined): Envelope {
+    const sequence = this.sequence + 1;
+    this.busy = true;
+    try {
+      return new Envelope(event, { sequence, version: toVersion(this.options.epoch, sequence), json });
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  private accepts(envelope: Envelope): boolean {
+    this.busy = true;
+    try {
+      if (!this.options.broadcaster.tryPublish(envelope)) return false;
+    } finally {
+      this.busy = false;
+    }
+    this.sequence = envelope.sequence;
+    if (++this.unflushed >= this.pace) this.options.flush();
+    return true;
+  }
+
+  private turn(): Promise<void> {
+    return new Promise((resolve) => this.options.nextTurn(resolve));
+  }
+}
+
+function paceOf(capacity: number): number {
+  return Math.min(1_024, Math.max(1, capacity >> 1));
+}

@@ -1,0 +1,17 @@
+import type { Status } from '../watch/event.ts';
+import { toStatus } from '../watch/event.ts';
+
+/** Not now: come back in a while. */
+export function unavailable(message: string): Status {
+  return toStatus({ code: 503, reason: 'ServiceUnavailable', message, details: { retryAfterSeconds: 5 } });
+}
+
+/** Not before it is known who this is. */
+export function unauthorized(message: string = 'who are you?'): Status {
+  return toStatus({ code: 401, reason: 'Unauthorized', message });
+}
+
+/** Known, or not even that: in any case no. */
+export function forbidden(message: string): Status {
+  return toStatus({ code: 403, reason: 'Forbidden', message });
+}

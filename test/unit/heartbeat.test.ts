@@ -1,0 +1,121 @@
+// A WebSocket's pings, without a socket: who is silent is cut, who is only slow is not.
+import { EventEmitter } from 'node:events';
+import type { Duplex } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import type { WebSocket } from 'ws';
+import { MESSAGE } from '../../src/bridge/forms.ts';
+import { Hub } from '../../src/bridge/hub.ts';
+import { Pulse } from '../../src/bridge/pulse.ts';
+import { WebSocketSink } from '../../src/bridge/websocket-sink.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+
+/** What is used of a WebSocket. */
+class FakeClient extends EventEmitter {
+  readonly readyState: number = 1;
+  readonly pings: string[] = [];
+
+  ping(data: string): void {
+    this.pings.push(data);
+  }
+
+  /** The other side answers the last ping, or another. */
+  pong(data: string = this.pings.at(-1) ?? ''): void {
+    this.emit('pong', Buffer.from(data));
+  }
+
+  close(): void {}
+  terminate(): void {
+    this.emit('close');
+  }
+}
+
+/** A socket's numbers. */
+class FakeSocket extends EventEmitter {
+  writableLength: number = 0;
+  bytesWritten: number = 0;
+
+  /** More waits. */
+  pile(bytes: number): void {
+    this.writableLength += bytes;
+    this.bytesWritten += bytes;
+  }
+
+  /** The network takes some. */
+  take(bytes: number): void {
+    this.writableLength -= bytes;
+  }
+}
+
+function setUp(): {
+  client: FakeClient;
+  socket: FakeSocket;
+  hub: Hub;
+  clock: FakeClock;
+  interval: () => void;
+  cuts: () => unknown;
+} {
+  const [clock, client, socket, hub] = [new FakeClock(), new FakeClient(), new FakeSocket(), new Hub()];
+  const sink = new WebSocketSink({
+    client: client as unknown as WebSocket,
+    socket: socket as unknown as Duplex,
+    form: MESSAGE,
+    maxBufferedBytes: 1_000_000,
+  });
+  hub.open(sink, { transport: 'websocket', address: '' });
+  sink.beatWith(new Pulse(1_000, clock));
+  return { client, socket, hub, clock, interval: () => clock.advance(1_000), cuts: () => hub.stats().total.cuts };
+}
+
+describe('a client', () => {
+  test('that answers each ping stays', () => {
+    const { client, interval, cuts } = setUp();
+    for (let i = 1; i <= 10; i++) {
+      interval();
+      expect(client.pings).toHaveLength(i);
+      client.pong();
+    }
+    expect(cuts()).toEqual({});
+  });
+
+  test.each([
+    ['nothing', () => {}],
+    ['something else', (client: FakeClient) => client.pong('0')],
+  ])('that answers %s is cut an interval later, and nothing of it stays', (_what, answer) => {
+    const { client, interval, cuts, clock } = setUp();
+    interval();
+    answer(client);
+    interval();
+    expect([cuts(), clock.pending, client.pings]).toEqual([{ silent: 1 }, 0, ['1']]);
+  });
+
+  test('that reads slowly stays as long as it reads, and has an interval for its answer once it has got the ping', () => {
+    const { client, socket, interval, cuts } = setUp();
+    socket.pile(1_000);
+    interval();
+    for (let i = 0; i < 9; i++) {
+      socket.take(100);
+      interval();
+    }
+    socket.take(100);
+    interval();
+    expect([cuts(), client.pings]).toEqual([{}, ['1']]);
+    client.pong();
+    interval();
+    expect([cuts(), client.pings]).toEqual([{}, ['1', '2']]);
+  });
+
+  test.each([
+    ['stops reading', (socket: FakeSocket) => socket.pile(100)],
+    ['has got all and does not answer', (socket: FakeSocket) => socket.take(900)],
+  ])('that reads slowly and then %s is cut', (_what, then) => {
+    const { socket, interval, cuts } = setUp();
+    socket.pile(1_000);
+    interval();
+    socket.take(100);
+    interval();
+    then(socket);
+    interval();
+    interval();
+    expect(cuts()).toEqual({ silent: 1 });
+  });
+});
