@@ -2,8 +2,7 @@ import type { Form } from './forms.ts';
 import { LINE, RECORD, toBytes } from './forms.ts';
 import { toPreface } from './http-head.ts';
 import type { Ending } from './protocol.ts';
-import type { Session } from './session.ts';
-import type { Sink } from './sink.ts';
+import type { Served, Sink } from './sink.ts';
 import type { Outbound } from './stall.ts';
 
 /**
@@ -17,7 +16,7 @@ export class FetchSink implements Sink, Outbound {
   private readonly sse: boolean;
   private readonly maxBufferedBytes: number;
   private controller: ReadableStreamDefaultController<Uint8Array> | undefined = undefined;
-  private session: Session | undefined = undefined;
+  private session: Served | undefined = undefined;
   private ending: boolean = false;
   private closed: boolean = false;
 
@@ -48,7 +47,7 @@ export class FetchSink implements Sink, Outbound {
     return this.bufferedBytes;
   }
 
-  opened(session: Session): void {
+  opened(session: Served): void {
     this.session = session;
     if (this.sse) this.write(toBytes(toPreface(session.version), this.form));
   }

@@ -2,8 +2,7 @@ import type { Form } from './forms.ts';
 import { chunked, LINE, RECORD, toBytes } from './forms.ts';
 import { toPreface } from './http-head.ts';
 import type { Ending } from './protocol.ts';
-import type { Session } from './session.ts';
-import type { Sink } from './sink.ts';
+import type { Served, Sink } from './sink.ts';
 
 /** A stream of bytes with an inside that fills up: a socket, or a response. */
 export interface ByteStream {
@@ -40,7 +39,7 @@ const CHUNKED_RECORD: Form = chunked(RECORD);
 export class HttpSink implements Sink {
   readonly form: Form;
   private readonly options: HttpSinkOptions;
-  private session: Session | undefined = undefined;
+  private session: Served | undefined = undefined;
 
   constructor(options: HttpSinkOptions) {
     this.options = options;
@@ -51,7 +50,7 @@ export class HttpSink implements Sink {
     return this.options.stream.writableLength;
   }
 
-  opened(session: Session): void {
+  opened(session: Served): void {
     this.session = session;
     session.whenOver(() => this.options.stream.off('drain', this.onDrain));
     if (this.options.sse) this.options.stream.write(toBytes(toPreface(session.version), this.form));

@@ -44,7 +44,7 @@ export { Hub } from './hub.ts';
 export type { ConnectionOptions } from './limits.ts';
 export * from './protocol.ts';
 export type { Session } from './session.ts';
-export type { Sink } from './sink.ts';
+export type { Served, Sink } from './sink.ts';
 export type { Snapshot, SnapshotContext } from './snapshot.ts';
 export type { HubNotice, HubTotals, Observer, RefusalReason } from './tally.ts';
 

@@ -64,7 +64,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   private readonly snapshots: Snapshots;
   private readonly tally: Tally = new Tally();
   private readonly publisher: Publisher;
-  private readonly host: SessionHost & { seen: number; closing: boolean };
+  private readonly host: SessionHost<Session> & { seen: number; closing: boolean };
   private closing: Promise<void> | undefined = undefined;
   /** Every event there will ever be has been distributed. */
   private ended: boolean = false;

@@ -4,12 +4,11 @@ import type { Watch } from '../watch/watch.ts';
 import type { ClientInfo } from './client-info.ts';
 import type { Envelope } from './envelope.ts';
 import type { Ending } from './protocol.ts';
-import type { Session } from './session.ts';
 import type { Sink } from './sink.ts';
 import type { Slices } from './slices.ts';
 
-/** What a session needs of its hub. */
-export interface SessionHost {
+/** What a session, an `S`, needs of its hub. */
+export interface SessionHost<S> {
   readonly slices: Slices;
   readonly clock: Clock;
   /** The place of the last event that is distributed, and its version. */
@@ -22,19 +21,19 @@ export interface SessionHost {
   /** How streams end when there is nothing more to come. */
   farewell(): { readonly how: Ending; readonly retryMs: number | undefined };
   /** This session has room again, and wants to be flushed soon. */
-  ready(session: Session): void;
+  ready(session: S): void;
   /** This session has been flushed. */
   flushed(): void;
   /** This session is over. */
-  left(session: Session): void;
+  left(session: S): void;
 }
 
 /** What a session begins with. */
-export interface SessionOptions extends ClientInfo {
+export interface SessionOptions<S> extends ClientInfo {
   readonly id: number;
   readonly watch: ReadableWatch;
   readonly sink: Sink;
-  readonly host: SessionHost;
+  readonly host: SessionHost<S>;
   /** Sent before all that the watch brings, and the place after which it begins. */
   readonly missed: readonly Envelope[];
   readonly after: number;

@@ -33,15 +33,12 @@ import { unfolded } from './folded.ts';
 import type { Ending } from './protocol.ts';
 import { toBookmark } from './protocol.ts';
 import type { ReadableWatch, SessionHost, SessionOptions } from './session-host.ts';
-import type { Sink } from './sink.ts';
-
-/** What is to be done at the end of a session. Idle clients are many: an object that is there anyway costs less than a closure. */
-export type Cleanup = (() => void) | { leave(): void };
+import type { Cleanup, Served, Sink } from './sink.ts';
 
 const NOTHING: readonly WatchEvent[] = [];
 
 /** One client of a hub. Hubs make these. */
-export class Session {
+export class Session implements Served {
   readonly id: number;
   readonly transport: ClientInfo['transport'];
   readonly address: string;
@@ -58,7 +55,7 @@ export class Session {
   bookmarks: boolean = false;
   private readonly watch: ReadableWatch;
   private readonly sink: Sink;
-  private readonly host: SessionHost;
+  private readonly host: SessionHost<Session>;
   private readonly folds: boolean;
   private hand: readonly WatchEvent[];
   private from: number = 0;
@@ -76,7 +73,7 @@ export class Session {
   private handed: ((still: boolean) => void) | undefined = undefined;
   private cleanups: Cleanup[] | undefined = undefined;
 
-  constructor(options: SessionOptions) {
+  constructor(options: SessionOptions<Session>) {
     this.id = options.id;
     this.transport = options.transport;
     this.address = options.address;

@@ -1,6 +1,6 @@
 import type { Pulse, Pulsed } from './pulse.ts';
 import { BEATS } from './pulse.ts';
-import type { Session } from './session.ts';
+import type { Served } from './sink.ts';
 
 /** What is looked at of a connection: a socket's numbers, all of its outbound side. */
 export interface Outbound {
@@ -16,7 +16,7 @@ export interface Outbound {
  * How far a connection has come with what waits in it: the same words twice mean that nothing was taken in between. Undefined
  * where nothing waits.
  */
-export function progressOf({ writableLength, bytesWritten, _handle }: Outbound, session: Session): string | undefined {
+export function progressOf({ writableLength, bytesWritten, _handle }: Outbound, session: Served): string | undefined {
   if (writableLength === 0) return undefined;
   return `${(bytesWritten ?? session.sentBytes) - writableLength} ${_handle?.writeQueueSize}`;
 }
@@ -27,13 +27,13 @@ export function progressOf({ writableLength, bytesWritten, _handle }: Outbound, 
  * talks and does not listen could stay for good.
  */
 export class StallGuard implements Pulsed {
-  private readonly session: Session;
+  private readonly session: Served;
   private readonly outbound: Outbound;
   private readonly pulse: Pulse;
   private progress: string | undefined = undefined;
   private still: number = 0;
 
-  constructor(session: Session, outbound: Outbound, pulse: Pulse) {
+  constructor(session: Served, outbound: Outbound, pulse: Pulse) {
     this.session = session;
     this.outbound = outbound;
     this.pulse = pulse;
@@ -53,7 +53,7 @@ export class StallGuard implements Pulsed {
 }
 
 /** Guards a session for as long as it lasts. Without a pulse, nobody is ever cut. */
-export function guardStalls(session: Session, outbound: Outbound, pulse: Pulse | undefined): void {
+export function guardStalls(session: Served, outbound: Outbound, pulse: Pulse | undefined): void {
   if (pulse === undefined) return;
   session.whenOver(new StallGuard(session, outbound, pulse));
 }

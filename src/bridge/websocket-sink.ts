@@ -5,8 +5,7 @@ import type { Ending } from './protocol.ts';
 import { CLOSE_CODES, CLOSE_REASONS, toRetryReason } from './protocol.ts';
 import type { Pulse, Pulsed } from './pulse.ts';
 import { BEATS } from './pulse.ts';
-import type { Session } from './session.ts';
-import type { Sink } from './sink.ts';
+import type { Served, Sink } from './sink.ts';
 import { progressOf } from './stall.ts';
 
 /** What a sink writes into. */
@@ -29,7 +28,7 @@ export class WebSocketSink implements Sink, Pulsed {
   private readonly client: WebSocket;
   private readonly socket: Duplex;
   private readonly maxBufferedBytes: number;
-  private session: Session | undefined = undefined;
+  private session: Served | undefined = undefined;
   private hearts: Pulse | undefined = undefined;
   /** Made when there is pressure for the first time. */
   private drained: (() => void) | undefined = undefined;
@@ -50,7 +49,7 @@ export class WebSocketSink implements Sink, Pulsed {
     return this.socket.writableLength;
   }
 
-  opened(session: Session): void {
+  opened(session: Served): void {
     this.session = session;
     (this.client as Known)[SINK] = this;
     this.client.on('close', onClose);
