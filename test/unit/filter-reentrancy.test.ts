@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import type { Watch } from '../../src/watch/watch.ts';
+import { type Fate, fate, turn } from './support.ts';
 
 const event = (object: number): { type: string; object: unknown } => ({ type: 'a', object });
 
@@ -52,6 +53,22 @@ describe('a filter that comes back in', () => {
     await inner;
     expect(watch.queued).toBe(2);
     expect([watch.tryNext(), watch.tryNext()]).toEqual([event(1), event(9)]);
+  });
+
+  it('nor does it need a read that finds something: the one that asked the filter may find nothing', async () => {
+    const broadcaster = new Broadcaster({ incoming: 0, capacity: 1 });
+    let inner: Fate<void> | undefined;
+    const watch = broadcaster.watch({
+      filter: ({ object }) => {
+        inner ??= fate(broadcaster.publish(event(1)));
+        return object === 1;
+      },
+    });
+    broadcaster.tryPublish(event(0));
+    expect([watch.tryNext(), inner]).toEqual([undefined, { state: 'pending' }]);
+    await turn();
+    expect(inner).toMatchObject({ state: 'resolved' });
+    expect(watch.tryNext()).toEqual(event(1));
   });
 
   it('a filter that stops its own full watch disturbs nobody else (Isolated)', async () => {
