@@ -64,7 +64,7 @@ export async function compare(workload: Workload, shape: Shape, options: Compare
       if (!absent.has(entry.name))
         players.push({ entry, child: new Child({ ...options, limitMs: LIMIT_MS }), rounds: [], ready: false });
     }
-    for (const player of players) {
+    const warmUp = async (player: Player): Promise<void> => {
       const { entry, child } = player;
       progress(`warming up ${entry.name}`);
       const reply = await child.ask({ do: 'prepare', workload: workload.name, contender: entry.name, shape, settings });
@@ -72,7 +72,13 @@ export async function compare(workload: Workload, shape: Shape, options: Compare
       if (reply.is === 'left out') leftOut.push({ contender: entry.name, why: reply.why });
       player.ready = reply.is === 'ready';
       if (!player.ready) await child.end();
-    }
+    };
+    const cold = [...players];
+    const warmUpRest = async (): Promise<void> => {
+      for (let player = cold.shift(); player !== undefined; player = cold.shift()) await warmUp(player);
+    };
+    // Nothing is timed yet, so that two may share the machine.
+    await Promise.all([warmUpRest(), warmUpRest()]);
     const ready = players.filter((player) => player.ready);
     for (let round = 0; round < rounds; round++) {
       for (let turn = 0; turn < ready.length; turn++) {

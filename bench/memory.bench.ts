@@ -13,6 +13,8 @@ const CALLED: ReadonlySet<string> = new Set(['EventEmitter', 'EventTarget', 'mit
 const WAITING_ONLY: ReadonlySet<string> = new Set([...CALLED, 'watchmux batches()', 'Effect PubSub', 'graphql-yoga pub/sub']);
 /** It needs 35 KB for each, whatever their state: once is enough. */
 const LARGE = 'Node events.on';
+/** Enough for a figure per watcher. */
+const SOME = 2_000;
 /** From here on, those that need kilobytes for each are left out. */
 const MANY = 100_000;
 const SMALL: ReadonlySet<string> = new Set([
@@ -66,10 +68,10 @@ async function prepare(contender: string, shape: Shape): Promise<Prepared> {
 /** What a watcher costs: one that is open and not read yet, one whose consumer waits, and one that is stalled and full. */
 export const memory: Workload = {
   name: 'memory',
-  about: 'memory of 10,000 and 100,000 watchers: not read yet, waiting in a read, stalled and full',
+  about: 'memory of 2,000 and 100,000 watchers: not read yet, waiting in a read, stalled and full',
   reference: 'queue per watcher',
   shapes: ({ watchers, quick }) =>
-    (watchers ?? (quick ? [10_000] : [10_000, MANY])).flatMap((some) =>
+    (watchers ?? (quick ? [SOME] : [SOME, MANY])).flatMap((some) =>
       ['unread', 'waiting', 'stalled'].map((state) => ({ watchers: some, state })),
     ),
   figures: () => [

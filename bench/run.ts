@@ -71,7 +71,7 @@ function parse() {
       settings: {
         roundMs: number('round-ms', quick ? 40 : 50),
         warmMs: number('warm-ms', quick ? 120 : 180),
-        tooSlowMs: 800,
+        tooSlowMs: 500,
       },
       takesPart: ({ name }) => only === undefined || only.some((part) => name.toLowerCase().includes(part)),
       profileTo: values['cpu-prof'],

@@ -1,17 +1,3 @@
-/**
- * Delivery under jitter: clients whose connections are cut again and again, each of which is to get every event once, in order.
- *
- *     node bench/bridge/jitter/start.mjs [--transport websocket|sse|http|all] [--clients 1000] [--broadcasts 120] [--per-second 2]
- *         [--cut-every-ms 15000] [--offline-ms 2000] [--event-bytes 270] [--seed 1] [--loads 2]
- *         [--backoff-min-ms N] [--backoff-max-ms N] [--replay-items N] [--json FILE]
- *
- * Sockets are destroyed on the clients' side, without a close frame, at random times: `--cut-every-ms` after the last time, give
- * or take a half. For `--offline-ms` every new connection is refused; then the client finds its way back by its own backoff. A
- * latency is the time from the publishing of an event to its client's reader, and so holds the time that the client was away.
- *
- * Exits with 1 unless 100 % are delivered, none twice, all in order. With `--replay-items`, a window that is too small for some,
- * what is missing must stand behind a 410, and none is heard twice for one version.
- */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -21,9 +7,37 @@ import { endAll } from './peer.ts';
 import type { Outcome, Profile } from './profile.ts';
 import { faultsOf, runProfile } from './profile.ts';
 
+const USAGE = `Usage: npm run bench:jitter -- [options]
+
+Delivery under jitter: clients whose connections are cut again and again, each of which is to get every event once, in order.
+
+Sockets are destroyed on the clients' side, without a close frame, at random times. For a while every new connection is refused;
+then the client finds its way back by its own backoff. A latency is the time from the publishing of an event to its client's
+reader, and so holds the time that the client was away.
+
+Exits with 1 unless 100 % are delivered, none twice, all in order. With --replay-items, a window that is too small for some, what
+is missing must stand behind a 410, and none is heard twice for one version.
+
+Options:
+  --transport websocket   websocket, sse, http or all
+  --clients 1000
+  --broadcasts 120        events that are published
+  --per-second 2          so many of them a second
+  --event-bytes 270
+  --cut-every-ms 15000    from one cut of a client's connection to the next, give or take a half
+  --offline-ms 2000       how long it is refused after that
+  --backoff-min-ms N      the client's; default as in connect()
+  --backoff-max-ms N
+  --replay-items N        the server's window; default large enough for all
+  --loads 2               processes that the clients are in
+  --seed 1                of the cuts
+  --json FILE             writes the figures there
+  --help`;
+
 const TRANSPORTS: readonly ClientTransport[] = ['websocket', 'sse', 'http'];
 
-function parse(): { profile: Profile; json: string | undefined } {
+/** Undefined: help was asked for. */
+function parse(): { profile: Profile; json: string | undefined } | undefined {
   const string = { type: 'string' } as const;
   const { values } = parseArgs({
     options: {
@@ -40,9 +54,11 @@ function parse(): { profile: Profile; json: string | undefined } {
       loads: { ...string, default: '2' },
       seed: { ...string, default: '1' },
       json: string,
+      help: { type: 'boolean', default: false },
     },
   });
-  const number = (name: Exclude<keyof typeof values, 'transport' | 'json'>): number => {
+  if (values.help) return undefined;
+  const number = (name: Exclude<keyof typeof values, 'transport' | 'json' | 'help'>): number => {
     const value = Number(values[name]);
     if (!(value >= 0)) throw new Error(`--${name}: expected a number, got "${values[name]}"`);
     return value;
@@ -93,7 +109,12 @@ function reportOf({ expected, received, latencies, memory, ...outcome }: Outcome
 }
 
 async function main(): Promise<number> {
-  const { profile, json } = parse();
+  const parsed = parse();
+  if (parsed === undefined) {
+    console.log(USAGE);
+    return 0;
+  }
+  const { profile, json } = parsed;
   const { transports, clients, broadcasts, perSecond, cutEveryMs, offlineMs, seed } = profile;
   const script = (name: string): string => fileURLToPath(new URL(`./${name}.js`, import.meta.url));
   const scripts = { server: script('server'), load: script('load') };
@@ -114,7 +135,9 @@ process.on('SIGTERM', () => process.exit(143));
 main().then(
   (code) => process.exit(code),
   (error) => {
-    console.error(error instanceof Error && error.message.startsWith('--') ? error.message : error);
-    process.exit(1);
+    const { message, code } = error as Error & { code?: string };
+    const isUsage = message?.startsWith('--') || code?.startsWith('ERR_PARSE_ARGS');
+    console.error(isUsage ? `${message}\nSee --help.` : error);
+    process.exit(isUsage ? 2 : 1);
   },
 );
