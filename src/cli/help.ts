@@ -27,7 +27,7 @@ on stderr with its number and skipped.
 
 What is served, once "listening on http://HOST:PORT" stands on stdout
   /watch   WebSocket: a text message per event. HTTP: a line per event. SSE for who accepts text/event-stream
-  /        a live page: events, clients, their queues and drops
+  /        a live page: events, their rate, clients, their queues, lag and drops; it can make itself slow, to see the policy work
   /stats   the numbers of that page, as JSON
 
 Options
@@ -47,7 +47,8 @@ Options
   --drain SECONDS    at the end, how long clients have to take what is queued for them, default 5
 
 At the end of stdin, and on SIGINT or SIGTERM, clients get what is queued for them, and the streams end; after a signal
-clients are asked to come back within 5 s. A second signal exits at once. A client that takes nothing for 30 s while bytes wait for it is cut, whatever the policy.
+clients are asked to come back within 5 s. A second signal exits at once. A client that takes nothing for 30 s while bytes
+wait for it is cut, whatever the policy.
 
 Exit codes: 0 the end, 1 stdin could not be read, 2 bad option or no such address or port.
 `;
@@ -60,7 +61,7 @@ Usage
 URL is what "watchmux pipe" printed, or any address that answers with a JSON event per line. A URL without a path means
 its /watch. Each event is printed as it came, on a line of its own. Reading waits for whoever reads the output.
 
-A connection that breaks is made again, after a wait that grows up to 30 s, and the stream goes on where it was: nothing is
+A connection that breaks is made again, after a wait that grows up to 5 s, and the stream goes on where it was: nothing is
 printed twice, and nothing is missed. Where that is not possible, because the server has started again or keeps what was missed
 no more, the last line is an ERROR of code 410. Ctrl-C ends it.
 

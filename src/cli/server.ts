@@ -5,6 +5,7 @@ import { isIP } from 'node:net';
 import { createHttpHandler } from '../bridge/http.ts';
 import type { Hub } from '../bridge/hub.ts';
 import { STATS_PATH, WATCH_PATH } from '../bridge/protocol.ts';
+import { pathOf } from '../bridge/upgrades.ts';
 import type { Overflow } from '../broadcast/broadcaster.ts';
 import { CLIENT_HEADER, SLOW } from './page/stats.ts';
 import { livePage } from './page.ts';
@@ -34,7 +35,7 @@ export function createPipeServer(hub: Hub, options: PipeServerOptions): Server {
   const page = livePage();
   const watch = createWatch(hub, host);
   return createServer(PATIENCE, (request, response) => {
-    const path = request.url?.split('?', 1)[0];
+    const path = pathOf(request.url);
     if (!isMeant(request, host))
       answer(request, response, { code: 421, type: 'text/plain', body: 'this server has another name\n' });
     else if (path === WATCH_PATH) watch(request, response);
