@@ -66,11 +66,12 @@ export class Mux<E> {
 
   /** Accepts an event if there is room now. */
   accept(event: E): boolean {
-    if (this.pending > 0 || !this.admit(event)) return false;
+    if (this.pending > 0) return false;
+    const accepted = this.admit(event);
     // Even a full watcher lets pass what its filter rejects: whether it does is asked once the event has its place.
-    // And what that filter published in between may have found no room then.
+    // And what that filter published in between may have found no room then, or have taken the room of this one.
     if (this.log.head < this.log.end || this.pending > 0) this.pump();
-    return true;
+    return accepted;
   }
 
   /** Accepts an event as soon as there is room. */
@@ -80,7 +81,8 @@ export class Mux<E> {
       if (this.lastPending === undefined) this.firstPending = pending;
       else this.lastPending.next = pending;
       this.lastPending = pending;
-      this.pending++;
+      // Nobody but the full one for whom this waits would look again, and user code may have made room since it was asked.
+      if (++this.pending === 1) this.pump();
     });
   }
 

@@ -78,7 +78,6 @@ export abstract class Queue<E> extends Place<E> {
   /** Decides one event at a time. May run user code, and so looks at everything anew each time; what that throws ends this watch alone. */
   private judge(): void {
     const { own } = this;
-    const { pending } = this.mux;
     this.ease = 0;
     own.judging = true;
     try {
@@ -96,8 +95,8 @@ export abstract class Queue<E> extends Place<E> {
       this.fail(error);
     }
     own.judging = false;
-    // A read that user code made meanwhile found nothing, and waits; a publish found this full, which it may not be any more.
-    if (this.hasReads || this.mux.pending > pending) this.mux.park.wake(this);
+    // A read that user code made meanwhile found nothing, and waits; the gate found this full, which it may not be any more.
+    if (this.hasReads || this.mux.gate.blocker === this) this.mux.park.wake(this);
   }
 
   /** A full queue goes past accepted events that its filter rejects, before they are distributed. Answers whether the filter threw. */

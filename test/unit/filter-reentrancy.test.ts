@@ -71,6 +71,48 @@ describe('a filter that comes back in', () => {
     expect(watch.tryNext()).toEqual(event(1));
   });
 
+  it('nor is there anything left behind where it took the room of the publish that asked', async () => {
+    const broadcaster = new Broadcaster({ incoming: 1, capacity: 2 });
+    let inner: Fate<void> | undefined;
+    const watch = broadcaster.watch({
+      filter: ({ object }) => {
+        inner ??= fate(broadcaster.publish(event(9)));
+        return object === 0;
+      },
+    });
+    const outer = [0, 1, 2].map((object) => fate(broadcaster.publish(event(object))));
+    await turn();
+    expect([...outer, inner]).toMatchObject(Array.from({ length: 4 }, () => ({ state: 'resolved' })));
+    const late = broadcaster.watch();
+    expect(broadcaster.tryPublish(event(3))).toBe(true);
+    expect([late.queued, watch.queued]).toEqual([1, 1]);
+  });
+
+  it('a tryPublish whose room it took leaves what took it to be distributed', () => {
+    const broadcaster = new Broadcaster({ incoming: 1, capacity: 2 });
+    let inner: boolean | undefined;
+    const all = broadcaster.watch({ overflow: 'drop-newest' });
+    broadcaster.watch({
+      filter: ({ object }) => {
+        inner ??= broadcaster.tryPublish(event(9));
+        return object === 0;
+      },
+    });
+    expect([0, 1, 2].map((object) => broadcaster.tryPublish(event(object)))).toEqual([true, true, false]);
+    expect([inner, all.queued, all.dropped]).toEqual([true, 2, 1]);
+  });
+
+  it('a publish that waits for one who is full is not forgotten when a filter reads that one', async () => {
+    const broadcaster = new Broadcaster({ incoming: 0, capacity: 1 });
+    const full = broadcaster.watch();
+    const watch = broadcaster.watch({ filter: () => full.tryNext() === undefined });
+    broadcaster.tryPublish(event(0));
+    const waiting = fate(broadcaster.publish(event(1)));
+    expect([watch.tryNext(), waiting]).toEqual([undefined, { state: 'pending' }]);
+    await turn();
+    expect(waiting).toMatchObject({ state: 'resolved' });
+  });
+
   it('a filter that stops its own full watch disturbs nobody else (Isolated)', async () => {
     const broadcaster = new Broadcaster();
     const other = broadcaster.watch({ overflow: 'drop-newest', capacity: 1_000 });
