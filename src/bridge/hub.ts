@@ -80,10 +80,16 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   /** @throws {WatchError} INVALID_ARGUMENT for an option that is not what it should be. */
   constructor(options: HubOptions<E> = {}) {
     const settings = toSettings(options as HubOptions);
-    const { capacity, overflow, keyOf, replayItems, clock, nextTurn, onNotice } = settings;
+    const { capacity, overflow, keyOf, replayItems, maxPending, clock, nextTurn, onNotice } = settings;
     this.settings = settings;
     // Nothing may be accepted and not yet distributed: neither the tail nor a new client would see it.
-    this.broadcaster = new Broadcaster<Envelope>({ capacity, overflow, incoming: 0, keyOf: (event) => eventKey(event, keyOf) });
+    this.broadcaster = new Broadcaster<Envelope>({
+      capacity,
+      overflow,
+      maxPending,
+      incoming: 0,
+      keyOf: (event) => eventKey(event, keyOf),
+    });
     this.tail = this.broadcaster.watch({
       capacity: Math.max(replayItems, 1),
       overflow: 'drop-oldest',
@@ -190,7 +196,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     const overflow = options.overflow ?? this.settings.overflow;
     const filter = options.filter && this.judge(options.filter);
     const watch = this.ended ? emptyWatch<Envelope>() : this.broadcaster.watch({ ...options, overflow, filter } as ClientOptions);
-    const missed = permitted(start.missed, options.filter);
+    const missed = permitted(start.missed, filter);
     // What is missed may also be an ERROR, which has no place.
     const after = (start.missed[0]?.sequence || this.window.head + 1) - 1;
     const session = new Session({

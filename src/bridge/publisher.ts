@@ -43,19 +43,14 @@ export class Publisher {
   }
 
   async publish(event: WatchEvent, json: string | undefined): Promise<void> {
-    const { maxPending: limit, broadcaster } = this.options;
-    if (this.pending >= limit) throw new WatchError('OVERLOADED', `publish: ${limit} publishes pend already`, { limit });
+    // Where none may pend, it is not known before whether this one would.
+    if (this.pending > 0) this.refuseOverload();
     // From inside of a filter or a toJSON: the event that is being published has its place before this one.
     while (this.busy) await this.turn();
     const envelope = this.envelop(event, json);
     if (this.pending > 0 || !this.accepts(envelope)) {
-      this.sequence = envelope.sequence;
-      this.pending++;
-      try {
-        await broadcaster.publish(envelope);
-      } finally {
-        this.pending--;
-      }
+      this.refuseOverload();
+      await this.wait(envelope);
     }
     if (++this.unyielded < this.pace) return;
     this.unyielded = 0;
@@ -97,6 +92,32 @@ export class Publisher {
     this.sequence = envelope.sequence;
     if (++this.unflushed >= this.pace) this.options.flush();
     return true;
+  }
+
+  /** It has its number, and stands in line. */
+  private async wait(envelope: Envelope): Promise<void> {
+    this.sequence = envelope.sequence;
+    this.pending++;
+    try {
+      await this.line(envelope);
+    } finally {
+      this.pending--;
+    }
+  }
+
+  /** Those who waited may have been accepted and not been told yet: then filters are asked about this one now. */
+  private line(envelope: Envelope): Promise<void> {
+    this.busy = true;
+    try {
+      return this.options.broadcaster.publish(envelope);
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  private refuseOverload(): void {
+    const { maxPending: limit } = this.options;
+    if (this.pending >= limit) throw new WatchError('OVERLOADED', `publish: ${limit} publishes pend already`, { limit });
   }
 
   private turn(): Promise<void> {

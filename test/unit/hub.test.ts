@@ -201,6 +201,57 @@ describe('limits', () => {
     expect(sink.versions).toEqual(sink.versions.map((_, i) => `e.${i + 1}`));
   });
 
+  test('nor have they where more may pend than a broadcaster lets by itself', async () => {
+    const hub = new Hub({ capacity: 1, overflow: 'wait', maxPending: 10_005, epoch: 'e', replayItems: 20_000 });
+    const sink = connect(hub);
+    sink.stall();
+    const codes = Array.from({ length: 10_010 }, (_, i) => hub.publish(added(i)).catch((error: { code: string }) => error.code));
+    sink.resume();
+    const refused = (await Promise.all(codes)).filter((code) => code !== undefined);
+    await hub.publish(added('after'));
+    const accepted = 10_011 - refused.length;
+    expect([refused.length, hub.version]).toEqual([3, `e.${accepted}`]);
+    expect(hub.start({ resourceVersion: 'e.0' })).toMatchObject({ missed: { length: accepted } });
+  });
+
+  test('nor are they out of order where a filter publishes while another publish waits', async () => {
+    const hub = new Hub({ overflow: 'wait', epoch: 'e' });
+    const all = connect(hub, undefined, { options: { overflow: 'drop-oldest', capacity: 100 } });
+    const sink = new FakeSink();
+    const write = sink.write.bind(sink);
+    sink.write = (bytes) => {
+      // What waited has just been accepted, and nobody has been told yet.
+      if (sink.writes.length === 1) for (const object of [6, 7]) void hub.publish(added(object));
+      return write(bytes);
+    };
+    connect(hub, sink, { options: { capacity: 3 } });
+    const filter = ({ object }: WatchEvent): boolean => {
+      if (object === 6) void hub.publish(added('inner'));
+      return false;
+    };
+    connect(hub, undefined, { options: { capacity: 2, filter } });
+    sink.stall();
+    const publishing = [1, 2, 3, 4, 5].map((object) => hub.publish(added(object)));
+    sink.resume();
+    await Promise.all(publishing);
+    await until(() => all.events.length === 8);
+    expect(all.versions).toEqual([1, 2, 3, 4, 5, 6, 7, 8].map((n) => `e.${n}`));
+    expect(all.objects).toEqual([1, 2, 3, 4, 5, 6, 7, 'inner']);
+  });
+
+  test('where none may pend, what has no need to is accepted', async () => {
+    const hub = new Hub({ capacity: 1, overflow: 'wait', maxPending: 0, epoch: 'e' });
+    const sink = connect(hub);
+    sink.stall();
+    await hub.publish(added(1));
+    await hub.publish(added(2));
+    await expect(hub.publish(added(3))).rejects.toMatchObject({ code: 'OVERLOADED' });
+    sink.resume();
+    await turn();
+    await hub.publish(added(4));
+    expect(sink.versions).toEqual(['e.1', 'e.2', 'e.3']);
+  });
+
   test.each<[string, HubOptions]>([
     ['capacity', { capacity: 0 }],
     ['replayBytes', { replayBytes: -1 }],
@@ -218,6 +269,20 @@ describe('limits', () => {
 });
 
 describe('follow', () => {
+  test('of a watch that fails is told to those as well who come back when it is over, whatever their filter says', async () => {
+    const hub = new Hub({ epoch: 'e' });
+    await hub.publish(added(1));
+    const numbers = new Broadcaster<WatchEvent>();
+    const filter = ({ object }: WatchEvent): boolean => Boolean((object as { no: { such: 1 } }).no.such);
+    const outcome = expect(hub.follow(numbers.watch({ filter }))).rejects.toThrow(TypeError);
+    await numbers.publish(added(2));
+    await outcome;
+    const start = hub.start({ resourceVersion: 'e.0' }) as Start;
+    const sink = connect(hub, undefined, { start, options: { filter: ({ type }) => type === 'ADDED' } });
+    expect(sink.events).toMatchObject([{ type: 'ADDED' }, { type: 'ERROR', object: { code: 500 } }]);
+    expect(sink.ended).toBe('complete');
+  });
+
   test('bridges any watch, a filtered broadcaster for one, and ends with it', async () => {
     const numbers = new Broadcaster<WatchEvent<'n', number>>();
     const hub = new Hub<WatchEvent<'n', number>>();
