@@ -71,11 +71,10 @@ export class Snapshots {
 
   private async copy(session: Session, { source, gone, ...request }: SnapshotRequest & { gone: AbortSignal }): Promise<void> {
     if (gone.aborted) return;
-    const left = new Promise<undefined>((resolve) => gone.addEventListener('abort', () => resolve(undefined), { once: true }));
     const { identity, version, filter } = request;
     const asked = Promise.resolve(source({ identity, resourceVersion: version, signal: gone }));
-    const objects = await Promise.race([asked, left]);
-    if (gone.aborted) return ignore(asked);
+    const objects = await unless(gone, asked);
+    if (gone.aborted) return;
     const { iterator, isAsync } = iterate(objects as Objects);
     let batch: Envelope[] = [];
     // Of all that was looked at since the last turn, whatever the filter said: it costs the same.
@@ -85,8 +84,8 @@ export class Snapshots {
     try {
       while (!done) {
         const pulled = iterator.next();
-        const result = isAsync ? await Promise.race([pulled, left]) : (pulled as IteratorResult<unknown>);
-        if (gone.aborted) return ignore(pulled);
+        const result = isAsync ? await unless(gone, pulled) : (pulled as IteratorResult<unknown>);
+        if (gone.aborted) return;
         const { value, done: last } = result as IteratorResult<unknown>;
         done = last === true;
         if (!done) {
@@ -139,6 +138,20 @@ export class Snapshots {
 function iterate(objects: Objects): { iterator: Iterator<unknown> | AsyncIterator<unknown>; isAsync: boolean } {
   if (Symbol.asyncIterator in objects) return { iterator: objects[Symbol.asyncIterator](), isAsync: true };
   return { iterator: objects[Symbol.iterator](), isAsync: false };
+}
+
+/**
+ * What a promise comes to, or undefined as soon as the client has gone. No `Promise.race`: what lasts as long as the client
+ * would keep all that it ever raced with, and so a snapshot of its own for each who has long got it.
+ */
+function unless<T>(gone: AbortSignal, outcome: T | PromiseLike<T>): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const leave = (): void => resolve(undefined);
+    gone.addEventListener('abort', leave, { once: true });
+    void Promise.resolve(outcome)
+      .then(resolve, reject)
+      .then(() => gone.removeEventListener('abort', leave));
+  });
 }
 
 /** What a source has to say after its client has gone concerns nobody any more. */

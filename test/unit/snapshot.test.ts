@@ -7,6 +7,7 @@ import type { Snapshot } from '../../src/bridge/snapshot.ts';
 import type { Start } from '../../src/bridge/start.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
+import { collectedUntil, NO_GC } from './support.ts';
 
 function join(hub: Hub, asked: Asked = {}, more: Parameters<typeof connect>[2] = {}): ReturnType<typeof connect> {
   return connect(hub, new FakeSink(), { start: hub.start(asked) as Start, asked, ...more });
@@ -397,5 +398,26 @@ describe('bookmarks', () => {
     const sink = join(new Hub({ clock }), { timeoutSeconds: 999_999_999 });
     clock.advance(2_147_483_646);
     expect(sink.ended).toBeUndefined();
+  });
+});
+
+describe.skipIf(globalThis.gc === undefined)(`with garbage collection${NO_GC}`, () => {
+  test.each([
+    ['an array', false],
+    ['objects one by one', true],
+  ])('a client that has got its snapshot, %s, does not keep it', async (_name, oneByOne) => {
+    const refs: WeakRef<object>[] = [];
+    const known = <T extends object>(object: T): T => {
+      refs.push(new WeakRef(object));
+      return object;
+    };
+    async function* each(): AsyncGenerator<object> {
+      for (let i = 0; i < 10; i++) yield known({ i });
+    }
+    const hub = hubOf(() => (oneByOne ? each() : known(Array.from({ length: 10 }, (_, i) => known({ i })))));
+    const sink = join(hub);
+    await until(() => sink.events.length === 11);
+    expect(await collectedUntil(() => refs.every((ref) => ref.deref() === undefined))).toBe(true);
+    expect([refs.length, sink.session.over]).toEqual([oneByOne ? 10 : 11, false]);
   });
 });
