@@ -89,7 +89,7 @@ describe('requests that do not wait for the answer', () => {
     expect(hub.stats().total.clients).toBe(1);
     // Its turn has come: asked again, the hub itself answers.
     socket.write(get('/watch'));
-    await until(() => heard().includes('the stream has ended'));
+    await until(() => heard().includes('HTTP/1.1 204 '));
   });
 
   test('a WebSocket behind a watch leaves nothing either', async () => {
