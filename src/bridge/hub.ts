@@ -180,7 +180,8 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     const { epoch, replay, snapshot } = this.settings;
     const start = toStart(asked, { epoch, replay, window: this.window, hasSnapshot: snapshot !== undefined });
     if (isStatus(start)) return this.refuse(start.code === 410 ? 'expired' : 'badRequest', start, address);
-    return this.ended && start.missed.length === 0 ? this.refuse('ended', COMPLETE, address) : start;
+    const isNothing = start.missed.length === 0 && !start.snapshot;
+    return this.ended && isNothing ? this.refuse('ended', COMPLETE, address) : start;
   }
 
   /** The version of the last accepted event: going on after it misses nothing. */

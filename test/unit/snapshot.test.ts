@@ -108,6 +108,20 @@ describe('a snapshot', () => {
     for (const each of seen) expect(each).toEqual(state);
   });
 
+  test('is there also when the stream has ended: who comes then gets the state, and the end', async () => {
+    const hub = hubOf(async () => ['state'], { replayItems: 0 });
+    await hub.publish(added(1));
+    await hub.shutdown();
+    expect(hub.start({ resourceVersion: 'e.0' })).toMatchObject({ code: 410 });
+    const sink = join(hub);
+    await until(() => sink.ended !== undefined);
+    expect([sink.events, sink.ended]).toEqual([[{ type: 'ADDED', object: 'state' }, end('e.1')], 'complete']);
+    for (const asked of [{ resourceVersion: 'e.1' }, { sendInitialEvents: false }]) {
+      expect(hub.start(asked)).toMatchObject({ code: 204 });
+    }
+    expect(hub.stats().clients).toEqual([]);
+  });
+
   test('is for those without a version, unless they say otherwise', async () => {
     const hub = hubOf(() => ['state']);
     await hub.publish(added(1));
