@@ -89,12 +89,12 @@ describe('the examples', () => {
     const headings = new Set(code.map(({ heading }) => heading));
     expect([...headings]).toEqual([
       'Publish and subscribe',
+      'When a queue is full',
       'Filter',
       'Decode a stream',
       'RxJS',
       'Bridge to WebSocket, SSE and HTTP',
       'Test your own code',
-      'When a queue is full',
     ]);
     // No example is left out because it is written in another way.
     expect(readme.match(/^ *```\w*$/gm)?.filter((fence) => !/^```(ts|sh|text|)$/.test(fence))).toEqual([]);
