@@ -95,7 +95,7 @@ const PIPE_OPTIONS: Options = {
   capacity: { type: 'string', default: '100' },
   overflow: { type: 'string', default: 'disconnect' },
   replay: { type: 'string', default: '0' },
-  window: { type: 'string', default: '1000' },
+  window: { type: 'string' },
   raw: { type: 'boolean', default: false },
   'keep-open': { type: 'boolean', default: false },
   drain: { type: 'string', default: '5' },
@@ -113,13 +113,24 @@ function helpOr(topic: CommandName, args: readonly string[], options: Options, r
   let parsed: Parsed;
   try {
     const help: Options = { help: { type: 'boolean', short: 'h', default: false } };
-    parsed = parseArgs({ args: [...args], options: { ...help, ...options }, allowPositionals: true, strict: true });
+    parsed = parseArgs({ args: joined(args, options), options: { ...help, ...options }, allowPositionals: true, strict: true });
   } catch (error) {
     // Node explains at length; its first sentence says what is wrong.
     const [sentence = 'bad option'] = (error as Error).message.split(/[.\n]/, 1);
     throw new UsageError(`${sentence}; see watchmux ${topic} --help`, topic);
   }
   return parsed.values.help === true ? { command: 'help', topic } : read(parsed);
+}
+
+/** `--port -1` as `--port=-1`: what is wrong with it is the number, and not that it looks like an option. */
+function joined(args: readonly string[], options: Options): string[] {
+  const all: string[] = [];
+  for (const arg of args) {
+    const before = all.at(-1) ?? '';
+    if (/^-\d/.test(arg) && options[before.slice(2)]?.type === 'string') all[all.length - 1] = `${before}=${arg}`;
+    else all.push(arg);
+  }
+  return all;
 }
 
 function toPipe({ values, positionals }: Parsed): PipeCommand {
@@ -130,6 +141,8 @@ function toPipe({ values, positionals }: Parsed): PipeCommand {
   const port = whole('pipe', 'port', values.port);
   if (port > 65_535) throw wrong('pipe', 'port', values.port, 'a whole number from 0 to 65535');
   const replay = whole('pipe', 'replay', values.replay);
+  const window = values.window === undefined ? Math.max(replay, 1_000) : whole('pipe', 'window', values.window);
+  if (window < replay) throw wrong('pipe', 'window', values.window, `no less than --replay, which is ${replay}`);
   return {
     command: 'pipe',
     host: values.host as string,
@@ -137,7 +150,7 @@ function toPipe({ values, positionals }: Parsed): PipeCommand {
     capacity: whole('pipe', 'capacity', values.capacity, 1),
     overflow,
     replay,
-    window: Math.max(replay, whole('pipe', 'window', values.window)),
+    window,
     raw: values.raw as boolean,
     keepOpen: values['keep-open'] as boolean,
     drainMs: milliseconds('pipe', 'drain', values.drain),

@@ -115,7 +115,7 @@ function summarize(hub: Hub, { skipped, cut }: { skipped: number; cut: number })
   const refused = total.refused > 0 ? `, ${total.refused} refused` : '';
   if (cut > 0) note(`${cut} of ${clients} did not take their queue in time and were cut`);
   note(
-    `${accepted} events, ${skipped} lines skipped; ${clients}${refused}: ${total.delivered} delivered, ${total.dropped} dropped`,
+    `${plural(accepted, 'event')}, ${plural(skipped, 'line')} skipped; ${clients}${refused}: ${total.delivered} delivered, ${total.dropped} dropped`,
   );
 }
 
