@@ -83,7 +83,7 @@ describe('the command line', () => {
     ['pipe --port', 'watchmux pipe: Option'],
     ['pipe --port x', 'watchmux pipe: --port takes'],
     ['pipe --port 65536', 'watchmux pipe: --port takes'],
-    ['pipe --port -1', 'watchmux pipe: Option'],
+    ['pipe --port -1', 'watchmux pipe: --port takes'],
     ['pipe --port=-1', 'watchmux pipe: --port takes'],
     ['pipe --capacity 1.5', 'watchmux pipe: --capacity takes'],
     ['pipe --capacity=', 'watchmux pipe: --capacity takes'],
