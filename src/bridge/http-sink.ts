@@ -30,6 +30,8 @@ export interface HttpSinkOptions {
   readonly stream: ByteStream;
   /** The stream is the socket: chunks are framed here. */
   readonly direct: boolean;
+  /** Somebody, such as compressing middleware, stands before the stream's `write`: what waits with them is in none of its numbers. */
+  readonly wrapped: boolean;
 }
 
 const CHUNKED_LINE: Form = chunked(LINE);
@@ -40,6 +42,9 @@ export class HttpSink implements Sink {
   readonly form: Form;
   private readonly options: HttpSinkOptions;
   private session: Served | undefined = undefined;
+  private listening: boolean = false;
+  /** Bytes written since the stream last had room. No more than those can wait in it. */
+  private sinceRoom: number = 0;
 
   constructor(options: HttpSinkOptions) {
     this.options = options;
@@ -57,13 +62,17 @@ export class HttpSink implements Sink {
   }
 
   write(bytes: Uint8Array): boolean {
-    const { stream, response, maxBufferedBytes, direct } = this.options;
+    const { stream, response, maxBufferedBytes, direct, wrapped } = this.options;
     if (stream.destroyed) return false;
-    const room = stream.write(bytes);
+    // Who wraps it may say nothing.
+    const room = stream.write(bytes) !== false;
     if (!direct) response.flush?.();
+    this.sinceRoom = room ? 0 : this.sinceRoom + bytes.length;
     // A stream tells of its drain only if it has said that it was full.
-    if (room || stream.writableLength < maxBufferedBytes) return true;
-    stream.on('drain', this.onDrain);
+    if (room || (wrapped ? this.sinceRoom : stream.writableLength) < maxBufferedBytes) return true;
+    // Once: who wraps `on` need not wrap `off`.
+    if (!this.listening) stream.on('drain', this.onDrain);
+    this.listening = true;
     return false;
   }
 
@@ -81,7 +90,7 @@ export class HttpSink implements Sink {
   }
 
   private readonly onDrain = (): void => {
-    this.options.stream.off('drain', this.onDrain);
+    this.sinceRoom = 0;
     this.session?.relieved();
   };
 }

@@ -149,7 +149,8 @@ class HttpHandler<I> {
     const direct = isPlain(response);
     const stream = (direct ? response.socket : response) as ByteStream;
     const { maxBufferedBytes } = this.limits;
-    const sink = new HttpSink({ sse, maxBufferedBytes, response, stream, direct });
+    const wrapped = Object.hasOwn(response, 'write');
+    const sink = new HttpSink({ sse, maxBufferedBytes, response, stream, direct, wrapped });
     const session = this.hub.open(sink, { ...client, transport: sse ? 'sse' : 'http' });
     // The one event that comes whatever happens: after `end`, after a reset, after `destroy`.
     response.on('close', () => session.gone());

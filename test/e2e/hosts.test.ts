@@ -3,6 +3,7 @@ import { channel, subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createServer, ServerResponse } from 'node:http';
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import { PassThrough } from 'node:stream';
 import { constants, createGunzip, createGzip } from 'node:zlib';
 import { afterAll, describe, expect, test } from 'vitest';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
@@ -107,6 +108,41 @@ describe('middleware', () => {
     }
     response.destroy();
     await until(() => hub.stats().clients.length === 0);
+  });
+
+  test('that keeps what its client does not take is not given any more of it than a connection is', async () => {
+    const hub = new Hub({ capacity: 2, overflow: 'wait' });
+    const watch = createHttpHandler(hub, { maxBufferedBytes: 262_144 });
+    const inside = new PassThrough();
+    let take: (bytes: Uint8Array) => void = () => {};
+    const { url } = await start(
+      createServer((request, response) => {
+        const own = { write: response.write.bind(response), end: response.end.bind(response), on: response.on.bind(response) };
+        own.on('drain', () => void inside.resume());
+        inside.on('end', () => void own.end());
+        take = (bytes) => void (own.write(bytes) || inside.pause());
+        Object.assign(response, {
+          write: (bytes: Uint8Array) => inside.write(bytes),
+          end: () => inside.end(),
+          // As those do that compress: `off` is nobody's.
+          on: (name: string, listener: () => void) => (name === 'drain' ? inside.on(name, listener) : own.on(name, listener)),
+        });
+        watch(request, response);
+      }),
+    );
+    const client = await httpStream(url);
+    const publishing = Promise.all(Array.from({ length: 100 }, (_, i) => hub.publish(added(`${i}`.padEnd(60_000)))));
+    const all = publishing.then(() => true);
+    await until(() => inside.writableLength >= 200_000);
+    for (let i = 0; i < 100; i++) await Promise.race([all, new Promise((resolve) => setImmediate(resolve))]);
+    expect(inside.writableLength).toBeLessThan(262_144 + 65_536);
+    expect(hub.stats().clients).toMatchObject([{ queued: 2 }]);
+    inside.on('data', (bytes) => take(bytes));
+    await publishing;
+    expect(inside.listenerCount('drain')).toBeLessThan(2);
+    await hub.shutdown();
+    expect(await client.ended).toBe('complete');
+    expect(client.versions()).toHaveLength(100);
   });
 
   test('that gives responses another prototype, as Express does, changes nothing', async () => {
