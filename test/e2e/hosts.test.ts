@@ -114,13 +114,13 @@ describe('middleware', () => {
     const hub = new Hub({ capacity: 2, overflow: 'wait' });
     const watch = createHttpHandler(hub, { maxBufferedBytes: 262_144 });
     const inside = new PassThrough();
-    let take: (bytes: Uint8Array) => void = () => {};
+    let isHeld = true;
     const { url } = await start(
       createServer((request, response) => {
         const own = { write: response.write.bind(response), end: response.end.bind(response), on: response.on.bind(response) };
-        own.on('drain', () => void inside.resume());
+        own.on('drain', () => void (isHeld || inside.resume()));
+        inside.pause().on('data', (bytes) => void (own.write(bytes) || inside.pause()));
         inside.on('end', () => void own.end());
-        take = (bytes) => void (own.write(bytes) || inside.pause());
         Object.assign(response, {
           write: (bytes: Uint8Array) => inside.write(bytes),
           end: () => inside.end(),
@@ -131,18 +131,24 @@ describe('middleware', () => {
       }),
     );
     const client = await httpStream(url);
-    const publishing = Promise.all(Array.from({ length: 100 }, (_, i) => hub.publish(added(`${i}`.padEnd(60_000)))));
-    const all = publishing.then(() => true);
-    await until(() => inside.writableLength >= 200_000);
-    for (let i = 0; i < 100; i++) await Promise.race([all, new Promise((resolve) => setImmediate(resolve))]);
-    expect(inside.writableLength).toBeLessThan(262_144 + 65_536);
-    expect(hub.stats().clients).toMatchObject([{ queued: 2 }]);
-    inside.on('data', (bytes) => take(bytes));
-    await publishing;
-    expect(inside.listenerCount('drain')).toBeLessThan(2);
+    for (let round = 0; round < 3; round++) {
+      isHeld = true;
+      inside.pause();
+      const publishing = Promise.all(Array.from({ length: 30 }, (_, i) => hub.publish(added(`${i}`.padEnd(60_000)))));
+      const all = publishing.then(() => true);
+      await until(() => inside.writableLength >= 200_000);
+      for (let i = 0; i < 100; i++) await Promise.race([all, new Promise((resolve) => setImmediate(resolve))]);
+      expect(inside.writableLength).toBeLessThan(262_144 + 65_536);
+      expect(hub.stats().clients).toMatchObject([{ queued: 2 }]);
+      isHeld = false;
+      inside.resume();
+      await publishing;
+      await until(() => inside.writableLength === 0);
+    }
+    expect(inside.listenerCount('drain')).toBe(1);
     await hub.shutdown();
     expect(await client.ended).toBe('complete');
-    expect(client.versions()).toHaveLength(100);
+    expect(client.versions()).toHaveLength(90);
   });
 
   test('that gives responses another prototype, as Express does, changes nothing', async () => {
