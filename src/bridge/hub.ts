@@ -158,6 +158,12 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     return ticket instanceof Ticket ? ticket : this.refuse(ticket.reason, unavailable(ticket.message), address);
   }
 
+  /** For transports: a seat for one who is only told no, until it has gone; undefined if there is none. */
+  reserveForRefusal(): Ticket | undefined {
+    const ticket = this.seats.take('');
+    return ticket instanceof Ticket ? ticket : undefined;
+  }
+
   /** For transports: calls back when this shuts down, for those who wait to be let in. The function that comes back ends that. */
   whenClosing(callback: () => void): () => void {
     this.unsettled.add(callback);

@@ -22,6 +22,7 @@ import type { ConnectionOptions, Limits } from './limits.ts';
 import { toLimits } from './limits.ts';
 import { CLOSE_CODES, CLOSE_REASONS, DEFAULTS, LAST_EVENT_ID, WATCH_PATH } from './protocol.ts';
 import { Pulse } from './pulse.ts';
+import type { Ticket } from './seats.ts';
 import { guardStalls } from './stall.ts';
 import type { Start } from './start.ts';
 import { COMPLETE } from './start.ts';
@@ -194,17 +195,16 @@ class Serving<I> {
   /** Serves a WebSocket that is open, or tells it why not. */
   take(connection: Connection, verdict: Verdict): void {
     const { client } = connection;
-    // Until it has gone, one that is only told no takes a seat as well.
-    const ticket = isStatus(verdict) ? this.hub.reserve('') : verdict.ticket;
     const start = isStatus(verdict) ? verdict : this.hub.start(verdict.asked, verdict.address);
-    if (isStatus(ticket)) {
-      client.terminate();
-    } else if (isStatus(start)) {
-      client.once('close', () => ticket.release());
-      this.tell(client, start);
-    } else if (!isStatus(verdict)) {
-      this.serve(connection, { ...verdict, start });
-    }
+    if (isStatus(start)) this.refuse(client, start, isStatus(verdict) ? this.hub.reserveForRefusal() : verdict.ticket);
+    else if (!isStatus(verdict)) this.serve(connection, { ...verdict, start });
+  }
+
+  /** Until it has gone, one that is only told no takes a seat as well. Where there is none, nobody waits for its goodbye. */
+  private refuse(client: WebSocket, status: Status, ticket: Ticket | undefined): void {
+    this.tell(client, status);
+    if (ticket === undefined) client.terminate();
+    else client.once('close', () => ticket.release());
   }
 
   private serve({ client, socket, form }: Connection, admitted: Admitted & { start: Start }): void {

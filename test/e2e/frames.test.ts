@@ -90,8 +90,11 @@ test('who asks for a smaller window than ours is sent nothing compressed, though
 });
 
 describe('a ws server of one’s own', () => {
-  async function own(options: Parameters<typeof attachWebSocketServer>[2] = {}, perMessageDeflate: boolean = true) {
-    const hub = new Hub({ epoch: 'e' });
+  async function own(
+    options: Parameters<typeof attachWebSocketServer>[2] = {},
+    perMessageDeflate: boolean = true,
+    hub: Hub = new Hub({ epoch: 'e' }),
+  ) {
     const server = createServer();
     const sockets = new WebSocketServer({ server, perMessageDeflate });
     const detach = attachWebSocketServer(sockets, hub, options);
@@ -127,6 +130,24 @@ describe('a ws server of one’s own', () => {
     expect(closed).toBe(code);
     expect(JSON.parse(texts[0] as string)).toMatchObject({ type: 'ERROR', object: { code: code - 4_000 } });
     await until(() => hub.stats().clients.length === 0);
+  });
+
+  test('refuses who comes too late, or is one too many, in the same words, and counts it once', async () => {
+    let isAsked = false;
+    const authenticate = (): Promise<never> => {
+      isAsked = true;
+      return new Promise(() => {});
+    };
+    const { url, hub } = await own({ authenticate }, true, new Hub({ maxClients: 1 }));
+    const waiting = outcome(url, '', undefined);
+    await until(() => isAsked);
+    const oneTooMany = await outcome(url, '', undefined);
+    await hub.shutdown({ retryAfterMs: 1 });
+    for (const { closed, texts } of [oneTooMany, await waiting, await outcome(url, '?resourceVersion=nonsense', undefined)]) {
+      const { type, object } = JSON.parse(texts[0] as string);
+      expect([type, 4_000 + object.code]).toEqual(['ERROR', closed]);
+    }
+    expect(hub.stats().total.refusals).toEqual({ full: 1, ended: 1, badRequest: 1 });
   });
 
   async function outcome(url: string, query: string, origin: string | undefined): Promise<{ closed: number; texts: string[] }> {
