@@ -81,10 +81,8 @@ export class ClientMachine {
   }
 
   /** It is time for the first connection, or the delay has passed, or there is room again. */
-  connect(): Action | undefined {
-    if (this.state !== 'waiting') return undefined;
-    this.state = 'connecting';
-    return {};
+  connect(): void {
+    if (this.state === 'waiting') this.state = 'connecting';
   }
 
   /** The server has begun to answer with a stream. */

@@ -32,17 +32,14 @@ export class ClientQueue<E> {
     this.#limits = limits;
   }
 
-  get full(): boolean {
-    return this.#events >= this.#limits.capacity || this.overweight;
+  /** How full it is: 1 is full, by events or by bytes. */
+  get load(): number {
+    return Math.max(this.#events / this.#limits.capacity, this.weight);
   }
 
-  get overweight(): boolean {
-    return this.#bytes >= this.#limits.maxBufferedBytes;
-  }
-
-  /** Whether there is room for at least half of what can be held. */
-  get roomy(): boolean {
-    return this.#events * 2 <= this.#limits.capacity && this.#bytes * 2 <= this.#limits.maxBufferedBytes;
+  /** The same by bytes alone. */
+  get weight(): number {
+    return this.#bytes / this.#limits.maxBufferedBytes;
   }
 
   /** Whether all that came has been read. */

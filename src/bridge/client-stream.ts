@@ -1,5 +1,5 @@
 import { jsonLines, serverSentEvents } from './client-lines.ts';
-import { ENDED, LOST, UNREADABLE } from './client-machine.ts';
+import { LOST, UNREADABLE } from './client-machine.ts';
 import type { Connection, End, Opening, Receiver } from './client-transport.ts';
 import { MAX_REFUSAL_CHARS, messageOf, toRefusal } from './client-transport.ts';
 import { EVENT_STREAM, JSON_LINES } from './protocol.ts';
@@ -28,40 +28,33 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
   let open = (): void => {};
 
   const over = (end: End): void => {
-    if (signal.aborted) return;
-    abort.abort();
-    receiver.over({ hintMs, ...end });
+    if (!signal.aborted) receiver.over({ ...end, hintMs: end.hintMs || hintMs });
   };
   const onField = (name: string, value: string): void => {
     if (name === '') receiver.alive(true);
-    if (name === 'retry') hintMs = Number(value) || hintMs;
+    if (name === 'retry' && /^\d+$/.test(value)) hintMs = Number(value);
   };
 
   const run = async (): Promise<void> => {
     const { fetch, url, headers, sse, maxFrameChars } = opening;
-    const wanted = sse ? EVENT_STREAM : JSON_LINES;
-    const response = await fetch(url, { headers: { ...headers, accept: wanted }, signal, cache: 'no-store' });
+    const accept = sse ? EVENT_STREAM : JSON_LINES;
+    const response = await fetch(url, { headers: { ...headers, accept }, signal, cache: 'no-store' });
     const { status, body, headers: answered } = response;
     const reader = body?.getReader();
     // A fetch of one's own need not heed the signal.
     const letGo = (): void => void reader?.cancel().catch(() => {});
-    if (signal.aborted) letGo();
-    else signal.onabort = letGo;
-    if (signal.aborted || !reader) return over({ code: status });
-    let refusal = '';
-    let frame = receiver.frame.bind(receiver);
-    let end = (): End => ({ code: ENDED, why: 'the stream ended' });
-    if (status === 200) {
-      const type = answered.get('content-type');
-      if (!type?.includes(sse ? wanted : 'json')) return over({ code: UNREADABLE, why: `the server answered with ${type}` });
+    signal.onabort = letGo;
+    if (signal.aborted) return letGo();
+    if (!reader) return over({ code: status });
+    const streams = status === 200;
+    const type = answered.get('content-type');
+    if (streams) {
+      if (!type?.includes(sse ? accept : 'json')) return over({ code: UNREADABLE, why: `the server answered ${type}` });
       receiver.opened();
-    } else {
-      frame = (text) => {
-        if (refusal.length < MAX_REFUSAL_CHARS) refusal += text;
-      };
-      end = () => toRefusal(status, refusal, answered.get('retry-after'));
     }
-    const parse = sse && status === 200 ? serverSentEvents(maxFrameChars, onField) : jsonLines(maxFrameChars);
+    let refusal = '';
+    const end = (): End => toRefusal(status, refusal, answered.get('retry-after'));
+    const parse = sse && streams ? serverSentEvents(maxFrameChars, onField) : jsonLines(maxFrameChars);
     while (!signal.aborted) {
       const { done, value } = await reader.read();
       if (signal.aborted) return;
@@ -70,11 +63,12 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
         for (const { text, id } of parse(value)) {
           if (gate) await gate;
           if (signal.aborted) return;
-          frame(text, id);
+          if (streams) receiver.frame(text, id);
+          else if (refusal.length < MAX_REFUSAL_CHARS) refusal += text;
         }
       } catch (error) {
         // What the end has cut off counts if it can be read, and is nothing if it cannot.
-        if (!done) over(status === 200 ? { code: UNREADABLE, why: messageOf(error) } : end());
+        if (!done) over(streams ? { code: UNREADABLE, why: messageOf(error) } : end());
       }
       if (done) over(end());
     }

@@ -9,7 +9,7 @@ export interface Receiver {
   alive(beat?: boolean): void;
   /** One frame, and the version that the transport itself gives it. Throws for what cannot be read. */
   frame(text: string, id?: string): void;
-  /** The connection is over. */
+  /** The connection is over. The client closes it at once, so a transport need not. */
   over(end: End): void;
 }
 
@@ -34,7 +34,7 @@ export interface Connection {
 /** What a transport needs to know. */
 export interface Opening {
   readonly url: URL;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly maxFrameChars: number;
 }
 
@@ -43,15 +43,14 @@ export const MAX_REFUSAL_CHARS = 16_384;
 
 /** What an answer other than a stream says: the Status in its body, or else its text. */
 export function toRefusal(code: number, body: string, retryAfter?: string | null): End {
-  let why: unknown;
+  let why: Status | string = body.trim().slice(0, 200) || `ended with status ${code}`;
   try {
-    why = JSON.parse(body);
+    const status: unknown = JSON.parse(body);
+    if (isStatus(status)) why = status;
   } catch {
     // No Status, then.
   }
-  if (!isStatus(why)) why = body.trim().slice(0, 200) || `the server answered ${code}`;
-  const seconds = Number(retryAfter ?? (why as Partial<Status>).details?.retryAfterSeconds);
-  return { code, why: why as Status | string, hintMs: seconds * 1000 || undefined };
+  return { code, why, hintMs: Number(retryAfter) * 1000 };
 }
 
 /** What went wrong, in the words of whoever knows most: fetch hides them in the cause. */

@@ -1,61 +1,18 @@
-import type { Codec } from '../decode/codec.ts';
-import type { Clock } from '../watch/clock.ts';
-import type { ErrorEvent, Status, WatchEvent } from '../watch/event.ts';
+import type { ErrorEvent, WatchEvent } from '../watch/event.ts';
 import { isErrorEvent } from '../watch/event.ts';
 import { NONE, Reader } from '../watch/reader.ts';
-import type { Watch } from '../watch/watch.ts';
-import { checkLength } from './client-lines.ts';
-import type { Action, ClientState, MachineOptions } from './client-machine.ts';
+import { toEvent } from './client-event.ts';
+import type { Action, ClientState } from './client-machine.ts';
 import { ClientMachine, COMPLETE, ENDED, LOST, toFailure } from './client-machine.ts';
 import { ClientQueue } from './client-queue.ts';
+import type { ClientSettings, ClientWatch, Open, StateDetail } from './client-settings.ts';
 import type { Connection, End, Receiver } from './client-transport.ts';
 import { messageOf } from './client-transport.ts';
-import { isInitialEventsEnd } from './protocol.ts';
-
-/** What a client does with an event that does not fit its queue. */
-export type ClientOverflow = 'wait' | 'drop-newest' | 'drop-oldest' | 'disconnect';
-
-/** More about a change of state. */
-export interface StateDetail {
-  /** Why the connection was lost, or the watch failed. */
-  readonly error?: Status | undefined;
-  /** How long until the next attempt. Without it, `waiting` is for room in the queue. */
-  readonly delayMs?: number | undefined;
-}
-
-/** A watch over a connection that is made again when it is lost. */
-export interface ClientWatch<E> extends Watch<E> {
-  /** Where its connection stands. `closed` is final; what is queued stays readable. */
-  readonly state: ClientState;
-  /** Where to go on behind what was read so far: to be kept, and given to `connect` another time. */
-  readonly resourceVersion: string | undefined;
-}
-
-/** What a client goes by. */
-export interface ClientSettings<E> extends MachineOptions {
-  readonly capacity: number;
-  readonly maxBufferedBytes: number;
-  readonly maxFrameChars: number;
-  readonly overflow: ClientOverflow;
-  /** Whether the reader wants the BOOKMARKs that only keep the version fresh. */
-  readonly showBookmarks: boolean;
-  readonly connectTimeoutMs: number;
-  /** 0: never. Undefined: the default, once the server has shown that it gives signs of life. */
-  readonly idleTimeoutMs?: number | undefined;
-  readonly clock: Clock;
-  readonly codec?: Pick<Codec<E>, 'decode'> | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly onStateChange?: ((state: ClientState, detail: StateDetail) => void) | undefined;
-  readonly onGap?: ((missed: number) => void) | undefined;
-}
-
-/** Makes a connection that goes on after a version. */
-export type Open = (from: string | undefined, receiver: Receiver) => Connection;
+import type { Bookmark } from './protocol.ts';
+import { INITIAL_EVENTS_END } from './protocol.ts';
 
 /** Two and a half of the intervals at which a hub sends BOOKMARKs. */
 const IDLE_TIMEOUT_MS = 150_000;
-
-const encoder = new TextEncoder();
 
 /**
  * The thin shell around {@link ClientMachine}: it makes the connections, keeps the queue and the one timer, and does what the
@@ -76,7 +33,6 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
   #told: ClientState = 'connecting';
   /** The queue is full: the connection stands still, or was closed, until there is room. */
   #blocked: boolean = false;
-  #discarded: boolean = false;
   /** The last event was an ERROR: an end behind it is no surprise. */
   #errored: boolean = false;
   /** The server shows life also when nothing happens. */
@@ -91,7 +47,7 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
     this.#queue = new ClientQueue(settings);
     this.#open = open;
     settings.signal?.addEventListener('abort', this.#onAbort);
-    this.#perform(this.#machine.connect());
+    this.#connect();
   }
 
   get state(): ClientState {
@@ -119,21 +75,17 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
   }
 
   protected override take(): E | typeof NONE {
-    if (this.queued === 0) return NONE;
     const { missed } = this.#queue;
-    const event = this.#queue.shift() as E;
-    if (missed > 0) this.#call(() => this.#settings.onGap?.(missed));
-    if (!this.#discarded) return event;
-    this.dropped++;
-    return NONE;
+    if (missed > 0 && this.queued > 0) this.#call(() => this.#settings.onGap?.(missed));
+    return this.#queue.shift() ?? NONE;
   }
 
   protected override taken(): void {
     if (!this.#blocked) return;
     if (this.#connection === undefined) {
       // Not at the first free place: a connection for every event would be dear.
-      if (this.#queue.roomy) this.#perform(this.#machine.connect());
-    } else if (!this.#queue.full) {
+      if (this.#queue.load <= 0.5) this.#connect();
+    } else if (this.#queue.load < 1) {
       this.#blocked = false;
       this.alive();
       this.#connection.pause?.(false);
@@ -147,7 +99,6 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
   protected override discard(): void {
     this.dropped += this.queued;
     this.#queue.clear();
-    this.#discarded = true;
     this.end();
   }
 
@@ -166,9 +117,7 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
   }
 
   frame(text: string, id?: string): void {
-    const { codec, maxFrameChars } = this.#settings;
-    checkLength(text.length, maxFrameChars);
-    const event = codec === undefined ? (toEvent(text) as E) : codec.decode(encoder.encode(text));
+    const event = toEvent(text, this.#settings);
     if (event === undefined) return;
     const { resourceVersion } = event as { resourceVersion?: string };
     // An ERROR without a place in the stream is the server's word to this client, and the last.
@@ -176,37 +125,36 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
     else this.#accept(event, { bytes: text.length, version: resourceVersion || id || undefined });
   }
 
-  over({ code, why, hintMs }: End): void {
+  over({ code, why, hintMs }: End, event?: E): void {
     const { clock, maxMs } = this.#settings;
     // A connection that held for so long is none of a row of failures.
     if (this.state === 'open' && clock.now() - this.#openedMs >= maxMs) this.#machine.failures = 0;
     const error = typeof why === 'object' ? why : toFailure(code, why);
+    const { retryAfterSeconds = 0 } = error.details ?? {};
     const end = code === ENDED && this.#errored ? COMPLETE : code;
-    this.#perform(this.#machine.over({ code: end, error, hintMs }));
+    this.#perform(this.#machine.over({ code: end, error, hintMs: hintMs || retryAfterSeconds * 1000 }), event);
   }
 
   #refused(event: ErrorEvent & E): void {
-    const error = event.object;
-    const { missed, retryAfterSeconds } = error.details ?? {};
+    const { code, details } = event.object;
     // Cut because it was too slow, a client comes back, and gets what it missed if the server still has it.
-    const back = missed !== undefined || retryAfterSeconds !== undefined;
-    const code = back ? LOST : Math.min(error.code, 410);
-    this.#perform(this.#machine.over({ code, error, hintMs: (retryAfterSeconds ?? 0) * 1000 }), event);
+    const back = details?.missed !== undefined || details?.retryAfterSeconds !== undefined;
+    this.over({ code: back ? LOST : Math.min(code, 410), why: event.object }, event);
   }
 
   #accept(event: E, more: { bytes: number; version: string | undefined }): void {
     const { version } = more;
-    const { metadata } = (event.object ?? {}) as { metadata?: { resourceVersion?: string } };
+    const { metadata } = (event.object ?? {}) as Partial<Bookmark>;
     const mark = event.type === 'BOOKMARK' && version !== undefined && metadata?.resourceVersion === version;
-    if (this.#settings.overflow === 'disconnect' && this.#queue.full && !mark) {
+    if (this.#settings.overflow === 'disconnect' && this.#queue.load >= 1 && !mark) {
       this.dropped++;
-      this.#perform(this.#machine.close(toFailure(410, 'the reader was too slow')));
+      this.#perform(this.#machine.close(toFailure(410, 'the reader is too slow')));
       return;
     }
     const order = this.#machine.accept(version);
     if (mark) this.alive(true);
     if (order === 'foreign') this.over({ code: 410, why: `${version} does not follow ${this.#machine.position}` });
-    else if (mark ? this.#settings.showBookmarks || isInitialEventsEnd(event) : order === 'next') {
+    else if (mark ? this.#settings.bookmarks || metadata?.annotations?.[INITIAL_EVENTS_END] === 'true' : order === 'next') {
       this.#errored = isErrorEvent(event);
       this.#push(event, more);
     }
@@ -215,18 +163,18 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
   #push(event: E, more: { bytes: number; version: string | undefined }): void {
     const { overflow } = this.#settings;
     const queue = this.#queue;
-    while (queue.full && overflow === 'drop-oldest') {
+    while (queue.load >= 1 && overflow === 'drop-oldest') {
       queue.drop();
       this.dropped++;
     }
-    if (queue.full && overflow !== 'wait') {
+    if (queue.load >= 1 && overflow !== 'wait') {
       queue.miss();
       this.dropped++;
       return;
     }
     queue.push(event, more);
     this.serve();
-    if (queue.full && overflow === 'wait') this.#block();
+    if (queue.load >= 1 && overflow === 'wait') this.#block();
   }
 
   #block(): void {
@@ -238,7 +186,7 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
       this.#hangUp();
       this.#blocked = true;
       this.#tell();
-    } else if (this.#queue.overweight) this.over({ code: 410, why: 'more has come than there is room for' });
+    } else if (this.#queue.weight >= 1) this.over({ code: 410, why: 'no room for what came' });
   }
 
   #perform(action: Action | undefined, event?: E): void {
@@ -247,14 +195,14 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
     this.#hangUp();
     if (notice) this.#queue.pushError(event ?? ({ type: 'ERROR', object: error } as WatchEvent as E));
     if (this.stopped) this.#settings.signal?.removeEventListener('abort', this.#onAbort);
-    else if (delayMs === undefined) this.#connect();
-    else this.#timer(delayMs, () => this.#perform(this.#machine.connect()));
+    else this.#cancelTimer = this.#settings.clock.schedule(delayMs as number, () => this.#connect());
     this.#tell({ error, delayMs });
     this.serve();
   }
 
   #connect(): void {
-    this.#beats = this.#errored = false;
+    this.#machine.connect();
+    this.#blocked = this.#beats = this.#errored = false;
     this.#expect(this.#settings.connectTimeoutMs);
     try {
       this.#connection = this.#open(this.#machine.position, this);
@@ -262,6 +210,7 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
       // Such as a page that may not open what is not encrypted: to try again would change nothing.
       this.over({ code: 400, why: messageOf(error) });
     }
+    this.#tell();
   }
 
   #hangUp(): void {
@@ -271,15 +220,11 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
     this.#connection = undefined;
   }
 
-  /** Without a sign of life within so long the connection is lost; 0: however long. */
+  /** Without a sign of life within so long the connection is lost; 0: however long. The one timer, but for the wait between connections. */
   #expect(timeoutMs: number): void {
-    this.#timer(timeoutMs, timeoutMs > 0 && (() => this.over({ code: LOST, why: `nothing came for ${timeoutMs} ms` })));
-  }
-
-  /** The one timer: for an answer, for a sign of life, or for the next attempt. */
-  #timer(delayMs: number, callback: (() => void) | false): void {
     this.#cancelTimer?.();
-    this.#cancelTimer = callback ? this.#settings.clock.schedule(delayMs, callback) : undefined;
+    const lost = (): void => this.over({ code: LOST, why: `nothing came for ${timeoutMs} ms` });
+    this.#cancelTimer = timeoutMs > 0 ? this.#settings.clock.schedule(timeoutMs, lost) : undefined;
   }
 
   /** Tells of a change of state, once it is made. */
@@ -300,10 +245,4 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
       this.discard();
     }
   }
-}
-
-function toEvent(text: string): WatchEvent {
-  const value = JSON.parse(text) as Partial<WatchEvent> | null;
-  if (typeof value?.type === 'string' && value.type !== '' && Object.hasOwn(value, 'object')) return value as WatchEvent;
-  throw new SyntaxError(`not an event: ${text.slice(0, 80)}`);
 }

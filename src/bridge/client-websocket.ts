@@ -1,5 +1,5 @@
 import { COMPLETE, ENDED, LOST, UNREADABLE } from './client-machine.ts';
-import type { Connection, End, Opening, Receiver } from './client-transport.ts';
+import type { Connection, Opening, Receiver } from './client-transport.ts';
 import { MAX_REFUSAL_CHARS, messageOf, toRefusal } from './client-transport.ts';
 import { fromRetryReason } from './protocol.ts';
 
@@ -36,8 +36,7 @@ export function openWebSocket(opening: Opening & { readonly WebSocket: WebSocket
   const { url, headers, maxFrameChars, WebSocket } = opening;
   const rich = takesHeaders(WebSocket);
   // Four bytes is the most that a character takes.
-  const options = { headers, maxPayload: 4 * maxFrameChars };
-  const socket = rich ? new WebSocket(url.href, [], options) : new WebSocket(url.href);
+  const socket = new WebSocket(url.href, [], rich ? { headers, maxPayload: 4 * maxFrameChars } : undefined);
   let why: string | undefined;
 
   const close = (): void => {
@@ -47,11 +46,6 @@ export function openWebSocket(opening: Opening & { readonly WebSocket: WebSocket
     if (rich) socket.terminate?.();
     else socket.close();
   };
-  const over = (end: End): void => {
-    if (socket.onclose === null) return;
-    close();
-    receiver.over(end);
-  };
 
   socket.onopen = () => receiver.opened();
   socket.onmessage = ({ data }: { data: unknown }) => {
@@ -59,35 +53,31 @@ export function openWebSocket(opening: Opening & { readonly WebSocket: WebSocket
     try {
       receiver.frame(data as string);
     } catch (error) {
-      over({ code: UNREADABLE, why: messageOf(error) });
+      receiver.over({ code: UNREADABLE, why: messageOf(error) });
     }
   };
   socket.onerror = ({ message, error }: { message?: string; error?: unknown }) => {
     why = message;
     // So ws says that a message is too long, or that its frames make no sense.
-    if (error instanceof RangeError) over({ code: UNREADABLE, why });
+    if (error instanceof RangeError) receiver.over({ code: UNREADABLE, why });
   };
   socket.onclose = ({ code, reason }: { code: number; reason: string }) => {
+    let status = LOST;
     // 1000 is the orderly end; codes from 4400 on are HTTP's, plus 4000.
-    if (code === 1000) over({ code: reason === 'timeout' ? ENDED : COMPLETE, why: 'the stream timed out' });
-    else if (code >= 4400 && code < 4600) over(toRefusal(code - 4000, reason));
-    else
-      over({
-        code: LOST,
-        why: why || `the WebSocket was closed with code ${code} ${reason}`,
-        hintMs: fromRetryReason(reason),
-      });
+    if (code === 1000) status = reason === 'timeout' ? ENDED : COMPLETE;
+    else if (code >= 4400 && code < 4600) status = code - 4000;
+    receiver.over({ code: status, why: why || `WebSocket closed: ${code} ${reason}`, hintMs: fromRetryReason(reason) });
   };
-  if (rich) {
-    socket.on?.('unexpected-response', (_request: never, response: RefusedUpgrade) => {
-      let body = '';
-      const { statusCode, headers } = response;
-      response
-        .on('data', (chunk) => {
-          if (body.length < MAX_REFUSAL_CHARS) body += chunk;
-        })
-        .on('close', () => over(toRefusal(statusCode, body, headers['retry-after'])));
-    });
-  }
+  socket.on?.('unexpected-response', (_request: never, response: RefusedUpgrade) => {
+    let body = '';
+    const { statusCode, headers } = response;
+    response
+      .on('data', (chunk) => {
+        if (body.length < MAX_REFUSAL_CHARS) body += chunk;
+      })
+      .on('close', () => {
+        if (socket.onclose) receiver.over(toRefusal(statusCode, body, headers['retry-after']));
+      });
+  });
   return { close, pause: socket.pause && ((paused) => socket[paused ? 'pause' : 'resume']?.()) };
 }

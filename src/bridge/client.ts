@@ -18,16 +18,16 @@ import { systemClock } from '../watch/clock.ts';
 import { invalid } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { ClientState } from './client-machine.ts';
+import type { ClientOverflow, ClientWatch, Open, StateDetail } from './client-settings.ts';
 import type { FetchLike } from './client-stream.ts';
 import { openStream } from './client-stream.ts';
-import type { ClientOverflow, ClientWatch, Open, StateDetail } from './client-watch.ts';
 import { Client } from './client-watch.ts';
 import type { WebSocketConstructor } from './client-websocket.ts';
 import { openWebSocket, takesHeaders } from './client-websocket.ts';
 
 export type { ClientState } from './client-machine.ts';
+export type { ClientOverflow, ClientWatch, StateDetail } from './client-settings.ts';
 export type { FetchLike } from './client-stream.ts';
-export type { ClientOverflow, ClientWatch, StateDetail } from './client-watch.ts';
 export type { WebSocketConstructor, WebSocketLike } from './client-websocket.ts';
 
 /** How events travel; see PROTOCOL.md. */
@@ -134,7 +134,7 @@ export function connect<E extends WatchEvent = WatchEvent>(url: string | URL, op
   if (settings.bookmarks && asked === null) searchParams.set('allowWatchBookmarks', 'true');
   const open = opener(target, settings);
   settings.signal?.throwIfAborted();
-  return new Client<E>({ ...settings, showBookmarks: asked === 'true' }, open, position === '0' ? undefined : position);
+  return new Client<E>({ ...settings, bookmarks: asked === 'true' }, open, position === '0' ? undefined : position);
 }
 
 /** What holds unless an option says otherwise. */
@@ -146,21 +146,20 @@ const DEFAULTS = {
   factor: 2,
   minMs: 500,
   maxMs: 5_000,
-  maxAttempts: Number.POSITIVE_INFINITY,
+  maxAttempts: Infinity,
   overflow: 'wait' as ClientOverflow,
   onExpired: 'fail' as 'fail' | 'restart',
   bookmarks: true,
   reconnectOnEnd: true,
-  headers: {} as Readonly<Record<string, string>>,
   clock: systemClock,
   random: Math.random,
 };
 
 /** The options that are one of a few words. */
-const WORDS: Readonly<Record<string, readonly unknown[]>> = {
-  transport: ['websocket', 'sse', 'http'],
-  overflow: ['wait', 'drop-newest', 'drop-oldest', 'disconnect'],
-  onExpired: ['fail', 'restart'],
+const WORDS: Readonly<Record<string, string>> = {
+  transport: 'websocket, sse, http',
+  overflow: 'wait, drop-newest, drop-oldest, disconnect',
+  onExpired: 'fail, restart',
 };
 
 type Settings<E> = Omit<ConnectOptions<E>, keyof typeof DEFAULTS> & typeof DEFAULTS;
@@ -169,26 +168,26 @@ function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
   const settings: Record<string, unknown> = { ...DEFAULTS };
   for (const [name, value] of Object.entries({ ...options, ...options.backoff })) {
     if (value === undefined) continue;
-    settings[name] = value;
     const words = WORDS[name];
-    if (words && !words.includes(value)) throw invalid(name, value, `one of ${words.join(', ')}`);
     // Nothing fits a queue of length 0.
     const min = /^capacity|Bytes$/.test(name) ? 1 : 0;
-    if (typeof DEFAULTS[name as 'factor'] === 'number' && !((value as number) >= min))
-      throw invalid(name, value, `a number >= ${min}`);
+    const number = typeof DEFAULTS[name as 'factor'] === 'number';
+    if (words ? !words.split(', ').includes(value as string) : number && !((value as number) >= min))
+      throw invalid(name, value, words ? `one of ${words}` : `a number >= ${min}`);
+    settings[name] = value;
   }
   return settings as Settings<E>;
 }
 
 /** What makes a connection from a version on. */
 function opener<E>(target: URL, settings: Settings<E>): Open {
-  const { headers, maxFrameChars, fetch = globalThis.fetch } = settings;
+  const { headers, fetch = globalThis.fetch } = settings;
   const WebSocket = settings.WebSocket ?? (globalThis.WebSocket as WebSocketConstructor | undefined);
   const plain = [...new Headers(headers)].length === 0;
   const fits = WebSocket && (plain || takesHeaders(WebSocket));
   const { transport = fits || target.protocol[0] === 'w' ? 'websocket' : 'http' } = settings;
   const socket = transport === 'websocket';
-  if (socket && !fits) throw invalid('WebSocket', WebSocket, 'one that takes headers, such as that of ws');
+  if (socket && !fits) throw invalid('WebSocket', WebSocket, 'that of the package ws');
   target.protocol = target.protocol.replace(/ws|http/, socket ? 'ws' : 'http');
   target.hash = '';
   let first = true;
@@ -200,21 +199,18 @@ function opener<E>(target: URL, settings: Settings<E>): Open {
       if (!first) url.searchParams.delete('sendInitialEvents');
     }
     first = false;
-    const opening = {
-      url,
-      headers,
-      maxFrameChars,
-      WebSocket: WebSocket as WebSocketConstructor,
-      fetch,
-      sse: transport === 'sse',
-    };
+    const opening = { ...settings, url, WebSocket: WebSocket as WebSocketConstructor, fetch, sse: transport === 'sse' };
     return socket ? openWebSocket(opening, receiver) : openStream(opening, receiver);
   };
 }
 
 function toUrl(url: string | URL): URL {
   const base = (globalThis as { location?: { href: string } }).location?.href;
-  const target = URL.canParse(url as string, base) && new URL(url, base);
-  if (target && /^(ws|http)s?:$/.test(target.protocol)) return target;
-  throw invalid('url', url, 'an http, https, ws or wss URL');
+  try {
+    const target = new URL(url, base);
+    if (/^(ws|http)s?:$/.test(target.protocol)) return target;
+  } catch {
+    // No URL of any kind.
+  }
+  throw invalid('url', url, 'an http(s) or ws(s) URL');
 }

@@ -25,7 +25,7 @@ const EXCERPT_BYTES = 80;
 /** Quotes the start of the frame, safe to print: control characters and what a cut tore apart are replaced. */
 function invalidFrame(fault: string, frame: Uint8Array, cause?: unknown): WatchError {
   const excerpt = new TextDecoder().decode(frame.subarray(0, EXCERPT_BYTES)).replace(/\p{C}/gu, '.');
-  return new WatchError('INVALID_FRAME', `bad frame, ${fault}: ${excerpt}`, { cause });
+  return new WatchError('INVALID_FRAME', `bad frame, ${fault}: ${excerpt}`, cause === undefined ? undefined : { cause });
 }
 
 /** What keeps a JSON value from being an event, or undefined. */

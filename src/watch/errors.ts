@@ -18,12 +18,12 @@ export class WatchError extends Error {
   override readonly name: string = 'WatchError';
   readonly code: WatchErrorCode;
   /** The limit that was reached, where there is one. */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
 
   constructor(code: WatchErrorCode, message: string, more?: { limit?: number; cause?: unknown }) {
-    super(message, more?.cause === undefined ? undefined : { cause: more.cause });
+    super(message, more);
     this.code = code;
-    if (more?.limit !== undefined) this.limit = more.limit;
+    this.limit = more?.limit;
   }
 }
 

@@ -48,7 +48,7 @@ export function toStatus(failure: { code: number; reason: string; message: strin
 /** Whether a value is a failure {@link Status}, from this package or parsed from a wire. */
 export function isStatus(value: unknown): value is Status {
   const status = value as Partial<Status> | null | undefined;
-  return typeof status === 'object' && status !== null && status.kind === 'Status' && typeof status.code === 'number';
+  return status?.kind === 'Status' && typeof status.code === 'number';
 }
 
 /** Whether an event is Kubernetes' ERROR: a type of `ERROR` and a {@link Status} for an object. */

@@ -115,7 +115,7 @@ export abstract class Reader<E> implements Watch<E> {
     while (this.first !== undefined && !this.taking) {
       const read = this.first;
       // A batch with another read behind it takes one event, as that read's own event stands next in line.
-      const got = this.guarded(read.batch, read.next === undefined ? Number.POSITIVE_INFINITY : 1);
+      const got = this.guarded(read.batch, read.next === undefined ? Infinity : 1);
       if (this.first !== read) continue; // user code returned the watch meanwhile, and so settled this read
       const outcome = this.outcome(got);
       if (outcome === undefined) return;
@@ -191,7 +191,7 @@ export abstract class Reader<E> implements Watch<E> {
   }
 
   /** Takes with the guard up: reads that user code makes meanwhile wait in line. The caller serves them when this one has its answer. */
-  private guarded(batch: boolean, limit: number = Number.POSITIVE_INFINITY): E | readonly E[] | typeof NONE {
+  private guarded(batch: boolean, limit: number = Infinity): E | readonly E[] | typeof NONE {
     this.taking = true;
     const got = batch ? this.takeBatch(limit) : this.take();
     this.taking = false;

@@ -332,14 +332,15 @@ describe('the machine', () => {
           }
           if (input.do === 'unversioned') {
             expect(machine.accept(undefined)).toBe('next');
+            // It may be the beginning of a snapshot that always breaks off: the row of failures goes on.
             expect(machine.position).toBeUndefined();
-            failures = 0;
             continue;
           }
           if (input.do === 'opened') machine.opened();
           else if (input.do === 'full') machine.full();
           else if (input.do === 'over') action = machine.over({ ...input, error: toFailure(input.code, 'said') });
-          else action = machine[input.do]();
+          else if (input.do === 'connect') machine.connect();
+          else action = machine.close();
           if (before.state === 'closed') {
             expect([action, machine.state]).toEqual([undefined, 'closed']);
             continue;
@@ -355,7 +356,7 @@ describe('the machine', () => {
           } else if (machine.state === 'closed') {
             expect(action.delayMs).toBeUndefined();
             if (action.notice === true) expect(action.error?.code).toBeGreaterThanOrEqual(400);
-          } else expect(input.do).toBe('connect');
+          } else expect.unreachable('an action is to wait or to end');
         }
       }),
       { numRuns: 3_000 },

@@ -40,7 +40,7 @@ test('it is what plain arrays say: events in order, losses before what comes nex
         }
         const events = model.filter(({ kind }) => kind === 'event');
         expect(queue.size).toBe(countOf(model));
-        expect(queue.full).toBe(events.length >= 3 || events.reduce((sum, { value }) => sum + value, 0) >= 100);
+        expect(queue.load).toBe(Math.max(events.length / 3, events.reduce((sum, { value }) => sum + value, 0) / 100));
         expect(queue.complete).toBe(model.length === 0);
       }
     }),
@@ -71,13 +71,13 @@ function countOf(model: readonly Entry[]): number {
   return count;
 }
 
-test('it is full by bytes, and roomy again at half of both', () => {
+test('its load is that of events or that of bytes, whichever is more', () => {
   const queue = new ClientQueue<number>({ capacity: 4, maxBufferedBytes: 10 });
   queue.push(1, { bytes: 11, version: 'a' });
-  expect([queue.full, queue.overweight, queue.roomy]).toEqual([true, true, false]);
-  expect([queue.shift(), queue.readVersion, queue.roomy]).toEqual([1, 'a', true]);
+  expect([queue.load, queue.weight]).toEqual([1.1, 1.1]);
+  expect([queue.shift(), queue.readVersion, queue.load]).toEqual([1, 'a', 0]);
   for (let i = 0; i < 3; i++) queue.push(i, { bytes: 1, version: undefined });
-  expect([queue.full, queue.roomy]).toEqual([false, false]);
+  expect([queue.load, queue.weight]).toEqual([0.75, 0.3]);
   queue.shift();
-  expect(queue.roomy).toBe(true);
+  expect(queue.load).toBe(0.5);
 });

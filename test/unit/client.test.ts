@@ -188,6 +188,20 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
+  test('nor is it when the server ends it with an ERROR that asks us to come back', async () => {
+    const { network, clock, details, accept, watch, backOff } = open(kind, { resourceVersion: at(1), idleTimeoutMs: 0 });
+    for (const heldMs of [0, 4_999, 5_000]) {
+      await accept();
+      clock.advance(heldMs);
+      network.link.send(error(503, { details: { retryAfterSeconds: 3 } }));
+      await settle();
+      backOff();
+    }
+    const waits = details.filter(({ delayMs }) => delayMs !== undefined).map(({ delayMs }) => delayMs);
+    expect(waits).toEqual([3_500, 4_000, 3_500]);
+    await watch.return();
+  });
+
   test('gives up after maxAttempts, with the last failure as its ERROR', async () => {
     const { network, read, expectOver, details, backOff } = open(kind, { maxAttempts: 2 });
     for (let i = 0; i < 3; i++) {
@@ -739,7 +753,7 @@ describe('refusals', () => {
       const network = new FakeNetwork();
       const fetch = async (): Promise<Response> => new Response('<p>', { headers: { 'content-type': 'text/html' } });
       const watch = connect<Event>('http://h/', { ...network.options(kind), fetch });
-      expect((await watch.next()).value?.object).toMatchObject({ code: 422, message: 'the server answered with text/html' });
+      expect((await watch.next()).value?.object).toMatchObject({ code: 422, message: 'the server answered text/html' });
       expect((await watch.next()).done).toBe(true);
     }
   });
@@ -817,7 +831,7 @@ describe('ends', () => {
 
   test('SSE: retry is what the server asks for, and a comment is a sign of life', async () => {
     const { network, accept, clock, watch, details } = open('sse', { resourceVersion: at(1) });
-    await accept('retry: 2000\n\n', ': hello\n\n', 'retry: x\n\n');
+    await accept('retry: 2000\n\n', ': hello\n\n', ...['x', '1e3', '-5', '0x9', ''].map((rubbish) => `retry: ${rubbish}\n\n`));
     network.link.cut();
     await settle();
     expect(details.at(-1)?.delayMs).toBe(2_500);

@@ -1,0 +1,15 @@
+import type { WatchEvent } from '../watch/event.ts';
+import { checkLength } from './client-lines.ts';
+import type { ClientSettings } from './client-settings.ts';
+
+const encoder = new TextEncoder();
+
+/** The event in a frame; undefined if it bears none. Throws for what cannot be read, or is longer than it may be. */
+export function toEvent<E extends WatchEvent>(text: string, settings: ClientSettings<E>): E | undefined {
+  const { codec, maxFrameChars } = settings;
+  checkLength(text.length, maxFrameChars);
+  if (codec) return codec.decode(encoder.encode(text));
+  const value = JSON.parse(text) as Partial<WatchEvent> | null;
+  if (typeof value?.type === 'string' && value.type && 'object' in value) return value as E;
+  throw new Error(`not an event: ${text.slice(0, 80)}`);
+}
