@@ -64,6 +64,8 @@ describe('Server-Sent Events', () => {
     ['data\ndata: a\n\n', [{ text: '\na', id: undefined }]],
     ['data: {"a":"b: c"}\n\n', [{ text: '{"a":"b: c"}', id: undefined }]],
     ['event: message\ndata: a\n\n', [{ text: 'a', id: undefined }]],
+    ['event: other\nevent:\ndata: a\n\n', [{ text: 'a', id: undefined }]],
+    ['id: 1\nid: 2\0\ndata: a\n\n', [{ text: 'a', id: '1' }]],
     ['event: other\ndata: a\n\ndata: b\n\n', [{ text: 'b', id: undefined }]],
     ['\n\n\nid: 7\n\n', []],
     ['data: a\n', []],
