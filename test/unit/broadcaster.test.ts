@@ -388,6 +388,26 @@ describe('reads', () => {
     }
   });
 
+  test('stop leaves what was set aside and, behind it, what still stood in the log', () => {
+    const prefixed = make();
+    const first = prefixed.watch({ prefix: events(0, 2) });
+    for (const one of events(2, 4)) prefixed.tryPublish(one);
+    first.stop();
+    expect(ids(readAll(first))).toEqual([0, 1, 2, 3]);
+
+    const gapped = make({ capacity: 3, overflow: 'drop-newest' });
+    const gaps: number[] = [];
+    const second = gapped.watch({ onGap: (missed) => gaps.push(missed) });
+    for (const one of events(0, 5)) gapped.tryPublish(one); // 3 and 4 are lost
+    expect([id(second.tryNext()), id(second.tryNext())]).toEqual([0, 1]);
+    gapped.tryPublish(event(5));
+    expect(second.queued).toBe(2); // 5 is set aside with its gap
+    gapped.tryPublish(event(6));
+    second.stop();
+    expect(second).toMatchObject({ queued: 3, dropped: 2 });
+    expect([ids(readAll(second)), gaps]).toEqual([[2, 5, 6], [2]]);
+  });
+
   test('stop after a cut leaves what was queued, and then the ERROR', () => {
     const broadcaster = make({ capacity: 2, overflow: 'disconnect' });
     const watch = broadcaster.watch();

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { type Aside, nothingAside } from '../../src/broadcast/aside.ts';
 import { Cursor } from '../../src/broadcast/cursor.ts';
 import { FoldCursor } from '../../src/broadcast/fold-cursor.ts';
 import { Mux } from '../../src/broadcast/mux.ts';
@@ -63,6 +64,11 @@ function length(row: Row): number {
   return count;
 }
 
+/** What a watcher has set aside. */
+function asideOf(cursor: Cursor<TestEvent>): Aside<TestEvent> {
+  return (cursor as unknown as { aside: Aside<TestEvent> }).aside;
+}
+
 const NOTHING = { needs: 0, stored: 0, retained: 0, due: 0, gated: 0, links: 0 };
 
 describe('who is judged', () => {
@@ -93,6 +99,27 @@ describe('who is judged', () => {
     expect(rig.held).toMatchObject({ needs: 1, due: 1, retained: 0 });
     expect(ids(readAll(cursor))).toEqual(range(980, 1000));
     expect(rig.held.stored).toBeLessThanOrEqual(16);
+  });
+
+  test("'drop-oldest' lets go of what it had set aside: only the log's last events are left of its queue", () => {
+    const rig = new Rig();
+    const cursor = rig.watch('drop-oldest');
+    rig.publish(0, 20);
+    expect(cursor.queued).toBe(16);
+    expect(asideOf(cursor).kept.length).toBe(16);
+    rig.publish(20, 200);
+    expect(rig.held).toMatchObject({ needs: 1, due: 0 });
+    expect(asideOf(cursor).kept.length).toBe(0);
+    expect(ids(readAll(cursor))).toEqual(range(184, 200));
+  });
+
+  test('those in step share one array of what they set aside', () => {
+    const rig = new Rig();
+    const [a, b] = [rig.watch('drop-newest'), rig.watch('disconnect')];
+    rig.publish(0, 200);
+    const inside = (cursor: Cursor<TestEvent>): unknown => (asideOf(cursor).kept as unknown as { events: unknown }).events;
+    expect(inside(a)).toEqual(events(0, 16));
+    expect(inside(b)).toBe(inside(a));
   });
 
   test("'coalesce' needs one fold with all others at its place, and the log no longer than to fold it", () => {
@@ -165,6 +192,104 @@ describe('who is judged', () => {
   });
 });
 
+describe('reads that go straight to the log', () => {
+  /** A watcher that has read, and has had nothing to decide since. */
+  async function inStep(
+    rig: Rig,
+    overflow: Overflow,
+    capacity = 16,
+    more: Partial<CursorOptions<TestEvent>> = {},
+  ): Promise<Cursor<TestEvent>> {
+    const cursor = rig.watch(overflow, capacity, more);
+    const first = cursor.next();
+    rig.publish(0, 1);
+    expect(id((await first).value)).toBe(0);
+    return cursor;
+  }
+
+  test('set nothing aside, and keep nothing of what was read', async () => {
+    const rig = new Rig();
+    const cursor = await inStep(rig, 'wait');
+    for (let i = 1; i < 100; i += 2) {
+      const waits = cursor.next();
+      rig.publish(i, i + 2);
+      expect([id((await waits).value), id((await cursor.next()).value)]).toEqual([i, i + 1]);
+    }
+    expect(cursor.tryNext()).toBeUndefined();
+    expect(asideOf(cursor)).toBe(nothingAside());
+    expect(rig.held.stored).toBeLessThanOrEqual(16);
+    cursor.stop();
+    expect(rig.held).toEqual(NOTHING);
+  });
+
+  test('do not overtake one that waits', async () => {
+    const rig = new Rig();
+    const cursor = await inStep(rig, 'wait');
+    for (const [from, late] of [
+      [1, () => cursor.next()],
+      [3, () => cursor.nextBatch()],
+    ] as const) {
+      const waits = cursor.next();
+      rig.publish(from, from + 2);
+      const behind = late();
+      expect(id((await waits).value)).toBe(from);
+      expect([(await behind).value].flat()).toEqual([event(from + 1)]);
+    }
+  });
+
+  test('a batch is all that is queued, and is not the end', async () => {
+    const rig = new Rig();
+    const cursor = await inStep(rig, 'wait');
+    rig.publish(1, 4);
+    expect(await cursor.nextBatch()).toEqual({ done: false, value: events(1, 4) });
+  });
+
+  test('those in step get one batch, straight from the log or not', async () => {
+    const rig = new Rig();
+    const cursors = [rig.watch('wait'), rig.watch('drop-oldest')];
+    rig.publish(0, 5);
+    const [a, b] = cursors.map((cursor) => cursor.tryBatch());
+    expect(a).toEqual(events(0, 5));
+    expect(b).toBe(a);
+    rig.publish(5, 8);
+    const [c, d] = await Promise.all(cursors.map((cursor) => cursor.nextBatch()));
+    expect(c?.value).toEqual(events(5, 8));
+    expect(d?.value).toBe(c?.value);
+  });
+
+  test('of the one that head waits for let head go on', async () => {
+    const rig = new Rig();
+    const cursor = await inStep(rig, 'wait', 3);
+    rig.publish(1, 20);
+    expect(rig.mux.log.head).toBe(4);
+    void cursor.next();
+    expect(rig.mux.log.head).toBe(5);
+    void cursor.nextBatch();
+    expect(rig.mux.log.head).toBe(8);
+  });
+
+  test('a batch that has waited takes what the queue has held, not what came when it was full', async () => {
+    const rig = new Rig();
+    const cursor = await inStep(rig, 'drop-newest', 2);
+    const read = cursor.nextBatch();
+    rig.publish(1, 10);
+    expect(ids((await read).value ?? [])).toEqual([1, 2, 3]);
+    expect(cursor.dropped).toBe(6);
+  });
+
+  test('not while there is a gap to tell of', async () => {
+    const rig = new Rig();
+    const gaps: number[] = [];
+    const cursor = await inStep(rig, 'drop-newest', 2, { onGap: (missed) => gaps.push(missed) });
+    rig.publish(1, 6);
+    expect([id((await cursor.next()).value), id((await cursor.next()).value)]).toEqual([1, 2]);
+    rig.publish(6, 7);
+    expect(gaps).toEqual([]);
+    expect(id((await cursor.next()).value)).toBe(6);
+    expect(gaps).toEqual([3]);
+  });
+});
+
 describe('leaving', () => {
   const leaves: [string, (cursor: Cursor<TestEvent>) => unknown][] = [
     ['stop', (cursor) => cursor.stop()],
@@ -186,6 +311,18 @@ describe('leaving', () => {
         expect(rig.held).toEqual(NOTHING);
         for (const cursor of cursors) expect(cursor.stopped).toBe(true);
       });
+
+  test.each(POLICIES)("'%s': who has read all after the end holds nothing any more", (overflow) => {
+    const rig = new Rig();
+    const cursor = rig.watch(overflow);
+    rig.publish(0, 3);
+    rig.mux.closing = true;
+    rig.mux.pump();
+    expect(rig.mux).toMatchObject({ closed: true, watchers: 1 });
+    expect(readAll(cursor)).toHaveLength(3);
+    expect(rig.mux.watchers).toBe(0);
+    expect(rig.held).toEqual(NOTHING);
+  });
 
   test('a failure is told once, after what is queued; a second one is not', async () => {
     const rig = new Rig();
@@ -312,7 +449,9 @@ describe('the gate asks a filter', () => {
     const rig = new Rig();
     let asked = 0;
     const cursor = rig.watch('wait', 10, { filter: () => ++asked > 0 });
-    rig.publish(0, 10);
+    rig.publish(0, 5);
+    expect(cursor.bound()).toBe(10);
+    rig.publish(5, 10);
     expect(asked).toBe(0);
     rig.publish(10, 11);
     expect(asked).toBeGreaterThan(0);
@@ -325,6 +464,18 @@ describe('the gate asks a filter', () => {
     rig.publish(0, 3);
     expect(cursor.bound()).toBe(0);
     expect(cursor.queued).toBe(0);
+    expect(asideOf(cursor)).toBe(nothingAside());
+  });
+
+  test('not about what is not distributed yet, when what was rejected has made room', () => {
+    const rig = new Rig();
+    const asked: number[] = [];
+    rig.watch('wait', 2);
+    const cursor = rig.watch('wait', 2, { filter: (of) => asked.push(of.object.id) < 0 });
+    rig.publish(0, 5);
+    expect(rig.mux.log).toMatchObject({ head: 2, end: 5 });
+    expect(cursor.bound()).toBe(4);
+    expect(asked).toEqual([0, 1]);
   });
 
   test('about what is not distributed yet, as far as it is rejected', () => {

@@ -172,6 +172,18 @@ describe('Gate', () => {
     expect(asked(members.slice(0, 50)).reduce((sum, count) => sum + count, 0)).toBe(50);
   });
 
+  test('a single slow reader costs one question for an event, also when someone came while head waited for it', () => {
+    const { gate, members } = gateOf(1, 1000, 1000);
+    const [slow, ...rest] = members as [Member, Member, Member];
+    expect(gate.open(1)).toBe(false);
+    gate.add(new Member(1000)); // which ends the round
+    for (let head = 1; head < 50; head++) {
+      slow.at = head + 1;
+      expect(gate.open(head)).toBe(true);
+    }
+    expect(asked(rest)).toEqual([1, 1]);
+  });
+
   test('does not hold on to a slowest that left', () => {
     const { gate, members } = gateOf(1, 9);
     members[0]!.at = 2;

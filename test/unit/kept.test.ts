@@ -91,6 +91,27 @@ describe('Kept', () => {
     expect(inside(other)).not.toBe(stretch);
   });
 
+  test('a stretch that was shared is copied once, however much is pushed behind it', () => {
+    const kept = new Kept<number>();
+    kept.adopt([1, 2]);
+    kept.push(3, 0);
+    const own = inside(kept);
+    kept.push(4, 0);
+    expect(inside(kept)).toBe(own);
+    expect(own).toEqual([1, 2, 3, 4]);
+  });
+
+  test('remembers gaps that are to be told of, and no others', () => {
+    const kept = new Kept<number>();
+    const gaps = (): number => (kept as unknown as { gaps: Map<number, number> | undefined }).gaps?.size ?? 0;
+    for (let i = 0; i < 10; i++) kept.push(i, 0);
+    expect(gaps()).toBe(0);
+    for (let i = 0; i < 10; i++) kept.push(i, 2);
+    expect(gaps()).toBe(10);
+    while (kept.length > 0) kept.shift();
+    expect(gaps()).toBe(0);
+  });
+
   test('agrees with an array', () => {
     const op = fc.oneof(
       fc.record({ push: fc.nat(4) }),

@@ -227,6 +227,17 @@ describe('EventLog', () => {
     }
   });
 
+  test('a batch that nobody shared is not kept alive either', async () => {
+    const log = new Row(0);
+    log.stand(0);
+    log.add(5);
+    for (const to of [5, 4]) {
+      log.slice(0, to);
+      await turn();
+      expect((log as unknown as { batch: { events: unknown } }).batch.events).toBeUndefined();
+    }
+  });
+
   test('a batch that spans many chunks is one array', () => {
     const log = new Row(0);
     log.stand(0);

@@ -134,6 +134,42 @@ describe('the park', () => {
     expect(parked(mux)).toHaveLength(80);
   });
 
+  test('one who leaves a short row has it served when the turn is over, a long one does not care', () => {
+    for (const [length, times] of [
+      [64, 1],
+      [65, 0],
+    ]) {
+      const mux = make();
+      const fakes = Array.from({ length: length! }, () => new Fake());
+      for (const fake of fakes) mux.park.add(fake);
+      const scheduled = vi.mocked(soon).mockClear();
+      mux.left(fakes[0]!);
+      expect(scheduled).toHaveBeenCalledTimes(times!);
+    }
+  });
+
+  test('two rows take turns, and one that has become far too long is let go', () => {
+    const { park } = make();
+    const row = (): unknown[] => (park as unknown as { row: unknown[] }).row;
+    const serve = (count: number): unknown[] => {
+      const served = row();
+      for (let i = 0; i < count; i++) park.add(new Fake());
+      park.serve();
+      return served;
+    };
+    const [first, second] = [serve(69), serve(68)];
+    expect(first).toHaveLength(69);
+    expect(second).toHaveLength(68);
+    expect(row()).toBe(first);
+    serve(1); // 69 places for one
+    expect(row()).toBe(second);
+    serve(1); // 68: that will do
+    expect(row()).toEqual([]);
+    expect(row()).not.toBe(first);
+    serve(68);
+    expect(row()).toBe(second);
+  });
+
   test('whoever parks while others are served waits for the next event', async () => {
     const mux = make();
     const [a, late] = [new Fake(), new Fake()];

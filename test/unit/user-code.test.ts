@@ -116,6 +116,19 @@ describe('from inside a filter', () => {
     expect(broadcaster.watchers).toBe(0);
   });
 
+  test.each(POLICIES)("'%s': stopping its own watch at an event that it rejects: that is no loss", (overflow) => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 10 });
+    const watch: Watch<TestEvent> = broadcaster.watch({
+      overflow,
+      filter: (one) => {
+        if (one.object.id === 2) watch.stop();
+        return one.object.id !== 2;
+      },
+    });
+    for (const one of events(0, 5)) broadcaster.tryPublish(one);
+    expect(watch).toMatchObject({ queued: 2, dropped: 0, stopped: true });
+  });
+
   test.each(POLICIES)("'%s': returning its own watch discards it all, exactly counted", async (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 10 });
     const watch: Watch<TestEvent> = broadcaster.watch({
@@ -176,6 +189,23 @@ describe('from inside a filter', () => {
     await closed;
     expect(await watch.next()).toEqual(done);
     expect(thrown(() => broadcaster.tryPublish(event(9)))).toBe(true);
+  });
+
+  test('giving up when it is asked ahead, and looking: the event that it is asked about is judged once it has answered', () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 10 });
+    const seen: number[] = [];
+    const watch: Watch<TestEvent> = broadcaster.watch({
+      filter: (one) => {
+        if (one.object.id === 1) {
+          void broadcaster.shutdown({ signal: AbortSignal.abort() }).catch(() => {});
+          seen.push(watch.queued, watch.dropped);
+        }
+        return true;
+      },
+    });
+    for (const one of events(0, 2)) broadcaster.tryPublish(one); // full: it is asked about 1 before that is distributed
+    expect(seen).toEqual([1, 0]);
+    expect(watch).toMatchObject({ queued: 1, dropped: 1 });
   });
 
   test('on a prefix: what it publishes comes after the prefix or not at all, and never between', () => {
