@@ -81,7 +81,8 @@ export class Cursor<E> extends Queue<E> {
 
   lag(): void {
     // Reads that wait are not served here but when the turn is over, as ever: how long a chunk is must not show.
-    if (this.dropsOldest && !this.oneByOne && !this.hasReads) this.turnOver();
+    // A queue that drops the oldest has been filled anew since: nothing is left of it but the log's last events.
+    if (this.dropsOldest && !this.oneByOne && !this.hasReads) this.dropKept();
     else this.settle();
     if (this.over) return;
     if (this.abandoned) this.withdraw();
@@ -93,10 +94,9 @@ export class Cursor<E> extends Queue<E> {
     const { log } = this.mux;
     const ahead = log.head - this.position - 1;
     if (this.waiting === 1 && ahead >= 0 && ahead <= this.ease && this.ease > 0) {
-      // The same short way as in `next`, for one read that has waited.
+      // The same short way as in `next`, for one read that has waited. The gate is asked when all were served.
       const read = this.shift();
       read.settle({ done: false, value: read.batch ? this.stretch(ahead + 1) : log.pass(this.position++) });
-      if (this.mux.gate.blocker === this) this.mux.pump();
     } else {
       this.serve();
     }
@@ -112,7 +112,7 @@ export class Cursor<E> extends Queue<E> {
   private get clear(): boolean {
     if (this.oneByOne || this.over || !this.standing) return false;
     const { aside } = this;
-    return aside === nothingAside() || (aside.kept.length === 0 && aside.missed === 0 && !aside.cut);
+    return aside === nothingAside() || (aside.kept.length === 0 && aside.missed === 0); // who is cut has missed something
   }
 
   protected override parked(): void {

@@ -25,12 +25,10 @@ export class Kept<E> {
     return this.gapAt(this.start);
   }
 
-  /** Takes a whole stretch, which nobody changes any more. Only when there is nothing kept. */
+  /** Takes a whole stretch, which nobody changes any more. Only when there is nothing kept, and so no dead stretch either. */
   adopt(events: readonly E[]): void {
-    this.base += this.start;
     this.events = events;
     this.shared = true;
-    this.start = 0;
   }
 
   push(event: E, gap: number): void {

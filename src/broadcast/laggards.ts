@@ -34,8 +34,9 @@ export class Laggards {
 
   remove(laggard: Laggard): void {
     const { inSet: set } = laggard;
-    if (!(set instanceof DueSet) || !set.delete(laggard)) return;
-    if (set.first === undefined && this.sets.get(set.due) === set) this.sets.delete(set.due);
+    if (!(set instanceof DueSet)) return;
+    set.delete(laggard);
+    if (set.first === undefined) this.sets.delete(set.due);
   }
 
   /** Head has entered this chunk. `lag` may run user code, by which others leave the set, or judge a later one. */

@@ -117,7 +117,6 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
 
   protected lose(count: number): void {
     this.ease = 0;
-    if (count === 0) return;
     const { own } = this;
     own.lost += count;
     own.missed += count;

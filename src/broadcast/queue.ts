@@ -167,10 +167,4 @@ export abstract class Queue<E> extends Place<E> {
       own.kept.shift();
     }
   }
-
-  /** A queue that drops the oldest has been filled anew since: nothing is left of it but the log's last events. */
-  protected turnOver(): void {
-    this.dropKept();
-    this.pass(this.ahead - this.options.capacity);
-  }
 }
