@@ -65,7 +65,7 @@ const DOORS: Readonly<Record<string, { readonly source: string; readonly exports
     exports: ['Hub', 'attachWebSocket', 'attachWebSocketServer', 'createUpgradeHandler'],
   },
   'watchmux/fetch': { source: 'src/bridge/fetch.ts', exports: ['Hub', 'createFetchHandler'] },
-  'watchmux/client': { source: 'src/bridge/client.ts', exports: ['connect'] },
+  'watchmux/client': { source: 'src/bridge/client.ts', exports: ['connect', 'isInitialEventsEnd'] },
   'watchmux/testing': {
     source: 'src/testing/index.ts',
     exports: [

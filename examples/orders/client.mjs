@@ -1,8 +1,8 @@
 // @ts-check
-import { connect } from 'watchmux/client';
-import { isInitialEventsEnd } from 'watchmux/http';
+import { connect, isInitialEventsEnd } from 'watchmux/client';
 
-/** @typedef {import('watchmux').ObjectEvent<{ metadata: { name: string }, total: number, state: string }>} OrderEvent */
+/** @typedef {{ metadata: { name: string }, total: number, state: string }} Order */
+/** @typedef {import('watchmux').WatchEvent<'ADDED' | 'MODIFIED' | 'DELETED', Order>} OrderEvent */
 
 const [url = 'http://127.0.0.1:8080/watch'] = process.argv.slice(2);
 const stop = new AbortController();
@@ -10,7 +10,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stop.abor
 
 /**
  * `restart`: where the place in the stream is lost, one ERROR of code 410 comes, and a fresh snapshot behind it.
- * @type {import('watchmux/client').ClientWatch<OrderEvent>}
+ * @type {import('watchmux/client').ClientWatch<import('watchmux/client').ClientEvent<OrderEvent>>}
  */
 const watch = connect(url, {
   transport: 'http',
@@ -26,8 +26,9 @@ for await (const event of watch) {
     console.log(`ERROR ${event.object.code}: ${event.object.message}`);
     // What comes next is the whole state: what was known and does not come again is gone.
     orders.clear();
-  } else if (isInitialEventsEnd(event)) console.log(`-- that was all: ${orders.size} orders`);
-  else {
+  } else if (event.type === 'BOOKMARK') {
+    if (isInitialEventsEnd(event)) console.log(`-- that was all: ${orders.size} orders`);
+  } else {
     const { metadata, total, state } = event.object;
     if (event.type === 'DELETED') orders.delete(metadata.name);
     else orders.set(metadata.name, event.object);

@@ -9,7 +9,7 @@ import type { ClientSettings, ClientWatch, Open, StateDetail } from './client-se
 import type { Connection, End, Receiver } from './client-transport.ts';
 import { messageOf } from './client-transport.ts';
 import type { Bookmark } from './protocol.ts';
-import { INITIAL_EVENTS_END } from './protocol.ts';
+import { isInitialEventsEnd } from './protocol.ts';
 
 /** Two and a half of the intervals at which a hub sends BOOKMARKs. */
 const IDLE_TIMEOUT_MS = 150_000;
@@ -154,7 +154,7 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
     const order = this.#machine.accept(version);
     if (mark) this.alive(true);
     if (order === 'foreign') this.over({ code: 410, why: `${version} does not follow ${this.#machine.position}` });
-    else if (mark ? this.#settings.bookmarks || metadata?.annotations?.[INITIAL_EVENTS_END] === 'true' : order === 'next') {
+    else if (mark ? this.#settings.bookmarks || isInitialEventsEnd(event) : order === 'next') {
       this.#errored = isErrorEvent(event);
       this.#push(event, more);
     }

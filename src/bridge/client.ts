@@ -16,7 +16,7 @@ import type { Codec } from '../decode/codec.ts';
 import type { Clock } from '../watch/clock.ts';
 import { systemClock } from '../watch/clock.ts';
 import { invalid } from '../watch/errors.ts';
-import type { WatchEvent } from '../watch/event.ts';
+import type { ErrorEvent, WatchEvent } from '../watch/event.ts';
 import type { ClientState } from './client-machine.ts';
 import type { ClientOverflow, ClientWatch, Open, StateDetail } from './client-settings.ts';
 import type { FetchLike } from './client-stream.ts';
@@ -24,11 +24,20 @@ import { openStream } from './client-stream.ts';
 import { Client } from './client-watch.ts';
 import type { WebSocketConstructor } from './client-websocket.ts';
 import { openWebSocket, takesHeaders } from './client-websocket.ts';
+import type { BookmarkEvent } from './protocol.ts';
 
 export type { ClientState } from './client-machine.ts';
 export type { ClientOverflow, ClientWatch, StateDetail } from './client-settings.ts';
 export type { FetchLike } from './client-stream.ts';
 export type { WebSocketConstructor, WebSocketLike } from './client-websocket.ts';
+export type { Bookmark, BookmarkEvent } from './protocol.ts';
+export { isInitialEventsEnd } from './protocol.ts';
+
+/**
+ * What a client may get: besides a hub's own events an ERROR, when the watch cannot go on, and the BOOKMARK that ends a snapshot.
+ * A snapshot's objects are of the type ADDED, whatever the other events are called.
+ */
+export type ClientEvent<E extends WatchEvent = WatchEvent> = E | ErrorEvent | BookmarkEvent;
 
 /** How events travel; see PROTOCOL.md. */
 export type ClientTransport = 'websocket' | 'sse' | 'http';
@@ -123,7 +132,10 @@ export interface ConnectOptions<E> {
  *
  * @throws {WatchError} INVALID_ARGUMENT for an option of the wrong kind; and the reason of a `signal` that has aborted.
  */
-export function connect<E extends WatchEvent = WatchEvent>(url: string | URL, options: ConnectOptions<E> = {}): ClientWatch<E> {
+export function connect<E extends WatchEvent = WatchEvent>(
+  url: string | URL,
+  options: ConnectOptions<E> = {},
+): ClientWatch<ClientEvent<E>> {
   const settings = toSettings(options);
   const target = toUrl(url);
   const { searchParams } = target;
@@ -132,9 +144,10 @@ export function connect<E extends WatchEvent = WatchEvent>(url: string | URL, op
   if (position !== '0') searchParams.delete('resourceVersion');
   const asked = searchParams.get('allowWatchBookmarks');
   if (settings.bookmarks && asked === null) searchParams.set('allowWatchBookmarks', 'true');
-  const open = opener(target, settings);
+  const from = position === '0' ? undefined : position;
+  const open = opener(target, settings, from);
   settings.signal?.throwIfAborted();
-  return new Client<E>({ ...settings, bookmarks: asked === 'true' }, open, position === '0' ? undefined : position);
+  return new Client<ClientEvent<E>>({ ...settings, bookmarks: asked === 'true' }, open, from);
 }
 
 /** What holds unless an option says otherwise. */
@@ -180,7 +193,7 @@ function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
 }
 
 /** What makes a connection from a version on. */
-function opener<E>(target: URL, settings: Settings<E>): Open {
+function opener<E>(target: URL, settings: Settings<E>, begin: string | undefined): Open {
   const { headers, fetch = globalThis.fetch } = settings;
   const WebSocket = settings.WebSocket ?? (globalThis.WebSocket as WebSocketConstructor | undefined);
   const plain = [...new Headers(headers)].length === 0;
@@ -190,15 +203,13 @@ function opener<E>(target: URL, settings: Settings<E>): Open {
   if (socket && !fits) throw invalid('WebSocket', WebSocket, 'that of the package ws');
   target.protocol = target.protocol.replace(/ws|http/, socket ? 'ws' : 'http');
   target.hash = '';
-  let first = true;
   return (from, receiver) => {
     const url = new URL(target);
     if (from) {
       url.searchParams.set('resourceVersion', from);
-      // The snapshot was asked for once; from here on it would only repeat itself.
-      if (!first) url.searchParams.delete('sendInitialEvents');
+      // A snapshot that was asked for has come; from here on it would only repeat itself.
+      if (from !== begin) url.searchParams.delete('sendInitialEvents');
     }
-    first = false;
     const opening = { ...settings, url, WebSocket: WebSocket as WebSocketConstructor, fetch, sse: transport === 'sse' };
     return socket ? openWebSocket(opening, receiver) : openStream(opening, receiver);
   };

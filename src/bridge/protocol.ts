@@ -93,6 +93,9 @@ export interface Bookmark {
   readonly metadata: { readonly resourceVersion: string; readonly annotations?: Readonly<Record<string, string>> };
 }
 
+/** The event by which a server says how far its client has come. */
+export type BookmarkEvent = WatchEvent<'BOOKMARK', Bookmark>;
+
 /** A BOOKMARK: all events up to this version have been sent. With `initialEventsEnd`, also: the snapshot ends here. */
 export function toBookmark(version: string, options: { initialEventsEnd?: boolean } = {}): WireEvent<'BOOKMARK', Bookmark> {
   const annotations = options.initialEventsEnd === true ? { annotations: { [INITIAL_EVENTS_END]: 'true' } } : {};

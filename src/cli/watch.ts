@@ -50,7 +50,7 @@ export async function watch(command: WatchCommand): Promise<number> {
   });
   output.onGone = () => events.stop();
   let last: Printed | undefined;
-  for await (const event of events) {
+  for await (const event of events as AsyncIterable<Printed>) {
     last = event;
     if (story.belongs(event)) await output.write(`${event.line ?? JSON.stringify(event)}\n`);
     if (output.gone) return 0;

@@ -7,7 +7,7 @@ import { extname } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import type { ClientTransport, ClientWatch, ConnectOptions, WebSocketConstructor } from '../../src/bridge/client.ts';
+import type { ClientEvent, ClientTransport, ClientWatch, ConnectOptions, WebSocketConstructor } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
 import type { HubOptions } from '../../src/bridge/http.ts';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
@@ -55,7 +55,7 @@ async function serve(options: HubOptions = {}, also?: (server: Server) => void):
   return { hub, url, cut, clients: () => hub.stats().clients.length };
 }
 
-function open(url: string, options: ConnectOptions<Count>): ClientWatch<Count> {
+function open(url: string, options: ConnectOptions<Count>): ClientWatch<ClientEvent<Count>> {
   const watch = connect<Count>(url, {
     WebSocket: WebSocket as unknown as WebSocketConstructor,
     backoff: { minMs: 20, maxMs: 200 },
@@ -66,7 +66,7 @@ function open(url: string, options: ConnectOptions<Count>): ClientWatch<Count> {
 }
 
 /** Reads on and on; of an ERROR, its code as a text. */
-function collect(watch: ClientWatch<Count>): { readonly got: unknown[]; readonly done: Promise<void> } {
+function collect(watch: ClientWatch<ClientEvent<Count>>): { readonly got: unknown[]; readonly done: Promise<void> } {
   const got: unknown[] = [];
   const read = async (): Promise<void> => {
     for await (const event of watch) got.push(isErrorEvent(event) ? `ERROR ${event.object.code}` : event.object);

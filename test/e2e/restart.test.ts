@@ -83,7 +83,7 @@ function read(url: string, options: ConnectOptions<Heard> & { transport: (typeof
   const run = async (): Promise<void> => {
     for await (const event of watch) {
       heard.push(wordOf(event));
-      versions.push(event.resourceVersion);
+      versions.push((event as Heard).resourceVersion);
     }
   };
   void run();

@@ -2,8 +2,22 @@ import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { WebSocket as NodeWebSocket } from 'ws';
 import { fromObservable, observe, toObservable } from '../../src/adapters/rxjs.ts';
-import { type ClientState, type ClientWatch, connect } from '../../src/bridge/client.ts';
-import { Broadcaster, jsonCodec, type ObjectEvent, type Watch, type WatchEvent } from '../../src/index.ts';
+import {
+  type ClientEvent,
+  type ClientState,
+  type ClientWatch,
+  connect,
+  type isInitialEventsEnd,
+} from '../../src/bridge/client.ts';
+import {
+  Broadcaster,
+  type ErrorEvent,
+  isErrorEvent,
+  jsonCodec,
+  type ObjectEvent,
+  type Watch,
+  type WatchEvent,
+} from '../../src/index.ts';
 import {
   type CHECKERS,
   checkHistory,
@@ -60,10 +74,14 @@ function clients(): void {
   connect('/watch', { transport: 'polling' });
   // @ts-expect-error a watch says its state, and is not told
   watch.state = 'open';
-  claim<Equal<typeof watch, ClientWatch<Orders>>>();
-  claim<Equal<typeof any, ClientWatch<WatchEvent>>>();
-  claim<Equal<typeof rich, ClientWatch<Orders>>>();
-  claim<Assignable<typeof watch, Watch<Orders>>>();
+  claim<Equal<typeof watch, ClientWatch<ClientEvent<Orders>>>>();
+  claim<Equal<typeof any, ClientWatch<ClientEvent>>>();
+  claim<Equal<typeof rich, ClientWatch<ClientEvent<Orders>>>>();
+  claim<Assignable<typeof watch, Watch<ClientEvent<Orders>>>>();
+  const event = watch.tryNext();
+  if (event === undefined || isErrorEvent(event)) claim<Equal<typeof event, ErrorEvent | undefined>>();
+  else if (event.type === 'BOOKMARK') claim<Equal<boolean, ReturnType<typeof isInitialEventsEnd>>>();
+  else claim<Equal<typeof event, Orders>>();
   claim<Equal<ClientState, 'connecting' | 'open' | 'waiting' | 'closed'>>();
 }
 

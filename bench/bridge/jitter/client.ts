@@ -1,4 +1,4 @@
-import type { ClientState, ClientTransport, ClientWatch } from '../../../src/bridge/client.ts';
+import type { ClientEvent, ClientState, ClientTransport, ClientWatch } from '../../../src/bridge/client.ts';
 import { connect } from '../../../src/bridge/client.ts';
 import type { WireEvent } from '../../../src/bridge/protocol.ts';
 import { isErrorEvent } from '../../../src/watch/event.ts';
@@ -34,7 +34,7 @@ export class CutClient {
   private readonly line: Line = new Line();
   private readonly life: Life;
   private readonly random: () => number;
-  private readonly watch: ClientWatch<Heard>;
+  private readonly watch: ClientWatch<ClientEvent<Heard>>;
   private timer: NodeJS.Timeout | undefined = undefined;
 
   constructor(life: Life) {
