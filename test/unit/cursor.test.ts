@@ -290,6 +290,24 @@ describe('reads that go straight to the log', () => {
   });
 });
 
+describe('giving up', () => {
+  test('enters the chunks that head has come to: who has overflowed leaves the log, who has not stays', () => {
+    const rig = new Rig();
+    rig.watch('wait');
+    const behind = rig.watch('drop-newest', 1);
+    expect(rig.publish(0, 31)).toBe(31);
+    const near = rig.watch('drop-newest'); // at 31, and so due at 48
+    expect(rig.publish(31, 41)).toBe(10);
+    expect(rig.held).toMatchObject({ needs: 3, due: 2 });
+    rig.mux.closing = true;
+    rig.mux.force();
+    expect(rig.mux.log).toMatchObject({ head: 41, end: 41 });
+    expect(rig.held).toMatchObject({ needs: 2, due: 1 });
+    expect(behind).toMatchObject({ queued: 1, dropped: 40 });
+    expect(near).toMatchObject({ queued: 10, dropped: 0 });
+  });
+});
+
 describe('leaving', () => {
   const leaves: [string, (cursor: Cursor<TestEvent>) => unknown][] = [
     ['stop', (cursor) => cursor.stop()],
@@ -412,6 +430,20 @@ describe('counts', () => {
     }
   });
 
+  test("'coalesce': who had too many keys in one stretch gets nothing of a later one that has few", () => {
+    const rig = new Rig(({ object }) => (object.id < 48 ? 'k' : object.id < 96 ? `n${object.id % 10}` : 'z'));
+    const [small, large] = [rig.watch('coalesce', 5), rig.watch('coalesce', 40)];
+    rig.publish(0, 80);
+    const later = rig.watch('coalesce', 40);
+    rig.publish(80, 300);
+    expect(rig.held).toMatchObject({ links: 3, due: 0 });
+    expect(small).toMatchObject({ queued: 0, dropped: 300, stopped: true });
+    expect(small.tryNext()).toMatchObject({ type: 'ERROR', object: { details: { missed: 300 } } });
+    expect(small.tryNext()).toBeUndefined();
+    expect(large).toMatchObject({ queued: 12, dropped: 288, stopped: false });
+    expect(later).toMatchObject({ queued: 11, dropped: 209, stopped: false });
+  });
+
   test.each([
     ['goes on', -1],
     ['throws in the same stretch, later', 140],
@@ -443,6 +475,14 @@ function readAllButErrors(cursor: Cursor<TestEvent>): TestEvent[] {
   }
   return read;
 }
+
+test.each([0, 1, 2, 17])('a filter is asked about the first event after the watch was made, be it number %i', (first) => {
+  const rig = new Rig();
+  rig.publish(0, first);
+  const cursor = rig.watch('wait', 16, { filter: () => true });
+  rig.publish(first, first + 2);
+  expect(ids(readAll(cursor))).toEqual([first, first + 1]);
+});
 
 describe('the gate asks a filter', () => {
   test('only of a watcher that may be full', () => {

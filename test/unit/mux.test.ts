@@ -234,11 +234,12 @@ describe('accepting', () => {
     await turn();
     expect(fates.map(({ state }) => state)).toEqual(['resolved', 'pending', 'pending']);
     expect(mux.pending).toBe(2);
+    fates.push(fate(mux.acceptLater(event(4))));
     fake.at = 100;
     mux.pump();
     await turn();
-    expect(fates.map(({ state }) => state)).toEqual(['resolved', 'resolved', 'resolved']);
-    expect([0, 1, 2, 3].map((position) => mux.log.at(position).object.id)).toEqual([0, 1, 2, 3]);
+    expect(fates.map(({ state }) => state)).toEqual(new Array(4).fill('resolved'));
+    expect([0, 1, 2, 3, 4].map((position) => mux.log.at(position).object.id)).toEqual([0, 1, 2, 3, 4]);
     expect(mux.accept(event(9))).toBe(true);
     const later = fate(mux.acceptLater(event(10)));
     mux.pump();
@@ -246,22 +247,42 @@ describe('accepting', () => {
     expect(later.state).toBe('resolved');
   });
 
-  test('one who asks from inside the gate does not overtake those that wait', () => {
-    const mux = make(1);
+  test('one who asks from inside the gate does not overtake those that wait, though there is room by now', () => {
+    const mux = make(2);
     const fake = full(mux, 0);
-    mux.accept(event(0));
-    void mux.acceptLater(event(1));
+    for (const one of events(0, 2)) mux.accept(one);
+    void mux.acceptLater(event(2));
     const said: boolean[] = [];
-    let asked = 0;
     const nosy = gated(() => {
-      if (asked++ > 0 && said.length === 0) said.push(mux.accept(event(99)));
-      return 1;
+      if (mux.log.head === 0) return 1;
+      // One is in the incoming queue now, which has room for another.
+      if (said.length === 0) said.push(mux.accept(event(99)));
+      return 100;
     });
     mux.gate.add(nosy);
     fake.at = 100;
     mux.pump();
     expect(said).toEqual([false]);
-    expect(mux.log.at(1).object.id).toBe(1);
+    expect([0, 1, 2].map((position) => mux.log.at(position).object.id)).toEqual([0, 1, 2]);
+  });
+
+  test('what is published from inside the gate becomes visible once that is answered', () => {
+    const mux = make(5);
+    const heads: number[] = [];
+    let room = 0;
+    const nosy = gated(() => {
+      if (room > 0 && heads.length === 0) {
+        mux.accept(event(99));
+        heads.push(mux.log.head);
+      }
+      return room;
+    });
+    mux.gate.add(nosy);
+    for (const one of events(0, 2)) mux.accept(one);
+    room = 100;
+    mux.pump();
+    expect(heads).toEqual([0]);
+    expect(mux.log).toMatchObject({ head: 3, end: 3 });
   });
 
   test('who publishes from inside the gate is first', () => {
@@ -336,6 +357,44 @@ describe('closing', () => {
       await turn();
       expect(later.state).toBe('resolved');
     }
+  });
+
+  test('by force, from inside the gate: head is at the end of what was accepted, and no further', () => {
+    const mux = make(5);
+    let room = 0;
+    const nosy = gated(() => {
+      if (room > 0) {
+        mux.closing = true;
+        mux.force();
+      }
+      return room;
+    });
+    mux.gate.add(nosy);
+    for (const one of events(0, 3)) mux.accept(one);
+    room = 100;
+    mux.pump();
+    expect(mux.closed).toBe(true);
+    expect(mux.log).toMatchObject({ head: 3, end: 3 });
+  });
+
+  test('by force, from inside the gate that a publish waits for: it is refused, not accepted', async () => {
+    const mux = make(0);
+    let room = 0;
+    const nosy = gated(() => {
+      if (room > 0) {
+        mux.closing = true;
+        mux.force();
+      }
+      return room;
+    });
+    mux.gate.add(nosy);
+    const later = fate(mux.acceptLater(event(0)));
+    room = 100;
+    mux.pump();
+    await turn();
+    expect(later.error).toMatchObject({ code: 'CLOSED' });
+    expect(mux).toMatchObject({ closed: true, pending: 0 });
+    expect(mux.log).toMatchObject({ head: 0, end: 0 });
   });
 
   test('by force: what waits is refused, what is accepted is distributed past the full', async () => {

@@ -445,6 +445,36 @@ describe('from inside keyOf', () => {
     expect(fresh).toMatchObject({ queued: 3, dropped: 197 });
   });
 
+  test('who falls behind while others are folded does not join them in the middle', () => {
+    const broadcaster = lagging(80, (own) => {
+      for (const one of events(1000, 1050)) own.tryPublish(one);
+    });
+    broadcaster.watch();
+    for (const one of events(0, 88)) broadcaster.tryPublish(one);
+    const late = broadcaster.watch(); // it is due in a chunk that the events from inside keyOf enter
+    for (const one of events(88, 200)) broadcaster.tryPublish(one);
+    expect(late).toMatchObject({ queued: 3, dropped: 50 + 112 - 3 });
+  });
+
+  test('who has gone on, by what keyOf has published, past where others are folded does not join them there', () => {
+    let asked = 0;
+    const broadcaster: Broadcaster<TestEvent> = new Broadcaster<TestEvent>({
+      capacity: 16,
+      overflow: 'coalesce',
+      keyOf: (one) => {
+        // First for those who lag, then for the one who is about to.
+        if (one.object.id === 110 && ++asked === 2) broadcaster.tryPublish(event(1000));
+        return `${one.object.id % 3}`;
+      },
+    });
+    broadcaster.watch();
+    for (const one of events(0, 88)) broadcaster.tryPublish(one);
+    const late = broadcaster.watch();
+    for (const one of events(88, 200)) broadcaster.tryPublish(one);
+    expect(asked).toBeGreaterThan(1);
+    expect(late).toMatchObject({ queued: 3, dropped: 1 + 112 - 3 });
+  });
+
   test('a filter that publishes while laggards are judged brings nobody an event twice', () => {
     const broadcaster = new Broadcaster<TestEvent>({
       capacity: 16,
