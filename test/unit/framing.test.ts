@@ -116,6 +116,26 @@ describe('NewlineFramer', () => {
     expect(read(framer, [bytes('c\n')])).toEqual(['c']);
   });
 
+  it('hands out its last line as a copy, whatever was lent before', () => {
+    const framer = new NewlineFramer();
+    framer.push(bytes('ab'));
+    expect(framer.next(true)).toBeUndefined();
+    const last = framer.end();
+    framer.push(bytes('xy'));
+    framer.next(true);
+    expect(text(last!)).toBe('ab');
+  });
+
+  it.each(['there', 'not there, as in browsers'])('finds lines where Buffer is %s, in chunks of either kind', async (where) => {
+    if (where !== 'there') vi.stubGlobal('Buffer', undefined);
+    vi.resetModules();
+    const { NewlineFramer: Fresh } = await import('../../src/decode/framing.ts').finally(() => vi.unstubAllGlobals());
+    for (const chunk of [bytes('a\nb\n'), Buffer.from('a\nb\n')]) {
+      const framer = new Fresh();
+      expect(read(framer, [chunk])).toEqual(['a', 'b']);
+    }
+  });
+
   it('measures a line without its end: the limit fits, one more does not', () => {
     for (const size of SIZES) {
       for (const end of ['\n', '\r\n']) {
