@@ -136,7 +136,7 @@ export class Mux<E> {
       // User code in the gate has shut down, or given up on those who wait: that was first.
       if (this.closed || (pending !== undefined && this.firstPending !== pending)) return false;
       if (!open) break;
-      if (log.head !== head || log.end !== head) continue; // user code in the gate has published: it was first
+      if (log.end !== head) continue; // user code in the gate has published: it was first
       if (pending !== undefined) this.shiftPending();
       log.append(event);
       this.advance();
