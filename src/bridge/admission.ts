@@ -1,18 +1,21 @@
 import type { Overflow } from '../broadcast/broadcaster.ts';
 import { invalid, wholeNumber } from '../watch/errors.ts';
-import type { Status } from '../watch/event.ts';
+import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
 import type { Hub } from './hub.ts';
 import type { ClientOptions } from './hub-options.ts';
 import type { Limits } from './limits.ts';
 import type { Asked } from './query.ts';
 import { readQuery } from './query.ts';
-import { forbidden, unauthorized, unavailable } from './refusals.ts';
+import { forbidden, LEAVING, unauthorized, unavailable } from './refusals.ts';
 import type { Ticket } from './seats.ts';
 import type { RefusalReason } from './tally.ts';
 
-/** Who may come in, and what they get to see. `R` is the host's kind of request, `I` what the application knows of a client. */
-export interface AdmissionOptions<R, I = unknown> {
+/**
+ * Who may come in, and what they get to see. `R` is the host's kind of request, `I` what the application knows of a client, `E` the
+ * hub's events.
+ */
+export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEvent> {
   /**
    * Web pages of which origins may connect. Default: those that come from this same host. Clients that are no browsers send no
    * origin, and are let in. A function decides for itself, `'*'` lets all in. Over HTTP, whom this lets in is told so in the
@@ -25,7 +28,7 @@ export interface AdmissionOptions<R, I = unknown> {
    */
   authenticate?: ((request: R) => Identified<I> | PromiseLike<Identified<I>>) | undefined;
   /** What this client's watch is like. Its filter holds for all that the client ever gets: live, replayed, and of a snapshot. */
-  watchOptions?: ((request: R, identity: I) => ClientOptions | PromiseLike<ClientOptions>) | undefined;
+  watchOptions?: ((request: R, identity: I) => ClientOptions<E> | PromiseLike<ClientOptions<E>>) | undefined;
   /** Whose connection this is, for `maxClientsPerAddress` and the numbers. Default: the address at the other end of it. Empty: nobody's. */
   clientAddress?: ((request: R) => string) | undefined;
 }
@@ -76,6 +79,9 @@ export class Admission<R, I> {
     // Every origin that is a part of a text would be let in by it.
     if (typeof allowedOrigins === 'string' && allowedOrigins !== '*') {
       throw invalid('allowedOrigins', allowedOrigins, "'*', an array of origins, or a function");
+    }
+    for (const hook of ['authenticate', 'watchOptions', 'clientAddress'] as const) {
+      if (options[hook] !== undefined && typeof options[hook] !== 'function') throw invalid(hook, options[hook], 'a function');
     }
     this.hub = hub;
     this.options = options;
@@ -156,7 +162,7 @@ export class Admission<R, I> {
       const late = unavailable('it took too long to decide whether this client may come in');
       const cancel = clock.schedule(handshakeTimeoutMs, () => settle(() => reject(new Denied('timeout', late))));
       const ignore = caller.onGone(() => settle(() => resolve(undefined)));
-      const stay = this.hub.whenClosing(() => settle(() => reject(new Denied('ended', unavailable('the stream has ended')))));
+      const stay = this.hub.whenClosing(() => settle(() => reject(new Denied('ended', LEAVING))));
       const settle = (how: () => void): void => {
         cancel();
         ignore();
@@ -172,7 +178,7 @@ export class Admission<R, I> {
 
   private deny(error: unknown, address: string): Status {
     const denied = toDenied(error);
-    return this.hub.refuse(denied.reason, denied.status, address);
+    return this.hub.refuse(denied.reason, denied.status, address, denied.reason === 'failed' ? error : undefined);
   }
 }
 

@@ -6,11 +6,13 @@ export interface ClientInfo {
 }
 
 /** Why a client was ended before its time. */
-export type CutReason = 'expired' | 'failed' | 'stalled' | 'silent' | 'deadline';
+export type CutReason = 'expired' | 'failed' | 'stalled' | 'silent' | 'deadline' | 'disconnected';
 
 /** A client in numbers. */
 export interface ClientStats extends ClientInfo {
   readonly id: number;
+  /** What `authenticate` said of it, if anybody asked. */
+  readonly identity?: unknown;
   /** Events handed to the connection. */
   readonly delivered: number;
   /** Events that wait for the connection. */

@@ -6,7 +6,7 @@
  *     Deno.serve(watch);                                        // Bun: { fetch: watch }
  *     app.get('/watch', (c) => watch(c.req.raw));               // Hono
  */
-import type { Status } from '../watch/event.ts';
+import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
 import type { AdmissionOptions, Admitted, Caller, Verdict } from './admission.ts';
 import { Admission } from './admission.ts';
@@ -35,7 +35,9 @@ export { Hub } from './hub.ts';
 export type { ConnectionOptions } from './limits.ts';
 
 /** What {@link createFetchHandler} takes. A `Request` does not say who sent it: without `clientAddress`, addresses are not limited. */
-export interface FetchOptions<I = unknown> extends ConnectionOptions, AdmissionOptions<Request, I> {
+export interface FetchOptions<I = unknown, E extends WatchEvent = WatchEvent>
+  extends ConnectionOptions,
+    AdmissionOptions<Request, I, E> {
   /** Headers to add to every stream. */
   headers?: Readonly<Record<string, string>> | undefined;
 }
@@ -44,11 +46,11 @@ export interface FetchOptions<I = unknown> extends ConnectionOptions, AdmissionO
  * A `(request) => response` handler, which says and refuses the same as `createHttpHandler`. A promise only where a hook of
  * {@link AdmissionOptions} is one. A client has gone when its host cancels the response's body, or aborts the request's signal.
  */
-export function createFetchHandler<I = unknown>(
-  hub: Hub,
-  options: FetchOptions<I> = {},
+export function createFetchHandler<I = unknown, E extends WatchEvent = WatchEvent>(
+  hub: Hub<E>,
+  options: FetchOptions<I, E> = {},
 ): (request: Request) => Response | Promise<Response> {
-  const handler = new FetchHandler(hub, options);
+  const handler = new FetchHandler(hub as Hub, options as FetchOptions<I>);
   return (request) => handler.handle(request);
 }
 

@@ -11,6 +11,8 @@ export interface ByteStream {
   write(bytes: Uint8Array): boolean;
   on(event: 'drain', listener: () => void): unknown;
   off(event: 'drain', listener: () => void): unknown;
+  /** A socket's: closes it after what waits in it. */
+  destroySoon?(): void;
 }
 
 /** A response, as far as its end goes. */
@@ -76,9 +78,12 @@ export class HttpSink implements Sink {
     return false;
   }
 
-  end(_how: Ending, retryMs: number | undefined): void {
-    if (this.options.sse && retryMs !== undefined) this.sayRetry(retryMs);
-    this.options.response.end();
+  end(how: Ending, retryMs: number | undefined): void {
+    const { sse, direct, stream, response } = this.options;
+    if (sse && retryMs !== undefined) this.sayRetry(retryMs);
+    // A response without its last chunk: it is the server that ends here, and not the stream.
+    if (direct && how === 'goingAway') stream.destroySoon?.();
+    else response.end();
   }
 
   destroy(): void {

@@ -11,7 +11,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
-import type { Status } from '../watch/event.ts';
+import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus, toStatus } from '../watch/event.ts';
 import type { AdmissionOptions, Admitted, Caller, Verdict } from './admission.ts';
 import { Admission } from './admission.ts';
@@ -52,7 +52,9 @@ export type { HubNotice, HubTotals, Observer, RefusalReason } from './tally.ts';
 const KEEP_ALIVE_MS = 60_000;
 
 /** What {@link createHttpHandler} takes. */
-export interface HttpOptions<I = unknown> extends ConnectionOptions, AdmissionOptions<IncomingMessage, I> {
+export interface HttpOptions<I = unknown, E extends WatchEvent = WatchEvent>
+  extends ConnectionOptions,
+    AdmissionOptions<IncomingMessage, I, E> {
   /** Headers to add to every stream. */
   headers?: Readonly<Record<string, string>> | undefined;
 }
@@ -66,12 +68,12 @@ export interface HttpOptions<I = unknown> extends ConnectionOptions, AdmissionOp
  * the hub is full or shuts down, or when the connection has not yet answered what it was asked before. Once the stream has
  * ended, who has all of it gets 204, at which an EventSource stops asking.
  */
-export function createHttpHandler<I = unknown>(
-  hub: Hub,
-  options: HttpOptions<I> = {},
+export function createHttpHandler<I = unknown, E extends WatchEvent = WatchEvent>(
+  hub: Hub<E>,
+  options: HttpOptions<I, E> = {},
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const handler = new HttpHandler(hub, options);
-  publishNotices(hub);
+  const handler = new HttpHandler(hub as Hub, options as HttpOptions<I>);
+  publishNotices(hub as Hub);
   return (request, response) => handler.handle(request, response);
 }
 

@@ -93,6 +93,9 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
   const replay = count('replay', 0);
   const replayItems = count('replayItems', Math.max(replay, DEFAULTS.replayItems));
   if (replay > replayItems) throw invalid('replay', replay, `no more than replayItems, which is ${replayItems}`);
+  for (const hook of ['snapshot', 'keyOf', 'onNotice'] as const) {
+    if (options[hook] !== undefined && typeof options[hook] !== 'function') throw invalid(hook, options[hook], 'a function');
+  }
   return {
     epoch,
     overflow,

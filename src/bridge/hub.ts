@@ -5,7 +5,7 @@ import { wholeNumber } from '../watch/errors.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus, toStatus } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
-import type { ClientInfo } from './client-info.ts';
+import type { ClientInfo, ClientStats } from './client-info.ts';
 import type { Envelope } from './envelope.ts';
 import { Flusher } from './flusher.ts';
 import type { ClientOptions, HubOptions, HubSettings, HubStats, ShutdownOptions } from './hub-options.ts';
@@ -15,7 +15,7 @@ import type { Ending } from './protocol.ts';
 import { toVersion } from './protocol.ts';
 import { Publisher } from './publisher.ts';
 import type { Asked } from './query.ts';
-import { unavailable } from './refusals.ts';
+import { LEAVING, unavailable } from './refusals.ts';
 import { Seats, Ticket } from './seats.ts';
 import { Session } from './session.ts';
 import type { ReadableWatch, SessionHost } from './session-host.ts';
@@ -153,7 +153,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
 
   /** For transports: a seat for a client that may be let in, or why there is none. Whoever takes it opens with it, or gives it back. */
   reserve(address: string): Ticket | Status {
-    if (this.leaving) return this.refuse('ended', unavailable('the stream has ended'), address);
+    if (this.leaving) return this.refuse('ended', LEAVING, address);
     const ticket = this.seats.take(address);
     return ticket instanceof Ticket ? ticket : this.refuse(ticket.reason, unavailable(ticket.message), address);
   }
@@ -171,8 +171,8 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   }
 
   /** For transports: counts and tells of a refusal, and hands its Status on. */
-  refuse(reason: RefusalReason, status: Status, address: string): Status {
-    this.tally.refused(reason, status, address);
+  refuse(reason: RefusalReason, status: Status, address: string, error?: unknown): Status {
+    this.tally.refused(reason, { status, address, error });
     return status;
   }
 
@@ -181,7 +181,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * refusal, and so does {@link COMPLETE}: the stream has ended, and this client has all of it.
    */
   start(asked: Asked, address: string = ''): Start | Status {
-    if (this.leaving) return this.refuse('ended', unavailable('the stream has ended'), address);
+    if (this.leaving) return this.refuse('ended', LEAVING, address);
     this.catchUp();
     const { epoch, replay, snapshot } = this.settings;
     const start = toStart(asked, { epoch, replay, window: this.window, hasSnapshot: snapshot !== undefined });
@@ -203,17 +203,18 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     const overflow = options.overflow ?? this.settings.overflow;
     const filter = options.filter && this.judge(options.filter);
     const watch = this.ended ? emptyWatch<Envelope>() : this.broadcaster.watch({ ...options, overflow, filter } as ClientOptions);
-    const missed = permitted(start.missed, filter);
+    const { missed, thrown } = permitted(start.missed, filter);
     // What is missed may also be an ERROR, which has no place.
     const after = (start.missed[0]?.sequence || this.window.head + 1) - 1;
     const session = new Session({
       id: ++this.tally.clients,
+      identity: client.identity,
       transport: client.transport,
       address: client.address,
       host: this.host,
       folds: overflow === 'coalesce',
       resumed: start.resumed,
-      missed: missed ?? [],
+      missed,
       after,
       version: client.transport === 'sse' && !start.snapshot ? toVersion(this.settings.epoch, after) : undefined,
       watch: watch as ReadableWatch<Envelope>,
@@ -221,12 +222,12 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     });
     if (ticket === undefined) this.seats.add(client.address);
     else ticket.keep();
-    this.publisher.heed(options.capacity ?? this.settings.capacity);
+    if (options.capacity !== undefined) session.whenOver(this.publisher.heed(options.capacity));
     this.flusher.add(session);
     sink.opened(session);
     this.tally.opened(() => session.stats());
     if (start.resumed) this.tally.resumed(() => session.stats(), start.missed.length);
-    if (missed === undefined) session.stop('failed');
+    if (thrown !== undefined) session.stop('failed', thrown.error);
     this.begin(session, { ...client, start, version });
     return session;
   }
@@ -242,11 +243,27 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     return this.tally.observe(observer);
   }
 
+  /** What is logged of a hub is its numbers, and not all that it keeps. */
+  toJSON(): HubStats {
+    return this.stats();
+  }
+
+  /**
+   * Ends clients at once, such as those whose token has expired; answers how many. They come back, and `authenticate` is asked
+   * again: only it can keep them out.
+   */
+  disconnect(which: (client: ClientStats) => boolean): number {
+    const chosen = [...this.flusher.sessions].filter((session) => which(session.stats()));
+    for (const session of chosen) session.cut('disconnected');
+    return chosen.length;
+  }
+
   /**
    * No more events: what was accepted is delivered, then every client's stream ends; resolves when they are gone. A client that
-   * does not read can make that long: an aborted `signal` cuts whoever is left.
+   * does not read can make that long: an aborted `signal` cuts whoever is left. The first call says whether it is the stream or
+   * the server that ends.
    */
-  shutdown(options: ShutdownOptions = {}): Promise<void> {
+  async shutdown(options: ShutdownOptions = {}): Promise<void> {
     const { signal, retryAfterMs } = options;
     const cut = (): void => {
       for (const session of [...this.flusher.sessions]) session.cut('deadline');
@@ -260,7 +277,8 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     }
     if (signal?.aborted) cut();
     signal?.addEventListener('abort', cut, { once: true });
-    return this.closing.finally(() => signal?.removeEventListener('abort', cut));
+    await this.closing;
+    signal?.removeEventListener('abort', cut);
   }
 
   private async close(): Promise<void> {
@@ -315,7 +333,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
       left: (session) => {
         this.flusher.remove(session);
         this.seats.give(session.address);
-        this.tally.closed(session.stats(), session.reason);
+        this.tally.closed(session.stats(), session.reason, session.error);
         if (this.flusher.sessions.size === 0) this.empty?.();
       },
     };

@@ -29,6 +29,8 @@ export interface PublisherOptions {
 export class Publisher {
   /** Clients are flushed after so many events at the latest: half of the smallest queue. */
   private pace: number;
+  /** Those of clients whose queue has a length of its own, and how many they are. */
+  private readonly paces: Map<number, number> = new Map();
   private sequence: number = 0;
   private pending: number = 0;
   private unflushed: number = 0;
@@ -62,9 +64,17 @@ export class Publisher {
     return this.accepts(this.envelop(event, json));
   }
 
-  /** A client has a queue of this length. */
-  heed(capacity: number): void {
-    this.pace = Math.min(this.pace, paceOf(capacity));
+  /** A client has a queue of this length. The function that comes back is for when it has gone. */
+  heed(capacity: number): () => void {
+    const pace = paceOf(capacity);
+    const count = (by: number): void => {
+      const clients = (this.paces.get(pace) ?? 0) + by;
+      if (clients > 0) this.paces.set(pace, clients);
+      else this.paces.delete(pace);
+      this.pace = Math.min(paceOf(this.options.capacity), ...this.paces.keys());
+    };
+    count(1);
+    return () => count(-1);
   }
 
   /** Every client has been flushed. */

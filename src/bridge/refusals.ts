@@ -6,6 +6,9 @@ export function unavailable(message: string): Status {
   return toStatus({ code: 503, reason: 'ServiceUnavailable', message, details: { retryAfterSeconds: 5 } });
 }
 
+/** Nobody is let in any more, though the last events may still be on their way. */
+export const LEAVING: Status = unavailable('this server goes away, or its stream is about to end');
+
 /** Not before it is known who this is. */
 export function unauthorized(message: string = 'who are you?'): Status {
   return toStatus({ code: 401, reason: 'Unauthorized', message });

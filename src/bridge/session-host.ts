@@ -31,6 +31,7 @@ export interface SessionHost<S> {
 /** What a session begins with. */
 export interface SessionOptions<S> extends ClientInfo {
   readonly id: number;
+  readonly identity: unknown;
   readonly watch: ReadableWatch;
   readonly sink: Sink;
   readonly host: SessionHost<S>;

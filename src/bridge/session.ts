@@ -40,6 +40,7 @@ const NOTHING: readonly WatchEvent[] = [];
 /** One client of a hub. Hubs make these. */
 export class Session implements Served {
   readonly id: number;
+  readonly identity: unknown;
   readonly transport: ClientInfo['transport'];
   readonly address: string;
   readonly resumed: boolean;
@@ -50,6 +51,8 @@ export class Session implements Served {
   sentBytes: number = 0;
   /** Why it is over, or will be. */
   reason: Ending | CutReason | 'gone' = 'gone';
+  /** What user code has thrown, if that is why. */
+  error: unknown = undefined;
   over: boolean = false;
   /** Its client wants BOOKMARK events: one comes also before an end by timeout. */
   bookmarks: boolean = false;
@@ -75,6 +78,7 @@ export class Session implements Served {
 
   constructor(options: SessionOptions<Session>) {
     this.id = options.id;
+    this.identity = options.identity;
     this.transport = options.transport;
     this.address = options.address;
     this.resumed = options.resumed;
@@ -99,8 +103,8 @@ export class Session implements Served {
     this.wrote = false;
     try {
       while (!this.over && !this.ended && !this.pressed && this.step());
-    } catch {
-      this.cut('failed');
+    } catch (error) {
+      this.cut('failed', error);
     }
     this.flushing = false;
     this.host.flushed();
@@ -138,9 +142,10 @@ export class Session implements Served {
   }
 
   /** Ends this client in order, after what is queued for it now. */
-  stop(how: Ending): void {
+  stop(how: Ending, error?: unknown): void {
     if (this.over || this.ended) return;
     this.ending ??= how;
+    this.error ??= error;
     this.lastVersion = this.host.version;
     // A snapshot that is not through has nothing to vouch for.
     if (this.held) {
@@ -179,20 +184,22 @@ export class Session implements Served {
   }
 
   /** Ends this client at once, whatever it has not got yet. */
-  cut(reason: CutReason): void {
+  cut(reason: CutReason, error?: unknown): void {
     if (this.over) return;
     this.reason = reason;
+    this.error ??= error;
     this.sink.destroy(this.host.farewell().retryMs);
     this.gone();
   }
 
   stats(): ClientStats {
-    const { id, transport, address, delivered, sentBytes, resumed } = this;
+    const { id, identity, transport, address, delivered, sentBytes, resumed } = this;
     const dropped = this.watch.dropped + this.lost;
     const queued = this.watch.queued + this.inHand;
     const lag = queued === 0 ? 0 : this.host.head - this.sequence;
     const { bufferedBytes } = this.sink;
-    return { id, transport, address, delivered, queued, lag, dropped, sentBytes, bufferedBytes, resumed };
+    const named = identity === undefined ? { id } : { id, identity };
+    return { ...named, transport, address, delivered, queued, lag, dropped, sentBytes, bufferedBytes, resumed };
   }
 
   /** Events that were read and not written. */
@@ -234,8 +241,9 @@ export class Session implements Served {
     let batch: readonly WatchEvent[] | undefined;
     try {
       batch = this.watch.tryBatch();
-    } catch {
+    } catch (error) {
       this.ending = 'failed';
+      this.error ??= error;
     }
     if (batch === undefined) return this.watch.stopped && this.end();
     const last = batch[batch.length - 1] as WatchEvent;

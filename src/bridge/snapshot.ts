@@ -61,10 +61,10 @@ export class Snapshots {
     else if (!(await this.queue(gone.signal))) return;
     try {
       await this.copy(session, { ...request, gone: gone.signal });
-    } catch {
+    } catch (error) {
       const status = toStatus({ code: 500, reason: 'InternalError', message: 'the snapshot of this watch failed' });
       await session.send([new Envelope({ type: 'ERROR', object: status }, { sequence: 0 })]);
-      session.stop('failed');
+      session.stop('failed', error);
     }
     this.next();
   }

@@ -49,13 +49,16 @@ export function toStart(asked: Asked, { epoch, window, replay, hasSnapshot }: Be
   return toStatus({ code: 410, reason: 'Expired', message });
 }
 
-/** What a client may see of the past; undefined if its filter throws, which ends it as a live watch would end. */
-export function permitted(missed: readonly Envelope[], filter: ClientOptions['filter']): readonly Envelope[] | undefined {
-  if (filter === undefined) return missed;
+/** What a client may see of the past; if its filter throws, what that threw, and nothing. */
+export function permitted(
+  missed: readonly Envelope[],
+  filter: ClientOptions['filter'],
+): { readonly missed: readonly Envelope[]; readonly thrown?: { readonly error: unknown } } {
+  if (filter === undefined) return { missed };
   try {
     // What has no place is the server's own word to this client, such as that its version is too old.
-    return missed.filter((envelope) => envelope.sequence === 0 || filter(envelope));
-  } catch {
-    return undefined;
+    return { missed: missed.filter((envelope) => envelope.sequence === 0 || filter(envelope)) };
+  } catch (error) {
+    return { missed: [], thrown: { error } };
   }
 }

@@ -17,12 +17,23 @@ export type RefusalReason =
   | 'timeout'
   | 'failed';
 
-/** What happens to clients, as it happens. */
+/** What happens to clients, as it happens. Where the reason is `failed`, `error` is what a filter, a snapshot or a hook has thrown. */
 export type HubNotice =
   | { readonly type: 'open'; readonly client: ClientStats }
-  | { readonly type: 'close'; readonly client: ClientStats; readonly reason: Ending | CutReason | 'gone' }
-  | { readonly type: 'cut'; readonly client: ClientStats; readonly reason: CutReason }
-  | { readonly type: 'refused'; readonly reason: RefusalReason; readonly status: Status; readonly address: string }
+  | {
+      readonly type: 'close';
+      readonly client: ClientStats;
+      readonly reason: Ending | CutReason | 'gone';
+      readonly error?: unknown;
+    }
+  | { readonly type: 'cut'; readonly client: ClientStats; readonly reason: CutReason; readonly error?: unknown }
+  | {
+      readonly type: 'refused';
+      readonly reason: RefusalReason;
+      readonly status: Status;
+      readonly address: string;
+      readonly error?: unknown;
+    }
   | { readonly type: 'resume'; readonly client: ClientStats; readonly missed: number };
 
 /** Someone who wants to know. */
@@ -71,20 +82,20 @@ export class Tally {
     this.tell('resume', () => ({ type: 'resume', client: client(), missed }));
   }
 
-  refused(reason: RefusalReason, status: Status, address: string): void {
+  refused(reason: RefusalReason, { status, address, error }: { status: Status; address: string; error?: unknown }): void {
     this.refusals.set(reason, (this.refusals.get(reason) ?? 0) + 1);
-    this.tell('refused', () => ({ type: 'refused', reason, status, address }));
+    this.tell('refused', () => ({ type: 'refused', reason, status, address, ...causeOf(error) }));
   }
 
-  closed(client: ClientStats, reason: Ending | CutReason | 'gone'): void {
+  closed(client: ClientStats, reason: Ending | CutReason | 'gone', error: unknown): void {
     this.delivered += client.delivered;
     this.dropped += client.dropped;
     this.sentBytes += client.sentBytes;
     if (isCut(reason)) {
       this.cuts.set(reason, (this.cuts.get(reason) ?? 0) + 1);
-      this.tell('cut', () => ({ type: 'cut', client, reason }));
+      this.tell('cut', () => ({ type: 'cut', client, reason, ...causeOf(error) }));
     }
-    this.tell('close', () => ({ type: 'close', client, reason }));
+    this.tell('close', () => ({ type: 'close', client, reason, ...causeOf(error) }));
   }
 
   /** The sums, with those of the clients that are still there. */
@@ -118,13 +129,17 @@ export class Tally {
   }
 }
 
+function causeOf(error: unknown): { error?: unknown } {
+  return error === undefined ? {} : { error };
+}
+
 function all(counts: ReadonlyMap<string, number>): number {
   let sum = 0;
   for (const count of counts.values()) sum += count;
   return sum;
 }
 
-const CUTS: readonly string[] = ['expired', 'failed', 'stalled', 'silent', 'deadline'] satisfies CutReason[];
+const CUTS: readonly string[] = ['expired', 'failed', 'stalled', 'silent', 'deadline', 'disconnected'] satisfies CutReason[];
 
 function isCut(reason: string): reason is CutReason {
   return CUTS.includes(reason);

@@ -9,7 +9,7 @@ import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import { WebSocketServer } from 'ws';
 import { wholeNumber } from '../watch/errors.ts';
-import type { Status } from '../watch/event.ts';
+import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
 import type { AdmissionOptions, Admitted, Caller, Verdict } from './admission.ts';
 import { Admission } from './admission.ts';
@@ -38,13 +38,15 @@ export type { ConnectionOptions } from './limits.ts';
 export type { UpgradeHandler } from './upgrades.ts';
 
 /** What all ways of serving a WebSocket take. */
-export interface WebSocketServerOptions<I = unknown> extends ConnectionOptions, AdmissionOptions<IncomingMessage, I> {
+export interface WebSocketServerOptions<I = unknown, E extends WatchEvent = WatchEvent>
+  extends ConnectionOptions,
+    AdmissionOptions<IncomingMessage, I, E> {
   /** Pings each client so often, and cuts one that did not answer the last; default 30,000. 0: never. */
   heartbeatMs?: number | undefined;
 }
 
 /** What {@link attachWebSocket} and {@link createUpgradeHandler} take. */
-export interface WebSocketOptions<I = unknown> extends WebSocketServerOptions<I> {
+export interface WebSocketOptions<I = unknown, E extends WatchEvent = WatchEvent> extends WebSocketServerOptions<I, E> {
   /** Path of the watch; default `/watch`. */
   path?: string | undefined;
   /** Longest message that a client may send, in bytes; default 1,024. What it says is ignored. */
@@ -57,7 +59,11 @@ export interface WebSocketOptions<I = unknown> extends WebSocketServerOptions<I>
  * Serves the hub to WebSocket clients of an HTTP server, at one path. Other upgrade listeners keep theirs; where there are
  * none, an upgrade to another path is answered with 404. The function that comes back takes it off the server again.
  */
-export function attachWebSocket<I = unknown>(server: Server, hub: Hub, options: WebSocketOptions<I> = {}): () => void {
+export function attachWebSocket<I = unknown, E extends WatchEvent = WatchEvent>(
+  server: Server,
+  hub: Hub<E>,
+  options: WebSocketOptions<I, E> = {},
+): () => void {
   return attachHandler(server, createUpgradeHandler(hub, options));
 }
 
@@ -65,10 +71,13 @@ export function attachWebSocket<I = unknown>(server: Server, hub: Hub, options: 
  * The same without a server: for those who route upgrades themselves. The request is refused before it becomes a WebSocket as
  * {@link AdmissionOptions} says. False, and nothing done, if it is for another path.
  */
-export function createUpgradeHandler<I = unknown>(hub: Hub, options: WebSocketOptions<I> = {}): UpgradeHandler {
+export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEvent>(
+  hub: Hub<E>,
+  options: WebSocketOptions<I, E> = {},
+): UpgradeHandler {
   const { path = WATCH_PATH, compression = false } = options;
   const maxInboundBytes = wholeNumber('maxInboundBytes', options.maxInboundBytes ?? DEFAULTS.maxInboundBytes, 1);
-  const serving = new Serving(hub, options);
+  const serving = new Serving(hub as Hub, options as WebSocketServerOptions<I>);
   const sockets = new WebSocketServer({
     noServer: true,
     clientTracking: false,
@@ -112,12 +121,12 @@ export function createUpgradeHandler<I = unknown>(hub: Hub, options: WebSocketOp
  * an ERROR event and a close code of 4000 + the HTTP status. What the server compresses, limits and says besides is its own.
  * The function that comes back ends that; clients that are there stay.
  */
-export function attachWebSocketServer<I = unknown>(
+export function attachWebSocketServer<I = unknown, E extends WatchEvent = WatchEvent>(
   sockets: WebSocketServer,
-  hub: Hub,
-  options: WebSocketServerOptions<I> = {},
+  hub: Hub<E>,
+  options: WebSocketServerOptions<I, E> = {},
 ): () => void {
-  const serving = new Serving(hub, options);
+  const serving = new Serving(hub as Hub, options as WebSocketServerOptions<I>);
   const onConnection = (client: WebSocket, request: IncomingMessage): void => {
     const { socket } = request;
     client.on('error', ignore);

@@ -134,7 +134,8 @@ describe.each(DOORS)('%s', (name, serveAt, connect) => {
     await going.publish(added(1));
     await going.shutdown({ retryAfterMs: 1_000 });
     await over.shutdown();
-    expect(await clients[0].ended).toBe(isWebSocket ? '1001' : 'complete');
+    // The last chunk is held back; a fetch handler's host would not send it only if it lost what is queued, too.
+    expect(await clients[0].ended).toBe(isWebSocket ? '1001' : name.includes('fetch') ? 'complete' : 'broken');
     expect(await clients[1].ended).toBe(isWebSocket ? '1000' : 'complete');
     expect(clients[0].versions()).toEqual(['e.1']);
   });

@@ -196,6 +196,25 @@ describe('watchmux watch, whose connection breaks', () => {
     expect(watching.err()).toMatch(/watchmux watch: the stream ended with an error: too old\n$/);
   });
 
+  test.each(['http', 'sse', 'websocket'])('over %s, a server that goes away is not the end of the stream', async (transport) => {
+    const first = await pipe();
+    const watching = run('watch', first.url, '--transport', transport);
+    await until(async () => (await first.stats()).clients.length === 1);
+    first.child.stdin.write('1\n');
+    await until(() => watching.out() !== '');
+    first.child.kill('SIGTERM');
+    expect(await first.exit).toBe(0);
+    await until(() => watching.err().includes('again in'));
+    // It comes back as another life of the stream.
+    const second = await pipe('--port', new URL(first.url).port);
+    expect(await watching.exit).toBe(1);
+    expect(watching.out().trimEnd().split('\n')).toEqual([
+      expect.stringContaining('"object":1'),
+      expect.stringContaining('"code":410'),
+    ]);
+    second.child.stdin.end();
+  });
+
   test('--no-reconnect: the break is the end, exit 1; --resume begins behind a version', async () => {
     const asked: (string | null)[] = [];
     const watching = run('watch', await serve(breaking(asked, () => false)), '--no-reconnect', '--resume', 'e.7');

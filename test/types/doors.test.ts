@@ -1,3 +1,4 @@
+import type { Server } from 'node:http';
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { WebSocket as NodeWebSocket } from 'ws';
@@ -9,6 +10,8 @@ import {
   connect,
   type isInitialEventsEnd,
 } from '../../src/bridge/client.ts';
+import { createHttpHandler, type Hub } from '../../src/bridge/http.ts';
+import { attachWebSocket } from '../../src/bridge/websocket.ts';
 import {
   Broadcaster,
   type ErrorEvent,
@@ -85,6 +88,24 @@ function clients(): void {
   claim<Equal<ClientState, 'connecting' | 'open' | 'waiting' | 'closed'>>();
 }
 
+interface User {
+  readonly name: string;
+}
+
+function servers(hub: Hub<Orders>, server: Server, user: User | undefined): void {
+  createHttpHandler<User, Orders>(hub, {
+    authenticate: async () => user ?? { status: 403, message: 'not you' },
+    watchOptions: (_request, { name }) => ({ filter: (event) => event.type === 'placed' && event.object.total > name.length }),
+  });
+  attachWebSocket(server, hub, {
+    authenticate: () => user,
+    watchOptions: (_request, known) => ({ capacity: known.name.length }),
+  });
+  // @ts-expect-error the hub has no such events
+  attachWebSocket(server, hub, { watchOptions: () => ({ filter: (event) => event.type === 'eaten' }) });
+  claim<Assignable<typeof hub, Hub>>();
+}
+
 function histories(recorder: HistoryRecorder<Orders>): Violation[] {
   // @ts-expect-error the words stand as they are
   GUARANTEES.Ordered = 'perhaps';
@@ -99,7 +120,7 @@ function histories(recorder: HistoryRecorder<Orders>): Violation[] {
 
 describe('the doors', () => {
   it('are as the compiler has checked', () => {
-    expect(compiles(rx, fakes, clients, histories)).toBe(4);
+    expect(compiles(rx, fakes, clients, servers, histories)).toBe(5);
   });
 
   it('have what the types say', () => {

@@ -216,3 +216,18 @@ test('clientAddress says whose a connection is; one that throws lets nobody in',
   });
   expect(broken.admission.admit(caller())).toMatchObject({ code: 503 });
 });
+
+test('what a hook has thrown is in the notice, and nowhere else', () => {
+  const oops = new Error('the database is down');
+  const notices: unknown[] = [];
+  const hub = new Hub({ onNotice: (notice) => void notices.push(notice) });
+  const { admission } = door({ authenticate: () => Promise.reject(oops) }, hub);
+  return Promise.resolve(admission.admit(caller())).then((verdict) => {
+    expect(JSON.stringify(verdict)).not.toContain('database');
+    expect(notices).toEqual([expect.objectContaining({ type: 'refused', reason: 'failed', error: oops })]);
+  });
+});
+
+test.each(['authenticate', 'watchOptions', 'clientAddress'])('%s that is no function is refused at once', (hook) => {
+  expect(() => door({ [hook]: true })).toThrow(`${hook}: expected a function`);
+});

@@ -1,9 +1,10 @@
 // Hubs without a socket: replay, the end, limits, and watches that are bridged.
 import { describe, expect, test } from 'vitest';
-import type { HubOptions } from '../../src/bridge/hub.ts';
+import type { Client, HubOptions } from '../../src/bridge/hub.ts';
 import { Hub } from '../../src/bridge/hub.ts';
 import type { Ticket } from '../../src/bridge/seats.ts';
 import type { Start } from '../../src/bridge/start.ts';
+import type { HubNotice } from '../../src/bridge/tally.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { filter } from '../../src/broadcast/filter.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
@@ -354,4 +355,94 @@ test('a namespace that is no string ends no client of coalesce', async () => {
   await hub.shutdown();
   expect(sink.ended).toBe('complete');
   expect(sink.objects.at(-1)).toBeDefined();
+});
+
+describe('what goes wrong in user code', () => {
+  const oops = new Error('oops');
+  const throwing = (): never => {
+    throw oops;
+  };
+
+  test.each<[string, HubOptions, Partial<Client>, (hub: Hub) => void]>([
+    ['a filter, live', {}, { options: { filter: throwing } }, () => {}],
+    ['a snapshot', { snapshot: throwing }, {}, () => {}],
+  ])('%s: the notice of the end says what was thrown', async (_what, options, client) => {
+    const notices: HubNotice[] = [];
+    const hub = new Hub({ ...options, onNotice: (notice) => void notices.push(notice) });
+    connect(hub, undefined, client);
+    hub.tryPublish(added(1));
+    await until(() => hub.stats().clients.length === 0);
+    expect(notices.at(-1)).toMatchObject({ type: 'close', reason: 'failed', error: oops });
+  });
+
+  test('a filter, on what was missed: the same', async () => {
+    const notices: HubNotice[] = [];
+    const hub = new Hub({ epoch: 'e', onNotice: (notice) => void notices.push(notice) });
+    hub.tryPublish(added(1));
+    const start = hub.start({ resourceVersion: 'e.0' }) as Start;
+    connect(hub, undefined, { start, options: { filter: throwing } });
+    expect(notices.at(-1)).toMatchObject({ type: 'close', reason: 'failed', error: oops });
+  });
+
+  test('a client that goes by itself is no error', () => {
+    const notices: HubNotice[] = [];
+    const hub = new Hub({ onNotice: (notice) => void notices.push(notice) });
+    connect(hub).session.gone();
+    expect(notices.at(-1)).toMatchObject({ type: 'close', reason: 'gone' });
+    expect(notices.at(-1)).not.toHaveProperty('error');
+  });
+
+  test.each(['snapshot', 'keyOf', 'onNotice'])('a %s that is no function is refused at once', (name) => {
+    expect(() => new Hub({ [name]: [] })).toThrow(`${name}: expected a function`);
+  });
+});
+
+describe('disconnect', () => {
+  test('ends those that it is told to, at once, and says how many', async () => {
+    const hub = new Hub();
+    const [ann, bob] = ['ann', 'bob'].map((identity) => connect(hub, undefined, { identity }));
+    expect(hub.stats().clients.map(({ identity }) => identity)).toEqual(['ann', 'bob']);
+    expect(hub.disconnect(({ identity }) => identity === 'ann')).toBe(1);
+    expect([ann?.destroyed, bob?.destroyed]).toEqual([true, false]);
+    await hub.publish(added(1));
+    await turn();
+    expect([ann?.objects, bob?.objects]).toEqual([[], [1]]);
+    expect(hub.stats().total).toMatchObject({ cut: 1, cuts: { disconnected: 1 } });
+  });
+});
+
+test('the pace of the smallest queue is kept only as long as it is there', async () => {
+  let turns = 0;
+  const hub = new Hub({
+    nextTurn: (callback) => {
+      turns++;
+      setImmediate(callback);
+    },
+  });
+  const turnsFor = async (events: number): Promise<number> => {
+    await turn();
+    turns = 0;
+    for (let i = 0; i < events; i++) await hub.publish(added(i));
+    return turns;
+  };
+  const usual = await turnsFor(200);
+  const small = [4, 4, 8].map((capacity) => connect(hub, undefined, { options: { capacity } }));
+  const slow = await turnsFor(200);
+  small[0]?.session.gone();
+  expect(await turnsFor(200)).toBe(slow);
+  for (const { session } of small) session.gone();
+  expect(slow).toBeGreaterThan(4 * usual);
+  expect(await turnsFor(200)).toBe(usual);
+});
+
+test('what is logged of a hub is its numbers', () => {
+  const hub = new Hub({ epoch: 'e' });
+  hub.tryPublish(added('secret'));
+  expect(JSON.parse(JSON.stringify(hub))).toEqual(hub.stats());
+});
+
+test('a shutdown that makes no sense is a rejection, and no shutdown', async () => {
+  const hub = new Hub();
+  await expect(hub.shutdown({ retryAfterMs: -1 })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+  expect(hub.tryPublish(added(1))).toBe(true);
 });
