@@ -119,7 +119,7 @@ describe('chat', () => {
     expect(textsOf(back)).toEqual(['five']);
     expect((await post(server.url, 'lobby', { from: '', text: 'x' })).status).toBe(400);
     await end(server);
-    expect([await attic.ended, await back.ended]).toEqual(['1001', 'complete']);
+    expect([await attic.ended, await back.ended]).toEqual(['1001', 'broken']);
   });
 });
 

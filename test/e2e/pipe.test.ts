@@ -186,7 +186,7 @@ describe('the end', () => {
       server.write(...upTo(20));
       await until(async () => (await server.stats()).accepted === 20);
       server.child.kill(signal);
-      expect(await Promise.all(clients.map((client) => client.ended))).toEqual(['1001', 'complete', 'complete']);
+      expect(await Promise.all(clients.map((client) => client.ended))).toEqual(['1001', 'broken', 'broken']);
       expect(await server.exit).toBe(0);
       for (const client of clients) expect(client.events()).toHaveLength(20);
     },

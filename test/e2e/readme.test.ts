@@ -2,7 +2,7 @@
 // the code says.
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -84,6 +84,30 @@ async function freePort(): Promise<number> {
 
 describe('the examples', () => {
   const code = examples.filter(({ language }) => language === 'ts');
+
+  test('their types are right, as strictly as can be asked', () => {
+    mkdirSync(join(root, 'reports'), { recursive: true });
+    // Inside of the package, where its own name leads to its built doors.
+    const folder = mkdtempSync(join(root, 'reports', 'readme-'));
+    const files = code.map((_, at) => join(folder, `${at}.ts`));
+    for (const [at, example] of code.entries()) writeFileSync(files[at] as string, example.code);
+    const program = ts.createProgram(files, {
+      noEmit: true,
+      strict: true,
+      noUncheckedIndexedAccess: true,
+      exactOptionalPropertyTypes: true,
+      verbatimModuleSyntax: true,
+      skipLibCheck: true,
+      target: ts.ScriptTarget.ES2022,
+      module: ts.ModuleKind.NodeNext,
+      types: ['node'],
+    });
+    const wrong = ts.getPreEmitDiagnostics(program).map(({ messageText, file }) => {
+      return `${file?.fileName.slice(folder.length)}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`;
+    });
+    rmSync(folder, { recursive: true });
+    expect(wrong).toEqual([]);
+  });
 
   test('there is one for each use', () => {
     const headings = new Set(code.map(({ heading }) => heading));
