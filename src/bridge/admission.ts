@@ -118,8 +118,9 @@ export class Admission<R, I> {
     let { address } = caller;
     try {
       address = this.options.clientAddress?.(caller.request) ?? address;
-      if (!this.allows(caller)) return hub.refuse('origin', forbidden('this origin may not connect'), address);
-      if (isStatus(asked)) return hub.refuse('badRequest', asked, address);
+      if (!this.allows(caller))
+        return hub.refuse({ reason: 'origin', status: forbidden('this origin may not connect'), address });
+      if (isStatus(asked)) return hub.refuse({ reason: 'badRequest', status: asked, address });
       const ticket = hub.reserve(address);
       if (isStatus(ticket)) return ticket;
       return this.ask(caller, { ticket, address, asked });
@@ -177,8 +178,8 @@ export class Admission<R, I> {
   }
 
   private deny(error: unknown, address: string): Status {
-    const denied = toDenied(error);
-    return this.hub.refuse(denied.reason, denied.status, address, denied.reason === 'failed' ? error : undefined);
+    const { reason, status } = toDenied(error);
+    return this.hub.refuse({ reason, status, address, ...(reason === 'failed' ? { error } : {}) });
   }
 }
 

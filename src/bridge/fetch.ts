@@ -81,7 +81,7 @@ class FetchHandler<I> {
       return new Response(null, { status: 204, headers: { ...this.admission.corsHeaders(caller), ...asked, ...this.headers } });
     }
     const status = methodRefusal(request.method);
-    if (status !== undefined) return this.refuse(this.hub.refuse('method', status, ''), caller);
+    if (status !== undefined) return this.refuse(this.hub.refuse({ reason: 'method', status, address: '' }), caller);
     const verdict = this.admission.admit(caller);
     if (!(verdict instanceof Promise)) return this.answer(caller, verdict);
     return verdict.then((late) => (late === undefined ? new Response(null, { status: GONE }) : this.answer(caller, late)));

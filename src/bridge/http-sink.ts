@@ -42,36 +42,51 @@ const CHUNKED_RECORD: Form = chunked(RECORD);
 /** An HTTP stream, or SSE, over node:http and what looks like it. */
 export class HttpSink implements Sink {
   readonly form: Form;
-  private readonly options: HttpSinkOptions;
-  private session: Served | undefined = undefined;
-  private listening: boolean = false;
+  private readonly stream: ByteStream;
+  private readonly direct: boolean;
+  private readonly wrapped: boolean;
+  private readonly maxBufferedBytes: number;
   /** Bytes written since the stream last had room. No more than those can wait in it. */
   private sinceRoom: number = 0;
+  private listening: boolean = false;
+  private session: Served | undefined = undefined;
+  private readonly response: EndableResponse;
+  private readonly sse: boolean;
 
-  constructor(options: HttpSinkOptions) {
-    this.options = options;
-    this.form = options.sse ? (options.direct ? CHUNKED_RECORD : RECORD) : options.direct ? CHUNKED_LINE : LINE;
+  constructor({ stream, response, direct, wrapped, maxBufferedBytes, sse }: HttpSinkOptions) {
+    this.stream = stream;
+    this.response = response;
+    this.direct = direct;
+    this.wrapped = wrapped;
+    this.maxBufferedBytes = maxBufferedBytes;
+    this.sse = sse;
+    this.form = sse ? (direct ? CHUNKED_RECORD : RECORD) : direct ? CHUNKED_LINE : LINE;
   }
 
   get bufferedBytes(): number {
-    return this.options.stream.writableLength;
+    return this.stream.writableLength;
   }
 
   opened(session: Served): void {
     this.session = session;
-    session.whenOver(() => this.options.stream.off('drain', this.onDrain));
-    if (this.options.sse) this.options.stream.write(toBytes(toPreface(session.version), this.form));
+    session.whenOver(this);
+    if (this.sse) this.stream.write(toBytes(toPreface(session.version), this.form));
+  }
+
+  /** The session is over. */
+  leave(): void {
+    if (this.listening) this.stream.off('drain', this.onDrain);
   }
 
   write(bytes: Uint8Array): boolean {
-    const { stream, response, maxBufferedBytes, direct, wrapped } = this.options;
+    const { stream } = this;
     if (stream.destroyed) return false;
     // Who wraps it may say nothing.
     const room = stream.write(bytes) !== false;
-    if (!direct) response.flush?.();
+    if (!this.direct) this.response.flush?.();
     this.sinceRoom = room ? 0 : this.sinceRoom + bytes.length;
     // A stream tells of its drain only if it has said that it was full.
-    if (room || (wrapped ? this.sinceRoom : stream.writableLength) < maxBufferedBytes) return true;
+    if (room || (this.wrapped ? this.sinceRoom : stream.writableLength) < this.maxBufferedBytes) return true;
     // Once: who wraps `on` need not wrap `off`.
     if (!this.listening) stream.on('drain', this.onDrain);
     this.listening = true;
@@ -79,19 +94,14 @@ export class HttpSink implements Sink {
   }
 
   end(how: Ending, retryMs: number | undefined): void {
-    const { sse, direct, stream, response } = this.options;
-    if (sse && retryMs !== undefined) this.sayRetry(retryMs);
+    if (this.sse && retryMs !== undefined) this.stream.write(toBytes(`retry: ${retryMs}\n\n`, this.form));
     // A response without its last chunk: it is the server that ends here, and not the stream.
-    if (direct && how === 'goingAway') stream.destroySoon?.();
-    else response.end();
+    if (this.direct && how === 'goingAway') this.stream.destroySoon?.();
+    else this.response.end();
   }
 
   destroy(): void {
-    this.options.response.destroy();
-  }
-
-  private sayRetry(delayMs: number): void {
-    this.options.stream.write(toBytes(`retry: ${delayMs}\n\n`, this.form));
+    this.response.destroy();
   }
 
   private readonly onDrain = (): void => {

@@ -46,7 +46,7 @@ export * from './protocol.ts';
 export type { Session } from './session.ts';
 export type { Served, Sink } from './sink.ts';
 export type { Snapshot, SnapshotContext } from './snapshot.ts';
-export type { HubNotice, HubTotals, Observer, RefusalReason } from './tally.ts';
+export type { HubNotice, HubTotals, Observer, Refusal, RefusalReason } from './tally.ts';
 
 /** Of silence, before the system asks whether the other end is still there. */
 const KEEP_ALIVE_MS = 60_000;
@@ -166,8 +166,8 @@ class HttpHandler<I> {
 
   private unfit(request: IncomingMessage, response: ServerResponse, address: string): Status | undefined {
     const status = methodRefusal(request.method);
-    if (status !== undefined) return this.hub.refuse('method', status, address);
-    return response.socket === null ? this.hub.refuse('pipelined', PIPELINED, address) : undefined;
+    if (status !== undefined) return this.hub.refuse({ reason: 'method', status, address });
+    return response.socket === null ? this.hub.refuse({ reason: 'pipelined', status: PIPELINED, address }) : undefined;
   }
 
   /** Answers with a Status instead of a stream. */

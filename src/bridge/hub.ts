@@ -24,7 +24,7 @@ import type { Sink } from './sink.ts';
 import { Snapshots } from './snapshot.ts';
 import type { Start } from './start.ts';
 import { COMPLETE, permitted, toStart } from './start.ts';
-import type { Observer, RefusalReason } from './tally.ts';
+import type { Observer, Refusal } from './tally.ts';
 import { Tally } from './tally.ts';
 import { ReplayWindow } from './window.ts';
 
@@ -153,9 +153,11 @@ export class Hub<E extends WatchEvent = WatchEvent> {
 
   /** For transports: a seat for a client that may be let in, or why there is none. Whoever takes it opens with it, or gives it back. */
   reserve(address: string): Ticket | Status {
-    if (this.leaving) return this.refuse('ended', LEAVING, address);
+    if (this.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
     const ticket = this.seats.take(address);
-    return ticket instanceof Ticket ? ticket : this.refuse(ticket.reason, unavailable(ticket.message), address);
+    return ticket instanceof Ticket
+      ? ticket
+      : this.refuse({ reason: ticket.reason, status: unavailable(ticket.message), address });
   }
 
   /** For transports: a seat for one who is only told no, until it has gone; undefined if there is none. */
@@ -171,9 +173,9 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   }
 
   /** For transports: counts and tells of a refusal, and hands its Status on. */
-  refuse(reason: RefusalReason, status: Status, address: string, error?: unknown): Status {
-    this.tally.refused(reason, { status, address, error });
-    return status;
+  refuse(refusal: Refusal): Status {
+    this.tally.refused(refusal);
+    return refusal.status;
   }
 
   /**
@@ -181,13 +183,13 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * refusal, and so does {@link COMPLETE}: the stream has ended, and this client has all of it.
    */
   start(asked: Asked, address: string = ''): Start | Status {
-    if (this.leaving) return this.refuse('ended', LEAVING, address);
+    if (this.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
     this.catchUp();
     const { epoch, replay, snapshot } = this.settings;
     const start = toStart(asked, { epoch, replay, window: this.window, hasSnapshot: snapshot !== undefined });
-    if (isStatus(start)) return this.refuse(start.code === 410 ? 'expired' : 'badRequest', start, address);
+    if (isStatus(start)) return this.refuse({ reason: start.code === 410 ? 'expired' : 'badRequest', status: start, address });
     const isNothing = start.missed.length === 0 && !start.snapshot;
-    return this.ended && isNothing ? this.refuse('ended', COMPLETE, address) : start;
+    return this.ended && isNothing ? this.refuse({ reason: 'ended', status: COMPLETE, address }) : start;
   }
 
   /** The version of the last accepted event: going on after it misses nothing. */

@@ -17,6 +17,14 @@ export type RefusalReason =
   | 'timeout'
   | 'failed';
 
+/** A client that was not taken: the reason for programs, the answer, where it came from, and what a hook has thrown if that is why. */
+export interface Refusal {
+  readonly reason: RefusalReason;
+  readonly status: Status;
+  readonly address: string;
+  readonly error?: unknown;
+}
+
 /** What happens to clients, as it happens. Where the reason is `failed`, `error` is what a filter, a snapshot or a hook has thrown. */
 export type HubNotice =
   | { readonly type: 'open'; readonly client: ClientStats }
@@ -27,13 +35,7 @@ export type HubNotice =
       readonly error?: unknown;
     }
   | { readonly type: 'cut'; readonly client: ClientStats; readonly reason: CutReason; readonly error?: unknown }
-  | {
-      readonly type: 'refused';
-      readonly reason: RefusalReason;
-      readonly status: Status;
-      readonly address: string;
-      readonly error?: unknown;
-    }
+  | ({ readonly type: 'refused' } & Refusal)
   | { readonly type: 'resume'; readonly client: ClientStats; readonly missed: number };
 
 /** Someone who wants to know. */
@@ -82,9 +84,10 @@ export class Tally {
     this.tell('resume', () => ({ type: 'resume', client: client(), missed }));
   }
 
-  refused(reason: RefusalReason, { status, address, error }: { status: Status; address: string; error?: unknown }): void {
+  refused(refusal: Refusal): void {
+    const { reason } = refusal;
     this.refusals.set(reason, (this.refusals.get(reason) ?? 0) + 1);
-    this.tell('refused', () => ({ type: 'refused', reason, status, address, ...causeOf(error) }));
+    this.tell('refused', () => ({ type: 'refused', ...refusal }));
   }
 
   closed(client: ClientStats, reason: Ending | CutReason | 'gone', error: unknown): void {

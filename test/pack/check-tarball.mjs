@@ -65,7 +65,16 @@ function checkContents({ tarball, paths }) {
   const unpacked = join(temp, 'unpacked');
   mkdirSync(unpacked);
   execFileSync('tar', ['-xzf', tarball, '-C', unpacked]);
-  for (const path of ['LICENSE', 'NOTICE', 'README.md', 'CHANGELOG.md', 'PROTOCOL.md', 'package.json', manifest.bin.watchmux]) {
+  for (const path of [
+    'LICENSE',
+    'NOTICE',
+    'README.md',
+    'CHANGELOG.md',
+    'PROTOCOL.md',
+    'examples/README.md',
+    'package.json',
+    manifest.bin.watchmux,
+  ]) {
     if (!paths.includes(path)) found.push(`${path} is missing`);
   }
   const registry = new URL(run('npm', ['config', 'get', 'registry'], { cwd: root }).stdout.trim()).host;
@@ -74,7 +83,8 @@ function checkContents({ tarball, paths }) {
   if (homedir().length > 1) secrets.push(`${homedir()}/`);
   for (const path of paths) {
     if (path.endsWith('.map')) found.push(`${path} is a source map`);
-    if (!/^(dist\/.+\.(js|cjs|d\.ts|d\.cts)|[A-Z]+(\.md)?|package\.json)$/.test(path)) found.push(`${path} is not expected here`);
+    if (!/^(dist\/.+\.(js|cjs|d\.ts|d\.cts)|examples\/.+\.(mjs|html|md|json)|[A-Z]+(\.md)?|package\.json)$/.test(path))
+      found.push(`${path} is not expected here`);
     const text = readFileSync(join(unpacked, 'package', path), 'utf8');
     for (const secret of secrets) if (text.includes(secret)) found.push(`${path} contains ${secret}`);
     if (/^\/\/# sourceMappingURL/m.test(text)) found.push(`${path} names a source map`);
