@@ -46,6 +46,9 @@ function theirs(text: string, cuts: readonly number[]): Found[] {
     onComment: (comment) => void found.push({ comment: restore(comment) }),
     onRetry: (retryMs) => void found.push({ retryMs }),
   });
+  // A blank line says nothing. Behind it the parser looks for no mark of the byte order: the decoder takes one off, and by the
+  // standard there is only one to take.
+  parser.feed('\n');
   const utf8 = new TextDecoder();
   for (const chunk of chunksOf(text.replace(/\r(?!\n)/g, BARE_CR), cuts)) parser.feed(utf8.decode(chunk, { stream: true }));
   return found;
