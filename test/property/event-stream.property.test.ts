@@ -71,8 +71,9 @@ const FIELD = fc.oneof(
 );
 const LINE = fc.oneof({ weight: 2, arbitrary: FIELD }, { weight: 2, arbitrary: fc.constantFrom('', '', 'data: {}') });
 const LINES = fc.array(fc.tuple(LINE, END), { maxLength: 40, size: 'max' }).map((lines) => lines.flat().join(''));
-// A mark of the byte order, lines, and one that has no end yet.
-const STREAM = fc.tuple(fc.constantFrom('', '', '\ufeff', '\ufeff\ufeff'), LINES, VALUE).map((parts) => parts.join(''));
+// A mark of the byte order, lines, and one that has no end yet. Not two marks: decoders of some hosts take the second off, too,
+// if it comes in a chunk of its own.
+const STREAM = fc.tuple(fc.constantFrom('', '\ufeff'), LINES, VALUE).map((parts) => parts.join('').replace(/^\ufeff+/, '\ufeff'));
 
 test('the same messages, comments and waits as eventsource-parser finds', () => {
   let messages = 0;
