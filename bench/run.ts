@@ -22,8 +22,8 @@ Options:
   --burst 16,64      how many events are published in one go, where a workload has that
   --only a,b         only contenders whose name contains one of these, e.g. --only watchmux,events.on
   --rounds 5         rounds; contenders take turns within each
-  --round-ms 50      how long a contender's turn is, about
-  --warm-ms 180      how long it warms up before, about, in time of a processor
+  --round-ms 40      how long a contender's turn is, about
+  --warm-ms 150      how long it warms up before, about, in time of a processor
   --quick            fewer rounds, shapes and milliseconds
   --json FILE        where the figures go (bench/results/latest.json)
   --cpu-prof DIR     writes a CPU profile of each contender's process
@@ -69,9 +69,9 @@ function parse() {
     options: {
       rounds: number('rounds', quick ? 3 : 5),
       settings: {
-        roundMs: number('round-ms', quick ? 40 : 50),
-        warmMs: number('warm-ms', quick ? 120 : 180),
-        tooSlowMs: 500,
+        roundMs: number('round-ms', 40),
+        warmMs: number('warm-ms', quick ? 120 : 150),
+        tooSlowMs: 300,
       },
       takesPart: ({ name }) => only === undefined || only.some((part) => name.toLowerCase().includes(part)),
       profileTo: values['cpu-prof'],
