@@ -25,7 +25,8 @@ import type { Hub } from './hub.ts';
 import type { ConnectionOptions, Limits } from './limits.ts';
 import { toLimits } from './limits.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
-import { Pulse } from './pulse.ts';
+import type { Pulse } from './pulse.ts';
+import { toPulse } from './pulse.ts';
 import { guardStalls } from './stall.ts';
 import type { Start } from './start.ts';
 
@@ -71,7 +72,7 @@ class FetchHandler<I> {
     this.headers = options.headers ?? {};
     new Headers(this.headers); // throws for what is none
     const { stallTimeoutMs, clock } = this.limits;
-    this.stalls = stallTimeoutMs === 0 ? undefined : new Pulse(stallTimeoutMs, clock);
+    this.stalls = toPulse(stallTimeoutMs, clock);
   }
 
   handle(request: Request): Response | Promise<Response> {

@@ -32,7 +32,8 @@ import type { Hub } from './hub.ts';
 import type { ConnectionOptions, Limits } from './limits.ts';
 import { toLimits } from './limits.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
-import { Pulse } from './pulse.ts';
+import type { Pulse } from './pulse.ts';
+import { toPulse } from './pulse.ts';
 import type { Outbound } from './stall.ts';
 import { guardStalls } from './stall.ts';
 import type { Start } from './start.ts';
@@ -94,7 +95,7 @@ class HttpHandler<I> {
       validateHeaderValue(name, value);
     }
     const { stallTimeoutMs, clock } = this.limits;
-    this.stalls = stallTimeoutMs === 0 ? undefined : new Pulse(stallTimeoutMs, clock);
+    this.stalls = toPulse(stallTimeoutMs, clock);
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {

@@ -40,3 +40,8 @@ export class Pulse {
     });
   }
 }
+
+/** A pulse of its own for one place; none where the interval is 0. */
+export function toPulse(intervalMs: number, clock: Clock): Pulse | undefined {
+  return intervalMs === 0 ? undefined : new Pulse(intervalMs, clock);
+}

@@ -21,7 +21,8 @@ import type { Hub } from './hub.ts';
 import type { ConnectionOptions, Limits } from './limits.ts';
 import { toLimits } from './limits.ts';
 import { CLOSE_CODES, CLOSE_REASONS, DEFAULTS, LAST_EVENT_ID, WATCH_PATH } from './protocol.ts';
-import { Pulse } from './pulse.ts';
+import type { Pulse } from './pulse.ts';
+import { toPulse } from './pulse.ts';
 import type { Ticket } from './seats.ts';
 import { guardStalls } from './stall.ts';
 import type { Start } from './start.ts';
@@ -196,8 +197,8 @@ class Serving<I> {
     this.limits = toLimits(options);
     this.admission = new Admission(hub, options, this.limits);
     const { stallTimeoutMs, clock } = this.limits;
-    this.hearts = heartbeatMs === 0 ? undefined : new Pulse(heartbeatMs, clock);
-    this.stalls = stallTimeoutMs === 0 ? undefined : new Pulse(stallTimeoutMs, clock);
+    this.hearts = toPulse(heartbeatMs, clock);
+    this.stalls = toPulse(stallTimeoutMs, clock);
     publishNotices(hub);
   }
 

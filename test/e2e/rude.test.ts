@@ -1,61 +1,19 @@
 // Clients that break the manners but not the rules, over raw sockets: nothing of them may stay.
-import type { Server } from 'node:http';
 import { createServer } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import { connect } from 'node:net';
 import { afterAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
-import type { WebSocketOptions } from '../../src/bridge/websocket.ts';
+import { Hub } from '../../src/bridge/http.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
 import { close, listen } from '../../src/cli/server.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { killAll, pipe, until } from './cli.ts';
+import { closeAll, connections, get, raw, serve, start, upgrade } from './servers.ts';
 
-const cleanups: (() => void)[] = [killAll];
-
-afterAll(() => {
-  for (const cleanup of cleanups) cleanup();
+afterAll(async () => {
+  killAll();
+  await closeAll();
 });
-
-async function serve(hub: Hub, options: WebSocketOptions = {}): Promise<{ server: Server; port: number }> {
-  const server = createServer(createHttpHandler(hub, options));
-  attachWebSocket(server, hub, options);
-  await listen(server, { host: '127.0.0.1', port: 0 });
-  cleanups.push(() => void close(server));
-  return { server, port: (server.address() as AddressInfo).port };
-}
-
-/** A connection that never ends on its own, and what it has heard. */
-async function raw(port: number): Promise<{ socket: Socket; heard: () => string; ended: Promise<void> }> {
-  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
-  let heard = '';
-  socket.on('data', (data) => {
-    heard += data.toString('latin1');
-  });
-  socket.on('error', () => {});
-  const ended = new Promise<void>((resolve) => socket.once('end', resolve).once('close', resolve));
-  cleanups.push(() => socket.destroy());
-  await new Promise((resolve) => socket.once('connect', resolve));
-  return { socket, heard: () => heard, ended };
-}
-
-const get = (path: string, ...headers: string[]): string =>
-  [`GET ${path} HTTP/1.1`, 'Host: 127.0.0.1', ...headers, '', ''].join('\r\n');
-
-const upgrade = (path: string, ...headers: string[]): string =>
-  get(
-    path,
-    'Connection: Upgrade',
-    'Upgrade: websocket',
-    'Sec-WebSocket-Version: 13',
-    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
-    ...headers,
-  );
-
-const connections = (server: Server): Promise<number> =>
-  new Promise((resolve) => server.getConnections((_error, count) => resolve(count)));
 
 const count = (text: string, part: string): number => text.split(part).length - 1;
 
@@ -151,9 +109,7 @@ describe('two hubs at one server', () => {
   test('each answers at its path, and one of them anywhere else', async () => {
     const server = createServer();
     const detach = ['/a', '/b'].map((path) => attachWebSocket(server, new Hub(), { path }));
-    const url = await listen(server, { host: '127.0.0.1', port: 0 });
-    cleanups.push(() => void close(server));
-    const port = Number(new URL(url).port);
+    const { port } = await start(server);
     expect(await Promise.all(['/a', '/b', '/c'].map((path) => status(port, path)))).toEqual(['101', '101', '404']);
     detach[0]?.();
     expect(await Promise.all(['/a', '/b', '/c'].map((path) => status(port, path)))).toEqual(['404', '101', '404']);
@@ -208,7 +164,6 @@ describe('WebSocket', () => {
     const clock = new FakeClock();
     const { port } = await serve(hub, { heartbeatMs: 1_000, stallTimeoutMs: 0, clock });
     const client = new WebSocket(`ws://127.0.0.1:${port}/watch`, { autoPong: false });
-    cleanups.push(() => client.terminate());
     const closed = new Promise((resolve) => client.on('close', resolve));
     await until(() => hub.stats().clients.length === 1);
     const pinged = new Promise((resolve) => client.once('ping', resolve));

@@ -654,6 +654,23 @@ describe('the query', () => {
     expect(network.link.url.search).toBe('?allowWatchBookmarks=true&resourceVersion=e.4');
     await watch.return();
   });
+
+  test('a snapshot that was asked for, and of which nothing came, is asked for again', async () => {
+    const clock = new FakeClock();
+    const network = new FakeNetwork();
+    const options = { ...network.options('http'), clock, random: () => 1 };
+    const watch = connect<Event>('http://h/w?sendInitialEvents=true&resourceVersion=e.1', options);
+    await settle();
+    network.link.accept();
+    await settle();
+    network.link.cut();
+    await settle();
+    clock.advance(500);
+    await settle();
+    expect(network.links).toHaveLength(2);
+    expect(network.link.url.search).toBe('?sendInitialEvents=true&allowWatchBookmarks=true&resourceVersion=e.1');
+    await watch.return();
+  });
 });
 
 describe('refusals', () => {

@@ -104,6 +104,14 @@ describe('a client', () => {
     expect([cuts(), client.pings]).toEqual([{}, ['1', '2']]);
   });
 
+  test('that stops reading behind its ping, though nothing waited before, is cut an interval later', () => {
+    const { client, socket, interval, cuts } = setUp();
+    interval();
+    socket.pile(1_000);
+    interval();
+    expect([cuts(), client.pings]).toEqual([{ silent: 1 }, ['1']]);
+  });
+
   test.each([
     ['stops reading', (socket: FakeSocket) => socket.pile(100)],
     ['has got all and does not answer', (socket: FakeSocket) => socket.take(900)],

@@ -32,6 +32,23 @@ class Fake implements Leaver {
   }
 }
 
+/** A gate that ends the mux by force when it is asked, once it is open. */
+function gateThatForces(mux: Mux<TestEvent>): () => void {
+  let room = 0;
+  mux.gate.add(
+    gated(() => {
+      if (room > 0) {
+        mux.closing = true;
+        mux.force();
+      }
+      return room;
+    }),
+  );
+  return () => {
+    room = 100;
+  };
+}
+
 const parked = (mux: Mux<TestEvent>): unknown[] => {
   const { row, count } = mux.park as unknown as { row: unknown[]; count: number };
   return row.slice(0, count);
@@ -361,17 +378,9 @@ describe('closing', () => {
 
   test('by force, from inside the gate: head is at the end of what was accepted, and no further', () => {
     const mux = make(5);
-    let room = 0;
-    const nosy = gated(() => {
-      if (room > 0) {
-        mux.closing = true;
-        mux.force();
-      }
-      return room;
-    });
-    mux.gate.add(nosy);
+    const open = gateThatForces(mux);
     for (const one of events(0, 3)) mux.accept(one);
-    room = 100;
+    open();
     mux.pump();
     expect(mux.closed).toBe(true);
     expect(mux.log).toMatchObject({ head: 3, end: 3 });
@@ -379,17 +388,9 @@ describe('closing', () => {
 
   test('by force, from inside the gate that a publish waits for: it is refused, not accepted', async () => {
     const mux = make(0);
-    let room = 0;
-    const nosy = gated(() => {
-      if (room > 0) {
-        mux.closing = true;
-        mux.force();
-      }
-      return room;
-    });
-    mux.gate.add(nosy);
+    const open = gateThatForces(mux);
     const later = fate(mux.acceptLater(event(0)));
-    room = 100;
+    open();
     mux.pump();
     await turn();
     expect(later.error).toMatchObject({ code: 'CLOSED' });
