@@ -12,7 +12,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
 import type { Status, WatchEvent } from '../watch/event.ts';
-import { isStatus, toStatus } from '../watch/event.ts';
+import { isStatus } from '../watch/event.ts';
 import type { AdmissionOptions, Admitted, Caller, Verdict } from './admission.ts';
 import { Admission } from './admission.ts';
 import { publishNotices } from './diagnostics.ts';
@@ -34,6 +34,7 @@ import { toLimits } from './limits.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
 import type { Pulse } from './pulse.ts';
 import { toPulse } from './pulse.ts';
+import { PIPELINED } from './refusals.ts';
 import type { Outbound } from './stall.ts';
 import { guardStalls } from './stall.ts';
 import type { Start } from './start.ts';
@@ -127,6 +128,7 @@ class HttpHandler<I> {
       return;
     }
     const sse = accepts(caller.request.headers.accept, EVENT_STREAM);
+    const { version } = this.hub;
     const start = startOf(this.hub, verdict, sse);
     if (isStatus(start)) {
       verdict.ticket.release();
@@ -144,7 +146,13 @@ class HttpHandler<I> {
       return;
     }
     response.flushHeaders();
-    this.serve(response, { ...verdict, start, sse });
+    // Middleware that wraps `writeHead` may publish from there: then something else has been missed by now.
+    const now = this.hub.version === version ? start : startOf(this.hub, verdict, sse);
+    if (!isStatus(now)) this.serve(response, { ...verdict, start: now, sse });
+    else {
+      verdict.ticket.release();
+      response.destroy();
+    }
   }
 
   private serve(response: ServerResponse, client: Admitted & { start: Start; sse: boolean }): void {
@@ -194,17 +202,6 @@ class HttpHandler<I> {
     response.end();
   }
 }
-
-/**
- * A response gets the socket when those before it are through. One that waits is told nothing of the connection's end, and
- * waits for ever behind a watch: it must not hold a session.
- */
-const PIPELINED: Status = toStatus({
-  code: 503,
-  reason: 'ServiceUnavailable',
-  message: 'a connection carries one watch, and this one still had an earlier request to answer',
-  details: { retryAfterSeconds: 5 },
-});
 
 function toCaller(
   request: IncomingMessage,

@@ -9,6 +9,14 @@ export function unavailable(message: string): Status {
 /** Nobody is let in any more, though the last events may still be on their way. */
 export const LEAVING: Status = unavailable('this server goes away, or its stream is about to end');
 
+/**
+ * A response gets the socket when those before it are through. One that waits is told nothing of the connection's end, and
+ * waits for ever behind a watch: it must not hold a session.
+ */
+export const PIPELINED: Status = unavailable(
+  'a connection carries one watch, and this one still had an earlier request to answer',
+);
+
 /** Not before it is known who this is. */
 export function unauthorized(message: string = 'who are you?'): Status {
   return toStatus({ code: 401, reason: 'Unauthorized', message });

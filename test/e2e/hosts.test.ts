@@ -171,6 +171,38 @@ describe('middleware', () => {
     }
   });
 
+  test('that publishes as the head goes out comes between a version and the stream: what it published is not missing', async () => {
+    const hub = new Hub({ epoch: 'e', replayItems: 2 });
+    let published = 0;
+    const watch = createHttpHandler(hub);
+    const { url, port } = await start(
+      createServer((request, response) => {
+        const writeHead = response.writeHead.bind(response);
+        response.writeHead = ((...head: Parameters<typeof writeHead>) => {
+          for (let i = 0; i < published; i++) hub.tryPublish(added('seen'));
+          return writeHead(...head);
+        }) as typeof response.writeHead;
+        watch(request, response);
+      }),
+    );
+    hub.tryPublish(added(1));
+    published = 1;
+    const client = await httpStream(url, { query: '?resourceVersion=e.1' });
+    hub.tryPublish(added(3));
+    await until(() => client.versions().length === 2);
+    expect(client.versions()).toEqual(['e.2', 'e.3']);
+    // More than is kept: with the head out it cannot be told so any more, and comes back to hear of it.
+    published = 3;
+    const late = await raw(port);
+    late.socket.write('GET /watch?resourceVersion=e.3 HTTP/1.1\r\nHost: h\r\n\r\n');
+    await late.ended;
+    expect(late.heard()).not.toContain('object');
+    expect(hub.stats().clients).toHaveLength(1);
+    published = 0;
+    expect((await open(`${url}/watch?resourceVersion=e.3`)).statusCode).toBe(410);
+    await hub.shutdown();
+  });
+
   test('that has set the CORS header has decided', async () => {
     const watch = createHttpHandler(new Hub());
     const { url } = await start(
