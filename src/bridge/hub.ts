@@ -32,7 +32,7 @@ export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub
 
 /** A client that a transport brings. */
 export interface Client extends ClientInfo {
-  /** Where it begins, from {@link Hub.start} in the same step; default now. */
+  /** Where it begins, from {@link Hub.start} in the same step; default: where one does that asks for nothing. */
   readonly start?: Start | undefined;
   readonly asked?: Asked | undefined;
   readonly options?: ClientOptions | undefined;
@@ -184,9 +184,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    */
   start(asked: Asked, address: string = ''): Start | Status {
     if (this.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
-    this.catchUp();
-    const { epoch, replay, snapshot } = this.settings;
-    const start = toStart(asked, { epoch, replay, window: this.window, hasSnapshot: snapshot !== undefined });
+    const start = this.decide(asked);
     if (isStatus(start)) return this.refuse({ reason: start.code === 410 ? 'expired' : 'badRequest', status: start, address });
     const isNothing = start.missed.length === 0 && !start.snapshot;
     return this.ended && isNothing ? this.refuse({ reason: 'ended', status: COMPLETE, address }) : start;
@@ -201,7 +199,8 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   /** For transports: takes a client. */
   open(sink: Sink, client: Client): Session {
     const { version } = this;
-    const { start = this.start({}) as Start, options = {}, ticket } = client;
+    // Who asks for nothing is refused nothing.
+    const { start = this.decide({}) as Start, options = {}, ticket } = client;
     const overflow = options.overflow ?? this.settings.overflow;
     const filter = options.filter && this.judge(options.filter);
     const watch = this.ended ? emptyWatch<Envelope>() : this.broadcaster.watch({ ...options, overflow, filter } as ClientOptions);
@@ -281,6 +280,12 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     signal?.addEventListener('abort', cut, { once: true });
     await this.closing;
     signal?.removeEventListener('abort', cut);
+  }
+
+  private decide(asked: Asked): Start | Status {
+    this.catchUp();
+    const { epoch, replay, snapshot } = this.settings;
+    return toStart(asked, { epoch, replay, window: this.window, hasSnapshot: snapshot !== undefined });
   }
 
   private async close(): Promise<void> {

@@ -189,7 +189,12 @@ export class Session implements Served {
     if (this.over) return;
     this.reason = reason;
     this.error ??= error;
-    this.sink.destroy(this.host.farewell().retryMs);
+    try {
+      this.sink.destroy(this.host.farewell().retryMs);
+    } catch (fault) {
+      // A connection that cannot even be closed is given up all the same: other clients are flushed in the same round.
+      this.error ??= fault;
+    }
     this.gone();
   }
 

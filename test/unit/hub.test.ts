@@ -147,6 +147,31 @@ describe('the end', () => {
     expect(hub.stats().total).toMatchObject({ cuts: { failed: 1 } });
   });
 
+  test('one that cannot even be closed harms nobody else: all others are flushed in the same round, and after it', async () => {
+    const hub = new Hub();
+    const sink = new FakeSink();
+    sink.write = sink.destroy = () => {
+      throw new Error('EPIPE');
+    };
+    connect(hub, sink);
+    const other = connect(hub);
+    for (let i = 1; i <= 3; i++) await hub.publish(added(i));
+    await until(() => other.events.length === 3);
+    expect(hub.stats()).toMatchObject({ clients: [{}], total: { cuts: { failed: 1 } } });
+  });
+
+  test.each([
+    [0, []],
+    [1, [3]],
+  ])('a client of which it is not said where it begins gets its replay of %i, and the end', async (replay, objects) => {
+    const hub = new Hub({ replay });
+    for (let i = 1; i <= 3; i++) await hub.publish(added(i));
+    await hub.shutdown();
+    const sink = connect(hub);
+    expect([sink.objects, sink.ended]).toEqual([objects, 'complete']);
+    expect(hub.stats().total.refused).toBe(0);
+  });
+
   test('of the server, not of the stream: each client is told when to come back, all over the time that there is', async () => {
     const numbers = [0, 0.5, 0.999];
     const hub = new Hub({ random: () => numbers.shift() ?? 0 });
