@@ -116,7 +116,7 @@ export class PullWatch<E> extends Reader<E> {
     this.pulling = true;
     let pulled: Promise<IteratorResult<E, unknown>>;
     try {
-      pulled = this.source.pull();
+      pulled = Promise.resolve(this.source.pull()); // people's own iterators answer without a promise, too
     } catch (error) {
       pulled = Promise.reject(error);
     }

@@ -248,6 +248,12 @@ describe('fromAsyncIterable', () => {
     expect(await watch.next()).toEqual(done);
   });
 
+  test('an iterator that answers without a promise is read like any other, as `for await` does', async () => {
+    let last = 0;
+    const watch = fromAsyncIterable<number>({ next: () => (last < 2 ? value(++last) : done) } as never);
+    expect(await Promise.all([watch.next(), watch.next(), watch.next()])).toEqual([value(1), value(2), done]);
+  });
+
   test('stopping calls the iterator’s return once; its rejection harms nobody', async () => {
     let returned = 0;
     const watch = fromAsyncIterable<number>({
