@@ -1,13 +1,7 @@
 // The door "watchmux": what it has to offer, in the order in which data flows. No code here.
 
-export { fromReadableStream, type ReadableStreamOptions, toReadableStream } from './adapters/web-stream.ts';
-export { Broadcaster, type BroadcasterOptions, type Overflow, type WatchOptions } from './broadcast/broadcaster.ts';
-export { filter, Recorder } from './broadcast/filter.ts';
-export { filterTransitions, type ObjectOf, type TransitionOptions } from './broadcast/transitions.ts';
-export { type Codec, type JsonCodec, jsonCodec } from './decode/codec.ts';
-export { type ByteDecoder, type ByteSource, type ToDecoderOptions, toDecoder } from './decode/decoder.ts';
-export { type Framer, type FramerOptions, LengthPrefixedFramer, NewlineFramer } from './decode/framing.ts';
-export { type Decoder, StreamWatcher, type StreamWatcherOptions } from './decode/stream-watcher.ts';
+// The words that everything else speaks.
+
 export { type Clock, sleep, systemClock } from './watch/clock.ts';
 export { emptyWatch } from './watch/empty-watch.ts';
 export { isWatchError, WatchError, type WatchErrorCode } from './watch/errors.ts';
@@ -24,3 +18,20 @@ export {
 export { ProxyWatcher, type ProxyWatcherOptions } from './watch/proxy-watcher.ts';
 export { fromAsyncIterable } from './watch/pull-watch.ts';
 export type { Watch, WatchBatches } from './watch/watch.ts';
+
+// Bytes become events.
+
+export { type Codec, type JsonCodec, jsonCodec } from './decode/codec.ts';
+export { type ByteDecoder, type ByteSource, type ToDecoderOptions, toDecoder } from './decode/decoder.ts';
+export { type Framer, type FramerOptions, LengthPrefixedFramer, NewlineFramer } from './decode/framing.ts';
+export { type Decoder, StreamWatcher, type StreamWatcherOptions } from './decode/stream-watcher.ts';
+
+// One source, many watchers.
+
+export { Broadcaster, type BroadcasterOptions, type Overflow, type WatchOptions } from './broadcast/broadcaster.ts';
+export { filter, Recorder } from './broadcast/filter.ts';
+export { filterTransitions, type ObjectOf, type TransitionOptions } from './broadcast/transitions.ts';
+
+// A watch in the host's own idiom.
+
+export { fromReadableStream, type ReadableStreamOptions, toReadableStream } from './adapters/web-stream.ts';

@@ -1,7 +1,7 @@
 /** What a transport knows of a client. */
 export interface ClientInfo {
   readonly transport: 'websocket' | 'http' | 'sse';
-  /** The peer's address, for people to read. */
+  /** Whose connection this is, as people read it, and as `maxClientsPerAddress` counts it. Empty: nobody's. */
   readonly address: string;
 }
 

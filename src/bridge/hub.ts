@@ -123,7 +123,10 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     return this.publisher.publish(event, json);
   }
 
-  /** Never waits: false when a client with `wait` has no room now. Throws CLOSED after shutdown. */
+  /**
+   * Never waits: false when a client with `wait` has no room now, and while another event is being published, as from inside
+   * its `toJSON`. Throws CLOSED after shutdown, INVALID_ARGUMENT, and what JSON.stringify throws.
+   */
   tryPublish(event: E, json?: string): boolean {
     return this.publisher.tryPublish(event, json);
   }

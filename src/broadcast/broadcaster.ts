@@ -105,7 +105,8 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
    * queue is full, that is, while a `wait` watcher holds things up. Otherwise it resolves within the turn: a loop that only
    * awaits `publish` gives watchers their events, but leaves timers and sockets no turn. Upstream: `Action`.
    *
-   * @throws {WatchError} (rejects) CLOSED after `shutdown`; OVERLOADED when `maxPending` publishes wait already.
+   * @throws {WatchError} (rejects) CLOSED after `shutdown`; OVERLOADED when `maxPending` publishes wait already;
+   * INVALID_ARGUMENT for null and undefined.
    */
   publish(event: E): Promise<void> {
     try {
@@ -123,7 +124,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   /**
    * Never waits: false when the event cannot be accepted now. Upstream: `ActionOrDrop`.
    *
-   * @throws {WatchError} CLOSED after `shutdown`.
+   * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for null and undefined.
    */
   tryPublish(event: E): boolean {
     if (this.#mux.closing) this.#refuseClosed('publish');

@@ -1,11 +1,12 @@
 /**
- * Every failure that this package throws or rejects with is a {@link WatchError} with a stable `code`. Match on the code:
- * it survives two copies of the package in one program, which `instanceof` does not.
+ * The failures that this package finds for itself are {@link WatchError}s with a stable `code`. Match on the code: it survives
+ * two copies of the package in one program, which `instanceof` does not. What a source, user code, an abort or the host throws
+ * is passed on as it is.
  *
  * | code | when | data |
  * |---|---|---|
  * | `CLOSED` | `publish`, `tryPublish` or `watch` after `shutdown`; a pending `publish` whose shutdown was given up | |
- * | `OVERLOADED` | `publish` while `maxPending` publishes pend already | `limit` |
+ * | `OVERLOADED` | `publish` while `maxPending` publishes pend already; `fromObservable` with `wait` when its queue is full | `limit` |
  * | `INVALID_ARGUMENT` | an option or argument of the wrong kind; the message names the value and what was expected | |
  * | `FRAME_TOO_LARGE` | a frame of a byte stream is longer than `maxFrameBytes` | `limit` |
  * | `INVALID_FRAME` | a frame is not what the codec reads: not JSON, not an event | |

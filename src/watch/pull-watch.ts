@@ -154,7 +154,7 @@ export class PullWatch<E> extends Reader<E> {
   }
 }
 
-/** A watch over any async iterable or iterator; nothing is read before it is asked for. Stopping calls the iterator's `return`. */
+/** A watch over any async iterable or iterator; nothing is read before it is asked for. Any end calls the iterator's `return`, its own among them. */
 export function fromAsyncIterable<E>(events: AsyncIterable<E> | AsyncIterator<E, unknown>): Watch<E> {
   const iterator = Symbol.asyncIterator in events ? events[Symbol.asyncIterator]() : events;
   return new PullWatch<E>({

@@ -1,4 +1,4 @@
-/** What reviewers found by attacking the engine: each of these once failed. */
+/** What has once failed in the engine, all of it under attack: user code that comes back in, odd numbers, odd moments. */
 import { describe, expect, test } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { Cursor } from '../../src/broadcast/cursor.ts';

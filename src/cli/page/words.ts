@@ -12,7 +12,7 @@ export function plural(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
 
-/** Short enough for a tile: `12,345`, `1.2 million`. */
+/** Short enough for a tile: `12,345`, `1.23 M`. */
 export function short(value: number): string {
   return value < 1_000_000 ? count(value) : `${(value / 1_000_000).toFixed(value < 10_000_000 ? 2 : 1)} M`;
 }
