@@ -23,6 +23,14 @@ export interface EndableResponse {
   flush?(): void;
 }
 
+/**
+ * Whether a response has closed already: it tells that once, and this was too late to hear. One of HTTP/2 has no word for it,
+ * but its stream has.
+ */
+export function hasClosed(response: { readonly destroyed: boolean; readonly stream?: { readonly destroyed: boolean } }): boolean {
+  return response.destroyed || response.stream?.destroyed === true;
+}
+
 /** Into what, and how, a sink writes. */
 export interface HttpSinkOptions {
   readonly sse: boolean;

@@ -27,7 +27,7 @@ import {
   streamHeaders,
 } from './http-head.ts';
 import type { ByteStream } from './http-sink.ts';
-import { HttpSink } from './http-sink.ts';
+import { HttpSink, hasClosed } from './http-sink.ts';
 import type { Hub } from './hub.ts';
 import type { ConnectionOptions, Limits } from './limits.ts';
 import { toLimits } from './limits.ts';
@@ -170,7 +170,7 @@ class HttpHandler<I> {
     // On a quiet stream nothing else would notice that the other end is gone without a word. A WebSocket has its pings.
     if (response instanceof ServerResponse) socket.setKeepAlive(true, KEEP_ALIVE_MS);
     guardStalls(session, (response instanceof ServerResponse ? socket : response) as Outbound, this.stalls);
-    if (response.destroyed) session.gone();
+    if (hasClosed(response)) session.gone();
   }
 
   private unfit(request: IncomingMessage, response: ServerResponse, address: string): Status | undefined {

@@ -1,6 +1,7 @@
 // What stands around the handler in other people's servers: other versions of HTTP, middleware that rewrites, listeners.
 import { channel, subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createServer, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
@@ -76,6 +77,28 @@ test('HTTP/2 is served through its own responses, and a reader that stops is as 
   expect(status[':status']).toBe(400);
   session.destroy();
   await until(() => hub.stats().clients.length === 0);
+  await new Promise((resolve) => server.close(resolve));
+});
+
+test('over HTTP/2, too, a client that has gone before the handler was asked leaves neither a session nor a seat', async () => {
+  const hub = new Hub({ maxClients: 1 });
+  const handler = createHttpHandler(hub) as never as (request: Http2ServerRequest, response: Http2ServerResponse) => void;
+  let asked = false;
+  // Middleware that takes longer than its client waits.
+  const server = createHttp2Server((request, response) => {
+    response.once('close', () => {
+      handler(request, response);
+      asked = true;
+    });
+    response.stream.close();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const client = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  client.request({ ':path': '/watch' });
+  await until(() => asked);
+  expect(hub.stats().clients).toEqual([]);
+  expect(hub.reserve('')).toBeInstanceOf(Ticket);
+  client.destroy();
   await new Promise((resolve) => server.close(resolve));
 });
 
