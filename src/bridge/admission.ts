@@ -1,4 +1,4 @@
-import type { Overflow } from '../broadcast/broadcaster.ts';
+import { toOverflow } from '../broadcast/place.ts';
 import { invalid, wholeNumber } from '../watch/errors.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
@@ -214,13 +214,11 @@ function identityOf<I>(said: Identified<I>): I {
   return said as I;
 }
 
-const POLICIES: readonly Overflow[] = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
-
 /** Only what is meant to be said here: a watch has more options, which are the hub's. */
 function checked({ filter, overflow, capacity }: ClientOptions): ClientOptions {
-  if (filter !== undefined && typeof filter !== 'function') throw new TypeError(`filter: ${filter}`);
+  if (filter !== undefined && typeof filter !== 'function') throw invalid('filter', filter, 'a function');
   if (capacity !== undefined) wholeNumber('capacity', capacity, 1);
-  if (overflow !== undefined && !POLICIES.includes(overflow)) throw new TypeError(`overflow: ${overflow}`);
+  if (overflow !== undefined) toOverflow(overflow);
   return { filter, overflow, capacity };
 }
 

@@ -1,11 +1,10 @@
+import { objectKey } from '../broadcast/key.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { Envelope } from './envelope.ts';
 
 /** What an event is about. One that does not say is about nothing but itself: its place in the stream is its key. */
 export function eventKey<E extends WatchEvent>(envelope: Envelope, keyOf: ((event: E) => string) | undefined): string {
   if (keyOf !== undefined) return keyOf(envelope as WatchEvent as E);
-  const { metadata } = (envelope.object ?? {}) as { metadata?: { namespace?: unknown; name?: unknown } | null };
-  const { namespace, name } = metadata ?? {};
-  if (typeof name !== 'string') return `#${envelope.sequence}`;
-  return `${typeof namespace === 'string' ? namespace : ''}/${name}`;
+  const { metadata } = (envelope.object ?? {}) as { metadata?: { name?: unknown } | null };
+  return typeof metadata?.name === 'string' ? objectKey(envelope) : `#${envelope.sequence}`;
 }

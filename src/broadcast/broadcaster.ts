@@ -6,7 +6,7 @@ import { FoldCursor } from './fold-cursor.ts';
 import { BroadcastWatch } from './handle.ts';
 import { objectKey } from './key.ts';
 import { Mux } from './mux.ts';
-import type { CursorOptions, Overflow } from './place.ts';
+import { type CursorOptions, type Overflow, toOverflow } from './place.ts';
 
 /** How a {@link Broadcaster} treats its watchers, unless a watcher asks for something else. */
 export interface BroadcasterOptions<E> {
@@ -40,7 +40,6 @@ export interface WatchOptions<E> {
 
 export type { Overflow } from './place.ts';
 
-const OVERFLOWS: readonly Overflow[] = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
 const ACCEPTED: Promise<void> = Promise.resolve();
 
 /**
@@ -67,7 +66,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   constructor(options: BroadcasterOptions<E> = {}) {
     const { capacity = 100, overflow = 'wait', incoming = 25, maxPending = 10_000, keyOf = objectKey } = options;
     this.#capacity = wholeNumber('capacity', capacity);
-    this.#overflow = oneOf(overflow);
+    this.#overflow = toOverflow(overflow);
     this.#maxPending = wholeNumber('maxPending', maxPending);
     this.#mux = new Mux({ capacity, incoming: wholeNumber('incoming', incoming), keyOf: callable('keyOf', keyOf) });
   }
@@ -87,7 +86,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     const { filter, onGap, prefix = [], signal } = options;
     const own: CursorOptions<E> = {
       capacity: Math.max(wholeNumber('capacity', options.capacity ?? this.#capacity), prefix.length > 0 ? prefix.length + 1 : 0),
-      overflow: oneOf(options.overflow ?? this.#overflow),
+      overflow: toOverflow(options.overflow ?? this.#overflow),
       filter: filter && callable('filter', filter),
       onGap: onGap && callable('onGap', onGap),
     };
@@ -200,11 +199,6 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   #refuseClosed(what: string): void {
     if (this.#mux.closing) throw new WatchError('CLOSED', `${what}: the broadcaster is shut down`);
   }
-}
-
-function oneOf(overflow: Overflow): Overflow {
-  if (!OVERFLOWS.includes(overflow)) throw invalid('overflow', overflow, `one of ${OVERFLOWS.join(', ')}`);
-  return overflow;
 }
 
 function callable<F>(name: string, value: F): F {
