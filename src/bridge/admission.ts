@@ -1,4 +1,4 @@
-import { toOverflow } from '../broadcast/place.ts';
+import { toOverflow } from '../broadcast/broadcaster.ts';
 import { invalid, wholeNumber } from '../watch/errors.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';

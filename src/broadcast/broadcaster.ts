@@ -6,7 +6,7 @@ import { FoldCursor } from './fold-cursor.ts';
 import { BroadcastWatch } from './handle.ts';
 import { objectKey } from './key.ts';
 import { Mux } from './mux.ts';
-import { type CursorOptions, type Overflow, toOverflow } from './place.ts';
+import type { CursorOptions, Overflow } from './place.ts';
 
 /** How a {@link Broadcaster} treats its watchers, unless a watcher asks for something else. */
 export interface BroadcasterOptions<E> {
@@ -40,6 +40,7 @@ export interface WatchOptions<E> {
 
 export type { Overflow } from './place.ts';
 
+const OVERFLOWS: readonly Overflow[] = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
 const ACCEPTED: Promise<void> = Promise.resolve();
 
 /**
@@ -199,6 +200,12 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   #refuseClosed(what: string): void {
     if (this.#mux.closing) throw new WatchError('CLOSED', `${what}: the broadcaster is shut down`);
   }
+}
+
+/** A policy, or INVALID_ARGUMENT. */
+export function toOverflow(overflow: Overflow): Overflow {
+  if (!OVERFLOWS.includes(overflow)) throw invalid('overflow', overflow, `one of ${OVERFLOWS.join(', ')}`);
+  return overflow;
 }
 
 function callable<F>(name: string, value: F): F {

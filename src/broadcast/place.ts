@@ -1,4 +1,3 @@
-import { invalid } from '../watch/errors.ts';
 import { Reader } from '../watch/reader.ts';
 import { Aside, nothingAside } from './aside.ts';
 import type { Gated } from './gate.ts';
@@ -8,14 +7,6 @@ import type { Mux } from './mux.ts';
 
 /** What happens to an event that does not fit a watcher's queue. */
 export type Overflow = 'wait' | 'drop-newest' | 'drop-oldest' | 'disconnect' | 'coalesce';
-
-const OVERFLOWS: readonly Overflow[] = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
-
-/** A policy, or INVALID_ARGUMENT. */
-export function toOverflow(overflow: Overflow): Overflow {
-  if (!OVERFLOWS.includes(overflow)) throw invalid('overflow', overflow, `one of ${OVERFLOWS.join(', ')}`);
-  return overflow;
-}
 
 /** How one watcher reads. */
 export interface CursorOptions<E> {
