@@ -36,6 +36,11 @@ export class Cursor<E> extends Queue<E> {
     else this.mux.laggards.add(this);
   }
 
+  /** Whether it knows code of its consumer's, and by that perhaps its consumer. */
+  get callsBack(): boolean {
+    return this.options.filter !== undefined || this.options.onGap !== undefined;
+  }
+
   /** One read of `batches`, on the same short way as `next`. */
   override nextBatch(): Promise<IteratorResult<readonly E[], undefined>> {
     const ahead = this.mux.log.head - this.position;

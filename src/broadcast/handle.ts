@@ -15,7 +15,8 @@ export class BroadcastWatch<E> implements Watch<E> {
 
   constructor(cursor: Cursor<E>, forgotten: Forgotten) {
     this.#cursor = cursor;
-    forgotten.register(this, cursor);
+    // Who has left already has nothing to be told. A token takes room, and without callbacks there is no way back to here.
+    if (cursor.inSet !== undefined) forgotten.register(this, cursor, cursor.callsBack ? cursor : undefined);
   }
 
   get stopped(): boolean {

@@ -119,6 +119,7 @@ export class Mux<E> {
     this.watchers--;
     if (watcher.inPark) this.park.leave();
     this.unlisten(watcher);
+    this.forgotten.unregister(watcher);
     if (watcher.waits) this.pump();
   }
 

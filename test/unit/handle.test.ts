@@ -112,7 +112,60 @@ describe.skipIf(noGc)(`collected watches${NO_GC}`, () => {
   });
 });
 
+/** Watches whose callbacks know them, each ended in one way. */
+const ENDS: Record<string, (broadcaster: Broadcaster<TestEvent>) => WeakRef<Watch<TestEvent>>> = {
+  returned: (broadcaster) => {
+    const watch: Watch<TestEvent> = broadcaster.watch({ filter: () => !watch.stopped });
+    void watch.return();
+    return new WeakRef(watch);
+  },
+  'stopped, with events queued': (broadcaster) => {
+    const watch: Watch<TestEvent> = broadcaster.watch({ onGap: () => void watch.dropped });
+    broadcaster.tryPublish(event(0));
+    watch.stop();
+    return new WeakRef(watch);
+  },
+  aborted: (broadcaster) => {
+    const abort = new AbortController();
+    const watch: Watch<TestEvent> = broadcaster.watch({
+      overflow: 'coalesce',
+      filter: () => !watch.stopped,
+      signal: abort.signal,
+    });
+    abort.abort();
+    return new WeakRef(watch);
+  },
+  'ended by its filter': (broadcaster) => {
+    const watch: Watch<TestEvent> = broadcaster.watch({
+      filter: () => {
+        throw new Error(`after ${watch}`);
+      },
+    });
+    broadcaster.tryPublish(event(0));
+    expect(() => watch.tryNext()).toThrow('after');
+    return new WeakRef(watch);
+  },
+  'ended before anyone had it': (broadcaster) => {
+    let calls = 0;
+    const watch: Watch<TestEvent> = broadcaster.watch({
+      prefix: [event(0)],
+      filter: () => {
+        if (++calls === 1) throw new Error('at the prefix');
+        return !watch.stopped;
+      },
+    });
+    return new WeakRef(watch);
+  },
+};
+
 describe.skipIf(noGc)(`what a watcher pins${NO_GC}`, () => {
+  test.each(Object.entries(ENDS))('%s: not itself, though its own callbacks know it', async (_how, end) => {
+    const broadcaster = new Broadcaster<TestEvent>();
+    const ref = end(broadcaster);
+    expect(await collectedUntil(() => ref.deref() === undefined)).toBe(true);
+    expect(broadcaster.watchers).toBe(0);
+  });
+
   test.each(POLICIES)("'%s': nothing once it was stopped and read out, or returned", async (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 50, overflow });
     const [stopped, returned] = [broadcaster.watch(), broadcaster.watch()];
