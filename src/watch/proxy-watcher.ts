@@ -13,7 +13,8 @@ export interface ProxyWatcherOptions {
  * - `stop`, and also `return`, fires `stopSignal`, once. The owner listens to it, ends what it produces and cleans up: the
  *   iterator's own `return` is never called (that is what `fromAsyncIterable` does).
  * - By default the watch ends on `stop`. With `endOnStop: false` the owner ends it, and may send a few more events before.
- * - When the events end by themselves nobody has stopped anything, and `stopSignal` does not fire.
+ * - When the events end by themselves nobody has stopped anything, and `stopSignal` does not fire; a `stop` or `return` after
+ *   that, as by `using`, still fires it.
  *
  * Nothing is read before it is asked for. Upstream: `watch.ProxyWatcher` and `NewProxyWatcher`, whose result never ends on `stop`.
  */

@@ -36,6 +36,13 @@ export function readAll(watch: Watch<TestEvent>): TestEvent[] {
   return read;
 }
 
+/** Reads to the end. */
+export async function collect(watch: Watch<TestEvent>): Promise<number[]> {
+  const got: number[] = [];
+  for await (const one of watch) got.push(one.object.id);
+  return got;
+}
+
 /** What has become of a promise so far. */
 export interface Fate<T> {
   state: 'pending' | 'resolved' | 'rejected';

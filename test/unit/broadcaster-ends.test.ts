@@ -1,0 +1,200 @@
+// How watches and broadcasters end: abort signals, shutdown.
+import { getEventListeners } from 'node:events';
+import { describe, expect, test } from 'vitest';
+import { Broadcaster, type BroadcasterOptions } from '../../src/broadcast/broadcaster.ts';
+import type { Watch } from '../../src/watch/watch.ts';
+import { collect, done, event, events, fate, ids, range, readAll, type TestEvent, thrown, turn } from './support.ts';
+
+const listeners = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length;
+const make = (options?: BroadcasterOptions<TestEvent>): Broadcaster<TestEvent> => new Broadcaster<TestEvent>(options);
+
+describe('abort signals', () => {
+  test('an aborted one is refused with its reason', () => {
+    const reason = new Error('never mind');
+    expect(thrown(() => make().watch({ signal: AbortSignal.abort(reason) }))).toBe(reason);
+  });
+
+  test('an abort stops the watch: what is queued stays readable', async () => {
+    const abort = new AbortController();
+    const broadcaster = make();
+    const watch = broadcaster.watch({ signal: abort.signal });
+    broadcaster.tryPublish(event(0));
+    abort.abort();
+    broadcaster.tryPublish(event(1));
+    expect(watch.stopped).toBe(true);
+    expect(listeners(abort.signal)).toBe(0);
+    expect(await collect(watch)).toEqual([0]);
+  });
+
+  const ends: [string, (watch: Watch<TestEvent>, broadcaster: Broadcaster<TestEvent>) => unknown][] = [
+    ['stop', (watch) => watch.stop()],
+    ['return', (watch) => watch.return()],
+    ['shutdown', (_watch, broadcaster) => broadcaster.shutdown()],
+    [
+      'being cut and read out',
+      (watch, broadcaster) => {
+        for (const one of events(0, 5)) broadcaster.tryPublish(one);
+        readAll(watch);
+      },
+    ],
+    [
+      'a throwing filter',
+      (watch, broadcaster) => {
+        broadcaster.tryPublish(event(13));
+        expect(watch.stopped).toBe(true);
+      },
+    ],
+  ];
+  test.each(ends)('the listener is gone after %s', async (_name, act) => {
+    const { signal } = new AbortController();
+    const broadcaster = make({ capacity: 1, overflow: 'disconnect' });
+    const filter = (one: TestEvent): boolean => {
+      if (one.object.id === 13) throw new Error('13');
+      return true;
+    };
+    const watch = broadcaster.watch({ signal, filter });
+    expect(listeners(signal)).toBe(1);
+    await act(watch, broadcaster);
+    expect(listeners(signal)).toBe(0);
+  });
+
+  test('a thousand watches that came and went leave no listener behind', async () => {
+    const { signal } = new AbortController();
+    const broadcaster = make();
+    for (let i = 0; i < 1000; i++) {
+      const watch = broadcaster.watch({ signal });
+      if (i % 2 === 0) watch.stop();
+      else await watch.return();
+    }
+    expect(listeners(signal)).toBe(0);
+  });
+});
+
+describe('shutdown', () => {
+  test('ends every watch; what is queued stays readable; the counts stand still', async () => {
+    for (const overflow of ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const) {
+      const broadcaster = make({ capacity: 3, overflow });
+      const watch = broadcaster.watch();
+      for (const one of events(0, 3)) broadcaster.tryPublish(one);
+      await broadcaster.shutdown();
+      expect(watch).toMatchObject({ stopped: true, queued: 3, dropped: 0 });
+      expect(await collect(watch)).toEqual([0, 1, 2]);
+      expect(broadcaster.watchers).toBe(0);
+    }
+  });
+
+  test('settles the reads that wait', async () => {
+    const broadcaster = make();
+    const watch = broadcaster.watch();
+    const reads = [watch.next(), watch.batches().next(), watch.next()];
+    await broadcaster.shutdown();
+    expect(await Promise.all(reads)).toEqual([done, done, done]);
+    expect(broadcaster.watchers).toBe(0);
+  });
+
+  test('is idempotent', async () => {
+    const broadcaster = make();
+    const first = broadcaster.shutdown();
+    expect(broadcaster.shutdown()).toBe(first);
+    await first;
+    await broadcaster.shutdown();
+    await broadcaster.shutdown({ signal: AbortSignal.abort() });
+  });
+
+  test('while a watcher is stalled: refuses at once, delivers what was accepted and what waited, then is done', async () => {
+    const broadcaster = make({ capacity: 1, incoming: 1 });
+    const watch = broadcaster.watch();
+    const publishes = events(0, 5).map((one) => fate(broadcaster.publish(one)));
+    const closed = fate(broadcaster.shutdown());
+    await turn();
+    expect(closed.state).toBe('pending');
+    expect(publishes.map(({ state }) => state)).toEqual(['resolved', 'resolved', 'pending', 'pending', 'pending']);
+    expect(thrown(() => broadcaster.tryPublish(event(9)))).toMatchObject({ code: 'CLOSED' });
+    expect(thrown(() => broadcaster.watch())).toMatchObject({ code: 'CLOSED' });
+    expect(watch.stopped).toBe(false);
+    expect(await collect(watch)).toEqual(range(0, 5));
+    await turn();
+    expect(closed.state).toBe('resolved');
+    expect(publishes.every(({ state }) => state === 'resolved')).toBe(true);
+  });
+
+  test('while a watcher is stalled: its stop lets go', async () => {
+    const broadcaster = make({ capacity: 1, incoming: 1 });
+    const watch = broadcaster.watch();
+    for (const one of events(0, 2)) broadcaster.tryPublish(one);
+    const closed = broadcaster.shutdown();
+    watch.stop();
+    await closed;
+    expect(ids(readAll(watch))).toEqual([0]);
+  });
+
+  function stalled(): {
+    broadcaster: Broadcaster<TestEvent>;
+    watch: Watch<TestEvent>;
+    quick: Watch<TestEvent>;
+    publish: ReturnType<typeof fate<void>>;
+  } {
+    const broadcaster = make({ capacity: 1, incoming: 2 });
+    const watch = broadcaster.watch();
+    const quick = broadcaster.watch({ capacity: 50 });
+    for (const one of events(0, 3)) broadcaster.tryPublish(one);
+    return { broadcaster, watch, quick, publish: fate(broadcaster.publish(event(3))) };
+  }
+
+  test('gives up at once on a signal that has aborted: stalled watchers lose, and count, what does not fit', async () => {
+    const { broadcaster, watch, quick, publish } = stalled();
+    const reason = new Error('enough');
+    const signal = AbortSignal.abort(reason);
+    await expect(broadcaster.shutdown({ signal })).rejects.toBe(reason);
+    expect(publish.error).toMatchObject({ code: 'CLOSED', message: 'publish: shut down before there was room' });
+    expect(watch).toMatchObject({ stopped: true, queued: 1, dropped: 2 });
+    expect(await collect(watch)).toEqual([0]);
+    expect(await collect(quick)).toEqual([0, 1, 2]);
+    expect(listeners(signal)).toBe(0);
+    await broadcaster.shutdown();
+  });
+
+  test('gives up when the signal aborts; the shutdown that was called without one resolves', async () => {
+    const { broadcaster, watch, publish } = stalled();
+    const abort = new AbortController();
+    const plain = fate(broadcaster.shutdown());
+    const limited = fate(broadcaster.shutdown({ signal: abort.signal }));
+    await turn();
+    expect([plain.state, limited.state, publish.state]).toEqual(['pending', 'pending', 'pending']);
+    expect(listeners(abort.signal)).toBe(1);
+    const reason = new Error('enough');
+    abort.abort(reason);
+    await turn();
+    expect([plain.state, limited.error, publish.state]).toEqual(['resolved', reason, 'rejected']);
+    expect(listeners(abort.signal)).toBe(0);
+    expect(watch.dropped).toBe(2);
+  });
+
+  test('a signal that never aborts is let go of when it is done', async () => {
+    const { broadcaster, watch } = stalled();
+    const { signal } = new AbortController();
+    const closed = broadcaster.shutdown({ signal });
+    expect(listeners(signal)).toBe(1);
+    watch.stop();
+    await closed;
+    expect(listeners(signal)).toBe(0);
+  });
+
+  test('with nobody stalled, an aborted signal changes nothing', async () => {
+    const broadcaster = make();
+    const watch = broadcaster.watch();
+    broadcaster.tryPublish(event(0));
+    await broadcaster.shutdown({ signal: AbortSignal.abort() });
+    expect(await collect(watch)).toEqual([0]);
+  });
+
+  test('what a watcher full of gaps had stays countable after the end', async () => {
+    const broadcaster = make({ capacity: 2, overflow: 'drop-oldest' });
+    const watch = broadcaster.watch();
+    for (const one of events(0, 100)) broadcaster.tryPublish(one);
+    await broadcaster.shutdown();
+    expect(watch).toMatchObject({ queued: 2, dropped: 98, stopped: true });
+    expect(await watch.return()).toEqual(done);
+    expect(watch).toMatchObject({ queued: 0, dropped: 100 });
+  });
+});

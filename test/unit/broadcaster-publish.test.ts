@@ -1,0 +1,158 @@
+// What a publisher meets: the gate of `wait`, and no gate but that.
+import { describe, expect, test } from 'vitest';
+import { Broadcaster, type BroadcasterOptions, type WatchOptions } from '../../src/broadcast/broadcaster.ts';
+import type { Watch } from '../../src/watch/watch.ts';
+import { collect, event, events, fate, id, ids, range, readAll, type TestEvent, turn } from './support.ts';
+
+const make = (options?: BroadcasterOptions<TestEvent>): Broadcaster<TestEvent> => new Broadcaster<TestEvent>(options);
+
+describe("publish under 'wait'", () => {
+  function stalled(options: WatchOptions<TestEvent> = {}): {
+    broadcaster: Broadcaster<TestEvent>;
+    watch: Watch<TestEvent>;
+    publish: ReturnType<typeof fate<void>>;
+  } {
+    const broadcaster = make({ capacity: 1, incoming: 1 });
+    const watch = broadcaster.watch(options);
+    expect(broadcaster.tryPublish(event(0))).toBe(true);
+    expect(broadcaster.tryPublish(event(1))).toBe(true);
+    expect(broadcaster.tryPublish(event(2))).toBe(false);
+    const publish = fate(broadcaster.publish(event(3)));
+    return { broadcaster, watch, publish };
+  }
+
+  test('waits while the incoming queue is full, and tryPublish does not overtake it', async () => {
+    const { broadcaster, watch, publish } = stalled();
+    await turn();
+    expect(publish.state).toBe('pending');
+    expect(id(watch.tryNext())).toBe(0);
+    await turn();
+    expect(publish.state).toBe('resolved');
+    expect(broadcaster.tryPublish(event(4))).toBe(false);
+    expect(ids(readAll(watch))).toEqual([1, 3]);
+    expect(broadcaster.tryPublish(event(5))).toBe(true);
+  });
+
+  const releases: [string, (watch: Watch<TestEvent>, abort: AbortController) => unknown][] = [
+    ['a read', (watch) => watch.next()],
+    ['tryNext', (watch) => watch.tryNext()],
+    ['a batch', (watch) => watch.batches().next()],
+    ['stop', (watch) => watch.stop()],
+    ['return', (watch) => watch.return()],
+    ['leaving its batches', (watch) => watch.batches().return()],
+    ['disposal', (watch) => watch[Symbol.dispose]()],
+    ['an abort', (_watch, abort) => abort.abort()],
+  ];
+  test.each(releases)('is released at once by %s', async (_name, act) => {
+    const abort = new AbortController();
+    const { watch, publish } = stalled({ signal: abort.signal });
+    await turn();
+    expect(publish.state).toBe('pending');
+    act(watch, abort);
+    await turn();
+    expect(publish.state).toBe('resolved');
+  });
+
+  test('is released by an onGap or filter that throws', async () => {
+    let bad = false;
+    const broadcaster = make({ capacity: 1, incoming: 0 });
+    const watch = broadcaster.watch({
+      filter: () => {
+        if (bad) throw new Error('bad');
+        return true;
+      },
+    });
+    broadcaster.tryPublish(event(0));
+    const publish = fate(broadcaster.publish(event(1)));
+    await turn();
+    expect(publish.state).toBe('pending');
+    bad = true;
+    watch.tryNext();
+    await turn();
+    expect(publish.state).toBe('resolved');
+    expect(watch.stopped).toBe(true);
+  });
+
+  test('those that wait are accepted in the order of their calls', async () => {
+    const broadcaster = make({ capacity: 1, incoming: 0 });
+    const watch = broadcaster.watch();
+    const order: number[] = [];
+    const publishes = events(0, 6).map((one) => broadcaster.publish(one).then(() => order.push(one.object.id)));
+    const got: number[] = [];
+    while (got.length < 6) got.push(id((await watch.next()).value) as number);
+    await Promise.all(publishes);
+    expect(got).toEqual(range(0, 6));
+    expect(order).toEqual(range(0, 6));
+  });
+
+  test.each([0, 1, 3])('maxPending %i: one more is refused with OVERLOADED and the limit', async (maxPending) => {
+    const broadcaster = make({ capacity: 0, incoming: 0, maxPending });
+    const watch = broadcaster.watch();
+    const waiting = events(0, maxPending).map((one) => fate(broadcaster.publish(one)));
+    const refused = fate(broadcaster.publish(event(99)));
+    await turn();
+    expect(waiting.map(({ state }) => state)).toEqual(new Array(maxPending).fill('pending'));
+    expect(refused.error).toMatchObject({
+      code: 'OVERLOADED',
+      limit: maxPending,
+      message: `publish: ${maxPending} publishes wait for room already (maxPending)`,
+    });
+    for (let i = 0; i < maxPending; i++) expect(id((await watch.next()).value)).toBe(i);
+    const read = watch.next();
+    await broadcaster.publish(event(7));
+    expect(id((await read).value)).toBe(7);
+  });
+
+  test('without watchers everything is accepted, and nothing is kept', () => {
+    const broadcaster = make({ capacity: 0, incoming: 0 });
+    for (const one of events(0, 100)) expect(broadcaster.tryPublish(one)).toBe(true);
+    expect(broadcaster.watch().queued).toBe(0);
+  });
+
+  test('one full watcher among many that read holds all to its own pace, losing nothing', async () => {
+    const broadcaster = make({ capacity: 2, incoming: 1 });
+    const got = Array.from({ length: 5 }, () => collect(broadcaster.watch()));
+    const slow = broadcaster.watch();
+    const publishing = (async () => {
+      for (const one of events(0, 60)) await broadcaster.publish(one);
+    })();
+    const read: number[] = [];
+    while (read.length < 60) {
+      await turn();
+      read.push(id(slow.tryNext()) as number);
+    }
+    await publishing;
+    await broadcaster.shutdown();
+    expect(read).toEqual(range(0, 60));
+    for (const each of await Promise.all(got)) expect(each).toEqual(range(0, 60));
+  });
+
+  test.each(['drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const)("never waits for '%s'", (overflow) => {
+    const broadcaster = make({ capacity: 0, incoming: 0, overflow });
+    const watch = broadcaster.watch();
+    for (const one of events(0, 500)) expect(broadcaster.tryPublish(one)).toBe(true);
+    expect(watch.dropped).toBe(500);
+  });
+});
+
+describe('publishing touches nobody who lags', () => {
+  test('a filter is not called while its watcher has room to lag', () => {
+    const broadcaster = make({ capacity: 1000, overflow: 'drop-newest' });
+    let asked = 0;
+    const watch = broadcaster.watch({ filter: () => ++asked > 0 });
+    for (const one of events(0, 1000)) broadcaster.tryPublish(one);
+    expect(asked).toBe(0);
+    expect(watch.queued).toBe(1000);
+    expect(asked).toBe(1000);
+  });
+
+  test('a laggard with a filter is asked once for each event, once for a chunk', () => {
+    const broadcaster = make({ capacity: 16, overflow: 'drop-newest' });
+    let asked = 0;
+    const watch = broadcaster.watch({ filter: () => ++asked > 0 });
+    for (const one of events(0, 1000)) broadcaster.tryPublish(one);
+    expect(asked).toBeLessThanOrEqual(1000);
+    expect(watch.dropped).toBe(984);
+    expect(asked).toBe(1000);
+  });
+});
