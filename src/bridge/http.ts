@@ -122,16 +122,20 @@ class HttpHandler<I> {
       this.refuse(response, verdict, caller);
       return;
     }
-    // Somebody else has answered while the application made up its mind.
-    if (response.headersSent) {
+    try {
+      // Somebody else may have answered while the application made up its mind.
+      if (!response.headersSent) this.begin(caller, response, verdict);
+    } finally {
+      // By now a session has kept the seat; or there is none, whatever middleware has thrown.
       verdict.ticket.release();
-      return;
     }
+  }
+
+  private begin(caller: Caller<IncomingMessage>, response: ServerResponse, admitted: Admitted): void {
     const sse = accepts(caller.request.headers.accept, EVENT_STREAM);
     const { version } = this.hub;
-    const start = startOf(this.hub, verdict, sse);
+    const start = startOf(this.hub, admitted, sse);
     if (isStatus(start)) {
-      verdict.ticket.release();
       this.refuse(response, start, caller);
       return;
     }
@@ -141,18 +145,14 @@ class HttpHandler<I> {
       ...this.headers,
     });
     if (caller.request.method === 'HEAD') {
-      verdict.ticket.release();
       response.end();
       return;
     }
     response.flushHeaders();
     // Middleware that wraps `writeHead` may publish from there: then something else has been missed by now.
-    const now = this.hub.version === version ? start : startOf(this.hub, verdict, sse);
-    if (!isStatus(now)) this.serve(response, { ...verdict, start: now, sse });
-    else {
-      verdict.ticket.release();
-      response.destroy();
-    }
+    const now = this.hub.version === version ? start : startOf(this.hub, admitted, sse);
+    if (isStatus(now)) response.destroy();
+    else this.serve(response, { ...admitted, start: now, sse });
   }
 
   private serve(response: ServerResponse, client: Admitted & { start: Start; sse: boolean }): void {

@@ -226,6 +226,32 @@ describe('middleware', () => {
     await hub.shutdown();
   });
 
+  test('that throws as the head goes out costs nobody a seat', async () => {
+    const hub = new Hub({ maxClients: 1 });
+    const watch = createHttpHandler(hub);
+    const thrown: unknown[] = [];
+    const { url } = await start(
+      createServer((request, response) => {
+        const { writeHead } = response;
+        response.writeHead = () => {
+          response.writeHead = writeHead;
+          throw new Error('from a listener of theirs');
+        };
+        try {
+          watch(request, response);
+        } catch (error) {
+          thrown.push(error);
+          response.writeHead(500).end();
+        }
+      }),
+    );
+    for (let i = 1; i <= 2; i++) {
+      expect((await open(`${url}/watch`)).statusCode).toBe(500);
+      expect(thrown).toHaveLength(i);
+    }
+    expect(hub.reserve('')).toBeInstanceOf(Ticket);
+  });
+
   test('that has set the CORS header has decided', async () => {
     const watch = createHttpHandler(new Hub());
     const { url } = await start(
