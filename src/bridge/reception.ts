@@ -176,10 +176,11 @@ export abstract class Reception {
     else ticket.keep();
     if (options.capacity !== undefined) session.whenOver(this.publisher.heed(options.capacity));
     this.flusher.add(session);
-    sink.opened(session);
+    const broken = attempt(() => sink.opened(session));
     this.tally.opened(() => session.stats());
     if (start.resumed) this.tally.resumed(() => session.stats(), start.missed.length);
     if (thrown !== undefined) session.stop('failed', thrown.error);
+    if (broken !== undefined) session.cut('failed', broken.error);
     this.begin(session, { ...client, start, version });
     return session;
   }
@@ -253,5 +254,15 @@ export abstract class Reception {
       for (const envelope of batch) this.window.push(envelope);
     }
     this.host.seen = this.window.head;
+  }
+}
+
+/** What a connection throws, if it does: it is its own client's trouble, and nobody else's. */
+function attempt(code: () => void): { readonly error: unknown } | undefined {
+  try {
+    code();
+    return undefined;
+  } catch (error) {
+    return { error };
   }
 }

@@ -160,6 +160,18 @@ describe('the end', () => {
     expect(hub.stats()).toMatchObject({ clients: [{}], total: { cuts: { failed: 1 } } });
   });
 
+  test('one that throws when it is told whom it serves is cut, and gives its seat back', () => {
+    const hub = new Hub({ maxClients: 1 });
+    const sink = new FakeSink();
+    sink.opened = () => {
+      throw new Error('EPIPE');
+    };
+    connect(hub, sink);
+    expect(sink.destroyed).toBe(true);
+    expect(hub.stats()).toMatchObject({ clients: [], total: { clients: 1, cuts: { failed: 1 } } });
+    expect(hub.reserve('')).not.toHaveProperty('code');
+  });
+
   test.each([
     [0, []],
     [1, [3]],
