@@ -37,7 +37,6 @@ export function openWebSocket(opening: Opening & { readonly WebSocket: WebSocket
   const rich = takesHeaders(WebSocket);
   // Four bytes is the most that a character takes.
   const socket = new WebSocket(url.href, [], rich ? { headers, maxPayload: 4 * maxFrameChars } : undefined);
-  let why: string | undefined;
 
   const close = (): void => {
     socket.onopen = socket.onmessage = socket.onclose = null;
@@ -56,27 +55,26 @@ export function openWebSocket(opening: Opening & { readonly WebSocket: WebSocket
       receiver.over({ code: UNREADABLE, why: messageOf(error) });
     }
   };
+  // The end, and not always followed by a `close`: before it is open, the WebSocket of Node 22 has no more to say than this.
   socket.onerror = ({ message, error }: { message?: string; error?: unknown }) => {
-    why = message;
     // So ws says that a message is too long, or that its frames make no sense.
-    if (error instanceof RangeError) receiver.over({ code: UNREADABLE, why });
+    receiver.over({ code: error instanceof RangeError ? UNREADABLE : LOST, why: message || 'WebSocket closed' });
   };
   socket.onclose = ({ code, reason }: { code: number; reason: string }) => {
     let status = LOST;
     // 1000 is the orderly end; codes from 4400 on are HTTP's, plus 4000.
     if (code === 1000) status = reason === 'timeout' ? ENDED : COMPLETE;
     else if (code >= 4400 && code < 4600) status = code - 4000;
-    receiver.over({ code: status, why: why || `WebSocket closed: ${code} ${reason}`, hintMs: fromRetryReason(reason) });
+    receiver.over({ code: status, why: `WebSocket closed: ${code} ${reason}`, hintMs: fromRetryReason(reason) });
   };
   socket.on?.('unexpected-response', (_request: never, response: RefusedUpgrade) => {
     let body = '';
-    const { statusCode, headers } = response;
     response
       .on('data', (chunk) => {
         if (body.length < MAX_REFUSAL_CHARS) body += chunk;
       })
       .on('close', () => {
-        if (socket.onclose) receiver.over(toRefusal(statusCode, body, headers['retry-after']));
+        if (socket.onclose) receiver.over(toRefusal(response.statusCode, body, response.headers['retry-after']));
       });
   });
   return { close, pause: socket.pause && ((paused) => socket[paused ? 'pause' : 'resume']?.()) };

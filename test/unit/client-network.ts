@@ -136,8 +136,9 @@ class SocketLink implements Link {
     this.onclose?.({ code, reason });
   }
 
+  /** As that of Node 22 does it, whose `error` is all that is ever heard of a handshake that failed. */
   refuse(_code: number, _body?: string, _headers?: Record<string, string>): void {
-    this.cut();
+    this.onerror?.({ message: 'no handshake' });
   }
 }
 

@@ -697,6 +697,16 @@ describe('refusals', () => {
     }
   });
 
+  test('a WebSocket that does not tell why, and never closes, has failed with its error', async () => {
+    const { network, watch, details } = open('browser');
+    await settle();
+    network.link.refuse(404);
+    expect(watch.state).toBe('waiting');
+    expect(details).toMatchObject([{ error: { code: 503, message: 'no handshake' }, delayMs: 500 }]);
+    expect(network.link.closed).toBe(true);
+    await watch.return();
+  });
+
   test('the hint may stand in the Status; none is longer than five minutes', async () => {
     const { network, details, watch } = open('http');
     await settle();
