@@ -19,7 +19,8 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
   /**
    * Web pages of which origins may connect. Default: those that come from this same host. Clients that are no browsers send no
    * origin, and are let in. A function decides for itself, `'*'` lets all in. Over HTTP, whom this lets in is told so in the
-   * headers that browsers look for (CORS).
+   * headers that browsers look for (CORS). For cookies from a page of another origin they also look for
+   * `access-control-allow-credentials: true`, which is yours to say, in `headers`.
    */
   allowedOrigins?: '*' | readonly string[] | ((origin: string, request: R) => boolean) | undefined;
   /**
@@ -76,6 +77,7 @@ export class Admission<R, I> {
 
   constructor(hub: Hub, options: AdmissionOptions<R, I>, limits: Limits) {
     const { allowedOrigins } = options;
+    if (typeof (hub as Partial<Hub> | undefined)?.reserve !== 'function') throw invalid('hub', hub, 'a Hub');
     // Every origin that is a part of a text would be let in by it.
     if (typeof allowedOrigins === 'string' && allowedOrigins !== '*') {
       throw invalid('allowedOrigins', allowedOrigins, "'*', an array of origins, or a function");

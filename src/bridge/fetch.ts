@@ -20,6 +20,7 @@ import {
   refusalHeaders,
   startOf,
   streamHeaders,
+  WEBSOCKET_KEY,
 } from './http-head.ts';
 import type { Hub } from './hub.ts';
 import type { ConnectionOptions, Limits } from './limits.ts';
@@ -27,6 +28,7 @@ import { toLimits } from './limits.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
 import type { Pulse } from './pulse.ts';
 import { toPulse } from './pulse.ts';
+import { NO_WEBSOCKET } from './refusals.ts';
 import { guardStalls } from './stall.ts';
 import type { Start } from './start.ts';
 
@@ -83,6 +85,7 @@ class FetchHandler<I> {
     }
     const status = methodRefusal(request.method);
     if (status !== undefined) return this.refuse(this.hub.refuse({ reason: 'method', status, address: '' }), caller);
+    if (request.headers.has(WEBSOCKET_KEY)) return this.refuse(NO_WEBSOCKET, caller);
     const verdict = this.admission.admit(caller);
     if (!(verdict instanceof Promise)) return this.answer(caller, verdict);
     return verdict.then((late) => (late === undefined ? new Response(null, { status: GONE }) : this.answer(caller, late)));

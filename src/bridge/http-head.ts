@@ -10,6 +10,12 @@ import { FROM_NOW } from './start.ts';
 /** The header by which a page of another origin is let in. Whoever sets it has decided for whom. */
 export const ALLOW_ORIGIN = 'access-control-allow-origin';
 
+/**
+ * The header that asks for a WebSocket in earnest; a proxy may set `Upgrade` for all that it passes on. Where no upgrade listener
+ * is, such a request comes to us, and a stream in answer would keep its client waiting for a handshake without end.
+ */
+export const WEBSOCKET_KEY = 'sec-websocket-key';
+
 /** The headers of a stream, without those of CORS and the application's own. */
 export function streamHeaders(sse: boolean): Record<string, string> {
   return {

@@ -25,6 +25,7 @@ import {
   refusalHeaders,
   startOf,
   streamHeaders,
+  WEBSOCKET_KEY,
 } from './http-head.ts';
 import type { ByteStream } from './http-sink.ts';
 import { HttpSink, hasClosed } from './http-sink.ts';
@@ -34,7 +35,7 @@ import { toLimits } from './limits.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
 import type { Pulse } from './pulse.ts';
 import { toPulse } from './pulse.ts';
-import { PIPELINED } from './refusals.ts';
+import { NO_WEBSOCKET, PIPELINED } from './refusals.ts';
 import type { Outbound } from './stall.ts';
 import { guardStalls } from './stall.ts';
 import type { Start } from './start.ts';
@@ -65,10 +66,10 @@ export interface HttpOptions<I = unknown, E extends WatchEvent = WatchEvent>
  * A `(request, response)` handler for node:http and what builds on it. It answers every request that it is given with the hub's
  * events, so routing is the caller's. A client that accepts `text/event-stream` gets SSE, any other a line per event.
  *
- * Refusals bear a Status: 400 for a query that makes no sense, 401, 403 and 503 as {@link AdmissionOptions} says, 405 for
- * anything but GET and HEAD, 410 for a version that is too old (SSE goes on live after an ERROR event instead), and 503 when
- * the hub is full or shuts down, or when the connection has not yet answered what it was asked before. Once the stream has
- * ended, who has all of it gets 204, at which an EventSource stops asking.
+ * Refusals bear a Status: 400 for a query that makes no sense, 401, 403 and 503 as {@link AdmissionOptions} says, 404 where a
+ * WebSocket is asked for (`watchmux/ws` has those), 405 for anything but GET and HEAD, 410 for a version that is too old (SSE
+ * goes on live after an ERROR event instead), and 503 when the hub is full or shuts down, or when the connection has not yet
+ * answered what it was asked before. Once the stream has ended, who has all of it gets 204, at which an EventSource stops asking.
  */
 export function createHttpHandler<I = unknown, E extends WatchEvent = WatchEvent>(
   hub: Hub<E>,
@@ -176,6 +177,7 @@ class HttpHandler<I> {
   private unfit(request: IncomingMessage, response: ServerResponse, address: string): Status | undefined {
     const status = methodRefusal(request.method);
     if (status !== undefined) return this.hub.refuse({ reason: 'method', status, address });
+    if (request.headers[WEBSOCKET_KEY] !== undefined) return NO_WEBSOCKET;
     return response.socket === null ? this.hub.refuse({ reason: 'pipelined', status: PIPELINED, address }) : undefined;
   }
 

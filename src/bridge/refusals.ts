@@ -17,6 +17,9 @@ export const PIPELINED: Status = unavailable(
   'a connection carries one watch, and this one still had an earlier request to answer',
 );
 
+/** An upgrade to a WebSocket where nobody serves one. */
+export const NO_WEBSOCKET: Status = toStatus({ code: 404, reason: 'NotFound', message: 'no WebSocket at this path' });
+
 /** Not before it is known who this is. */
 export function unauthorized(message: string = 'who are you?'): Status {
   return toStatus({ code: 401, reason: 'Unauthorized', message });

@@ -2,8 +2,8 @@ import type { IncomingMessage, Server } from 'node:http';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Status } from '../watch/event.ts';
-import { toStatus } from '../watch/event.ts';
 import { JSON_LINES } from './protocol.ts';
+import { NO_WEBSOCKET } from './refusals.ts';
 
 /** A listener for an HTTP server's `upgrade` event. Answers whether the request was meant for it. */
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
@@ -37,7 +37,7 @@ function attachedTo(server: Server): Attached {
   const listener: Attached['listener'] = (request, socket, head) => {
     for (const handler of handlers) if (handler(request, socket, head)) return;
     if (server.listenerCount('upgrade') > 1) return;
-    refuseUpgrade(socket, toStatus({ code: 404, reason: 'NotFound', message: 'no WebSocket at this path' }));
+    refuseUpgrade(socket, NO_WEBSOCKET);
   };
   const attached = { handlers, listener };
   servers.set(server, attached);

@@ -8,7 +8,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import { WebSocketServer } from 'ws';
-import { wholeNumber } from '../watch/errors.ts';
+import { invalid, wholeNumber } from '../watch/errors.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
 import type { AdmissionOptions, Admitted, Caller, Verdict } from './admission.ts';
@@ -65,6 +65,9 @@ export function attachWebSocket<I = unknown, E extends WatchEvent = WatchEvent>(
   hub: Hub<E>,
   options: WebSocketOptions<I, E> = {},
 ): () => void {
+  // An application of Express is a function, and has an `on` at which no upgrade is ever heard.
+  if (typeof server !== 'object' || typeof server?.on !== 'function')
+    throw invalid('server', server, 'an HTTP server, as app.listen() returns it');
   return attachHandler(server, createUpgradeHandler(hub, options));
 }
 
@@ -77,6 +80,7 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
   options: WebSocketOptions<I, E> = {},
 ): UpgradeHandler {
   const { path = WATCH_PATH, compression = false } = options;
+  if (String(path)[0] !== '/') throw invalid('path', path, 'a path that begins with /');
   const maxInboundBytes = wholeNumber('maxInboundBytes', options.maxInboundBytes ?? DEFAULTS.maxInboundBytes, 1);
   const serving = new Serving(hub as Hub, options as WebSocketServerOptions<I>);
   const sockets = new WebSocketServer({

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { afterAll, describe, expect, test } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
+import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import type { HttpOptions } from '../../src/bridge/http.ts';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import type { WebSocketOptions } from '../../src/bridge/websocket.ts';
@@ -13,10 +14,12 @@ import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { httpStream, open, sse, TRANSPORTS, until, webSocket } from './cli.ts';
+import { closeAll, serveFetch } from './servers.ts';
 
 const servers: Server[] = [];
 
-afterAll(() => {
+afterAll(async () => {
+  await closeAll();
   for (const server of servers) server.close().closeAllConnections();
 });
 
@@ -158,6 +161,15 @@ describe('HTTP', () => {
     }
   });
 
+  test('is for a hub: a broadcaster is refused when the handler is made, not when clients come', () => {
+    const refused = expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(/^hub: expected a Hub/) });
+    for (const hub of [new Broadcaster(), undefined] as unknown[] as Hub[]) {
+      expect(() => createHttpHandler(hub)).toThrow(refused);
+      expect(() => createFetchHandler(hub)).toThrow(refused);
+      expect(() => createUpgradeHandler(hub)).toThrow(refused);
+    }
+  });
+
   test.each([{ maxBufferedBytes: 0 }, { stallTimeoutMs: -1 }, { stallTimeoutMs: Number.NaN }])('refuses %j', (options) => {
     expect(() => createHttpHandler(new Hub(), options)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
   });
@@ -188,6 +200,25 @@ describe('WebSocket', () => {
     const url = await serve(new Hub(), options);
     const headers: Record<string, string> = origin === undefined ? {} : { origin: origin === 'same' ? url : origin };
     expect(await outcome(`${url}/watch`, headers)).toBe(expected);
+  });
+
+  test.each([
+    ['createHttpHandler', (hub: Hub) => listen(createServer(createHttpHandler(hub)))],
+    ['createFetchHandler', async (hub: Hub) => (await serveFetch(hub)).url],
+  ])('that is asked of %s is refused at once: a stream would keep it waiting for its handshake', async (_, host) => {
+    const hub = new Hub({ replay: 1 });
+    await hub.publish({ type: 'a', object: 1 });
+    const url = await host(hub);
+    expect(await outcome(`${url}/watch`)).toBe(404);
+    expect(hub.stats().total).toMatchObject({ clients: 0 });
+    // A proxy that sets these for every request does not ask for a WebSocket.
+    const headers = { upgrade: 'websocket', connection: 'Upgrade' };
+    const request = send(`${url}/watch`, { headers });
+    request.on('error', () => {});
+    const answer = new Promise((resolve) => request.on('response', (response) => resolve(response.statusCode)));
+    request.end();
+    expect(await answer).toBe(200);
+    request.destroy();
   });
 
   test('stands beside other upgrade listeners, and leaves when told', async () => {
@@ -238,6 +269,15 @@ describe('WebSocket', () => {
     alive.terminate();
     await until(() => hub.stats().clients.length === 0);
     expect(clock.pending).toBe(0);
+  });
+
+  test('is attached to a server and to nothing else, at a path that there can be', () => {
+    const refused = expect.objectContaining({ code: 'INVALID_ARGUMENT' });
+    const hub = new Hub();
+    // As an application of Express is: a function that has `on`, and never upgrades.
+    const app = Object.assign(() => {}, { on: () => {} });
+    for (const server of [app, hub, undefined]) expect(() => attachWebSocket(server as never, hub)).toThrow(refused);
+    for (const path of ['watch', '', 1]) expect(() => createUpgradeHandler(hub, { path: path as string })).toThrow(refused);
   });
 
   test('half a handshake is refused', async () => {
