@@ -14,10 +14,10 @@ const hub = new Hub({ replay: 50, capacity: 256 });
 
 /** Each client sees one room. The filter is asked on the server: nothing else ever leaves it. */
 const oneRoom = {
-  /** @param {import('node:http').IncomingMessage} request @returns {import('watchmux/http').ClientOptions} */
+  /** @param {import('node:http').IncomingMessage} request @returns {import('watchmux/http').ClientOptions<MessageEvent>} */
   watchOptions: (request) => {
     const room = new URL(request.url ?? '', 'http://localhost').searchParams.get('room') ?? 'lobby';
-    return { filter: ({ object }) => /** @type {Message} */ (object).room === room };
+    return { filter: ({ object }) => object.room === room };
   },
 };
 

@@ -15,7 +15,7 @@ const watch = createFetchHandler(hub, {
   watchOptions: (request) => {
     const symbol = new URL(request.url).searchParams.get('symbol');
     if (symbol === null) return {};
-    return { filter: ({ object }) => /** @type {Price['object']} */ (object).symbol === symbol };
+    return { filter: ({ object }) => object.symbol === symbol };
   },
 });
 

@@ -58,7 +58,10 @@ export interface ConnectOptions<E> {
   readonly signal?: AbortSignal | undefined;
   /** Go on after this version: a `resourceVersion` of an earlier watch. Without it the stream begins now, or with the server's snapshot. */
   readonly resourceVersion?: string | undefined;
-  /** Default: `websocket` for a `ws:` or `wss:` URL, and wherever there is a WebSocket that can do what is asked; else `http`. */
+  /**
+   * Default: `websocket` for a `ws:` or `wss:` URL, and wherever there is a WebSocket that can do what is asked; else `http`. So name
+   * one for a server that speaks HTTP alone: a WebSocket does not say why it was refused, and is asked for again and again.
+   */
   readonly transport?: ClientTransport | undefined;
   /** Events that wait for their reader; a whole number from 1, default 1,000. */
   readonly capacity?: number | undefined;

@@ -33,7 +33,11 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   maxClientsPerAddress?: number | undefined;
   /** Publishes that may pend before `publish` rejects with OVERLOADED; default 10,000. */
   maxPending?: number | undefined;
-  /** Gathers events for so long before the next write to each client; default 0: one turn of the event loop. An event alone leaves at once. */
+  /**
+   * Gathers events for so long before the next write to each client; default 0: one turn of the event loop. An event alone leaves
+   * at once, and all do when as many have come as half the smallest queue holds, or 1,024. So with `coalesce` and a `capacity`
+   * that is large enough a client gets the latest of each key once in that time.
+   */
   flushIntervalMs?: number | undefined;
   /** Between two BOOKMARK events of a client that asked for them; default 60,000. */
   bookmarkIntervalMs?: number | undefined;
@@ -41,7 +45,10 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   keyOf?: ((event: E) => string) | undefined;
   /** Names this life of the stream in versions; default random. Letters, digits, `-` and `_`. Never the same for two lives. */
   epoch?: string | undefined;
-  /** Told of each client that comes, goes, is cut, refused, or resumes. What it throws is reported as an uncaught error. */
+  /**
+   * Told of each client that comes, goes, is cut, refused, or resumes. What it throws is reported as an uncaught error. It may
+   * publish, as for who is present; but clients go at a shutdown, too, and then `publish` rejects with CLOSED.
+   */
   onNotice?: ((notice: HubNotice) => void) | undefined;
   /** Time, for tests. */
   clock?: Clock | undefined;
