@@ -108,8 +108,9 @@ class FetchHandler<I> {
     const sink = new FetchSink({ sse, maxBufferedBytes: this.limits.maxBufferedBytes });
     const session = this.hub.open(sink, { ...client, transport: sse ? 'sse' : 'http' });
     const onAbort = (): void => {
-      sink.destroy();
       session.gone();
+      // Most hosts cancel the body in this same turn. To one that has not, it is an error: in front of that, it would be logged.
+      queueMicrotask(() => sink.destroy());
     };
     request.signal.addEventListener('abort', onAbort, { once: true });
     session.whenOver(() => request.signal.removeEventListener('abort', onAbort));

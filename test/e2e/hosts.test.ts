@@ -1,12 +1,14 @@
 // What stands around the handler in other people's servers: other versions of HTTP, middleware that rewrites, listeners.
 import { channel, subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { Server } from 'node:http';
 import { createServer, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { constants, createGunzip, createGzip } from 'node:zlib';
-import { afterAll, describe, expect, test } from 'vitest';
+import { createAdaptorServer } from '@hono/node-server';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import { Ticket } from '../../src/bridge/seats.ts';
@@ -264,6 +266,32 @@ describe('middleware', () => {
     expect(response.statusCode).toBe(200);
     expect(response.headers['access-control-allow-origin']).toBe('http://theirs.example');
     response.destroy();
+  });
+});
+
+describe('watchmux/fetch', () => {
+  test('a client that leaves is no error in the log of a host that cancels the body', async () => {
+    const hub = new Hub();
+    const { url } = await start(createAdaptorServer({ fetch: createFetchHandler(hub) }) as Server);
+    const logged = vi.spyOn(console, 'error').mockImplementation(() => {});
+    for (const accept of ['application/json', 'text/event-stream', 'text/event-stream']) {
+      const response = await open(url, { accept });
+      await until(() => hub.stats().clients.length === 1);
+      response.destroy();
+      await until(() => hub.stats().clients.length === 0);
+    }
+    expect(logged).not.toHaveBeenCalled();
+    logged.mockRestore();
+  });
+
+  test('a host that does not cancel it hears of the client that has left by its read, which fails', async () => {
+    const hub = new Hub();
+    const gone = new AbortController();
+    const { body } = await createFetchHandler(hub)(new Request('http://here/watch', { signal: gone.signal }));
+    const read = body?.getReader().read();
+    gone.abort();
+    expect(hub.stats().clients).toEqual([]);
+    await expect(read).rejects.toThrow('does not wait');
   });
 });
 
