@@ -76,10 +76,10 @@ export class Admission<R, I> {
   private readonly limits: Limits;
 
   constructor(hub: Hub, options: AdmissionOptions<R, I>, limits: Limits) {
-    const { allowedOrigins } = options;
+    const { allowedOrigins = '*' } = options;
     if (typeof (hub as Partial<Hub> | undefined)?.reserve !== 'function') throw invalid('hub', hub, 'a Hub');
-    // Every origin that is a part of a text would be let in by it.
-    if (typeof allowedOrigins === 'string' && allowedOrigins !== '*') {
+    // Every origin that is a part of a text would be let in by it; what is no list at all throws when the first page comes.
+    if (allowedOrigins !== '*' && typeof allowedOrigins !== 'function' && !Array.isArray(allowedOrigins)) {
       throw invalid('allowedOrigins', allowedOrigins, "'*', an array of origins, or a function");
     }
     for (const hook of ['authenticate', 'watchOptions', 'clientAddress'] as const) {

@@ -66,6 +66,13 @@ describe('origins', () => {
     expect(admission.admit(caller({ origin: 'http://good.example' }))).toMatchObject({ code: 403 });
   });
 
+  test.each([5, null, new Set(['http://good.example']), {}])(
+    '%o is no list of origins, and is refused before anybody comes',
+    (list) => {
+      expect(() => door({ allowedOrigins: list as never })).toThrow('allowedOrigins');
+    },
+  );
+
   test('the same host is', () => {
     expect(door().admission.admit(caller({ origin: 'https://here.example', host: 'here.example' }))).toHaveProperty('ticket');
   });
