@@ -73,8 +73,9 @@ export interface ConnectOptions<E> {
    * What happens when the reader is slower than the server.
    *
    * - `wait` (default) loses nothing. Over HTTP, and with the WebSocket of ws, nothing more is read, and so the server waits or
-   *   cuts us; then the client resumes. A browser's WebSocket cannot be paused: it is closed, and made again when half of the
-   *   queue is free. Events without a version, such as a snapshot's, may then exceed `capacity`, up to `maxBufferedBytes`.
+   *   cuts us; then the client resumes. What a WebSocket's last read of the network brought (64 KiB) may then exceed `capacity`. A
+   *   browser's WebSocket cannot be paused: it is closed, and made again when half of the queue is free. Events without a version,
+   *   such as a snapshot's, may then exceed `capacity`, up to `maxBufferedBytes`.
    * - `drop-newest`, `drop-oldest` lose events: `dropped` counts them, `onGap` tells where.
    * - `disconnect` ends the watch by an ERROR of code 410, behind what was queued. `resourceVersion` is where to go on.
    *

@@ -7,7 +7,11 @@ import { DEFAULTS } from './protocol.ts';
 export interface ConnectionOptions {
   /** Bytes that may wait in a connection before its client's queue fills up instead; default 1 MiB. A slice of 64 KiB, or one event, more may be on its way. */
   maxBufferedBytes?: number | undefined;
-  /** A client that takes nothing for so long while bytes wait for it is cut, up to a quarter later; default 30,000. 0: never. */
+  /**
+   * A client that takes nothing for so long while bytes wait for it is cut, up to a quarter later; default 30,000. 0: never. What it
+   * takes shows only when the system's own buffer takes more from us: where that has grown to megabytes, one that reads less than
+   * about a third of it in that time looks as if it took nothing.
+   */
   stallTimeoutMs?: number | undefined;
   /** A client that `authenticate` and `watchOptions` have not let in by then is refused; default 10,000. */
   handshakeTimeoutMs?: number | undefined;

@@ -59,6 +59,8 @@ export interface WebSocketOptions<I = unknown, E extends WatchEvent = WatchEvent
 /**
  * Serves the hub to WebSocket clients of an HTTP server, at one path. Other upgrade listeners keep theirs; where there are
  * none, an upgrade to another path is answered with 404. The function that comes back takes it off the server again.
+ *
+ * A `ws` server that was given this `server` itself breaks off what is not for its own path, ours too: make that one with `noServer`.
  */
 export function attachWebSocket<I = unknown, E extends WatchEvent = WatchEvent>(
   server: Server,
