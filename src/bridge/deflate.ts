@@ -4,7 +4,7 @@ import type { Form } from './forms.ts';
 import { FINAL_DEFLATED_TEXT, frameSize, MESSAGE, putFrame } from './forms.ts';
 
 /** Below this, compressing costs more than it saves. */
-export const COMPRESSION_THRESHOLD_BYTES = 1_024;
+const COMPRESSION_THRESHOLD_BYTES = 1_024;
 
 /**
  * A WebSocket frame per event for clients that have negotiated permessage-deflate without context takeover: since no message

@@ -26,7 +26,7 @@ export function progressOf({ writableLength, bytesWritten, _handle }: Outbound, 
  * most. Only what goes out counts: a socket's timeout would start anew with every byte that comes in, so that a client which
  * talks and does not listen could stay for good.
  */
-export class StallGuard implements Pulsed {
+class StallGuard implements Pulsed {
   private readonly session: Served;
   private readonly outbound: Outbound;
   private readonly pulse: Pulse;

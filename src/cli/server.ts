@@ -69,7 +69,7 @@ function createWatch(hub: Hub, host: string): (request: IncomingMessage, respons
  * Whether a request names this server as its own people do. A page from elsewhere can give its own name our loopback address,
  * and would then be of the same origin as we are; but it cannot hide that name.
  */
-export function isMeant(request: IncomingMessage, host: string): boolean {
+function isMeant(request: IncomingMessage, host: string): boolean {
   const loopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
   const name = (request.headers.host ?? host)
     .replace(/:\d+$/, '')
