@@ -151,8 +151,12 @@ export class Cursor<E> extends Queue<E> {
   protected override takeBatch(limit: number): readonly E[] | typeof NONE {
     this.settle();
     const count = Math.min(limit, this.inLog);
-    if (count === 0 || this.aside.kept.length > 0) return super.takeBatch(limit);
-    return this.stretch(count);
+    if (count > 0 && this.aside.kept.length === 0) return this.stretch(count);
+    const read = this.first;
+    const batch = super.takeBatch(limit);
+    // A filter or an onGap has returned the watch, and so settled the read: what was taken for it goes to nobody.
+    if (read && read !== this.first && batch !== NONE) this.own.lost += batch.length;
+    return batch;
   }
 
   private stretch(count: number): readonly E[] {

@@ -91,6 +91,14 @@ export class PullWatch<E> extends Reader<E> {
     return NONE;
   }
 
+  protected override takeBatch(limit: number): readonly E[] | typeof NONE {
+    const read = this.first;
+    const batch = super.takeBatch(limit);
+    // User code inside `poll` has returned the watch, and so settled the read: what was taken for it goes to nobody.
+    if (read && read !== this.first && batch !== NONE) this.lost += batch.length;
+    return batch;
+  }
+
   protected override parked(): void {
     this.pull();
   }

@@ -121,6 +121,19 @@ describe('filter', () => {
     expect(filtered.queued).toBe(0);
   });
 
+  test('a batch that fn ends in the middle, by returning, is counted: the read that waited for it gets nothing', async () => {
+    const { upstream, publish } = setUp();
+    const filtered = filter(upstream, (event) => {
+      if (event.object === 3) void filtered.return();
+      return event;
+    });
+    const batch = filtered.batches().next();
+    await turn();
+    publish(1, 2, 3, 4);
+    expect(await batch).toEqual(done);
+    expect(filtered.dropped).toBe(4);
+  });
+
   test('dropped is what upstream lost, not what fn leaves out', async () => {
     const source = new Broadcaster<Count>({ overflow: 'drop-newest', capacity: 2 });
     const filtered = filter(source.watch(), even);

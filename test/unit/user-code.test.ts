@@ -320,6 +320,25 @@ describe('from inside an onGap', () => {
     expect(watch).toMatchObject({ stopped: true, queued: 0, dropped: 3 });
   });
 
+  test('publishing what makes the filter return: what a batch had of it by then is discarded, and counted', async () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'drop-newest' });
+    const watch: Watch<TestEvent> = broadcaster.watch({
+      filter: (one) => {
+        if (id(one) === 4) void watch.return();
+        return true;
+      },
+      onGap: () => {
+        for (const one of events(3, 5)) broadcaster.tryPublish(one);
+      },
+    });
+    for (const one of events(0, 2)) broadcaster.tryPublish(one);
+    expect(watch.tryNext()).toEqual(event(0));
+    const batch = watch.batches().next();
+    broadcaster.tryPublish(event(2));
+    expect(await batch).toEqual(done);
+    expect(watch.dropped).toBe(4);
+  });
+
   test('with drop-oldest, publishing so much that the queue turns over: the event behind the gap goes out all the same, and the next gap is told of', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'drop-oldest' });
     const gaps: number[] = [];
