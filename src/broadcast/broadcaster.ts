@@ -85,18 +85,19 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
    */
   watch(options: WatchOptions<E> = {}): Watch<E> {
     const { filter, onGap, prefix = [], signal } = options;
+    if (!Array.isArray(prefix)) throw invalid('prefix', prefix, 'an array');
     const own: CursorOptions<E> = {
       capacity: Math.max(wholeNumber('capacity', options.capacity ?? this.#capacity), prefix.length > 0 ? prefix.length + 1 : 0),
       overflow: toOverflow(options.overflow ?? this.#overflow),
-      filter: filter && callable('filter', filter),
-      onGap: onGap && callable('onGap', onGap),
+      filter: callable('filter', filter),
+      onGap: callable('onGap', onGap),
     };
     this.#refuseClosed('watch');
     signal?.throwIfAborted();
     const cursor = this.#join(this.#shared(own), prefix);
     if (signal?.aborted)
       cursor.stop(); // by the filter, when it was asked about the prefix
-    else if (signal !== undefined && !cursor.stopped) this.#listen(cursor, signal);
+    else if (signal && !cursor.stopped) this.#listen(cursor, signal);
     return new BroadcastWatch(cursor, this.#mux.forgotten);
   }
 
@@ -151,7 +152,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
       mux.closing = true;
       mux.pump();
     }
-    if (mux.closed || signal === undefined) return this.#closed;
+    if (mux.closed || !signal) return this.#closed;
     return this.#closeOrGiveUp(this.#closed, signal);
   }
 
@@ -208,7 +209,8 @@ export function toOverflow(overflow: Overflow): Overflow {
   return overflow;
 }
 
+/** A function or undefined, or INVALID_ARGUMENT. */
 function callable<F>(name: string, value: F): F {
-  if (typeof value !== 'function') throw invalid(name, value, 'a function');
+  if (value !== undefined && typeof value !== 'function') throw invalid(name, value, 'a function');
   return value;
 }

@@ -116,6 +116,18 @@ describe('options', () => {
       () => make().watch({ onGap: {} as unknown as () => void }),
       /^onGap: expected a function, got \[object Object\]$/,
     ],
+    ['watch filter', () => make().watch({ filter: null as unknown as () => boolean }), /^filter: expected a function, got null$/],
+    [
+      'watch filter',
+      () => make().watch({ filter: false as unknown as () => boolean }),
+      /^filter: expected a function, got false$/,
+    ],
+    ['watch prefix', () => make().watch({ prefix: 5 as unknown as TestEvent[] }), /^prefix: expected an array, got 5$/],
+    [
+      'watch prefix',
+      () => make().watch({ prefix: new Set([event(0)]) as unknown as TestEvent[] }),
+      /^prefix: expected an array, got \[object Set\]$/,
+    ],
     ['event', () => make().tryPublish(undefined as unknown as TestEvent), /^event: expected an event, got undefined$/],
     ['event', () => make().tryPublish(null as unknown as TestEvent), /^event: expected an event, got null$/],
   ];
@@ -127,6 +139,16 @@ describe('options', () => {
 
   test('a bad event makes publish reject', async () => {
     await expect(make().publish(undefined as unknown as TestEvent)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+  });
+
+  test('a signal of null is none, as it is to fetch: no watch is left behind, and a stalled shutdown waits', async () => {
+    const signal = null as unknown as AbortSignal;
+    const broadcaster = make({ capacity: 1 });
+    const watch = broadcaster.watch({ signal });
+    for (const one of events(0, 2)) broadcaster.tryPublish(one);
+    const closed = broadcaster.shutdown({ signal });
+    expect([watch.tryNext(), watch.tryNext()]).toEqual(events(0, 2));
+    await closed;
   });
 
   test('a watch that was refused is not there', () => {
