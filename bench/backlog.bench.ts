@@ -15,6 +15,7 @@ const QUEUED: ReadonlySet<string> = new Set([
   'emittery',
   'it-pushable',
   'Effect PubSub',
+  'Effect PubSub takeAll',
   'writable-consumable-stream',
 ]);
 

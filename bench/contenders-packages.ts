@@ -1,5 +1,6 @@
 import type { Subscription } from 'rxjs';
-import { anyHub, CAPACITY, type Contender, consume, iterated, type Take, type Tick } from './contender.ts';
+import { anyHub, type Contender, consume, iterated, type Take, type Tick } from './contender.ts';
+import { EFFECT } from './contenders-effect.ts';
 
 const mitt: Contender = {
   name: 'mitt',
@@ -132,47 +133,6 @@ const yoga: Contender = {
   },
 };
 
-const effect: Contender = {
-  name: 'Effect PubSub',
-  queue: 'bounded',
-  async start({ capacity = CAPACITY } = {}) {
-    const { Effect, Exit, PubSub, Scope } = await import('effect');
-    // Of what Effect offers, the fastest was chosen: `publishUnsafe`, and `take` for ever. Streams, generators and `takeAll` are slower.
-    const pubSub = Effect.runSync(PubSub.bounded<Tick>(capacity));
-    const open = () => {
-      const scope = Effect.runSync(Scope.make());
-      return { scope, subscription: Effect.runSync(Scope.provide(PubSub.subscribe(pubSub), scope)) };
-    };
-    type Opened = ReturnType<typeof open> & { fiber?: { interruptUnsafe(): void } };
-    const read = (opened: Opened, take: Take): void => {
-      opened.fiber = Effect.runFork(Effect.forever(Effect.map(PubSub.take(opened.subscription), take)));
-    };
-    return anyHub<Opened>({
-      publish(event) {
-        // Its own `publish` would wait here, with everybody.
-        if (!PubSub.publishUnsafe(pubSub, event)) throw new Error('the publisher must wait: the slowest watcher is full');
-      },
-      watch(take) {
-        const opened: Opened = open();
-        read(opened, take);
-        return opened;
-      },
-      open,
-      read,
-      leave({ fiber, scope }) {
-        fiber?.interruptUnsafe();
-        return Effect.runSync(Scope.close(scope, Exit.void));
-      },
-      stall() {
-        const opened: Opened = open();
-        opened.fiber = Effect.runFork(Effect.flatMap(PubSub.take(opened.subscription), () => Effect.never));
-        return opened;
-      },
-      close: () => Effect.runSync(PubSub.shutdown(pubSub)),
-    });
-  },
-};
-
 const consumable: Contender = {
   name: 'writable-consumable-stream',
   queue: 'unbounded',
@@ -191,4 +151,4 @@ const consumable: Contender = {
   },
 };
 
-export const OF_PACKAGES: readonly Contender[] = [mitt, subject, emittery, itPushable, yoga, effect, consumable];
+export const OF_PACKAGES: readonly Contender[] = [mitt, subject, emittery, itPushable, yoga, ...EFFECT, consumable];

@@ -95,8 +95,8 @@ describe('a full queue', () => {
     await hub.close();
   });
 
-  test('Effect PubSub makes the publisher wait for the slowest', async () => {
-    const hub = await contenderOf('Effect PubSub').start();
+  test.each(['Effect PubSub', 'Effect PubSub takeAll'])('%s makes the publisher wait for the slowest', async (name) => {
+    const hub = await contenderOf(name).start();
     hub.stall?.();
     const fleet = new Fleet(hub, { watchers: 3, burst: 64 });
     await expect(fleet.run(40)).rejects.toThrow('the publisher must wait');

@@ -65,6 +65,7 @@ declare module 'effect' {
     forever<A>(effect: Effect<A>): Effect<never>;
     map<A, B>(effect: Effect<A>, fn: (value: A) => B): Effect<B>;
     flatMap<A, B>(effect: Effect<A>, fn: (value: A) => Effect<B>): Effect<B>;
+    whileLoop<A>(options: { while: () => boolean; body: () => Effect<A>; step: (value: A) => void }): Effect<void>;
     readonly never: Effect<never>;
   };
   export const Scope: {
@@ -75,10 +76,10 @@ declare module 'effect' {
   export const Exit: { readonly void: unknown };
   export const PubSub: {
     bounded<A>(capacity: number): Effect<Queue<A>>;
-    dropping<A>(capacity: number): Effect<Queue<A>>;
     publishUnsafe<A>(pubsub: Queue<A>, value: A): boolean;
     subscribe<A>(pubsub: Queue<A>): Effect<Subscription<A>>;
     take<A>(subscription: Subscription<A>): Effect<A>;
+    takeAll<A>(subscription: Subscription<A>): Effect<readonly A[]>;
     shutdown<A>(pubsub: Queue<A>): Effect<void>;
   };
 }

@@ -46,6 +46,7 @@ export const CONTENDERS: Readonly<Record<Transport, readonly BridgeContender[]>>
     contender('watchmux', 'sse', ours),
     contender('res.write loop', 'sse', () => resWrite('text/event-stream', toRecord)),
     contender('better-sse', 'sse', betterSse),
+    contender('better-sse batch', 'sse', betterSseBatch),
   ],
   http: [
     contender('socket.write', 'http', () => rawChunks('application/json', toLine)),
@@ -93,13 +94,23 @@ async function socketIo(): Promise<Sender> {
   };
 }
 
-/** Its channel, which encodes and writes per client and event. */
-async function betterSse(): Promise<Sender> {
-  const { createChannel, createSession } = await import('better-sse');
+type BetterSse = typeof import('better-sse');
+
+/** Its channel, and a server whose clients join it. */
+function channelOf({ createChannel, createSession }: BetterSse): {
+  channel: ReturnType<BetterSse['createChannel']>;
+  server: Server;
+} {
   const channel = createChannel();
   const server = createServer((request, response) => {
     void createSession(request, response, { keepAlive: null }).then((session) => channel.register(session));
   });
+  return { channel, server };
+}
+
+/** Its way to all: a broadcast, which encodes and writes per client and event. */
+async function betterSse(): Promise<Sender> {
+  const { channel, server } = channelOf(await import('better-sse'));
   return {
     server,
     send: (events) => {
@@ -107,6 +118,23 @@ async function betterSse(): Promise<Sender> {
         const resourceVersion = version();
         channel.broadcast({ ...event, resourceVersion }, 'message', { eventId: resourceVersion });
       }
+    },
+  };
+}
+
+/** Its way to send several at once: a buffer, encoded once, and one write per client. Its host says what belongs together. */
+async function betterSseBatch(): Promise<Sender> {
+  const betterSse = await import('better-sse');
+  const { channel, server } = channelOf(betterSse);
+  return {
+    server,
+    send: (events) => {
+      const buffer = betterSse.createEventBuffer();
+      for (const event of events) {
+        const resourceVersion = version();
+        buffer.push({ ...event, resourceVersion }, 'message', resourceVersion);
+      }
+      for (const session of channel.activeSessions) void session.batch(buffer);
     },
   };
 }

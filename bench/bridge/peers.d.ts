@@ -14,12 +14,18 @@ declare module 'socket.io' {
 declare module 'better-sse' {
   interface Session {
     readonly isConnected: boolean;
+    batch(buffer: EventBuffer): Promise<void>;
+  }
+  interface EventBuffer {
+    push(data: unknown, eventName?: string, eventId?: string): this;
   }
   interface Channel {
+    readonly activeSessions: readonly Session[];
     register(session: Session): this;
     broadcast(data: unknown, eventName?: string, options?: { eventId?: string }): this;
   }
   export function createChannel(): Channel;
+  export function createEventBuffer(): EventBuffer;
   export function createSession(
     request: import('node:http').IncomingMessage,
     response: import('node:http').ServerResponse,
