@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { type Budget, judge, rowsOf, runShape } from './budgets.ts';
+import { type Budget, fails, judge, rowsOf, runShape } from './budgets.ts';
 import type { Result } from './compare.ts';
 import { digits, nameOf, tableOf } from './report.ts';
 import { median, middleHalf, pairedRatios, quantile } from './stats.ts';
@@ -90,6 +90,31 @@ describe('a floor', () => {
     const judged = judge(budget, [result({ ours: [10] }, { leftOut: [{ contender: 'theirs', why: 'not here' }] })]);
     expect(judged).toMatchObject({ verdict: 'not measured', note: 'theirs: not here' });
     expect(judge(budget, []).verdict).toBe('not measured');
+  });
+});
+
+describe('the check fails', () => {
+  const none: ReadonlyMap<string, string> = new Map();
+
+  test('below a floor, and not above', () => {
+    expect([20, 19, 17].map((ours) => fails(judge(budget, [result({ ours: [ours], theirs: [10] })]), none))).toEqual([
+      false,
+      false,
+      true,
+    ]);
+  });
+
+  test('when the row that a floor is about is missing, and not when it cannot be had here', () => {
+    const withoutOurs = judge(budget, [result({ theirs: [10] }, { leftOut: [{ contender: 'ours', why: 'too slow' }] })]);
+    expect(fails(withoutOurs, none)).toBe(true);
+    expect(fails(judge(budget, []), none)).toBe(true);
+    expect(fails(withoutOurs, new Map([['ours', 'not here']]))).toBe(false);
+  });
+
+  test('not when only the row that it is held against is missing, nor where there is no floor', () => {
+    expect(fails(judge(budget, [result({ ours: [10] })]), none)).toBe(false);
+    const { atLeast: _, ...told } = budget;
+    expect(fails(judge(told, []), none)).toBe(false);
   });
 });
 

@@ -30,6 +30,20 @@ export interface Judgement {
   readonly to: number;
   readonly verdict: Verdict;
   readonly note: string;
+  /** Why it is not measured: whether the very row that it is about is not there, and not one that it is held against. */
+  readonly ownIsMissing: boolean;
+}
+
+export function hasFloor({ atLeast, atMost }: Budget): boolean {
+  return atLeast !== undefined || atMost !== undefined;
+}
+
+/**
+ * Whether the check fails by it. A row that it is held against may be missing: Go is not everywhere, and a peer may be too slow to
+ * wait for. Its own may not: then nothing is known, and that is no reason to go on.
+ */
+export function fails({ budget, verdict, ownIsMissing }: Judgement, absent: ReadonlyMap<string, string>): boolean {
+  return verdict === 'BELOW' || (hasFloor(budget) && ownIsMissing && !absent.has(budget.row));
 }
 
 function same(a: Shape, b: Shape): boolean {
@@ -74,17 +88,19 @@ export function judge(budget: Budget, results: readonly Result[]): Judgement {
   if (figures === undefined) {
     const missing = results.flatMap(({ leftOut }) => leftOut).filter(({ contender }) => rowsOf(budget).includes(contender));
     const note = missing.map(({ contender, why }) => `${contender}: ${why}`)[0] ?? 'a row is missing';
-    return { budget, measured: Number.NaN, from: Number.NaN, to: Number.NaN, verdict: 'not measured', note };
+    const ownIsMissing = !results.some(({ rows }) => rows.some(({ contender }) => contender === budget.row));
+    return { budget, measured: Number.NaN, from: Number.NaN, to: Number.NaN, verdict: 'not measured', note, ownIsMissing };
   }
   const measured = median(figures);
   const [from, to] = middleHalf(figures);
-  return { budget, measured, from, to, verdict: verdictOf(budget, measured), note: '' };
+  return { budget, measured, from, to, verdict: verdictOf(budget, measured), note: '', ownIsMissing: false };
 }
 
-function verdictOf({ atLeast, atMost, slack = 0 }: Budget, measured: number): Verdict {
+function verdictOf(budget: Budget, measured: number): Verdict {
+  const { atLeast, atMost, slack = 0 } = budget;
   const within = (share: number): boolean =>
     (atLeast === undefined || measured >= atLeast * (1 - share)) && (atMost === undefined || measured <= atMost * (1 + share));
-  if (atLeast === undefined && atMost === undefined) return '';
+  if (!hasFloor(budget)) return '';
   if (within(0)) return 'holds';
   return within(slack) ? 'holds, with slack' : 'BELOW';
 }

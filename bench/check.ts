@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
-import { type Budget, type Judgement, judge, rowsOf, runShape } from './budgets.ts';
+import { giveUp, oneNumber, parseOptions, UsageError } from './arguments.ts';
+import { type Budget, fails, hasFloor, type Judgement, judge, rowsOf, runShape } from './budgets.ts';
 import { killAll } from './child.ts';
 import { compare, type Result } from './compare.ts';
 import { buildGo, GO } from './go.ts';
@@ -12,7 +12,8 @@ import { workloadOf } from './workloads.ts';
 
 const USAGE = `Usage: npm run bench:check -- [options]
 
-Measures what bench/budgets.json sets floors for, and nothing else, and exits with 1 if one does not hold.
+Measures what bench/budgets.json sets floors for, and nothing else, and exits with 1 if one does not hold, or if a row of
+ours that it is about is missing.
 A floor that does not hold at first is measured again, twice at most, and all rounds count together.
 
 Options:
@@ -76,8 +77,15 @@ function tableOf(judgements: readonly Judgement[]): string {
   return columns([['', 'verdict', 'floor', 'slack', 'measured', 'middle half'], ...lines]);
 }
 
+function sumOf(judgements: readonly Judgement[]): string {
+  const floors = judgements.filter(({ budget }) => hasFloor(budget));
+  const below = floors.filter(({ verdict }) => verdict === 'BELOW').length;
+  const missing = floors.filter(({ verdict }) => verdict === 'not measured').length;
+  return `${floors.length} floors: ${below} below${missing > 0 ? `, ${missing} not measured` : ''}`;
+}
+
 async function main(): Promise<number> {
-  const { values } = parseArgs({
+  const { values } = parseOptions({
     options: {
       only: { type: 'string', default: '' },
       rounds: { type: 'string', default: '11' },
@@ -89,8 +97,11 @@ async function main(): Promise<number> {
     console.log(USAGE);
     return 0;
   }
+  const rounds = oneNumber('rounds', values.rounds);
+  const roundMs = oneNumber('round-ms', values['round-ms']);
   const all: readonly Budget[] = JSON.parse(readFileSync(new URL('budgets.json', BENCH), 'utf8')).floors;
   const budgets = all.filter(({ name }) => name.includes(values.only));
+  if (budgets.length === 0) throw new UsageError(`--only: expected a part of a name in bench/budgets.json, got "${values.only}"`);
   const runs = runsFor(budgets);
   const absent = new Map<string, string>();
   if (budgets.some((budget) => rowsOf(budget).includes(GO.name))) {
@@ -99,7 +110,7 @@ async function main(): Promise<number> {
     if (why !== undefined) absent.set(GO.name, why);
   }
   const progress = new Progress(runs.length);
-  const options: MeasureOptions = { rounds: Number(values.rounds), roundMs: Number(values['round-ms']), absent, progress };
+  const options: MeasureOptions = { rounds, roundMs, absent, progress };
   const judgements: Judgement[] = [];
   for (const run of runs) {
     const title = `${run.workload.name}: ${nameOf(run.shape)}`;
@@ -115,19 +126,11 @@ async function main(): Promise<number> {
   progress.clear();
   judgements.sort((a, b) => budgets.indexOf(a.budget) - budgets.indexOf(b.budget));
   console.log(tableOf(judgements));
-  const failed = judgements.filter(({ verdict }) => verdict === 'BELOW').length;
-  const missing = judgements.filter(({ verdict }) => verdict === 'not measured').length;
-  console.log(`\n${judgements.length} floors: ${failed} below${missing > 0 ? `, ${missing} not measured` : ''}`);
-  return failed > 0 ? 1 : 0;
+  console.log(`\n${sumOf(judgements)}`);
+  return judgements.some((each) => fails(each, absent)) ? 1 : 0;
 }
 
 process.on('exit', killAll);
 process.on('SIGINT', () => process.exit(130));
 process.on('SIGTERM', () => process.exit(143));
-main().then(
-  (code) => process.exit(code),
-  (error) => {
-    console.error(error);
-    process.exit(1);
-  },
-);
+main().then((code) => process.exit(code), giveUp);

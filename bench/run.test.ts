@@ -84,6 +84,26 @@ test('help is given, and nonsense refused', { timeout: 60_000 }, () => {
   });
   expect(start('run', '--watchers', '0')).toMatchObject({ status: 1, stderr: expect.stringContaining('--watchers') });
   expect(start('nonsense').status).toBe(2);
+  expect(start('stats').status).toBe(2); // a file of this folder, and no command
+});
+
+test.each([
+  ['run --wachers 5', "Unknown option '--wachers'; --help tells more"],
+  ['run fanout --watchers', "Option '--watchers <value>' argument missing; --help tells more"],
+  ['run fanout --watchers 1,x', '--watchers: expected whole numbers >= 1, got "1,x"'],
+  ['run fanout --rounds 2,3', '--rounds: expected one whole number >= 1, got "2,3"'],
+  ['check --rounds abc', '--rounds: expected whole numbers >= 1, got "abc"'],
+  ['check --round-ms 0', '--round-ms: expected whole numbers >= 1, got "0"'],
+  ['check --only nosuch', '--only: expected a part of a name in bench/budgets.json, got "nosuch"'],
+  ['check stray', "Unexpected argument 'stray'; --help tells more"],
+])('%s is refused in one line, before anything is measured', (line, message) => {
+  expect(start(...line.split(' '))).toMatchObject({ status: 1, stdout: '', stderr: `${message}\n` });
+});
+
+test('a choice of contenders that leaves nobody is refused, with their names', () => {
+  const { status, stdout, stderr } = start('run', 'decode', '--only', 'nosuch');
+  expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+  expect(stderr).toMatch(/^--only: expected parts of these names: watchmux for await, .*; got "nosuch"\n$/);
 });
 
 function childrenOf(pid: number): number[] {

@@ -1,6 +1,6 @@
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { giveUp, numbers, oneNumber, parseOptions, UsageError } from './arguments.ts';
 import { killAll } from './child.ts';
 import { type CompareOptions, compare, type Result } from './compare.ts';
 import { buildGo, GO } from './go.ts';
@@ -29,15 +29,8 @@ Options:
   --cpu-prof DIR     writes a CPU profile of each contender's process
   --help`;
 
-function numbers(name: string, text: string): number[] {
-  const list = text.split(',').map(Number);
-  if (list.some((n) => !Number.isSafeInteger(n) || n < 1))
-    throw new Error(`--${name}: expected whole numbers >= 1, got "${text}"`);
-  return list;
-}
-
 function parse() {
-  const { values, positionals } = parseArgs({
+  const { values, positionals } = parseOptions({
     allowPositionals: true,
     options: {
       watchers: { type: 'string' },
@@ -53,7 +46,7 @@ function parse() {
     },
   });
   const number = (name: 'rounds' | 'round-ms' | 'warm-ms', usual: number): number =>
-    numbers(name, values[name] ?? String(usual))[0] as number;
+    oneNumber(name, values[name] ?? String(usual));
   const { quick } = values;
   const wanted: Wanted = {
     quick,
@@ -63,6 +56,7 @@ function parse() {
   const only = values.only?.toLowerCase().split(',');
   return {
     help: values.help,
+    only: values.only,
     json: values.json,
     wanted,
     workloads: positionals.length === 0 ? WORKLOADS : positionals.map(workloadOf),
@@ -81,6 +75,18 @@ function parse() {
 
 type Table = readonly [Workload, Shape];
 
+/** Refuses an `--only` that leaves nobody to be timed. */
+function refuseNobody(
+  tables: readonly Table[],
+  { takesPart }: Pick<CompareOptions, 'takesPart'>,
+  only: string | undefined,
+): void {
+  const entries = tables.flatMap(([{ entries }, shape]) => entries(shape));
+  if (entries.some(takesPart)) return;
+  const names = [...new Set(entries.map(({ name }) => name))].join(', ');
+  throw new UsageError(`--only: expected parts of these names: ${names}; got "${only}"`);
+}
+
 /** Go is built once, and left out of all tables if that fails. */
 async function absentees(
   tables: readonly Table[],
@@ -95,12 +101,13 @@ async function absentees(
 }
 
 async function main(): Promise<void> {
-  const { help, json, wanted, workloads, options } = parse();
+  const { help, only, json, wanted, workloads, options } = parse();
   if (help) {
     console.log(USAGE);
     return;
   }
   const tables = workloads.flatMap((workload) => workload.shapes(wanted).map((shape): Table => [workload, shape]));
+  refuseNobody(tables, options, only);
   const absent = await absentees(tables, options);
   const progress = new Progress(tables.length);
   const results: Result[] = [];
@@ -114,7 +121,7 @@ async function main(): Promise<void> {
     // What is done is told, whatever came after it.
     progress.clear();
     print(results, options.rounds);
-    console.log(`\nfigures: ${relative(process.cwd(), json)}`);
+    if (results.length > 0) console.log(`\nfigures: ${relative(process.cwd(), json)}`);
   }
 }
 
@@ -128,7 +135,4 @@ function print(results: readonly Result[], rounds: number): void {
 process.on('exit', killAll);
 process.on('SIGINT', () => process.exit(130));
 process.on('SIGTERM', () => process.exit(143));
-main().catch((error) => {
-  console.error(error instanceof Error && error.message.startsWith('--') ? error.message : error);
-  process.exit(1);
-});
+main().catch(giveUp);

@@ -1,3 +1,4 @@
+import { UsageError } from './arguments.ts';
 import { backlog } from './backlog.bench.ts';
 import { bridge } from './bridge.bench.ts';
 import { churn } from './churn.bench.ts';
@@ -25,6 +26,9 @@ export const WORKLOADS: readonly Workload[] = [
 
 export function workloadOf(name: string): Workload {
   const found = WORKLOADS.find((each) => each.name === name);
-  if (found === undefined) throw new Error(`there is no workload "${name}": ${WORKLOADS.map((each) => each.name).join(', ')}`);
+  if (found === undefined) {
+    const names = WORKLOADS.map((each) => each.name).join(', ');
+    throw new UsageError(`there is no workload "${name}"; there are ${names}`);
+  }
   return found;
 }
