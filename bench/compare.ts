@@ -46,10 +46,19 @@ interface Player {
 }
 
 /**
+ * Who runs when in a round. Who begins changes from round to round, and every other round goes backwards: what a process leaves
+ * behind, such as a collection that goes on, does not always meet the same neighbour.
+ */
+export function turnsOf(round: number, players: number): number[] {
+  const step = round % 2 === 0 ? 1 : -1;
+  return Array.from({ length: players }, (_, turn) => (((round + step * turn) % players) + players) % players);
+}
+
+/**
  * Lets contenders take turns at one shape of a workload.
  *
  * Each has a process of its own, that is started fresh and warmed up before the first round; then, in each round, each runs once
- * while the others wait. The turn moves on by one from round to round, so nobody always follows the same neighbour. A wrong answer ends it all.
+ * while the others wait. A wrong answer ends it all.
  */
 export async function compare(workload: Workload, shape: Shape, options: CompareOptions): Promise<Result[]> {
   const { absent = new Map(), progress, rounds, settings } = options;
@@ -81,8 +90,8 @@ export async function compare(workload: Workload, shape: Shape, options: Compare
     await Promise.all([warmUpRest(), warmUpRest()]);
     const ready = players.filter((player) => player.ready);
     for (let round = 0; round < rounds; round++) {
-      for (let turn = 0; turn < ready.length; turn++) {
-        const { entry, child, rounds: values } = ready[(round + turn) % ready.length] as Player;
+      for (const turn of turnsOf(round, ready.length)) {
+        const { entry, child, rounds: values } = ready[turn] as Player;
         progress(`round ${round + 1} of ${rounds}, ${entry.name}`);
         const reply = await child.ask({ do: 'round' });
         if (reply.is !== 'values') throw new Error(`${workload.name}, ${entry.name}: ${'why' in reply ? reply.why : reply.is}`);

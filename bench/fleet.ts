@@ -14,6 +14,9 @@ export interface FleetOptions {
   readonly lateMs?: number;
 }
 
+/** A watcher got what was not due. That it gets nothing at all is no such error: it may be the publisher's fault. */
+export class WrongAnswer extends Error {}
+
 const LATE_MS = 60_000;
 /** After so many deliveries the event loop gets a turn: a program has such, and a WeakRef holds what it refers to until then. */
 const PER_TURN = 20_000;
@@ -59,7 +62,10 @@ export class Fleet {
   async run(bursts: number, burst: number = this.options.burst): Promise<number> {
     const { watchers, lateMs = LATE_MS } = this.options;
     const perTurn = Math.ceil(PER_TURN / (burst * watchers));
-    const late = setTimeout(() => this.fail(`${this.behind} watchers do not have event ${this.goal - 1} yet`), lateMs);
+    const late = setTimeout(
+      () => this.fail(new Error(`wrong answer: ${this.behind} watchers do not have event ${this.goal - 1} yet`)),
+      lateMs,
+    );
     const began = performance.now();
     try {
       for (let i = 0; i < bursts; i++) {
@@ -107,14 +113,15 @@ export class Fleet {
   private consumer(first: number, step: number): Take {
     let next = first;
     return (event: Tick) => {
-      if (event.object !== next) this.fail(`a watcher got event ${event.object} where ${next} was due`);
+      if (event.object !== next)
+        this.fail(new WrongAnswer(`wrong answer: a watcher got event ${event.object} where ${next} was due`));
       next += step;
       if (next >= this.goal && --this.behind === 0) this.resolve();
     };
   }
 
-  private fail(message: string): void {
-    this.wrong ??= new Error(`wrong answer: ${message}`);
+  private fail(error: Error): void {
+    this.wrong ??= error;
     this.reject(this.wrong);
   }
 }

@@ -1,4 +1,6 @@
 import { Broadcaster, type Overflow } from '../src/broadcast/broadcaster.ts';
+import type { Watch } from '../src/watch/watch.ts';
+import { expectHeld, expectNumbers } from './answers.ts';
 import type { Hub, Tick } from './contender.ts';
 import { contenderOf } from './contenders.ts';
 import { collectGarbage } from './heap.ts';
@@ -27,18 +29,33 @@ const OTHERS: readonly Entry[] = [
 interface Lagged {
   publish(event: Tick): void;
   readonly held: readonly unknown[];
+  /** Throws when the first one does not hold what is due, or has not counted what it lost. */
+  expect(due: readonly number[], lost: number): Promise<void> | void;
   close(): unknown;
 }
 
 function ours(overflow: Overflow, laggards: number): Lagged {
   const broadcaster = new Broadcaster<Tick>({ capacity: CAPACITY, overflow, keyOf: ({ object }) => String(object % KEYS) });
   const held = Array.from({ length: laggards }, () => broadcaster.watch());
-  return { publish: (event) => void broadcaster.tryPublish(event), held, close: () => broadcaster.shutdown() };
+  return {
+    publish: (event) => void broadcaster.tryPublish(event),
+    held,
+    expect(due, lost) {
+      const watch = held[0] as Watch<Tick>;
+      const { dropped } = watch;
+      const numbers: number[] = [];
+      for (let event = watch.tryNext(); event !== undefined; event = watch.tryNext())
+        if (event.type === 'TICK') numbers.push(event.object);
+      expectNumbers(numbers, due);
+      if (dropped !== lost) throw new Error(`wrong answer: ${dropped} events counted as lost, and ${lost} are`);
+    },
+    close: () => broadcaster.shutdown(),
+  };
 }
 
 function theirs(hub: Hub, laggards: number): Lagged {
   const held = Array.from({ length: laggards }, () => hub.open?.());
-  return { publish: hub.publish, held, close: () => hub.close() };
+  return { publish: hub.publish, held, expect: (due) => expectHeld(hub, held[0], due), close: () => hub.close() };
 }
 
 async function start(contender: string, laggards: number): Promise<Lagged> {
@@ -92,6 +109,23 @@ async function prepareFull(contender: string, { roundMs }: Settings): Promise<Pr
   return { round };
 }
 
+const range = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
+
+/** After more events than queues hold, a laggard has what its policy leaves it. */
+async function expectPolicy(contender: string): Promise<void> {
+  const events = 4 * CAPACITY + 7;
+  const lagged = await start(contender, 3);
+  secondsFor(lagged, events);
+  const isUnbounded = OTHERS.some(({ name, queue }) => name === contender && queue === 'unbounded');
+  if (isUnbounded) await lagged.expect(range(0, events), 0);
+  else if (contender === 'watchmux drop-oldest') await lagged.expect(range(events - CAPACITY, events), events - CAPACITY);
+  else if (contender === 'watchmux coalesce')
+    // The last of each key, in order of the keys.
+    await lagged.expect([...range(4 * KEYS, events), ...range(events - KEYS, 4 * KEYS)], events - KEYS);
+  else await lagged.expect(range(0, CAPACITY), events - CAPACITY);
+  await lagged.close();
+}
+
 const FALLING = 256;
 
 async function prepareFalling(contender: string): Promise<Prepared> {
@@ -123,6 +157,8 @@ export const laggards: Workload = {
   figures: () => LAGGARDS.map((some) => ({ shape: { laggards: some }, unit: 'ns/publish', better: 'lower' })),
   // While it fills, `events.on` would take seconds for each figure.
   entries: ({ are }) => [...OURS, ...OTHERS].filter(({ name }) => are === 'full' || name !== 'Node events.on'),
-  prepare: (contender: string, shape: Shape, settings: Settings) =>
-    shape.are === 'full' ? prepareFull(contender, settings) : prepareFalling(contender),
+  async prepare(contender: string, shape: Shape, settings: Settings) {
+    await expectPolicy(contender);
+    return shape.are === 'full' ? prepareFull(contender, settings) : prepareFalling(contender);
+  },
 };

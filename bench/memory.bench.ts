@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
-import type { Hub } from './contender.ts';
+import { expectHeld, publish, settle } from './answers.ts';
 import { CONTENDERS, contenderOf } from './contenders.ts';
 import { heapBytes } from './heap.ts';
-import { type Entry, numberOf, type Prepared, type Shape, type Workload } from './workload.ts';
+import { type Entry, numberOf, type Prepared, type Queue, type Shape, type Workload } from './workload.ts';
 
 /** What a stalled watcher of a bounded queue holds. */
 const CAPACITY = 100;
@@ -10,7 +10,13 @@ const CAPACITY = 100;
 /** Who is called has no other state than this. */
 const CALLED: ReadonlySet<string> = new Set(['EventEmitter', 'EventTarget', 'mitt', 'RxJS Subject', 'watchmux observe']);
 /** What differs from another row in its consumer only, and whose publisher cannot go on beside a stalled watcher, or has none. */
-const WAITING_ONLY: ReadonlySet<string> = new Set([...CALLED, 'watchmux batches()', 'Effect PubSub', 'graphql-yoga pub/sub']);
+const WAITING_ONLY: ReadonlySet<string> = new Set([
+  ...CALLED,
+  'watchmux batches()',
+  'Effect PubSub',
+  'Effect PubSub takeAll',
+  'graphql-yoga pub/sub',
+]);
 /** It needs 35 KB for each, whatever their state: once is enough. */
 const LARGE = 'Node events.on';
 /** Enough for a figure per watcher. */
@@ -32,19 +38,22 @@ function entriesOf({ state, watchers }: Shape): readonly Entry[] {
   });
 }
 
-function join(hub: Hub, waiting: boolean): unknown {
-  // A consumer of its own for each, as a program has: some keep a list of them by identity.
-  return waiting ? hub.watch(() => {}) : hub.open?.();
+/** What the last watcher holds when all were measured and one event more was published. */
+function dueOf(state: unknown, queue: Queue): number[] {
+  if (state === 'unread') return [2 * CAPACITY];
+  return Array.from({ length: queue === 'bounded' ? CAPACITY : 2 * CAPACITY + 1 }, (_, number) => number);
 }
 
 async function prepare(contender: string, shape: Shape): Promise<Prepared> {
   const watchers = numberOf(shape, 'watchers');
   const { state } = shape;
+  const { queue } = contenderOf(contender);
   const measure = async (): Promise<number> => {
+    let came = 0;
     const hub = await contenderOf(contender).start({ capacity: CAPACITY });
     const held: unknown[] = new Array(watchers).fill(undefined);
     const before = await heapBytes();
-    for (let i = 0; i < watchers; i++) held[i] = join(hub, state === 'waiting');
+    for (let i = 0; i < watchers; i++) held[i] = state === 'waiting' ? hub.watch(() => void came++) : hub.open?.();
     if (state === 'stalled') {
       for (let object = 0; object < 2 * CAPACITY; object++) {
         hub.publish({ type: 'TICK', object });
@@ -52,6 +61,11 @@ async function prepare(contender: string, shape: Shape): Promise<Prepared> {
       }
     }
     const bytes = (await heapBytes()) - before;
+    publish(hub, 2 * CAPACITY);
+    if (state === 'waiting') {
+      await settle(watchers, () => came);
+      if (came !== watchers) throw new Error(`wrong answer: ${came} events for ${watchers} watchers that wait`);
+    } else await expectHeld(hub, held.at(-1), dueOf(state, queue));
     held.length = 0;
     await hub.close();
     return bytes;

@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { CAPACITY } from './contender.ts';
 import { CONTENDERS, contenderOf } from './contenders.ts';
-import { Fleet } from './fleet.ts';
+import { OURS } from './contenders-ours.ts';
+import { Fleet, WrongAnswer } from './fleet.ts';
 import { heapBytes } from './heap.ts';
 import { LeftOut, numberOf, type Prepared, type Settings, type Shape, type Workload } from './workload.ts';
 
@@ -22,8 +23,11 @@ const STUCK: ReadonlySet<string> = new Set([
   'writable-consumable-stream',
 ]);
 
-/** Publishes until a bounded queue would be full twice. Refuses a contender whose publisher fails by it. */
-async function fill(fleet: Fleet): Promise<void> {
+/**
+ * Publishes until a bounded queue would be full twice. Refuses a contender whose publisher fails by it: one of ours must not, and
+ * what a watcher gets must be right for all.
+ */
+export async function fill(fleet: Fleet, isOurs: boolean): Promise<void> {
   let crash: unknown;
   const caught = (error: unknown): void => {
     crash ??= error;
@@ -36,6 +40,7 @@ async function fill(fleet: Fleet): Promise<void> {
   }
   await setImmediate(); // what a listener throws is thrown again when the turn is over
   process.off('uncaughtException', caught);
+  if (crash !== undefined && (isOurs || crash instanceof WrongAnswer)) throw crash;
   if (crash !== undefined) throw new LeftOut(`one stalled watcher stops all: ${(crash as Error).message}`);
 }
 
@@ -46,7 +51,10 @@ async function prepare(contender: string, shape: Shape, settings: Settings): Pro
   const hub = await start();
   const beside = new Fleet(hub, size);
   hub.stall?.();
-  await fill(beside);
+  await fill(
+    beside,
+    OURS.some(({ name }) => name === contender),
+  );
   await beside.warmUp({ ...settings, warmMs: settings.warmMs / 2 });
   const bursts = Math.max(1, Math.round((await without.warmUp({ ...settings, warmMs: settings.warmMs / 2 })) / SLICES));
   const slices = SLICES / 2;
