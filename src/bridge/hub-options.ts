@@ -25,7 +25,7 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   replayBytes?: number | undefined;
   /** The state of things, for a client without a version: sent as ADDED events before what follows. */
   snapshot?: Snapshot | undefined;
-  /** Snapshots read at the same time; default 4. Who comes then stands in line. */
+  /** Snapshots read at the same time; default 4. Who comes then stands in line. One whose client has no room does not count: it waits, half read. */
   maxSnapshots?: number | undefined;
   /** Clients served at the same time; default 10,000. */
   maxClients?: number | undefined;

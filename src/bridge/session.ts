@@ -97,6 +97,11 @@ export class Session implements Served {
     return !this.over && !this.ended && !this.pressed && !this.held && this.from >= this.hand.length && this.watch.queued === 0;
   }
 
+  /** Whether its connection takes more. */
+  get hasRoom(): boolean {
+    return !this.pressed;
+  }
+
   /** Writes all that is there, or as much as there is room for. Runs no longer than that, and waits for nothing. */
   flush(): void {
     if (this.flushing) return;

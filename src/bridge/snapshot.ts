@@ -2,6 +2,7 @@ import type { WatchEvent } from '../watch/event.ts';
 import { toStatus } from '../watch/event.ts';
 import { Envelope } from './envelope.ts';
 import { SLICE_BYTES } from './forms.ts';
+import { Line } from './line.ts';
 import { toBookmark } from './protocol.ts';
 import type { Session } from './session.ts';
 
@@ -37,18 +38,18 @@ const BATCH = 256;
  * is asked, so what changes meanwhile waits in its queue, and comes after the BOOKMARK that ends the snapshot.
  *
  *     open: watch, hold --> in line --> copying --> BOOKMARK, release
- *                 `------------`-----------`---- client gone: signal aborted, the place in line given up
+ *                 |            ^           |   client gone, from anywhere: signal aborted, the place given up
+ *                 |            '-----------' no room for more: its place is another's until there is
  *
  * At most so many are copied at the same time; whoever stands in line is a client, and so there are no more of them than
- * clients may be.
+ * clients may be. Nobody holds a place while its client has no room: four who read slowly would keep all others from theirs.
  */
 export class Snapshots {
-  private free: number;
-  private readonly line: Set<() => void> = new Set();
+  private readonly line: Line;
   private readonly turn: () => Promise<void>;
 
   constructor(options: { atOnce: number; turn: () => Promise<void> }) {
-    this.free = options.atOnce;
+    this.line = new Line(options.atOnce);
     this.turn = options.turn;
   }
 
@@ -57,24 +58,31 @@ export class Snapshots {
     session.hold();
     const gone = new AbortController();
     session.whenOver(() => gone.abort());
-    if (this.free > 0) this.free--;
-    else if (!(await this.queue(gone.signal))) return;
+    const copy: Copy = { ...request, session, gone: gone.signal, placed: await this.line.enter(gone.signal) };
     try {
-      await this.copy(session, { ...request, gone: gone.signal });
+      if (!copy.placed || !(await this.copy(copy))) return;
+      this.stepAside(copy);
+      const end = new Envelope(toBookmark(request.version, { initialEventsEnd: true }), {
+        sequence: 0,
+        version: request.version,
+      });
+      if (await session.send([end])) session.release();
     } catch (error) {
+      this.stepAside(copy);
       const status = toStatus({ code: 500, reason: 'InternalError', message: 'the snapshot of this watch failed' });
       await session.send([new Envelope({ type: 'ERROR', object: status }, { sequence: 0 })]);
       session.stop('failed', error);
+    } finally {
+      this.stepAside(copy);
     }
-    this.next();
   }
 
-  private async copy(session: Session, { source, gone, ...request }: SnapshotRequest & { gone: AbortSignal }): Promise<void> {
-    if (gone.aborted) return;
-    const { identity, version, filter } = request;
+  /** Sends all that the source has. Answers whether the client is still there. */
+  private async copy(copy: Copy): Promise<boolean> {
+    const { source, gone, identity, version, filter } = copy;
     const asked = Promise.resolve(source({ identity, resourceVersion: version, signal: gone }));
     const objects = await unless(gone, asked);
-    if (gone.aborted) return;
+    if (gone.aborted) return false;
     const { iterator, isAsync } = iterate(objects as Objects);
     let batch: Envelope[] = [];
     // Of all that was looked at since the last turn, whatever the filter said: it costs the same.
@@ -85,7 +93,7 @@ export class Snapshots {
       while (!done) {
         const pulled = iterator.next();
         const result = isAsync ? await unless(gone, pulled) : (pulled as IteratorResult<unknown>);
-        if (gone.aborted) return;
+        if (gone.aborted) return false;
         const { value, done: last } = result as IteratorResult<unknown>;
         done = last === true;
         if (!done) {
@@ -94,7 +102,7 @@ export class Snapshots {
           if (filter?.(event) ?? true) batch.push(event);
           if (bytes < SLICE_BYTES && ++looked < BATCH) continue;
         }
-        if (batch.length > 0 && !(await session.send(batch))) return;
+        if (batch.length > 0 && !(await this.send(copy, batch))) return false;
         // A source that has all at hand must not keep the others from theirs.
         await this.turn();
         batch = [];
@@ -103,36 +111,32 @@ export class Snapshots {
     } finally {
       if (!done) ignore(iterator.return?.());
     }
-    const end = new Envelope(toBookmark(version, { initialEventsEnd: true }), { sequence: 0, version });
-    if (await session.send([end])) session.release();
+    return true;
   }
 
-  /** Waits for a turn. False: the client has gone before. */
-  private queue(gone: AbortSignal): Promise<boolean> {
-    return new Promise((resolve) => {
-      const leave = (): void => {
-        this.line.delete(go);
-        resolve(false);
-      };
-      const go = (): void => {
-        gone.removeEventListener('abort', leave);
-        resolve(true);
-      };
-      gone.addEventListener('abort', leave, { once: true });
-      this.line.add(go);
-    });
+  /** Resolves when there is room for more, and a place; false if there is nobody any more. */
+  private async send(copy: Copy, batch: readonly Envelope[]): Promise<boolean> {
+    const sent = copy.session.send(batch);
+    if (copy.session.hasRoom) return sent;
+    this.stepAside(copy);
+    if (!(await sent)) return false;
+    copy.placed = await this.line.enter(copy.gone, true);
+    return copy.placed;
   }
 
-  /** A turn is over: it goes to whoever is first in line. */
-  private next(): void {
-    const [go] = this.line;
-    if (go === undefined) {
-      this.free++;
-      return;
-    }
-    this.line.delete(go);
-    go();
+  private stepAside(copy: Copy): void {
+    if (copy.placed) this.line.leave();
+    copy.placed = false;
   }
+}
+
+/** A snapshot under way. */
+interface Copy extends SnapshotRequest {
+  readonly session: Session;
+  /** Aborts when the client goes. */
+  readonly gone: AbortSignal;
+  /** It counts among those that are read at the same time. */
+  placed: boolean;
 }
 
 function iterate(objects: Objects): { iterator: Iterator<unknown> | AsyncIterator<unknown>; isAsync: boolean } {

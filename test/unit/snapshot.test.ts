@@ -257,6 +257,36 @@ describe('a snapshot', () => {
     expect(begun).toBe(5);
   });
 
+  test('whose client has no room for it leaves its place to others, and goes on before those who have not begun', async () => {
+    /** Who has begun, and how much the slow one had got by then. */
+    const begun: [unknown, number][] = [];
+    const slow = new FakeSink();
+    slow.stall();
+    const hub = hubOf(
+      ({ identity }) => {
+        begun.push([identity, slow.events.length]);
+        return Array.from({ length: 1_000 }, (_, i) => i);
+      },
+      { maxSnapshots: 1 },
+    );
+    connect(hub, slow, { start: hub.start({}) as Start, identity: 'slow' });
+    const second = join(hub, {}, { identity: 'second' });
+    await until(() => second.events.length === 1_001);
+    const part = slow.events.length;
+    expect(part).toBeLessThan(500);
+    const [third, fourth] = ['third', 'fourth'].map((identity) => join(hub, {}, { identity }));
+    slow.resume();
+    await until(() => fourth?.events.length === 1_001);
+    expect(slow.objects.slice(0, 1_000)).toEqual(Array.from({ length: 1_000 }, (_, i) => i));
+    expect(third?.events.length).toBe(1_001);
+    expect(begun).toEqual([
+      ['slow', 0],
+      ['second', part],
+      ['third', part],
+      ['fourth', 1_001],
+    ]);
+  });
+
   test('is abandoned when its client goes: the signal aborts, the source is closed, nothing pends', async () => {
     const { snapshot, give, closed } = handFed();
     let signal: AbortSignal | undefined;
