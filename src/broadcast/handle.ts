@@ -1,4 +1,4 @@
-import { Batches } from '../watch/reader.ts';
+import { Batches, Iteration } from '../watch/iteration.ts';
 import type { Watch, WatchBatches } from '../watch/watch.ts';
 import type { Cursor } from './cursor.ts';
 import type { Forgotten } from './forgotten.ts';
@@ -10,10 +10,11 @@ function held<T>(watch: object, cursor: { hold(holder: object): void }, read: T)
 }
 
 /** What `watch()` hands out. */
-export class BroadcastWatch<E> implements Watch<E> {
+export class BroadcastWatch<E> extends Iteration implements Watch<E> {
   readonly #cursor: Cursor<E>;
 
   constructor(cursor: Cursor<E>, forgotten: Forgotten) {
+    super();
     this.#cursor = cursor;
     // Who has left already has nothing to be told. A token takes room, and without callbacks there is no way back to here.
     if (cursor.inSet !== undefined) forgotten.register(this, cursor, cursor.callsBack ? cursor : undefined);
@@ -54,17 +55,5 @@ export class BroadcastWatch<E> implements Watch<E> {
 
   return(): Promise<IteratorResult<E, undefined>> {
     return this.#cursor.return();
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  [Symbol.dispose](): void {
-    void this.#cursor.return();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#cursor.return();
   }
 }

@@ -1,6 +1,7 @@
 import { WatchError, wholeNumber } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
-import { Batches, NONE, Reader } from '../watch/reader.ts';
+import { Batches, Iteration } from '../watch/iteration.ts';
+import { NONE, Reader } from '../watch/reader.ts';
 import type { Watch, WatchBatches } from '../watch/watch.ts';
 
 /** The object that events of one type of a union bear. */
@@ -181,13 +182,14 @@ export interface MockFunctions<E> {
  *
  * Upstream: `watch.MockWatcher`, whose two functions are `Stop` and `ResultChan`.
  */
-export class MockWatcher<E> implements Watch<E> {
+export class MockWatcher<E> extends Iteration implements Watch<E> {
   readonly queued: number = 0;
   readonly dropped: number = 0;
   private readonly functions: MockFunctions<E>;
   private over: boolean = false;
 
   constructor(functions: MockFunctions<E>) {
+    super();
     this.functions = functions;
   }
 
@@ -220,17 +222,5 @@ export class MockWatcher<E> implements Watch<E> {
       const { done, value } = await this.next();
       return done === true ? { done, value } : { done: false, value: [value] };
     });
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  [Symbol.dispose](): void {
-    void this.return();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.return();
   }
 }

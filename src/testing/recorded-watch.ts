@@ -1,4 +1,4 @@
-import { Batches } from '../watch/reader.ts';
+import { Batches, Iteration } from '../watch/iteration.ts';
 import type { Watch, WatchBatches } from '../watch/watch.ts';
 import type { Step } from './history.ts';
 
@@ -11,13 +11,14 @@ export interface Notebook<E> {
 }
 
 /** A watch that writes down what its consumer asks for and what it gets. */
-export class RecordedWatch<E> implements Watch<E> {
+export class RecordedWatch<E> extends Iteration implements Watch<E> {
   private readonly watch: Watch<E>;
   private readonly inner: WatchBatches<E>;
   private readonly notebook: Notebook<E>;
   private reads: number = 0;
 
   constructor(watch: Watch<E>, notebook: Notebook<E>) {
+    super();
     this.watch = watch;
     this.inner = watch.batches();
     this.notebook = notebook;
@@ -77,18 +78,6 @@ export class RecordedWatch<E> implements Watch<E> {
 
   return(): Promise<IteratorResult<E, undefined>> {
     return this.ends('return', () => this.watch.return());
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  [Symbol.dispose](): void {
-    void this.return();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.return();
   }
 
   /** Writes down that the consumer ends the watch, which `code` does. */

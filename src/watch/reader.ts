@@ -1,3 +1,4 @@
+import { Batches, done, Iteration } from './iteration.ts';
 import type { Watch, WatchBatches } from './watch.ts';
 
 /** What {@link Reader.take} answers when no event is there now. Events are counted, never compared with undefined. */
@@ -11,14 +12,10 @@ interface Read<T> {
   holder: object | undefined;
 }
 
-/** A fresh end-of-stream result: consumers own their results, so one is not shared. */
-function done(): { done: true; value: undefined } {
-  return { done: true, value: undefined };
-}
-
 /**
- * The consumer's half of every {@link Watch}: the line of reads that wait, and who is served when. What is read, and from
- * where, is the subclass's: it supplies `take`, says when it is `drained`, and calls `serve` when there may be more.
+ * The consumer's half of every {@link Watch} but the client's: the line of reads that wait, and who is served when. What is
+ * read, and from where, is the subclass's: it supplies `take`, says when it is `drained`, and calls `serve` when there may be
+ * more. (The client's, bridge/client-reads.ts, has one source, no fast paths, and half the size.)
  *
  *     next() --------> take() has one? ----> settled at once
  *                          | no
@@ -31,7 +28,7 @@ function done(): { done: true; value: undefined } {
  * - User code (a filter, an `onGap`) that runs inside `take` may call anything on this watch: its reads join the line behind.
  * - `take` does not throw: a failure is put into `failure`, and told once, when all that was readable has been read.
  */
-export abstract class Reader<E> implements Watch<E> {
+export abstract class Reader<E> extends Iteration implements Watch<E> {
   abstract readonly stopped: boolean;
   abstract readonly queued: number;
   abstract readonly dropped: number;
@@ -124,18 +121,6 @@ export abstract class Reader<E> implements Watch<E> {
     }
   }
 
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  [Symbol.dispose](): void {
-    void this.return();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.return();
-  }
-
   private readNow(batch: boolean): E | readonly E[] | undefined {
     if (this.first !== undefined) this.serve();
     if (this.first !== undefined || this.taking) return undefined;
@@ -208,33 +193,5 @@ export abstract class Reader<E> implements Watch<E> {
     this.waiting--;
     if (this.first === undefined) this.last = undefined;
     return read;
-  }
-}
-
-/** The iterator of `batches`, over whatever reads one batch. */
-export class Batches<E> implements WatchBatches<E> {
-  readonly next: () => Promise<IteratorResult<readonly E[], undefined>>;
-  private readonly watch: Watch<E>;
-
-  constructor(watch: Watch<E>, next: () => Promise<IteratorResult<readonly E[], undefined>>) {
-    this.watch = watch;
-    this.next = next;
-  }
-
-  async return(): Promise<IteratorResult<readonly E[], undefined>> {
-    await this.watch.return();
-    return done();
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  [Symbol.dispose](): void {
-    void this.watch.return();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.watch.return();
   }
 }
