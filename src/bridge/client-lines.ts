@@ -32,10 +32,11 @@ function splitter(limit: number): (chunk?: Uint8Array) => string[] {
 /** A frame per line, blank ones passed over. A last line without its end is one. */
 export function jsonLines(limit: number): Parser {
   const split = splitter(limit);
-  return (chunk) =>
-    split(chunk)
-      .filter((text) => text.trim())
-      .map((text) => ({ text }));
+  return function* (chunk) {
+    for (const text of split(chunk)) {
+      if (text.trim()) yield { text };
+    }
+  };
 }
 
 /**
@@ -53,7 +54,7 @@ export function serverSentEvents(limit: number, onField: (name: string, value: s
   return function* (chunk) {
     for (const line of chunk ? split(chunk) : []) {
       // `s`, or a value would end at a U+2028, which JSON leaves as it is.
-      const [, name, value = ''] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) as RegExpExecArray;
+      const [, name, value] = /([^:]*):? ?(.*)/s.exec(line) as unknown as [string, string, string];
       if (!line) {
         if (data && /^(message)?$/.test(type)) yield { text: data.slice(0, -1), id };
         data = type = '';
@@ -64,7 +65,7 @@ export function serverSentEvents(limit: number, onField: (name: string, value: s
       } else if (name === 'id') {
         if (!value.includes('\0')) id = value;
       } else if (name === 'event') type = value;
-      else onField(name as string, value);
+      else onField(name, value);
     }
   };
 }

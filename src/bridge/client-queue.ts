@@ -63,7 +63,7 @@ export class ClientQueue<E> {
 
   /** An error behind all that has come. Of two without an event between them, the later one says it all. */
   pushError(error: E): void {
-    if (this.#tail.error === undefined) this.size++;
+    if (!this.#tail.error) this.size++;
     this.#tail.error = error;
   }
 
@@ -76,7 +76,7 @@ export class ClientQueue<E> {
       this.size--;
     }
     head.error = undefined;
-    if (error !== undefined || head.next === undefined) return error;
+    if (error || !head.next) return error;
     this.readVersion = head.version;
     this.#leave(head.next);
     return head.event;
@@ -90,10 +90,10 @@ export class ClientQueue<E> {
   /** Loses the oldest event. */
   drop(): void {
     const { missed, error, next } = this.#head;
-    if (next === undefined) return;
+    if (!next) return;
     next.missed += missed + 1;
-    if (next.error === undefined) next.error = error;
-    else if (error !== undefined) this.size--;
+    if (error && next.error) this.size--;
+    next.error ??= error;
     this.size--;
     this.#leave(next);
   }

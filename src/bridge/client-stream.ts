@@ -38,40 +38,32 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
   const run = async (): Promise<void> => {
     const { fetch, url, headers, sse, maxFrameChars } = opening;
     const accept = sse ? EVENT_STREAM : JSON_LINES;
-    const response = await fetch(url, { headers: { ...headers, accept }, signal, cache: 'no-store' });
-    const { status, body, headers: answered } = response;
-    const reader = body?.getReader();
-    // A fetch of one's own need not heed the signal.
-    const letGo = (): void => void reader?.cancel().catch(() => {});
-    signal.onabort = letGo;
-    if (signal.aborted) return letGo();
-    if (!reader) return over({ code: status });
+    const { status, body, headers: answered } = await fetch(url, { headers: { ...headers, accept }, signal, cache: 'no-store' });
     const streams = status === 200;
     const type = answered.get('content-type');
-    if (streams) {
-      if (!type?.includes(sse ? accept : 'json')) return over({ code: UNREADABLE, why: `the server answered ${type}` });
-      receiver.opened();
-    }
     let refusal = '';
     const end = (): End => toRefusal(status, refusal, answered.get('retry-after'));
     const parse = sse && streams ? serverSentEvents(maxFrameChars, onField) : jsonLines(maxFrameChars);
-    while (!signal.aborted) {
-      const { done, value } = await reader.read();
-      if (signal.aborted) return;
-      receiver.alive();
-      try {
-        for (const { text, id } of parse(value)) {
-          if (gate) await gate;
-          if (signal.aborted) return;
-          if (streams) receiver.frame(text, id);
-          else if (refusal.length < MAX_REFUSAL_CHARS) refusal += text;
-        }
-      } catch (error) {
-        // What the end has cut off counts if it can be read, and is nothing if it cannot.
-        if (!done) over(streams ? { code: UNREADABLE, why: messageOf(error) } : end());
+    const feed = async (chunk?: Uint8Array): Promise<void> => {
+      for (const { text, id } of parse(chunk)) {
+        if (gate) await gate;
+        if (signal.aborted) return;
+        if (streams) receiver.frame(text, id);
+        else if (refusal.length < MAX_REFUSAL_CHARS) refusal += text;
       }
-      if (done) over(end());
-    }
+    };
+    const write = (chunk: Uint8Array): Promise<void> => {
+      receiver.alive();
+      return feed(chunk).catch((error) => over(streams ? { code: UNREADABLE, why: messageOf(error) } : end()));
+    };
+
+    if (streams && !type?.includes(sse ? accept : 'json')) over({ code: UNREADABLE, why: `the server answered ${type}` });
+    else if (streams && !signal.aborted) receiver.opened();
+    // Also if all is over by now: the signal lets go of the body, which a fetch of one's own need not do.
+    await body?.pipeTo(new WritableStream({ write }), { signal });
+    // What the end has cut off counts if it can be read, and is nothing if it cannot.
+    await feed().catch(() => {});
+    over(end());
   };
 
   run().catch((error) => over({ code: LOST, why: messageOf(error) }));

@@ -1,10 +1,10 @@
 import type { ErrorEvent, WatchEvent } from '../watch/event.ts';
-import { isErrorEvent } from '../watch/event.ts';
-import { NONE, Reader } from '../watch/reader.ts';
+import { isErrorEvent, isStatus } from '../watch/event.ts';
 import { toEvent } from './client-event.ts';
 import type { Action, ClientState } from './client-machine.ts';
 import { ClientMachine, COMPLETE, ENDED, LOST, toFailure } from './client-machine.ts';
 import { ClientQueue } from './client-queue.ts';
+import { ClientReads } from './client-reads.ts';
 import type { ClientSettings, ClientWatch, Open, StateDetail } from './client-settings.ts';
 import type { Connection, End, Receiver } from './client-transport.ts';
 import { messageOf } from './client-transport.ts';
@@ -21,12 +21,11 @@ const IDLE_TIMEOUT_MS = 150_000;
  *     connection --frame--> decode -> machine.accept -> queue -> next(), batches() ...
  *          '-----over, timer--> machine -> Action         '--- room again: resume, or connect
  */
-export class Client<E extends WatchEvent> extends Reader<E> implements ClientWatch<E>, Receiver {
+export class Client<E extends WatchEvent> extends ClientReads<E> implements ClientWatch<E>, Receiver {
   dropped: number = 0;
-  protected failure: { readonly error: unknown } | undefined;
   readonly #settings: ClientSettings<E>;
   readonly #machine: ClientMachine;
-  readonly #queue: ClientQueue<E>;
+  protected readonly queue: ClientQueue<E>;
   readonly #open: Open;
   #connection: Connection | undefined;
   #cancelTimer: (() => void) | undefined;
@@ -44,7 +43,7 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
     super();
     this.#settings = settings;
     this.#machine = new ClientMachine(settings, position);
-    this.#queue = new ClientQueue(settings);
+    this.queue = new ClientQueue(settings);
     this.#open = open;
     settings.signal?.addEventListener('abort', this.#onAbort);
     this.#connect();
@@ -55,51 +54,37 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
   }
 
   get resourceVersion(): string | undefined {
-    return this.#queue.complete ? this.#machine.position : this.#queue.readVersion;
+    return this.queue.complete ? this.#machine.position : this.queue.readVersion;
   }
 
   get stopped(): boolean {
     return this.state === 'closed';
   }
 
-  get queued(): number {
-    return this.#queue.size;
+  protected override onGap(missed: number): void {
+    this.#call(() => this.#settings.onGap?.(missed));
   }
 
-  protected override get drained(): boolean {
-    return this.stopped && this.queued === 0;
-  }
-
-  protected override get breaks(): boolean {
-    return this.#queue.missed > 0;
-  }
-
-  protected override take(): E | typeof NONE {
-    const { missed } = this.#queue;
-    if (missed > 0 && this.queued > 0) this.#call(() => this.#settings.onGap?.(missed));
-    return this.#queue.shift() ?? NONE;
-  }
-
-  protected override taken(): void {
+  protected override served(): void {
     if (!this.#blocked) return;
-    if (this.#connection === undefined) {
+    if (!this.#connection) {
       // Not at the first free place: a connection for every event would be dear.
-      if (this.#queue.load <= 0.5) this.#connect();
-    } else if (this.#queue.load < 1) {
+      if (this.queue.load <= 0.5) this.#connect();
+    } else if (this.queue.load < 1) {
       this.#blocked = false;
       this.alive();
       this.#connection.pause?.(false);
     }
   }
 
-  protected override end(): void {
+  stop(): void {
     this.#perform(this.#machine.close());
   }
 
   protected override discard(): void {
     this.dropped += this.queued;
-    this.#queue.clear();
-    this.end();
+    this.queue.clear();
+    this.stop();
   }
 
   opened(): void {
@@ -129,7 +114,7 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
     const { clock, maxMs } = this.#settings;
     // A connection that held for so long is none of a row of failures.
     if (this.state === 'open' && clock.now() - this.#openedMs >= maxMs) this.#machine.failures = 0;
-    const error = typeof why === 'object' ? why : toFailure(code, why);
+    const error = isStatus(why) ? why : toFailure(code, why);
     const { retryAfterSeconds = 0 } = error.details ?? {};
     const end = code === ENDED && this.#errored ? COMPLETE : code;
     this.#perform(this.#machine.over({ code: end, error, hintMs: hintMs || retryAfterSeconds * 1000 }), event);
@@ -146,7 +131,7 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
     const { version } = more;
     const { metadata } = (event.object ?? {}) as Partial<Bookmark>;
     const mark = event.type === 'BOOKMARK' && version !== undefined && metadata?.resourceVersion === version;
-    if (this.#settings.overflow === 'disconnect' && this.#queue.load >= 1 && !mark) {
+    if (this.#settings.overflow === 'disconnect' && this.queue.load >= 1 && !mark) {
       this.dropped++;
       this.#perform(this.#machine.close(toFailure(410, 'the reader is too slow')));
       return;
@@ -162,7 +147,7 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
 
   #push(event: E, more: { bytes: number; version: string | undefined }): void {
     const { overflow } = this.#settings;
-    const queue = this.#queue;
+    const queue = this.queue;
     while (queue.load >= 1 && overflow === 'drop-oldest') {
       queue.drop();
       this.dropped++;
@@ -178,7 +163,7 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
   }
 
   #block(): void {
-    if (this.#connection?.pause !== undefined) {
+    if (this.#connection?.pause) {
       this.#blocked = true;
       this.#expect(0);
       this.#connection.pause(true);
@@ -186,14 +171,14 @@ export class Client<E extends WatchEvent> extends Reader<E> implements ClientWat
       this.#hangUp();
       this.#blocked = true;
       this.#tell();
-    } else if (this.#queue.weight >= 1) this.over({ code: 410, why: 'no room for what came' });
+    } else if (this.queue.weight >= 1) this.over({ code: 410, why: 'no room for what came' });
   }
 
   #perform(action: Action | undefined, event?: E): void {
     if (action === undefined) return;
     const { error, delayMs, notice } = action;
     this.#hangUp();
-    if (notice) this.#queue.pushError(event ?? ({ type: 'ERROR', object: error } as WatchEvent as E));
+    if (notice) this.queue.pushError(event ?? ({ type: 'ERROR', object: error } as WatchEvent as E));
     if (this.stopped) this.#settings.signal?.removeEventListener('abort', this.#onAbort);
     else this.#cancelTimer = this.#settings.clock.schedule(delayMs as number, () => this.#connect());
     this.#tell({ error, delayMs });

@@ -145,17 +145,17 @@ export function connect<E extends WatchEvent = WatchEvent>(
   const { searchParams } = target;
   const position = options.resourceVersion || searchParams.get('resourceVersion') || '0';
   // Kubernetes: `0` is any version, and so is none.
-  if (position !== '0') searchParams.delete('resourceVersion');
+  const begin = position === '0' ? undefined : position;
+  if (begin) searchParams.delete('resourceVersion');
   const asked = searchParams.get('allowWatchBookmarks');
   if (settings.bookmarks && asked === null) searchParams.set('allowWatchBookmarks', 'true');
-  const from = position === '0' ? undefined : position;
-  const open = opener(target, settings, from);
+  const open = opener(target, settings, begin);
   settings.signal?.throwIfAborted();
-  return new Client<ClientEvent<E>>({ ...settings, bookmarks: asked === 'true' }, open, from);
+  return new Client<ClientEvent<E>>({ ...settings, bookmarks: asked === 'true' }, open, begin);
 }
 
 /** What holds unless an option says otherwise. */
-const DEFAULTS = {
+const defaults = () => ({
   capacity: 1_000,
   maxBufferedBytes: 16_777_216,
   maxFrameChars: 16_777_216,
@@ -170,7 +170,9 @@ const DEFAULTS = {
   reconnectOnEnd: true,
   clock: systemClock,
   random: Math.random,
-};
+  fetch: globalThis.fetch as FetchLike,
+  WebSocket: globalThis.WebSocket as WebSocketConstructor | undefined,
+});
 
 /** The options that are one of a few words. */
 const WORDS: Readonly<Record<string, string>> = {
@@ -179,16 +181,17 @@ const WORDS: Readonly<Record<string, string>> = {
   onExpired: 'fail, restart',
 };
 
-type Settings<E> = Omit<ConnectOptions<E>, keyof typeof DEFAULTS> & typeof DEFAULTS;
+type Defaults = ReturnType<typeof defaults>;
+type Settings<E> = Omit<ConnectOptions<E>, keyof Defaults> & Defaults;
 
 function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
-  const settings: Record<string, unknown> = { ...DEFAULTS };
+  const settings: Record<string, unknown> = defaults();
   for (const [name, value] of Object.entries({ ...options, ...options.backoff })) {
     if (value === undefined) continue;
     const words = WORDS[name];
     // Nothing fits a queue of length 0.
     const min = /^capacity|Bytes$/.test(name) ? 1 : 0;
-    const number = typeof DEFAULTS[name as 'factor'] === 'number';
+    const number = typeof settings[name] === 'number';
     if (words ? !words.split(', ').includes(value as string) : number && !((value as number) >= min))
       throw invalid(name, value, words ? `one of ${words}` : `a number >= ${min}`);
     settings[name] = value;
@@ -198,8 +201,7 @@ function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
 
 /** What makes a connection from a version on. */
 function opener<E>(target: URL, settings: Settings<E>, begin: string | undefined): Open {
-  const { headers, fetch = globalThis.fetch } = settings;
-  const WebSocket = settings.WebSocket ?? (globalThis.WebSocket as WebSocketConstructor | undefined);
+  const { headers, WebSocket } = settings;
   const plain = [...new Headers(headers)].length === 0;
   const fits = WebSocket && (plain || takesHeaders(WebSocket));
   const { transport = fits || target.protocol[0] === 'w' ? 'websocket' : 'http' } = settings;
@@ -214,7 +216,7 @@ function opener<E>(target: URL, settings: Settings<E>, begin: string | undefined
       // A snapshot that was asked for has come; from here on it would only repeat itself.
       if (from !== begin) url.searchParams.delete('sendInitialEvents');
     }
-    const opening = { ...settings, url, WebSocket: WebSocket as WebSocketConstructor, fetch, sse: transport === 'sse' };
+    const opening = { ...settings, url, WebSocket: WebSocket as WebSocketConstructor, sse: transport === 'sse' };
     return socket ? openWebSocket(opening, receiver) : openStream(opening, receiver);
   };
 }
