@@ -13,7 +13,6 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stop.abor
  * @type {import('watchmux/client').ClientWatch<import('watchmux/client').ClientEvent<OrderEvent>>}
  */
 const watch = connect(url, {
-  transport: 'http',
   signal: stop.signal,
   onExpired: 'restart',
   onStateChange: (state) => console.log(`  ${state}${state === 'connecting' ? ` from ${watch.resourceVersion}` : ''}`),

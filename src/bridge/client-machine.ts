@@ -29,7 +29,7 @@ export interface MachineOptions {
   readonly maxMs: number;
   readonly factor: number;
   readonly maxAttempts: number;
-  readonly onExpired: 'fail' | 'restart';
+  readonly onExpired?: 'fail' | 'restart' | undefined;
   readonly reconnectOnEnd: boolean;
   readonly random: () => number;
 }

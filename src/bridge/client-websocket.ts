@@ -31,8 +31,13 @@ interface RefusedUpgrade {
   on(event: 'data' | 'close', listener: (chunk: unknown) => void): this;
 }
 
+/** How to ask. */
+export interface WebSocketOpening extends Opening {
+  readonly WebSocket: WebSocketConstructor;
+}
+
 /** One text message per event. Why an upgrade was refused only ws tells; elsewhere it is a connection that could not be made. */
-export function openWebSocket(opening: Opening & { readonly WebSocket: WebSocketConstructor }, receiver: Receiver): Connection {
+export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Connection {
   const { url, headers, maxFrameChars, WebSocket } = opening;
   const rich = takesHeaders(WebSocket);
   // Four bytes is the most that a character takes.

@@ -22,7 +22,7 @@ import type { ClientOverflow, ClientWatch, Open, StateDetail } from './client-se
 import type { FetchLike } from './client-stream.ts';
 import { openStream } from './client-stream.ts';
 import { Client } from './client-watch.ts';
-import type { WebSocketConstructor } from './client-websocket.ts';
+import type { WebSocketConstructor, WebSocketOpening } from './client-websocket.ts';
 import { openWebSocket, takesHeaders } from './client-websocket.ts';
 import type { BookmarkEvent } from './protocol.ts';
 
@@ -59,8 +59,11 @@ export interface ConnectOptions<E> {
   /** Go on after this version: a `resourceVersion` of an earlier watch. Without it the stream begins now, or with the server's snapshot. */
   readonly resourceVersion?: string | undefined;
   /**
-   * Default: `websocket` for a `ws:` or `wss:` URL, and wherever there is a WebSocket that can do what is asked; else `http`. So name
-   * one for a server that speaks HTTP alone: a WebSocket does not say why it was refused, and is asked for again and again.
+   * Default: what the URL says, `websocket` for `ws:` and `wss:`, `http` for `http:` and `https:`; a relative URL is the page's, and
+   * so `http`. The one that is named here is taken whatever the URL says.
+   *
+   * Over HTTP/1.1 browsers keep at most six connections to one origin, in all tabs together, and a watch takes one of them for as
+   * long as it runs. Pages of which several may be open want a `ws:` URL, or a server that speaks HTTP/2.
    */
   readonly transport?: ClientTransport | undefined;
   /** Events that wait for their reader; a whole number from 1, default 1,000. */
@@ -88,7 +91,7 @@ export interface ConnectOptions<E> {
   readonly onStateChange?: ((state: ClientState, detail: StateDetail) => void) | undefined;
   /** Sent with every request. A WebSocket takes them only if it is that of ws. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** The WebSocket to use; default: the host's own. Node has one from 22 on; the package ws fits everywhere. */
+  /** The WebSocket to use, where one is: see `transport`. Default: the host's own. Node has one from 22 on; the package ws fits everywhere. */
   readonly WebSocket?: WebSocketConstructor | undefined;
   /** The fetch to use; default: the host's own. One of your own can refresh a token at every request. */
   readonly fetch?: FetchLike | undefined;
@@ -165,7 +168,6 @@ const defaults = () => ({
   maxMs: 5_000,
   maxAttempts: Infinity,
   overflow: 'wait' as ClientOverflow,
-  onExpired: 'fail' as 'fail' | 'restart',
   bookmarks: true,
   reconnectOnEnd: true,
   clock: systemClock,
@@ -190,7 +192,7 @@ function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
     if (value === undefined) continue;
     const words = WORDS[name];
     // Nothing fits a queue of length 0.
-    const min = /^capacity|Bytes$/.test(name) ? 1 : 0;
+    const min = +/^capacity|Bytes$/.test(name);
     const number = typeof settings[name] === 'number';
     if (words ? !words.split(', ').includes(value as string) : number && !((value as number) >= min))
       throw invalid(name, value, words ? `one of ${words}` : `a number >= ${min}`);
@@ -201,12 +203,13 @@ function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
 
 /** What makes a connection from a version on. */
 function opener<E>(target: URL, settings: Settings<E>, begin: string | undefined): Open {
-  const { headers, WebSocket } = settings;
-  const plain = [...new Headers(headers)].length === 0;
-  const fits = WebSocket && (plain || takesHeaders(WebSocket));
-  const { transport = fits || target.protocol[0] === 'w' ? 'websocket' : 'http' } = settings;
+  const { WebSocket, transport = target.protocol[0] === 'w' ? 'websocket' : 'http' } = settings;
+  const [header] = new Headers(settings.headers);
   const socket = transport === 'websocket';
-  if (socket && !fits) throw invalid('WebSocket', WebSocket, 'that of the package ws');
+  if (socket && (!WebSocket || (header && !takesHeaders(WebSocket)))) {
+    const why = WebSocket ? 'takes headers' : 'is here';
+    throw invalid('WebSocket', WebSocket, `that of the package ws: no other ${why}`);
+  }
   target.protocol = target.protocol.replace(/ws|http/, socket ? 'ws' : 'http');
   target.hash = '';
   return (from, receiver) => {
@@ -216,8 +219,8 @@ function opener<E>(target: URL, settings: Settings<E>, begin: string | undefined
       // A snapshot that was asked for has come; from here on it would only repeat itself.
       if (from !== begin) url.searchParams.delete('sendInitialEvents');
     }
-    const opening = { ...settings, url, WebSocket: WebSocket as WebSocketConstructor, sse: transport === 'sse' };
-    return socket ? openWebSocket(opening, receiver) : openStream(opening, receiver);
+    const opening = { ...settings, url, sse: transport === 'sse' };
+    return socket ? openWebSocket(opening as WebSocketOpening, receiver) : openStream(opening, receiver);
   };
 }
 

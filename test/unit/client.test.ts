@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { ClientState, ConnectOptions, StateDetail } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
 import type { WireEvent } from '../../src/bridge/protocol.ts';
@@ -912,29 +912,65 @@ describe('arguments', () => {
     }
   });
 
-  test('the transport follows the URL and what there is', async () => {
-    vi.stubGlobal('WebSocket', undefined);
-    try {
-      const own = new FakeNetwork();
-      const { fetch } = own.options('http');
-      const watch = connect('http://h/', { fetch });
+  describe('the transport', () => {
+    const own = new FakeNetwork();
+    const { fetch } = own.options('http');
+    const { WebSocket } = own.options('ws');
+    const { WebSocket: plain } = own.options('browser');
+    const asked = async (url: string, options: ConnectOptions<Event>): Promise<string> => {
+      const watch = connect<Event>(url, { bookmarks: false, ...options });
       await settle();
-      expect(own.link.headers.accept).toBe('application/json');
       await watch.return();
-      expect(thrown(() => connect('ws://h/', { fetch }))).toMatchObject({ code: 'INVALID_ARGUMENT' });
-      const { WebSocket } = own.options('ws');
-      const rich = connect('https://h/', { WebSocket, headers: { authorization: 'x' } });
-      expect(own.link.url.protocol).toBe('wss:');
-      expect(own.link.headers).toEqual({ authorization: 'x' });
-      await rich.return();
-      const { WebSocket: plain } = own.options('browser');
-      const headed = connect('https://h/', { WebSocket: plain, fetch, headers: { authorization: 'x' } });
-      await settle();
-      expect(own.link.headers).toEqual({ authorization: 'x', accept: 'application/json' });
-      await headed.return();
-    } finally {
-      vi.unstubAllGlobals();
-    }
+      return `${own.link.headers.accept ?? 'websocket'} ${own.link.url.href}`;
+    };
+    afterEach(() => void vi.unstubAllGlobals());
+
+    test.each([
+      ['http://h/', 'application/json http://h/'],
+      ['https://h/', 'application/json https://h/'],
+      ['/w', 'application/json https://page.example/w'],
+      ['ws://h/', 'websocket ws://h/'],
+      ['wss://h/', 'websocket wss://h/'],
+    ])('is what the URL says, whatever the host has: %s', async (url, expected) => {
+      vi.stubGlobal('location', { href: 'https://page.example/a/b' });
+      vi.stubGlobal('WebSocket', plain);
+      vi.stubGlobal('fetch', fetch);
+      expect(await asked(url, {})).toBe(expected);
+      expect(await asked(url, { WebSocket })).toBe(expected);
+    });
+
+    test.each([
+      ['ws://h/', 'http', 'application/json http://h/'],
+      ['wss://h/', 'sse', 'text/event-stream https://h/'],
+      ['http://h/', 'websocket', 'websocket ws://h/'],
+      ['https://h/', 'websocket', 'websocket wss://h/'],
+    ] as const)('is the one that is named: %s as %s', async (url, transport, expected) => {
+      expect(await asked(url, { transport, fetch, WebSocket: plain })).toBe(expected);
+    });
+
+    test('a WebSocket is not asked for where none is used', async () => {
+      vi.stubGlobal('WebSocket', undefined);
+      const headers = { authorization: 'x' };
+      expect(await asked('https://h/', { fetch, headers })).toBe('application/json https://h/');
+      expect(await asked('https://h/', { fetch, headers, WebSocket: plain })).toBe('application/json https://h/');
+      expect(own.link.headers).toMatchObject(headers);
+    });
+
+    test('what is missing for a WebSocket is said', async () => {
+      vi.stubGlobal('WebSocket', undefined);
+      const headers = { authorization: 'x' };
+      const none = 'WebSocket: expected that of the package ws: no other is here, got undefined';
+      const poor = 'WebSocket: expected that of the package ws: no other takes headers, got class';
+      const refusal = (url: string, options: ConnectOptions<Event>): string =>
+        (thrown(() => connect(url, options)) as Error).message;
+      expect(refusal('ws://h/', { fetch })).toBe(none);
+      expect(refusal('ws://h/', { fetch, headers })).toBe(none);
+      expect(refusal('http://h/', { transport: 'websocket' })).toBe(none);
+      expect(refusal('ws://h/', { fetch, headers, WebSocket: plain })).toContain(poor);
+      expect(refusal('http://h/', { transport: 'websocket', headers, WebSocket: plain })).toContain(poor);
+      expect(await asked('ws://h/', { headers, WebSocket })).toBe('websocket ws://h/');
+      expect(own.link.headers).toEqual(headers);
+    });
   });
 
   test('a WebSocket that cannot be made at all is final', async () => {
