@@ -23,8 +23,8 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   replayItems?: number | undefined;
   /** Bytes of those events, at most; default 8 MiB. */
   replayBytes?: number | undefined;
-  /** The state of things, for a client without a version: sent as ADDED events before what follows. */
-  snapshot?: Snapshot | undefined;
+  /** The state of things, for a client without a version: sent as ADDED events before what follows. The objects are those of the events. */
+  snapshot?: Snapshot<E['object']> | undefined;
   /** Snapshots read at the same time; default 4. Who comes then stands in line. One whose client has no room does not count: it waits, half read. */
   maxSnapshots?: number | undefined;
   /** Clients served at the same time; default 10,000. */

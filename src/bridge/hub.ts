@@ -29,7 +29,8 @@ export class Hub<E extends WatchEvent = WatchEvent> extends Reception {
 
   /** @throws {WatchError} INVALID_ARGUMENT for an option that is not what it should be. */
   constructor(options: HubOptions<E> = {}) {
-    super(toSettings(options as HubOptions));
+    // Inside, events are events: which, the compiler has seen to outside.
+    super(toSettings(options as unknown as HubOptions));
     const { onNotice } = options;
     if (onNotice !== undefined) this.tally.observe({ tell: onNotice });
   }

@@ -17,10 +17,10 @@ export interface SnapshotContext {
 }
 
 /** The state of things now: the objects that a client gets as ADDED events before what follows. */
-export type Snapshot = (context: SnapshotContext) => Objects | Promise<Objects>;
+export type Snapshot<T = unknown> = (context: SnapshotContext) => Objects<T> | Promise<Objects<T>>;
 
 /** Objects, all there or still to come. */
-export type Objects = Iterable<unknown> | AsyncIterable<unknown>;
+export type Objects<T = unknown> = Iterable<T> | AsyncIterable<T>;
 
 /** One snapshot for one client. */
 export interface SnapshotRequest {

@@ -10,7 +10,7 @@ import {
   connect,
   type isInitialEventsEnd,
 } from '../../src/bridge/client.ts';
-import { createHttpHandler, type Hub } from '../../src/bridge/http.ts';
+import { createHttpHandler, Hub, type HubOptions, type Snapshot } from '../../src/bridge/http.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
 import {
   Broadcaster,
@@ -106,6 +106,27 @@ function servers(hub: Hub<Orders>, server: Server, user: User | undefined): void
   claim<Assignable<typeof hub, Hub>>();
 }
 
+function snapshots(orders: Map<string, { total: number }>): void {
+  new Hub<Orders>({ snapshot: () => orders.values() });
+  new Hub<Orders>({ snapshot: async () => [{ total: 1 }, { id: 'a' }] });
+  new Hub<Orders>({
+    async *snapshot({ signal }) {
+      if (!signal.aborted) yield { total: 1 };
+    },
+  });
+  new Hub({ snapshot: () => [1, 'of', {}] });
+  // @ts-expect-error no event of this hub has such an object
+  new Hub<Orders>({ snapshot: () => [1] });
+  // @ts-expect-error nor when it comes later
+  new Hub<Orders>({ snapshot: async () => [{ total: 'a' }] });
+  const any: Snapshot = () => [1];
+  // @ts-expect-error anything is not an order
+  new Hub<Orders>({ snapshot: any });
+  claim<Equal<Snapshot, Snapshot<unknown>>>();
+  claim<Equal<HubOptions<Orders>['snapshot'], Snapshot<Orders['object']> | undefined>>();
+  claim<Assignable<Snapshot<number>, Snapshot>>();
+}
+
 function histories(recorder: HistoryRecorder<Orders>): Violation[] {
   // @ts-expect-error the words stand as they are
   GUARANTEES.Ordered = 'perhaps';
@@ -120,7 +141,7 @@ function histories(recorder: HistoryRecorder<Orders>): Violation[] {
 
 describe('the doors', () => {
   it('are as the compiler has checked', () => {
-    expect(compiles(rx, fakes, clients, servers, histories)).toBe(5);
+    expect(compiles(rx, fakes, clients, servers, snapshots, histories)).toBe(6);
   });
 
   it('have what the types say', () => {

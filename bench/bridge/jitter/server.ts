@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createHttpHandler, Hub } from '../../../src/bridge/http.ts';
 import { attachWebSocket } from '../../../src/bridge/websocket.ts';
+import type { WatchEvent } from '../../../src/watch/event.ts';
 import { answer } from './peer.ts';
 import type { Tick } from './tick.ts';
 import { now } from './tick.ts';
@@ -45,10 +46,13 @@ export interface Memory {
   readonly heapUsed: number;
 }
 
+/** What clients hear: ticks, and of a state whatever it was told to begin with. */
+type Told = Tick | WatchEvent<'ADDED'>;
+
 const sockets: Set<Socket> = new Set();
 const state: unknown[] = [];
 let settings: Listen = {};
-let hub: Hub<Tick> = new Hub();
+let hub: Hub<Told> = new Hub();
 let server: Server = createServer();
 let sent = 0;
 let pouring = false;
@@ -58,7 +62,7 @@ async function listen(how: Listen): Promise<Listening> {
   const { port = 0, replayItems, first = 1, spread } = how;
   sent = first - 1;
   state.push(...(how.state ?? []));
-  hub = new Hub<Tick>({
+  hub = new Hub<Told>({
     replayItems,
     // All of them have one address.
     maxClientsPerAddress: 20_000,
