@@ -28,7 +28,10 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
    * answered or thrown, is that. Anything else that is thrown is 503: nobody gets in because something is broken.
    */
   authenticate?: ((request: R) => Identified<I> | PromiseLike<Identified<I>>) | undefined;
-  /** What this client's watch is like. Its filter holds for all that the client ever gets: live, replayed, and of a snapshot. */
+  /**
+   * What this client's watch is like. Its filter holds for all that the client ever gets: live, replayed, and of a snapshot. `{}`
+   * is no options. An answer that is no object is 503, now or in a promise: a forgotten `return` lets nobody in.
+   */
   watchOptions?: ((request: R, identity: I) => ClientOptions<E> | PromiseLike<ClientOptions<E>>) | undefined;
   /** Whose connection this is, for `maxClientsPerAddress` and the numbers. Default: the address at the other end of it. Empty: nobody's. */
   clientAddress?: ((request: R) => string) | undefined;
@@ -153,7 +156,10 @@ export class Admission<R, I> {
   private know(request: R): Known | Promise<Known> {
     const { authenticate, watchOptions } = this.options;
     const see = (identity: I): Known | Promise<Known> =>
-      then(watchOptions?.(request, identity) ?? {}, (options) => ({ identity, options: checked(options) }));
+      then(watchOptions === undefined ? {} : watchOptions(request, identity), (options) => ({
+        identity,
+        options: checked(options),
+      }));
     if (authenticate === undefined) return see(undefined as I);
     return then(authenticate(request), (said) => see(identityOf(said)));
   }
@@ -216,8 +222,10 @@ function identityOf<I>(said: Identified<I>): I {
   return said as I;
 }
 
-/** Only what is meant to be said here: a watch has more options, which are the hub's. */
-function checked({ filter, overflow, capacity }: ClientOptions): ClientOptions {
+/** Only what is meant to be said here: a watch has more options, which are the hub's. A filter that was forgotten lets nobody in. */
+function checked(options: ClientOptions): ClientOptions {
+  if (typeof options !== 'object' || options === null) throw invalid('watchOptions', options, 'an object, {} for no options');
+  const { filter, overflow, capacity } = options;
   if (filter !== undefined && typeof filter !== 'function') throw invalid('filter', filter, 'a function');
   if (capacity !== undefined) wholeNumber('capacity', capacity, 1);
   if (overflow !== undefined) toOverflow(overflow);

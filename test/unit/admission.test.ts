@@ -204,10 +204,39 @@ describe('watchOptions', () => {
     ['make no sense', () => ({ capacity: 0 })],
     ['name no policy', () => ({ overflow: 'explode' })],
     ['have no function for a filter', () => ({ filter: 'all' })],
+    ['are a word', () => 'all' as never],
   ])('that %s let nobody in', (_name, watchOptions) => {
     const { admission, hub } = door({ watchOptions });
     expect(admission.admit(caller())).toMatchObject({ code: 503 });
     expect(hub.reserve('b')).not.toHaveProperty('code');
+  });
+});
+
+describe('watchOptions that answer nothing', () => {
+  const refusedBy = async (nothing: unknown, late: boolean): Promise<unknown[]> => {
+    const notices: unknown[] = [];
+    const hub = new Hub({ maxClients: 1, onNotice: (notice) => void notices.push(notice) });
+    const { admission } = door({ watchOptions: () => (late ? Promise.resolve(nothing) : nothing) as never }, hub);
+    expect(await admission.admit(caller())).toMatchObject({ code: 503, message: expect.not.stringContaining('watchOptions') });
+    expect(hub.reserve('b')).not.toHaveProperty('code');
+    return notices;
+  };
+
+  // A filter whose `return` was forgotten would show everybody everything.
+  test.each([undefined, null, false])('let nobody in, now or later: %s', async (nothing) => {
+    const error = expect.objectContaining({
+      code: 'INVALID_ARGUMENT',
+      message: `watchOptions: expected an object, {} for no options, got ${nothing}`,
+    });
+    const told = [expect.objectContaining({ type: 'refused', reason: 'failed', error })];
+    expect(await refusedBy(nothing, false)).toEqual(told);
+    expect(await refusedBy(nothing, true)).toEqual(told);
+  });
+
+  test('{} is no options, and so is no hook', async () => {
+    for (const watchOptions of [() => ({}), async () => ({}), undefined]) {
+      expect(await door({ watchOptions }).admission.admit(caller())).toMatchObject({ options: {} });
+    }
   });
 });
 
