@@ -19,9 +19,13 @@ export class Aside<E> {
   asked: number = -1;
   verdict: boolean | { readonly error: unknown } | undefined;
   judging: boolean = false;
+  /** `onGap` is called, for a read that waited: it has its event already, and is no room for another. */
+  telling: boolean = false;
   /** With `coalesce`: the unseen changes, and while the watcher lags the first link of those that others fold for it. */
   fold: Fold<E> | undefined;
   link: Link<E> | undefined;
+  /** And, while it lags, those from before that link: others have the same, so they are not to be changed. */
+  unseen: Fold<E> | undefined;
 }
 
 const NOTHING: Aside<never> = Object.freeze(new Aside<never>());

@@ -191,12 +191,15 @@ export class Cursor<E> extends Queue<E> {
 
   /** Tells of a gap before the event behind it goes out. Answers whether it still may: not if the watch was returned, or this threw. */
   private tell(gap: number): boolean {
+    const { own } = this;
+    own.telling = this.first !== undefined;
     try {
       this.options.onGap?.(gap);
     } catch (error) {
       this.discard();
       this.failure = { error };
     }
+    own.telling = false;
     return !this.aside.discarded;
   }
 

@@ -5,7 +5,7 @@ import { Cursor } from './cursor.ts';
 /**
  * The cursor of `coalesce`: its queue is a {@link Fold} with an entry per key, and `capacity` bounds the keys.
  *
- *     kept (promised to reads that wait) -> fold -> links of the chain, while judged -> the log from `position` on
+ *     kept (promised to reads that wait) -> fold, or shared -> links of the chain, while judged -> the log from `position` on
  *
  * A watcher whose unseen changes touch more keys than its capacity has lost the thread. A state with holes is worth nothing,
  * so the rest is not delivered either: it gets one ERROR event (410) with the number of all its unseen events, and starts afresh.
@@ -33,6 +33,22 @@ export class FoldCursor<E> extends Cursor<E> {
     return super.abandoned && (this.aside.cut || this.mux.chain.takes(this.position));
   }
 
+  /** Ten thousand who fall behind together would fold the same stretch ten thousand times, all at one publish. */
+  override lag(): void {
+    const { chain, log } = this.mux;
+    const { position } = this;
+    const alone = super.abandoned && !this.aside.cut;
+    const shared = alone && chain.takes(log.head) ? chain.shared(position) : undefined;
+    if (shared !== undefined) {
+      this.advance(log.head - position);
+      this.own.unseen = shared;
+    }
+    super.lag();
+    const { fold } = this.aside;
+    // Unless there was something before, or user code has come in between and read some of it.
+    if (alone && fold?.count === log.head - position) chain.share(position, fold);
+  }
+
   protected override discard(): void {
     super.discard();
     this.own.lost += this.fold.clear();
@@ -41,7 +57,7 @@ export class FoldCursor<E> extends Cursor<E> {
   protected override offer(event: E): void {
     if (this.aside.cut) {
       this.lose(1);
-    } else if (this.aside.kept.length < this.waiting) {
+    } else if (this.aside.kept.length < this.claims) {
       this.keep(event);
     } else {
       const key = foldKey(event, this.mux.keyOf);
@@ -64,8 +80,10 @@ export class FoldCursor<E> extends Cursor<E> {
   }
 
   protected override catchUp(): { readonly error?: unknown } | undefined {
-    const { link } = this.aside;
+    const { link, unseen } = this.aside;
     if (link === undefined) return super.catchUp();
+    if (unseen !== undefined) this.fold.merge(unseen);
+    this.own.unseen = undefined;
     let failure: { readonly error?: unknown } | undefined;
     for (const { fold, count, spoiled } of this.mux.chain.from(link)) {
       if (this.aside.cut) {

@@ -34,6 +34,11 @@ export class Gate {
   /** A watcher is being asked, which may run user code; and that may publish, and come here again. */
   private asking: boolean = false;
 
+  /** Nobody may hold head up. */
+  get empty(): boolean {
+    return this.members.first === undefined;
+  }
+
   add(member: Gated): void {
     const bound = member.bound();
     this.members.add(member);

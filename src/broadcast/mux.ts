@@ -66,6 +66,8 @@ export class Mux<E> {
 
   /** Accepts an event if there is room now. */
   accept(event: E): boolean {
+    // User code may have stopped whoever held them up, and publish before anyone has looked: they have their places first.
+    if (this.gate.empty) while (this.admitted()) {}
     if (this.pending > 0) return false;
     const accepted = this.admit(event);
     // Even a full watcher lets pass what its filter rejects: whether it does is asked once the event has its place.
@@ -143,7 +145,7 @@ export class Mux<E> {
       this.advance();
       return true;
     }
-    if (log.end - log.head >= this.incoming) return false;
+    if (log.end - log.head >= this.incoming && !this.gate.empty) return false;
     if (pending !== undefined) this.shiftPending();
     log.append(event);
     return true;
@@ -174,6 +176,7 @@ export class Mux<E> {
   private enter(chunk: number): void {
     this.chain.fold();
     this.laggards.judge(chunk);
+    this.chain.unshare();
     this.log.trim();
   }
 

@@ -12,7 +12,7 @@ import { Place } from './place.ts';
  * were not: deciding late gives exactly what a queue of one's own would have given. A read that waits is room for one event more.
  *
  * Invariants
- * - kept.length <= capacity + waiting. While `missed` events are lost that nobody was told of, the log's next event is set aside
+ * - kept.length <= capacity + claims. While `missed` events are lost that nobody was told of, the log's next event is set aside
  *   with their number: a stretch of log that is read as it stands has no gap before it.
  * - A filter sees each event once, in order, in `passes` and nowhere else.
  */
@@ -41,9 +41,14 @@ export abstract class Queue<E> extends Place<E> {
     return this.oneByOne ? 0 : this.ahead;
   }
 
+  /** Reads that wait for an event. */
+  protected get claims(): number {
+    return this.waiting - (this.aside.telling ? 1 : 0);
+  }
+
   /** How many events more could be set aside. Reads that wait are room, too. */
   protected get room(): number {
-    return this.options.capacity + this.waiting - this.aside.kept.length;
+    return this.options.capacity + this.claims - this.aside.kept.length;
   }
 
   /** A filter that shuts down is being asked about an event which still counts. */
@@ -148,7 +153,7 @@ export abstract class Queue<E> extends Place<E> {
       }
       own.lost++;
       // The oldest goes that no waiting read has a claim on.
-      own.missed += own.kept.drop(this.waiting);
+      own.missed += own.kept.drop(this.claims);
     }
     this.keep(event);
   }

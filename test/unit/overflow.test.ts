@@ -271,6 +271,48 @@ describe('coalesce', () => {
     }
   });
 
+  test('a thousand who fall behind together cost one keyOf for an event, and none sees what another reads', () => {
+    let asked = 0;
+    const keyOf = (of: TestEvent): string => {
+      asked++;
+      return `${of.object.id % 7}`;
+    };
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 16, overflow: 'coalesce', keyOf });
+    const early = broadcaster.watch();
+    publish(broadcaster, [event(-1)]);
+    const watches = Array.from({ length: 1000 }, () => broadcaster.watch());
+    const [small, filtered] = [broadcaster.watch({ capacity: 3 }), broadcaster.watch({ filter: () => true })];
+    asked = 0;
+    publish(broadcaster, events(0, 70));
+    expect(watches[0]).toMatchObject({ queued: 7, dropped: 70 - 7 });
+    expect(watches[1]?.tryNext()?.object.id).toBe(63);
+    // Once for all, and once for each who has something else: who came before, who holds less, who has a filter.
+    expect(asked).toBeLessThan(5 * 70);
+    for (const watch of [watches[0], watches[2], watches[999], filtered])
+      expect(ids(readAll(watch as NonNullable<typeof watch>))).toEqual(range(63, 70));
+    expect(ids(readAll(watches[1] as NonNullable<(typeof watches)[1]>))).toEqual(range(64, 70));
+    expect(early).toMatchObject({ queued: 8, dropped: 71 - 8 });
+    expect(readAll(small).map(missed)).toEqual([70]);
+    // They fall behind together once more, and what they dropped before stays counted.
+    publish(broadcaster, events(70, 140));
+    expect(watches[3]).toMatchObject({ queued: 7, dropped: 140 - 7 });
+    expect(watches[0]).toMatchObject({ queued: 7, dropped: 140 - 14 });
+    expect(ids(readAll(watches[0] as NonNullable<(typeof watches)[0]>))).toEqual(range(133, 140));
+  });
+
+  test('who is cut already, and falls behind with others, has lost it all', () => {
+    const keyOf = (of: TestEvent): string => `${of.object.id % 7}`;
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 16, overflow: 'coalesce', keyOf });
+    const small = broadcaster.watch({ capacity: 3 });
+    publish(broadcaster, events(0, 100));
+    const others = [broadcaster.watch(), broadcaster.watch()];
+    expect(small.dropped).toBe(100); // it stands where they do, now
+    publish(broadcaster, events(100, 200));
+    for (const other of others) expect(other).toMatchObject({ queued: 7, dropped: 100 - 7 });
+    expect(small.dropped).toBe(200);
+    expect(readAll(small).map(missed)).toEqual([200]);
+  });
+
   test('laggards that fell behind at different places have each seen every change since', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'coalesce' });
     const watches: ReturnType<typeof broadcaster.watch>[] = [];

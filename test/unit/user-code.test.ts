@@ -161,6 +161,27 @@ describe('from inside a filter', () => {
     for (const one of events(2, 9)) expect(broadcaster.tryPublish(one)).toBe(true);
   });
 
+  test('stopping who holds the others up, and publishing right then: nothing is refused, and all keep their order', async () => {
+    const broadcaster = new Broadcaster<TestEvent>({ incoming: 2 });
+    const witness = broadcaster.watch({ overflow: 'drop-newest' });
+    const stalled = broadcaster.watch({ capacity: 0 });
+    const accepted: boolean[] = [];
+    const watch = broadcaster.watch({
+      overflow: 'drop-newest',
+      filter: (one) => {
+        stalled.stop();
+        if (id(one) === 0) accepted.push(broadcaster.tryPublish(event(4)));
+        return true;
+      },
+    });
+    const reads = [stalled.next(), watch.next()];
+    for (const one of events(0, 3)) expect(broadcaster.tryPublish(one)).toBe(true);
+    const pending = broadcaster.publish(event(3));
+    await Promise.all([pending, ...reads]);
+    expect(accepted).toEqual([true]);
+    expect(ids(readAll(witness))).toEqual(range(0, 5));
+  });
+
   test('leaving while the filter looks ahead for a full queue opens the gate', () => {
     for (const leave of ['stop', 'return'] as const) {
       const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 1 });
@@ -311,6 +332,26 @@ describe('from inside an onGap', () => {
     expect(ids(readAll(watch)).slice(0, 2)).toEqual(expected);
     expect(gaps).toBe(1);
   });
+
+  test.each(['drop-newest', 'drop-oldest'] as const)(
+    'publishing (%s): a read that waited has its event, and is no room for another',
+    async (overflow) => {
+      const broadcaster = new Broadcaster<TestEvent>({ capacity: 0, overflow });
+      const looks: number[] = [];
+      const watch: Watch<TestEvent> = broadcaster.watch({
+        onGap: () => {
+          broadcaster.tryPublish(event(2));
+          looks.push(watch.queued);
+        },
+      });
+      broadcaster.tryPublish(event(0));
+      const read = watch.next();
+      broadcaster.tryPublish(event(1));
+      expect(id((await read).value)).toBe(1);
+      expect(looks).toEqual([0]);
+      expect(watch).toMatchObject({ queued: 0, dropped: 2 });
+    },
+  );
 
   test('return: the event behind the gap is discarded, and the read hears of the end', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'drop-oldest' });
