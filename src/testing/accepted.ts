@@ -12,21 +12,30 @@ export interface Accepted<E> {
 export function acceptedOf<E>(steps: readonly Step<E>[], idOf: (event: E) => unknown): Accepted<E>[] {
   const called = new Map<unknown, number>();
   const accepted: Accepted<E>[] = [];
-  const gotLater = witnesses(steps, idOf);
+  const { got, gotLater } = witnesses(steps, idOf);
   steps.forEach((step, at) => {
     if (step.step === 'publish') called.set(idOf(step.event), at);
     if (step.step !== 'accepted') return;
     const id = idOf(step.event);
     const one = { event: step.event, id, called: called.get(id) ?? at, at };
     // Both were on their way at a time, one from inside the other: which was first, only those who got both can tell.
-    const behind = accepted.findIndex((other) => other.at > one.called && gotLater(other.id, id));
+    const behind = accepted.findIndex((other) => {
+      if (other.at <= one.called) return false;
+      // The inner one was told first. If nobody has got it, nothing says that it was.
+      return gotLater(other.id, id) || (other.called > one.called && got(id) && !got(other.id));
+    });
     accepted.splice(behind < 0 ? accepted.length : behind, 0, one);
   });
   return accepted;
 }
 
-/** Answers whether somebody got `a` after `b`. */
-function witnesses<E>(steps: readonly Step<E>[], idOf: (event: E) => unknown): (a: unknown, b: unknown) => boolean {
+/** What those who got events can tell: whether anybody got one, and whether somebody got `a` after `b`. */
+interface Witnesses {
+  got(id: unknown): boolean;
+  gotLater(a: unknown, b: unknown): boolean;
+}
+
+function witnesses<E>(steps: readonly Step<E>[], idOf: (event: E) => unknown): Witnesses {
   const folds = new Set(
     steps.flatMap((step) => (step.step === 'watch' && step.options.overflow === 'coalesce' ? step.watcher : [])),
   );
@@ -41,5 +50,8 @@ function witnesses<E>(steps: readonly Step<E>[], idOf: (event: E) => unknown): (
     own.sort((one, other) => one.read - other.read);
     return new Map(own.flatMap(({ events }) => events).map((event, rank) => [idOf(event), rank]));
   });
-  return (a, b) => ranks.some((rank) => (rank.get(a) ?? -1) > (rank.get(b) ?? Number.POSITIVE_INFINITY));
+  return {
+    got: (id) => ranks.some((rank) => rank.has(id)),
+    gotLater: (a, b) => ranks.some((rank) => (rank.get(a) ?? -1) > (rank.get(b) ?? Number.POSITIVE_INFINITY)),
+  };
 }

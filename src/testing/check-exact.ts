@@ -34,8 +34,8 @@ function wrongLoss<E>(run: Run<E>, gaveUp: number): Violation | undefined {
     .map((given) => ({ ...given, gone: takenAt(run, given).to }))
     .sort((a, b) => a.place - b.place);
   const lost = lostOf(run);
-  // Once it has lost one, `disconnect` takes none.
-  for (const place of overflow === 'disconnect' ? lost.slice(0, 1) : lost) {
+  // Once it has lost one, `disconnect` takes none; and it may have been one that was on its way as the watch began.
+  for (const place of overflow === 'disconnect' ? lost.slice(0, 1).filter((first) => !mayBeCut(run, first)) : lost) {
     const { event, from, to } = run.owed[place] as Owed<E>;
     const next = kept.find((given) => given.place > place);
     if (next?.first && next.waits < from) return fault(run, event, 'it given to the read that waited', 'it lost');
@@ -50,6 +50,12 @@ function wrongLoss<E>(run: Run<E>, gaveUp: number): Violation | undefined {
     if (queued < capacity) return fault(run, event, `it kept, as there was room for ${capacity}`, `it lost behind ${queued}`);
   }
   return undefined;
+}
+
+/** Whether an event before this one may or may not have come, and did not. */
+function mayBeCut<E>(run: Run<E>, before: number): boolean {
+  const got = new Set(run.given.map(({ place }) => place));
+  return run.owed.some(({ doubtful }, place) => doubtful && place < before && !got.has(place));
 }
 
 /** An event was kept though its array was full, or, by drop-oldest, had been filled anew since. */

@@ -54,8 +54,10 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
         this.steps.push({ step: 'accepted', event });
         return;
       }
+      const accepted = this.broadcaster.publish(event);
+      // Only now it waits: user code that was asked whether there is room may have published before.
       this.pending.set(event, this.steps.at(-1));
-      await this.broadcaster.publish(event);
+      await accepted;
       this.accepted(event);
     } catch (error) {
       this.refused(event, error);

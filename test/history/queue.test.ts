@@ -37,6 +37,36 @@ describe('histories that pass', () => {
       history(watch('w', 'disconnect', 1), accept('a', 'b', 'c'), read('w', 'a', cut(2)), end('w')),
     ],
     [
+      'Exact: disconnect, cut by what was on its way as the watch began',
+      checkExact,
+      history(
+        [
+          { step: 'publish', event: ev('a') },
+          { step: 'publish', event: ev('b') },
+        ],
+        watch('w', 'disconnect', 1),
+        accept('a', 'b'),
+        read('w', 'a'),
+        accept('c'),
+        read('w', cut(2)),
+        end('w'),
+      ),
+    ],
+    [
+      'Exact: published from inside another, and got by nobody yet',
+      checkExact,
+      history(
+        watch('v', 'wait', 0),
+        watch('w', 'drop-newest', 9),
+        [
+          { step: 'publish', event: ev('a') },
+          { step: 'publish', event: ev('b') },
+        ],
+        accept('b', 'a'),
+        read('w', 'a'),
+      ),
+    ],
+    [
       'Exact: net change',
       checkExact,
       history(watch('w', 'coalesce', 9), accept(ADDED, ev('a2')), read('w', { type: 'ADDED', object: ev('a2').object })),
