@@ -5,7 +5,7 @@ import type { Watch } from '../watch/watch.ts';
 /** How much {@link toReadable} reads ahead. */
 export interface ReadableOptions {
   /** Events that the stream takes out of the watch before they are read; default: Node's for object mode. */
-  highWaterMark?: number;
+  highWaterMark?: number | undefined;
 }
 
 /**

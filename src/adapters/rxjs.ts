@@ -72,7 +72,7 @@ async function pumpBatches<E>(watch: Watch<E>, subscriber: Subscriber<E>): Promi
 /** The queue between an observable and its watch. */
 export interface FromObservableOptions<E> extends Omit<BroadcasterOptions<E>, 'maxPending'>, Pick<WatchOptions<E>, 'onGap'> {
   /** With `wait`: how many events are held beyond `capacity`, since an observable cannot be made to wait; 10,000 by default. */
-  readonly incoming?: number;
+  readonly incoming?: number | undefined;
 }
 
 const INCOMING = 10_000;

@@ -4,7 +4,7 @@ import type { Watch } from '../watch/watch.ts';
 /** How much {@link toReadableStream} reads ahead. */
 export interface ReadableStreamOptions {
   /** Events that the stream takes out of the watch before they are read; default 0, so that they stay in the watch's own queue. */
-  highWaterMark?: number;
+  highWaterMark?: number | undefined;
 }
 
 /**

@@ -38,7 +38,7 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
 }
 
 /** What `authenticate` may say. */
-export type Identified<I> = I | undefined | null | false | { readonly status: 401 | 403; readonly message?: string };
+export type Identified<I> = I | undefined | null | false | { readonly status: 401 | 403; readonly message?: string | undefined };
 
 /** A request, whatever the host calls it. */
 export interface Caller<R> {

@@ -97,7 +97,10 @@ export interface Bookmark {
 export type BookmarkEvent = WatchEvent<'BOOKMARK', Bookmark>;
 
 /** A BOOKMARK: all events up to this version have been sent. With `initialEventsEnd`, also: the snapshot ends here. */
-export function toBookmark(version: string, options: { initialEventsEnd?: boolean } = {}): WireEvent<'BOOKMARK', Bookmark> {
+export function toBookmark(
+  version: string,
+  options: { initialEventsEnd?: boolean | undefined } = {},
+): WireEvent<'BOOKMARK', Bookmark> {
   const annotations = options.initialEventsEnd === true ? { annotations: { [INITIAL_EVENTS_END]: 'true' } } : {};
   return { type: 'BOOKMARK', object: { metadata: { resourceVersion: version, ...annotations } }, resourceVersion: version };
 }

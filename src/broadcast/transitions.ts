@@ -12,9 +12,9 @@ export interface TransitionOptions<E extends WatchEvent> {
    * The object as it was before this change, or undefined if there was none or it is not known. With it, nothing is remembered
    * between events. A DELETED event without one is judged by its own object, the last state that there was.
    */
-  previousOf?: (event: E) => ObjectOf<E> | undefined;
+  previousOf?: ((event: E) => ObjectOf<E> | undefined) | undefined;
   /** Without `previousOf`: what tells objects apart. Default: namespace and name in `object.metadata`. */
-  keyOf?: (event: E) => unknown;
+  keyOf?: ((event: E) => unknown) | undefined;
 }
 
 /**

@@ -46,7 +46,9 @@ function faultOf(value: unknown, types: readonly string[] | undefined): string |
  *
  * Upstream: the watch decoder of `client-go/rest/watch`, which knows the five types only.
  */
-export function jsonCodec<E extends WatchEvent = WatchEvent>(options: { types?: readonly E['type'][] } = {}): JsonCodec<E> {
+export function jsonCodec<E extends WatchEvent = WatchEvent>(
+  options: { types?: readonly E['type'][] | undefined } = {},
+): JsonCodec<E> {
   const { types } = options;
   const utf8 = new TextDecoder('utf-8', { fatal: true });
   return {

@@ -21,9 +21,9 @@ export type ByteSource =
 /** How {@link toDecoder} reads its source. */
 export interface ToDecoderOptions<E> extends FramerOptions {
   /** What stands between two frames; default `newline`. */
-  framing?: 'newline' | 'length-prefixed';
+  framing?: 'newline' | 'length-prefixed' | undefined;
   /** How a frame becomes an event; default `jsonCodec()`. */
-  codec?: Codec<E>;
+  codec?: Codec<E> | undefined;
 }
 
 /** A {@link Decoder} over bytes. An error that a single frame caused is not the end: the next call goes on behind that frame. */

@@ -46,11 +46,11 @@ export interface Framer {
 /** The limits of a {@link Framer}. */
 export interface FramerOptions {
   /** The longest frame, in bytes without its delimiter or header; a whole number from 1, default 16 MiB (16,777,216). */
-  maxFrameBytes?: number;
+  maxFrameBytes?: number | undefined;
   /** What becomes of a longer one: `error` (default) throws FRAME_TOO_LARGE, `skip` passes over it and counts it. */
-  oversize?: 'error' | 'skip';
+  oversize?: 'error' | 'skip' | undefined;
   /** With `skip`: called as soon as a frame is known to be too long, with the error that `error` would have thrown. */
-  onSkip?: (error: WatchError) => void;
+  onSkip?: ((error: WatchError) => void) | undefined;
 }
 
 const EMPTY: Uint8Array = new Uint8Array(0);

@@ -15,7 +15,7 @@ export interface Decoder<E> {
 /** How a {@link StreamWatcher} tells its consumer of a failure. */
 export interface StreamWatcherOptions {
   /** Makes the `object` of the ERROR event; default {@link errorToStatus}. If it throws, the watch rejects with that instead. */
-  reportError?: (error: unknown) => object;
+  reportError?: ((error: unknown) => object) | undefined;
 }
 
 const BROKEN_CODE =

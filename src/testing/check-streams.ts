@@ -11,7 +11,7 @@ export interface TransitionHistory<E extends WatchEvent> {
   readonly after: readonly E[];
   readonly predicate: (object: ObjectOf<E>) => boolean;
   /** Default: namespace and name in `object.metadata`. */
-  readonly keyOf?: (event: E) => unknown;
+  readonly keyOf?: ((event: E) => unknown) | undefined;
 }
 
 /** **Transitional**: what enters a selector is ADDED, what changes within it MODIFIED, and what leaves it DELETED. */
@@ -46,11 +46,11 @@ export function checkTransitional<E extends WatchEvent>(history: TransitionHisto
 /** One connection of a client that resumes. */
 export interface Connection {
   /** The version that it asked to go on from; undefined for a fresh start. */
-  readonly from?: string;
+  readonly from?: string | undefined;
   /** The versions that it got, in order. */
   readonly versions: readonly string[];
   /** Whether it was refused with 410. */
-  readonly gone?: boolean;
+  readonly gone?: boolean | undefined;
 }
 
 /** What a server published, and what one client got of it over its connections. */

@@ -113,7 +113,7 @@ abstract class Fake<E extends WatchEvent, Result> extends Reader<E> {
 /** How a {@link FakeWatcher} queues. */
 export interface FakeWatcherOptions {
   /** Events that it takes without a reader; 0 by default: a sender waits until its event is read. `reset` keeps it. */
-  capacity?: number;
+  capacity?: number | undefined;
 }
 
 /**

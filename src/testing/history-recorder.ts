@@ -9,14 +9,14 @@ import { RecordedWatch } from './recorded-watch.ts';
 /** How a {@link HistoryRecorder} records. The broadcaster's own options go here again, as it does not tell them. */
 export interface HistoryRecorderOptions<E> extends BroadcasterOptions<E> {
   /** See {@link History.idOf}. */
-  readonly idOf?: (event: E) => unknown;
+  readonly idOf?: ((event: E) => unknown) | undefined;
   /** Asked at the end for the timers that still run: `() => clock.pending` of a `FakeClock`. */
-  readonly timers?: () => number;
+  readonly timers?: (() => number) | undefined;
 }
 
 /** {@link WatchOptions}, and a name for messages. */
 export interface RecordedWatchOptions<E> extends WatchOptions<E> {
-  readonly name?: string;
+  readonly name?: string | undefined;
 }
 
 /**
@@ -131,7 +131,7 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
   }
 
   /** `broadcaster.shutdown`. */
-  async shutdown(options: { signal?: AbortSignal } = {}): Promise<void> {
+  async shutdown(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     this.steps.push({ step: 'shutdown' });
     const gaveUp = (): void => void this.steps.push({ step: 'gave-up' });
     if (options.signal?.aborted) gaveUp();

@@ -11,9 +11,9 @@ import type { Overflow } from '../broadcast/broadcaster.ts';
  */
 export interface History<E = unknown> {
   /** How many events may be accepted and not yet distributed while a `wait` watcher is full: the broadcaster's `incoming`. Default 25. */
-  readonly incoming?: number;
+  readonly incoming?: number | undefined;
   /** What tells published events apart; by default their `object`, so each event needs an object of its own. */
-  readonly idOf?: (event: E) => unknown;
+  readonly idOf?: ((event: E) => unknown) | undefined;
   readonly steps: readonly Step<E>[];
 }
 
@@ -22,10 +22,10 @@ export interface WatcherOptions<E = unknown> {
   readonly capacity: number;
   readonly overflow: Overflow;
   /** Must answer the same each time: checkers ask it again. */
-  readonly filter?: (event: E) => boolean;
-  readonly prefix?: readonly E[];
+  readonly filter?: ((event: E) => boolean) | undefined;
+  readonly prefix?: readonly E[] | undefined;
   /** For `coalesce`; default: namespace and name in `object.metadata`. */
-  readonly keyOf?: (event: E) => unknown;
+  readonly keyOf?: ((event: E) => unknown) | undefined;
 }
 
 /** One thing that happened. */

@@ -19,7 +19,10 @@ export const systemClock: Clock = {
 };
 
 /** Resolves after `delayMs`, or rejects with the signal's reason; leaves neither a timer nor a listener behind. */
-export function sleep(delayMs: number, options: { clock?: Clock; signal?: AbortSignal } = {}): Promise<void> {
+export function sleep(
+  delayMs: number,
+  options: { clock?: Clock | undefined; signal?: AbortSignal | undefined } = {},
+): Promise<void> {
   const { clock = systemClock, signal } = options;
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {

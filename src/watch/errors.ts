@@ -21,7 +21,7 @@ export class WatchError extends Error {
   /** The limit that was reached, where there is one. */
   readonly limit?: number | undefined;
 
-  constructor(code: WatchErrorCode, message: string, more?: { limit?: number; cause?: unknown }) {
+  constructor(code: WatchErrorCode, message: string, more?: { limit?: number | undefined; cause?: unknown }) {
     super(message, more);
     this.code = code;
     this.limit = more?.limit;

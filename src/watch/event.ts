@@ -30,18 +30,23 @@ export interface Status {
   readonly reason: string;
   /** The HTTP status code that goes with the reason. */
   readonly code: number;
-  readonly details?: StatusDetails;
+  readonly details?: StatusDetails | undefined;
 }
 
 /** What a {@link Status} adds for programs. `missed` is ours: the number of events a cut watch did not get. */
 export interface StatusDetails {
-  readonly missed?: number;
-  readonly retryAfterSeconds?: number;
-  readonly causes?: readonly { readonly reason: string; readonly message: string }[];
+  readonly missed?: number | undefined;
+  readonly retryAfterSeconds?: number | undefined;
+  readonly causes?: readonly { readonly reason: string; readonly message: string }[] | undefined;
 }
 
 /** Makes a failure {@link Status}. */
-export function toStatus(failure: { code: number; reason: string; message: string; details?: StatusDetails }): Status {
+export function toStatus(failure: {
+  code: number;
+  reason: string;
+  message: string;
+  details?: StatusDetails | undefined;
+}): Status {
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', ...failure };
 }
 

@@ -3,7 +3,7 @@ import { PullWatch } from './pull-watch.ts';
 /** How a {@link ProxyWatcher} takes `stop`. */
 export interface ProxyWatcherOptions {
   /** Whether the watch ends on `stop` by itself; default true. False: it reads on until the owner of the events ends them. */
-  endOnStop?: boolean;
+  endOnStop?: boolean | undefined;
 }
 
 /**

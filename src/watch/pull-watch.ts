@@ -14,7 +14,7 @@ export interface PullSource<E> {
 /** How a {@link PullWatch} takes `stop`. */
 export interface PullWatchOptions {
   /** Instead of ending at once on `stop`, call this and read on until the source ends by itself. */
-  onStop?: () => void;
+  onStop?: (() => void) | undefined;
 }
 
 /**
