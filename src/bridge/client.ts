@@ -191,11 +191,14 @@ function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
   for (const [name, value] of Object.entries({ ...options, ...options.backoff })) {
     if (value === undefined) continue;
     const words = WORDS[name];
+    const whole = name === 'capacity';
     // Nothing fits a queue of length 0.
-    const min = +/^capacity|Bytes$/.test(name);
-    const number = typeof settings[name] === 'number';
-    if (words ? !words.split(', ').includes(value as string) : number && !((value as number) >= min))
-      throw invalid(name, value, words ? `one of ${words}` : `a number >= ${min}`);
+    const min = whole || name === 'maxBufferedBytes' ? 1 : 0;
+    const isNumber = typeof settings[name] === 'number' || name === 'idleTimeoutMs';
+    const fits = words
+      ? words.split(', ').includes(value as string)
+      : !isNumber || ((whole ? Number.isInteger(value) : typeof value === 'number') && (value as number) >= min);
+    if (!fits) throw invalid(name, value, words ? `one of ${words}` : `a ${whole ? 'whole ' : ''}number >= ${min}`);
     settings[name] = value;
   }
   return settings as Settings<E>;

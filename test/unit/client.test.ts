@@ -892,6 +892,28 @@ describe('arguments', () => {
     expect(network.links).toEqual([]);
   });
 
+  test.each([
+    ['capacity', [1.5, '5', 0, -1, Number.NaN, Infinity, null], 'a whole number >= 1'],
+    ['maxBufferedBytes', ['5', 0.5, Number.NaN, null], 'a number >= 1'],
+    ['idleTimeoutMs', [-1, '5', Number.NaN, null, true], 'a number >= 0'],
+    ['connectTimeoutMs', [-1, '5', null, true], 'a number >= 0'],
+  ])('%s that is no such number', (name, values, expected) => {
+    for (const value of values) {
+      const shown = typeof value === 'string' ? `"${value}"` : value;
+      const message = `${name}: expected ${expected}, got ${shown}`;
+      expect(refused('http://h/', { [name]: value })).toMatchObject({ code: 'INVALID_ARGUMENT', message });
+    }
+    expect(network.links).toEqual([]);
+  });
+
+  test('the least that a number may be', async () => {
+    for (const least of [{ capacity: 1 }, { idleTimeoutMs: 0 }, { idleTimeoutMs: undefined }, { maxAttempts: Infinity }]) {
+      const { watch } = open('http', least);
+      expect(watch.state).toBe('connecting');
+      await watch.return();
+    }
+  });
+
   test.each(['ftp://h/', 'h', '', '/watch', 'javascript:alert(1)'])('the URL %j', (url) => {
     expect(refused(url, {})).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('url') });
   });
