@@ -48,6 +48,10 @@ export interface FetchOptions<I = unknown, E extends WatchEvent = WatchEvent>
 /**
  * A `(request) => response` handler, which says and refuses the same as `createHttpHandler`. A promise only where a hook of
  * {@link AdmissionOptions} is one. A client has gone when its host cancels the response's body, or aborts the request's signal.
+ *
+ * Where many requests can be pipelined into one connection, as to @hono/node-server on Node, the host may do neither for those that
+ * stand behind another when the connection goes, and they keep their places. So set `clientAddress` there, and
+ * `maxClientsPerAddress` bounds them.
  */
 export function createFetchHandler<I = unknown, E extends WatchEvent = WatchEvent>(
   hub: Hub<E>,
