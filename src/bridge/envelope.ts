@@ -32,8 +32,9 @@ export class Envelope implements WatchEvent {
   /** The bytes after compression: made once, by the first who wants them. */
   deflated: Uint8Array | undefined = undefined;
 
-  /** @throws {WatchError} INVALID_ARGUMENT for a type that is no word; TypeError for an object that JSON cannot say, such as a cycle. */
+  /** @throws {WatchError} INVALID_ARGUMENT for null and undefined, and for a type that is no word; TypeError for an object that JSON cannot say, such as a cycle. */
   constructor(event: WatchEvent, place: Place) {
+    if (event === undefined || event === null) throw invalid('event', event, 'an event');
     const { type, object } = event;
     if (typeof type !== 'string' || type === '') throw invalid('event.type', type, 'a string that is not empty');
     this.type = type;

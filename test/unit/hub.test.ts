@@ -382,6 +382,19 @@ describe('follow', () => {
   });
 });
 
+test.each([null, undefined])('%s is no event, to a hub as to a broadcaster', async (nothing) => {
+  const hub = new Hub({ epoch: 'e' });
+  const sink = connect(hub);
+  for (const publisher of [new Broadcaster(), hub]) {
+    const refusal = { code: 'INVALID_ARGUMENT', message: `event: expected an event, got ${nothing}` };
+    await expect(publisher.publish(nothing as never)).rejects.toMatchObject(refusal);
+    expect(() => publisher.tryPublish(nothing as never)).toThrow(expect.objectContaining(refusal));
+  }
+  await hub.publish(added(1));
+  await hub.shutdown();
+  expect([hub.version, sink.objects]).toEqual(['e.1', [1]]);
+});
+
 test('a namespace that is no string ends no client of coalesce', async () => {
   const hub = new Hub({ overflow: 'coalesce', capacity: 2 });
   const sink = connect(hub);
