@@ -39,6 +39,8 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
   private readonly listeners: ListenerCount[] = [];
   /** Publishes that wait, and the last step before they began to. */
   private readonly pending: Map<E, Step<E> | undefined> = new Map();
+  /** Of those that have waited: when they were accepted, in order. */
+  private readonly acceptances: Step<E>[] = [];
 
   constructor(broadcaster: Broadcaster<E>, options: HistoryRecorderOptions<E> = {}) {
     this.broadcaster = broadcaster;
@@ -172,7 +174,7 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
 
   /**
    * A publish that waited hears late that it was accepted. Nobody overtakes it, so that was before a later publish was accepted
-   * at once; and it was before anyone got the event.
+   * at once; and it was before anyone got the event. Those that waited before it hear of it before it, and were accepted before.
    */
   private accepted(event: E): void {
     const before = this.pending.get(event);
@@ -186,7 +188,17 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
       if (step.step === 'accepted' && called.has(step.event)) break;
       if (step.step === 'delivered' && step.events.some((got) => this.idOf(got) === this.idOf(event))) break;
     }
-    this.steps.splice(at, 0, { step: 'accepted', event });
+    const earlier: Step<E>[] = [];
+    for (let i = this.acceptances.length - 1; i >= 0; i--) {
+      const step = this.acceptances[i] as Step<E>;
+      const place = this.steps.lastIndexOf(step);
+      if (place < at) break;
+      this.steps.splice(place, 1);
+      earlier.unshift(step);
+    }
+    const step: Step<E> = { step: 'accepted', event };
+    this.acceptances.push(step);
+    this.steps.splice(at, 0, ...earlier, step);
   }
 
   private idOf(event: E): unknown {

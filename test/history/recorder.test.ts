@@ -42,6 +42,25 @@ describe('a history recorder', () => {
     ]);
   });
 
+  it('keeps the order of publishes that waited, though one of them is seen to arrive before another', async () => {
+    const options = { capacity: 1, incoming: 0 };
+    const recorder = new HistoryRecorder(new Broadcaster(options), options);
+    const [all, some] = [
+      recorder.watch({ name: 'all', capacity: 0 }),
+      recorder.watch({ name: 'some', filter: (event) => event !== ev('b') }),
+    ];
+    const reads = [all.next()];
+    const published = [...'abc'].map((name) => recorder.publish(ev(name)));
+    expect(some.tryNext()).toEqual(ev('a'));
+    reads.push(all.next(), all.next());
+    expect(some.tryNext()).toEqual(ev('c'));
+    await Promise.all([...reads, ...published]);
+    await recorder.shutdown();
+    const { steps } = recorder.history();
+    expect(steps.flatMap((step) => (step.step === 'accepted' ? step.event : []))).toEqual([...'abc'].map((name) => ev(name)));
+    expect(checkHistory(recorder.history())).toEqual([]);
+  });
+
   it('is refused what its broadcaster refuses', async () => {
     const recorder = new HistoryRecorder(new Broadcaster());
     await recorder.shutdown();
