@@ -121,39 +121,19 @@ export interface Link<E> {
 export class FoldChain<E> {
   /** Up to where the last link has folded. */
   position: number = 0;
+  /** While laggards are judged: the stretch that the last of them folded by himself. Others may have it, and nobody changes it. */
+  unseen: { readonly from: number; readonly to: number; readonly fold: Fold<E> } | undefined = undefined;
   private links: Link<E>[] = [];
   /** The log is kept from here on: nothing goes before it was folded. */
   private stands: number = 0;
   private folding: boolean = false;
   private readonly capacities: Largest = new Largest();
-  /** While laggards are judged: the folds up to head that some have made, by where they begin. Nobody changes them. */
-  private readonly unseen: Map<number, Fold<E>> = new Map();
-  private unseenTo: number = 0;
   private readonly log: EventLog<E>;
   private readonly keyOf: (event: E) => unknown;
 
   constructor(log: EventLog<E>, keyOf: (event: E) => unknown) {
     this.log = log;
     this.keyOf = keyOf;
-  }
-
-  /** Lets those who fall behind now, from the same position, have a copy of this fold of all between it and head. */
-  share(from: number, fold: Fold<E>): void {
-    if (this.unseenTo !== this.log.head) this.unshare();
-    this.unseenTo = this.log.head;
-    const copy = new Fold<E>();
-    copy.merge(fold);
-    this.unseen.set(from, copy);
-  }
-
-  /** What somebody has folded from here to head. */
-  shared(from: number): Fold<E> | undefined {
-    return this.unseenTo === this.log.head ? this.unseen.get(from) : undefined;
-  }
-
-  /** All have been judged: nobody's changes are kept for others to come. */
-  unshare(): void {
-    this.unseen.clear();
   }
 
   /** Whether a laggard at this position may join. Not while `keyOf` is asked: user code has come back in. */

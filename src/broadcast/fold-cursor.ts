@@ -35,18 +35,21 @@ export class FoldCursor<E> extends Cursor<E> {
 
   /** Ten thousand who fall behind together would fold the same stretch ten thousand times, all at one publish. */
   override lag(): void {
-    const { chain, log } = this.mux;
-    const { position } = this;
+    const { position, mux } = this;
+    const { unseen } = mux.chain;
+    const { head } = mux.log;
     const alone = super.abandoned && !this.aside.cut;
-    const shared = alone && chain.takes(log.head) ? chain.shared(position) : undefined;
-    if (shared !== undefined) {
-      this.advance(log.head - position);
-      this.own.unseen = shared;
+    if (alone && unseen?.from === position && unseen.to === head && mux.chain.takes(head)) {
+      this.advance(head - position);
+      this.own.unseen = unseen.fold;
     }
     super.lag();
     const { fold } = this.aside;
-    // Unless there was something before, or user code has come in between and read some of it.
-    if (alone && fold?.count === log.head - position) chain.share(position, fold);
+    // Unless there was something before, or user code has come in between.
+    if (!alone || fold?.count !== head - position) return;
+    const copy = new Fold<E>();
+    copy.merge(fold);
+    mux.chain.unseen = { from: position, to: head, fold: copy };
   }
 
   protected override discard(): void {

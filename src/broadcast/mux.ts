@@ -176,7 +176,7 @@ export class Mux<E> {
   private enter(chunk: number): void {
     this.chain.fold();
     this.laggards.judge(chunk);
-    this.chain.unshare();
+    this.chain.unseen = undefined;
     this.log.trim();
   }
 
