@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { Line } from '../../src/bridge/line.ts';
+import { fate, turn } from './support.ts';
+
+const here = new AbortController().signal;
+
+test('so many have places, the others wait: first come, first served, those who have begun before the rest', async () => {
+  const line = new Line(1);
+  expect(await line.enter(here)).toBe(true);
+  const [second, third, begun] = [fate(line.enter(here)), fate(line.enter(here)), fate(line.enter(here, true))];
+  for (const next of [begun, second, third]) {
+    await turn();
+    expect(next.state).toBe('pending');
+    line.leave();
+    await turn();
+    expect(next.state).toBe('resolved');
+  }
+  line.leave();
+  expect(await line.enter(here)).toBe(true);
+});
+
+test('who has gone takes no place, and leaves none behind', async () => {
+  const line = new Line(1);
+  const gone = AbortSignal.abort();
+  expect(await line.enter(gone)).toBe(false);
+  expect(await line.enter(here)).toBe(true);
+  expect(await line.enter(gone)).toBe(false);
+  const leaves = new AbortController();
+  const waits = line.enter(leaves.signal);
+  leaves.abort();
+  expect(await waits).toBe(false);
+  line.leave();
+  expect(await line.enter(here)).toBe(true);
+});
