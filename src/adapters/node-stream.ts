@@ -25,7 +25,7 @@ export function toReadable<E>(watch: Watch<E>, options: ReadableOptions = {}): R
       while (event !== undefined) event = this.push(event) ? watch.tryNext() : undefined;
       if (some) return;
       watch.next().then(
-        ({ done, value }) => void (this.destroyed || this.push(done === true ? null : value)),
+        ({ done, value }) => void (this.destroyed || this.push(done ? null : value)),
         (error: Error) => void this.destroy(error),
       );
     },

@@ -16,7 +16,7 @@ export function toReadableStream<E>(watch: Watch<E>, options: ReadableStreamOpti
     {
       async pull(controller) {
         const { done, value } = await watch.next();
-        if (done === true) controller.close();
+        if (done) controller.close();
         else controller.enqueue(value);
       },
       async cancel() {

@@ -1,4 +1,4 @@
-import { invalid, WatchError, wholeNumber } from '../watch/errors.ts';
+import { invalid, oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 import { Cursor } from './cursor.ts';
@@ -97,7 +97,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     const cursor = this.#join(this.#shared(own), prefix);
     if (signal?.aborted)
       cursor.stop(); // by the filter, when it was asked about the prefix
-    else if (signal && !cursor.stopped) this.#listen(cursor, signal);
+    else if (signal && !cursor.stopped) this.#mux.signals.add(cursor, signal);
     return new BroadcastWatch(cursor, this.#mux.forgotten);
   }
 
@@ -144,7 +144,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   shutdown(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     const mux = this.#mux;
     const { signal } = options;
-    if (this.#closed === undefined) {
+    if (!this.#closed) {
       // In place before anything moves: a filter may shut down, too.
       this.#closed = new Promise((resolve) => {
         mux.onClosed = resolve;
@@ -172,7 +172,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   }
 
   #shared(own: CursorOptions<E>): CursorOptions<E> {
-    if (own.filter !== undefined || own.onGap !== undefined) return own;
+    if (own.filter || own.onGap) return own;
     if (this.#plain?.capacity !== own.capacity || this.#plain.overflow !== own.overflow) this.#plain = own;
     return this.#plain;
   }
@@ -188,14 +188,8 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     }
     const cursor = options.overflow === 'coalesce' ? new FoldCursor(this.#mux, options) : new Cursor(this.#mux, options);
     cursor.join(passed);
-    if (failure !== undefined) cursor.fail(failure.error);
+    if (failure) cursor.fail(failure.error);
     return cursor;
-  }
-
-  #listen(cursor: Cursor<E>, signal: AbortSignal): void {
-    const stop = (): void => cursor.stop();
-    signal.addEventListener('abort', stop, { once: true });
-    this.#mux.signals.set(cursor, () => signal.removeEventListener('abort', stop));
   }
 
   #refuseClosed(what: string): void {
@@ -205,8 +199,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
 
 /** A policy, or INVALID_ARGUMENT. */
 export function toOverflow(overflow: Overflow): Overflow {
-  if (!OVERFLOWS.includes(overflow)) throw invalid('overflow', overflow, `one of ${OVERFLOWS.join(', ')}`);
-  return overflow;
+  return oneOf('overflow', overflow, OVERFLOWS);
 }
 
 /** A function or undefined, or INVALID_ARGUMENT. */

@@ -144,11 +144,11 @@ export class FoldChain<E> {
   /** Begins at a position that it `takes`. */
   join(position: number, capacity: number): Link<E> {
     let link = this.links.at(-1);
-    if (link === undefined) {
+    if (!link) {
       this.position = this.stands = position;
       this.log.stand(position);
     }
-    if (link === undefined || link.count > 0) {
+    if (!link || link.count > 0) {
       link = { fold: new Fold(), count: 0, members: 0, spoiled: undefined };
       this.links.push(link);
     }
@@ -172,9 +172,9 @@ export class FoldChain<E> {
     const at = this.links.indexOf(link);
     const before = this.links[at - 1];
     this.links.splice(at, 1);
-    if (before !== undefined) {
+    if (before) {
       before.count += link.count;
-      if (before.spoiled === undefined) {
+      if (!before.spoiled) {
         before.spoiled = link.spoiled;
         before.fold.merge(link.fold);
       }
@@ -189,7 +189,7 @@ export class FoldChain<E> {
     while (this.links.length > 0 && this.position < this.log.head) this.foldOne(this.log.at(this.position));
     this.folding = false;
     const link = this.links.at(-1);
-    if (link === undefined) return;
+    if (!link) return;
     this.bound(link);
     const from = this.stands;
     this.stands = this.position;
@@ -205,10 +205,10 @@ export class FoldChain<E> {
       failure = { error };
     }
     const link = this.links.at(-1); // looked up anew: user code may have read or stopped who lags
-    if (link === undefined) return;
+    if (!link) return;
     this.position++;
     link.count++;
-    if (link.spoiled !== undefined) return;
+    if (link.spoiled) return;
     if (failure === undefined) link.fold.add(event, key);
     else link.spoiled = failure;
   }

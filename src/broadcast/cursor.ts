@@ -44,7 +44,7 @@ export class Cursor<E> extends Queue<E> {
   /** One read of `batches`, on the same short way as `next`. */
   override nextBatch(): Promise<IteratorResult<readonly E[], undefined>> {
     const ahead = this.mux.log.head - this.position;
-    if (this.first !== undefined || ahead > this.ease) return super.nextBatch();
+    if (this.first || ahead > this.ease) return super.nextBatch();
     if (ahead > 0) {
       const value = this.stretch(ahead);
       if (this.mux.gate.blocker === this) this.mux.pump();
@@ -58,7 +58,7 @@ export class Cursor<E> extends Queue<E> {
   override next(): Promise<IteratorResult<E, undefined>> {
     const { log } = this.mux;
     const ahead = log.head - this.position;
-    if (this.first !== undefined || ahead > this.ease) return super.next();
+    if (this.first || ahead > this.ease) return super.next();
     if (ahead > 0) {
       const value = log.pass(this.position++);
       if (this.mux.gate.blocker === this) this.mux.pump();
@@ -105,12 +105,12 @@ export class Cursor<E> extends Queue<E> {
     } else {
       this.serve();
     }
-    if (this.first !== undefined) this.mux.park.add(this);
+    if (this.first) this.mux.park.add(this);
   }
 
   /** Whether one who lags, and so is full, can be left alone until it reads. A filter must see each event even so, for an exact count. */
   protected get abandoned(): boolean {
-    return !this.hasReads && !this.aside.judging && this.options.filter === undefined;
+    return !this.hasReads && !this.aside.judging && !this.options.filter;
   }
 
   /** Whether the next event is simply the log's, as long as no more are queued than may be. */
@@ -152,11 +152,11 @@ export class Cursor<E> extends Queue<E> {
     this.settle();
     const count = Math.min(limit, this.inLog);
     if (count > 0 && this.aside.kept.length === 0) return this.stretch(count);
-    const read = this.first;
-    const batch = super.takeBatch(limit);
-    // A filter or an onGap has returned the watch, and so settled the read: what was taken for it goes to nobody.
-    if (read && read !== this.first && batch !== NONE) this.own.lost += batch.length;
-    return batch;
+    return super.takeBatch(limit);
+  }
+
+  protected override wasted(count: number): void {
+    this.own.lost += count;
   }
 
   private stretch(count: number): readonly E[] {

@@ -11,7 +11,7 @@ export class FilterWatch<E, F> extends PullWatch<F> {
         async pull() {
           for (;;) {
             const { done, value } = await watch.next();
-            if (done === true) return { done, value };
+            if (done) return { done, value };
             const kept = fn(value);
             if (kept !== undefined) return { done: false, value: kept };
           }

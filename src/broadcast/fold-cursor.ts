@@ -84,8 +84,8 @@ export class FoldCursor<E> extends Cursor<E> {
 
   protected override catchUp(): { readonly error?: unknown } | undefined {
     const { link, unseen } = this.aside;
-    if (link === undefined) return super.catchUp();
-    if (unseen !== undefined) this.fold.merge(unseen);
+    if (!link) return super.catchUp();
+    if (unseen) this.fold.merge(unseen);
     this.own.unseen = undefined;
     let failure: { readonly error?: unknown } | undefined;
     for (const { fold, count, spoiled } of this.mux.chain.from(link)) {
@@ -109,7 +109,7 @@ export class FoldCursor<E> extends Cursor<E> {
 
   protected override caughtUp(): void {
     const { link } = this.aside;
-    if (link === undefined) return;
+    if (!link) return;
     this.mux.chain.leave(link, this.options.capacity);
     this.own.link = undefined;
   }

@@ -59,16 +59,16 @@ export class Gate {
     if (head < this.limit) return true;
     if (this.asking) return this.openForEach(head);
     const suspect = this.blocker ?? (head < this.others ? this.slowest : undefined);
-    if (suspect !== undefined) {
+    if (suspect) {
       const bound = this.ask(suspect);
       // What it was asked may have been user code, by which it left.
       this.blocker = bound <= head && this.members.has(suspect) ? suspect : undefined;
-      if (this.blocker !== undefined) return false;
+      if (this.blocker) return false;
       if (suspect === this.slowest && head < this.others) {
         this.limit = Math.min(bound, this.others);
         return true;
       }
-      if (this.asked !== undefined) this.note(suspect, bound);
+      if (this.asked) this.note(suspect, bound);
     }
     return this.goRound(head);
   }
@@ -76,7 +76,7 @@ export class Gate {
   private goRound(head: number): boolean {
     for (;;) {
       const member = this.asked === undefined ? this.members.first : (this.asked.after as Gated | undefined);
-      if (member === undefined) {
+      if (!member) {
         this.limit = this.least;
         this.slowest = this.leastOf;
         this.others = this.second;
@@ -109,7 +109,7 @@ export class Gate {
 
   /** The answer for those who come back in: by itself, so that the round under way is none the wiser. */
   private openForEach(head: number): boolean {
-    for (let member = this.members.first; member !== undefined; ) {
+    for (let member = this.members.first; member; ) {
       const bound = member.bound();
       const stays = this.members.has(member);
       if (stays && bound <= head) return false;

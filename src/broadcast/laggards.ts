@@ -25,7 +25,7 @@ export class Laggards {
   add(laggard: Laggard): void {
     const due = Math.max(laggard.dueChunk(), this.now + 1);
     let set = this.sets.get(due);
-    if (set === undefined) {
+    if (!set) {
       set = new DueSet(due);
       this.sets.set(due, set);
     }
@@ -36,15 +36,15 @@ export class Laggards {
     const { inSet: set } = laggard;
     if (!(set instanceof DueSet)) return;
     set.delete(laggard);
-    if (set.first === undefined) this.sets.delete(set.due);
+    if (!set.first) this.sets.delete(set.due);
   }
 
   /** Head has entered this chunk. `lag` may run user code, by which others leave the set, or judge a later one. */
   judge(chunk: number): void {
     this.now = chunk;
     const set = this.sets.get(chunk);
-    if (set === undefined) return;
-    for (let laggard = set.first; laggard !== undefined; laggard = set.first) {
+    if (!set) return;
+    for (let laggard = set.first; laggard; laggard = set.first) {
       set.delete(laggard, this);
       if (laggard.dueChunk() > chunk) this.add(laggard);
       else laggard.lag();

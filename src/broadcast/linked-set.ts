@@ -19,7 +19,7 @@ export class LinkedSet<M extends Linked> {
   add(member: M): void {
     member.inSet = this;
     member.before = this.last;
-    if (this.last === undefined) this.first = member;
+    if (!this.last) this.first = member;
     else this.last.after = member;
     this.last = member;
   }
@@ -29,9 +29,9 @@ export class LinkedSet<M extends Linked> {
     if (member.inSet !== this) return false;
     member.inSet = to;
     const { before, after } = member;
-    if (before === undefined) this.first = after as M | undefined;
+    if (!before) this.first = after as M | undefined;
     else before.after = after;
-    if (after === undefined) this.last = before as M | undefined;
+    if (!after) this.last = before as M | undefined;
     else after.before = before;
     member.before = member.after = undefined;
     return true;

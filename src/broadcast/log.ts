@@ -96,7 +96,7 @@ export class EventLog<E> {
   /** To look at a WeakRef costs more than all the rest of a read, so for those who read in one go the array itself is kept. */
   private readonly letGo = (): void => {
     const { batch } = this;
-    if (batch?.events === undefined) return;
+    if (!batch?.events) return;
     batch.later = new WeakRef(batch.events);
     batch.events = undefined;
   };

@@ -6,10 +6,12 @@ import { Laggards } from './laggards.ts';
 import { LinkedSet } from './linked-set.ts';
 import { EventLog } from './log.ts';
 import { Park, type Parked } from './park.ts';
+import { Signals } from './signals.ts';
 
 /** Someone who left. */
 export interface Leaver extends Parked, Gated {
   readonly waits: boolean;
+  stop(): void;
 }
 
 interface Pending<E> {
@@ -39,8 +41,7 @@ export class Mux<E> {
   readonly keyOf: (event: E) => unknown;
   /** Those who stand nowhere: full, and left alone until they read. Whoever lives is held by this set, the laggards or the gate. */
   readonly judged: LinkedSet<Leaver> = new LinkedSet();
-  /** How to stop listening to a consumer's abort signal. */
-  readonly signals: Map<Leaver, () => void> = new Map();
+  readonly signals: Signals<Leaver> = new Signals();
   /** Here, and not with the broadcaster: it must last as long as anyone who may wait for a forgotten watch. */
   readonly forgotten: Forgotten = newForgotten();
   watchers: number = 0;
@@ -82,7 +83,7 @@ export class Mux<E> {
   acceptLater(event: E): Promise<void> {
     return new Promise((settle) => {
       const pending: Pending<E> = { event, settle, next: undefined };
-      if (this.lastPending === undefined) this.firstPending = pending;
+      if (!this.lastPending) this.firstPending = pending;
       else this.lastPending.next = pending;
       this.lastPending = pending;
       // Nobody but the full one for whom this waits would look again, and user code may have made room since it was asked.
@@ -107,7 +108,7 @@ export class Mux<E> {
 
   /** Gives up on full `wait` watchers: what they have no room for, they lose. Publishes that wait are refused. */
   force(): void {
-    while (this.firstPending !== undefined) {
+    while (this.firstPending) {
       this.shiftPending().settle(Promise.reject(new WatchError('CLOSED', 'publish: shut down before there was room')));
     }
     const { log } = this;
@@ -122,14 +123,9 @@ export class Mux<E> {
   left(watcher: Leaver): void {
     this.watchers--;
     if (watcher.inPark) this.park.leave();
-    this.unlisten(watcher);
+    this.signals.delete(watcher);
     this.forgotten.unregister(watcher);
     if (watcher.waits) this.pump();
-  }
-
-  private unlisten(watcher: Leaver): void {
-    this.signals.get(watcher)?.();
-    this.signals.delete(watcher);
   }
 
   /** Gives an event its place if there is room; a publish that waited leaves its line right before. */
@@ -139,23 +135,23 @@ export class Mux<E> {
       const { head } = log;
       const open = this.gate.open(head);
       // User code in the gate has shut down, or given up on those who wait: that was first.
-      if (this.closed || (pending !== undefined && this.firstPending !== pending)) return false;
+      if (this.closed || (pending && this.firstPending !== pending)) return false;
       if (!open) break;
       if (log.end !== head) continue; // user code in the gate has published: it was first
-      if (pending !== undefined) this.shiftPending();
+      if (pending) this.shiftPending();
       log.append(event);
       this.advance();
       return true;
     }
     if (log.end - log.head >= this.incoming && !this.gate.empty) return false;
-    if (pending !== undefined) this.shiftPending();
+    if (pending) this.shiftPending();
     log.append(event);
     return true;
   }
 
   private admitted(): boolean {
     const pending = this.firstPending;
-    if (pending === undefined || !this.admit(pending.event, pending)) return false;
+    if (!pending || !this.admit(pending.event, pending)) return false;
     pending.settle(undefined);
     return true;
   }
@@ -163,7 +159,7 @@ export class Mux<E> {
   private shiftPending(): Pending<E> {
     const pending = this.firstPending as Pending<E>;
     this.firstPending = pending.next;
-    if (this.firstPending === undefined) this.lastPending = undefined;
+    if (!this.firstPending) this.lastPending = undefined;
     this.pending--;
     return pending;
   }
@@ -192,7 +188,7 @@ export class Mux<E> {
 
   private close(): void {
     this.closed = true;
-    for (const watcher of this.signals.keys()) this.unlisten(watcher);
+    this.signals.clear();
     this.onClosed?.();
     this.serve();
   }

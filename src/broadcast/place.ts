@@ -144,7 +144,7 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
     log.stand(this.position);
     laggards.add(this);
     this.caughtUp();
-    if (failure !== undefined) this.fail(failure.error);
+    if (failure) this.fail(failure.error);
   }
 
   /** What has passed by a full queue is lost; of one that drops the oldest, but for what the log retains. */

@@ -23,7 +23,7 @@ export abstract class Queue<E> extends Place<E> {
 
   bound(): number {
     // What the filter rejects takes no room: ask it before saying that the queue is full.
-    if (this.options.filter !== undefined && !this.aside.judging && this.position + this.room <= this.mux.log.head) {
+    if (this.options.filter && !this.aside.judging && this.position + this.room <= this.mux.log.head) {
       this.settle();
       // For a watch that is about to end, the event that ends it may pass. The next question finds it gone.
       if (this.room <= 0 && this.looksAhead()) return this.position + 1;
@@ -126,7 +126,7 @@ export abstract class Queue<E> extends Place<E> {
   /** The filter's word on the event at `position`. It is asked once. */
   private passes(event: E): boolean {
     const { filter } = this.options;
-    if (filter === undefined) return true;
+    if (!filter) return true;
     const { own } = this;
     if (own.asked !== this.position) {
       own.asked = this.position;

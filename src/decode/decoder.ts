@@ -1,4 +1,4 @@
-import { invalid } from '../watch/errors.ts';
+import { invalid, oneOf } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import { type Codec, jsonCodec } from './codec.ts';
 import { type Framer, type FramerOptions, LengthPrefixedFramer, NewlineFramer } from './framing.ts';
@@ -135,7 +135,7 @@ function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDe
  */
 export function toDecoder<E = WatchEvent>(source: ByteSource, options: ToDecoderOptions<E> = {}): ByteDecoder<Stated<E>> {
   const { framing = 'newline', codec = jsonCodec() as Codec<unknown> as Codec<E> } = options;
-  if (framing !== 'newline' && framing !== 'length-prefixed') throw invalid('framing', framing, 'newline or length-prefixed');
+  oneOf('framing', framing, ['newline', 'length-prefixed']);
   const framer = framing === 'newline' ? new NewlineFramer(options) : new LengthPrefixedFramer(options);
   return createDecoder(open(source), framer, codec as Codec<unknown> as Codec<Stated<E>>);
 }

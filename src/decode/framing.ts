@@ -23,7 +23,7 @@
  *
  * Upstream: the JSON and length-delimited frame readers; their "short buffer" has no counterpart, as a frame is never cut here.
  */
-import { WatchError, wholeNumber } from '../watch/errors.ts';
+import { oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
 
 /** A push parser from bytes to frames. */
 export interface Framer {
@@ -86,6 +86,7 @@ abstract class BufferedFramer implements Framer {
 
   constructor(options: FramerOptions = {}) {
     this.limit = wholeNumber('maxFrameBytes', options.maxFrameBytes ?? 16 * 1024 * 1024, 1);
+    oneOf('oversize', options.oversize ?? 'error', ['error', 'skip']);
     this.options = options;
   }
 

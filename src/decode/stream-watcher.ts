@@ -71,7 +71,7 @@ class DecoderSource<E> implements PullSource<E> {
   }
 
   poll(): E | undefined {
-    if (this.closed || this.failure !== undefined) return undefined;
+    if (this.closed || this.failure) return undefined;
     try {
       return this.decoder.poll?.();
     } catch (error) {
@@ -85,7 +85,7 @@ class DecoderSource<E> implements PullSource<E> {
     const done = { done: true, value: undefined } as const;
     if (this.closed) return done;
     try {
-      if (this.failure !== undefined) throw this.failure.error;
+      if (this.failure) throw this.failure.error;
       const value = await this.decoder.decode();
       return value === undefined ? done : { done: false, value };
     } catch (error) {

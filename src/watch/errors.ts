@@ -50,3 +50,9 @@ export function wholeNumber(name: string, value: number, min: number = 0): numbe
   if (!Number.isSafeInteger(value) || value < min) throw invalid(name, value, `a whole number >= ${min}`);
   return value;
 }
+
+/** One of a few words, or INVALID_ARGUMENT. */
+export function oneOf<W extends string>(name: string, value: W, words: readonly W[]): W {
+  if (!words.includes(value)) throw invalid(name, value, `one of ${words.join(', ')}`);
+  return value;
+}

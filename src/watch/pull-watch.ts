@@ -75,7 +75,7 @@ export class PullWatch<E> extends Reader<E> {
       this.hand = NONE;
       return event;
     }
-    if (this.over || this.pulling || this.source.poll === undefined) return NONE;
+    if (this.over || this.pulling || !this.source.poll) return NONE;
     let event: E | undefined;
     this.pulling = true; // user code inside `poll` may read: that must not start a pull beside it
     try {
@@ -87,16 +87,12 @@ export class PullWatch<E> extends Reader<E> {
     this.pulling = false;
     if (event !== undefined && !this.over) return event;
     if (event !== undefined) this.lost++; // the user code ended the watch
-    if (this.first !== undefined) this.pull();
+    if (this.first) this.pull();
     return NONE;
   }
 
-  protected override takeBatch(limit: number): readonly E[] | typeof NONE {
-    const read = this.first;
-    const batch = super.takeBatch(limit);
-    // User code inside `poll` has returned the watch, and so settled the read: what was taken for it goes to nobody.
-    if (read && read !== this.first && batch !== NONE) this.lost += batch.length;
-    return batch;
+  protected override wasted(count: number): void {
+    this.lost += count;
   }
 
   protected override parked(): void {
@@ -105,7 +101,7 @@ export class PullWatch<E> extends Reader<E> {
 
   protected override end(): void {
     if (this.stopped) return;
-    if (this.onStop === undefined) {
+    if (!this.onStop) {
       this.finish();
       return;
     }
@@ -138,17 +134,17 @@ export class PullWatch<E> extends Reader<E> {
     this.pulling = false;
     if (this.over) {
       // Ended while the pull was under way: what it brought was asked for by nobody who is still there.
-      if (result !== undefined && result.done !== true) this.lost++;
+      if (result && !result.done) this.lost++;
       return;
     }
-    if (result !== undefined && result.done !== true) {
+    if (result && !result.done) {
       this.hand = result.value;
     } else {
       this.failure = failure;
       this.finish();
     }
     this.serve();
-    if (this.first !== undefined) this.pull();
+    if (this.first) this.pull();
   }
 
   private finish(): void {

@@ -53,6 +53,8 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
   protected parked(): void {}
   /** Something was read, and whoever waited for it no longer waits. */
   protected taken(): void {}
+  /** So many events were taken for a read that was over by then. */
+  protected wasted(_count: number): void {}
 
   /** Whether a batch must end here, before the next event. */
   protected get breaks(): boolean {
@@ -61,12 +63,15 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
 
   /** Removes and returns up to `limit` events as one array, or NONE. */
   protected takeBatch(limit: number): readonly E[] | typeof NONE {
+    const read = this.first;
     const batch: E[] = [];
     while (batch.length < limit && !(batch.length > 0 && this.breaks)) {
       const event = this.take();
       if (event === NONE) break;
       batch.push(event);
     }
+    // User code has returned the watch, and so settled the read: what was taken for it goes to nobody.
+    if (read && read !== this.first) this.wasted(batch.length);
     return batch.length === 0 ? NONE : batch;
   }
 
@@ -109,37 +114,37 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
 
   /** Hands what is there to the reads that wait, in order; settles them all if the watch is over. */
   protected serve(): void {
-    while (this.first !== undefined && !this.taking) {
+    while (this.first && !this.taking) {
       const read = this.first;
       // A batch with another read behind it takes one event, as that read's own event stands next in line.
       const got = this.guarded(read.batch, read.next === undefined ? Infinity : 1);
       if (this.first !== read) continue; // user code returned the watch meanwhile, and so settled this read
       const outcome = this.outcome(got);
-      if (outcome === undefined) return;
+      if (!outcome) return;
       this.shift().settle(outcome);
       this.taken();
     }
   }
 
   private readNow(batch: boolean): E | readonly E[] | undefined {
-    if (this.first !== undefined) this.serve();
-    if (this.first !== undefined || this.taking) return undefined;
+    if (this.first) this.serve();
+    if (this.first || this.taking) return undefined;
     const got = this.guarded(batch);
     const { failure } = this;
     if (got === NONE) this.failure = undefined;
     else this.taken();
     this.serve();
     if (got !== NONE) return got;
-    if (failure !== undefined) throw failure.error;
+    if (failure) throw failure.error;
     return undefined;
   }
 
   private read(batch: boolean): Promise<IteratorResult<E | readonly E[], undefined>> {
-    if (this.first !== undefined) this.serve();
-    const ahead = this.first === undefined && !this.taking;
+    if (this.first) this.serve();
+    const ahead = !this.first && !this.taking;
     if (ahead) {
       const outcome = this.outcome(this.guarded(batch));
-      if (outcome !== undefined) {
+      if (outcome) {
         this.taken();
         this.serve();
         return Promise.resolve(outcome);
@@ -153,9 +158,9 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
   protected wait(batch: boolean, ahead: boolean = false): Promise<IteratorResult<E | readonly E[], undefined>> {
     return new Promise((settle) => {
       const read: Read<E | readonly E[]> = { settle, batch, next: ahead ? this.first : undefined, holder: undefined };
-      if (ahead || this.last === undefined) this.first = read;
+      if (ahead || !this.last) this.first = read;
       else this.last.next = read;
-      if (read.next === undefined) this.last = read;
+      if (!read.next) this.last = read;
       this.waiting++;
       this.parked();
     });
@@ -163,7 +168,7 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
 
   /** Keeps this object from being collected while a read waits. Not in a field of the watch: that would cost a write barrier each time. */
   hold(holder: object): void {
-    if (this.last !== undefined) this.last.holder = holder;
+    if (this.last) this.last.holder = holder;
   }
 
   /** What a read comes to, or undefined if it must wait. */
@@ -171,7 +176,7 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
     if (got !== NONE) return { done: false, value: got };
     const { failure } = this;
     this.failure = undefined;
-    if (failure !== undefined) return Promise.reject(failure.error);
+    if (failure) return Promise.reject(failure.error);
     return this.drained ? done() : undefined;
   }
 
@@ -184,14 +189,14 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
   }
 
   private dismiss(): void {
-    while (this.first !== undefined) this.shift().settle(done());
+    while (this.first) this.shift().settle(done());
   }
 
   protected shift(): Read<E | readonly E[]> {
     const read = this.first as Read<E | readonly E[]>;
     this.first = read.next;
     this.waiting--;
-    if (this.first === undefined) this.last = undefined;
+    if (!this.first) this.last = undefined;
     return read;
   }
 }

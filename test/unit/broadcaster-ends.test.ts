@@ -68,6 +68,68 @@ describe('abort signals', () => {
     }
     expect(listeners(signal)).toBe(0);
   });
+
+  test('one that many watches wait for is listened to once, until the last has left, and stops them in the order of their joining', async () => {
+    const abort = new AbortController();
+    const { signal } = abort;
+    const broadcaster = make();
+    const watches = range(0, 20).map(() => broadcaster.watch({ signal }));
+    expect(listeners(signal)).toBe(1);
+    for (const watch of watches.splice(5)) watch.stop();
+    expect(listeners(signal)).toBe(1);
+    const order: number[] = [];
+    const ended = watches.map((watch, i) => watch.next().then(() => order.push(i)));
+    abort.abort();
+    expect(watches.every((watch) => watch.stopped)).toBe(true);
+    expect(listeners(signal)).toBe(0);
+    await Promise.all(ended);
+    expect(order).toEqual([0, 1, 2, 3, 4]);
+    expect(broadcaster.watchers).toBe(0);
+  });
+
+  test('two signals stop their own watches only, and watches of two broadcasters stop by one', () => {
+    const [one, other] = [new AbortController(), new AbortController()];
+    const [left, right] = [make(), make()];
+    const watches = [
+      left.watch({ signal: one.signal }),
+      left.watch({ signal: other.signal }),
+      right.watch({ signal: one.signal }),
+    ];
+    one.abort();
+    expect(watches.map((watch) => watch.stopped)).toEqual([true, false, true]);
+    expect([listeners(one.signal), listeners(other.signal)]).toEqual([0, 1]);
+  });
+
+  test('a watch that was cut and is not read out yet is let go of by the abort, too', async () => {
+    for (const overflow of ['disconnect', 'coalesce'] as const) {
+      const abort = new AbortController();
+      const broadcaster = make({ capacity: 1, overflow });
+      const watch = broadcaster.watch({ signal: abort.signal });
+      for (const one of events(0, 500)) broadcaster.tryPublish(one);
+      abort.abort();
+      expect(listeners(abort.signal)).toBe(0);
+      expect((await collect(watch)).length).toBeLessThan(3);
+    }
+  });
+
+  test('user code that runs while one stops may stop the others, or watch by another signal', () => {
+    const abort = new AbortController();
+    const { signal } = abort;
+    const broadcaster = make({ capacity: 1, overflow: 'drop-newest' });
+    const watches: Watch<TestEvent>[] = [];
+    let asked = 0;
+    const filter = (): boolean => {
+      // What a full watcher was not asked about yet, it is asked about when it is stopped.
+      if (++asked > 1) for (const watch of watches) watch.stop();
+      return true;
+    };
+    watches.push(broadcaster.watch({ signal, filter }), broadcaster.watch({ signal }), broadcaster.watch({ signal }));
+    for (const one of events(0, 3)) broadcaster.tryPublish(one);
+    abort.abort();
+    expect(watches.map((watch) => watch.stopped)).toEqual([true, true, true]);
+    expect(listeners(signal)).toBe(0);
+    expect(broadcaster.watchers).toBe(0);
+  });
 });
 
 describe('shutdown', () => {

@@ -254,8 +254,10 @@ describe('toDecoder over an async iterable', () => {
 
   it('refuses options of the wrong kind', () => {
     const framing = 'lines' as 'newline';
-    expect(() => toDecoder(iterate('x'), { framing })).toThrow('framing: expected newline or length-prefixed, got "lines"');
+    expect(() => toDecoder(iterate('x'), { framing })).toThrow('framing: expected one of newline, length-prefixed, got "lines"');
     expect(() => toDecoder(iterate('x'), { maxFrameBytes: 0 })).toThrow('maxFrameBytes');
+    const oversize = 'ignore' as 'skip';
+    expect(() => toDecoder(iterate('x'), { oversize })).toThrow('oversize: expected one of error, skip, got "ignore"');
     expect(() => toDecoder(iterate('x'), { maxFrameBytes: 0, framing: 'length-prefixed' })).toThrow('maxFrameBytes');
   });
 

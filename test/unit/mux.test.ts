@@ -30,6 +30,7 @@ class Fake implements Leaver {
   bound(): number {
     return this.at;
   }
+  stop(): void {}
 }
 
 /** A gate that ends the mux by force when it is asked, once it is open. */
