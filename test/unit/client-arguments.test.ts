@@ -1,0 +1,212 @@
+// Which options a client takes, which it refuses, and what becomes of its URL.
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { ConnectOptions } from '../../src/bridge/client.ts';
+import { connect } from '../../src/bridge/client.ts';
+import { toBookmark } from '../../src/bridge/protocol.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeNetwork, settle } from './client-network.ts';
+import type { Event } from './client-rig.ts';
+import { at, open } from './client-rig.ts';
+import { thrown } from './support.ts';
+
+describe('the query', () => {
+  const asked = async (url: string, options: ConnectOptions<Event> = {}): Promise<string> => {
+    const network = new FakeNetwork();
+    const watch = connect<Event>(url, { ...network.options('http'), ...options });
+    await settle();
+    await watch.return();
+    return network.link.url.href;
+  };
+
+  test('keeps what the URL says, takes its version, and asks for BOOKMARKs unless told not to', async () => {
+    expect(await asked('http://h/w?a=1#x')).toBe('http://h/w?a=1&allowWatchBookmarks=true');
+    expect(await asked('http://h/w?resourceVersion=e.1&a=1', { bookmarks: false })).toBe('http://h/w?a=1&resourceVersion=e.1');
+    expect(await asked('http://h/w?resourceVersion=e.1', { resourceVersion: 'e.2', bookmarks: false })).toBe(
+      'http://h/w?resourceVersion=e.2',
+    );
+    expect(await asked('http://h/w?allowWatchBookmarks=false')).toBe('http://h/w?allowWatchBookmarks=false');
+    expect(await asked('ws://h/w', { bookmarks: false })).toBe('http://h/w');
+  });
+
+  test('0 is no version, and stays as it stands', async () => {
+    expect(await asked('http://h/w?resourceVersion=0', { bookmarks: false })).toBe('http://h/w?resourceVersion=0');
+    expect(await asked('http://h/w?resourceVersion=', { bookmarks: false })).toBe('http://h/w?resourceVersion=');
+  });
+
+  test('a snapshot that was asked for is asked for once', async () => {
+    const clock = new FakeClock();
+    const network = new FakeNetwork();
+    const options = { ...network.options('http'), clock, random: () => 1 };
+    const watch = connect<Event>('http://h/w?sendInitialEvents=true&resourceVersion=e.1', options);
+    await settle();
+    expect(network.link.url.searchParams.get('sendInitialEvents')).toBe('true');
+    network.link.accept();
+    await settle();
+    network.link.send({ type: 'ADDED', object: 1 }, toBookmark(at(4), { initialEventsEnd: true }) as Event);
+    await settle();
+    network.link.cut();
+    await settle();
+    clock.advance(500);
+    await settle();
+    expect(network.link.url.search).toBe('?allowWatchBookmarks=true&resourceVersion=e.4');
+    await watch.return();
+  });
+
+  test('a snapshot that was asked for, and of which nothing came, is asked for again', async () => {
+    const clock = new FakeClock();
+    const network = new FakeNetwork();
+    const options = { ...network.options('http'), clock, random: () => 1 };
+    const watch = connect<Event>('http://h/w?sendInitialEvents=true&resourceVersion=e.1', options);
+    await settle();
+    network.link.accept();
+    await settle();
+    network.link.cut();
+    await settle();
+    clock.advance(500);
+    await settle();
+    expect(network.links).toHaveLength(2);
+    expect(network.link.url.search).toBe('?sendInitialEvents=true&allowWatchBookmarks=true&resourceVersion=e.1');
+    await watch.return();
+  });
+});
+
+describe('arguments', () => {
+  const network = new FakeNetwork();
+  const refused = (url: string, options: object): unknown =>
+    thrown(() => connect(url, { ...network.options('browser'), ...options }));
+
+  test.each([
+    ["coalesce is the server's", { overflow: 'coalesce' }, 'overflow'],
+    ['a policy', { overflow: 'latest' }, 'overflow'],
+    ['a transport', { transport: 'carrier' }, 'transport'],
+    ['onExpired', { onExpired: 'ignore' }, 'onExpired'],
+    ['a capacity', { capacity: 0 }, 'capacity'],
+    ['bytes', { maxBufferedBytes: -1 }, 'maxBufferedBytes'],
+    ['a backoff', { backoff: { minMs: Number.NaN } }, 'minMs'],
+    ['attempts', { maxAttempts: -1 }, 'maxAttempts'],
+    ['headers where they cannot be sent', { headers: { a: 'b' } }, 'WebSocket'],
+  ])('%s', (_, options, named) => {
+    expect(refused('http://h/', options)).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(named) });
+    expect(network.links).toEqual([]);
+  });
+
+  test.each([
+    ['capacity', [1.5, '5', 0, -1, Number.NaN, Infinity, null], 'a whole number >= 1'],
+    ['maxBufferedBytes', ['5', 0.5, Number.NaN, null], 'a number >= 1'],
+    ['idleTimeoutMs', [-1, '5', Number.NaN, null, true], 'a number >= 0'],
+    ['connectTimeoutMs', [-1, '5', null, true], 'a number >= 0'],
+  ])('%s that is no such number', (name, values, expected) => {
+    for (const value of values) {
+      const shown = typeof value === 'string' ? `"${value}"` : value;
+      const message = `${name}: expected ${expected}, got ${shown}`;
+      expect(refused('http://h/', { [name]: value })).toMatchObject({ code: 'INVALID_ARGUMENT', message });
+    }
+    expect(network.links).toEqual([]);
+  });
+
+  test('the least that a number may be', async () => {
+    for (const least of [{ capacity: 1 }, { idleTimeoutMs: 0 }, { idleTimeoutMs: undefined }, { maxAttempts: Infinity }]) {
+      const { watch } = open('http', least);
+      expect(watch.state).toBe('connecting');
+      await watch.return();
+    }
+  });
+
+  test.each(['ftp://h/', 'h', '', '/watch', 'javascript:alert(1)'])('the URL %j', (url) => {
+    expect(refused(url, {})).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('url') });
+  });
+
+  test('a header that is none throws as the host does', () => {
+    expect(thrown(() => connect('http://h/', { ...network.options('http'), headers: { 'a b': 'c' } }))).toBeInstanceOf(TypeError);
+  });
+
+  test("a relative URL is the page's", async () => {
+    vi.stubGlobal('location', { href: 'https://page.example/a/b' });
+    try {
+      const own = new FakeNetwork();
+      const watch = connect('../watch', { ...own.options('browser'), bookmarks: false });
+      expect(own.link.url.href).toBe('wss://page.example/watch');
+      await watch.return();
+    } finally {
+      vi.unstubAllGlobals();
+    }
+  });
+
+  describe('the transport', () => {
+    const own = new FakeNetwork();
+    const { fetch } = own.options('http');
+    const { WebSocket } = own.options('ws');
+    const { WebSocket: plain } = own.options('browser');
+    const asked = async (url: string, options: ConnectOptions<Event>): Promise<string> => {
+      const watch = connect<Event>(url, { bookmarks: false, ...options });
+      await settle();
+      await watch.return();
+      return `${own.link.headers.accept ?? 'websocket'} ${own.link.url.href}`;
+    };
+    afterEach(() => void vi.unstubAllGlobals());
+
+    test.each([
+      ['http://h/', 'application/json http://h/'],
+      ['https://h/', 'application/json https://h/'],
+      ['/w', 'application/json https://page.example/w'],
+      ['ws://h/', 'websocket ws://h/'],
+      ['wss://h/', 'websocket wss://h/'],
+    ])('is what the URL says, whatever the host has: %s', async (url, expected) => {
+      vi.stubGlobal('location', { href: 'https://page.example/a/b' });
+      vi.stubGlobal('WebSocket', plain);
+      vi.stubGlobal('fetch', fetch);
+      expect(await asked(url, {})).toBe(expected);
+      expect(await asked(url, { WebSocket })).toBe(expected);
+    });
+
+    test.each([
+      ['ws://h/', 'http', 'application/json http://h/'],
+      ['wss://h/', 'sse', 'text/event-stream https://h/'],
+      ['http://h/', 'websocket', 'websocket ws://h/'],
+      ['https://h/', 'websocket', 'websocket wss://h/'],
+    ] as const)('is the one that is named: %s as %s', async (url, transport, expected) => {
+      expect(await asked(url, { transport, fetch, WebSocket: plain })).toBe(expected);
+    });
+
+    test('a WebSocket is not asked for where none is used', async () => {
+      vi.stubGlobal('WebSocket', undefined);
+      const headers = { authorization: 'x' };
+      expect(await asked('https://h/', { fetch, headers })).toBe('application/json https://h/');
+      expect(await asked('https://h/', { fetch, headers, WebSocket: plain })).toBe('application/json https://h/');
+      expect(own.link.headers).toMatchObject(headers);
+    });
+
+    test('what is missing for a WebSocket is said', async () => {
+      vi.stubGlobal('WebSocket', undefined);
+      const headers = { authorization: 'x' };
+      const none = 'WebSocket: expected that of the package ws: no other is here, got undefined';
+      const poor = 'WebSocket: expected that of the package ws: no other takes headers, got class';
+      const refusal = (url: string, options: ConnectOptions<Event>): string =>
+        (thrown(() => connect(url, options)) as Error).message;
+      expect(refusal('ws://h/', { fetch })).toBe(none);
+      expect(refusal('ws://h/', { fetch, headers })).toBe(none);
+      expect(refusal('http://h/', { transport: 'websocket' })).toBe(none);
+      expect(refusal('ws://h/', { fetch, headers, WebSocket: plain })).toContain(poor);
+      expect(refusal('http://h/', { transport: 'websocket', headers, WebSocket: plain })).toContain(poor);
+      expect(await asked('ws://h/', { headers, WebSocket })).toBe('websocket ws://h/');
+      expect(own.link.headers).toEqual(headers);
+    });
+  });
+
+  test('a codec makes the events', async () => {
+    const own = new FakeNetwork();
+    const decode = (frame: Uint8Array): (Event & { line: string }) | undefined => {
+      const line = new TextDecoder().decode(frame);
+      return line.includes('skip') ? undefined : { ...(JSON.parse(line) as Event), line };
+    };
+    const watch = connect('http://h/', { ...own.options('http'), codec: { decode } });
+    await settle();
+    own.link.accept();
+    await settle();
+    own.link.send('{"type":"A","object":1.0,"resourceVersion":"e.1"}\nskip\n');
+    await settle();
+    expect(watch.tryNext()).toHaveProperty('line', '{"type":"A","object":1.0,"resourceVersion":"e.1"}');
+    expect(watch.resourceVersion).toBe(at(1));
+    await watch.return();
+  });
+});

@@ -1,0 +1,199 @@
+// How a client's watch ends: by its reader, a signal, user code that throws, and in order by the server.
+import { describe, expect, test } from 'vitest';
+import { connect } from '../../src/bridge/client.ts';
+import { CLOSE_CODES, CLOSE_REASONS, toRetryReason } from '../../src/bridge/protocol.ts';
+import { WATCH_CONTRACT } from '../../src/testing/contract.ts';
+import { ListenerCount } from '../../src/testing/listener-count.ts';
+import { FakeNetwork, KINDS, settle } from './client-network.ts';
+import type { Event } from './client-rig.ts';
+import { at, event, open, range } from './client-rig.ts';
+import { fate, thrown } from './support.ts';
+
+describe.each(KINDS)('connect over %s', (kind) => {
+  test('return lets go of what is queued, counts it, and keeps the version of what was read', async () => {
+    const { watch, accept } = open(kind);
+    await accept(...range(1, 5));
+    watch.tryNext();
+    await watch.return();
+    expect([watch.queued, watch.dropped, watch.resourceVersion]).toEqual([0, 3, at(1)]);
+    expect(watch.tryNext()).toBeUndefined();
+  });
+
+  test.each([
+    ['stop', (watch: { stop(): void }) => watch.stop()],
+    ['return', (watch: { return(): unknown }) => void watch.return()],
+  ])('%s before the first byte settles every read and leaves nothing', async (_, end) => {
+    const abort = new AbortController();
+    const listeners = new ListenerCount(abort.signal);
+    const { watch, clock, network } = open(kind, { signal: abort.signal });
+    const reads = [fate(watch.next()), fate(watch.batches().next()), fate(watch.next())];
+    await settle();
+    expect(listeners.count).toBe(1);
+    end(watch);
+    await settle();
+    expect(reads.map(({ state, value }) => [state, value?.done])).toEqual(Array(3).fill(['resolved', true]));
+    expect([clock.pending, listeners.count, network.link.closed]).toEqual([0, 0, true]);
+  });
+
+  test('an abort stops it in every state', async () => {
+    for (const state of ['connecting', 'open', 'waiting'] as const) {
+      const abort = new AbortController();
+      const { watch, clock, accept, network, expectOver } = open(kind, { signal: abort.signal, resourceVersion: at(1) });
+      await settle();
+      if (state === 'open') await accept();
+      if (state === 'waiting') network.link.cut();
+      await settle();
+      expect(watch.state).toBe(state);
+      const read = fate(watch.next());
+      abort.abort();
+      await settle();
+      expect(read.value).toEqual({ done: true, value: undefined });
+      expect(clock.pending).toBe(0);
+      await expectOver();
+    }
+  });
+
+  test('a signal that has aborted is refused with its reason, and nothing is opened', () => {
+    const network = new FakeNetwork();
+    const reason = new Error('no');
+    expect(thrown(() => connect('http://h/', { ...network.options(kind), signal: AbortSignal.abort(reason) }))).toBe(reason);
+    expect(network.links).toEqual([]);
+  });
+
+  test('what comes after the end goes nowhere', async () => {
+    const { watch, accept, network } = open(kind);
+    await accept(event(1));
+    watch.stop();
+    network.link.send(event(2));
+    network.link.cut();
+    await settle();
+    expect(watch.queued).toBe(1);
+    expect(watch.tryNext()).toEqual(event(1));
+    expect(network.links).toHaveLength(1);
+  });
+
+  test('an onStateChange that throws ends the watch, and its reader hears of it', async () => {
+    const fault = new Error('callback');
+    const { watch, network, clock } = open(kind, {
+      onStateChange: (state) => {
+        if (state === 'open') throw fault;
+      },
+    });
+    await settle();
+    const read = fate(watch.next());
+    network.link.accept();
+    await settle();
+    expect(read).toMatchObject({ state: 'rejected', error: fault });
+    expect(await watch.next()).toEqual({ done: true, value: undefined });
+    expect([watch.state, clock.pending, network.link.closed]).toEqual(['closed', 0, true]);
+  });
+
+  test('an onGap that throws ends the watch, and its reader hears of it', async () => {
+    const fault = new Error('gap');
+    const { watch, accept } = open(kind, {
+      capacity: 1,
+      overflow: 'drop-oldest',
+      onGap: () => {
+        throw fault;
+      },
+    });
+    await accept(...range(1, 4));
+    expect(thrown(() => watch.tryNext())).toBe(fault);
+    expect(await watch.next()).toEqual({ done: true, value: undefined });
+    expect(watch.dropped).toBe(3);
+  });
+});
+
+describe('ends', () => {
+  test('HTTP and SSE: an end in order is continued, by option not', async () => {
+    for (const kind of ['http', 'sse'] as const) {
+      for (const reconnectOnEnd of [true, false]) {
+        const { network, watch, accept } = open(kind, { reconnectOnEnd });
+        await accept(event(1));
+        network.link.end();
+        await settle();
+        expect(watch.state).toBe(reconnectOnEnd ? 'waiting' : 'closed');
+        await watch.return();
+      }
+    }
+  });
+
+  test('without a version there is nothing to continue: the end is the end', async () => {
+    const { network, accept, read, expectOver } = open('http');
+    await accept({ type: 'A', object: 1 });
+    network.link.end();
+    expect(await read()).toEqual([1]);
+    await expectOver();
+  });
+
+  test('HTTP: a last line without its end counts if it can be read, and is nothing if it cannot', async () => {
+    for (const [text, expected] of [
+      ['{"type":"A","object":2}', [1, 2]],
+      ['{"type":"A","obj', [1]],
+    ] as const) {
+      const { network, accept, read, watch } = open('http', { reconnectOnEnd: false });
+      await accept(event(1), text);
+      network.link.end();
+      expect(await read()).toEqual(expected);
+      expect(watch.state).toBe('closed');
+    }
+  });
+
+  test('SSE: what is unfinished is none', async () => {
+    const { network, accept, read, expectOver } = open('sse', { reconnectOnEnd: false });
+    await accept(event(1), 'data: {"type":"A","object":2}\n');
+    network.link.end();
+    expect(await read()).toEqual([1]);
+    await expectOver();
+  });
+
+  test.each([
+    [CLOSE_CODES.complete, CLOSE_REASONS.complete, 'closed', undefined],
+    [CLOSE_CODES.timeout, CLOSE_REASONS.timeout, 'waiting', 500],
+    [CLOSE_CODES.goingAway, toRetryReason(4_000), 'waiting', 4_500],
+    [CLOSE_CODES.failed, CLOSE_REASONS.failed, 'waiting', 500],
+    [CLOSE_CODES.tooLarge, '', 'waiting', 500],
+    [CLOSE_CODES.expired, CLOSE_REASONS.expired, 'closed', undefined],
+    [CLOSE_CODES.badRequest, CLOSE_REASONS.badRequest, 'closed', undefined],
+    [4403, '', 'closed', undefined],
+    [4503, '', 'waiting', 500],
+    [1006, '', 'waiting', 500],
+  ])('WebSocket close %i %s: %s', async (code, reason, state, delayMs) => {
+    const { network, accept, watch, details } = open('browser');
+    await accept(event(1));
+    network.link.end(code, reason);
+    expect(watch.state).toBe(state);
+    expect(details.at(-1)?.delayMs).toBe(delayMs);
+    await watch.return();
+  });
+
+  test('SSE: retry is what the server asks for, and a comment is a sign of life', async () => {
+    const { network, accept, clock, watch, details } = open('sse', { resourceVersion: at(1) });
+    await accept('retry: 2000\n\n', ': hello\n\n', ...['x', '1e3', '-5', '0x9', ''].map((rubbish) => `retry: ${rubbish}\n\n`));
+    network.link.cut();
+    await settle();
+    expect(details.at(-1)?.delayMs).toBe(2_500);
+    clock.advance(2_500);
+    await accept(': hello\n\n');
+    clock.advance(149_999);
+    expect(watch.state).toBe('open');
+    clock.advance(1);
+    expect(watch.state).toBe('waiting');
+    await watch.return();
+  });
+});
+
+describe('the contract of a watch, over a WebSocket', () => {
+  test.each(WATCH_CONTRACT.map((each) => [each.name, each] as const))('%s', async (_, { run }) => {
+    await run(() => {
+      const network = new FakeNetwork();
+      const watch = connect<Event>('http://h/', network.options('browser'));
+      network.link.accept();
+      const send = (number: number): Event => {
+        network.link.send(event(number + 1));
+        return event(number + 1);
+      };
+      return { watch, send: send as never, end: () => network.link.end() } as never;
+    });
+  });
+});

@@ -1,0 +1,163 @@
+// What comes from a server, and what a client makes of it: versions, ERRORs, BOOKMARKs, and frames that cannot be read.
+import { describe, expect, test } from 'vitest';
+import { connect } from '../../src/bridge/client.ts';
+import { toBookmark } from '../../src/bridge/protocol.ts';
+import { FakeNetwork, KINDS, settle } from './client-network.ts';
+import type { Event } from './client-rig.ts';
+import { at, error, event, open, range } from './client-rig.ts';
+
+describe.each(KINDS)('connect over %s', (kind) => {
+  test('a version too old: what was queued, one ERROR 410 as it came, the end', async () => {
+    const { network, clock, watch, accept, expectOver } = open(kind);
+    await accept(...range(1, 3));
+    network.link.cut();
+    await settle();
+    clock.advance(500);
+    const expired = error(410);
+    if (kind === 'http') {
+      await settle();
+      network.link.refuse(410, JSON.stringify(expired.object));
+    } else await accept(expired);
+    await settle();
+    expect([watch.tryNext(), watch.tryNext(), watch.tryNext()]).toEqual([event(1), event(2), expired]);
+    expect(watch.resourceVersion).toBe(at(2));
+    await expectOver();
+  });
+
+  test('onExpired restart: the ERROR in its place, then a fresh start without a version', async () => {
+    const { network, clock, read, accept, watch } = open(kind, { onExpired: 'restart' });
+    await accept(...range(1, 3));
+    network.link.cut();
+    await settle();
+    clock.advance(500);
+    await accept(error(410));
+    expect(watch.state).toBe('waiting');
+    clock.advance(1_000);
+    await accept(event(1, 'f'), event(2, 'f'));
+    expect(network.link.url.searchParams.has('resourceVersion')).toBe(false);
+    expect(await read()).toEqual([1, 2, 410, 1, 2]);
+    expect(watch.resourceVersion).toBe(at(2, 'f'));
+    await watch.return();
+  });
+
+  test('cut because it was too slow, it comes back for what it missed', async () => {
+    const { network, clock, read, accept, watch } = open(kind);
+    await accept(...range(1, 3), error(410, { details: { missed: 7 } }));
+    expect(watch.state).toBe('waiting');
+    clock.advance(500);
+    await accept(...range(3, 5));
+    expect(network.link.url.searchParams.get('resourceVersion')).toBe(at(2));
+    expect(await read()).toEqual([1, 2, 3, 4]);
+    await watch.return();
+  });
+
+  test('an ERROR of the server for this client is the last event, and no failure of the connection', async () => {
+    const { read, accept, expectOver, network } = open(kind);
+    await accept(event(1), error(403), event(2));
+    expect(await read()).toEqual([1, 403]);
+    await expectOver();
+    expect(network.links).toHaveLength(1);
+  });
+
+  test('an ERROR with a hint is a reason to come back', async () => {
+    const { accept, watch, details } = open(kind, { resourceVersion: at(1) });
+    await accept(error(500, { details: { retryAfterSeconds: 3 } }));
+    expect(details.at(-1)?.delayMs).toBe(3_500);
+    await watch.return();
+  });
+
+  test('an ERROR with a place in the stream is data, and an end in order behind it is the end', async () => {
+    const { accept, read, network, expectOver } = open(kind);
+    await accept(event(1), { ...error(500), resourceVersion: at(2) }, event(3));
+    expect(await read()).toEqual([1, 500, 3]);
+    network.link.send({ ...error(500), resourceVersion: at(4) });
+    await settle();
+    network.link.end();
+    expect(await read()).toEqual([500]);
+    await expectOver();
+  });
+
+  test('what comes twice is handed out once', async () => {
+    const { accept, read, watch } = open(kind, { resourceVersion: at(3) });
+    await accept(...range(1, 6), ...range(4, 7));
+    expect(await read()).toEqual([4, 5, 6]);
+    await watch.return();
+  });
+
+  test('a server that goes on in another epoch is none to go on with: 410', async () => {
+    const { accept, read, expectOver } = open(kind, { resourceVersion: at(3) });
+    await accept(event(4), event(1, 'f'), event(5));
+    expect(await read()).toEqual([4, 410]);
+    await expectOver();
+  });
+
+  test('versions of another form are opaque: only the same one is a repetition', async () => {
+    const { accept, read, watch } = open(kind, { resourceVersion: 'abc' });
+    const opaque = (resourceVersion: string): Event => ({ type: 'X', object: resourceVersion, resourceVersion });
+    await accept(opaque('abc'), opaque('aaa'), opaque('7'), opaque('7'), opaque('__proto__'), opaque('3'));
+    expect(await read()).toEqual(['aaa', '7', '__proto__', '3']);
+    await watch.return();
+  });
+
+  test.each([
+    ['not JSON', 'nonsense'],
+    ['not an object', '7'],
+    ['null', 'null'],
+    ['no type', '{"object":1}'],
+    ['an empty type', '{"type":"","object":1}'],
+    ['no object', '{"type":"A"}'],
+  ])('a frame that is %s: one ERROR and the end', async (_, text) => {
+    const { accept, read, expectOver, network } = open(kind);
+    const frame = kind === 'http' ? `${text}\n` : kind === 'sse' ? `data: ${text}\n\n` : text;
+    await accept(event(1), frame, event(2));
+    expect(await read()).toEqual([1, 422]);
+    await expectOver();
+    expect(network.links).toHaveLength(1);
+  });
+
+  test('a frame that is too long: one ERROR and the end', async () => {
+    const { accept, read, expectOver } = open(kind, { maxFrameChars: 100 });
+    await accept(event(1), { type: 'A', object: 'x'.repeat(100), resourceVersion: at(2) }, event(3));
+    expect(await read()).toEqual([1, 422]);
+    await expectOver();
+  });
+
+  test('a __proto__ in what comes is data', async () => {
+    const { accept, watch } = open(kind);
+    const text = '{"type":"A","object":{"__proto__":{"polluted":true}},"__proto__":{"resourceVersion":"x.1"}}';
+    await accept(kind === 'http' ? `${text}\n` : kind === 'sse' ? `data: ${text}\n\n` : text);
+    const got = watch.tryNext();
+    expect(Object.keys(got?.object as object)).toEqual(['__proto__']);
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+    expect(watch.resourceVersion).toBeUndefined();
+    await watch.return();
+  });
+
+  test('an empty version is none: what follows cannot be gone on from', async () => {
+    const { network, accept, read, watch } = open(kind, { resourceVersion: at(1) });
+    await accept({ ...event(2), resourceVersion: '' });
+    network.link.cut();
+    expect(await read()).toEqual([2, 410]);
+    expect(watch.state).toBe('closed');
+  });
+
+  test('BOOKMARKs are kept from the reader, but for the end of a snapshot, and unless the URL asks for them', async () => {
+    const end = toBookmark(at(5), { initialEventsEnd: true }) as Event;
+    const own: Event = { type: 'BOOKMARK', object: { metadata: { resourceVersion: '12' } }, resourceVersion: at(6) };
+    const events = [{ type: 'ADDED', object: 1 }, end, own, toBookmark(at(9)) as Event];
+    const quiet = open(kind);
+    await quiet.accept(...events);
+    expect(await quiet.read()).toEqual([1, end.object, own.object]);
+    expect(quiet.watch.resourceVersion).toBe(at(9));
+    await quiet.watch.return();
+    const network = new FakeNetwork();
+    const watch = connect<Event>('http://h/?allowWatchBookmarks=true', network.options(kind));
+    await settle();
+    network.link.accept();
+    await settle();
+    network.link.send(...events, toBookmark(at(9)) as Event);
+    await settle();
+    expect(watch.queued).toBe(5);
+    await watch.return();
+  });
+});

@@ -1,0 +1,71 @@
+// What becomes of events for which a slow reader has no room.
+import { describe, expect, test } from 'vitest';
+import { KINDS, settle } from './client-network.ts';
+import { at, event, open, range } from './client-rig.ts';
+
+describe.each(KINDS)('connect over %s', (kind) => {
+  test('wait: a full queue stops the connection, and nothing is lost', async () => {
+    const { watch, accept, network, states } = open(kind, { capacity: 4 });
+    await accept(...range(1, 11));
+    expect(watch.queued).toBe(4);
+    const got: unknown[] = [];
+    while (got.length < 10) {
+      const each = watch.tryNext();
+      if (each !== undefined) got.push(each.object);
+      await settle();
+      if (watch.state === 'connecting') {
+        const from = Number(network.link.url.searchParams.get('resourceVersion')?.slice(2));
+        await accept(...range(from + 1, 11));
+      }
+      expect(watch.queued).toBeLessThanOrEqual(4);
+    }
+    expect(got).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(watch.dropped).toBe(0);
+    expect(network.links.length > 1).toBe(kind === 'browser');
+    expect(states.includes('waiting')).toBe(kind === 'browser');
+    await watch.return();
+  });
+
+  test('wait is bounded in bytes, too', async () => {
+    const { watch, accept } = open(kind, { maxBufferedBytes: 150 });
+    await accept(...range(1, 100));
+    expect(watch.queued).toBeLessThan(6);
+    await watch.return();
+  });
+
+  test('drop-newest keeps the first, drop-oldest the last; both count, and tell where', async () => {
+    for (const [overflow, kept, gaps] of [
+      ['drop-newest', [1, 2, 3, 8], [[4, 8]]],
+      ['drop-oldest', [5, 6, 7, 8], [[4, 5]]],
+    ] as const) {
+      const seen: unknown[] = [];
+      const told: unknown[][] = [];
+      const { watch, accept, network } = open(kind, { capacity: 3, overflow, onGap: (missed) => told.push([missed]) });
+      await accept(...range(1, 8));
+      expect(watch.dropped).toBe(4);
+      const first = watch.tryNext();
+      seen.push(first?.object);
+      told[0]?.push(first?.object);
+      network.link.send(event(8));
+      await settle();
+      for (let each = watch.tryNext(); each !== undefined; each = watch.tryNext()) {
+        seen.push(each.object);
+        if (told[0]?.length === 1) told[0].push(each.object);
+      }
+      expect(seen).toEqual(kept);
+      expect(told).toEqual(gaps);
+      expect(watch.dropped).toBe(4);
+      await watch.return();
+    }
+  });
+
+  test('disconnect: what was queued, one ERROR 410, the end; and the version to go on from', async () => {
+    const { watch, accept, read, expectOver } = open(kind, { capacity: 2, overflow: 'disconnect' });
+    await accept(...range(1, 6));
+    expect(watch.stopped).toBe(true);
+    expect(await read()).toEqual([1, 2, 410]);
+    expect(watch.resourceVersion).toBe(at(2));
+    expect(watch.dropped).toBe(1);
+    await expectOver();
+  });
+});

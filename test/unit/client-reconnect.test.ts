@@ -1,0 +1,237 @@
+// When a client connects again, where it goes on, how long it waits before, and when it takes a connection for dead.
+import { describe, expect, test } from 'vitest';
+import { DEFAULTS, toBookmark } from '../../src/bridge/protocol.ts';
+import { toStatus } from '../../src/watch/event.ts';
+import { KINDS, settle } from './client-network.ts';
+import type { Event } from './client-rig.ts';
+import { at, error, event, open, range } from './client-rig.ts';
+
+describe.each(KINDS)('connect over %s', (kind) => {
+  test('hands out what comes, in order, and tells its state', async () => {
+    const { watch, network, states, read, accept, clock } = open(kind);
+    expect(watch.state).toBe('connecting');
+    expect(clock.pending).toBe(1);
+    await accept(...range(1, 4));
+    expect(network.link.url.searchParams.get('allowWatchBookmarks')).toBe('true');
+    expect(network.link.url.searchParams.has('resourceVersion')).toBe(false);
+    expect(watch.queued).toBe(3);
+    expect(watch.resourceVersion).toBeUndefined();
+    expect(watch.tryNext()).toEqual(event(1));
+    expect(watch.resourceVersion).toBe(at(1));
+    expect(await read()).toEqual([2, 3]);
+    expect(watch.resourceVersion).toBe(at(3));
+    expect(states).toEqual(['open']);
+    await watch.return();
+    expect(states).toEqual(['open', 'closed']);
+  });
+
+  test('goes on after the last event that came, not the last that was read', async () => {
+    const { network, clock, states, read, accept, watch } = open(kind);
+    await accept(...range(1, 6));
+    network.link.cut();
+    await settle();
+    expect(states).toEqual(['open', 'waiting']);
+    clock.advance(500);
+    await accept(...range(6, 8));
+    expect(network.links).toHaveLength(2);
+    expect(network.link.url.searchParams.get('resourceVersion')).toBe(at(5));
+    expect(await read()).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    expect(states).toEqual(['open', 'waiting', 'connecting', 'open']);
+    await watch.return();
+  });
+
+  test('a connection that is cut before anything came is made again from where a BOOKMARK vouched', async () => {
+    const { network, clock, read, accept, watch } = open(kind);
+    await accept(toBookmark(at(7)) as Event);
+    expect(await read()).toEqual([]);
+    expect(watch.resourceVersion).toBe(at(7));
+    network.link.cut();
+    await settle();
+    clock.advance(500);
+    await settle();
+    expect(network.link.url.searchParams.get('resourceVersion')).toBe(at(7));
+    await watch.return();
+  });
+
+  test('without any version a cut is one 410 and the end: nobody can tell what was missed', async () => {
+    const { network, read, accept, expectOver } = open(kind);
+    await accept({ type: 'ADDED', object: 'snapshot' });
+    network.link.cut();
+    expect(await read()).toEqual(['snapshot', 410]);
+    await expectOver();
+  });
+
+  test('before it was ever open, it tries again without end, each time after a longer wait', async () => {
+    const { network, details, watch, backOff } = open(kind);
+    for (let i = 0; i < 10; i++) {
+      await settle();
+      network.link.cut();
+      await settle();
+      backOff();
+    }
+    const waits = details.filter(({ delayMs }) => delayMs !== undefined).map(({ delayMs }) => delayMs);
+    expect(waits).toEqual([500, 1_000, 2_000, 4_000, 5_000, 5_000, 5_000, 5_000, 5_000, 5_000]);
+    await watch.return();
+  });
+
+  test('full jitter: the wait is a random part of that', async () => {
+    const { network, details, watch } = open(kind, { random: () => 0.25, backoff: { minMs: 1_000 } });
+    await settle();
+    network.link.cut();
+    await settle();
+    expect(details[0]?.delayMs).toBe(250);
+    await watch.return();
+  });
+
+  test('what brings something new begins a new row of failures; what brings nothing does not', async () => {
+    const { network, details, accept, watch, backOff } = open(kind, { resourceVersion: at(1) });
+    for (const events of [[], [], range(2, 3), [event(2)], []]) {
+      await accept(...events);
+      network.link.cut();
+      await settle();
+      backOff();
+    }
+    const waits = details.filter(({ delayMs }) => delayMs !== undefined).map(({ delayMs }) => delayMs);
+    expect(waits).toEqual([500, 1_000, 500, 1_000, 2_000]);
+    await watch.return();
+  });
+
+  test('a snapshot that always breaks off is no success, however much of it has come', async () => {
+    const { network, details, accept, watch, backOff } = open(kind, { onExpired: 'restart' });
+    const failed = { type: 'ERROR', object: toStatus({ code: 500, reason: 'InternalError', message: 'the snapshot failed' }) };
+    for (let i = 0; i < 4; i++) {
+      await accept({ type: 'ADDED', object: { a: 1 } }, failed);
+      await settle();
+      backOff();
+    }
+    const waits = details.filter(({ delayMs }) => delayMs !== undefined).map(({ delayMs }) => delayMs);
+    expect(waits).toEqual([500, 1_000, 2_000, 4_000]);
+    expect(network.links).toHaveLength(5);
+    await watch.return();
+  });
+
+  test('a connection that held long is no failure in a row', async () => {
+    const { network, clock, details, accept, watch, backOff } = open(kind, { resourceVersion: at(1), idleTimeoutMs: 0 });
+    for (const heldMs of [0, 4_999, 5_000]) {
+      await accept();
+      clock.advance(heldMs);
+      network.link.cut();
+      await settle();
+      backOff();
+    }
+    const waits = details.filter(({ delayMs }) => delayMs !== undefined).map(({ delayMs }) => delayMs);
+    expect(waits).toEqual([500, 1_000, 500]);
+    await watch.return();
+  });
+
+  test('nor is it when the server ends it with an ERROR that asks us to come back', async () => {
+    const { network, clock, details, accept, watch, backOff } = open(kind, { resourceVersion: at(1), idleTimeoutMs: 0 });
+    for (const heldMs of [0, 4_999, 5_000]) {
+      await accept();
+      clock.advance(heldMs);
+      network.link.send(error(503, { details: { retryAfterSeconds: 3 } }));
+      await settle();
+      backOff();
+    }
+    const waits = details.filter(({ delayMs }) => delayMs !== undefined).map(({ delayMs }) => delayMs);
+    expect(waits).toEqual([3_500, 4_000, 3_500]);
+    await watch.return();
+  });
+
+  test('gives up after maxAttempts, with the last failure as its ERROR', async () => {
+    const { network, read, expectOver, details, backOff } = open(kind, { maxAttempts: 2 });
+    for (let i = 0; i < 3; i++) {
+      await settle();
+      network.link.cut();
+      await settle();
+      backOff();
+    }
+    expect(network.links).toHaveLength(3);
+    expect(await read()).toEqual([503]);
+    expect(details.at(-1)?.error?.code).toBe(503);
+    await expectOver();
+  });
+
+  test('maxAttempts 0 never comes back', async () => {
+    const { network, read, accept, expectOver } = open(kind, { maxAttempts: 0 });
+    await accept(...range(1, 3));
+    network.link.cut();
+    expect(await read()).toEqual([1, 2, 503]);
+    await expectOver();
+  });
+
+  test('no answer within connectTimeoutMs is a failure like any other', async () => {
+    const { clock, watch, network, details } = open(kind, { connectTimeoutMs: 1_000 });
+    await settle();
+    clock.advance(999);
+    expect(watch.state).toBe('connecting');
+    clock.advance(1);
+    expect(watch.state).toBe('waiting');
+    expect(network.link.closed).toBe(true);
+    expect(details.at(-1)?.error?.message).toContain('1000 ms');
+    await watch.return();
+    expect(clock.pending).toBe(0);
+  });
+
+  test('an idle connection is dead once the server has shown that it gives signs of life', async () => {
+    const { clock, watch, accept, network } = open(kind, { resourceVersion: at(1) });
+    await accept(event(2));
+    clock.advance(1_000_000);
+    expect(watch.state).toBe('open');
+    network.link.send(toBookmark(at(2)) as Event);
+    await settle();
+    clock.advance(149_999);
+    expect(watch.state).toBe('open');
+    network.link.send(event(3));
+    await settle();
+    clock.advance(149_999);
+    expect(watch.state).toBe('open');
+    clock.advance(1);
+    expect(watch.state).toBe('waiting');
+    expect(network.link.closed).toBe(true);
+    await watch.return();
+  });
+
+  test("idleTimeoutMs of one's own counts at once; 0 never", async () => {
+    const own = open(kind, { resourceVersion: at(1), idleTimeoutMs: 1_000 });
+    await own.accept();
+    own.clock.advance(1_000);
+    expect(own.watch.state).toBe('waiting');
+    await own.watch.return();
+    const never = open(kind, { resourceVersion: at(1), idleTimeoutMs: 0 });
+    await never.accept(toBookmark(at(1)) as Event);
+    never.clock.advance(10_000_000);
+    expect(never.watch.state).toBe('open');
+    await never.watch.return();
+  });
+
+  test('the default idle timeout leaves room for two BOOKMARKs', () => {
+    expect(150_000).toBeGreaterThanOrEqual(2 * DEFAULTS.bookmarkIntervalMs);
+  });
+
+  test('an idle timeout does not run while the reader is what we wait for', async () => {
+    if (kind === 'browser') return; // it has no connection then
+    const { watch, accept, clock } = open(kind, { capacity: 1, idleTimeoutMs: 1_000 });
+    await accept(...range(1, 4));
+    clock.advance(100_000);
+    expect(watch.state).toBe('open');
+    expect(clock.pending).toBe(0);
+    watch.tryNext();
+    await settle();
+    expect(watch.queued).toBe(1);
+    await watch.return();
+  });
+
+  test('nor does it when something comes that was on its way as the connection was told to stand still', async () => {
+    if (kind !== 'ws') return; // the others hold it back
+    const { watch, network, accept, clock } = open(kind, { capacity: 1, idleTimeoutMs: 1_000 });
+    await accept(event(1));
+    const { onmessage } = network.link as { onmessage?: ((event: object) => void) | null };
+    onmessage?.({ data: JSON.stringify(toBookmark(at(1))) });
+    expect(clock.pending).toBe(0);
+    clock.advance(100_000);
+    expect(watch.state).toBe('open');
+    expect(network.links).toHaveLength(1);
+    await watch.return();
+  });
+});

@@ -1,0 +1,148 @@
+// What a client does about an answer that is no stream, and about none at all.
+import { describe, expect, test, vi } from 'vitest';
+import { connect } from '../../src/bridge/client.ts';
+import { FakeNetwork, settle } from './client-network.ts';
+import type { Event } from './client-rig.ts';
+import { at, error, open, status } from './client-rig.ts';
+
+describe('refusals', () => {
+  test.each(['http', 'sse', 'ws'] as const)('%s: 4xx is final, with the Status of the server', async (kind) => {
+    for (const code of [400, 401, 403, 404, 405, 421]) {
+      const { network, read, expectOver, details } = open(kind);
+      await settle();
+      network.link.refuse(code, JSON.stringify(status(code, { reason: 'Told' })));
+      expect(await read()).toEqual([code]);
+      expect(details.at(-1)?.error?.reason).toBe('Told');
+      await expectOver();
+    }
+  });
+
+  test.each(['http', 'sse', 'ws'] as const)('%s: 408, 429 and 5xx are not, and Retry-After is heard', async (kind) => {
+    for (const code of [408, 429, 500, 502, 503]) {
+      const { network, watch, details } = open(kind);
+      await settle();
+      network.link.refuse(code, 'text', code === 503 ? { 'retry-after': '7' } : {});
+      await settle();
+      expect(watch.state).toBe('waiting');
+      expect(details[0]).toMatchObject({ error: { code, message: 'text' }, delayMs: code === 503 ? 7_500 : 500 });
+      await watch.return();
+    }
+  });
+
+  test('a WebSocket that does not tell why, and never closes, has failed with its error', async () => {
+    const { network, watch, details } = open('browser');
+    await settle();
+    network.link.refuse(404);
+    expect(watch.state).toBe('waiting');
+    expect(details).toMatchObject([{ error: { code: 503, message: 'no handshake' }, delayMs: 500 }]);
+    expect(network.link.closed).toBe(true);
+    await watch.return();
+  });
+
+  test('the hint may stand in the Status; none is longer than five minutes', async () => {
+    const { network, details, watch } = open('http');
+    await settle();
+    network.link.refuse(503, JSON.stringify(status(503, { details: { retryAfterSeconds: 1e9 } })));
+    await settle();
+    expect(details[0]?.delayMs).toBe(300_500);
+    await watch.return();
+  });
+
+  test('a body without end is not waited for, nor kept', async () => {
+    const { network, watch, clock, details } = open('http', { connectTimeoutMs: 1_000 });
+    await settle();
+    const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      async pull(controller) {
+        await new Promise((resolve) => setImmediate(resolve));
+        controller.enqueue(new TextEncoder().encode(`${'x'.repeat(1_000)}\n`));
+      },
+    });
+    vi.spyOn(globalThis.Response.prototype, 'body', 'get').mockReturnValueOnce(body);
+    network.link.refuse(404, 'x');
+    await settle();
+    clock.advance(1_000);
+    await settle();
+    expect(watch.state).toBe('waiting');
+    expect(details[0]?.error?.message.length).toBeLessThan(300);
+    await watch.return();
+  });
+
+  test('a hint that is no time asks for nothing', async () => {
+    for (const hint of ['-100', 'soon', 'NaN']) {
+      const { network, details, watch } = open('http');
+      await settle();
+      network.link.refuse(503, '', { 'retry-after': hint });
+      await settle();
+      expect(details[0]?.delayMs).toBe(500);
+      await watch.return();
+    }
+    const { accept, details, watch } = open('http', { resourceVersion: at(1) });
+    await accept(error(503, { details: { retryAfterSeconds: 'soon' } } as object));
+    expect(details.at(-1)?.delayMs).toBe(500);
+    await watch.return();
+  });
+
+  test('a fetch that does not heed its signal leaves nothing open, however late it answers', async () => {
+    const cancelled: number[] = [];
+    const answers: (() => void)[] = [];
+    const fetch = (): Promise<Response> =>
+      new Promise((resolve) => {
+        const at = answers.length;
+        const body = new ReadableStream({ cancel: () => void cancelled.push(at) });
+        answers.push(() =>
+          resolve(new Response(body, { headers: { 'content-type': at === 2 ? 'text/html' : 'application/json' } })),
+        );
+      });
+    const [early, late, page] = [0, 1, 2].map(() => open('http', { fetch }));
+    answers[0]?.();
+    answers[2]?.();
+    await settle();
+    expect(early?.watch.state).toBe('open');
+    expect(page?.watch.state).toBe('closed');
+    early?.watch.stop();
+    late?.watch.stop();
+    answers[1]?.();
+    await settle();
+    expect(cancelled.sort()).toEqual([0, 1, 2]);
+    expect([early, late, page].map((each) => each?.clock.pending)).toEqual([0, 0, 0]);
+  });
+
+  test('a page is no watch', async () => {
+    for (const kind of ['http', 'sse'] as const) {
+      const network = new FakeNetwork();
+      const fetch = async (): Promise<Response> => new Response('<p>', { headers: { 'content-type': 'text/html' } });
+      const watch = connect<Event>('http://h/', { ...network.options(kind), fetch });
+      expect((await watch.next()).value?.object).toMatchObject({ code: 422, message: 'the server answered text/html' });
+      expect((await watch.next()).done).toBe(true);
+    }
+  });
+
+  test('204 is the end: there is nothing more', async () => {
+    const { network, expectOver } = open('sse');
+    await settle();
+    network.link.refuse(204);
+    await expectOver();
+  });
+
+  test('a WebSocket that cannot be made at all is final', async () => {
+    class Refusing {
+      constructor() {
+        throw new Error('insecure');
+      }
+    }
+    const watch = connect<Event>('http://h/', { transport: 'websocket', WebSocket: Refusing as never });
+    expect((await watch.next()).value?.object).toMatchObject({ code: 400, message: 'insecure' });
+    expect((await watch.next()).done).toBe(true);
+  });
+
+  test('whatever is thrown is a failure like any other', async () => {
+    for (const reason of [undefined, null, 'so', {}]) {
+      const fetch = (): Promise<Response> => Promise.reject(reason);
+      const { watch, details } = open('http', { fetch });
+      await settle();
+      expect(watch.state).toBe('waiting');
+      expect(details[0]?.error).toMatchObject({ code: 503, message: String(reason) });
+      await watch.return();
+    }
+  });
+});
