@@ -7,7 +7,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: [
-      'test/unit/{broadcaster,broadcaster-*,coalesce,cursor,filter-reentrancy,found,gate,handle,kept,key,laggards,linked-set,log,mux,overflow,reader,user-code}.test.ts',
+      'test/unit/{broadcaster,broadcaster-*,coalesce,cursor,filter-reentrancy,gate,handle,kept,key,laggards,largest,linked-set,log,mux,overflow,reader,user-code,user-code-*}.test.ts',
       'test/unit/{filter,transitions}.test.ts',
       'test/unit/{codec,decoder,framing,stream-watcher}.test.ts',
       'test/property/{broadcaster,filter,framing,transitions}.property.test.ts',

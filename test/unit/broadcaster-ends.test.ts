@@ -259,4 +259,13 @@ describe('shutdown', () => {
     expect(await watch.return()).toEqual(done);
     expect(watch).toMatchObject({ queued: 0, dropped: 100 });
   });
+
+  test('when the broadcaster has shut down, every watch has ended, read or not', async () => {
+    const broadcaster = new Broadcaster<TestEvent>();
+    broadcaster.watch();
+    broadcaster.tryPublish(event(0));
+    expect(broadcaster.watchers).toBe(1);
+    await broadcaster.shutdown();
+    expect(broadcaster.watchers).toBe(0);
+  });
 });

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { Broadcaster, type BroadcasterOptions } from '../../src/broadcast/broadcaster.ts';
 import type { Watch } from '../../src/watch/watch.ts';
-import { done, event, events, id, ids, range, readAll, type TestEvent, turn } from './support.ts';
+import { done, event, events, fate, id, ids, range, readAll, readAllBut, type TestEvent, turn } from './support.ts';
 
 const make = (options?: BroadcasterOptions<TestEvent>): Broadcaster<TestEvent> => new Broadcaster<TestEvent>(options);
 
@@ -190,5 +190,25 @@ describe('reads', () => {
     expect(broadcaster.watchers).toBe(1);
     await broadcaster.publish(event(1));
     expect(id((await read).value)).toBe(1);
+  });
+
+  test('a watch that failed while its reads waited is served, though another leaves the park before', async () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 0, incoming: 0 });
+    const other = broadcaster.watch({ capacity: 5, filter: () => false });
+    const watch = broadcaster.watch({
+      capacity: 5,
+      overflow: 'drop-newest',
+      filter: ({ object }) => {
+        if (object.id === 16) throw new Error('sixteen');
+        return object.id > 0;
+      },
+    });
+    void other.next();
+    const reads = [fate(watch.next()), fate(watch.next())];
+    for (const one of events(0, 32)) broadcaster.tryPublish(one);
+    other.stop();
+    await turn();
+    expect(reads.map(({ value }) => value?.value?.object.id)).toEqual([1, 2]);
+    expect(ids(readAllBut(watch, 'sixteen'))).toEqual([3, 4, 5, 6, 7]);
   });
 });

@@ -4,7 +4,21 @@ import { describe, expect, test } from 'vitest';
 import { Broadcaster, type BroadcasterOptions } from '../../src/broadcast/broadcaster.ts';
 import { isWatchError, type WatchError } from '../../src/watch/errors.ts';
 import type { Watch } from '../../src/watch/watch.ts';
-import { collect, done, event, events, fate, id, ids, range, readAll, type TestEvent, thrown, turn } from './support.ts';
+import {
+  collect,
+  done,
+  event,
+  events,
+  fate,
+  id,
+  ids,
+  range,
+  readAll,
+  readAllBut,
+  type TestEvent,
+  thrown,
+  turn,
+} from './support.ts';
 
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length;
 const make = (options?: BroadcasterOptions<TestEvent>): Broadcaster<TestEvent> => new Broadcaster<TestEvent>(options);
@@ -351,5 +365,30 @@ describe('watch', () => {
     await broadcaster.shutdown();
     expect(watches[3]!.tryNext()).toMatchObject({ type: 'ERROR' });
     expect(broadcaster.watchers).toBe(0);
+  });
+
+  test('a full wait watcher whose filter throws ends, and pins nothing: it does not hold the gate open', () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 5 });
+    broadcaster.watch({
+      filter: ({ object }) => {
+        if (object.id === 2) throw new Error('two');
+        return true;
+      },
+    });
+    const other = broadcaster.watch({ overflow: 'drop-newest', capacity: 1_000 });
+    for (const one of events(0, 500)) broadcaster.tryPublish(one);
+    // Before: the filter's watch stayed for ever, and everything was kept for it.
+    expect(broadcaster.watchers).toBe(2);
+    expect(other.queued).toBe(1);
+    const unfiltered = new Broadcaster<TestEvent>({ capacity: 1, incoming: 5 });
+    const watch = unfiltered.watch({
+      filter: ({ object }) => {
+        if (object.id === 1) throw new Error('one');
+        return true;
+      },
+    });
+    for (const one of events(0, 500)) unfiltered.tryPublish(one);
+    expect(unfiltered.watchers).toBe(0);
+    expect(ids(readAllBut(watch, 'one'))).toEqual([0]);
   });
 });

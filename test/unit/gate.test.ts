@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Gate, type Gated } from '../../src/broadcast/gate.ts';
+import { collectedUntil, gated, NO_GC } from './support.ts';
 
 class Member implements Gated {
   at: number;
@@ -263,5 +264,47 @@ describe('Gate', () => {
       }),
       { numRuns: 150 },
     );
+  });
+
+  test('a gate whose members change begins its round anew', () => {
+    const gate = new Gate();
+    const round = (): unknown => (gate as unknown as { asked: unknown }).asked;
+    const member = gated(() => 10);
+    const full = gated(() => 0);
+    gate.add(member);
+    gate.add(full);
+    expect(gate.open(0)).toBe(false);
+    expect(round()).toBeDefined();
+    gate.remove(full);
+    expect(round()).toBeUndefined();
+    expect(gate.open(5)).toBe(true);
+    expect(round()).toBeUndefined();
+    gate.add(full);
+    expect(gate.open(5)).toBe(false);
+    gate.add(gated(() => 20));
+    expect(round()).toBeUndefined();
+    expect(gate.open(5)).toBe(false);
+  });
+});
+
+/** A member that was the least of a round. */
+function leaveGate(gate: Gate): WeakRef<object> {
+  let at = 1;
+  const [first, least] = [gated(() => at), gated(() => 2)];
+  gate.add(first);
+  gate.add(least);
+  expect(gate.open(1)).toBe(false);
+  at = 3;
+  expect(gate.open(1)).toBe(true);
+  gate.remove(first);
+  gate.remove(least);
+  return new WeakRef(least);
+}
+
+describe.skipIf(globalThis.gc === undefined)(`a gate, with garbage collection${NO_GC}`, () => {
+  test('a gate at rest does not keep a member that has left', async () => {
+    const gate = new Gate();
+    const gone = leaveGate(gate);
+    expect(await collectedUntil(() => gone.deref() === undefined)).toBe(true);
   });
 });

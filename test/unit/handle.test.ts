@@ -57,6 +57,34 @@ function publishRefs(broadcaster: Broadcaster<TestEvent>, count: number): WeakRe
 
 const alive = (refs: readonly WeakRef<TestEvent>[]): number => refs.filter((ref) => ref.deref() !== undefined).length;
 
+/** In a frame of its own, so that no stack slot keeps it alive. */
+function readOnly(broadcaster: Broadcaster<TestEvent>, how: 'next' | 'batch'): Promise<IteratorResult<unknown, undefined>> {
+  const watch = broadcaster.watch();
+  return how === 'next' ? watch.next() : watch.batches().next();
+}
+
+/** A producer that is done, and one watch of its that nobody reads. */
+function shutDownAndForget(): { watch: Watch<TestEvent>; closed: Promise<void> } {
+  const broadcaster = new Broadcaster<TestEvent>({ capacity: 4, incoming: 100 });
+  broadcaster.watch();
+  const watch = broadcaster.watch();
+  for (const one of events(0, 20)) broadcaster.tryPublish(one);
+  return { watch, closed: broadcaster.shutdown() };
+}
+
+function forgetAll(how: 'read' | 'closure'): WeakRef<object> {
+  const broadcaster = new Broadcaster<TestEvent>({ overflow: 'drop-newest', capacity: 10 });
+  if (how === 'read') {
+    void (async () => {
+      for await (const _ of broadcaster.watch());
+    })();
+  } else {
+    const watch = broadcaster.watch({ onGap: () => watch.queued });
+  }
+  for (const one of events(0, 200)) broadcaster.tryPublish(one);
+  return new WeakRef(broadcaster);
+}
+
 describe.skipIf(noGc)(`collected watches${NO_GC}`, () => {
   test.each(POLICIES)("'%s': a watch that was forgotten is left", async (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>();
@@ -109,6 +137,39 @@ describe.skipIf(noGc)(`collected watches${NO_GC}`, () => {
     broadcaster.tryPublish(event(1));
     expect((await batches.next()).value).toHaveLength(1);
     expect(readAll(held)).toHaveLength(1);
+  });
+
+  test.each(['next', 'batch'] as const)(
+    'a watch of which only a read is left (%s) is not forgotten: the read gets its event',
+    async (how) => {
+      const broadcaster = new Broadcaster<TestEvent>();
+      const read = fate(readOnly(broadcaster, how));
+      let rounds = 0;
+      await collectedUntil(() => ++rounds > 10);
+      expect([read.state, broadcaster.watchers]).toEqual(['pending', 1]);
+      broadcaster.tryPublish(event(0));
+      await turn();
+      expect(read.value).toMatchObject({ done: false });
+      // And once it was served, the watch is forgotten like any other.
+      expect(await collectedUntil(() => broadcaster.watchers === 0)).toBe(true);
+    },
+  );
+
+  test('a forgotten watch is let go also when the broadcaster itself is forgotten: who reads on gets all, and the end', async () => {
+    const { watch, closed } = shutDownAndForget();
+    const read: TestEvent[] = [];
+    const over = (async () => {
+      for await (const one of watch) read.push(one);
+      return closed;
+    })();
+    const outcome = fate(over);
+    expect(await collectedUntil(() => outcome.state === 'resolved')).toBe(true);
+    expect(read).toHaveLength(20);
+  });
+
+  test.each(['read', 'closure'] as const)('a broadcaster that is forgotten with its watches is collected (%s)', async (how) => {
+    const forgotten = forgetAll(how);
+    expect(await collectedUntil(() => forgotten.deref() === undefined)).toBe(true);
   });
 });
 

@@ -148,4 +148,24 @@ describe('Kept', () => {
       { numRuns: 100 },
     );
   });
+
+  test('dropping the oldest behind reads that wait moves those few, not all that stand behind', () => {
+    const kept = new Kept<number>();
+    for (let i = 0; i < 5; i++) kept.push(i, 0);
+    const events = (kept as unknown as { events: unknown[] }).events;
+    const behind = events.slice(2);
+    expect(kept.drop(1)).toBe(0);
+    expect(events).toEqual([undefined, 0, ...behind]);
+    expect([kept.gap, kept.shift(), kept.gap, kept.shift()]).toEqual([0, 0, 1, 2]);
+  });
+
+  test('an array that was shared is let go when half of it was read', () => {
+    const kept = new Kept<number>();
+    const stretch = Array.from({ length: 100 }, (_, i) => i);
+    kept.adopt(stretch);
+    for (let i = 0; i < 99; i++) expect(kept.shift()).toBe(i);
+    expect((kept as unknown as { events: unknown[] }).events.length).toBeLessThan(64);
+    expect(stretch).toHaveLength(100);
+    expect(kept.shift()).toBe(99);
+  });
 });

@@ -246,4 +246,21 @@ describe('EventLog', () => {
     expect(log.slice(16, 32)).toEqual(range(16, 32));
     expect(log.slice(15, 17)).toEqual([15, 16]);
   });
+
+  test('a long row of chunks lets go of its first ones without moving the rest each time', () => {
+    const log = new EventLog<number>(1);
+    const chunks = (): unknown[] => (log as unknown as { chunks: unknown[] }).chunks;
+    log.stand(0);
+    for (let i = 0; i < 16 * 100; i++) {
+      log.append(i);
+      log.step();
+    }
+    const row = chunks();
+    log.move(0, 16 * 10);
+    expect(chunks()).toBe(row);
+    expect(row.slice(0, 10)).toEqual(new Array(10).fill(undefined));
+    log.move(16 * 10, 16 * 60);
+    expect(chunks()).toHaveLength(41);
+    expect([log.at(16 * 60), log.at(16 * 100 - 1), log.chunkOf(16 * 60)]).toEqual([960, 1599, 60]);
+  });
 });

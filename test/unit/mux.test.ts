@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { Cursor } from '../../src/broadcast/cursor.ts';
 import { type Leaver, Mux } from '../../src/broadcast/mux.ts';
 import { soon } from '../../src/broadcast/soon.ts';
 import { event, events, fate, gated, type TestEvent, turn } from './support.ts';
@@ -221,6 +222,25 @@ describe('the park', () => {
     await turn();
     expect(heads).toEqual([1, 1]);
     expect(mux.log.head).toBe(3);
+  });
+
+  test('those who left with a read that waited are not kept in the park', async () => {
+    const mux = new Mux<TestEvent>({ capacity: 1, incoming: 0, keyOf: String });
+    const parked = (): unknown[] => {
+      const { row, count } = mux.park as unknown as { row: unknown[]; count: number };
+      return row.slice(0, count);
+    };
+    const options = { capacity: 1, overflow: 'drop-newest', filter: undefined, onGap: undefined } as const;
+    const cursors = Array.from({ length: 4 }, () => new Cursor<TestEvent>(mux, options));
+    for (const cursor of cursors) {
+      cursor.join([]);
+      void cursor.next();
+    }
+    expect(parked()).toHaveLength(4);
+    void cursors[0]?.return();
+    cursors[1]?.stop();
+    await turn();
+    expect(parked()).toEqual(cursors.slice(2));
   });
 });
 

@@ -1,3 +1,4 @@
+import { expect } from 'vitest';
 import type { Gated } from '../../src/broadcast/gate.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
@@ -41,6 +42,21 @@ export async function collect(watch: Watch<TestEvent>): Promise<number[]> {
   const got: number[] = [];
   for await (const one of watch) got.push(one.object.id);
   return got;
+}
+
+/** Reads all that is there until a read throws this. */
+export function readAllBut(watch: Watch<TestEvent>, message: string): TestEvent[] {
+  const read: TestEvent[] = [];
+  try {
+    for (;;) {
+      const one = watch.tryNext();
+      if (one === undefined) return read;
+      read.push(one);
+    }
+  } catch (error) {
+    expect((error as Error).message).toBe(message);
+    return read;
+  }
 }
 
 /** What has become of a promise so far. */

@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest';
+import { Largest } from '../../src/broadcast/largest.ts';
+
+test('the largest of very many numbers', () => {
+  const largest = new Largest();
+  for (let i = 0; i < 200_000; i++) largest.add(i);
+  largest.add(199_999);
+  largest.remove(199_999);
+  expect(largest.value).toBe(199_999);
+  largest.remove(199_999);
+  expect(largest.value).toBe(199_998);
+  largest.remove(5);
+  expect(largest.value).toBe(199_998);
+  const one = new Largest();
+  one.add(7);
+  one.remove(7);
+  expect(one.value).toBe(0);
+});

@@ -1,0 +1,158 @@
+// User code that comes back in: from inside the keyOf of `coalesce`.
+import { describe, expect, test } from 'vitest';
+import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
+import type { Watch } from '../../src/watch/watch.ts';
+import { done, event, events, ids, range, readAll, type TestEvent } from './support.ts';
+
+describe('from inside keyOf', () => {
+  test('publishing and stopping keep order, and terminate', () => {
+    let more = 0;
+    const broadcaster: Broadcaster<TestEvent> = new Broadcaster<TestEvent>({
+      capacity: 100,
+      overflow: 'coalesce',
+      keyOf: (one) => {
+        if (more++ < 40) broadcaster.tryPublish(event(100 + more));
+        return `${one.object.id}`;
+      },
+    });
+    const watch = broadcaster.watch();
+    broadcaster.tryPublish(event(0));
+    const got = ids(readAll(watch));
+    expect(got).toEqual([0, ...range(101, 141)]);
+  });
+
+  test.each([1, 100])('returning the watch that folds ends it, with nothing left to read (%i events)', async (count) => {
+    let watch: Watch<TestEvent> | undefined;
+    const broadcaster = new Broadcaster<TestEvent>({
+      capacity: 4,
+      overflow: 'coalesce',
+      keyOf: () => {
+        void watch?.return();
+        return 'k';
+      },
+    });
+    watch = broadcaster.watch();
+    const other = broadcaster.watch();
+    for (const one of events(0, count)) broadcaster.tryPublish(one);
+    expect(watch.tryNext()).toBeUndefined();
+    expect(watch).toMatchObject({ stopped: true, queued: 0 });
+    expect(await watch.next()).toEqual(done);
+    expect(broadcaster.watchers).toBe(1);
+    expect(ids(readAll(other))).toEqual([count - 1]);
+  });
+
+  /** A broadcaster with laggards whose keyOf calls `code` once, at one event. */
+  function lagging(at: number, code: (broadcaster: Broadcaster<TestEvent>) => void): Broadcaster<TestEvent> {
+    let left = 1;
+    const broadcaster: Broadcaster<TestEvent> = new Broadcaster<TestEvent>({
+      capacity: 16,
+      overflow: 'coalesce',
+      keyOf: (one) => {
+        if (one.object.id === at && left-- > 0) code(broadcaster);
+        return `${one.object.id % 3}`;
+      },
+    });
+    return broadcaster;
+  }
+
+  test('publishing while laggards are folded keeps order', () => {
+    const broadcaster = lagging(80, (own) => {
+      for (const one of events(1000, 1050)) own.tryPublish(one);
+    });
+    const all = broadcaster.watch({ overflow: 'wait', capacity: 1000 });
+    const watches = [broadcaster.watch(), broadcaster.watch()];
+    for (const one of events(0, 200)) broadcaster.tryPublish(one);
+    const order = ids(readAll(all));
+    expect(order).toHaveLength(250);
+    for (const watch of watches) {
+      expect(watch).toMatchObject({ queued: 3, dropped: 247 });
+      const last = [0, 1, 2].map((key) => order.filter((one) => one % 3 === key).at(-1));
+      expect(ids(readAll(watch)).sort()).toEqual(last.sort());
+    }
+  });
+
+  test('publishing at the end of what lags so far keeps order: the folds of nested chunks wait for their turn', () => {
+    const broadcaster = lagging(195, (own) => {
+      for (const one of events(1000, 1060)) own.tryPublish(one);
+    });
+    const all = broadcaster.watch({ overflow: 'wait', capacity: 1000 });
+    const watches = [broadcaster.watch(), broadcaster.watch()];
+    for (const one of events(0, 210)) broadcaster.tryPublish(one);
+    const order = ids(readAll(all));
+    for (const watch of watches) {
+      const last = [0, 1, 2].map((key) => order.filter((one) => one % 3 === key).at(-1));
+      expect(ids(readAll(watch)).sort()).toEqual(last.sort());
+    }
+  });
+
+  test('reading a laggard while laggards are folded loses nothing', () => {
+    const got: TestEvent[] = [];
+    const broadcaster: Broadcaster<TestEvent> = lagging(80, () => got.push(...readAll(a)));
+    const [a, b] = [broadcaster.watch(), broadcaster.watch()];
+    for (const one of events(0, 200)) broadcaster.tryPublish(one);
+    got.push(...readAll(a));
+    expect(got.length + a.dropped).toBe(200);
+    expect(b).toMatchObject({ queued: 3, dropped: 197 });
+    expect(ids(got.slice(-3)).sort()).toEqual([197, 198, 199]);
+    expect(ids(readAll(b)).sort()).toEqual([197, 198, 199]);
+  });
+
+  test.each(['stop', 'return'] as const)('%s of all laggards while they are folded lets go of them', (leave) => {
+    const broadcaster: Broadcaster<TestEvent> = lagging(80, () => {
+      for (const watch of watches) void watch[leave]();
+    });
+    const watches = [broadcaster.watch(), broadcaster.watch()];
+    for (const one of events(0, 200)) broadcaster.tryPublish(one);
+    expect(broadcaster.watchers).toBe(0);
+    for (const watch of watches) {
+      expect(readAll(watch)).toHaveLength(leave === 'stop' ? 3 : 0);
+      expect(watch.stopped).toBe(true);
+    }
+    const fresh = broadcaster.watch();
+    for (const one of events(0, 200)) broadcaster.tryPublish(one);
+    expect(fresh).toMatchObject({ queued: 3, dropped: 197 });
+  });
+
+  test('who falls behind while others are folded does not join them in the middle', () => {
+    const broadcaster = lagging(80, (own) => {
+      for (const one of events(1000, 1050)) own.tryPublish(one);
+    });
+    broadcaster.watch();
+    for (const one of events(0, 88)) broadcaster.tryPublish(one);
+    const late = broadcaster.watch(); // it is due in a chunk that the events from inside keyOf enter
+    for (const one of events(88, 200)) broadcaster.tryPublish(one);
+    expect(late).toMatchObject({ queued: 3, dropped: 50 + 112 - 3 });
+  });
+
+  test('who has gone on, by what keyOf has published, past where others are folded does not join them there', () => {
+    let asked = 0;
+    const broadcaster: Broadcaster<TestEvent> = new Broadcaster<TestEvent>({
+      capacity: 16,
+      overflow: 'coalesce',
+      keyOf: (one) => {
+        // First for those who lag, then for the one who is about to.
+        if (one.object.id === 110 && ++asked === 2) broadcaster.tryPublish(event(1000));
+        return `${one.object.id % 3}`;
+      },
+    });
+    broadcaster.watch();
+    for (const one of events(0, 88)) broadcaster.tryPublish(one);
+    const late = broadcaster.watch();
+    for (const one of events(88, 200)) broadcaster.tryPublish(one);
+    expect(asked).toBeGreaterThan(1);
+    expect(late).toMatchObject({ queued: 3, dropped: 1 + 112 - 3 });
+  });
+
+  test('a filter that publishes while laggards are judged brings nobody an event twice', () => {
+    const broadcaster = new Broadcaster<TestEvent>({
+      capacity: 16,
+      overflow: 'coalesce',
+      keyOf: (one) => `${one.object.id % 3}`,
+    });
+    let more = 5;
+    broadcaster.watch({ overflow: 'drop-newest', filter: () => more-- > 0 && broadcaster.tryPublish(event(1000 + more)) });
+    const watches = [broadcaster.watch(), broadcaster.watch()];
+    for (const one of events(0, 150)) broadcaster.tryPublish(one);
+    for (const watch of watches) expect(watch).toMatchObject({ queued: 3, dropped: 152 });
+  });
+});
