@@ -99,7 +99,7 @@ export interface ConnectOptions<E> {
   readonly backoff?: Backoff | undefined;
   /** Failures in a row after which the watch ends with an ERROR that says the last one; default Infinity. 0: it never comes back. */
   readonly maxAttempts?: number | undefined;
-  /** How long a server may take to begin its answer; default 10,000. */
+  /** How long a server may take to begin its answer, in Firefox the body of it; default 10,000. A hub does both at once. */
   readonly connectTimeoutMs?: number | undefined;
   /**
    * A connection on which nothing comes for so long is given up and made again. A server must give signs of life more often than

@@ -49,7 +49,7 @@ export class FetchSink implements Sink, Outbound {
 
   opened(session: Served): void {
     this.session = session;
-    if (this.sse) this.write(toBytes(toPreface(session.version), this.form));
+    this.write(toBytes(toPreface(this.sse, session.version), this.form));
   }
 
   write(bytes: Uint8Array): boolean {

@@ -78,7 +78,8 @@ export class HttpSink implements Sink {
   opened(session: Served): void {
     this.session = session;
     session.whenOver(this);
-    if (this.sse) this.stream.write(toBytes(toPreface(session.version), this.form));
+    this.stream.write(toBytes(toPreface(this.sse, session.version), this.form));
+    if (!this.direct) this.response.flush?.();
   }
 
   /** The session is over. */

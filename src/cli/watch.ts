@@ -10,7 +10,7 @@ import { UsageError } from './args.ts';
 import { excerpt, MAX_LINE_BYTES } from './lines.ts';
 import { request } from './request.ts';
 
-/** An event and the line that it came in: what is printed is what was sent, to the digit. Only our own ERROR has no line. */
+/** An event and the line that it came in: what is printed is what was sent, to the digit, but for the space before the first one. Only our own ERROR has no line. */
 interface Printed extends WatchEvent {
   readonly line?: string;
 }
@@ -64,7 +64,7 @@ export async function watch(command: WatchCommand): Promise<number> {
 
 const json = jsonCodec<Printed>();
 const text = new TextDecoder();
-const LINES: Codec<Printed> = { decode: (frame) => ({ ...json.decode(frame), line: text.decode(frame) }) };
+const LINES: Codec<Printed> = { decode: (frame) => ({ ...json.decode(frame), line: text.decode(frame).trimStart() }) };
 
 /** What became of the connection, for the one line that says why there is nothing more. */
 class Story {

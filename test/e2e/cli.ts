@@ -151,7 +151,7 @@ async function stream(
     frames.forEach(take.frame);
   });
   const ended = new Promise<string>((resolve) => {
-    response.on('close', () => resolve(response.complete && rest === '' ? 'complete' : 'broken'));
+    response.on('close', () => resolve(response.complete && rest.trim() === '' ? 'complete' : 'broken'));
     response.on('error', () => resolve('broken'));
   });
   return { ended, pause: () => response.pause(), resume: () => response.resume(), close: () => response.destroy() };
@@ -162,7 +162,7 @@ export async function httpStream(url: string, options: ClientOptions = {}): Prom
   const rest = await stream(
     url,
     { ...options, accept: 'application/json' },
-    { separator: '\n', frame: (line) => void texts.push(line) },
+    { separator: '\n', frame: (line) => void texts.push(line.trimStart()) },
   );
   return { texts, ids: [], ...parsed(texts), ...rest };
 }

@@ -1,5 +1,7 @@
 // What stands around the handler in other people's servers: other versions of HTTP, middleware that rewrites, listeners.
+
 import { channel, subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { createServer, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
@@ -14,7 +16,7 @@ import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import { Ticket } from '../../src/bridge/seats.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { httpStream, open, sse, until } from './cli.ts';
-import { closeAll, raw, serve, start } from './servers.ts';
+import { closeAll, raw, serve, serveFetch, start } from './servers.ts';
 
 afterAll(closeAll);
 
@@ -33,8 +35,30 @@ test('HTTP/1.0 gets a stream without chunks, that ends with the connection', asy
   await ended;
   const [head, body] = heard().split('\r\n\r\n') as [string, string];
   expect(head).not.toContain('chunked');
-  expect(body).toBe('{"type":"ADDED","object":1,"resourceVersion":"e.1"}\n{"type":"ADDED","object":2,"resourceVersion":"e.2"}\n');
+  expect(body).toBe(
+    ' {"type":"ADDED","object":1,"resourceVersion":"e.1"}\n{"type":"ADDED","object":2,"resourceVersion":"e.2"}\n',
+  );
 });
+
+test.each([
+  ['http', serve],
+  ['fetch', serveFetch],
+] as const)(
+  'a stream of watchmux/%s on which nothing happens has a first byte: without one Firefox keeps it from the page',
+  async (_door, host) => {
+    const hub = new Hub({ epoch: 'e' });
+    const { url } = await host(hub);
+    for (const [accept, first] of [
+      ['application/json', ' '],
+      ['text/event-stream', 'retry: 2000\nid: e.0\n\n'],
+    ] as const) {
+      const response = await open(`${url}/watch`, { accept });
+      const [bytes] = await once(response, 'data');
+      expect(String(bytes)).toBe(first);
+      response.destroy();
+    }
+  },
+);
 
 test('HTTP/1.1 gets chunks, a slice each, and the connection serves the next request when the stream has ended', async () => {
   const hub = new Hub({ epoch: 'e' });
@@ -126,7 +150,8 @@ describe('middleware', () => {
     response.pipe(createGunzip()).on('data', (bytes) => {
       text += String(bytes);
     });
-    await until(() => hub.stats().clients.length === 1);
+    // What stands before the first event, too.
+    await until(() => text === ' ');
     for (let i = 0; i < 3; i++) {
       await hub.publish(added(i));
       await until(() => text.split('\n').length === i + 2);
@@ -288,7 +313,9 @@ describe('watchmux/fetch', () => {
     const hub = new Hub();
     const gone = new AbortController();
     const { body } = await createFetchHandler(hub)(new Request('http://here/watch', { signal: gone.signal }));
-    const read = body?.getReader().read();
+    const reader = body?.getReader();
+    expect(String(Buffer.from((await reader?.read())?.value ?? []))).toBe(' ');
+    const read = reader?.read();
     gone.abort();
     expect(hub.stats().clients).toEqual([]);
     await expect(read).rejects.toThrow('does not wait');
