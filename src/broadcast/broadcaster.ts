@@ -128,10 +128,10 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
    * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for null and undefined.
    */
   tryPublish(event: E): boolean {
-    if (this.#mux.closing) this.#refuseClosed('publish');
+    this.#refuseClosed('publish');
     if (event === undefined || event === null) throw invalid('event', event, 'an event');
     const accepted = this.#mux.accept(event);
-    if (!accepted && this.#mux.closing) this.#refuseClosed('publish'); // a filter has shut down meanwhile
+    if (!accepted) this.#refuseClosed('publish'); // a filter has shut down meanwhile
     return accepted;
   }
 
@@ -167,7 +167,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
         resolve();
       });
       if (signal.aborted) giveUp();
-      else signal.addEventListener('abort', giveUp, { once: true });
+      else signal.addEventListener('abort', giveUp);
     });
   }
 

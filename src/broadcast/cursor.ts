@@ -173,9 +173,11 @@ export class Cursor<E> extends Queue<E> {
   protected override end(): void {
     this.settle();
     const { inLog, position } = this;
-    const rest = inLog > 0 ? this.mux.log.slice(position, position + inLog) : [];
-    if (inLog > 0 && this.aside.kept.length === 0) this.own.kept.adopt(rest);
-    else for (const event of rest) this.keep(event);
+    if (inLog > 0) {
+      const rest = this.mux.log.slice(position, position + inLog);
+      if (this.aside.kept.length === 0) this.own.kept.adopt(rest);
+      else for (const event of rest) this.keep(event);
+    }
     this.leave();
   }
 

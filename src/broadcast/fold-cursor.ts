@@ -94,11 +94,12 @@ export class FoldCursor<E> extends Cursor<E> {
         continue;
       }
       this.fold.merge(fold);
-      const tooMany = this.fold.size > this.options.capacity;
-      if (!tooMany && spoiled === undefined) continue;
-      if (!tooMany && spoiled !== undefined && 'error' in spoiled) {
-        failure = spoiled;
-        break;
+      if (this.fold.size <= this.options.capacity) {
+        if (!spoiled) continue;
+        if ('error' in spoiled) {
+          failure = spoiled;
+          break;
+        }
       }
       this.lose(count - fold.count);
       this.cutOff();

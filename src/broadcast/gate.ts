@@ -58,13 +58,13 @@ export class Gate {
   open(head: number): boolean {
     if (head < this.limit) return true;
     if (this.asking) return this.openForEach(head);
-    const suspect = this.blocker ?? (head < this.others ? this.slowest : undefined);
+    const suspect = this.blocker ?? this.slowest;
     if (suspect) {
       const bound = this.ask(suspect);
       // What it was asked may have been user code, by which it left.
       this.blocker = bound <= head && this.members.has(suspect) ? suspect : undefined;
       if (this.blocker) return false;
-      if (suspect === this.slowest && head < this.others) {
+      if (head < this.others) {
         this.limit = Math.min(bound, this.others);
         return true;
       }

@@ -180,6 +180,18 @@ describe('shutdown', () => {
     expect(publishes.every(({ state }) => state === 'resolved')).toBe(true);
   });
 
+  test('while a watcher is stalled: nothing more is accepted, though there is room', async () => {
+    const broadcaster = make({ capacity: 1, incoming: 5 });
+    const watch = broadcaster.watch();
+    for (const one of events(0, 2)) expect(broadcaster.tryPublish(one)).toBe(true);
+    const closed = broadcaster.shutdown();
+    const refusal = { code: 'CLOSED', message: expect.stringContaining('publish') };
+    expect(thrown(() => broadcaster.tryPublish(event(2)))).toMatchObject(refusal);
+    await expect(broadcaster.publish(event(2))).rejects.toMatchObject(refusal);
+    expect(await collect(watch)).toEqual([0, 1]);
+    await closed;
+  });
+
   test('while a watcher is stalled: its stop lets go', async () => {
     const broadcaster = make({ capacity: 1, incoming: 1 });
     const watch = broadcaster.watch();

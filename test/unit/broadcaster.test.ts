@@ -343,6 +343,21 @@ describe('watch', () => {
     expect(broadcaster.watchers).toBe(0);
   });
 
+  test('who has a filter or an onGap has his own, also where others want all the rest alike', () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'drop-newest' });
+    const told: string[] = [];
+    const onGap = (name: string): { onGap: () => void } => ({ onGap: () => void told.push(name) });
+    const filtered = [0, 1, 2].map((rest) => broadcaster.watch({ filter: ({ object }) => object.id % 3 === rest }));
+    const [plain, ...telling] = [{}, onGap('a'), onGap('b')].map((options) => broadcaster.watch(options));
+    for (const one of events(0, 3)) broadcaster.tryPublish(one);
+    expect(filtered.map((watch) => ids(readAll(watch)))).toEqual([[0], [1], [2]]);
+    for (const watch of telling) watch.tryNext();
+    broadcaster.tryPublish(event(3));
+    for (const watch of telling) watch.tryNext();
+    expect(told).toEqual(['a', 'b']);
+    expect(plain).toMatchObject({ queued: 1, dropped: 3 });
+  });
+
   test('a filter that returns something truthy lets pass', () => {
     const broadcaster = make();
     const watch = broadcaster.watch({ filter: (one) => (one.object.id === 1 ? 'yes' : undefined) as unknown as boolean });

@@ -344,6 +344,23 @@ describe('accepting', () => {
     expect([0, 1, 2].map((position) => mux.log.at(position).object.id)).toEqual([0, 99, 1]);
   });
 
+  test('a publish from inside the gate that must wait takes nothing from the one for whose sake it is asked', async () => {
+    const mux = make(0);
+    let [at, later] = [1, fate(Promise.resolve())];
+    let asked = 0;
+    const nosy = gated(() => {
+      if (mux.log.head === 0 || asked++ > 0) return at;
+      later = fate(mux.acceptLater(event(99)));
+      at = 50;
+      return at;
+    });
+    mux.gate.add(nosy);
+    expect([mux.accept(event(0)), mux.accept(event(1))]).toEqual([true, true]);
+    await turn();
+    expect(later.state).toBe('resolved');
+    expect([0, 1, 2].map((position) => mux.log.at(position).object.id)).toEqual([0, 1, 99]);
+  });
+
   test('a waiting watcher that leaves lets things go on', () => {
     const mux = make(2);
     const fake = full(mux, 0);

@@ -85,6 +85,21 @@ describe('from inside keyOf', () => {
     }
   });
 
+  test('an event whose key was asked for, and what keyOf has published meanwhile, fold in their order', () => {
+    let left = 1;
+    const broadcaster: Broadcaster<TestEvent> = new Broadcaster<TestEvent>({
+      capacity: 16,
+      overflow: 'coalesce',
+      keyOf: ({ object }) => {
+        if (object.id === 195 && left-- > 0) for (const one of events(1000, 1060)) broadcaster.tryPublish(one);
+        return object.id === 195 || object.id === 1000 ? 'both' : 'others';
+      },
+    });
+    const watches = [broadcaster.watch(), broadcaster.watch()];
+    for (const one of events(0, 210)) broadcaster.tryPublish(one);
+    for (const watch of watches) expect(ids(readAll(watch))).toEqual([209, 1000]);
+  });
+
   test('reading a laggard while laggards are folded loses nothing', () => {
     const got: TestEvent[] = [];
     const broadcaster: Broadcaster<TestEvent> = lagging(80, () => got.push(...readAll(a)));
@@ -154,5 +169,25 @@ describe('from inside keyOf', () => {
     const watches = [broadcaster.watch(), broadcaster.watch()];
     for (const one of events(0, 150)) broadcaster.tryPublish(one);
     for (const watch of watches) expect(watch).toMatchObject({ queued: 3, dropped: 152 });
+  });
+
+  test('a filter that reads who has just fallen behind, and publishes, leaves nothing out for the next to fall behind', () => {
+    const keyOf = ({ object }: TestEvent): string => (object.id < 1000 ? `${object.id % 3}` : 'new');
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 16, overflow: 'coalesce', keyOf });
+    const first = broadcaster.watch();
+    let more = 1;
+    const filter = (): boolean => {
+      if (more-- > 0) {
+        readAll(first);
+        broadcaster.tryPublish(event(1000));
+      }
+      return false;
+    };
+    broadcaster.watch({ overflow: 'drop-newest', filter });
+    const next = broadcaster.watch();
+    for (const one of events(0, 60)) broadcaster.tryPublish(one);
+    expect(next).toMatchObject({ queued: 4, dropped: 57 });
+    expect(ids(readAll(next)).sort((a, b) => a - b)).toEqual([57, 58, 59, 1000]);
+    expect(ids(readAll(first)).sort((a, b) => a - b)).toEqual([57, 58, 59, 1000]);
   });
 });

@@ -48,6 +48,23 @@ describe('from inside an onGap', () => {
     },
   );
 
+  test('publishing, and looking: an event that nobody waited for left its room to the next', () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'drop-newest' });
+    const looks: number[] = [];
+    const watch: Watch<TestEvent> = broadcaster.watch({
+      onGap: () => {
+        broadcaster.tryPublish(event(3));
+        looks.push(watch.queued);
+      },
+    });
+    for (const one of events(0, 2)) broadcaster.tryPublish(one);
+    expect(watch.tryNext()).toEqual(event(0));
+    broadcaster.tryPublish(event(2));
+    expect(watch.tryNext()).toEqual(event(2));
+    expect(looks).toEqual([1]);
+    expect(watch).toMatchObject({ queued: 1, dropped: 1 });
+  });
+
   test('return: the event behind the gap is discarded, and the read hears of the end', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'drop-oldest' });
     const watch: Watch<TestEvent> = broadcaster.watch({ onGap: () => void watch.return() });
