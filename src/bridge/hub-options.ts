@@ -60,7 +60,7 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
 
 /** What one client's watch is like. */
 export interface ClientOptions<E extends WatchEvent = WatchEvent> {
-  /** What this client may see: neither live nor replayed, nor of a snapshot, does it get what this rejects. */
+  /** What this client may see: neither live nor replayed, nor of a snapshot, does it get what this rejects. Judge by what never changes in an object: one that no longer passes is not DELETED for this client. If it throws, or answers with a promise, its client is cut. */
   readonly filter?: ((event: E) => boolean) | undefined;
   readonly overflow?: Overflow | undefined;
   readonly capacity?: number | undefined;

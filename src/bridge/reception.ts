@@ -20,7 +20,7 @@ import { bookmarkEvery, endAfter } from './session-timers.ts';
 import type { Sink } from './sink.ts';
 import { Snapshots } from './snapshot.ts';
 import type { Start } from './start.ts';
-import { COMPLETE, permitted, toStart } from './start.ts';
+import { COMPLETE, permitted, toStart, verdictOf } from './start.ts';
 import type { Refusal } from './tally.ts';
 import { Tally } from './tally.ts';
 import { ReplayWindow } from './window.ts';
@@ -181,7 +181,7 @@ export abstract class Reception {
     if (start.resumed) this.tally.resumed(() => session.stats(), start.missed.length);
     if (thrown !== undefined) session.stop('failed', thrown.error);
     if (broken !== undefined) session.cut('failed', broken.error);
-    this.begin(session, { ...client, start, version });
+    this.begin(session, { ...client, options: { filter }, start, version });
     return session;
   }
 
@@ -239,7 +239,7 @@ export abstract class Reception {
   }
 
   private judge(filter: (event: WatchEvent) => boolean): (event: WatchEvent) => boolean {
-    return (event) => (this.failure !== undefined && event.object === this.failure) || filter(event);
+    return (event) => (this.failure !== undefined && event.object === this.failure) || verdictOf(filter(event));
   }
 
   private farewell(): { how: Ending; retryMs: number | undefined } {

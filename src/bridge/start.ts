@@ -1,3 +1,4 @@
+import { invalid } from '../watch/errors.ts';
 import type { Status } from '../watch/event.ts';
 import { toStatus } from '../watch/event.ts';
 import type { Envelope } from './envelope.ts';
@@ -61,4 +62,10 @@ export function permitted(
   } catch (error) {
     return { missed: [], thrown: { error } };
   }
+}
+
+/** What a filter has said. A promise is no word: taken for one, it would let its client see everything. */
+export function verdictOf(said: unknown): boolean {
+  if (typeof (said as Partial<PromiseLike<unknown>> | null | undefined)?.then !== 'function') return Boolean(said);
+  throw invalid('filter', said, 'a boolean at once, no promise');
 }

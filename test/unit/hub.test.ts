@@ -434,6 +434,30 @@ describe('what goes wrong in user code', () => {
     expect(notices.at(-1)).toMatchObject({ type: 'close', reason: 'failed', error: oops });
   });
 
+  test.each<[string, HubOptions, string | undefined]>([
+    ['live', {}, undefined],
+    ['on what was missed', {}, 'e.0'],
+    ['on a snapshot', { snapshot: () => [1] }, undefined],
+  ])(
+    'a filter that answers with a promise, which is truthy, shows its client nothing: %s',
+    async (_what, options, resourceVersion) => {
+      const notices: HubNotice[] = [];
+      const hub = new Hub({ ...options, epoch: 'e', onNotice: (notice) => void notices.push(notice) });
+      hub.tryPublish(added(1));
+      const start = hub.start({ resourceVersion }) as Start;
+      const filter = (async () => false) as unknown as () => boolean;
+      const sink = connect(hub, undefined, { start, options: { filter } });
+      hub.tryPublish(added(2));
+      await until(() => hub.stats().clients.length === 0);
+      expect(sink.text).not.toContain('"object":1');
+      expect(sink.text).not.toContain('"object":2');
+      expect(notices.at(-1)).toMatchObject({
+        reason: 'failed',
+        error: { message: expect.stringContaining('filter: expected a boolean') },
+      });
+    },
+  );
+
   test('a client that goes by itself is no error', () => {
     const notices: HubNotice[] = [];
     const hub = new Hub({ onNotice: (notice) => void notices.push(notice) });
