@@ -17,8 +17,9 @@ import type { RefusalReason } from './tally.ts';
  */
 export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEvent> {
   /**
-   * Web pages of which origins may connect. Default: those that come from this same host. Clients that are no browsers send no
-   * origin, and are let in. A function decides for itself, `'*'` lets all in. Over HTTP, whom this lets in is told so in the
+   * Web pages of which origins may connect. Default: those that come from this same host, as the header `Host` says it, which a
+   * proxy must pass on. What is given here stands instead: a list names this host's own pages, too. Clients that are no browsers
+   * send no origin, and are let in. A function decides for itself, `'*'` lets all in. Over HTTP, whom this lets in is told so in the
    * headers that browsers look for (CORS). For cookies from a page of another origin they also look for
    * `access-control-allow-credentials: true`, which is yours to say, in `headers`.
    */
@@ -109,6 +110,13 @@ export class Admission<R, I> {
     return URL.canParse(origin) && new URL(origin).host === host;
   }
 
+  /** What the host is called here is nobody's business: behind a proxy, that is a name of the inside. */
+  private get forbiddenOrigin(): Status {
+    const why =
+      this.options.allowedOrigins === undefined ? 'it is not that of the header Host' : 'allowedOrigins does not let it in';
+    return forbidden(`this origin may not connect: ${why}`);
+  }
+
   /** The headers by which a browser knows that a page of that origin may read this. */
   corsHeaders({ origin }: Caller<R>): Record<string, string> {
     if (origin === undefined || this.options.allowedOrigins === undefined) return {};
@@ -123,8 +131,7 @@ export class Admission<R, I> {
     let { address } = caller;
     try {
       address = this.options.clientAddress?.(caller.request) ?? address;
-      if (!this.allows(caller))
-        return hub.refuse({ reason: 'origin', status: forbidden('this origin may not connect'), address });
+      if (!this.allows(caller)) return hub.refuse({ reason: 'origin', status: this.forbiddenOrigin, address });
       if (isStatus(asked)) return hub.refuse({ reason: 'badRequest', status: asked, address });
       const ticket = hub.reserve(address);
       if (isStatus(ticket)) return ticket;

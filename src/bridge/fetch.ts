@@ -28,7 +28,7 @@ import { toLimits } from './limits.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
 import type { Pulse } from './pulse.ts';
 import { toPulse } from './pulse.ts';
-import { NO_WEBSOCKET } from './refusals.ts';
+import { noWebSocket } from './refusals.ts';
 import { guardStalls } from './stall.ts';
 import type { Start } from './start.ts';
 
@@ -89,7 +89,7 @@ class FetchHandler<I> {
     }
     const status = methodRefusal(request.method);
     if (status !== undefined) return this.refuse(this.hub.refuse({ reason: 'method', status, address: '' }), caller);
-    if (request.headers.has(WEBSOCKET_KEY)) return this.refuse(NO_WEBSOCKET, caller);
+    if (request.headers.has(WEBSOCKET_KEY)) return this.refuse(noWebSocket(request.headers.get('upgrade')), caller);
     const verdict = this.admission.admit(caller);
     if (!(verdict instanceof Promise)) return this.answer(caller, verdict);
     return verdict.then((late) => (late === undefined ? new Response(null, { status: GONE }) : this.answer(caller, late)));

@@ -35,7 +35,7 @@ import { toLimits } from './limits.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
 import type { Pulse } from './pulse.ts';
 import { toPulse } from './pulse.ts';
-import { NO_WEBSOCKET, PIPELINED } from './refusals.ts';
+import { noWebSocket, PIPELINED } from './refusals.ts';
 import type { Outbound } from './stall.ts';
 import { guardStalls } from './stall.ts';
 import type { Start } from './start.ts';
@@ -177,7 +177,7 @@ class HttpHandler<I> {
   private unfit(request: IncomingMessage, response: ServerResponse, address: string): Status | undefined {
     const status = methodRefusal(request.method);
     if (status !== undefined) return this.hub.refuse({ reason: 'method', status, address });
-    if (request.headers[WEBSOCKET_KEY] !== undefined) return NO_WEBSOCKET;
+    if (request.headers[WEBSOCKET_KEY] !== undefined) return noWebSocket(request.headers.upgrade);
     return response.socket === null ? this.hub.refuse({ reason: 'pipelined', status: PIPELINED, address }) : undefined;
   }
 

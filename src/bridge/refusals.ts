@@ -18,7 +18,17 @@ export const PIPELINED: Status = unavailable(
 );
 
 /** An upgrade to a WebSocket where nobody serves one. */
-export const NO_WEBSOCKET: Status = toStatus({ code: 404, reason: 'NotFound', message: 'no WebSocket at this path' });
+export const NO_WEBSOCKET: Status = notFound('no WebSocket at this path');
+const STRIPPED: Status = notFound('no WebSocket: a proxy on the way has not passed on the header Upgrade');
+
+/** What is said to a WebSocket's client that has come as a plain request. Proxies pass `Upgrade` on only where they were told to. */
+export function noWebSocket(upgrade: string | null | undefined): Status {
+  return upgrade ? NO_WEBSOCKET : STRIPPED;
+}
+
+function notFound(message: string): Status {
+  return toStatus({ code: 404, reason: 'NotFound', message });
+}
 
 /** Not before it is known who this is. */
 export function unauthorized(message: string = 'who are you?'): Status {

@@ -211,6 +211,9 @@ describe('WebSocket', () => {
     const url = await host(hub);
     expect(await outcome(`${url}/watch`)).toBe(404);
     expect(hub.stats().total).toMatchObject({ clients: 0 });
+    // What is left of one behind a proxy that was not told to pass on headers of one hop.
+    const stripped = await fetch(`${url}/watch`, { headers: { 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' } });
+    expect(await stripped.json()).toMatchObject({ code: 404, message: expect.stringContaining('the header Upgrade') });
     // A proxy that sets these for every request does not ask for a WebSocket.
     const headers = { upgrade: 'websocket', connection: 'Upgrade' };
     const request = send(`${url}/watch`, { headers });

@@ -60,6 +60,15 @@ describe('origins', () => {
     expect(hub.stats().total.refusals).toEqual(expected ? {} : { origin: 1 });
   });
 
+  test.each<[AdmissionOptions<Request>['allowedOrigins'], string]>([
+    [undefined, 'it is not that of the header Host'],
+    [['http://a.example'], 'allowedOrigins does not let it in'],
+  ])('%o: who is refused hears what decides it, and not what this host is called behind a proxy', (allowedOrigins, why) => {
+    const { admission } = door({ allowedOrigins });
+    const verdict = admission.admit(caller({ origin: 'http://b.example', host: 'inside:8080' }));
+    expect(verdict).toMatchObject({ code: 403, message: `this origin may not connect: ${why}` });
+  });
+
   test('one text is no list of origins, and a promise is no yes', () => {
     expect(() => door({ allowedOrigins: 'http://good.example' as '*' })).toThrow('allowedOrigins');
     const { admission } = door({ allowedOrigins: (async () => true) as unknown as () => boolean });
