@@ -95,9 +95,8 @@ export class EventLog<E> {
 
   /** To look at a WeakRef costs more than all the rest of a read, so for those who read in one go the array itself is kept. */
   private readonly letGo = (): void => {
-    const { batch } = this;
-    if (!batch?.events) return;
-    batch.later = new WeakRef(batch.events);
+    const batch = this.batch as Batch<E>;
+    batch.later = new WeakRef(batch.events as readonly E[]);
     batch.events = undefined;
   };
 
@@ -120,10 +119,9 @@ export class EventLog<E> {
   move(from: number, to: number): void {
     const before = this.chunkAt(from);
     const after = this.chunkAt(to);
-    if (before === after) return;
     before.standing--;
     after.standing++;
-    if (before.standing === 0 && before === this.chunks[this.dead]) this.trim();
+    if (before.standing === 0) this.trim();
   }
 
   leave(position: number): void {

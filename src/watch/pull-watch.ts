@@ -54,7 +54,7 @@ export class PullWatch<E> extends Reader<E> {
   }
 
   protected override get drained(): boolean {
-    return this.over && this.hand === NONE;
+    return this.over;
   }
 
   override tryNext(): E | undefined {

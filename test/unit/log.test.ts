@@ -115,6 +115,15 @@ describe('EventLog', () => {
     expect(log.slice(20, 22)).toEqual([20, 21]);
   });
 
+  test('no number is given twice or left out, also where dead chunks are still in the row', () => {
+    const log = new Row(0);
+    log.stand(0);
+    log.add(16 * 100);
+    log.move(0, 16 * 10);
+    log.leave(16 * 10);
+    expect(log.chunkOf(16 * 100)).toBe(101);
+  });
+
   test('chunk numbers do not depend on what was dropped', () => {
     const log = new Row(0);
     log.stand(0);
