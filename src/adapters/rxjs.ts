@@ -17,9 +17,13 @@ import type { Watch } from '../watch/watch.ts';
  *
  * A `prefix` arrives before `subscribe` returns, everything else in a later turn. The end of the watch completes the observable;
  * its error, and whatever `broadcaster.watch` refuses (CLOSED, a bad option, an aborted signal), is an error notification. An
- * observer that throws harms nobody else: RxJS reports that by itself, and goes on.
+ * observer that throws harms nobody else: RxJS reports that by itself, and goes on. Only `watch` is asked for, so that what stands
+ * in front of a broadcaster, such as the `HistoryRecorder` of a test, can be observed, too.
  */
-export function observe<E extends WatchEvent>(broadcaster: Broadcaster<E>, options?: WatchOptions<E>): Observable<E> {
+export function observe<E extends WatchEvent>(
+  broadcaster: Pick<Broadcaster<E>, 'watch'>,
+  options?: WatchOptions<E>,
+): Observable<E> {
   return new Observable((subscriber) => pump(broadcaster.watch(options), subscriber));
 }
 

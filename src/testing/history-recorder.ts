@@ -29,6 +29,7 @@ export interface RecordedWatchOptions<E> extends WatchOptions<E> {
  *     ...
  *     checkHistory(recorder.history()) // []
  *
+ * It stands in for a broadcaster in code that asks for `Pick<Broadcaster<E>, 'publish' | 'watch'>`, or as much as it uses.
  * Each event needs an `object` of its own, or `idOf` must tell events apart. What goes past the recorder is not known to it.
  */
 export class HistoryRecorder<E extends WatchEvent = WatchEvent> {

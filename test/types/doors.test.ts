@@ -49,7 +49,9 @@ function rx(broadcaster: Broadcaster<Orders>, watch: Watch<Orders>, source: Obse
   fromObservable(source, { maxPending: 1 });
   // @ts-expect-error only events
   fromObservable(source as unknown as Observable<number>);
+  const recorded = observe(new HistoryRecorder(broadcaster), { filter: ({ type }) => type === 'placed' });
   claim<Equal<typeof observed, Observable<Orders>>>();
+  claim<Equal<typeof recorded, Observable<Orders>>>();
   claim<Equal<typeof over, Observable<Orders>>>();
   claim<Equal<typeof back, Watch<Orders>>>();
 }
