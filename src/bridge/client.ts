@@ -103,7 +103,7 @@ export interface ConnectOptions<E> {
   readonly connectTimeoutMs?: number | undefined;
   /**
    * A connection on which nothing comes for so long is given up and made again. A server must give signs of life more often than
-   * that: a hub sends a BOOKMARK every 60 s. Default: 150,000, once the server has shown that it does; 0: never.
+   * that: a hub sends a BOOKMARK every 30 s. Default: 150,000, once the server has shown that it does; 0: never.
    */
   readonly idleTimeoutMs?: number | undefined;
   /**

@@ -134,8 +134,8 @@ export const DEFAULTS = {
   /** The events that are kept for those who resume: at most so many, and at most so many bytes. */
   replayItems: 1_000,
   replayBytes: 8_388_608,
-  /** Between two BOOKMARK events of a client that asked for them. */
-  bookmarkIntervalMs: 60_000,
+  /** Between two BOOKMARK events of a client that asked for them. Most proxies end what is quiet for a minute. */
+  bookmarkIntervalMs: 30_000,
   /** What an EventSource is told to wait before it connects again. */
   retryMs: 2_000,
   /** Snapshots that are read at the same time. */

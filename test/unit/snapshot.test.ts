@@ -362,6 +362,16 @@ describe('bookmarks', () => {
     expect(clock.pending).toBe(0);
   });
 
+  test('by default come well before the minute after which most proxies end what is quiet', () => {
+    const clock = new FakeClock();
+    const hub = new Hub({ epoch: 'e', clock });
+    const sink = join(hub, { allowWatchBookmarks: true });
+    for (const bookmarks of [2, 3]) {
+      clock.advance(50_000);
+      expect(sink.events.length).toBeGreaterThanOrEqual(bookmarks);
+    }
+  });
+
   test('one comes at once, to who has no version yet and gets none by what it is sent', async () => {
     const hub = new Hub({ epoch: 'e', replay: 1 });
     const early = join(hub, { allowWatchBookmarks: true });
