@@ -18,7 +18,7 @@ export interface BroadcasterOptions<E> {
   readonly incoming?: number | undefined;
   /** Publishes that may wait for room before `publish` rejects with OVERLOADED; 10,000 by default. */
   readonly maxPending?: number | undefined;
-  /** What `coalesce` folds by; `object.metadata`'s namespace and name by default. */
+  /** What `coalesce` folds by; `object.metadata`'s namespace and name by default, which objects of several kinds may share. */
   readonly keyOf?: ((event: E) => string) | undefined;
 }
 
@@ -104,7 +104,8 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   /**
    * Resolves when the event is accepted: it has its place in the order, and will be distributed. Waits while the incoming
    * queue is full, that is, while a `wait` watcher holds things up. Otherwise it resolves within the turn: a loop that only
-   * awaits `publish` gives watchers their events, but leaves timers and sockets no turn. Upstream: `Action`.
+   * awaits `publish` gives watchers their events, but leaves timers and sockets no turn. A consumer with `wait` that awaits this in
+   * its own loop may wait for itself. Upstream: `Action`.
    *
    * @throws {WatchError} (rejects) CLOSED after `shutdown`; OVERLOADED when `maxPending` publishes wait already;
    * INVALID_ARGUMENT for null and undefined.

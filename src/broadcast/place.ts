@@ -5,7 +5,16 @@ import type { Laggard } from './laggards.ts';
 import type { Linked } from './linked-set.ts';
 import type { Mux } from './mux.ts';
 
-/** What happens to an event that does not fit a watcher's queue. */
+/**
+ * What happens to an event that does not fit a watcher's queue.
+ *
+ * - `wait`: it is held back until there is room, and so is its publisher; a watcher that nobody reads stalls it.
+ * - `drop-newest`, `drop-oldest`: it, or the oldest in the queue, is lost to this watcher; `onGap` and `dropped` tell how many were.
+ * - `disconnect`: the watch is cut: its queue, then one ERROR of code 410 with `details.missed`, then the end.
+ * - `coalesce`: unseen changes are folded to the latest of their key: ADDED then MODIFIED is ADDED, ADDED then DELETED is nothing,
+ *   MODIFIED then DELETED is DELETED, DELETED then ADDED is MODIFIED; of other types the last stays. Keys come in the order of their
+ *   first unseen change. With more of them than `capacity` the watch is cut as by `disconnect`.
+ */
 export type Overflow = 'wait' | 'drop-newest' | 'drop-oldest' | 'disconnect' | 'coalesce';
 
 /** How one watcher reads. */

@@ -13,7 +13,7 @@ export interface TransitionOptions<E extends WatchEvent> {
    * between events. A DELETED event without one is judged by its own object, the last state that there was.
    */
   previousOf?: ((event: E) => ObjectOf<E> | undefined) | undefined;
-  /** Without `previousOf`: what tells objects apart. Default: namespace and name in `object.metadata`. */
+  /** Without `previousOf`: what tells objects apart. Default: namespace and name in `object.metadata`; objects of several kinds may share those. */
   keyOf?: ((event: E) => unknown) | undefined;
 }
 
