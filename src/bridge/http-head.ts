@@ -72,8 +72,8 @@ export function methodRefusal(method: string | undefined): Status | undefined {
  * Where a client begins, or the Status that refuses it. An EventSource cannot be told to stop asking: for it, a version that is
  * too old is an event, and the stream goes on.
  */
-export function startOf(hub: Hub, { asked, address }: Admitted, sse: boolean): Start | Status {
-  const start = hub.start(asked, address);
+export function startOf(hub: Hub, { asked, address, options }: Admitted, sse: boolean): Start | Status {
+  const start = hub.start(asked, { address, filter: options.filter });
   if (!('code' in start) || !sse || start.code !== 410) return start;
   return { ...FROM_NOW, missed: [new Envelope({ type: 'ERROR', object: start }, { sequence: 0, id: hub.version })] };
 }

@@ -137,14 +137,15 @@ export abstract class Reception {
 
   /**
    * For transports: where a client begins that asked so; a Status of code 410, 400 or 503 if it cannot, which counts as a
-   * refusal, and so does {@link COMPLETE}: the stream has ended, and this client has all of it.
+   * refusal, and so does {@link COMPLETE}: the stream has ended, and this client has all of it that it may see.
    */
-  start(asked: Asked, address: string = ''): Start | Status {
+  start(asked: Asked, { address = '', filter }: { address?: string; filter?: ClientOptions['filter'] } = {}): Start | Status {
     if (this.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
     const start = this.decide(asked);
     if (isStatus(start)) return this.refuse({ reason: start.code === 410 ? 'expired' : 'badRequest', status: start, address });
-    const isNothing = start.missed.length === 0 && !start.snapshot;
-    return this.ended && isNothing ? this.refuse({ reason: 'ended', status: COMPLETE, address }) : start;
+    return this.ended && !start.snapshot && this.hidesAll(start, filter)
+      ? this.refuse({ reason: 'ended', status: COMPLETE, address })
+      : start;
   }
 
   /** For transports: takes a client. */
@@ -183,6 +184,12 @@ export abstract class Reception {
     if (broken !== undefined) session.cut('failed', broken.error);
     this.begin(session, { ...client, options: { filter }, start, version });
     return session;
+  }
+
+  /** Whether nothing is to be said to this client. An answer without an event would bring it back, again and again. */
+  private hidesAll({ missed }: Start, filter: ClientOptions['filter']): boolean {
+    const seen = permitted(missed, filter && this.judge(filter));
+    return seen.missed.length === 0 && seen.thrown === undefined;
   }
 
   private decide(asked: Asked): Start | Status {

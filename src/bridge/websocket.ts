@@ -211,7 +211,9 @@ class Serving<I> {
   /** Serves a WebSocket that is open, or tells it why not. */
   take(connection: Connection, verdict: Verdict): void {
     const { client } = connection;
-    const start = isStatus(verdict) ? verdict : this.hub.start(verdict.asked, verdict.address);
+    const start = isStatus(verdict)
+      ? verdict
+      : this.hub.start(verdict.asked, { address: verdict.address, filter: verdict.options.filter });
     if (isStatus(start)) this.refuse(client, start, isStatus(verdict) ? this.hub.reserveForRefusal() : verdict.ticket);
     else if (!isStatus(verdict)) this.serve(connection, { ...verdict, start });
   }

@@ -127,6 +127,23 @@ describe.each(TRANSPORTS)('%s', (name, connect) => {
     }
     expect(hub.stats()).toMatchObject({ clients: [], total: { delivered: 2, resumes: 1, refusals: { ended: 2 } } });
   });
+
+  test('a hub that has ended does not call one back for whom its filter has nothing left', async () => {
+    const hub = new Hub({ epoch: 'e' });
+    const url = await serve(hub, { watchOptions: () => ({ filter: ({ object }) => object !== 3 }) });
+    for (let i = 1; i <= 3; i++) await hub.publish(added(i));
+    await hub.shutdown();
+    const behind = await connect(url, { query: '?resourceVersion=e.1' });
+    await behind.ended;
+    expect(behind.events().map(({ object }) => object)).toEqual([2]);
+    // It comes back with what it saw last: an empty answer would bring it back with the same, for ever.
+    const again = connect(url, { query: '?resourceVersion=e.2' }).then(
+      (client) => client.ended,
+      (error: Error) => error.message,
+    );
+    expect(await again).toBe(name === 'WebSocket' ? '1000' : '204');
+    expect(hub.stats().total).toMatchObject({ clients: 1, refusals: { ended: 1 } });
+  });
 });
 
 describe('HTTP', () => {
