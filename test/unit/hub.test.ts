@@ -296,7 +296,11 @@ describe('limits', () => {
     sink.stall();
     await hub.publish(added(1));
     await hub.publish(added(2));
-    await expect(hub.publish(added(3))).rejects.toMatchObject({ code: 'OVERLOADED' });
+    await expect(hub.publish(added(3))).rejects.toMatchObject({
+      code: 'OVERLOADED',
+      limit: 0,
+      message: expect.stringContaining('0 publishes'),
+    });
     sink.resume();
     await turn();
     await hub.publish(added(4));

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { Line } from '../../src/bridge/line.ts';
+import { ListenerCount } from '../../src/testing/listener-count.ts';
 import { fate, turn } from './support.ts';
 
 const here = new AbortController().signal;
@@ -31,4 +32,17 @@ test('who has gone takes no place, and leaves none behind', async () => {
   expect(await waits).toBe(false);
   line.leave();
   expect(await line.enter(here)).toBe(true);
+});
+
+test('who got a place, or had one at once, listens no more to whether it goes', async () => {
+  const line = new Line(1);
+  const { signal } = new AbortController();
+  const listeners = new ListenerCount(signal);
+  expect(await line.enter(signal)).toBe(true);
+  expect(listeners.count).toBe(0);
+  const waits = line.enter(signal);
+  expect(listeners.count).toBe(1);
+  line.leave();
+  expect(await waits).toBe(true);
+  expect(listeners.count).toBe(0);
 });

@@ -1,7 +1,7 @@
 // Sessions without a socket: what one client gets, in which bytes, and who waits for whom.
 import { describe, expect, test } from 'vitest';
 import { Hub } from '../../src/bridge/hub.ts';
-import { added, connect, turn, until } from './fake-sink.ts';
+import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 
 describe('a client', () => {
   test('gets every event in order, each once, from the moment it came', async () => {
@@ -145,6 +145,22 @@ describe('a client', () => {
     const sink = connect(hub, undefined, { options: { capacity: 3 } });
     for (let i = 0; i < 100; i++) hub.tryPublish(added(i));
     expect(sink.objects).toEqual(Array.from({ length: 100 }, (_, i) => i));
+  });
+});
+
+describe('what is sent beside the stream', () => {
+  /** A connection that has said goodbye and is not closed yet. */
+  class Lingering extends FakeSink {
+    override end(): void {}
+  }
+
+  test('goes nowhere once its client is over, or has ended: whoever sends it is told', async () => {
+    const hub = new Hub();
+    const [gone, ended] = [connect(hub).session, connect(hub, new Lingering()).session];
+    gone.gone();
+    ended.stop('timeout');
+    expect(await Promise.all([gone.send([]), ended.send([])])).toEqual([false, false]);
+    expect(ended.over).toBe(false);
   });
 });
 

@@ -1,0 +1,49 @@
+// Which number an event gets when user code publishes while another is being published.
+import { describe, expect, test } from 'vitest';
+import { Hub } from '../../src/bridge/hub.ts';
+import { added, connect, turn } from './fake-sink.ts';
+import { fate } from './support.ts';
+
+describe('a publish from inside', () => {
+  test('a toJSON does not come before the event that is being encoded, nor does it get its number', async () => {
+    const hub = new Hub({ epoch: 'e' });
+    const sink = connect(hub);
+    const said: unknown[] = [];
+    const toJSON = (): string => {
+      said.push(hub.tryPublish(added('inner')), fate(hub.publish(added('later'))));
+      return 'outer';
+    };
+    await hub.publish(added({ toJSON }));
+    expect(said).toMatchObject([false, { state: 'pending' }]);
+    for (let i = 0; i < 3; i++) await turn();
+    expect(said).toMatchObject([false, { state: 'resolved' }]);
+    expect(sink.objects).toEqual(['outer', 'later']);
+    expect(sink.versions).toEqual(['e.1', 'e.2']);
+  });
+
+  test('a filter that is asked as an event gets its place does not get that one’s number', async () => {
+    const hub = new Hub({ epoch: 'e', capacity: 16, overflow: 'drop-newest' });
+    const witness = connect(hub);
+    const said: unknown[] = [];
+    let publishing = false;
+    const filter = (): boolean => {
+      // The sink is stalled: it is asked when its client has fallen behind, in the middle of a publish.
+      if (publishing && said.length === 0) said.push(hub.tryPublish(added('inner')), fate(hub.publish(added('later'))));
+      return true;
+    };
+    const slow = connect(hub, undefined, { options: { filter } });
+    slow.stall();
+    hub.tryPublish(added(0));
+    await turn();
+    for (let i = 1; i < 100; i++) {
+      publishing = true;
+      hub.tryPublish(added(i));
+      publishing = false;
+    }
+    expect(said).toMatchObject([false, { state: 'pending' }]);
+    for (let i = 0; i < 3; i++) await turn();
+    expect(said).toMatchObject([false, { state: 'resolved' }]);
+    expect(witness.versions).toEqual(Array.from({ length: 101 }, (_, i) => `e.${i + 1}`));
+    expect(witness.objects.at(-1)).toBe('later');
+  });
+});

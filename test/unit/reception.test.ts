@@ -1,0 +1,111 @@
+// How a hub takes clients: the place from which each begins, what is told of it, and why some are refused.
+import { describe, expect, test } from 'vitest';
+import type { Client } from '../../src/bridge/hub.ts';
+import { Hub } from '../../src/bridge/hub.ts';
+import { LEAVING } from '../../src/bridge/refusals.ts';
+import type { Start } from '../../src/bridge/start.ts';
+import type { HubNotice } from '../../src/bridge/tally.ts';
+import { added, connect, FakeSink, turn } from './fake-sink.ts';
+
+describe('where a client begins', () => {
+  const snapshot = (): number[] => [];
+  test.each<[string, Partial<Client>, { resourceVersion?: string }, string | undefined]>([
+    ['SSE, now: the last version there is', { transport: 'sse' }, {}, 'e.5'],
+    ['SSE, back with a version: that', { transport: 'sse' }, { resourceVersion: 'e.3' }, 'e.3'],
+    ['SSE, back with the last one', { transport: 'sse' }, { resourceVersion: 'e.5' }, 'e.5'],
+    ['HTTP: its events say it', { transport: 'http' }, { resourceVersion: 'e.3' }, undefined],
+    ['WebSocket: the same', { transport: 'websocket' }, {}, undefined],
+  ])('%s', (_what, client, asked, version) => {
+    const hub = new Hub({ epoch: 'e', replayItems: 3 });
+    for (let i = 1; i <= 5; i++) hub.tryPublish(added(i));
+    expect(connect(hub, undefined, { ...client, start: hub.start(asked) as Start }).session.version).toBe(version);
+  });
+
+  test('SSE, with the last events first: the version before them; with a snapshot first: none', () => {
+    const replaying = new Hub({ epoch: 'e', replay: 2 });
+    for (let i = 1; i <= 5; i++) replaying.tryPublish(added(i));
+    expect(connect(replaying, undefined, { transport: 'sse' }).session.version).toBe('e.3');
+    expect(connect(new Hub({ snapshot }), undefined, { transport: 'sse' }).session.version).toBeUndefined();
+  });
+
+  test('its lag is counted from there', () => {
+    const hub = new Hub({ epoch: 'e' });
+    for (let i = 1; i <= 5; i++) hub.tryPublish(added(i));
+    class Full extends FakeSink {
+      override opened(session: never): void {
+        super.opened(session);
+        expect(this.session?.stats()).toMatchObject({ queued: 3, lag: 3 });
+      }
+    }
+    const sink = connect(hub, new Full(), { start: hub.start({ resourceVersion: 'e.2' }) as Start });
+    expect(sink.session.stats()).toMatchObject({ delivered: 3, queued: 0, lag: 0 });
+  });
+
+  test('who comes, and who comes back, is told of with its numbers', () => {
+    const notices: HubNotice[] = [];
+    const hub = new Hub({ epoch: 'e', onNotice: (notice) => notices.push(notice) });
+    for (let i = 1; i <= 5; i++) hub.tryPublish(added(i));
+    const start = hub.start({ resourceVersion: 'e.2' }) as Start;
+    const { session } = connect(hub, undefined, { start, address: 'here' });
+    const client = { id: session.id, address: 'here', resumed: true };
+    expect(notices).toMatchObject([
+      { type: 'open', client },
+      { type: 'resume', client, missed: 3 },
+    ]);
+  });
+});
+
+describe('who is refused', () => {
+  const refusing = (): { hub: Hub; refusals: [string, string][] } => {
+    const refusals: [string, string][] = [];
+    const onNotice = (notice: HubNotice): void => {
+      if (notice.type === 'refused') refusals.push([notice.reason, notice.address]);
+    };
+    return { hub: new Hub({ epoch: 'e', replayItems: 1, onNotice }), refusals };
+  };
+
+  test('for what it asks: the reason, and where it came from, if that is known', () => {
+    const { hub, refusals } = refusing();
+    for (let i = 1; i <= 5; i++) hub.tryPublish(added(i));
+    expect(hub.start({ resourceVersion: 'e.2' }, 'here')).toMatchObject({ code: 410 });
+    expect(hub.start({ sendInitialEvents: true })).toMatchObject({ code: 400 });
+    expect(refusals).toEqual([
+      ['expired', 'here'],
+      ['badRequest', ''],
+    ]);
+  });
+
+  test('as the hub ends: before it is let in, and after', async () => {
+    const { hub, refusals } = refusing();
+    connect(hub, undefined, { options: { overflow: 'wait', capacity: 1 } }).stall();
+    for (let i = 1; i <= 3; i++) hub.tryPublish(added(i));
+    const over = hub.shutdown();
+    expect(hub.reserve('here')).toBe(LEAVING);
+    expect(hub.start({}, 'there')).toBe(LEAVING);
+    expect(refusals).toEqual([
+      ['ended', 'here'],
+      ['ended', 'there'],
+    ]);
+    hub.disconnect(() => true);
+    await over;
+  });
+
+  test('has a seat until it has gone, of no address, where there is one', () => {
+    const hub = new Hub({ maxClients: 2, maxClientsPerAddress: 1 });
+    const tickets = [hub.reserveForRefusal(), hub.reserveForRefusal()];
+    expect(tickets).not.toContain(undefined);
+    expect(hub.reserveForRefusal()).toBeUndefined();
+    tickets[0]?.release();
+    expect(hub.reserveForRefusal()).toBeDefined();
+  });
+
+  test('who has stopped waiting to be let in is told no more that the hub shuts down', async () => {
+    const hub = new Hub();
+    const told: string[] = [];
+    hub.whenClosing(() => told.push('waits'));
+    hub.whenClosing(() => told.push('left'))();
+    await hub.shutdown();
+    await turn();
+    expect(told).toEqual(['waits']);
+  });
+});
