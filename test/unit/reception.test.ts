@@ -67,7 +67,7 @@ describe('who is refused', () => {
   test('for what it asks: the reason, and where it came from, if that is known', () => {
     const { hub, refusals } = refusing();
     for (let i = 1; i <= 5; i++) hub.tryPublish(added(i));
-    expect(hub.start({ resourceVersion: 'e.2' }, 'here')).toMatchObject({ code: 410 });
+    expect(hub.start({ resourceVersion: 'e.2' }, { address: 'here' })).toMatchObject({ code: 410 });
     expect(hub.start({ sendInitialEvents: true })).toMatchObject({ code: 400 });
     expect(refusals).toEqual([
       ['expired', 'here'],
@@ -81,7 +81,7 @@ describe('who is refused', () => {
     for (let i = 1; i <= 3; i++) hub.tryPublish(added(i));
     const over = hub.shutdown();
     expect(hub.reserve('here')).toBe(LEAVING);
-    expect(hub.start({}, 'there')).toBe(LEAVING);
+    expect(hub.start({}, { address: 'there' })).toBe(LEAVING);
     expect(refusals).toEqual([
       ['ended', 'here'],
       ['ended', 'there'],
