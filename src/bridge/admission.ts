@@ -2,11 +2,11 @@ import { toOverflow } from '../broadcast/broadcaster.ts';
 import { invalid, wholeNumber } from '../watch/errors.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
-import type { Hub } from './hub.ts';
 import type { ClientOptions } from './hub-options.ts';
 import type { Limits } from './limits.ts';
 import type { Asked } from './query.ts';
 import { readQuery } from './query.ts';
+import type { Reception } from './reception.ts';
 import { forbidden, LEAVING, unauthorized, unavailable } from './refusals.ts';
 import type { Ticket } from './seats.ts';
 import type { RefusalReason } from './tally.ts';
@@ -75,13 +75,12 @@ export type Verdict = Admitted | Status;
  * Without promises in the hooks all of this is one synchronous step.
  */
 export class Admission<R, I> {
-  private readonly hub: Hub;
+  private readonly reception: Reception;
   private readonly options: AdmissionOptions<R, I>;
   private readonly limits: Limits;
 
-  constructor(hub: Hub, options: AdmissionOptions<R, I>, limits: Limits) {
+  constructor(reception: Reception, options: AdmissionOptions<R, I>, limits: Limits) {
     const { allowedOrigins = '*' } = options;
-    if (typeof (hub as Partial<Hub> | undefined)?.reserve !== 'function') throw invalid('hub', hub, 'a Hub');
     // Every origin that is a part of a text would be let in by it; what is no list at all throws when the first page comes.
     if (allowedOrigins !== '*' && typeof allowedOrigins !== 'function' && !Array.isArray(allowedOrigins)) {
       throw invalid('allowedOrigins', allowedOrigins, "'*', an array of origins, or a function");
@@ -89,7 +88,7 @@ export class Admission<R, I> {
     for (const hook of ['authenticate', 'watchOptions', 'clientAddress'] as const) {
       if (options[hook] !== undefined && typeof options[hook] !== 'function') throw invalid(hook, options[hook], 'a function');
     }
-    this.hub = hub;
+    this.reception = reception;
     this.options = options;
     this.limits = limits;
   }
@@ -126,14 +125,14 @@ export class Admission<R, I> {
 
   /** Decides. Undefined: the client left before it was decided, and nothing of it stays. */
   admit(caller: Caller<R>): Verdict | Promise<Verdict | undefined> {
-    const { hub } = this;
+    const { reception } = this;
     const asked = readQuery(caller, this.limits.maxQueryBytes);
     let { address } = caller;
     try {
       address = this.options.clientAddress?.(caller.request) ?? address;
-      if (!this.allows(caller)) return hub.refuse({ reason: 'origin', status: this.forbiddenOrigin, address });
-      if (isStatus(asked)) return hub.refuse({ reason: 'badRequest', status: asked, address });
-      const ticket = hub.reserve(address);
+      if (!this.allows(caller)) return reception.refuse({ reason: 'origin', status: this.forbiddenOrigin, address });
+      if (isStatus(asked)) return reception.refuse({ reason: 'badRequest', status: asked, address });
+      const ticket = reception.reserve(address);
       if (isStatus(ticket)) return ticket;
       return this.ask(caller, { ticket, address, asked });
     } catch (error) {
@@ -178,7 +177,7 @@ export class Admission<R, I> {
       const late = unavailable('it took too long to decide whether this client may come in');
       const cancel = clock.schedule(handshakeTimeoutMs, () => settle(() => reject(new Denied('timeout', late))));
       const ignore = caller.onGone(() => settle(() => resolve(undefined)));
-      const stay = this.hub.whenClosing(() => settle(() => reject(new Denied('ended', LEAVING))));
+      const stay = this.reception.lifetime.whenClosing(() => settle(() => reject(new Denied('ended', LEAVING))));
       const settle = (how: () => void): void => {
         cancel();
         ignore();
@@ -194,7 +193,7 @@ export class Admission<R, I> {
 
   private deny(error: unknown, address: string): Status {
     const { reason, status } = toDenied(error);
-    return this.hub.refuse({ reason, status, address, ...(reason === 'failed' ? { error } : {}) });
+    return this.reception.refuse({ reason, status, address, ...(reason === 'failed' ? { error } : {}) });
   }
 }
 

@@ -23,11 +23,13 @@ import {
   WEBSOCKET_KEY,
 } from './http-head.ts';
 import type { Hub } from './hub.ts';
+import { receptionOf } from './hub.ts';
 import type { ConnectionOptions, Limits } from './limits.ts';
 import { toLimits } from './limits.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
 import type { Pulse } from './pulse.ts';
 import { toPulse } from './pulse.ts';
+import type { Reception } from './reception.ts';
 import { noWebSocket } from './refusals.ts';
 import { guardStalls } from './stall.ts';
 import type { Start } from './start.ts';
@@ -57,7 +59,7 @@ export function createFetchHandler<I = unknown, E extends WatchEvent = WatchEven
   hub: Hub<E>,
   options: FetchOptions<I, E> = {},
 ): (request: Request) => Response | Promise<Response> {
-  const handler = new FetchHandler(hub as Hub, options as FetchOptions<I>);
+  const handler = new FetchHandler(receptionOf(hub), options as FetchOptions<I>);
   return (request) => handler.handle(request);
 }
 
@@ -65,16 +67,16 @@ export function createFetchHandler<I = unknown, E extends WatchEvent = WatchEven
 const GONE = 499;
 
 class FetchHandler<I> {
-  private readonly hub: Hub;
+  private readonly reception: Reception;
   private readonly limits: Limits;
   private readonly admission: Admission<Request, I>;
   private readonly headers: Readonly<Record<string, string>>;
   private readonly stalls: Pulse | undefined;
 
-  constructor(hub: Hub, options: FetchOptions<I>) {
-    this.hub = hub;
+  constructor(reception: Reception, options: FetchOptions<I>) {
+    this.reception = reception;
     this.limits = toLimits(options);
-    this.admission = new Admission(hub, options, this.limits);
+    this.admission = new Admission(reception, options, this.limits);
     this.headers = options.headers ?? {};
     new Headers(this.headers); // throws for what is none
     const { stallTimeoutMs, clock } = this.limits;
@@ -88,7 +90,7 @@ class FetchHandler<I> {
       return new Response(null, { status: 204, headers: { ...this.admission.corsHeaders(caller), ...asked, ...this.headers } });
     }
     const status = methodRefusal(request.method);
-    if (status !== undefined) return this.refuse(this.hub.refuse({ reason: 'method', status, address: '' }), caller);
+    if (status !== undefined) return this.refuse(this.reception.refuse({ reason: 'method', status, address: '' }), caller);
     if (request.headers.has(WEBSOCKET_KEY)) return this.refuse(noWebSocket(request.headers.get('upgrade')), caller);
     const verdict = this.admission.admit(caller);
     if (!(verdict instanceof Promise)) return this.answer(caller, verdict);
@@ -99,7 +101,7 @@ class FetchHandler<I> {
     if (isStatus(verdict)) return this.refuse(verdict, caller);
     const { request } = caller;
     const sse = accepts(request.headers.get('accept'), EVENT_STREAM);
-    const start = startOf(this.hub, verdict, sse);
+    const start = startOf(this.reception, verdict, sse);
     if (isStatus(start) || request.method === 'HEAD' || request.signal.aborted) verdict.ticket.release();
     if (isStatus(start)) return this.refuse(start, caller);
     const headers = { ...streamHeaders(sse), ...this.admission.corsHeaders(caller), ...this.headers };
@@ -110,7 +112,7 @@ class FetchHandler<I> {
   private serve(request: Request, client: Admitted & { start: Start; sse: boolean }): ReadableStream<Uint8Array> {
     const { sse } = client;
     const sink = new FetchSink({ sse, maxBufferedBytes: this.limits.maxBufferedBytes });
-    const session = this.hub.open(sink, { ...client, transport: sse ? 'sse' : 'http' });
+    const session = this.reception.open(sink, { ...client, transport: sse ? 'sse' : 'http' });
     const onAbort = (): void => {
       session.gone();
       // Most hosts cancel the body in this same turn. To one that has not, it is an error: in front of that, it would be logged.

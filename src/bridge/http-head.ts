@@ -2,8 +2,8 @@ import type { Status } from '../watch/event.ts';
 import { toStatus } from '../watch/event.ts';
 import type { Admitted } from './admission.ts';
 import { Envelope } from './envelope.ts';
-import type { Hub } from './hub.ts';
 import { DEFAULTS, EVENT_STREAM, JSON_LINES } from './protocol.ts';
+import type { Reception } from './reception.ts';
 import type { Start } from './start.ts';
 import { FROM_NOW } from './start.ts';
 
@@ -72,10 +72,10 @@ export function methodRefusal(method: string | undefined): Status | undefined {
  * Where a client begins, or the Status that refuses it. An EventSource cannot be told to stop asking: for it, a version that is
  * too old is an event, and the stream goes on.
  */
-export function startOf(hub: Hub, { asked, address, options }: Admitted, sse: boolean): Start | Status {
-  const start = hub.start(asked, { address, filter: options.filter });
+export function startOf(reception: Reception, { asked, address, options }: Admitted, sse: boolean): Start | Status {
+  const start = reception.start(asked, { address, filter: options.filter });
   if (!('code' in start) || !sse || start.code !== 410) return start;
-  return { ...FROM_NOW, missed: [new Envelope({ type: 'ERROR', object: start }, { sequence: 0, id: hub.version })] };
+  return { ...FROM_NOW, missed: [new Envelope({ type: 'ERROR', object: start }, { sequence: 0, id: reception.version })] };
 }
 
 /** Whether an Accept header names a media type; one with `q=0` is not accepted. */

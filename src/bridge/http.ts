@@ -30,11 +30,13 @@ import {
 import type { ByteStream } from './http-sink.ts';
 import { HttpSink, hasClosed } from './http-sink.ts';
 import type { Hub } from './hub.ts';
+import { receptionOf } from './hub.ts';
 import type { ConnectionOptions, Limits } from './limits.ts';
 import { toLimits } from './limits.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
 import type { Pulse } from './pulse.ts';
 import { toPulse } from './pulse.ts';
+import type { Reception } from './reception.ts';
 import { noWebSocket, PIPELINED } from './refusals.ts';
 import type { Outbound } from './stall.ts';
 import { guardStalls } from './stall.ts';
@@ -46,8 +48,6 @@ export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub
 export { Hub } from './hub.ts';
 export type { ConnectionOptions } from './limits.ts';
 export * from './protocol.ts';
-export type { Session } from './session.ts';
-export type { Served, Sink } from './sink.ts';
 export type { Snapshot, SnapshotContext } from './snapshot.ts';
 export type { HubNotice, HubTotals, Observer, Refusal, RefusalReason } from './tally.ts';
 
@@ -75,22 +75,22 @@ export function createHttpHandler<I = unknown, E extends WatchEvent = WatchEvent
   hub: Hub<E>,
   options: HttpOptions<I, E> = {},
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const handler = new HttpHandler(hub as Hub, options as HttpOptions<I>);
+  const handler = new HttpHandler(receptionOf(hub), options as HttpOptions<I>);
   publishNotices(hub as Hub);
   return (request, response) => handler.handle(request, response);
 }
 
 class HttpHandler<I> {
-  private readonly hub: Hub;
+  private readonly reception: Reception;
   private readonly limits: Limits;
   private readonly admission: Admission<IncomingMessage, I>;
   private readonly headers: Readonly<Record<string, string>>;
   private readonly stalls: Pulse | undefined;
 
-  constructor(hub: Hub, options: HttpOptions<I>) {
-    this.hub = hub;
+  constructor(reception: Reception, options: HttpOptions<I>) {
+    this.reception = reception;
     this.limits = toLimits(options);
-    this.admission = new Admission(hub, options, this.limits);
+    this.admission = new Admission(reception, options, this.limits);
     this.headers = options.headers ?? {};
     for (const [name, value] of Object.entries(this.headers)) {
       validateHeaderName(name);
@@ -134,8 +134,8 @@ class HttpHandler<I> {
 
   private begin(caller: Caller<IncomingMessage>, response: ServerResponse, admitted: Admitted): void {
     const sse = accepts(caller.request.headers.accept, EVENT_STREAM);
-    const { version } = this.hub;
-    const start = startOf(this.hub, admitted, sse);
+    const { version } = this.reception;
+    const start = startOf(this.reception, admitted, sse);
     if (isStatus(start)) {
       this.refuse(response, start, caller);
       return;
@@ -151,7 +151,7 @@ class HttpHandler<I> {
     }
     response.flushHeaders();
     // Middleware that wraps `writeHead` may publish from there: then something else has been missed by now.
-    const now = this.hub.version === version ? start : startOf(this.hub, admitted, sse);
+    const now = this.reception.version === version ? start : startOf(this.reception, admitted, sse);
     if (isStatus(now)) response.destroy();
     else this.serve(response, { ...admitted, start: now, sse });
   }
@@ -163,7 +163,7 @@ class HttpHandler<I> {
     const { maxBufferedBytes } = this.limits;
     const wrapped = Object.hasOwn(response, 'write');
     const sink = new HttpSink({ sse, maxBufferedBytes, response, stream, direct, wrapped });
-    const session = this.hub.open(sink, { ...client, transport: sse ? 'sse' : 'http' });
+    const session = this.reception.open(sink, { ...client, transport: sse ? 'sse' : 'http' });
     // The one event that comes whatever happens: after `end`, after a reset, after `destroy`.
     response.on('close', () => session.gone());
     response.on('error', () => session.gone());
@@ -176,9 +176,9 @@ class HttpHandler<I> {
 
   private unfit(request: IncomingMessage, response: ServerResponse, address: string): Status | undefined {
     const status = methodRefusal(request.method);
-    if (status !== undefined) return this.hub.refuse({ reason: 'method', status, address });
+    if (status !== undefined) return this.reception.refuse({ reason: 'method', status, address });
     if (request.headers[WEBSOCKET_KEY] !== undefined) return noWebSocket(request.headers.upgrade);
-    return response.socket === null ? this.hub.refuse({ reason: 'pipelined', status: PIPELINED, address }) : undefined;
+    return response.socket === null ? this.reception.refuse({ reason: 'pipelined', status: PIPELINED, address }) : undefined;
   }
 
   /** Answers with a Status instead of a stream. */

@@ -1,4 +1,4 @@
-import { wholeNumber } from '../watch/errors.ts';
+import { invalid } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import { toStatus } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
@@ -9,7 +9,6 @@ import { Reception } from './reception.ts';
 import type { Observer } from './tally.ts';
 
 export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub-options.ts';
-export type { Client } from './reception.ts';
 
 /**
  * What clients connect to: a {@link Broadcaster} that numbers its events, encodes each of them once, and gives every client a
@@ -23,16 +22,18 @@ export type { Client } from './reception.ts';
  * A client that names a version goes on right after it. What it missed and what is live meet at one position that is taken in
  * one synchronous step: nothing is lost between them, and nothing comes twice.
  */
-export class Hub<E extends WatchEvent = WatchEvent> extends Reception {
+export class Hub<E extends WatchEvent = WatchEvent> {
+  /** Its other side, which transports speak to: {@link receptionOf}. */
+  private readonly reception: Reception;
   /** What is published by itself, until it ends or this does. */
   private readonly followed: Set<Watch<E>> = new Set();
 
   /** @throws {WatchError} INVALID_ARGUMENT for an option that is not what it should be. */
   constructor(options: HubOptions<E> = {}) {
     // Inside, events are events: which, the compiler has seen to outside.
-    super(toSettings(options as unknown as HubOptions));
+    this.reception = new Reception(toSettings(options as unknown as HubOptions));
     const { onNotice } = options;
-    if (onNotice !== undefined) this.tally.observe({ tell: onNotice });
+    if (onNotice !== undefined) this.reception.tally.observe({ tell: onNotice });
   }
 
   /**
@@ -41,7 +42,7 @@ export class Hub<E extends WatchEvent = WatchEvent> extends Reception {
    * goes out as it is written. Rejects with CLOSED, OVERLOADED or INVALID_ARGUMENT, and with what JSON.stringify throws.
    */
   publish(event: E, json?: string): Promise<void> {
-    return this.publisher.publish(event, json);
+    return this.reception.publisher.publish(event, json);
   }
 
   /**
@@ -49,7 +50,7 @@ export class Hub<E extends WatchEvent = WatchEvent> extends Reception {
    * its `toJSON`. Throws CLOSED after shutdown, INVALID_ARGUMENT, and what JSON.stringify throws.
    */
   tryPublish(event: E, json?: string): boolean {
-    return this.publisher.tryPublish(event, json);
+    return this.reception.publisher.tryPublish(event, json);
   }
 
   /**
@@ -58,14 +59,15 @@ export class Hub<E extends WatchEvent = WatchEvent> extends Reception {
    * {@link shutdown} stops the watch.
    */
   async follow(watch: Watch<E>): Promise<void> {
+    const { lifetime } = this.reception;
     this.followed.add(watch);
-    if (this.closing !== undefined) watch.stop();
+    if (lifetime.closing) watch.stop();
     try {
       for await (const event of watch) await this.publish(event);
     } catch (error) {
-      if (this.closing === undefined) {
-        this.failure = toStatus({ code: 500, reason: 'InternalError', message: 'the source of this watch failed' });
-        await this.publish({ type: 'ERROR', object: this.failure } as WatchEvent as E).catch(() => {});
+      if (!lifetime.closing) {
+        lifetime.failure = toStatus({ code: 500, reason: 'InternalError', message: 'the source of this watch failed' });
+        await this.publish({ type: 'ERROR', object: lifetime.failure } as WatchEvent as E).catch(() => {});
         await this.shutdown();
         throw error;
       }
@@ -75,15 +77,18 @@ export class Hub<E extends WatchEvent = WatchEvent> extends Reception {
     await this.shutdown();
   }
 
+  /** The version of the last accepted event: going on after it misses nothing. */
+  get version(): string {
+    return this.reception.version;
+  }
+
   stats(): HubStats {
-    const { version } = this;
-    const clients = Array.from(this.flusher.sessions, (session) => session.stats());
-    return { version, accepted: this.window.head, clients, total: this.tally.totals(clients) };
+    return this.reception.stats();
   }
 
   /** Tells someone of every client that comes, goes, is cut, refused, or resumes. The function that comes back ends that. */
   observe(observer: Observer): () => void {
-    return this.tally.observe(observer);
+    return this.reception.tally.observe(observer);
   }
 
   /** What is logged of a hub is its numbers, and not all that it keeps. */
@@ -96,7 +101,7 @@ export class Hub<E extends WatchEvent = WatchEvent> extends Reception {
    * again: only it can keep them out.
    */
   disconnect(which: (client: ClientStats) => boolean): number {
-    const chosen = [...this.flusher.sessions].filter((session) => which(session.stats()));
+    const chosen = [...this.reception.sessions].filter((session) => which(session.stats()));
     for (const session of chosen) session.cut('disconnected');
     return chosen.length;
   }
@@ -108,30 +113,23 @@ export class Hub<E extends WatchEvent = WatchEvent> extends Reception {
    */
   async shutdown(options: ShutdownOptions = {}): Promise<void> {
     const { signal, retryAfterMs } = options;
+    const closed = this.reception.close(retryAfterMs);
+    for (const watch of this.followed) watch.stop();
     const cut = (): void => {
-      for (const session of [...this.flusher.sessions]) session.cut('deadline');
+      for (const session of [...this.reception.sessions]) session.cut('deadline');
     };
-    if (this.closing === undefined) {
-      if (retryAfterMs !== undefined) this.retryAfterMs = wholeNumber('retryAfterMs', retryAfterMs);
-      this.closing = this.close();
-      for (const watch of this.followed) watch.stop();
-      for (const callback of this.unsettled) callback();
-      this.unsettled.clear();
-    }
     if (signal?.aborted) cut();
     signal?.addEventListener('abort', cut, { once: true });
-    await this.closing;
+    await closed;
     signal?.removeEventListener('abort', cut);
   }
+}
 
-  private async close(): Promise<void> {
-    this.host.closing = true;
-    await this.broadcaster.shutdown();
-    this.flusher.close();
-    this.ended = true;
-    if (this.flusher.sessions.size === 0) return;
-    await new Promise<void>((resolve) => {
-      this.empty = resolve;
-    });
-  }
+/** For transports: the side of a hub that they speak to, and that applications do not see. INVALID_ARGUMENT for what is no hub. */
+export function receptionOf<E extends WatchEvent>(hub: Hub<E>): Reception {
+  // biome-ignore lint/complexity/useLiteralKeys: the way to a private member
+  const reception = (hub as Hub<E> | undefined | null)?.['reception'];
+  // By its shape: a hub of this package's other copy, ESM or CommonJS, is one, too.
+  if (typeof reception?.reserve !== 'function') throw invalid('hub', hub, 'a Hub');
+  return reception;
 }

@@ -6,9 +6,9 @@ import { isStatus } from '../watch/event.ts';
 import type { ClientInfo } from './client-info.ts';
 import type { Envelope } from './envelope.ts';
 import { Flusher } from './flusher.ts';
-import type { ClientOptions, HubSettings } from './hub-options.ts';
+import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
 import { eventKey } from './key.ts';
-import type { Ending } from './protocol.ts';
+import { Lifetime } from './lifetime.ts';
 import { toVersion } from './protocol.ts';
 import { Publisher } from './publisher.ts';
 import type { Asked } from './query.ts';
@@ -44,33 +44,26 @@ export interface Client extends ClientInfo {
  *
  * `start` and `open` are called in one synchronous step: what a client missed and what is live meet at the position between.
  */
-export abstract class Reception {
+export class Reception {
+  readonly publisher: Publisher;
+  readonly tally: Tally = new Tally();
+  readonly lifetime: Lifetime;
   private readonly settings: HubSettings<WatchEvent>;
-  protected readonly broadcaster: Broadcaster<Envelope>;
-  protected readonly flusher: Flusher;
-  protected readonly publisher: Publisher;
-  protected readonly tally: Tally = new Tally();
-  protected readonly window: ReplayWindow;
+  private readonly broadcaster: Broadcaster<Envelope>;
+  private readonly flusher: Flusher;
+  private readonly window: ReplayWindow;
   /** What was distributed and is not in the window yet. */
   private readonly tail: ReadableWatch<Envelope>;
   private readonly seats: Seats;
   private readonly snapshots: Snapshots;
-  protected readonly host: SessionHost<Session> & { seen: number; closing: boolean };
-  /** No event will be accepted any more. */
-  protected closing: Promise<void> | undefined = undefined;
-  /** Every event there will ever be has been distributed. */
-  protected ended: boolean = false;
-  protected retryAfterMs: number | undefined = undefined;
+  private readonly host: SessionHost<Session> & { seen: number; closing: boolean };
   /** For whoever waits until the last client has gone. */
-  protected empty: (() => void) | undefined = undefined;
-  /** Who is still being asked who they are, and will not be let in. */
-  protected readonly unsettled: Set<() => void> = new Set();
-  /** What clients are told when what is followed fails: whatever their filter lets through. */
-  protected failure: Status | undefined = undefined;
+  private empty: (() => void) | undefined = undefined;
 
   constructor(settings: HubSettings<WatchEvent>) {
     const { capacity, overflow, keyOf, replayItems, maxPending, clock, nextTurn } = settings;
     this.settings = settings;
+    this.lifetime = new Lifetime(settings.random);
     // Nothing may be accepted and not yet distributed: neither the tail nor a new client would see it.
     this.broadcaster = new Broadcaster<Envelope>({
       capacity,
@@ -102,60 +95,72 @@ export abstract class Reception {
     this.host = this.toHost(clock);
   }
 
-  /** The version of the last accepted event: going on after it misses nothing. */
+  /** The version of the last event that was distributed. */
   get version(): string {
     this.catchUp();
     return toVersion(this.settings.epoch, this.window.head);
   }
 
-  /** For transports: a seat for a client that may be let in, or why there is none. Whoever takes it opens with it, or gives it back. */
+  /** Those who are being served. */
+  get sessions(): ReadonlySet<Session> {
+    return this.flusher.sessions;
+  }
+
+  stats(): HubStats {
+    const { version } = this;
+    const clients = Array.from(this.sessions, (session) => session.stats());
+    return { version, accepted: this.window.head, clients, total: this.tally.totals(clients) };
+  }
+
+  /** No more events: what was accepted is delivered, then every stream ends. Resolves when all clients have gone. */
+  close(retryAfterMs?: number): Promise<void> {
+    return this.lifetime.close(() => this.drain(), retryAfterMs);
+  }
+
+  /** A seat for a client that may be let in, or why there is none. Whoever takes it opens with it, or gives it back. */
   reserve(address: string): Ticket | Status {
-    if (this.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
+    if (this.lifetime.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
     const ticket = this.seats.take(address);
     return ticket instanceof Ticket
       ? ticket
       : this.refuse({ reason: ticket.reason, status: unavailable(ticket.message), address });
   }
 
-  /** For transports: a seat for one who is only told no, until it has gone; undefined if there is none. */
+  /** A seat for one who is only told no, until it has gone; undefined if there is none. */
   reserveForRefusal(): Ticket | undefined {
     const ticket = this.seats.take('');
     return ticket instanceof Ticket ? ticket : undefined;
   }
 
-  /** For transports: calls back when this shuts down, for those who wait to be let in. The function that comes back ends that. */
-  whenClosing(callback: () => void): () => void {
-    this.unsettled.add(callback);
-    return () => void this.unsettled.delete(callback);
-  }
-
-  /** For transports: counts and tells of a refusal, and hands its Status on. */
+  /** Counts and tells of a refusal, and hands its Status on. */
   refuse(refusal: Refusal): Status {
     this.tally.refused(refusal);
     return refusal.status;
   }
 
   /**
-   * For transports: where a client begins that asked so; a Status of code 410, 400 or 503 if it cannot, which counts as a
+   * Where a client begins that asked so; a Status of code 410, 400 or 503 if it cannot, which counts as a
    * refusal, and so does {@link COMPLETE}: the stream has ended, and this client has all of it that it may see.
    */
   start(asked: Asked, { address = '', filter }: { address?: string; filter?: ClientOptions['filter'] } = {}): Start | Status {
-    if (this.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
+    if (this.lifetime.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
     const start = this.decide(asked);
     if (isStatus(start)) return this.refuse({ reason: start.code === 410 ? 'expired' : 'badRequest', status: start, address });
-    return this.ended && !start.snapshot && this.hidesAll(start, filter)
+    return this.lifetime.ended && !start.snapshot && this.hidesAll(start, filter)
       ? this.refuse({ reason: 'ended', status: COMPLETE, address })
       : start;
   }
 
-  /** For transports: takes a client. */
+  /** Takes a client. */
   open(sink: Sink, client: Client): Session {
     const { version } = this;
     // Who asks for nothing is refused nothing.
     const { start = this.decide({}) as Start, options = {}, ticket } = client;
     const overflow = options.overflow ?? this.settings.overflow;
     const filter = options.filter && this.judge(options.filter);
-    const watch = this.ended ? emptyWatch<Envelope>() : this.broadcaster.watch({ ...options, overflow, filter } as ClientOptions);
+    const watch = this.lifetime.ended
+      ? emptyWatch<Envelope>()
+      : this.broadcaster.watch({ ...options, overflow, filter } as ClientOptions);
     const { missed, thrown } = permitted(start.missed, filter);
     // What is missed may also be an ERROR, which has no place.
     const after = (start.missed[0]?.sequence || this.window.head + 1) - 1;
@@ -211,14 +216,6 @@ export abstract class Reception {
     if (asked.allowWatchBookmarks === true && asked.resourceVersion === undefined && session.delivered === 0) session.bookmark();
   }
 
-  /**
-   * Nobody can be served: the last events are still on their way to those who wait for them, or the server goes away, and who
-   * comes is to ask another. Once it has ended, a hub serves what it still has.
-   */
-  private get leaving(): boolean {
-    return this.closing !== undefined && (!this.ended || this.retryAfterMs !== undefined);
-  }
-
   private toHost(clock: Clock): Reception['host'] {
     const reception = this;
     return {
@@ -233,26 +230,31 @@ export abstract class Reception {
       get version() {
         return reception.version;
       },
-      farewell: () => this.farewell(),
+      farewell: () => this.lifetime.farewell(),
       ready: (session) => this.flusher.ready(session),
       flushed: () => this.flusher.flushed(),
       left: (session) => {
         this.flusher.remove(session);
         this.seats.give(session.address);
         this.tally.closed(session.stats(), session.reason, session.error);
-        if (this.flusher.sessions.size === 0) this.empty?.();
+        if (this.sessions.size === 0) this.empty?.();
       },
     };
   }
 
   private judge(filter: (event: WatchEvent) => boolean): (event: WatchEvent) => boolean {
-    return (event) => (this.failure !== undefined && event.object === this.failure) || verdictOf(filter(event));
+    return (event) => (this.lifetime.failure !== undefined && event.object === this.lifetime.failure) || verdictOf(filter(event));
   }
 
-  private farewell(): { how: Ending; retryMs: number | undefined } {
-    const { retryAfterMs } = this;
-    if (retryAfterMs === undefined) return { how: 'complete', retryMs: undefined };
-    return { how: 'goingAway', retryMs: Math.floor(this.settings.random() * retryAfterMs) };
+  private async drain(): Promise<void> {
+    this.host.closing = true;
+    await this.broadcaster.shutdown();
+    this.flusher.close();
+    this.lifetime.ended = true;
+    if (this.sessions.size === 0) return;
+    await new Promise<void>((resolve) => {
+      this.empty = resolve;
+    });
   }
 
   /** Moves what was distributed into the window. */

@@ -18,11 +18,13 @@ import { publishNotices } from './diagnostics.ts';
 import type { Form } from './forms.ts';
 import { MESSAGE } from './forms.ts';
 import type { Hub } from './hub.ts';
+import { receptionOf } from './hub.ts';
 import type { ConnectionOptions, Limits } from './limits.ts';
 import { toLimits } from './limits.ts';
 import { CLOSE_CODES, CLOSE_REASONS, DEFAULTS, LAST_EVENT_ID, WATCH_PATH } from './protocol.ts';
 import type { Pulse } from './pulse.ts';
 import { toPulse } from './pulse.ts';
+import type { Reception } from './reception.ts';
 import type { Ticket } from './seats.ts';
 import { guardStalls } from './stall.ts';
 import type { Start } from './start.ts';
@@ -192,16 +194,16 @@ type Connection = Pick<WebSocketConnection, 'client' | 'socket' | 'form'>;
 /** A hub at one place. */
 class Serving<I> {
   readonly admission: Admission<IncomingMessage, I>;
-  private readonly hub: Hub;
+  private readonly reception: Reception;
   private readonly limits: Limits;
   private readonly hearts: Pulse | undefined;
   private readonly stalls: Pulse | undefined;
 
   constructor(hub: Hub, options: WebSocketServerOptions<I>) {
     const heartbeatMs = wholeNumber('heartbeatMs', options.heartbeatMs ?? DEFAULTS.heartbeatMs);
-    this.hub = hub;
+    this.reception = receptionOf(hub);
     this.limits = toLimits(options);
-    this.admission = new Admission(hub, options, this.limits);
+    this.admission = new Admission(this.reception, options, this.limits);
     const { stallTimeoutMs, clock } = this.limits;
     this.hearts = toPulse(heartbeatMs, clock);
     this.stalls = toPulse(stallTimeoutMs, clock);
@@ -213,8 +215,8 @@ class Serving<I> {
     const { client } = connection;
     const start = isStatus(verdict)
       ? verdict
-      : this.hub.start(verdict.asked, { address: verdict.address, filter: verdict.options.filter });
-    if (isStatus(start)) this.refuse(client, start, isStatus(verdict) ? this.hub.reserveForRefusal() : verdict.ticket);
+      : this.reception.start(verdict.asked, { address: verdict.address, filter: verdict.options.filter });
+    if (isStatus(start)) this.refuse(client, start, isStatus(verdict) ? this.reception.reserveForRefusal() : verdict.ticket);
     else if (!isStatus(verdict)) this.serve(connection, { ...verdict, start });
   }
 
@@ -228,7 +230,7 @@ class Serving<I> {
   private serve({ client, socket, form }: Connection, admitted: Admitted & { start: Start }): void {
     const { maxBufferedBytes } = this.limits;
     const sink = new WebSocketSink({ client, socket, form, maxBufferedBytes });
-    const session = this.hub.open(sink, { ...admitted, transport: 'websocket' });
+    const session = this.reception.open(sink, { ...admitted, transport: 'websocket' });
     guardStalls(session, socket, this.stalls);
     if (this.hearts !== undefined) sink.beatWith(this.hearts);
   }

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { HttpOptions } from '../../src/bridge/http.ts';
 import { createHttpHandler } from '../../src/bridge/http.ts';
-import { Hub } from '../../src/bridge/hub.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub.ts';
 import type { WebSocketOptions } from '../../src/bridge/websocket.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { httpStream, open, until, webSocket } from './cli.ts';
@@ -271,7 +271,7 @@ test('those who are only told no take a seat until they have gone, and are cut w
   await until(() => refused.every(({ heard }) => heard().includes('101 Switching')));
   await until(() => refused.every(({ heard }) => heard().includes('bad request')));
   await until(() => refused.filter(({ socket }) => socket.readableEnded).length === 1);
-  expect(hub.reserve('')).toMatchObject({ code: 503 });
+  expect(receptionOf(hub).reserve('')).toMatchObject({ code: 503 });
   for (const { socket } of refused) socket.destroy();
   await isUnharmed({ hub, ...served });
 });

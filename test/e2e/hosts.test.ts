@@ -13,6 +13,7 @@ import { createAdaptorServer } from '@hono/node-server';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
+import { receptionOf } from '../../src/bridge/hub.ts';
 import { Ticket } from '../../src/bridge/seats.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { httpStream, open, sse, until } from './cli.ts';
@@ -123,7 +124,7 @@ test('over HTTP/2, too, a client that has gone before the handler was asked leav
   client.request({ ':path': '/watch' });
   await until(() => asked);
   expect(hub.stats().clients).toEqual([]);
-  expect(hub.reserve('')).toBeInstanceOf(Ticket);
+  expect(receptionOf(hub).reserve('')).toBeInstanceOf(Ticket);
   client.destroy();
   await new Promise((resolve) => server.close(resolve));
 });
@@ -276,7 +277,7 @@ describe('middleware', () => {
       expect((await open(`${url}/watch`)).statusCode).toBe(500);
       expect(thrown).toHaveLength(i);
     }
-    expect(hub.reserve('')).toBeInstanceOf(Ticket);
+    expect(receptionOf(hub).reserve('')).toBeInstanceOf(Ticket);
   });
 
   test('that has set the CORS header has decided', async () => {
@@ -347,9 +348,9 @@ test('a response that somebody else has begun to answer meanwhile is left alone,
   const response = await open(url);
   expect(response.statusCode).toBe(504);
   decide(true);
-  let ticket = hub.reserve('');
+  let ticket = receptionOf(hub).reserve('');
   await until(() => {
-    ticket = hub.reserve('');
+    ticket = receptionOf(hub).reserve('');
     return !('code' in ticket);
   });
   expect(ticket).toBeInstanceOf(Ticket);

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { HubOptions } from '../../src/bridge/hub.ts';
-import { Hub } from '../../src/bridge/hub.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub.ts';
 import type { Connection } from '../../src/testing/check-streams.ts';
 import { checkResumable } from '../../src/testing/check-streams.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
@@ -124,7 +124,7 @@ describe.each(DOORS)('%s', (name, serveAt, connect) => {
       expect(response.statusCode).toBe(400);
       expect(JSON.parse(String((await response.toArray())[0]))).toMatchObject({ kind: 'Status', code: 400, message });
     }
-    await until(() => !('code' in hub.reserve('')));
+    await until(() => !('code' in receptionOf(hub).reserve('')));
     expect(hub.stats()).toMatchObject({ clients: [], total: { refusals: { badRequest: 1 } } });
   });
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { Reception } from '../../bench/bridge/jitter/reception.ts';
 import type { ClientWatch, WebSocketConstructor } from '../../src/bridge/client.ts';
 import { connect as connectClient } from '../../src/bridge/client.ts';
-import { Hub } from '../../src/bridge/hub.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub.ts';
 import type { WireEvent } from '../../src/bridge/protocol.ts';
 import { CLOSE_CODES, CLOSE_REASONS } from '../../src/bridge/protocol.ts';
 import { readQuery } from '../../src/bridge/query.ts';
@@ -28,7 +28,7 @@ class Careful {
     if (this.link !== undefined) return;
     const from = this.last;
     const asked = { allowWatchBookmarks: true, ...(from === undefined ? {} : { resourceVersion: from }) };
-    const start = hub.start(asked);
+    const start = receptionOf(hub).start(asked);
     if (isStatus(start)) {
       expect(start.code).toBe(410);
       this.connections.push({ ...(from === undefined ? {} : { from }), versions: [], gone: true });
@@ -294,7 +294,7 @@ class World {
     const wire = new Wire(socket);
     this.wires.push(wire);
     const asked = readQuery({ search: url.search.slice(1), lastEventId: undefined });
-    const start = isStatus(asked) ? asked : this.hub.start(asked);
+    const start = isStatus(asked) ? asked : receptionOf(this.hub).start(asked);
     told(socket.onopen, {});
     if (isStatus(start)) {
       told(socket.onmessage, { data: JSON.stringify({ type: 'ERROR', object: start }) });

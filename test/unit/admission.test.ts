@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AdmissionOptions, Admitted, Caller } from '../../src/bridge/admission.ts';
 import { Admission } from '../../src/bridge/admission.ts';
-import { Hub } from '../../src/bridge/hub.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub.ts';
 import { toLimits } from '../../src/bridge/limits.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 
@@ -31,7 +31,11 @@ function caller(more: Partial<Caller<Request>> = {}): Caller<Request> & { leave:
 
 function door<I = unknown>(options: AdmissionOptions<Request, I> = {}, hub: Hub = new Hub({ maxClients: 1 })) {
   const clock = new FakeClock();
-  return { hub, clock, admission: new Admission<Request, I>(hub, options, toLimits({ clock, handshakeTimeoutMs: 1_000 })) };
+  return {
+    hub,
+    clock,
+    admission: new Admission<Request, I>(receptionOf(hub), options, toLimits({ clock, handshakeTimeoutMs: 1_000 })),
+  };
 }
 
 describe('origins', () => {
@@ -127,7 +131,7 @@ describe('authenticate', () => {
       expect(await verdict).toMatchObject(expected as object);
       // One who was refused has left the seat to others.
       const refused = 'code' in ((await verdict) as object);
-      expect('code' in hub.reserve('b')).toBe(!refused);
+      expect('code' in receptionOf(hub).reserve('b')).toBe(!refused);
       expect(clock.pending).toBe(0);
       expect(from.listeners.size).toBe(0);
     }
@@ -139,7 +143,7 @@ describe('authenticate', () => {
     const { admission } = door({ authenticate: () => ++asked }, hub);
     expect(admission.admit(caller({ origin: 'http://evil' }))).toMatchObject({ code: 403 });
     expect(admission.admit(caller({ search: 'resourceVersion=x' }))).toMatchObject({ code: 400 });
-    hub.reserve('');
+    receptionOf(hub).reserve('');
     expect(admission.admit(caller())).toMatchObject({ code: 503 });
     expect(asked).toBe(0);
     expect(hub.stats().total).toMatchObject({ refused: 3, refusals: { origin: 1, badRequest: 1, full: 1 } });
@@ -149,12 +153,12 @@ describe('authenticate', () => {
     const { admission, hub, clock } = door({ authenticate: () => new Promise(() => {}) });
     const from = caller();
     const verdict = admission.admit(from);
-    expect(hub.reserve('b')).toMatchObject({ code: 503 });
+    expect(receptionOf(hub).reserve('b')).toMatchObject({ code: 503 });
     clock.advance(999);
-    expect(hub.reserve('b')).toMatchObject({ code: 503 });
+    expect(receptionOf(hub).reserve('b')).toMatchObject({ code: 503 });
     clock.advance(1);
     expect(await verdict).toMatchObject({ code: 503, message: expect.stringContaining('too long') });
-    expect(hub.reserve('b')).not.toHaveProperty('code');
+    expect(receptionOf(hub).reserve('b')).not.toHaveProperty('code');
     expect(hub.stats().total.refusals).toMatchObject({ timeout: 1 });
     expect([clock.pending, from.listeners.size]).toEqual([0, 0]);
   });
@@ -182,7 +186,7 @@ describe('authenticate', () => {
     from.leave();
     expect(await verdict).toBeUndefined();
     answer({ user: 'late' });
-    expect(hub.reserve('b')).not.toHaveProperty('code');
+    expect(receptionOf(hub).reserve('b')).not.toHaveProperty('code');
     expect([clock.pending, from.listeners.size]).toEqual([0, 0]);
   });
 });
@@ -217,7 +221,7 @@ describe('watchOptions', () => {
   ])('that %s let nobody in', (_name, watchOptions) => {
     const { admission, hub } = door({ watchOptions });
     expect(admission.admit(caller())).toMatchObject({ code: 503 });
-    expect(hub.reserve('b')).not.toHaveProperty('code');
+    expect(receptionOf(hub).reserve('b')).not.toHaveProperty('code');
   });
 });
 
@@ -227,7 +231,7 @@ describe('watchOptions that answer nothing', () => {
     const hub = new Hub({ maxClients: 1, onNotice: (notice) => void notices.push(notice) });
     const { admission } = door({ watchOptions: () => (late ? Promise.resolve(nothing) : nothing) as never }, hub);
     expect(await admission.admit(caller())).toMatchObject({ code: 503, message: expect.not.stringContaining('watchOptions') });
-    expect(hub.reserve('b')).not.toHaveProperty('code');
+    expect(receptionOf(hub).reserve('b')).not.toHaveProperty('code');
     return notices;
   };
 

@@ -1,8 +1,11 @@
 // Connections without a socket, for the tests of hubs and sessions.
+
 import type { Form } from '../../src/bridge/forms.ts';
 import { LINE } from '../../src/bridge/forms.ts';
-import type { Client, Hub } from '../../src/bridge/hub.ts';
+import type { Hub } from '../../src/bridge/hub.ts';
+import { receptionOf } from '../../src/bridge/hub.ts';
 import type { Ending, WireEvent } from '../../src/bridge/protocol.ts';
+import type { Client } from '../../src/bridge/reception.ts';
 import type { Session } from '../../src/bridge/session.ts';
 import type { Sink } from '../../src/bridge/sink.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
@@ -81,7 +84,7 @@ export function connect<S extends FakeSink>(
   sink: S = new FakeSink() as S,
   client: Partial<Client> = {},
 ): S & { session: Session } {
-  hub.open(sink, { transport: 'http', address: 'test', ...client });
+  receptionOf(hub).open(sink, { transport: 'http', address: 'test', ...client });
   return sink as S & { session: Session };
 }
 

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import type { WebSocket } from 'ws';
 import { MESSAGE } from '../../src/bridge/forms.ts';
-import { Hub } from '../../src/bridge/hub.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub.ts';
 import { Pulse } from '../../src/bridge/pulse.ts';
 import { WebSocketSink } from '../../src/bridge/websocket-sink.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
@@ -61,7 +61,7 @@ function setUp(): {
     form: MESSAGE,
     maxBufferedBytes: 1_000_000,
   });
-  hub.open(sink, { transport: 'websocket', address: '' });
+  receptionOf(hub).open(sink, { transport: 'websocket', address: '' });
   sink.beatWith(new Pulse(1_000, clock));
   return { client, socket, hub, clock, interval: () => clock.advance(1_000), cuts: () => hub.stats().total.cuts };
 }

@@ -1,7 +1,8 @@
 // Hubs without a socket: replay, the end, limits, and watches that are bridged.
 import { describe, expect, test } from 'vitest';
-import type { Client, HubOptions } from '../../src/bridge/hub.ts';
-import { Hub } from '../../src/bridge/hub.ts';
+import type { HubOptions } from '../../src/bridge/hub.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub.ts';
+import type { Client } from '../../src/bridge/reception.ts';
 import type { Ticket } from '../../src/bridge/seats.ts';
 import type { Start } from '../../src/bridge/start.ts';
 import type { HubNotice } from '../../src/bridge/tally.ts';
@@ -50,10 +51,10 @@ describe('the end', () => {
     const sink = connect(hub);
     for (let i = 0; i < 10; i++) hub.tryPublish(added(i));
     const down = hub.shutdown();
-    expect(hub.reserve('')).toMatchObject({ code: 503, reason: 'ServiceUnavailable' });
-    expect(hub.start({})).toMatchObject({ code: 503 });
+    expect(receptionOf(hub).reserve('')).toMatchObject({ code: 503, reason: 'ServiceUnavailable' });
+    expect(receptionOf(hub).start({})).toMatchObject({ code: 503 });
     await down;
-    expect(hub.start({})).toMatchObject({ code: 204 });
+    expect(receptionOf(hub).start({})).toMatchObject({ code: 204 });
     expect(sink.objects).toHaveLength(10);
     await expect(hub.publish(added('late'))).rejects.toMatchObject({ code: 'CLOSED' });
     expect(() => hub.tryPublish(added('late'))).toThrow('shut down');
@@ -64,7 +65,7 @@ describe('the end', () => {
     const hub = new Hub({ epoch: 'e', replayItems: 3, replay: 1 });
     for (let i = 1; i <= 5; i++) await hub.publish(added(i));
     await hub.shutdown();
-    const ask = (resourceVersion?: string): { start: Start | Status } => ({ start: hub.start({ resourceVersion }) });
+    const ask = (resourceVersion?: string): { start: Start | Status } => ({ start: receptionOf(hub).start({ resourceVersion }) });
     expect(ask('e.1').start).toMatchObject({ code: 410 });
     expect(ask('e.5').start).toMatchObject({ code: 204 });
     const odd = { options: { filter: ({ object }: WatchEvent) => (object as number) % 2 === 1 } };
@@ -98,8 +99,8 @@ describe('the end', () => {
     const hub = new Hub({ epoch: 'e' });
     await hub.publish(added(1));
     await hub.shutdown({ retryAfterMs: 5_000 });
-    expect(hub.start({ resourceVersion: 'e.0' })).toMatchObject({ code: 503 });
-    expect(hub.reserve('')).toMatchObject({ code: 503, details: { retryAfterSeconds: 5 } });
+    expect(receptionOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ code: 503 });
+    expect(receptionOf(hub).reserve('')).toMatchObject({ code: 503, details: { retryAfterSeconds: 5 } });
   });
 
   test('leaves no timer, also where events are gathered for some time', async () => {
@@ -182,7 +183,7 @@ describe('the end', () => {
     connect(hub, sink);
     expect(sink.destroyed).toBe(true);
     expect(hub.stats()).toMatchObject({ clients: [], total: { clients: 1, cuts: { failed: 1 } } });
-    expect(hub.reserve('')).not.toHaveProperty('code');
+    expect(receptionOf(hub).reserve('')).not.toHaveProperty('code');
   });
 
   test.each([
@@ -213,25 +214,25 @@ describe('the end', () => {
 describe('limits', () => {
   test('clients past the limit are refused and counted', () => {
     const hub = new Hub({ maxClients: 1 });
-    const ticket = hub.reserve('a');
-    expect(hub.reserve('b')).toMatchObject({ code: 503 });
+    const ticket = receptionOf(hub).reserve('a');
+    expect(receptionOf(hub).reserve('b')).toMatchObject({ code: 503 });
     const sink = connect(hub, undefined, { ticket: ticket as Ticket, address: 'a' });
-    expect(hub.reserve('b')).toMatchObject({ code: 503 });
+    expect(receptionOf(hub).reserve('b')).toMatchObject({ code: 503 });
     sink.session.gone();
-    expect(hub.reserve('b')).not.toHaveProperty('code');
+    expect(receptionOf(hub).reserve('b')).not.toHaveProperty('code');
     expect(hub.stats().total).toMatchObject({ clients: 1, refused: 2, refusals: { full: 2 } });
   });
 
   test('those of one address have a limit of their own; no address is nobody’s', () => {
     const hub = new Hub({ maxClientsPerAddress: 2 });
-    const tickets = [hub.reserve('a'), hub.reserve('a')] as Ticket[];
-    expect(hub.reserve('a')).toMatchObject({ code: 503, message: expect.stringContaining('this address') });
-    expect(hub.reserve('b')).not.toHaveProperty('code');
-    for (let i = 0; i < 5; i++) expect(hub.reserve('')).not.toHaveProperty('code');
+    const tickets = [receptionOf(hub).reserve('a'), receptionOf(hub).reserve('a')] as Ticket[];
+    expect(receptionOf(hub).reserve('a')).toMatchObject({ code: 503, message: expect.stringContaining('this address') });
+    expect(receptionOf(hub).reserve('b')).not.toHaveProperty('code');
+    for (let i = 0; i < 5; i++) expect(receptionOf(hub).reserve('')).not.toHaveProperty('code');
     tickets[0]?.release();
     tickets[0]?.release();
-    expect(hub.reserve('a')).not.toHaveProperty('code');
-    expect(hub.reserve('a')).toHaveProperty('code');
+    expect(receptionOf(hub).reserve('a')).not.toHaveProperty('code');
+    expect(receptionOf(hub).reserve('a')).toHaveProperty('code');
     expect(hub.stats().total.refusals).toEqual({ address: 2 });
   });
 
@@ -262,7 +263,7 @@ describe('limits', () => {
     await hub.publish(added('after'));
     const accepted = 10_011 - refused.length;
     expect([refused.length, hub.version]).toEqual([3, `e.${accepted}`]);
-    expect(hub.start({ resourceVersion: 'e.0' })).toMatchObject({ missed: { length: accepted } });
+    expect(receptionOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ missed: { length: accepted } });
   });
 
   test('nor are they out of order where a filter publishes while another publish waits', async () => {
@@ -332,7 +333,7 @@ describe('follow', () => {
     const outcome = expect(hub.follow(numbers.watch({ filter }))).rejects.toThrow(TypeError);
     await numbers.publish(added(2));
     await outcome;
-    const start = hub.start({ resourceVersion: 'e.0' }) as Start;
+    const start = receptionOf(hub).start({ resourceVersion: 'e.0' }) as Start;
     const sink = connect(hub, undefined, { start, options: { filter: ({ type }) => type === 'ADDED' } });
     expect(sink.events).toMatchObject([{ type: 'ADDED' }, { type: 'ERROR', object: { code: 500 } }]);
     expect(sink.ended).toBe('complete');
@@ -446,7 +447,7 @@ describe('what goes wrong in user code', () => {
     const notices: HubNotice[] = [];
     const hub = new Hub({ epoch: 'e', onNotice: (notice) => void notices.push(notice) });
     hub.tryPublish(added(1));
-    const start = hub.start({ resourceVersion: 'e.0' }) as Start;
+    const start = receptionOf(hub).start({ resourceVersion: 'e.0' }) as Start;
     connect(hub, undefined, { start, options: { filter: throwing } });
     expect(notices.at(-1)).toMatchObject({ type: 'close', reason: 'failed', error: oops });
   });

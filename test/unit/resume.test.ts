@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { Admitted } from '../../src/bridge/admission.ts';
 import { Envelope } from '../../src/bridge/envelope.ts';
 import { startOf } from '../../src/bridge/http-head.ts';
-import { Hub } from '../../src/bridge/hub.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub.ts';
 import { readQuery, readVersion } from '../../src/bridge/query.ts';
 import type { Start } from '../../src/bridge/start.ts';
 import { ReplayWindow } from '../../src/bridge/window.ts';
@@ -167,7 +167,7 @@ describe('a hub', () => {
   test('goes on right after a version, exactly as far back as its window goes', async () => {
     const hub = await published(20, { replayItems: 5 });
     for (let from = 0; from <= 21; from++) {
-      const start = hub.start({ resourceVersion: `e.${from}` });
+      const start = receptionOf(hub).start({ resourceVersion: `e.${from}` });
       if (from >= 15 && from <= 20) {
         expect(places((start as Start).missed)).toEqual(Array.from({ length: 20 - from }, (_, i) => from + 1 + i));
         expect(start).toMatchObject({ resumed: true });
@@ -175,25 +175,25 @@ describe('a hub', () => {
         expect(start).toMatchObject({ code: 410, reason: 'Expired' });
       }
     }
-    expect(hub.start({ resourceVersion: 'other.20' })).toMatchObject({ code: 410 });
-    expect(hub.start({ resourceVersion: `e.${'9'.repeat(99)}` })).toMatchObject({ code: 410 });
-    expect(hub.start({ resourceVersion: '__proto__.1' })).toMatchObject({ code: 410 });
+    expect(receptionOf(hub).start({ resourceVersion: 'other.20' })).toMatchObject({ code: 410 });
+    expect(receptionOf(hub).start({ resourceVersion: `e.${'9'.repeat(99)}` })).toMatchObject({ code: 410 });
+    expect(receptionOf(hub).start({ resourceVersion: '__proto__.1' })).toMatchObject({ code: 410 });
   });
 
   test('keeps nothing, and yet who missed nothing can go on: before the first event, and though all was swept', async () => {
     const hub = await published(0, { replayItems: 0 });
     expect(hub.version).toBe('e.0');
-    expect(hub.start({ resourceVersion: 'e.0' })).toMatchObject({ missed: [], resumed: true });
+    expect(receptionOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ missed: [], resumed: true });
     await hub.publish(added(1));
-    expect(hub.start({ resourceVersion: 'e.1' })).toMatchObject({ missed: [], resumed: true });
-    expect(hub.start({ resourceVersion: 'e.0' })).toMatchObject({ code: 410 });
+    expect(receptionOf(hub).start({ resourceVersion: 'e.1' })).toMatchObject({ missed: [], resumed: true });
+    expect(receptionOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ code: 410 });
   });
 
   test('forgets by bytes as well, also when a burst is published in one go', () => {
     const hub = new Hub({ epoch: 'e', replayItems: 1_000, replayBytes: 10_000 });
     for (let i = 0; i < 500; i++) hub.tryPublish(added('x'.repeat(900)));
-    expect(hub.start({ resourceVersion: 'e.489' })).toMatchObject({ code: 410 });
-    expect(places((hub.start({ resourceVersion: 'e.495' }) as Start).missed)).toEqual([496, 497, 498, 499, 500]);
+    expect(receptionOf(hub).start({ resourceVersion: 'e.489' })).toMatchObject({ code: 410 });
+    expect(places((receptionOf(hub).start({ resourceVersion: 'e.495' }) as Start).missed)).toEqual([496, 497, 498, 499, 500]);
   });
 
   test('hands over from what was missed to what is live with no gap, while events come without a pause', async () => {
@@ -202,7 +202,10 @@ describe('a hub', () => {
     for (let i = 1; i <= 300; i++) {
       void hub.publish(added(i));
       const from = Math.floor(i / 2);
-      clients.push({ from, sink: connect(hub, undefined, { start: hub.start({ resourceVersion: `e.${from}` }) as Start }) });
+      clients.push({
+        from,
+        sink: connect(hub, undefined, { start: receptionOf(hub).start({ resourceVersion: `e.${from}` }) as Start }),
+      });
       if (i % 5 === 0) await turn();
     }
     await hub.shutdown();
@@ -215,7 +218,7 @@ describe('a hub', () => {
   test('replays only what the filter lets through, and counts the rest as nobody’s', async () => {
     const hub = await published(10);
     const filter = (event: { object: unknown }): boolean => (event.object as number) % 2 === 0;
-    const start = hub.start({ resourceVersion: 'e.3' }) as Start;
+    const start = receptionOf(hub).start({ resourceVersion: 'e.3' }) as Start;
     const sink = connect(hub, undefined, { start, options: { filter } });
     await hub.publish(added(11));
     await hub.publish(added(12));
@@ -229,7 +232,7 @@ describe('a hub', () => {
     const filters = [() => false, (event: { object: unknown }): boolean => (event.object as { a: { b: boolean } }).a.b];
     for (const filter of filters) {
       const admitted = { asked: { resourceVersion: 'old.3', isBack: true }, address: '' } as Admitted;
-      const start = startOf(hub, admitted, true) as Start;
+      const start = startOf(receptionOf(hub), admitted, true) as Start;
       const sink = connect(hub, undefined, { start, options: { filter } });
       expect(sink.events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
       expect(sink.ended).toBeUndefined();
@@ -241,7 +244,7 @@ describe('a hub', () => {
     const filter = (): boolean => {
       throw new Error('filter');
     };
-    const start = hub.start({ resourceVersion: 'e.1' }) as Start;
+    const start = receptionOf(hub).start({ resourceVersion: 'e.1' }) as Start;
     const replayed = connect(hub, undefined, { start, options: { filter } });
     const live = connect(hub, undefined, { options: { filter } });
     const other = connect(hub);

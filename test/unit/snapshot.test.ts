@@ -1,7 +1,7 @@
 // Snapshot and tail, bookmarks, and ends by time.
 import { describe, expect, test } from 'vitest';
 import type { HubOptions } from '../../src/bridge/hub.ts';
-import { Hub } from '../../src/bridge/hub.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub.ts';
 import type { Asked } from '../../src/bridge/query.ts';
 import type { Snapshot } from '../../src/bridge/snapshot.ts';
 import type { Start } from '../../src/bridge/start.ts';
@@ -10,7 +10,7 @@ import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 import { collectedUntil, NO_GC } from './support.ts';
 
 function join(hub: Hub, asked: Asked = {}, more: Parameters<typeof connect>[2] = {}): ReturnType<typeof connect> {
-  return connect(hub, new FakeSink(), { start: hub.start(asked) as Start, asked, ...more });
+  return connect(hub, new FakeSink(), { start: receptionOf(hub).start(asked) as Start, asked, ...more });
 }
 
 const hubOf = (snapshot: Snapshot, more: HubOptions = {}): Hub => new Hub({ epoch: 'e', snapshot, ...more });
@@ -112,12 +112,12 @@ describe('a snapshot', () => {
     const hub = hubOf(async () => ['state'], { replayItems: 0 });
     await hub.publish(added(1));
     await hub.shutdown();
-    expect(hub.start({ resourceVersion: 'e.0' })).toMatchObject({ code: 410 });
+    expect(receptionOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ code: 410 });
     const sink = join(hub);
     await until(() => sink.ended !== undefined);
     expect([sink.events, sink.ended]).toEqual([[{ type: 'ADDED', object: 'state' }, end('e.1')], 'complete']);
     for (const asked of [{ resourceVersion: 'e.1' }, { sendInitialEvents: false }]) {
-      expect(hub.start(asked)).toMatchObject({ code: 204 });
+      expect(receptionOf(hub).start(asked)).toMatchObject({ code: 204 });
     }
     expect(hub.stats().clients).toEqual([]);
   });
@@ -139,7 +139,7 @@ describe('a snapshot', () => {
       await turn();
       expect(sink.events.map((event) => (event.type === 'BOOKMARK' ? event : event.object))).toEqual(expected);
     }
-    expect(new Hub().start({ sendInitialEvents: true })).toMatchObject({ code: 400 });
+    expect(receptionOf(new Hub()).start({ sendInitialEvents: true })).toMatchObject({ code: 400 });
   });
 
   test('shows no more than the filter lets through', async () => {
@@ -182,7 +182,7 @@ describe('a snapshot', () => {
     });
     const sink = new FakeSink();
     sink.stall();
-    connect(hub, sink, { start: hub.start({}) as Start });
+    connect(hub, sink, { start: receptionOf(hub).start({}) as Start });
     for (let i = 0; i < 50; i++) await turn();
     expect(asked).toBeLessThan(200);
     sink.resume();
@@ -269,7 +269,7 @@ describe('a snapshot', () => {
       },
       { maxSnapshots: 1 },
     );
-    connect(hub, slow, { start: hub.start({}) as Start, identity: 'slow' });
+    connect(hub, slow, { start: receptionOf(hub).start({}) as Start, identity: 'slow' });
     const second = join(hub, {}, { identity: 'second' });
     await until(() => second.events.length === 1_001);
     const part = slow.events.length;
@@ -350,7 +350,7 @@ describe('bookmarks', () => {
     for (let i = 0; i < 9; i++) await hub.publish(added(i));
     clock.advance(1_000);
     expect(sink.events.at(-1)).toEqual(bookmark('e.9'));
-    expect(hub.start({ resourceVersion: 'e.9' })).toMatchObject({ resumed: true });
+    expect(receptionOf(hub).start({ resourceVersion: 'e.9' })).toMatchObject({ resumed: true });
     expect(other.events.every(({ type }) => type === 'ADDED')).toBe(true);
     sink.stall();
     clock.advance(1_000);
