@@ -22,6 +22,11 @@ async function setUp(options: HttpOptions & WebSocketOptions = {}): Promise<Serv
 }
 
 /** Nothing is left, and the next one is served as ever. */
+/** Looked up inside: no number says who has a seat and is not let in yet. */
+function seatsTaken(hub: Hub): number {
+  return (receptionOf(hub) as unknown as { seats: { taken: number } }).seats.taken;
+}
+
 async function isUnharmed({ hub, url, server }: Served & { hub: Hub }): Promise<void> {
   await until(() => hub.stats().clients.length === 0);
   await until(async () => (await connections(server)) === 0);
@@ -31,7 +36,7 @@ async function isUnharmed({ hub, url, server }: Served & { hub: Hub }): Promise<
   client.close();
   await until(() => hub.stats().clients.length === 0);
   // Every seat has been given back.
-  expect((hub as unknown as { seats: { taken: number } }).seats.taken).toBe(0);
+  expect(seatsTaken(hub)).toBe(0);
 }
 
 /** A masked frame, as clients send them. */
@@ -211,7 +216,7 @@ describe('connections', () => {
       expect(waiter.heard()).toMatch(/^HTTP\/1\.1 503 /);
       waiter.socket.destroy();
       await until(async () => (await connections(served.server)) === 0);
-      expect((served.hub as unknown as { seats: { taken: number } }).seats.taken).toBe(0);
+      expect(seatsTaken(served.hub)).toBe(0);
       expect(served.hub.stats().total.refusals).toEqual({ timeout: 1 });
     },
   );
@@ -238,7 +243,7 @@ describe('connections', () => {
     await loud.ended;
     loud.socket.destroy();
     await until(() => served.hub.stats().clients.length === 0);
-    expect((served.hub as unknown as { seats: { taken: number } }).seats.taken).toBe(0);
+    expect(seatsTaken(served.hub)).toBe(0);
   });
 });
 
@@ -259,7 +264,7 @@ test('those of whom it is not known who they are when the stream ends are sent a
   await until(() => asked === 3);
   await served.hub.shutdown();
   expect(await Promise.all(outcomes)).toEqual(['Unexpected server response: 503', '503', '503']);
-  expect((served.hub as unknown as { seats: { taken: number } }).seats.taken).toBe(0);
+  expect(seatsTaken(served.hub)).toBe(0);
 });
 
 test('those who are only told no take a seat until they have gone, and are cut with the word when there is none', async () => {
