@@ -462,7 +462,7 @@ describe('what goes wrong in user code', () => {
       const notices: HubNotice[] = [];
       const hub = new Hub({ ...options, epoch: 'e', onNotice: (notice) => void notices.push(notice) });
       hub.tryPublish(added(1));
-      const start = hub.start({ resourceVersion }) as Start;
+      const start = receptionOf(hub).start({ resourceVersion }) as Start;
       const filter = (async () => false) as unknown as () => boolean;
       const sink = connect(hub, undefined, { start, options: { filter } });
       hub.tryPublish(added(2));
