@@ -87,12 +87,12 @@ describe('the end', () => {
     for (let i = 1; i <= 4; i++) await hub.publish(added(i));
     await hub.shutdown();
     const odd = ({ object }: WatchEvent): boolean => (object as number) % 2 === 1;
-    expect(hub.start({ resourceVersion: 'e.3' }, { filter: odd })).toMatchObject({ code: 204 });
-    expect(hub.start({ resourceVersion: 'e.2' }, { filter: odd })).toMatchObject({ resumed: true });
+    expect(receptionOf(hub).start({ resourceVersion: 'e.3' }, { filter: odd })).toMatchObject({ code: 204 });
+    expect(receptionOf(hub).start({ resourceVersion: 'e.2' }, { filter: odd })).toMatchObject({ resumed: true });
     const broken = (): boolean => {
       throw new Error('no');
     };
-    expect(hub.start({ resourceVersion: 'e.3' }, { filter: broken })).toMatchObject({ resumed: true });
+    expect(receptionOf(hub).start({ resourceVersion: 'e.3' }, { filter: broken })).toMatchObject({ resumed: true });
   });
 
   test('of a server that goes away is not the end of the stream: who comes is sent away, and finds another', async () => {
