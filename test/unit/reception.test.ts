@@ -1,7 +1,7 @@
 // How a hub takes clients: the place from which each begins, what is told of it, and why some are refused.
 import { describe, expect, test } from 'vitest';
-import type { Client } from '../../src/bridge/hub.ts';
-import { Hub } from '../../src/bridge/hub.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub.ts';
+import type { Client } from '../../src/bridge/reception.ts';
 import { LEAVING } from '../../src/bridge/refusals.ts';
 import type { Start } from '../../src/bridge/start.ts';
 import type { HubNotice } from '../../src/bridge/tally.ts';
@@ -18,7 +18,7 @@ describe('where a client begins', () => {
   ])('%s', (_what, client, asked, version) => {
     const hub = new Hub({ epoch: 'e', replayItems: 3 });
     for (let i = 1; i <= 5; i++) hub.tryPublish(added(i));
-    expect(connect(hub, undefined, { ...client, start: hub.start(asked) as Start }).session.version).toBe(version);
+    expect(connect(hub, undefined, { ...client, start: receptionOf(hub).start(asked) as Start }).session.version).toBe(version);
   });
 
   test('SSE, with the last events first: the version before them; with a snapshot first: none', () => {
@@ -37,7 +37,7 @@ describe('where a client begins', () => {
         expect(this.session?.stats()).toMatchObject({ queued: 3, lag: 3 });
       }
     }
-    const sink = connect(hub, new Full(), { start: hub.start({ resourceVersion: 'e.2' }) as Start });
+    const sink = connect(hub, new Full(), { start: receptionOf(hub).start({ resourceVersion: 'e.2' }) as Start });
     expect(sink.session.stats()).toMatchObject({ delivered: 3, queued: 0, lag: 0 });
   });
 
@@ -45,7 +45,7 @@ describe('where a client begins', () => {
     const notices: HubNotice[] = [];
     const hub = new Hub({ epoch: 'e', onNotice: (notice) => notices.push(notice) });
     for (let i = 1; i <= 5; i++) hub.tryPublish(added(i));
-    const start = hub.start({ resourceVersion: 'e.2' }) as Start;
+    const start = receptionOf(hub).start({ resourceVersion: 'e.2' }) as Start;
     const { session } = connect(hub, undefined, { start, address: 'here' });
     const client = { id: session.id, address: 'here', resumed: true };
     expect(notices).toMatchObject([
@@ -67,8 +67,8 @@ describe('who is refused', () => {
   test('for what it asks: the reason, and where it came from, if that is known', () => {
     const { hub, refusals } = refusing();
     for (let i = 1; i <= 5; i++) hub.tryPublish(added(i));
-    expect(hub.start({ resourceVersion: 'e.2' }, { address: 'here' })).toMatchObject({ code: 410 });
-    expect(hub.start({ sendInitialEvents: true })).toMatchObject({ code: 400 });
+    expect(receptionOf(hub).start({ resourceVersion: 'e.2' }, { address: 'here' })).toMatchObject({ code: 410 });
+    expect(receptionOf(hub).start({ sendInitialEvents: true })).toMatchObject({ code: 400 });
     expect(refusals).toEqual([
       ['expired', 'here'],
       ['badRequest', ''],
@@ -80,8 +80,8 @@ describe('who is refused', () => {
     connect(hub, undefined, { options: { overflow: 'wait', capacity: 1 } }).stall();
     for (let i = 1; i <= 3; i++) hub.tryPublish(added(i));
     const over = hub.shutdown();
-    expect(hub.reserve('here')).toBe(LEAVING);
-    expect(hub.start({}, { address: 'there' })).toBe(LEAVING);
+    expect(receptionOf(hub).reserve('here')).toBe(LEAVING);
+    expect(receptionOf(hub).start({}, { address: 'there' })).toBe(LEAVING);
     expect(refusals).toEqual([
       ['ended', 'here'],
       ['ended', 'there'],
@@ -92,18 +92,18 @@ describe('who is refused', () => {
 
   test('has a seat until it has gone, of no address, where there is one', () => {
     const hub = new Hub({ maxClients: 2, maxClientsPerAddress: 1 });
-    const tickets = [hub.reserveForRefusal(), hub.reserveForRefusal()];
+    const tickets = [receptionOf(hub).reserveForRefusal(), receptionOf(hub).reserveForRefusal()];
     expect(tickets).not.toContain(undefined);
-    expect(hub.reserveForRefusal()).toBeUndefined();
+    expect(receptionOf(hub).reserveForRefusal()).toBeUndefined();
     tickets[0]?.release();
-    expect(hub.reserveForRefusal()).toBeDefined();
+    expect(receptionOf(hub).reserveForRefusal()).toBeDefined();
   });
 
   test('who has stopped waiting to be let in is told no more that the hub shuts down', async () => {
     const hub = new Hub();
     const told: string[] = [];
-    hub.whenClosing(() => told.push('waits'));
-    hub.whenClosing(() => told.push('left'))();
+    receptionOf(hub).lifetime.whenClosing(() => told.push('waits'));
+    receptionOf(hub).lifetime.whenClosing(() => told.push('left'))();
     await hub.shutdown();
     await turn();
     expect(told).toEqual(['waits']);
