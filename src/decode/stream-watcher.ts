@@ -14,7 +14,7 @@ export interface Decoder<E> {
 
 /** How a {@link StreamWatcher} tells its consumer of a failure. */
 export interface StreamWatcherOptions {
-  /** Makes the `object` of the ERROR event; default {@link errorToStatus}. If it throws, the watch rejects with that instead. */
+  /** Makes the `object` of the ERROR event; default: a Status of 413 for FRAME_TOO_LARGE, else of 500 InternalError. If it throws, the watch rejects with that instead. */
   reportError?: ((error: unknown) => object) | undefined;
 }
 
@@ -109,7 +109,7 @@ class DecoderSource<E> implements PullSource<E> {
 /**
  * A {@link Decoder} as a watch. It reads nothing ahead: each event is asked for by a read, so backpressure reaches the source.
  *
- * - The end of the stream and a broken connection ({@link isBrokenConnection}) end it without a word; watch again.
+ * - The end of the stream and a broken connection (reset, cut short, timed out) end it without a word; watch again.
  * - Any other error is exactly one ERROR event, and then the end.
  * - `stop` is as final as `return`: nothing is delivered after it, neither an event that is there already nor an error.
  * - The decoder is closed exactly once, at whichever end.

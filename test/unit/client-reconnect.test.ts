@@ -40,6 +40,27 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
+  test('headers are read anew for each attempt, so that a getter can refresh a token', async () => {
+    if (kind === 'browser') return; // its WebSocket takes none
+    let token = 'old';
+    const headers = {
+      get authorization(): string {
+        return token;
+      },
+    };
+    const { network, clock, accept, watch } = open(kind, { headers });
+    await accept(event(1));
+    expect(network.link.headers.authorization).toBe('old');
+    token = 'new';
+    network.link.cut();
+    await settle();
+    clock.advance(500);
+    await settle();
+    expect(network.links).toHaveLength(2);
+    expect(network.link.headers.authorization).toBe('new');
+    await watch.return();
+  });
+
   test('a connection that is cut before anything came is made again from where a BOOKMARK vouched', async () => {
     const { network, clock, read, accept, watch } = open(kind);
     await accept(toBookmark(at(7)) as Event);
