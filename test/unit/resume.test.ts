@@ -231,7 +231,11 @@ describe('a hub', () => {
     const hub = await published(3);
     const filters = [() => false, (event: { object: unknown }): boolean => (event.object as { a: { b: boolean } }).a.b];
     for (const filter of filters) {
-      const admitted = { asked: { resourceVersion: 'old.3', isBack: true }, address: '' } as Admitted;
+      const admitted = {
+        asked: { resourceVersion: 'old.3', isBack: true },
+        address: '',
+        options: { filter },
+      } as unknown as Admitted;
       const start = startOf(receptionOf(hub), admitted, true) as Start;
       const sink = connect(hub, undefined, { start, options: { filter } });
       expect(sink.events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
