@@ -1,5 +1,6 @@
 import type { Form } from './forms.ts';
 import { LINE, RECORD, toBytes } from './forms.ts';
+import type { Beginning } from './http-head.ts';
 import { toPreface } from './http-head.ts';
 import type { Ending } from './protocol.ts';
 import type { Served, Sink } from './sink.ts';
@@ -13,15 +14,15 @@ import type { Outbound } from './stall.ts';
 export class FetchSink implements Sink, Outbound {
   readonly form: Form;
   readonly stream: ReadableStream<Uint8Array>;
-  private readonly sse: boolean;
+  private readonly beginning: Beginning;
   private readonly maxBufferedBytes: number;
   private controller: ReadableStreamDefaultController<Uint8Array> | undefined = undefined;
   private session: Served | undefined = undefined;
   private ending: boolean = false;
   private closed: boolean = false;
 
-  constructor({ sse, maxBufferedBytes }: { sse: boolean; maxBufferedBytes: number }) {
-    this.sse = sse;
+  constructor({ sse, bookmarks, maxBufferedBytes }: Beginning & { maxBufferedBytes: number }) {
+    this.beginning = { sse, bookmarks };
     this.form = sse ? RECORD : LINE;
     this.maxBufferedBytes = maxBufferedBytes;
     this.stream = new ReadableStream<Uint8Array>(
@@ -49,7 +50,8 @@ export class FetchSink implements Sink, Outbound {
 
   opened(session: Served): void {
     this.session = session;
-    this.write(toBytes(toPreface(this.sse, session.version), this.form));
+    const preface = toPreface(this.beginning, session.version);
+    if (preface !== '') this.write(toBytes(preface, this.form));
   }
 
   write(bytes: Uint8Array): boolean {
@@ -59,7 +61,7 @@ export class FetchSink implements Sink, Outbound {
   }
 
   end(_how: Ending, retryMs: number | undefined): void {
-    if (this.sse && retryMs !== undefined) this.sayRetry(retryMs);
+    if (this.beginning.sse && retryMs !== undefined) this.sayRetry(retryMs);
     this.ending = true;
     this.pulled();
   }

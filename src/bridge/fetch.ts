@@ -110,8 +110,9 @@ class FetchHandler<I> {
   }
 
   private serve(request: Request, client: Admitted & { start: Start; sse: boolean }): ReadableStream<Uint8Array> {
-    const { sse } = client;
-    const sink = new FetchSink({ sse, maxBufferedBytes: this.limits.maxBufferedBytes });
+    const { sse, asked } = client;
+    const bookmarks = asked.allowWatchBookmarks === true;
+    const sink = new FetchSink({ sse, bookmarks, maxBufferedBytes: this.limits.maxBufferedBytes });
     const session = this.reception.open(sink, { ...client, transport: sse ? 'sse' : 'http' });
     const onAbort = (): void => {
       session.gone();

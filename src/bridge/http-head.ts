@@ -27,14 +27,21 @@ export function streamHeaders(sse: boolean): Record<string, string> {
   };
 }
 
+/** How a stream begins. */
+export interface Beginning {
+  readonly sse: boolean;
+  /** Its client has asked for BOOKMARKs. */
+  readonly bookmarks: boolean;
+}
+
 /**
  * What stands before the first event. Firefox holds an answer back from `fetch` until the first byte of its body has come, so that
- * a client of a quiet stream would take the server for dead: lines begin with a space, which is none of the JSON's concern. An
- * event stream says when to come back, and from where: an EventSource keeps the id though no message comes with it, so that one
- * which is cut off before its first event goes on where it was.
+ * a client of a quiet stream would take the server for dead: one that asks for signs of life gets a space at once, which is none of
+ * the JSON's concern. An event stream says when to come back, and from where: an EventSource keeps the id though no message comes
+ * with it, so that one which is cut off before its first event goes on where it was.
  */
-export function toPreface(sse: boolean, version: string | undefined): string {
-  if (!sse) return ' ';
+export function toPreface({ sse, bookmarks }: Beginning, version: string | undefined): string {
+  if (!sse) return bookmarks ? ' ' : '';
   return `retry: ${DEFAULTS.retryMs}\n${version === undefined ? '' : `id: ${version}\n`}\n`;
 }
 

@@ -1,5 +1,6 @@
 import type { Form } from './forms.ts';
 import { chunked, LINE, RECORD, toBytes } from './forms.ts';
+import type { Beginning } from './http-head.ts';
 import { toPreface } from './http-head.ts';
 import type { Ending } from './protocol.ts';
 import type { Served, Sink } from './sink.ts';
@@ -32,8 +33,7 @@ export function hasClosed(response: { readonly destroyed: boolean; readonly stre
 }
 
 /** Into what, and how, a sink writes. */
-export interface HttpSinkOptions {
-  readonly sse: boolean;
+export interface HttpSinkOptions extends Beginning {
   readonly maxBufferedBytes: number;
   readonly response: EndableResponse;
   /** The response itself, or the socket under it. */
@@ -59,15 +59,15 @@ export class HttpSink implements Sink {
   private listening: boolean = false;
   private session: Served | undefined = undefined;
   private readonly response: EndableResponse;
-  private readonly sse: boolean;
+  private readonly beginning: Beginning;
 
-  constructor({ stream, response, direct, wrapped, maxBufferedBytes, sse }: HttpSinkOptions) {
+  constructor({ stream, response, direct, wrapped, maxBufferedBytes, sse, bookmarks }: HttpSinkOptions) {
     this.stream = stream;
     this.response = response;
     this.direct = direct;
     this.wrapped = wrapped;
     this.maxBufferedBytes = maxBufferedBytes;
-    this.sse = sse;
+    this.beginning = { sse, bookmarks };
     this.form = sse ? (direct ? CHUNKED_RECORD : RECORD) : direct ? CHUNKED_LINE : LINE;
   }
 
@@ -78,7 +78,9 @@ export class HttpSink implements Sink {
   opened(session: Served): void {
     this.session = session;
     session.whenOver(this);
-    this.stream.write(toBytes(toPreface(this.sse, session.version), this.form));
+    const preface = toPreface(this.beginning, session.version);
+    if (preface === '') return;
+    this.stream.write(toBytes(preface, this.form));
     if (!this.direct) this.response.flush?.();
   }
 
@@ -103,7 +105,7 @@ export class HttpSink implements Sink {
   }
 
   end(how: Ending, retryMs: number | undefined): void {
-    if (this.sse && retryMs !== undefined) this.stream.write(toBytes(`retry: ${retryMs}\n\n`, this.form));
+    if (this.beginning.sse && retryMs !== undefined) this.stream.write(toBytes(`retry: ${retryMs}\n\n`, this.form));
     // A response without its last chunk: it is the server that ends here, and not the stream.
     if (this.direct && how === 'goingAway') this.stream.destroySoon?.();
     else this.response.end();

@@ -157,12 +157,13 @@ class HttpHandler<I> {
   }
 
   private serve(response: ServerResponse, client: Admitted & { start: Start; sse: boolean }): void {
-    const { sse } = client;
+    const { sse, asked } = client;
+    const bookmarks = asked.allowWatchBookmarks === true;
     const direct = isPlain(response);
     const stream = (direct ? response.socket : response) as ByteStream;
     const { maxBufferedBytes } = this.limits;
     const wrapped = Object.hasOwn(response, 'write');
-    const sink = new HttpSink({ sse, maxBufferedBytes, response, stream, direct, wrapped });
+    const sink = new HttpSink({ sse, bookmarks, maxBufferedBytes, response, stream, direct, wrapped });
     const session = this.reception.open(sink, { ...client, transport: sse ? 'sse' : 'http' });
     // The one event that comes whatever happens: after `end`, after a reset, after `destroy`.
     response.on('close', () => session.gone());
