@@ -167,7 +167,7 @@ export class Cursor<E> extends Queue<E> {
 
   /** A batch ends before a gap, so that onGap comes right before the first event after it. */
   protected override get breaks(): boolean {
-    return this.aside.kept.gap > 0;
+    return this.options.onGap !== undefined && this.aside.kept.gap > 0;
   }
 
   protected override end(): void {

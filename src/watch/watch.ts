@@ -16,7 +16,7 @@ export interface Watch<E> {
   return(): Promise<IteratorResult<E, undefined>>;
   /** The next event if one is queued, else undefined; never waits. Throws once if the watch failed. */
   tryNext(): E | undefined;
-  /** Reads all that is queued at once. The arrays are shared with other watchers: read only. Leaving the loop stops the watch. */
+  /** Reads all that is queued at once; where `onGap` tells of a gap, a batch ends before it. The arrays are shared with other watchers: read only. Leaving the loop stops the watch. */
   batches(): WatchBatches<E>;
   /** No event after this is queued; what is queued stays readable, then done. Idempotent. */
   stop(): void;

@@ -26,6 +26,8 @@ export interface ModelWatchOptions {
   capacity: number;
   overflow: Overflow;
   filter?: ((event: ModelEvent) => boolean) | undefined;
+  /** Whether it has an `onGap`, before which a batch must end. */
+  told: boolean;
   prefix?: readonly ModelEvent[];
 }
 
@@ -178,7 +180,11 @@ export class ModelWatch {
     }
   }
 
-  /** What the wake-up at the end of the turn does: a batch in hand takes along what is queued, up to a gap. */
+  private get breaks(): boolean {
+    return this.options.told && this.queue[0] !== undefined && this.queue[0].gap > 0;
+  }
+
+  /** What the wake-up at the end of the turn does: a batch in hand takes along what is queued, up to a gap that is told. */
   serve(): void {
     if (this.hand === undefined) return;
     this.fill();
@@ -191,7 +197,7 @@ export class ModelWatch {
     if (hand === undefined) return;
     this.hand = undefined;
     for (;;) {
-      if (this.queue[0] !== undefined && this.queue[0].gap > 0) break;
+      if (this.breaks) break;
       const event = this.takeOne();
       if (event === undefined) break;
       hand.hand.push(event);
@@ -227,7 +233,7 @@ export class ModelWatch {
     const first = this.tryNext(false);
     if (first === undefined) return undefined;
     const batch = [first];
-    while (!(this.queue[0] !== undefined && this.queue[0].gap > 0)) {
+    while (!this.breaks) {
       const event = this.takeOne();
       if (event === undefined) break;
       batch.push(event);

@@ -431,6 +431,26 @@ describe('onGap', () => {
     expect(gaps).toEqual([2]);
   });
 
+  test('nobody is told: a batch is all that is queued, whatever was lost in between', async () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 3, overflow: 'drop-newest' });
+    const watch = broadcaster.watch();
+    const batches = watch.batches();
+    publish(broadcaster, events(0, 5));
+    watch.tryNext();
+    publish(broadcaster, events(5, 6));
+    expect([watch.queued, watch.dropped]).toEqual([3, 2]);
+    expect(ids((await batches.next()).value ?? [])).toEqual([1, 2, 5]);
+  });
+
+  test('nobody is told: a batch that has waited is all that is queued, too', async () => {
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'drop-oldest' });
+    const watch = broadcaster.watch();
+    const batch = watch.batches().next();
+    publish(broadcaster, events(0, 3));
+    expect(ids((await batch).value ?? [])).toEqual([0, 2]);
+    expect([watch.queued, watch.dropped]).toEqual([0, 1]);
+  });
+
   test('a gap at the very end is told by the count alone', async () => {
     const { broadcaster, watch, gaps } = recorded('drop-newest');
     publish(broadcaster, events(0, 5));
