@@ -128,7 +128,7 @@ export class Session implements Served {
     this.held = true;
   }
 
-  /** Sends what has no place in the stream, such as a snapshot's part. Resolves when there is room for more; false if there is nobody any more. */
+  /** Sends what has no place in the stream, such as a snapshot's part; only when nothing is in hand. Resolves when there is room for more; false if there is nobody any more. */
   send(batch: readonly Envelope[]): Promise<boolean> {
     return new Promise((resolve) => {
       if (this.over || this.ended) {
@@ -136,7 +136,7 @@ export class Session implements Served {
         return;
       }
       this.handed = resolve;
-      this.hand = this.hand.length > this.from ? [...this.hand.slice(this.from), ...batch] : batch;
+      this.hand = batch;
       this.from = 0;
       this.flush();
     });

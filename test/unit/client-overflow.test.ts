@@ -1,6 +1,7 @@
 // What becomes of events for which a slow reader has no room.
 import { describe, expect, test } from 'vitest';
 import { KINDS, settle } from './client-network.ts';
+import type { Event } from './client-rig.ts';
 import { at, event, open, range } from './client-rig.ts';
 
 describe.each(KINDS)('connect over %s', (kind) => {
@@ -31,6 +32,23 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await accept(...range(1, 100));
     expect(watch.queued).toBeLessThan(6);
     await watch.return();
+  });
+
+  test('wait, where no version is known: there is no way back, so the connection stays, and past its bytes ends in one 410', async () => {
+    const { watch, accept, network, read, expectOver } = open(kind, { capacity: 2, maxBufferedBytes: 500 });
+    const nameless = (object: unknown): Event => ({ type: 'ADDED', object });
+    await accept(nameless(1), nameless(2), nameless(3));
+    expect([watch.state, watch.queued]).toEqual(['open', kind === 'browser' ? 3 : 2]);
+    network.link.send(nameless('x'.repeat(500)), nameless(5));
+    await settle();
+    if (kind === 'browser') {
+      expect(await read()).toEqual([1, 2, 3, 'x'.repeat(500), 410]);
+      await expectOver();
+    } else {
+      expect(await read()).toEqual([1, 2, 3, 'x'.repeat(500), 5]);
+      expect(network.links).toHaveLength(1);
+      await watch.return();
+    }
   });
 
   test('drop-newest keeps the first, drop-oldest the last; both count, and tell where', async () => {

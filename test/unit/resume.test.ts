@@ -149,6 +149,13 @@ describe('the window', () => {
     );
   });
 
+  test('what it has let go of takes no room, however much has passed', () => {
+    const window = new ReplayWindow({ items: 3, bytes: 9_999 });
+    for (let sequence = 1; sequence <= 1_000; sequence++) window.push(envelope(sequence));
+    expect((window as unknown as { envelopes: unknown[] }).envelopes.length).toBeLessThanOrEqual(6);
+    expect(places(window.last(9))).toEqual([998, 999, 1_000]);
+  });
+
   test('after a hole, what is from before it is of no use', () => {
     const window = new ReplayWindow({ items: 9, bytes: 9_999 });
     for (const sequence of [1, 2, 5, 6]) window.push(envelope(sequence));

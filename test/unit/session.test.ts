@@ -1,7 +1,18 @@
 // Sessions without a socket: what one client gets, in which bytes, and who waits for whom.
 import { describe, expect, test } from 'vitest';
 import { Hub } from '../../src/bridge/hub.ts';
+import type { HubNotice } from '../../src/bridge/tally.ts';
+import { toStatus } from '../../src/watch/event.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
+
+/** A connection that has said goodbye and is not closed yet. */
+class Lingering extends FakeSink {
+  ends: number = 0;
+
+  override end(): void {
+    this.ends++;
+  }
+}
 
 describe('a client', () => {
   test('gets every event in order, each once, from the moment it came', async () => {
@@ -149,11 +160,6 @@ describe('a client', () => {
 });
 
 describe('what is sent beside the stream', () => {
-  /** A connection that has said goodbye and is not closed yet. */
-  class Lingering extends FakeSink {
-    override end(): void {}
-  }
-
   test('goes nowhere once its client is over, or has ended: whoever sends it is told', async () => {
     const hub = new Hub();
     const [gone, ended] = [connect(hub).session, connect(hub, new Lingering()).session];
@@ -161,6 +167,109 @@ describe('what is sent beside the stream', () => {
     ended.stop('timeout');
     expect(await Promise.all([gone.send([]), ended.send([])])).toEqual([false, false]);
     expect(ended.over).toBe(false);
+  });
+});
+
+describe('what a session says of itself', () => {
+  test('who it is, if anybody has said so', () => {
+    const hub = new Hub();
+    expect(connect(hub).session.stats()).not.toHaveProperty('identity');
+    expect(connect(hub, undefined, { identity: 'ann' }).session.stats()).toMatchObject({ id: 2, identity: 'ann' });
+  });
+
+  test('how far behind it is: not at all while nothing waits for it, whatever its filter has hidden', async () => {
+    const hub = new Hub();
+    const [slow, blind] = [connect(hub), connect(hub, undefined, { options: { filter: () => false } })];
+    for (let i = 0; i < 3; i++) await hub.publish(added(i));
+    await until(() => slow.events.length === 3);
+    slow.stall();
+    await hub.publish(added(3));
+    await until(() => slow.events.length === 4);
+    for (let i = 0; i < 4; i++) await hub.publish(added(i));
+    expect(slow.session.stats()).toMatchObject({ delivered: 4, queued: 4, lag: 4 });
+    expect(blind.session.stats()).toMatchObject({ delivered: 0, queued: 0, lag: 0 });
+  });
+
+  test('what is queued are events: not what of a snapshot it has not got yet', async () => {
+    const big = 'x'.repeat(40_000);
+    const sink = new FakeSink();
+    sink.stall();
+    connect(new Hub({ snapshot: () => [big, big, big] }), sink);
+    await until(() => sink.writes.length > 0);
+    await turn();
+    expect(sink.session?.stats()).toMatchObject({ delivered: 0, queued: 0, dropped: 0 });
+    sink.session?.gone();
+    expect(sink.session?.stats()).toMatchObject({ queued: 0, dropped: 0 });
+  });
+});
+
+describe('the end of a session', () => {
+  test('is told to all who wait for it, in order; at once to those who ask later', () => {
+    const { session } = connect(new Hub());
+    const told: string[] = [];
+    for (const name of ['a', 'b', 'c']) session.whenOver(() => told.push(name));
+    session.whenOver({ leave: () => told.push('d') });
+    session.gone();
+    session.gone();
+    expect(told).toEqual(['a', 'b', 'c', 'd']);
+    session.whenOver(() => told.push('e'));
+    session.whenOver({ leave: () => told.push('f') });
+    expect(told.slice(4)).toEqual(['e', 'f']);
+  });
+
+  test('is one: what comes behind it changes neither why it was nor its connection', () => {
+    const notices: HubNotice[] = [];
+    const hub = new Hub({ onNotice: (notice) => notices.push(notice) });
+    const [gone, ended] = [connect(hub), connect(hub, new Lingering())];
+    gone.session.gone();
+    gone.session.cut('stalled');
+    expect(gone.destroyed).toBe(false);
+    ended.session.stop('timeout');
+    ended.session.stop('failed', new Error('late'));
+    ended.session.flush();
+    expect(ended.ends).toBe(1);
+    ended.session.gone();
+    const closed = notices.filter(({ type }) => type === 'close') as (HubNotice & { reason: string })[];
+    expect(closed.map(({ reason }) => reason)).toEqual(['gone', 'timeout']);
+    expect(closed[1]).not.toHaveProperty('error');
+  });
+
+  test('by a cut bears what was thrown first: why it is cut, or else that its connection could not be closed', () => {
+    const notices: HubNotice[] = [];
+    const hub = new Hub({ onNotice: (notice) => notices.push(notice) });
+    const [why, fault] = [new Error('why'), new Error('destroy')];
+    for (const error of [why, undefined]) {
+      const sink = connect(hub);
+      sink.destroy = () => {
+        throw fault;
+      };
+      sink.session.cut('failed', error);
+    }
+    expect(notices.flatMap((notice) => (notice.type === 'close' ? [notice.error] : []))).toEqual([why, fault]);
+  });
+
+  test('is no `expired` because an event about something else says 410', async () => {
+    const hub = new Hub();
+    const sinks = [connect(hub), connect(hub, undefined, { options: { overflow: 'coalesce' } })];
+    const object = toStatus({ code: 410, reason: 'Expired', message: 'another watch' });
+    for (const type of ['ADDED', 'ERROR']) hub.tryPublish({ type, object });
+    await hub.shutdown();
+    expect(sinks.map(({ ended }) => ended)).toEqual(['complete', 'complete']);
+  });
+
+  test('in order has no BOOKMARK before it but by time, and no word on when to come back but from a server that goes away', async () => {
+    const hub = new Hub({ random: () => 0.5 });
+    const asked = { allowWatchBookmarks: true };
+    const [timed, away] = [connect(hub, undefined, { asked }), connect(hub, undefined, { asked })];
+    timed.stall();
+    hub.tryPublish(added(1));
+    await until(() => away.events.length === 2 && timed.events.length === 2);
+    timed.session.stop('timeout');
+    const over = hub.shutdown({ retryAfterMs: 1_000 });
+    timed.resume();
+    await over;
+    expect([timed.ended, timed.retryMs, timed.events.at(-1)?.type]).toEqual(['timeout', undefined, 'BOOKMARK']);
+    expect([away.ended, away.retryMs, away.events.at(-1)?.type]).toEqual(['goingAway', 500, 'ADDED']);
   });
 });
 

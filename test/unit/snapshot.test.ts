@@ -6,6 +6,7 @@ import type { Asked } from '../../src/bridge/query.ts';
 import type { Snapshot } from '../../src/bridge/snapshot.ts';
 import type { Start } from '../../src/bridge/start.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { ListenerCount } from '../../src/testing/listener-count.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 import { collectedUntil, NO_GC } from './support.ts';
 
@@ -302,6 +303,48 @@ describe('a snapshot', () => {
     give(2);
     await until(closed);
     expect(hub.stats().clients).toEqual([]);
+  });
+
+  test('closes a source that it leaves, whatever that says to it, and none that has come to its end', async () => {
+    const closed: string[] = [];
+    const unheard: unknown[] = [];
+    const onUnheard = (reason: unknown): void => void unheard.push(reason);
+    process.on('unhandledRejection', onUnheard);
+    const counting = (name: string, count: number): Snapshot => {
+      let left = count;
+      const next = async (): Promise<IteratorResult<number>> =>
+        left-- > 0 ? { done: false, value: left } : { done: true, value: undefined };
+      const close = (): Promise<never> => {
+        closed.push(name);
+        return Promise.reject(new Error('closing'));
+      };
+      return () => ({ [Symbol.asyncIterator]: () => ({ next, return: close }) });
+    };
+    const whole = join(hubOf(counting('whole', 3)));
+    await until(() => whole.events.length === 4);
+    const left = join(hubOf(counting('left', Infinity)));
+    await until(() => left.events.length > 0);
+    left.session.gone();
+    for (let i = 0; i < 5; i++) await turn();
+    process.off('unhandledRejection', onUnheard);
+    expect(closed).toEqual(['left']);
+    expect(unheard).toEqual([]);
+  });
+
+  test('leaves no listener on its signal, however many of its parts have been waited for', async () => {
+    let listeners: ListenerCount | undefined;
+    const counts: (number | undefined)[] = [];
+    const hub = hubOf(async function* ({ signal }) {
+      listeners = new ListenerCount(signal);
+      for (let i = 0; i < 100; i++) {
+        counts.push(listeners.count);
+        yield i;
+      }
+    });
+    const sink = join(hub);
+    await until(() => sink.events.length === 101);
+    expect(Math.max(...(counts as number[]))).toBeLessThanOrEqual(2);
+    expect(listeners?.count).toBe(0);
   });
 
   test('does not keep a hub from its shutdown: it is finished first, and then the stream', async () => {

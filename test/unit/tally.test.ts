@@ -1,7 +1,10 @@
 // What a hub counts, and whom it tells.
 import { afterEach, expect, test, vi } from 'vitest';
+import type { ClientStats } from '../../src/bridge/client-info.ts';
 import { Hub } from '../../src/bridge/hub.ts';
 import type { HubNotice } from '../../src/bridge/tally.ts';
+import { Tally } from '../../src/bridge/tally.ts';
+import { toStatus } from '../../src/watch/event.ts';
 import { added, connect } from './fake-sink.ts';
 
 afterEach(() => void vi.restoreAllMocks());
@@ -35,4 +38,45 @@ test('who wants some notices only is told of no others, and of none once it has 
   stop();
   connect(hub).session.gone();
   expect([told, none]).toEqual([['close'], []]);
+});
+
+const stats = (id: number): ClientStats => ({
+  ...{ id, transport: 'http', address: '', delivered: id, queued: 0, lag: 0, dropped: 10 * id, sentBytes: 100 * id },
+  ...{ bufferedBytes: 0, resumed: false },
+});
+const refusal = { reason: 'full', status: toStatus({ code: 503, reason: 'Full', message: '' }), address: 'a' } as const;
+
+test('the sums are those of who has gone and who is there', () => {
+  const tally = new Tally();
+  tally.clients = 4;
+  tally.closed(stats(1), 'gone', undefined);
+  tally.closed(stats(2), 'stalled', undefined);
+  tally.closed(stats(3), 'stalled', undefined);
+  tally.resumed(() => stats(4), 7);
+  tally.refused(refusal);
+  const sums = { clients: 4, resumes: 1, refused: 1, refusals: { full: 1 }, cut: 2, cuts: { stalled: 2 } };
+  expect(tally.totals([])).toEqual({ ...sums, delivered: 6, dropped: 60, sentBytes: 600 });
+  expect(tally.totals([stats(4), stats(5)])).toEqual({ ...sums, delivered: 15, dropped: 150, sentBytes: 1_500 });
+});
+
+test('each notice says what has happened, and is asked for by its type', () => {
+  const tally = new Tally();
+  const [asked, notices]: [string[], HubNotice[]] = [[], []];
+  const wants = (type: string): boolean => asked.push(type) > 0;
+  tally.observe({ wants, tell: (notice) => notices.push(notice) });
+  const [client, error] = [stats(1), new Error('broken')];
+  tally.opened(() => client);
+  tally.resumed(() => client, 7);
+  tally.refused(refusal);
+  tally.closed(client, 'failed', error);
+  tally.closed(client, 'complete', undefined);
+  expect(notices).toEqual([
+    { type: 'open', client },
+    { type: 'resume', client, missed: 7 },
+    { type: 'refused', ...refusal },
+    { type: 'cut', client, reason: 'failed', error },
+    { type: 'close', client, reason: 'failed', error },
+    { type: 'close', client, reason: 'complete' },
+  ]);
+  expect(asked).toEqual(notices.map(({ type }) => type));
 });

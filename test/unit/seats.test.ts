@@ -1,0 +1,28 @@
+// How many clients there may be, in all and from one address.
+import { expect, test } from 'vitest';
+import { Seats, Ticket } from '../../src/bridge/seats.ts';
+
+test('a seat is given back once, by whoever holds it: the ticket, or the client that keeps it', () => {
+  const seats = new Seats({ maxClients: 1, maxClientsPerAddress: 9 });
+  const ticket = seats.take('a') as Ticket;
+  const full = { reason: 'full', message: '1 clients are connected, which is the limit' };
+  ticket.keep();
+  ticket.release();
+  expect(seats.take('b')).toEqual(full);
+  seats.give('a');
+  const next = seats.take('b') as Ticket;
+  expect(next).toBeInstanceOf(Ticket);
+  next.release();
+  next.release();
+  seats.take('c');
+  expect(seats.take('d')).toEqual(full);
+});
+
+test('an address from which nobody is left is forgotten', () => {
+  const seats = new Seats({ maxClients: 9, maxClientsPerAddress: 2 });
+  const known = (seats as unknown as { byAddress: Map<string, number> }).byAddress;
+  const tickets = ['a', 'a', 'b', ''].map((address) => seats.take(address) as Ticket);
+  expect(known).toEqual(new Map(Object.entries({ a: 2, b: 1, '': 1 })));
+  for (const ticket of tickets) ticket.release();
+  expect(known.size).toBe(0);
+});
