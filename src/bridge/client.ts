@@ -68,9 +68,9 @@ export interface ConnectOptions<E> {
   readonly transport?: ClientTransport | undefined;
   /** Events that wait for their reader; a whole number from 1, default 1,000. */
   readonly capacity?: number | undefined;
-  /** And their bytes, as they came (for a WebSocket: characters); default 16 MiB. One event more than that may wait. */
+  /** And the length of their texts, a byte for a character; default 16 MiB. One event more than that may wait. */
   readonly maxBufferedBytes?: number | undefined;
-  /** The longest event, in the same bytes; default 16 MiB. A longer one ends the watch with an ERROR. */
+  /** The longest event, in characters of its text; default 16,777,216. A longer one ends the watch with an ERROR. */
   readonly maxFrameChars?: number | undefined;
   /**
    * What happens when the reader is slower than the server.

@@ -54,6 +54,10 @@ export class FetchSink implements Sink, Outbound {
     if (preface !== '') this.write(toBytes(preface, this.form));
   }
 
+  mark(version: string): void {
+    if (this.beginning.sse) this.write(toBytes(`id: ${version}\n\n`, this.form));
+  }
+
   write(bytes: Uint8Array): boolean {
     if (this.closed) return false;
     this.controller?.enqueue(bytes);

@@ -89,6 +89,10 @@ export class HttpSink implements Sink {
     if (this.listening) this.stream.off('drain', this.onDrain);
   }
 
+  mark(version: string): void {
+    if (this.beginning.sse) this.write(toBytes(`id: ${version}\n\n`, this.form));
+  }
+
   write(bytes: Uint8Array): boolean {
     const { stream } = this;
     if (stream.destroyed) return false;

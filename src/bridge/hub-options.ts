@@ -39,7 +39,7 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
    * that is large enough a client gets the latest of each key once in that time.
    */
   flushIntervalMs?: number | undefined;
-  /** Between two BOOKMARK events of a client that asked for them; default 30,000: proxies end what is quiet for a minute. */
+  /** Between two BOOKMARK events of a client that asked for them, or two ids without an event on an event stream; default 30,000: proxies end what is quiet for a minute. */
   bookmarkIntervalMs?: number | undefined;
   /** For `coalesce`: what an event is about. Default: namespace and name in `object.metadata`; events without are not folded. */
   keyOf?: ((event: E) => string) | undefined;

@@ -16,7 +16,7 @@ import { LEAVING, unavailable } from './refusals.ts';
 import { Seats, Ticket } from './seats.ts';
 import { Session } from './session.ts';
 import type { ReadableWatch, SessionHost } from './session-host.ts';
-import { bookmarkEvery, endAfter } from './session-timers.ts';
+import { bookmarkEvery, endAfter, markEvery } from './session-timers.ts';
 import type { Sink } from './sink.ts';
 import { Snapshots } from './snapshot.ts';
 import type { Start } from './start.ts';
@@ -187,7 +187,7 @@ export class Reception {
     if (start.resumed) this.tally.resumed(() => session.stats(), start.missed.length);
     if (thrown !== undefined) session.stop('failed', thrown.error);
     if (broken !== undefined) session.cut('failed', broken.error);
-    this.begin(session, { ...client, options: { filter }, start, version });
+    this.begin(session, sink, { ...client, options: { filter }, start, version });
     return session;
   }
 
@@ -203,11 +203,12 @@ export class Reception {
     return toStart(asked, { epoch, replay, window: this.window, hasSnapshot: snapshot !== undefined });
   }
 
-  private begin(session: Session, client: Client & { start: Start; version: string }): void {
-    const { snapshot: source, bookmarkIntervalMs, clock } = this.settings;
+  private begin(session: Session, sink: Sink, client: Client & { start: Start; version: string }): void {
+    const { snapshot: source, bookmarkIntervalMs: intervalMs, clock } = this.settings;
     const { start, version, asked = {}, identity, options } = client;
     if (asked.timeoutSeconds !== undefined) endAfter(session, asked.timeoutSeconds * 1_000, clock);
-    if (asked.allowWatchBookmarks === true) bookmarkEvery(session, bookmarkIntervalMs, clock);
+    if (asked.allowWatchBookmarks === true) bookmarkEvery(session, { intervalMs, clock });
+    else markEvery(session, sink, { intervalMs, clock, version: () => this.version });
     if (start.snapshot && source !== undefined) {
       void this.snapshots.run(session, { source, identity, version, filter: options?.filter });
     }

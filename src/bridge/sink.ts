@@ -14,6 +14,8 @@ export interface Sink {
   end(how: Ending, retryMs: number | undefined): void;
   /** Closes now, whatever is not yet written. */
   destroy(retryMs: number | undefined): void;
+  /** Says how far its client has come, without an event: on a quiet stream a sign of life, and a place to go on from. */
+  mark?(version: string): void;
   /** Bytes that were written here and that the network has not taken yet. */
   readonly bufferedBytes: number;
 }

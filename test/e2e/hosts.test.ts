@@ -15,6 +15,7 @@ import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import { receptionOf } from '../../src/bridge/hub.ts';
 import { Ticket } from '../../src/bridge/seats.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { httpStream, open, sse, until } from './cli.ts';
 import { closeAll, raw, serve, serveFetch, start } from './servers.ts';
@@ -56,6 +57,32 @@ test.each([
       expect(String(bytes)).toBe(first);
       response.destroy();
     }
+  },
+);
+
+test.each([
+  ['http', serve],
+  ['fetch', serveFetch],
+] as const)(
+  'an event stream of watchmux/%s says now and then how far it is, and so is never quiet for long',
+  async (_door, host) => {
+    const clock = new FakeClock();
+    const hub = new Hub({ epoch: 'e', clock });
+    const { url } = await host(hub);
+    const response = await open(`${url}/watch`, { accept: 'text/event-stream' });
+    let text = '';
+    response.on('data', (bytes) => {
+      text += String(bytes);
+    });
+    await until(() => text.includes('id: e.0\n\n'));
+    await hub.publish(added(1));
+    await until(() => text.endsWith('\n\n') && text.includes('id: e.1\ndata: '));
+    const before = text.length;
+    clock.advance(30_000);
+    await until(() => text.length > before);
+    expect(text.slice(before)).toBe('id: e.1\n\n');
+    response.destroy();
+    await until(() => clock.pending === 0);
   },
 );
 

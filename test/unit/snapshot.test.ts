@@ -405,6 +405,51 @@ describe('bookmarks', () => {
     expect(clock.pending).toBe(0);
   });
 
+  test('are marks where the wire has them and no events were asked for: once per interval, to who is up to date', async () => {
+    const clock = new FakeClock();
+    const hub = new Hub({ epoch: 'e', clock, bookmarkIntervalMs: 1_000, replayItems: 1 });
+    const marks: string[] = [];
+    const mark = (version: string): void => void marks.push(version);
+    const filter = (): boolean => false;
+    const sink = connect(hub, Object.assign(new FakeSink(), { mark }), { transport: 'sse', options: { filter } });
+    const asks = connect(hub, Object.assign(new FakeSink(), { mark: () => expect.unreachable() }), {
+      asked: { allowWatchBookmarks: true },
+    });
+    clock.advance(999);
+    expect(marks).toEqual([]);
+    for (let i = 0; i < 9; i++) await hub.publish(added(i));
+    clock.advance(1);
+    // A version that is far older than what is kept, had it stayed where the client began.
+    expect(marks).toEqual(['e.9']);
+    clock.advance(1_000);
+    expect(marks).toEqual(['e.9', 'e.9']);
+    asks.session.gone();
+    sink.session.gone();
+    expect(clock.pending).toBe(0);
+  });
+
+  test('are not marked to who has not got everything yet, and a connection that throws is its own trouble', async () => {
+    const clock = new FakeClock();
+    const hub = new Hub({ epoch: 'e', clock, bookmarkIntervalMs: 1_000 });
+    let marks = 0;
+    const mark = (): void => {
+      marks++;
+      throw new Error('gone');
+    };
+    const sink = connect(hub, Object.assign(new FakeSink(), { mark }), { transport: 'sse' });
+    sink.stall();
+    for (let i = 0; i < 3; i++) await hub.publish(added(i));
+    clock.advance(5_000);
+    expect(marks).toBe(0);
+    sink.resume();
+    await turn();
+    clock.advance(1_000);
+    expect(marks).toBe(1);
+    expect(sink.destroyed).toBe(true);
+    expect(clock.pending).toBe(0);
+    expect(hub.stats().total.cuts).toEqual({ failed: 1 });
+  });
+
   test('by default come well before the minute after which most proxies end what is quiet', () => {
     const clock = new FakeClock();
     const hub = new Hub({ epoch: 'e', clock });
