@@ -10,6 +10,11 @@ export type FetchLike = (
   init: { headers: Record<string, string>; signal: AbortSignal; cache: 'no-store' },
 ) => Promise<Response>;
 
+/** What a browser's global object has. */
+interface Page {
+  addEventListener?(type: string, listener: () => void, options: { signal: AbortSignal }): void;
+}
+
 /** How to ask. */
 export interface StreamOpening extends Opening {
   readonly fetch: FetchLike;
@@ -31,7 +36,7 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     if (!signal.aborted) receiver.over({ ...end, hintMs: end.hintMs || hintMs });
   };
   const onField = (name: string, value: string): void => {
-    if (name === '') receiver.alive(true);
+    if (!name) receiver.alive(true);
     if (name === 'retry' && /^\d+$/.test(value)) hintMs = Number(value);
   };
 
@@ -67,6 +72,8 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
   };
 
   run().catch((error) => over({ code: LOST, why: messageOf(error) }));
+  // Firefox ends what a page reads as it begins to leave it, and what is asked for after that never: it outlives the page.
+  (globalThis as Page).addEventListener?.('pagehide', () => over({ code: LOST, why: 'pagehide' }), { signal });
   return {
     pause: (paused) => {
       open();

@@ -63,7 +63,8 @@ export interface ConnectOptions<E> {
    * so `http`. The one that is named here is taken whatever the URL says.
    *
    * Over HTTP/1.1 browsers keep at most six connections to one origin, in all tabs together, and a watch takes one of them for as
-   * long as it runs. Pages of which several may be open want a `ws:` URL, or a server that speaks HTTP/2.
+   * long as it runs, or until its page is left. Pages of which several may be open want a `ws:` URL, or a server that speaks HTTP/2.
+   * A page that the browser brings back as it was connects anew, and goes on where it was.
    */
   readonly transport?: ClientTransport | undefined;
   /** Events that wait for their reader; a whole number from 1, default 1,000. */

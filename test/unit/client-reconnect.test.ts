@@ -1,9 +1,9 @@
 // When a client connects again, where it goes on, how long it waits before, and when it takes a connection for dead.
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { DEFAULTS, toBookmark } from '../../src/bridge/protocol.ts';
 import { toStatus } from '../../src/watch/event.ts';
 import { KINDS, settle } from './client-network.ts';
-import type { Event } from './client-rig.ts';
+import type { Event as Sent } from './client-rig.ts';
 import { at, error, event, open, range } from './client-rig.ts';
 
 describe.each(KINDS)('connect over %s', (kind) => {
@@ -63,7 +63,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
 
   test('a connection that is cut before anything came is made again from where a BOOKMARK vouched', async () => {
     const { network, clock, read, accept, watch } = open(kind);
-    await accept(toBookmark(at(7)) as Event);
+    await accept(toBookmark(at(7)) as Sent);
     expect(await read()).toEqual([]);
     expect(watch.resourceVersion).toBe(at(7));
     network.link.cut();
@@ -199,7 +199,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await accept(event(2));
     clock.advance(1_000_000);
     expect(watch.state).toBe('open');
-    network.link.send(toBookmark(at(2)) as Event);
+    network.link.send(toBookmark(at(2)) as Sent);
     await settle();
     clock.advance(149_999);
     expect(watch.state).toBe('open');
@@ -220,7 +220,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect(own.watch.state).toBe('waiting');
     await own.watch.return();
     const never = open(kind, { resourceVersion: at(1), idleTimeoutMs: 0 });
-    await never.accept(toBookmark(at(1)) as Event);
+    await never.accept(toBookmark(at(1)) as Sent);
     never.clock.advance(10_000_000);
     expect(never.watch.state).toBe('open');
     await never.watch.return();
@@ -254,5 +254,37 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect(watch.state).toBe('open');
     expect(network.links).toHaveLength(1);
     await watch.return();
+  });
+});
+
+describe.each(['http', 'sse'] as const)('in a page, over %s', (kind) => {
+  afterEach(() => void vi.unstubAllGlobals());
+
+  test('lets go of its connection when the page is left, whatever stage it is at, and goes on if it is come back to', async () => {
+    const page = new EventTarget();
+    const leave = (): void => void page.dispatchEvent(new Event('pagehide'));
+    vi.stubGlobal('addEventListener', page.addEventListener.bind(page));
+    const { network, states, read, accept, backOff, watch, expectOver } = open(kind);
+    await accept(...range(1, 3));
+    leave();
+    await settle();
+    expect(network.link.closed).toBe(true);
+    expect(states).toEqual(['open', 'waiting']);
+    // Between two connections, and while one is being made.
+    leave();
+    backOff();
+    await settle();
+    expect(network.links).toHaveLength(2);
+    leave();
+    expect(network.link.closed).toBe(true);
+    backOff();
+    await accept(...range(3, 5));
+    expect(network.links).toHaveLength(3);
+    expect(network.link.url.searchParams.get('resourceVersion')).toBe(at(2));
+    expect(await read()).toEqual([1, 2, 3, 4]);
+    watch.stop();
+    leave();
+    await expectOver();
+    expect(network.links).toHaveLength(3);
   });
 });
