@@ -74,9 +74,11 @@ describe.each(KINDS)('connect over %s', (kind) => {
 
   test('an onStateChange that throws ends the watch, and its reader hears of it', async () => {
     const fault = new Error('callback');
+    const told: string[] = [];
     const { watch, network, clock } = open(kind, {
       onStateChange: (state) => {
-        if (state === 'open') throw fault;
+        told.push(state);
+        throw fault;
       },
     });
     await settle();
@@ -86,6 +88,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect(read).toMatchObject({ state: 'rejected', error: fault });
     expect(await watch.next()).toEqual({ done: true, value: undefined });
     expect([watch.state, clock.pending, network.link.closed]).toEqual(['closed', 0, true]);
+    expect(told).toEqual(['open']);
   });
 
   test('an onGap that throws ends the watch, and its reader hears of it', async () => {

@@ -77,6 +77,34 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await expectOver();
   });
 
+  test('behind such an ERROR a connection that is cut has not ended: it is made again', async () => {
+    const { accept, network, watch } = open(kind);
+    await accept(event(1), { ...error(500), resourceVersion: at(2) });
+    network.link.cut();
+    await settle();
+    expect(watch.state).toBe('waiting');
+    await watch.return();
+  });
+
+  test('an ERROR for this client that is no 410 is final, also where one would start anew', async () => {
+    const { accept, read, expectOver } = open(kind, { onExpired: 'restart' });
+    await accept(event(1), error(403));
+    expect(await read()).toEqual([1, 403]);
+    await expectOver();
+  });
+
+  test('what looks like a BOOKMARK, or like its version, is data', async () => {
+    const { accept, read, watch } = open(kind);
+    const object = { metadata: { resourceVersion: at(1) } };
+    await accept(
+      { type: 'ADDED', object, resourceVersion: at(1) },
+      { type: 'BOOKMARK', object: 'no metadata', resourceVersion: at(2) },
+      { type: 'BOOKMARK', object: {} },
+    );
+    expect(await read()).toEqual([object, 'no metadata', {}]);
+    await watch.return();
+  });
+
   test('what comes twice is handed out once', async () => {
     const { accept, read, watch } = open(kind, { resourceVersion: at(3) });
     await accept(...range(1, 6), ...range(4, 7));

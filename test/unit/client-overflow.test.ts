@@ -27,6 +27,39 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
+  test('wait: goes on as soon as there is room, or, where the connection was closed for it, once half the queue is free', async () => {
+    const { watch, accept, network, clock } = open(kind, { capacity: 4, idleTimeoutMs: 1_000 });
+    await accept(...range(1, 5));
+    const states: string[] = [];
+    for (let i = 0; i < 4; i++) {
+      watch.tryNext();
+      await settle();
+      states.push(watch.state);
+    }
+    const closed = ['waiting', 'connecting', 'connecting', 'connecting'];
+    expect(states).toEqual(kind === 'browser' ? closed : Array(4).fill('open'));
+    // And from then on it is the server again that is waited for.
+    if (kind === 'browser') await accept();
+    clock.advance(999);
+    expect(watch.state).toBe('open');
+    clock.advance(1);
+    expect(watch.state).toBe('waiting');
+    expect(network.link.closed).toBe(true);
+    await watch.return();
+  });
+
+  test('wait: stands still while there is no room by bytes, however many have been read', async () => {
+    if (kind !== 'ws') return; // the others hold it back without a word
+    const { watch, accept, network } = open(kind, { maxBufferedBytes: 200 });
+    await accept(event(1), { ...event(2), object: 'x'.repeat(300) });
+    expect(network.link.paused).toBe(true);
+    watch.tryNext();
+    expect(network.link.paused).toBe(true);
+    watch.tryNext();
+    expect(network.link.paused).toBe(false);
+    await watch.return();
+  });
+
   test('wait is bounded in bytes, too', async () => {
     const { watch, accept } = open(kind, { maxBufferedBytes: 150 });
     await accept(...range(1, 100));
@@ -75,6 +108,14 @@ describe.each(KINDS)('connect over %s', (kind) => {
       expect(watch.dropped).toBe(4);
       await watch.return();
     }
+  });
+
+  test('a gap of which nobody wants to be told is counted, and harms nothing', async () => {
+    const { watch, accept, read } = open(kind, { capacity: 2, overflow: 'drop-oldest' });
+    await accept(...range(1, 6));
+    expect(await read()).toEqual([4, 5]);
+    expect([watch.state, watch.dropped]).toEqual(['open', 3]);
+    await watch.return();
   });
 
   test('disconnect: what was queued, one ERROR 410, the end; and the version to go on from', async () => {

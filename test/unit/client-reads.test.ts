@@ -63,6 +63,18 @@ describe('the reads of a client', () => {
     expect(order).toEqual([0, 1, 2, 3]);
   });
 
+  test('a batch whose onGap reads takes one event alone: the next is that read’s', async () => {
+    const reads = new Reads();
+    let inner: unknown;
+    reads.inside = () => {
+      inner = reads.next();
+    };
+    reads.miss(1, 2, 3);
+    expect(await reads.batches().next()).toEqual(many(1));
+    expect(await inner).toEqual(one(2));
+    expect(reads.queued).toBe(1);
+  });
+
   test('what is there is read at once, in whatever way', async () => {
     const reads = new Reads();
     reads.push(1, 2, 3, 4);

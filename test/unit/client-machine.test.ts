@@ -1,0 +1,50 @@
+// What the client's machine says to versions and to the ends of connections.
+import { describe, expect, test } from 'vitest';
+import { ClientMachine, toFailure } from '../../src/bridge/client-machine.ts';
+
+const options = { minMs: 1, maxMs: 9, factor: 2, maxAttempts: 9, reconnectOnEnd: true, random: (): number => 1 };
+
+describe('a version', () => {
+  test.each([
+    ['ab12.9', 'ab12.10', 'next'],
+    ['ab12.9', 'ab12.9', 'known'],
+    ['ab12.9', 'ab12.09', 'known'],
+    ['ab12.10', 'ab12.9', 'known'],
+    ['ab12.9', 'xb12.10', 'foreign'],
+    ['ab12.9', 'ab1x.10', 'foreign'],
+    ['a.b.9', 'a.b.10', 'next'],
+    ['a.b.9', 'a.c.10', 'foreign'],
+    ['ab12.9', 'ab12.8x', 'next'],
+    ['ab12.9x', 'ab12.8', 'next'],
+    ['9', '8', 'next'],
+    ['9', '9', 'known'],
+    [undefined, 'ab12.1', 'next'],
+    ['ab12.9', undefined, 'next'],
+  ] as const)('after %s, %s is %s', (last, version, order) => {
+    const machine = new ClientMachine(options, last);
+    expect(machine.accept(version)).toBe(order);
+    expect(machine.position).toBe(order === 'next' ? version : last);
+  });
+});
+
+test('a full queue gives up the connection from a known place alone, and no other state but open', () => {
+  const [known, nowhere] = [new ClientMachine(options, 'e.1'), new ClientMachine(options)];
+  expect(known.full()).toBe(false);
+  for (const machine of [known, nowhere]) {
+    machine.connect();
+    expect([machine.full(), machine.state]).toEqual([false, 'connecting']);
+    machine.opened();
+  }
+  expect([nowhere.full(), nowhere.state]).toEqual([false, 'open']);
+  expect([known.full(), known.state]).toEqual([true, 'waiting']);
+});
+
+test.each([
+  [200, 503, 'ServiceUnavailable'],
+  [404, 404, 'Unknown'],
+  [410, 410, 'Expired'],
+  [503, 503, 'ServiceUnavailable'],
+])('the failure of %i is a Status of %i, %s', (code, expected, reason) => {
+  expect(toFailure(code, 'why')).toMatchObject({ code: expected, reason, message: 'why' });
+  expect(toFailure(code).message).toBe('');
+});
