@@ -138,7 +138,8 @@ export interface ConnectOptions<E> {
  *
  * The client runs until it is stopped, also if nobody reads it.
  *
- * @throws {WatchError} INVALID_ARGUMENT for an option of the wrong kind; and the reason of a `signal` that has aborted.
+ * @throws {WatchError} INVALID_ARGUMENT for a URL, a number or a choice that is none; TypeError for headers that are none; and the
+ * reason of a `signal` that has aborted.
  */
 export function connect<E extends WatchEvent = WatchEvent>(
   url: string | URL,

@@ -1,4 +1,3 @@
-import { channel } from 'node:diagnostics_channel';
 import type { Hub } from './hub.ts';
 import type { HubNotice } from './tally.ts';
 
@@ -14,10 +13,17 @@ export const CHANNELS: Readonly<Record<HubNotice['type'], string>> = {
   resume: 'watchmux:client:resume',
 };
 
+/** What is used of a channel of Node's. */
+interface Channel {
+  readonly hasSubscribers: boolean;
+  publish(message: unknown): void;
+}
+export type ToChannel = (name: string) => Channel;
+
 const known: WeakSet<Hub> = new WeakSet();
 
 /** Once per hub, however many handlers serve it. */
-export function publishNotices(hub: Hub): void {
+export function publishNotices(hub: Hub, channel: ToChannel): void {
   if (known.has(hub)) return;
   known.add(hub);
   const channels = {
@@ -31,4 +37,10 @@ export function publishNotices(hub: Hub): void {
     wants: (type) => channels[type].hasSubscribers,
     tell: (notice) => channels[notice.type].publish({ hub, ...notice }),
   });
+}
+
+/** For a door that imports nothing of Node: the host's channels, if it is Node (from 20.16 on) or has them as well. */
+export function channelOfHost(): ToChannel | undefined {
+  const { process } = globalThis as { process?: { getBuiltinModule?(name: string): { channel?: ToChannel } | undefined } };
+  return process?.getBuiltinModule?.('node:diagnostics_channel')?.channel;
 }

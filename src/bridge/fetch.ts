@@ -10,6 +10,7 @@ import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
 import type { AdmissionOptions, Admitted, Caller, Verdict } from './admission.ts';
 import { Admission } from './admission.ts';
+import { channelOfHost, publishNotices } from './diagnostics.ts';
 import { FetchSink } from './fetch-sink.ts';
 import {
   ALLOW_ORIGIN,
@@ -60,6 +61,8 @@ export function createFetchHandler<I = unknown, E extends WatchEvent = WatchEven
   options: FetchOptions<I, E> = {},
 ): (request: Request) => Response | Promise<Response> {
   const handler = new FetchHandler(receptionOf(hub), options as FetchOptions<I>);
+  const channel = channelOfHost();
+  if (channel !== undefined) publishNotices(hub as Hub, channel);
   return (request) => handler.handle(request);
 }
 

@@ -9,6 +9,7 @@
  * `reply.raw` after `reply.hijack()`. How long a request may take to arrive, and how large its head may be, is the server's to
  * say: `createServer({ headersTimeout, requestTimeout, connectionsCheckingInterval, maxHeaderSize })`.
  */
+import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
 import { ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
 import type { Status, WatchEvent } from '../watch/event.ts';
@@ -76,7 +77,7 @@ export function createHttpHandler<I = unknown, E extends WatchEvent = WatchEvent
   options: HttpOptions<I, E> = {},
 ): (request: IncomingMessage, response: ServerResponse) => void {
   const handler = new HttpHandler(receptionOf(hub), options as HttpOptions<I>);
-  publishNotices(hub as Hub);
+  publishNotices(hub as Hub, channel);
   return (request, response) => handler.handle(request, response);
 }
 

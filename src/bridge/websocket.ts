@@ -4,6 +4,7 @@
  *     const server = createServer(createHttpHandler(hub));
  *     attachWebSocket(server, hub);                             // ws://host/watch
  */
+import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
@@ -207,7 +208,7 @@ class Serving<I> {
     const { stallTimeoutMs, clock } = this.limits;
     this.hearts = toPulse(heartbeatMs, clock);
     this.stalls = toPulse(stallTimeoutMs, clock);
-    publishNotices(hub);
+    publishNotices(hub, channel);
   }
 
   /** Serves a WebSocket that is open, or tells it why not. */

@@ -413,4 +413,20 @@ describe('those who look on', () => {
     for (const name of names) unsubscribe(name, listen);
     expect(names.map((name) => channel(name).hasSubscribers)).toEqual(names.map(() => false));
   });
+
+  test('hear of a hub behind createFetchHandler as well, alone or beside another handler, and of each client once', async () => {
+    const hub = new Hub();
+    const told: unknown[] = [];
+    const listen = (message: unknown): void => {
+      if ((message as { hub: Hub }).hub === hub) told.push((message as { type: string }).type);
+    };
+    subscribe('watchmux:client:open', listen);
+    const { url } = await serveFetch(hub);
+    (await httpStream(url)).close();
+    expect(told).toEqual(['open']);
+    createHttpHandler(hub);
+    (await httpStream(url)).close();
+    expect(told).toEqual(['open', 'open']);
+    unsubscribe('watchmux:client:open', listen);
+  });
 });
