@@ -66,3 +66,6 @@ export function cut(missed: number): WatchEvent {
 export function history(...steps: (Step<WatchEvent> | Step<WatchEvent>[])[]): History<WatchEvent> {
   return { incoming: 0, steps: steps.flat() };
 }
+
+/** A message that says what was expected, and what was seen. */
+export const WORDED = /^[A-Z][a-z]+( for \w+)?( at \{.+)?: expected (?!undefined)\S.*, seen (?!undefined)\S/;

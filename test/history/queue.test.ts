@@ -4,7 +4,7 @@ import { checkBounded, checkCounted } from '../../src/testing/check-queue.ts';
 import type { Checker } from '../../src/testing/checkers.ts';
 import type { History } from '../../src/testing/history.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
-import { accept, ask, counts, cut, end, ev, gap, gets, history, read, watch } from './build.ts';
+import { accept, ask, counts, cut, end, ev, gap, gets, history, read, WORDED, watch } from './build.ts';
 
 const closed = { step: 'closed' } as const;
 const stop = { step: 'stop', watcher: 'w' } as const;
@@ -76,6 +76,11 @@ describe('histories that pass', () => {
       'Counted: delivered, dropped, queued',
       checkCounted,
       history(watch('w', 'drop-newest', 2), accept('a', 'b', 'c'), read('w', 'a'), counts('w', 1, 1)),
+    ],
+    [
+      'Counted: before it is read, and after',
+      checkCounted,
+      history(watch('w', 'wait', 9), accept('a'), counts('w', 1, 0), accept('b'), read('w', 'a'), counts('w', 1, 0)),
     ],
     [
       'Counted: after the filter',
@@ -179,6 +184,17 @@ describe('histories that must fail', () => {
       history(watch('w', 'drop-newest', 2), accept('a', 'b', 'c'), read('w', 'a'), counts('w', 1, 0)),
     ],
     [
+      'Counted: what is read later, and was not queued',
+      checkCounted,
+      history(watch('w', 'wait', 9), accept('a'), counts('w', 0, 0), read('w', 'a')),
+    ],
+    [
+      'Counted: what was not there yet',
+      checkCounted,
+      history(watch('w', 'wait', 9), accept('a'), counts('w', 2, 0), accept('b')),
+    ],
+    ['Exact: lost by wait', checkExact, history(watch('w', 'wait', 1), accept('a', 'b', 'c'), read('w', 'a', 'c'))],
+    [
       'Counted: one too many',
       checkCounted,
       history(watch('w', 'drop-newest', 2), accept('a', 'b', 'c'), read('w', 'a'), counts('w', 2, 1)),
@@ -265,7 +281,7 @@ describe('histories that must fail', () => {
   ];
   it.each(cases)('%s', (title, check, steps) => {
     const violation = check(steps);
-    expect(violation?.message).toContain('expected');
+    expect(violation?.message).toMatch(WORDED);
     expect(violation).toMatchObject({ guarantee: title.split(':')[0], watcher: 'w' });
   });
 });
