@@ -1,7 +1,7 @@
 import type { Form } from './forms.ts';
 import { LINE, RECORD, toBytes } from './forms.ts';
 import type { Beginning } from './http-head.ts';
-import { toPreface } from './http-head.ts';
+import { toMark, toPreface } from './http-head.ts';
 import type { Ending } from './protocol.ts';
 import type { Served, Sink } from './sink.ts';
 import type { Outbound } from './stall.ts';
@@ -55,7 +55,7 @@ export class FetchSink implements Sink, Outbound {
   }
 
   mark(version: string): void {
-    if (this.beginning.sse) this.write(toBytes(`id: ${version}\n\n`, this.form));
+    if (this.beginning.sse) this.write(toBytes(toMark(version), this.form));
   }
 
   write(bytes: Uint8Array): boolean {

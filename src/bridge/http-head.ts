@@ -37,12 +37,20 @@ export interface Beginning {
 /**
  * What stands before the first event. Firefox holds an answer back from `fetch` until the first byte of its body has come, so that
  * a client of a quiet stream would take the server for dead: one that asks for signs of life gets a space at once, which is none of
- * the JSON's concern. An event stream says when to come back, and from where: an EventSource keeps the id though no message comes
- * with it, so that one which is cut off before its first event goes on where it was.
+ * the JSON's concern. An event stream says when to come back, and from where, so that one which is cut off before its first event goes on
+ * where it was.
  */
 export function toPreface({ sse, bookmarks }: Beginning, version: string | undefined): string {
   if (!sse) return bookmarks ? ' ' : '';
-  return `retry: ${DEFAULTS.retryMs}\n${version === undefined ? '' : `id: ${version}\n`}\n`;
+  return `retry: ${DEFAULTS.retryMs}\n${version === undefined ? '\n' : toMark(version)}`;
+}
+
+/**
+ * How far an event stream is, without an event. By the HTML standard an EventSource keeps an id that comes alone, and Chromium does;
+ * Firefox and WebKit keep it only of what they hand out. So it bears a name for which no page listens, and empty data.
+ */
+export function toMark(version: string): string {
+  return `id: ${version}\nevent: bookmark\ndata\n\n`;
 }
 
 /** The headers of an answer that is a Status. */

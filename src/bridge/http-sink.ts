@@ -1,7 +1,7 @@
 import type { Form } from './forms.ts';
 import { chunked, LINE, RECORD, toBytes } from './forms.ts';
 import type { Beginning } from './http-head.ts';
-import { toPreface } from './http-head.ts';
+import { toMark, toPreface } from './http-head.ts';
 import type { Ending } from './protocol.ts';
 import type { Served, Sink } from './sink.ts';
 
@@ -90,7 +90,7 @@ export class HttpSink implements Sink {
   }
 
   mark(version: string): void {
-    if (this.beginning.sse) this.write(toBytes(`id: ${version}\n\n`, this.form));
+    if (this.beginning.sse) this.write(toBytes(toMark(version), this.form));
   }
 
   write(bytes: Uint8Array): boolean {

@@ -50,7 +50,7 @@ test.each([
     const { url } = await host(hub);
     for (const [accept, query, first] of [
       ['application/json', '?allowWatchBookmarks=true&resourceVersion=e.0', ' '],
-      ['text/event-stream', '', 'retry: 2000\nid: e.0\n\n'],
+      ['text/event-stream', '', 'retry: 2000\nid: e.0\nevent: bookmark\ndata\n\n'],
     ] as const) {
       const response = await open(`${url}/watch${query}`, { accept });
       const [bytes] = await once(response, 'data');
@@ -74,13 +74,13 @@ test.each([
     response.on('data', (bytes) => {
       text += String(bytes);
     });
-    await until(() => text.includes('id: e.0\n\n'));
+    await until(() => text.includes('id: e.0\nevent: bookmark\ndata\n\n'));
     await hub.publish(added(1));
     await until(() => text.endsWith('\n\n') && text.includes('id: e.1\ndata: '));
     const before = text.length;
     clock.advance(30_000);
     await until(() => text.length > before);
-    expect(text.slice(before)).toBe('id: e.1\n\n');
+    expect(text.slice(before)).toBe('id: e.1\nevent: bookmark\ndata\n\n');
     response.destroy();
     await until(() => clock.pending === 0);
   },

@@ -173,9 +173,9 @@ describe.each(DOORS)('%s', (name, serveAt, connect) => {
       };
       const { url } = await serveAt(hub);
       // Before what is replayed, after what it has; with a version that is too old, from now; and not before a snapshot is through.
-      expect(await first(url)).toBe('retry: 2000\nid: e.1');
-      expect(await first(url, from('e.2'))).toBe('retry: 2000\nid: e.2');
-      expect(await first(url, from('x.2'))).toBe('retry: 2000\nid: e.3');
+      expect(await first(url)).toBe('retry: 2000\nid: e.1\nevent: bookmark\ndata');
+      expect(await first(url, from('e.2'))).toBe('retry: 2000\nid: e.2\nevent: bookmark\ndata');
+      expect(await first(url, from('x.2'))).toBe('retry: 2000\nid: e.3\nevent: bookmark\ndata');
       const stateful = await serveAt(await published(3, { snapshot: () => [] }));
       expect(await first(stateful.url)).toBe('retry: 2000');
     });
