@@ -116,6 +116,8 @@ describe('authenticate', () => {
     ['null', () => null, { code: 401 }],
     ['a 403', () => ({ status: 403, message: 'not you' }), { code: 403, message: 'not you' }],
     ['a 401', () => ({ status: 401 }), { code: 401 }],
+    ['a 401 in no words', () => ({ status: 401, message: 7 }) as never, { code: 401, message: 'who are you?' }],
+    ['a 403 without a word', () => ({ status: 403 }), { code: 403, message: 'this client may not watch' }],
     ['a thrown 403', thrown({ status: 403 }), { code: 403 }],
     ['an error with a 401', thrown(Object.assign(new Error('secret'), { status: 401 })), { code: 401, message: 'who are you?' }],
     ['an error', thrown(new Error('secret')), { code: 503, message: expect.not.stringContaining('secret') }],
@@ -275,6 +277,29 @@ test('what a hook has thrown is in the notice, and nowhere else', () => {
     expect(JSON.stringify(verdict)).not.toContain('database');
     expect(notices).toEqual([expect.objectContaining({ type: 'refused', reason: 'failed', error: oops })]);
   });
+});
+
+test.each([
+  [401, 'unauthorized'],
+  [403, 'forbidden'],
+])('a %i is no failure: the notice says %s, and nothing was thrown', (status, reason) => {
+  const notices: unknown[] = [];
+  const hub = new Hub({ onNotice: (notice) => void notices.push(notice) });
+  const { admission } = door({ authenticate: () => ({ status: status as 401 | 403 }) }, hub);
+  expect(admission.admit(caller())).toMatchObject({ code: status });
+  expect(notices).toMatchObject([{ type: 'refused', reason, address: 'a' }]);
+  expect(notices[0]).not.toHaveProperty('error');
+});
+
+test.each([
+  [{ filter: 'all' }, 'filter: expected a function, got "all"'],
+  [{ capacity: 0 }, 'capacity: expected a whole number >= 1, got 0'],
+  [{ overflow: 'explode' }, 'overflow: expected one of'],
+])('watchOptions of %j: the notice says what is wrong with them', (options, message) => {
+  const notices: unknown[] = [];
+  const hub = new Hub({ onNotice: (notice) => void notices.push(notice) });
+  expect(door({ watchOptions: () => options as never }, hub).admission.admit(caller())).toMatchObject({ code: 503 });
+  expect(notices).toMatchObject([{ reason: 'failed', error: { message: expect.stringContaining(message) } }]);
 });
 
 test.each(['authenticate', 'watchOptions', 'clientAddress'])('%s that is no function is refused at once', (hook) => {
