@@ -1,4 +1,4 @@
-import { invalid, oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
+import { callable, invalid, oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 import { Cursor } from './cursor.ts';
@@ -201,10 +201,4 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
 /** A policy, or INVALID_ARGUMENT. */
 export function toOverflow(overflow: Overflow): Overflow {
   return oneOf('overflow', overflow, OVERFLOWS);
-}
-
-/** A function or undefined, or INVALID_ARGUMENT. */
-function callable<F>(name: string, value: F): F {
-  if (value !== undefined && typeof value !== 'function') throw invalid(name, value, 'a function');
-  return value;
 }

@@ -1,4 +1,4 @@
-import { invalid, oneOf } from '../watch/errors.ts';
+import { callable, invalid, oneOf } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import { type Codec, jsonCodec } from './codec.ts';
 import { type Framer, type FramerOptions, LengthPrefixedFramer, NewlineFramer } from './framing.ts';
@@ -136,6 +136,7 @@ function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDe
 export function toDecoder<E = WatchEvent>(source: ByteSource, options: ToDecoderOptions<E> = {}): ByteDecoder<Stated<E>> {
   const { framing = 'newline', codec = jsonCodec() as Codec<unknown> as Codec<E> } = options;
   oneOf('framing', framing, ['newline', 'length-prefixed']);
+  callable('codec', codec?.decode ?? codec);
   const framer = framing === 'newline' ? new NewlineFramer(options) : new LengthPrefixedFramer(options);
   return createDecoder(open(source), framer, codec as Codec<unknown> as Codec<Stated<E>>);
 }

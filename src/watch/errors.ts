@@ -51,6 +51,12 @@ export function wholeNumber(name: string, value: number, min: number = 0): numbe
   return value;
 }
 
+/** A function or undefined, or INVALID_ARGUMENT. */
+export function callable<F>(name: string, value: F): F {
+  if (value !== undefined && typeof value !== 'function') throw invalid(name, value, 'a function');
+  return value;
+}
+
 /** One of a few words, or INVALID_ARGUMENT. */
 export function oneOf<W extends string>(name: string, value: W, words: readonly W[]): W {
   if (!words.includes(value)) throw invalid(name, value, `one of ${words.join(', ')}`);

@@ -259,6 +259,11 @@ describe('toDecoder over an async iterable', () => {
     const oversize = 'ignore' as 'skip';
     expect(() => toDecoder(iterate('x'), { oversize })).toThrow('oversize: expected one of error, skip, got "ignore"');
     expect(() => toDecoder(iterate('x'), { maxFrameBytes: 0, framing: 'length-prefixed' })).toThrow('maxFrameBytes');
+    for (const codec of [3, null, 'json', { decode: 3 }]) {
+      expect(() => toDecoder(iterate('x'), { codec: codec as unknown as Codec<never> })).toThrow(
+        'codec: expected a function, got',
+      );
+    }
   });
 
   it('has the types that its caller names', () => {
