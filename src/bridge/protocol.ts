@@ -2,7 +2,9 @@
  * The words that both ends of the wire share: paths, media types, queries, versions, bookmarks, close codes, limits.
  * PROTOCOL.md says the same in prose; where the two differ, one of them is wrong.
  */
-import type { WatchEvent } from '../watch/event.ts';
+import { INITIAL_EVENTS_END, type WatchEvent } from '../watch/event.ts';
+
+export { INITIAL_EVENTS_END, isInitialEventsEnd } from '../watch/event.ts';
 
 /** Where a server offers its watch, unless its owner chose another path. */
 export const WATCH_PATH = '/watch';
@@ -85,9 +87,6 @@ export function fromRetryReason(reason: string): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** The annotation of the BOOKMARK that ends a snapshot. Kubernetes' own word. */
-export const INITIAL_EVENTS_END = 'k8s.io/initial-events-end';
-
 /** The object of a BOOKMARK that a server makes. */
 export interface Bookmark {
   readonly metadata: { readonly resourceVersion: string; readonly annotations?: Readonly<Record<string, string>> };
@@ -103,12 +102,6 @@ export function toBookmark(
 ): WireEvent<'BOOKMARK', Bookmark> {
   const annotations = options.initialEventsEnd === true ? { annotations: { [INITIAL_EVENTS_END]: 'true' } } : {};
   return { type: 'BOOKMARK', object: { metadata: { resourceVersion: version, ...annotations } }, resourceVersion: version };
-}
-
-/** Whether an event is the BOOKMARK that ends a snapshot. */
-export function isInitialEventsEnd(event: WatchEvent): boolean {
-  const { metadata } = (event.object ?? {}) as Partial<Bookmark>;
-  return event.type === 'BOOKMARK' && metadata?.annotations?.[INITIAL_EVENTS_END] === 'true';
 }
 
 /** What holds unless an option says otherwise. */

@@ -1,4 +1,4 @@
-import type { WatchEvent } from '../watch/event.ts';
+import { isInitialEventsEnd, type WatchEvent } from '../watch/event.ts';
 import { Largest } from './largest.ts';
 import type { EventLog } from './log.ts';
 
@@ -16,7 +16,7 @@ import type { EventLog } from './log.ts';
  *
  * Invariants
  * - Keys stand in the order of their first unseen change. A BOOKMARK replaces the one before it and stands last, as it must
- *   not overtake an event that it vouches for. An ERROR is never folded.
+ *   not overtake an event that it vouches for. An ERROR is never folded, nor is the BOOKMARK that ends the initial events.
  * - `count` events went in and were not taken out; `live` entries amount to an event; the rest has been folded away.
  * - `size` never falls by adding: whether a watcher has more keys than it may is the same however often one looks.
  */
@@ -77,14 +77,14 @@ export class Fold<E> {
     const entry = { existed: known?.existed ?? existed, last, count: (known?.count ?? 0) + count };
     this.entries.set(key, entry);
     this.count += count;
-    this.live += amounts(entry) - (known === undefined ? 0 : amounts(known));
+    this.live += amounts(entry) - (known ? amounts(known) : 0);
   }
 }
 
 /** What an event is folded by. `keyOf` is user code, and may throw or come back in. */
 export function foldKey<E>(event: E, keyOf: (event: E) => unknown): unknown {
   const { type } = event as WatchEvent;
-  return type === 'BOOKMARK' ? Fold : type === 'ERROR' ? event : keyOf(event);
+  return isInitialEventsEnd(event as WatchEvent) || type === 'ERROR' ? event : type === 'BOOKMARK' ? Fold : keyOf(event);
 }
 
 interface Entry<E> {
@@ -200,7 +200,7 @@ export class FoldChain<E> {
     let key: unknown;
     let failure: { readonly error: unknown } | undefined;
     try {
-      if (this.links.at(-1)?.spoiled === undefined) key = foldKey(event, this.keyOf);
+      if (!this.links.at(-1)?.spoiled) key = foldKey(event, this.keyOf);
     } catch (error) {
       failure = { error };
     }
@@ -209,12 +209,12 @@ export class FoldChain<E> {
     this.position++;
     link.count++;
     if (link.spoiled) return;
-    if (failure === undefined) link.fold.add(event, key);
-    else link.spoiled = failure;
+    if (failure) link.spoiled = failure;
+    else link.fold.add(event, key);
   }
 
   private bound(link: Link<E>): void {
     if (link.fold.size > this.capacities.value) link.spoiled = {};
-    if (link.spoiled !== undefined && !('error' in link.spoiled)) link.fold.clear();
+    if (link.spoiled && !('error' in link.spoiled)) link.fold.clear();
   }
 }

@@ -36,7 +36,7 @@ export class Gate {
 
   /** Nobody may hold head up. */
   get empty(): boolean {
-    return this.members.first === undefined;
+    return !this.members.first;
   }
 
   add(member: Gated): void {
@@ -75,7 +75,7 @@ export class Gate {
 
   private goRound(head: number): boolean {
     for (;;) {
-      const member = this.asked === undefined ? this.members.first : (this.asked.after as Gated | undefined);
+      const member = this.asked ? (this.asked.after as Gated | undefined) : this.members.first;
       if (!member) {
         this.limit = this.least;
         this.slowest = this.leastOf;

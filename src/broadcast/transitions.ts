@@ -53,16 +53,16 @@ export function filterTransitions<E extends WatchEvent>(
     let key: unknown;
     let before: boolean;
     let last: ObjectOf<E> | undefined;
-    if (previousOf === undefined) {
+    if (previousOf) {
+      last = previousOf(event) ?? (deleted ? object : undefined);
+      before = last !== undefined && predicate(last);
+    } else {
       key = keyOf(event);
       last = within.get(key);
       before = within.has(key);
-    } else {
-      last = previousOf(event) ?? (deleted ? object : undefined);
-      before = last !== undefined && predicate(last);
     }
     if (!deleted && predicate(object)) {
-      if (previousOf === undefined) within.set(key, object);
+      if (!previousOf) within.set(key, object);
       return retyped(event, before ? 'MODIFIED' : 'ADDED', object);
     }
     within.delete(key);

@@ -60,3 +60,12 @@ export function isStatus(value: unknown): value is Status {
 export function isErrorEvent(event: WatchEvent): event is ErrorEvent {
   return event.type === 'ERROR' && isStatus(event.object);
 }
+
+/** The annotation of the BOOKMARK that ends a snapshot. Kubernetes' own word. */
+export const INITIAL_EVENTS_END = 'k8s.io/initial-events-end';
+
+/** Whether an event is the BOOKMARK that ends a snapshot. */
+export function isInitialEventsEnd(event: WatchEvent): boolean {
+  const object = event.object as { metadata?: { annotations?: Readonly<Record<string, unknown>> } } | null | undefined;
+  return event.type === 'BOOKMARK' && object?.metadata?.annotations?.[INITIAL_EVENTS_END] === 'true';
+}

@@ -22,7 +22,7 @@ export interface Watch<E> {
   stop(): void;
   /** Whether nothing will be queued any more: it was stopped, cut or failed, or its source has ended. */
   readonly stopped: boolean;
-  /** Events that can be read without waiting. */
+  /** Events that can be read without waiting, but for the ERROR that says why the watch was cut. */
   readonly queued: number;
   /** Events this watcher did not get, in all; with `coalesce`, those folded into a later one. */
   readonly dropped: number;

@@ -116,6 +116,24 @@ describe('Fold', () => {
     expect(takeAll(fold)).toEqual(['MODIFIED 2', 'BOOKMARK 3', 'MODIFIED 4']);
   });
 
+  test('the BOOKMARK that ends the initial events is not folded: who waits for it would wait for ever', () => {
+    const marked = (id: number, value: string): TestEvent => {
+      const { type, object } = event(id, 'BOOKMARK', 'x');
+      const annotations = { 'k8s.io/initial-events-end': value };
+      return { type, object: { ...object, metadata: { ...object.metadata, annotations } as TestEvent['object']['metadata'] } };
+    };
+    const fold = foldOf(
+      event(1, 'ADDED', 'a'),
+      marked(2, 'true'),
+      event(3, 'ADDED', 'b'),
+      marked(4, 'false'),
+      event(5, 'MODIFIED', 'a'),
+      event(6, 'BOOKMARK', 'x'),
+    );
+    expect(fold).toMatchObject({ live: 4, dropped: 2 });
+    expect(takeAll(fold)).toEqual(['ADDED 5', 'BOOKMARK 2', 'ADDED 3', 'BOOKMARK 6']);
+  });
+
   test('BOOKMARK and ERROR have no key: keyOf is not asked', () => {
     const never = (): string => {
       throw new Error('asked');
