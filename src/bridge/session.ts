@@ -250,6 +250,8 @@ export class Session implements Served {
 
   private take(): boolean {
     let batch: readonly WatchEvent[] | undefined;
+    const { folds, host, watch } = this;
+    const read = folds ? { head: host.head, version: host.version } : undefined;
     try {
       batch = this.watch.tryBatch();
     } catch (error) {
@@ -259,7 +261,8 @@ export class Session implements Served {
     if (batch === undefined) return this.watch.stopped && this.end();
     const last = batch[batch.length - 1] as WatchEvent;
     if (!(last instanceof Envelope) && isErrorEvent(last) && last.object.code === 410) this.ending = 'expired';
-    this.hand = this.folds ? unfolded(batch, this.sequence) : batch;
+    // A watch that has failed, or was stopped, has not been read up to the head.
+    this.hand = folds ? unfolded(batch, { after: this.sequence, read: watch.stopped ? undefined : read }) : batch;
     return true;
   }
 

@@ -1,7 +1,9 @@
 // Sessions without a socket: what one client gets, in which bytes, and who waits for whom.
+
 import { describe, expect, test } from 'vitest';
 import { Hub } from '../../src/bridge/hub.ts';
 import type { HubNotice } from '../../src/bridge/tally.ts';
+import type { WatchEvent } from '../../src/watch/event.ts';
 import { toStatus } from '../../src/watch/event.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 
@@ -294,5 +296,44 @@ test('coalesce: a folded event changes its type, and of a folded batch only the 
     { type: 'ADDED', object: { metadata: { name: 'a' }, i: 4 } },
     { type: 'ADDED', object: { metadata: { name: 'b' }, i: 3 }, resourceVersion: 'e.5' },
   ]);
+  await hub.shutdown();
+});
+
+test('coalesce: what came and went in a folded batch is behind it, too: nobody hears of its end who has not heard of it', async () => {
+  const hub = new Hub({ capacity: 4, overflow: 'coalesce', epoch: 'e' });
+  const sink = connect(hub);
+  sink.stall();
+  const publish = async (type: string, name: string): Promise<void> => {
+    await hub.publish({ type, object: { metadata: { name } } });
+  };
+  await publish('ADDED', 'first');
+  await until(() => sink.events.length === 1);
+  await publish('ADDED', 'brief');
+  await publish('ADDED', 'a');
+  await publish('ADDED', 'b');
+  await publish('DELETED', 'brief');
+  sink.resume();
+  await until(() => sink.events.length === 3);
+  expect(sink.events.slice(1)).toEqual([
+    { type: 'ADDED', object: { metadata: { name: 'a' } } },
+    { type: 'ADDED', object: { metadata: { name: 'b' } }, resourceVersion: 'e.5' },
+  ]);
+  await hub.shutdown();
+});
+
+test('coalesce: a watch that fails vouches for no more than it has brought', async () => {
+  const failing = ({ object }: WatchEvent): string => {
+    if (object === 'bad') throw new Error('no key');
+    return String(object);
+  };
+  const hub = new Hub({ capacity: 4, overflow: 'coalesce', epoch: 'e', keyOf: failing });
+  const sink = connect(hub);
+  sink.stall();
+  await hub.publish({ type: 'MODIFIED', object: 'first' });
+  await until(() => sink.events.length === 1);
+  for (const object of ['a', 'b', 'a', 'bad', 'c']) await hub.publish({ type: 'MODIFIED', object });
+  sink.resume();
+  await until(() => sink.ended !== undefined);
+  expect([sink.ended, sink.versions.at(-1)]).toEqual(['failed', 'e.4']);
   await hub.shutdown();
 });
