@@ -99,7 +99,7 @@ export class Snapshots {
         if (!done) {
           const event = new Envelope({ type: 'ADDED', object: value }, { sequence: 0 });
           bytes += event.bytes.length;
-          if (filter?.(event) ?? true) batch.push(event);
+          if (!filter || filter(event)) batch.push(event);
           if (bytes < SLICE_BYTES && ++looked < BATCH) continue;
         }
         if (batch.length > 0 && !(await this.send(copy, batch))) return false;

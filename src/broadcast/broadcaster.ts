@@ -183,7 +183,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     let failure: { error: unknown } | undefined;
     try {
       // Before there is a position: a filter that publishes must not come between prefix and stream.
-      for (const event of prefix) if (options.filter?.(event) ?? true) passed.push(event);
+      for (const event of prefix) if (!options.filter || options.filter(event)) passed.push(event);
     } catch (error) {
       failure = { error };
     }

@@ -133,10 +133,10 @@ function owedTo<E>(
   const owed: Owed<E>[] = [];
   try {
     for (const event of prefix) {
-      if (filter?.(event) ?? true) owed.push({ event, from: joined, at: joined, to: joined, doubtful: false });
+      if (!filter || filter(event)) owed.push({ event, from: joined, at: joined, to: joined, doubtful: false });
     }
     accepted.forEach(({ event, called, at }, index) => {
-      if (at < joined || called > stop.over || !(filter?.(event) ?? true)) return;
+      if (at < joined || called > stop.over || (filter && !filter(event))) return;
       const by = Math.max(at, Math.min(accepted[index + behind]?.at ?? Number.POSITIVE_INFINITY, closed, gaveUp));
       // What was on its way when the watch stopped may have come to it before, or never.
       const to = by > stop.asked ? Number.POSITIVE_INFINITY : by;

@@ -94,10 +94,10 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
       }
     };
     let filtering = 0;
-    const asked = (event: E): boolean => {
+    const asked = (filter: (event: E) => boolean, event: E): boolean => {
       filtering++;
       try {
-        return threw(() => filter?.(event) ?? true);
+        return threw(() => filter(event));
       } finally {
         filtering--;
       }
@@ -113,7 +113,7 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
       watch = this.broadcaster.watch({
         ...rest,
         ...(signal && { signal }),
-        ...(filter && { filter: asked }),
+        ...(filter && { filter: (event: E) => asked(filter, event) }),
         onGap: (missed) => {
           this.steps.push({ step: 'gap', watcher, missed });
           if (onGap !== undefined) threw(() => onGap(missed));

@@ -61,6 +61,37 @@ describe('a history recorder', () => {
     expect(checkHistory(recorder.history())).toEqual([]);
   });
 
+  it('passes on what a filter says, and takes it as the broadcaster does', async () => {
+    const recorder = new HistoryRecorder(new Broadcaster());
+    const watches = [undefined, null, 1].map((said) => recorder.watch({ prefix: [ev('p')], filter: () => said as never }));
+    recorder.tryPublish(ev('a'));
+    await recorder.shutdown();
+    expect(watches.map((watch) => [watch.tryNext(), watch.tryNext()])).toEqual([
+      [undefined, undefined],
+      [undefined, undefined],
+      [ev('p'), ev('a')],
+    ]);
+    expect(checkHistory(recorder.history())).toEqual([]);
+  });
+
+  it('writes down who gave a shutdown up, and what an abort ended', async () => {
+    const options = { capacity: 1, incoming: 5 };
+    const recorder = new HistoryRecorder(new Broadcaster(options), options);
+    const [abort, giveUp] = [new AbortController(), new AbortController()];
+    recorder.watch({ name: 'aborted', signal: abort.signal });
+    recorder.watch({ name: 'stalled' });
+    for (const name of ['a', 'b']) recorder.tryPublish(ev(name));
+    abort.abort();
+    const over = recorder.shutdown({ signal: giveUp.signal });
+    giveUp.abort(new Error('enough'));
+    await expect(over).rejects.toThrow('enough');
+    const steps = recorder.history().steps.map(({ step }) => step);
+    expect(steps.join(' ')).toBe(
+      `watch watch ${'publish accepted '.repeat(2)}stop stopped shutdown gave-up counts counts leftovers`,
+    );
+    expect(checkHistory(recorder.history())).toEqual([]);
+  });
+
   it('is refused what its broadcaster refuses', async () => {
     const recorder = new HistoryRecorder(new Broadcaster());
     await recorder.shutdown();

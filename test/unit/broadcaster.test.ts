@@ -277,6 +277,14 @@ describe('watch', () => {
     expect(ids(readAll(watch))).toEqual([0, 2, 4, 6]);
   });
 
+  test.each([undefined, null, 0, ''])('a filter that says %j lets nothing pass, of the prefix as of what follows', (nothing) => {
+    const broadcaster = new Broadcaster<TestEvent>();
+    const watch = broadcaster.watch({ prefix: events(0, 3), filter: () => nothing as never });
+    broadcaster.tryPublish(event(3));
+    expect(readAll(watch)).toEqual([]);
+    expect(watch.dropped).toBe(0);
+  });
+
   test("'coalesce' folds its prefix", () => {
     const broadcaster = make({ overflow: 'coalesce' });
     const watch = broadcaster.watch({ prefix: [event(0, 'ADDED', 'k'), event(1, 'MODIFIED', 'k')] });

@@ -150,6 +150,23 @@ describe('a snapshot', () => {
     expect(sink.objects.slice(0, 2)).toEqual([2, 4]);
   });
 
+  test.each([undefined, null, 0, ''])('shows nothing where the filter says %j, as what is live does not', async (nothing) => {
+    const hub = hubOf(() => ['a', 'b']);
+    const sink = join(hub, {}, { options: { filter: () => nothing as never } });
+    await until(() => sink.events.length > 0);
+    await hub.publish(added('c'));
+    await hub.shutdown();
+    expect(sink.events).toEqual([end('e.0')]);
+  });
+
+  test('whose filter answers with a promise is the end of it, though nothing else is published', async () => {
+    const hub = hubOf(() => ['a', 'b']);
+    const sink = join(hub, {}, { options: { filter: (async () => true) as never } });
+    await until(() => sink.ended !== undefined);
+    expect([sink.ended, sink.events.length]).toEqual(['failed', 1]);
+    expect(sink.events[0]).toMatchObject({ type: 'ERROR', object: { code: 500 } });
+  });
+
   test('that fails is one ERROR 500 and the end, and tells no secrets', async () => {
     const failing: Snapshot[] = [
       () => {
