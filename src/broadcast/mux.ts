@@ -67,11 +67,8 @@ export class Mux<E> {
 
   /** Accepts an event if there is room now. */
   accept(event: E): boolean {
-    if (this.pending > 0) {
-      // User code may have stopped whoever held them up, and publish before anyone has looked: they have their places first.
-      if (this.gate.empty) while (this.admitted()) {}
-      if (this.pending > 0) return false;
-    }
+    // User code may have stopped whoever held them up, and publish before anyone has looked: they have their places first.
+    while (this.pending > 0) if (!this.gate.empty || !this.admitted()) return false;
     const accepted = this.admit(event);
     // Even a full watcher lets pass what its filter rejects: whether it does is asked once the event has its place.
     // And what that filter published in between may have found no room then, or have taken the room of this one.
