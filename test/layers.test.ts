@@ -27,7 +27,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'bridge/http.ts': ['node:diagnostics_channel', 'node:http'],
   'bridge/upgrades.ts': ['node:http', 'node:stream'],
   'bridge/websocket.ts': ['node:diagnostics_channel', 'node:http', 'node:stream', 'ws'],
-  'bridge/websocket-sink.ts': ['node:stream', 'ws'],
+  'bridge/websocket-sink.ts': ['ws'],
   'cli/main.ts': ['../../package.json'],
   'cli/watch.ts': ['ws'], // loaded late
 };

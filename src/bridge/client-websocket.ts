@@ -16,7 +16,7 @@ export interface WebSocketLike {
   on?(event: string, listener: (...args: never[]) => void): unknown;
 }
 
-/** A constructor of WebSockets. One whose sockets know `terminate`, as those of ws do, is given options, headers among them. */
+/** A constructor of WebSockets. One whose sockets know `terminate`, as those of ws and of Bun do, is given options, headers among them. */
 export type WebSocketConstructor = new (url: string, protocols?: string[], options?: object) => WebSocketLike;
 
 /** Whether an implementation takes headers. Those of browsers do not. */
@@ -41,13 +41,15 @@ export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Co
   const { url, headers, maxFrameChars, WebSocket } = opening;
   const rich = takesHeaders(WebSocket);
   // Four bytes is the most that a character takes.
-  const socket = new WebSocket(url.href, [], rich ? { headers, maxPayload: 4 * maxFrameChars } : undefined);
+  const options = { headers, maxPayload: 4 * maxFrameChars };
+  // Bun's own, which is no emitter of events as that of ws is, takes them in the place of the protocols. Those of others take none.
+  const socket = new WebSocket(url.href, rich && !WebSocket.prototype.on ? (options as never) : [], options);
 
   const close = (): void => {
     socket.onopen = socket.onmessage = socket.onclose = null;
     // To ws, a handshake that is given up is an error; and a connection that is closed in order can keep the process for 30 s.
     socket.onerror = () => {};
-    if (rich) socket.terminate?.();
+    if (rich) socket.terminate!();
     else socket.close();
   };
 
@@ -66,11 +68,12 @@ export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Co
     receiver.over({ code: error instanceof RangeError ? UNREADABLE : LOST, why: message || 'WebSocket closed' });
   };
   socket.onclose = ({ code, reason }: { code: number; reason: string }) => {
-    let status = LOST;
-    // 1000 is the orderly end; codes from 4400 on are HTTP's, plus 4000.
-    if (code === 1000) status = reason === 'timeout' ? ENDED : COMPLETE;
-    else if (code >= 4400 && code < 4600) status = code - 4000;
-    receiver.over({ code: status, why: `WebSocket closed: ${code} ${reason}`, hintMs: fromRetryReason(reason) });
+    receiver.over({
+      // 1000 is the orderly end; codes from 4400 on are HTTP's, plus 4000.
+      code: code === 1000 ? (reason === 'timeout' ? ENDED : COMPLETE) : code >= 4400 && code < 4600 ? code - 4000 : LOST,
+      why: `WebSocket closed: ${code} ${reason}`,
+      hintMs: fromRetryReason(reason),
+    });
   };
   socket.on?.('unexpected-response', (_request: never, response: RefusedUpgrade) => {
     let body = '';
@@ -82,5 +85,5 @@ export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Co
         if (socket.onclose) receiver.over(toRefusal(response.statusCode, body, response.headers['retry-after']));
       });
   });
-  return { close, pause: socket.pause && ((paused) => socket[paused ? 'pause' : 'resume']?.()) };
+  return { close, pause: socket.pause && ((paused) => (paused ? socket.pause!() : socket.resume!())) };
 }

@@ -90,7 +90,7 @@ export interface ConnectOptions<E> {
   readonly onGap?: ((missed: number) => void) | undefined;
   /** Called after every change of `state`. If it throws, the watch ends with that error. */
   readonly onStateChange?: ((state: ClientState, detail: StateDetail) => void) | undefined;
-  /** Sent with every request, and read anew for each: a getter can refresh a token. A WebSocket takes them only if it is that of ws. */
+  /** Sent with every request, and read anew for each: a getter can refresh a token. A WebSocket takes them only if it is that of ws, or Bun's. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** The WebSocket to use, where one is: see `transport`. Default: the host's own. Node has one from 22 on; the package ws fits everywhere. */
   readonly WebSocket?: WebSocketConstructor | undefined;

@@ -1,3 +1,4 @@
+import { IN_BUN } from './bun.ts';
 import type { Form } from './forms.ts';
 import { LINE, RECORD, toBytes } from './forms.ts';
 import type { Beginning } from './http-head.ts';
@@ -50,7 +51,8 @@ export class FetchSink implements Sink, Outbound {
 
   opened(session: Served): void {
     this.session = session;
-    const preface = toPreface(this.beginning, session.version);
+    // In Bun the head goes out along with the first byte of the body.
+    const preface = toPreface(this.beginning, session.version) || (IN_BUN ? ' ' : '');
     if (preface !== '') this.write(toBytes(preface, this.form));
   }
 

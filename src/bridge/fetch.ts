@@ -3,8 +3,8 @@
  * of JSON lines or as Server-Sent Events. Nothing of Node is needed.
  *
  *     const watch = createFetchHandler(hub);
- *     Deno.serve(watch);                                        // Bun: { fetch: watch }
- *     app.get('/watch', (c) => watch(c.req.raw));               // Hono
+ *     Deno.serve(watch);                                        // Bun.serve({ fetch: watch })
+ *     app.get('/watch', (c) => watch(c.req.raw, c.env));        // Hono
  */
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
@@ -40,7 +40,10 @@ export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub
 export { Hub } from './hub.ts';
 export type { ConnectionOptions } from './limits.ts';
 
-/** What {@link createFetchHandler} takes. A `Request` does not say who sent it: without `clientAddress`, addresses are not limited. */
+/**
+ * What {@link createFetchHandler} takes. A `Request` does not say who sent it, but Bun and Deno do, beside it. Where nobody does,
+ * addresses are not limited without `clientAddress`.
+ */
 export interface FetchOptions<I = unknown, E extends WatchEvent = WatchEvent>
   extends ConnectionOptions,
     AdmissionOptions<Request, I, E> {
@@ -52,6 +55,12 @@ export interface FetchOptions<I = unknown, E extends WatchEvent = WatchEvent>
  * A `(request) => response` handler, which says and refuses the same as `createHttpHandler`. A promise only where a hook of
  * {@link AdmissionOptions} is one. A client has gone when its host cancels the response's body, or aborts the request's signal.
  *
+ * A client that is cut is an error of its response's body, which hosts log. Deno says once, too, that the signal aborts where a
+ * response has ended well: here that is all the same.
+ *
+ * Bun and Deno call it with a second argument. Pass that on if you call it yourself: it says whose connection this is, and in Bun it
+ * takes the watch out of `idleTimeout`, 10 s, after which a stream on which nothing happens would be closed.
+ *
  * Where many requests can be pipelined into one connection, as to @hono/node-server on Node, the host may do neither for those that
  * stand behind another when the connection goes, and they keep their places. So set `clientAddress` there, and
  * `maxClientsPerAddress` bounds them.
@@ -59,11 +68,18 @@ export interface FetchOptions<I = unknown, E extends WatchEvent = WatchEvent>
 export function createFetchHandler<I = unknown, E extends WatchEvent = WatchEvent>(
   hub: Hub<E>,
   options: FetchOptions<I, E> = {},
-): (request: Request) => Response | Promise<Response> {
+): (request: Request, host?: unknown) => Response | Promise<Response> {
   const handler = new FetchHandler(receptionOf(hub), options as FetchOptions<I>);
   const channel = channelOfHost();
   if (channel !== undefined) publishNotices(hub as Hub, channel);
-  return (request) => handler.handle(request);
+  return (request, host) => handler.handle(request, host ?? {});
+}
+
+/** What is used of a handler's second argument: in Bun it is the server, in Deno what is known of the connection. */
+interface Host {
+  readonly requestIP?: (request: Request) => { readonly address: string } | null;
+  readonly timeout?: (request: Request, seconds: number) => void;
+  readonly remoteAddr?: { readonly hostname?: string };
 }
 
 /** Nobody reads this answer: the client has left. Some hosts log it, and know it by this number. */
@@ -86,8 +102,8 @@ class FetchHandler<I> {
     this.stalls = toPulse(stallTimeoutMs, clock);
   }
 
-  handle(request: Request): Response | Promise<Response> {
-    const caller = toCaller(request, this.headers);
+  handle(request: Request, via: Host): Response | Promise<Response> {
+    const caller = toCaller(request, { via, headers: this.headers });
     if (request.method === 'OPTIONS' && caller.origin !== undefined && this.admission.allows(caller)) {
       const asked = preflightHeaders(request.headers.get('access-control-request-headers'));
       return new Response(null, { status: 204, headers: { ...this.admission.corsHeaders(caller), ...asked, ...this.headers } });
@@ -100,15 +116,16 @@ class FetchHandler<I> {
     return verdict.then((late) => (late === undefined ? new Response(null, { status: GONE }) : this.answer(caller, late)));
   }
 
-  private answer(caller: Caller<Request>, verdict: Verdict): Response {
+  private answer(caller: Asking, verdict: Verdict): Response {
     if (isStatus(verdict)) return this.refuse(verdict, caller);
-    const { request } = caller;
+    const { request, via } = caller;
     const sse = accepts(request.headers.get('accept'), EVENT_STREAM);
     const start = startOf(this.reception, verdict, sse);
     if (isStatus(start) || request.method === 'HEAD' || request.signal.aborted) verdict.ticket.release();
     if (isStatus(start)) return this.refuse(start, caller);
     const headers = { ...streamHeaders(sse), ...this.admission.corsHeaders(caller), ...this.headers };
     if (request.method === 'HEAD' || request.signal.aborted) return new Response(null, { headers });
+    if (typeof via.timeout === 'function') via.timeout(request, 0);
     return new Response(this.serve(request, { ...verdict, start, sse }), { headers });
   }
 
@@ -137,12 +154,18 @@ class FetchHandler<I> {
   }
 }
 
-function toCaller(request: Request, headers: Readonly<Record<string, string>>): Caller<Request> {
+/** A request, and what its host has told beside it. */
+interface Asking extends Caller<Request> {
+  readonly via: Host;
+}
+
+function toCaller(request: Request, { via, headers }: { via: Host; headers: Readonly<Record<string, string>> }): Asking {
   const { host, search } = new URL(request.url);
   const decided = Object.keys(headers).some((name) => name.toLowerCase() === ALLOW_ORIGIN);
   return {
     request,
-    address: '',
+    via,
+    address: addressOf(request, via),
     origin: decided ? undefined : (request.headers.get('origin') ?? undefined),
     host,
     search: search.slice(1),
@@ -152,4 +175,9 @@ function toCaller(request: Request, headers: Readonly<Record<string, string>>): 
       return () => request.signal.removeEventListener('abort', callback);
     },
   };
+}
+
+function addressOf(request: Request, via: Host): string {
+  const address = typeof via.requestIP === 'function' ? via.requestIP(request)?.address : via.remoteAddr?.hostname;
+  return typeof address === 'string' ? address : '';
 }

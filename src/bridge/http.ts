@@ -16,6 +16,7 @@ import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
 import type { AdmissionOptions, Admitted, Caller, Verdict } from './admission.ts';
 import { Admission } from './admission.ts';
+import { IN_BUN } from './bun.ts';
 import { publishNotices } from './diagnostics.ts';
 import {
   ALLOW_ORIGIN,
@@ -172,7 +173,8 @@ class HttpHandler<I> {
     const { socket } = response.req;
     // On a quiet stream nothing else would notice that the other end is gone without a word. A WebSocket has its pings.
     if (response instanceof ServerResponse) socket.setKeepAlive(true, KEEP_ALIVE_MS);
-    guardStalls(session, (response instanceof ServerResponse ? socket : response) as Outbound, this.stalls);
+    // Bun keeps no account of what waits in a socket, but of what waits in a response.
+    guardStalls(session, (response instanceof ServerResponse && !IN_BUN ? socket : response) as Outbound, this.stalls);
     if (hasClosed(response)) session.gone();
   }
 

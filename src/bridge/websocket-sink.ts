@@ -1,18 +1,19 @@
-import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { Form } from './forms.ts';
+import type { ByteStream } from './http-sink.ts';
 import type { Ending } from './protocol.ts';
 import { CLOSE_CODES, CLOSE_REASONS, toRetryReason } from './protocol.ts';
 import type { Pulse, Pulsed } from './pulse.ts';
 import { BEATS } from './pulse.ts';
 import type { Served, Sink } from './sink.ts';
+import type { Outbound } from './stall.ts';
 import { progressOf } from './stall.ts';
 
 /** What a sink writes into. */
 export interface WebSocketConnection {
   readonly client: WebSocket;
-  /** The socket under it. */
-  readonly socket: Duplex;
+  /** The socket under it, or what stands for it. */
+  readonly socket: Omit<ByteStream, 'destroyed'> & Outbound;
   readonly form: Form;
   readonly maxBufferedBytes: number;
 }
@@ -26,7 +27,7 @@ const OPEN = 1;
 export class WebSocketSink implements Sink, Pulsed {
   readonly form: Form;
   private readonly client: WebSocket;
-  private readonly socket: Duplex;
+  private readonly socket: WebSocketConnection['socket'];
   private readonly maxBufferedBytes: number;
   private session: Served | undefined = undefined;
   private hearts: Pulse | undefined = undefined;

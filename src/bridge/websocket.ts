@@ -14,10 +14,11 @@ import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
 import type { AdmissionOptions, Admitted, Caller, Verdict } from './admission.ts';
 import { Admission } from './admission.ts';
+import { IN_BUN } from './bun.ts';
 import { DEFLATED_MESSAGE } from './deflate.ts';
 import { publishNotices } from './diagnostics.ts';
 import type { Form } from './forms.ts';
-import { MESSAGE } from './forms.ts';
+import { LINE, MESSAGE } from './forms.ts';
 import type { Hub } from './hub.ts';
 import { receptionOf } from './hub.ts';
 import type { ConnectionOptions, Limits } from './limits.ts';
@@ -27,6 +28,7 @@ import type { Pulse } from './pulse.ts';
 import { toPulse } from './pulse.ts';
 import type { Reception } from './reception.ts';
 import type { Ticket } from './seats.ts';
+import { SentLines } from './sent-lines.ts';
 import { guardStalls } from './stall.ts';
 import type { Start } from './start.ts';
 import { COMPLETE } from './start.ts';
@@ -55,7 +57,7 @@ export interface WebSocketOptions<I = unknown, E extends WatchEvent = WatchEvent
   path?: string | undefined;
   /** Longest message that a client may send, in bytes; default 1,024. What it says is ignored. */
   maxInboundBytes?: number | undefined;
-  /** Compresses events from 1,024 bytes on, each once for all clients that can read it (permessage-deflate); default false. */
+  /** Compresses events from 1,024 bytes on, each once for all clients that can read it (permessage-deflate); default false. Bun does not. */
   compression?: boolean | undefined;
 }
 
@@ -92,10 +94,11 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
     noServer: true,
     clientTracking: false,
     // Without memory between messages one compressed message serves all, and a connection holds no window.
-    perMessageDeflate: compression && {
-      serverNoContextTakeover: true,
-      clientNoContextTakeover: true,
-    },
+    perMessageDeflate: compression &&
+      !IN_BUN && {
+        serverNoContextTakeover: true,
+        clientNoContextTakeover: true,
+      },
     maxPayload: maxInboundBytes,
   });
   // Ours is a window of the usual size: who wants a smaller one is sent nothing compressed, as is anyone's right.
@@ -228,8 +231,10 @@ class Serving<I> {
     else client.once('close', () => ticket.release());
   }
 
-  private serve({ client, socket, form }: Connection, admitted: Admitted & { start: Start }): void {
+  private serve(connection: Connection, admitted: Admitted & { start: Start }): void {
     const { maxBufferedBytes } = this.limits;
+    const { client } = connection;
+    const { socket, form } = IN_BUN ? { socket: new SentLines(client), form: LINE } : connection;
     const sink = new WebSocketSink({ client, socket, form, maxBufferedBytes });
     const session = this.reception.open(sink, { ...admitted, transport: 'websocket' });
     guardStalls(session, socket, this.stalls);

@@ -33,6 +33,8 @@ main(process.argv.slice(2)).then(
   (code) => {
     // The program ends by itself: nothing may be left that keeps it.
     process.exitCode = code;
+    // In Deno a read of stdin that is under way does, though stdin is destroyed. What was printed goes out first.
+    if ('Deno' in globalThis) process.stdout.write('', () => process.exit());
   },
   (error: unknown) => {
     if (error instanceof UsageError) process.stderr.write(`${error.message}\n`);

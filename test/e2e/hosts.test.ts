@@ -321,6 +321,38 @@ describe('middleware', () => {
 });
 
 describe('watchmux/fetch', () => {
+  test('hears from Bun and Deno whose connection it is; in Bun nobody is idle who watches', async () => {
+    const hub = new Hub({ maxClients: 2 });
+    const watch = createFetchHandler(hub, { authenticate: ({ headers }) => headers.get('authorization') !== 'none' });
+    const patience: unknown[] = [];
+    const bun = {
+      addresses: new Map<Request, string>(),
+      requestIP(request: Request) {
+        const address = this.addresses.get(request);
+        return address === undefined ? null : { address };
+      },
+      timeout: (request: Request, seconds: number) => void patience.push([request.url, seconds]),
+    };
+    const request = new Request('http://here/watch?a');
+    bun.addresses.set(request, '192.0.2.1');
+    await watch(request, bun);
+    await watch(new Request('http://here/watch?refused', { headers: { authorization: 'none' } }), bun);
+    expect(patience).toEqual([['http://here/watch?a', 0]]);
+    await watch(new Request('http://here/watch'), { remoteAddr: { transport: 'tcp', hostname: '192.0.2.2', port: 1 } });
+    expect(hub.stats().clients.map(({ address }) => address)).toEqual(['192.0.2.1', '192.0.2.2']);
+    // A Unix socket has no address; and what others hand over is none of ours.
+    for (const host of [
+      bun,
+      { remoteAddr: { transport: 'unix', path: '/x' } },
+      { requestIP: 1, timeout: 'x' },
+      null,
+      undefined,
+    ]) {
+      expect((await watch(new Request('http://here/watch'), host)).status).toBe(503);
+    }
+    expect(hub.stats().total.refusals).toMatchObject({ full: 5 });
+  });
+
   test('a client that leaves is no error in the log of a host that cancels the body', async () => {
     const hub = new Hub();
     const { url } = await start(createAdaptorServer({ fetch: createFetchHandler(hub) }) as Server);

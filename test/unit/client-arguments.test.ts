@@ -176,6 +176,20 @@ describe('arguments', () => {
       expect(own.link.headers).toMatchObject(headers);
     });
 
+    test('the WebSocket of Bun, which knows terminate and is no emitter, takes options in the place of the protocols', async () => {
+      const asks: unknown[][] = [];
+      class Bun {
+        constructor(...args: unknown[]) {
+          asks.push(args);
+        }
+        terminate(): void {}
+        close(): void {}
+      }
+      const headers = { authorization: 'x' };
+      connect('ws://h/', { headers, WebSocket: Bun as never }).stop();
+      expect(asks).toMatchObject([['ws://h/?allowWatchBookmarks=true', { headers, maxPayload: 67_108_864 }, {}]]);
+    });
+
     test('what is missing for a WebSocket is said', async () => {
       vi.stubGlobal('WebSocket', undefined);
       const headers = { authorization: 'x' };
