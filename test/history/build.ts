@@ -68,4 +68,4 @@ export function history(...steps: (Step<WatchEvent> | Step<WatchEvent>[])[]): Hi
 }
 
 /** A message that says what was expected, and what was seen. */
-export const WORDED = /^[A-Z][a-z]+( for \w+)?( at \{.+)?: expected (?!undefined)\S.*, seen (?!undefined)\S/;
+export const WORDED = /^[A-Z][a-z]+( for [\w ]+)?( at [{"].+)?: expected (?!undefined)\S.*, seen (?!undefined)\S/;

@@ -3,6 +3,7 @@ import { filterTransitions } from '../../src/broadcast/transitions.ts';
 import { type Connection, checkResumable, checkTransitional } from '../../src/testing/check-streams.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
+import { WORDED } from './build.ts';
 
 type Row = WatchEvent<string, { metadata: { name: string }; on: boolean }>;
 const row = (type: string, name: string, on: boolean = true): Row => ({ type, object: { metadata: { name }, on } });
@@ -14,8 +15,13 @@ const before = [
   row('MODIFIED', 'a'),
   row('MODIFIED', 'a', false),
   row('DELETED', 'b'),
+  row('ADDED', 'c', false),
+  row('DELETED', 'c'),
+  row('BOOKMARK', 'd'),
 ];
-const after = [row('ADDED', 'a'), row('ADDED', 'b'), row('MODIFIED', 'a'), row('DELETED', 'a'), row('DELETED', 'b')];
+const after = [row('ADDED', 'a'), row('ADDED', 'b'), row('MODIFIED', 'a'), row('DELETED', 'a'), row('DELETED', 'b')].concat(
+  row('BOOKMARK', 'd'),
+);
 
 describe('Transitional', () => {
   it('accepts what enters, changes and leaves, also by filterTransitions itself', async () => {
@@ -37,12 +43,14 @@ describe('Transitional', () => {
     ['MODIFIED of what enters', [row('MODIFIED', 'a'), ...after.slice(1)]],
     ['ADDED of what is in', [...after.slice(0, 2), row('ADDED', 'a'), ...after.slice(3)]],
     ['nothing of what leaves', [...after.slice(0, 3), ...after.slice(4)]],
-    ['the last missing', after.slice(0, 4)],
+    ['the last missing', after.slice(0, 5)],
+    ['one missing before the last', after.filter((_, at) => at !== 4)],
     ['one too many', [...after, row('DELETED', 'a')]],
     ['what never matched', [row('ADDED', 'a'), ...after]],
     ['two swapped', [after[1], after[0], ...after.slice(2)] as Row[]],
   ])('rejects %s', (_, wrong) => {
-    expect(checkTransitional({ before, after: wrong, predicate })).toMatchObject({ guarantee: 'Transitional' });
+    const violation = checkTransitional({ before, after: wrong, predicate });
+    expect(violation).toMatchObject({ guarantee: 'Transitional', message: expect.stringMatching(WORDED) });
   });
 });
 
@@ -75,6 +83,7 @@ describe('Resumable', () => {
       ],
     ],
   ])('rejects one that %s', (_, connections: Connection[]) => {
-    expect(check(...connections)).toMatch(/^Resumable/);
+    expect(check(...connections)).toMatch(WORDED);
+    expect(check(...connections)).toMatch(/^Resumable for connection [12][ :]/);
   });
 });
