@@ -54,7 +54,6 @@ function open(source: ByteSource): Input {
 }
 
 function toBytes(chunk: unknown): Uint8Array {
-  if (chunk instanceof Uint8Array) return chunk;
   if (typeof chunk === 'string') return new TextEncoder().encode(chunk);
   // By its tag, as bytes from another realm are no instance of this one's Uint8Array.
   if ((chunk as Partial<Uint8Array> | undefined)?.[Symbol.toStringTag] === 'Uint8Array') return chunk as Uint8Array;

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { PassThrough, Readable } from 'node:stream';
 import type { ReadableStream as NodeWebStream } from 'node:stream/web';
 import { fileURLToPath } from 'node:url';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, expectTypeOf, it, vi } from 'vitest';
 import { type Codec, jsonCodec } from '../../src/decode/codec.ts';
 import { type ByteDecoder, type ByteSource, toDecoder } from '../../src/decode/decoder.ts';
@@ -71,6 +72,14 @@ function handIterator(): {
 }
 
 describe('toDecoder over an async iterable', () => {
+  it('reads bytes of any realm, and whatever extends them', async () => {
+    const foreign = runInNewContext('Uint8Array.from(codes)', { codes: [...bytes(line(1))] });
+    expect(foreign).not.toBeInstanceOf(Uint8Array);
+    class Own extends Uint8Array {}
+    const chunks = [foreign, Buffer.from(line(2)), Own.from(bytes(line(3)))];
+    expect(await all(toDecoder(iterate<Uint8Array>(...chunks)))).toEqual([event(1), event(2), event(3)]);
+  });
+
   it('decodes lines across chunks, bytes and text alike', async () => {
     const text = line('é😀') + line(2) + line(3);
     const data = bytes(text);
