@@ -100,7 +100,7 @@ export interface ConnectOptions<E> {
   readonly backoff?: Backoff | undefined;
   /** Failures in a row after which the watch ends with an ERROR that says the last one; default Infinity. 0: it never comes back. */
   readonly maxAttempts?: number | undefined;
-  /** How long a server may take to begin its answer, in Firefox the body of it; default 10,000. A hub does both at once. */
+  /** How long a server may take to begin its answer, in Firefox the body of it; default 10,000. A hub does both at once, if asked for BOOKMARKs. */
   readonly connectTimeoutMs?: number | undefined;
   /**
    * A connection on which nothing comes for so long is given up and made again. A server must give signs of life more often than
@@ -109,7 +109,8 @@ export interface ConnectOptions<E> {
   readonly idleTimeoutMs?: number | undefined;
   /**
    * Whether to ask the server for BOOKMARKs, which keep the version fresh and show life; default true. They are kept from the
-   * reader, but for the one that ends a snapshot, unless the URL itself asks for them by `allowWatchBookmarks=true`.
+   * reader, but for the one that ends a snapshot, unless the URL itself asks for them by `allowWatchBookmarks=true`. Without them,
+   * a stream of lines on which nothing happens looks to Firefox like a server that does not answer.
    */
   readonly bookmarks?: boolean | undefined;
   /**

@@ -1,43 +1,84 @@
-// The root door in a real browser: the built files, served as they are, loaded without a bundler.
+// What runs in pages, in real browsers: the built root door and client, served as they are and loaded without a bundler, and the
+// browser's own EventSource.
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { extname } from 'node:path';
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { launch, withoutChromium } from './chromium.ts';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { ClientTransport } from '../../src/bridge/client.ts';
+import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
+import { attachWebSocket } from '../../src/bridge/websocket.ts';
+import { inBrowsers } from './browsers.ts';
+import { until } from './cli.ts';
+import { closeAll, start } from './servers.ts';
 
 const DIST = new URL('../../dist/', import.meta.url);
+const TRANSPORTS: readonly ClientTransport[] = ['http', 'sse', 'websocket'];
+const range = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-describe.skipIf(withoutChromium)('the root door in Chromium', () => {
+afterAll(closeAll);
+
+inBrowsers('the built doors', ({ name, launch }) => {
   let browser: Browser;
+  let page: Page;
+  let faults: string[];
+  let hub: Hub;
   let server: Server;
   let url: string;
+  /** The page at `/late` is on its way until this is called. */
+  let answerLate: (() => void) | undefined;
 
   beforeAll(async () => {
-    server = createServer(({ url: path = '/' }, response) => {
+    browser = await launch();
+    page = await browser.newPage();
+    page.on('pageerror', (error) => faults.push(String(error)));
+  });
+
+  afterAll(() => browser?.close());
+
+  beforeEach(async () => {
+    faults = [];
+    answerLate = undefined;
+    hub = new Hub({ epoch: 'e' });
+    const watch = createHttpHandler(hub);
+    server = createServer((request, response) => {
+      const [path = '/'] = (request.url ?? '/').split('?');
+      if (path === '/watch') return watch(request, response);
       const script = extname(path) === '.js';
       response.setHeader('content-type', script ? 'text/javascript' : 'text/html');
-      response.end(script ? readFileSync(new URL(`.${path}`, DIST)) : '<!doctype html><title>empty</title>');
+      const answer = (): void =>
+        void response.end(script ? readFileSync(new URL(`.${path}`, DIST)) : '<!doctype html><title>empty</title>');
+      if (path === '/late') answerLate = answer;
+      else answer();
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    browser = await launch();
-  });
-
-  afterAll(async () => {
-    await browser?.close();
-    server?.closeAllConnections();
-    server?.close();
-  });
-
-  test('publishes, filters, decodes a fetch body, and streams', async () => {
-    const page = await browser.newPage();
-    const faults: string[] = [];
-    page.on('pageerror', (error) => faults.push(String(error)));
+    attachWebSocket(server, hub);
+    ({ url } = await start(server));
     await page.goto(url);
-    // As text: what runs there has neither our types nor our modules.
+  });
+
+  const clients = (): number => hub.stats().clients.length;
+
+  /** As text: what runs there has neither our types nor our modules. */
+  const open = (transport: ClientTransport): Promise<unknown> =>
+    page.evaluate(`(async () => {
+      const { connect } = await import('/client.js');
+      window.got = [];
+      window.states = [];
+      const watch = window.watch = connect('/watch', {
+        transport: '${transport}', resourceVersion: '${hub.version}', capacity: 10, backoff: { minMs: 20 },
+        onStateChange: (state) => window.states.push(state),
+      });
+      (async () => {
+        for await (const { object } of watch) {
+          window.got.push(object);
+          if (window.got.length % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+        }
+      })();
+    })()`);
+
+  test('the root door publishes, filters, decodes a fetch body, and streams', async () => {
     const seen = await page.evaluate(`(async () => {
       const { Broadcaster, filter, fromReadableStream, StreamWatcher, toDecoder, toReadableStream } = await import('/index.js');
       const broadcaster = new Broadcaster();
@@ -59,6 +100,57 @@ describe.skipIf(withoutChromium)('the root door in Chromium', () => {
     })()`);
     expect(seen).toEqual({ fast: [2, 4, 6], slow: [3], missed: [2], streamed: [1, 2, 3], decoded: [4, 5] });
     expect(faults).toEqual([]);
-    await page.close();
+  });
+
+  test.each(TRANSPORTS)('the client, over %s: resumes where it was, and a slow page loses nothing', async (transport) => {
+    await open(transport);
+    // Before anything has happened.
+    await until(() => page.evaluate('window.states[0] === "open"'));
+    for (const object of range(300)) {
+      await hub.publish({ type: 'ADDED', object });
+      if (object === 150) server.closeAllConnections();
+      if (object === 150 && transport === 'websocket') hub.disconnect(() => true);
+      if (object % 10 === 0) await pause(1);
+    }
+    await until(() => page.evaluate('window.got.length >= 300'));
+    expect(await page.evaluate('window.got')).toEqual(range(300));
+    expect(await page.evaluate('window.watch.resourceVersion')).toBe(hub.version);
+    expect(await page.evaluate('window.states')).toContain('waiting');
+    expect(await page.evaluate('(window.watch.stop(), window.watch.state)')).toBe('closed');
+    await until(() => clients() === 0);
+    expect(faults).toEqual([]);
+  });
+
+  test('the client, over http: a page that is left holds no connection', async () => {
+    await open('http');
+    await until(() => page.evaluate('window.states[0] === "open"'));
+    await page.evaluate('setTimeout(() => { location.href = "/late"; })');
+    await until(() => answerLate !== undefined);
+    // It ends what a page reads as soon as the next page is asked for; the client then connects again.
+    if (name === 'Firefox') await until(() => hub.stats().total.clients === 2);
+    answerLate?.();
+    await page.waitForURL(`${url}/late`);
+    await until(() => clients() === 0);
+  });
+
+  test('an EventSource that is cut off before the first event, and again later, gets every event once and in order', async () => {
+    await page.evaluate(`
+      globalThis.got = [];
+      globalThis.source = new EventSource('/watch');
+      source.onmessage = ({ data, lastEventId }) => got.push([JSON.parse(data).object, lastEventId]);
+    `);
+    const cutAndPublish = async (...objects: number[]): Promise<void> => {
+      await until(() => clients() === 1);
+      await until(() => page.evaluate('source.readyState === EventSource.OPEN'));
+      server.closeAllConnections();
+      for (const object of objects) hub.tryPublish({ type: 'ADDED', object });
+    };
+    await cutAndPublish(1, 2);
+    await until(() => page.evaluate('got.length >= 2'));
+    await cutAndPublish(3);
+    await until(() => page.evaluate('got.length >= 3'));
+    expect(await page.evaluate('got')).toEqual([1, 2, 3].map((n) => [n, `e.${n}`]));
+    expect(hub.stats().total).toMatchObject({ clients: 3, resumes: 2, refused: 0 });
+    await page.evaluate('source.close()');
   });
 });

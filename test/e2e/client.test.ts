@@ -1,11 +1,8 @@
-// The client against real servers: the hub over real sockets, a server that is killed and started again, and a real browser.
-import { readFileSync } from 'node:fs';
+// The client against real servers: the hub over real sockets, and a server that is killed and started again.
 import type { IncomingMessage, Server } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { extname } from 'node:path';
-import type { Browser } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { ClientEvent, ClientTransport, ClientWatch, ConnectOptions, WebSocketConstructor } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
@@ -14,12 +11,10 @@ import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { isErrorEvent } from '../../src/watch/event.ts';
-import { launch, withoutChromium } from './chromium.ts';
 import { killAll, pipe, until } from './cli.ts';
 
 type Count = WatchEvent<string, number>;
 const TRANSPORTS: readonly ClientTransport[] = ['http', 'sse', 'websocket'];
-const DIST = new URL('../../dist/', import.meta.url);
 
 const ends: (() => void)[] = [];
 afterEach(() => {
@@ -213,63 +208,5 @@ describe('connect, to watchmux pipe', () => {
     await until(() => got.length === 3);
     expect(got).toEqual([1, 'ERROR 410', 2]);
     second.child.kill('SIGKILL');
-  });
-});
-
-describe.skipIf(withoutChromium)('the built client in Chromium', () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch();
-  });
-  afterAll(async () => {
-    await browser?.close();
-  });
-
-  test.each(TRANSPORTS)('%s: resumes where it was, and a slow page loses nothing', async (transport) => {
-    let handle: ReturnType<typeof createHttpHandler> = () => {};
-    const { hub, url, cut } = await serve({}, (server) => {
-      server.on('request', (request, response) => {
-        const [path = '/'] = (request.url ?? '/').split('?');
-        if (path === '/watch') return handle(request, response);
-        const script = extname(path) === '.js';
-        response.setHeader('content-type', script ? 'text/javascript' : 'text/html');
-        response.end(script ? readFileSync(new URL(`.${path}`, DIST)) : '<!doctype html><title>empty</title>');
-      });
-    });
-    handle = createHttpHandler(hub);
-    const page = await browser.newPage();
-    const faults: string[] = [];
-    page.on('pageerror', (error) => faults.push(String(error)));
-    await page.goto(new URL('/', url).href);
-    // As text: what runs there has neither our types nor our modules.
-    await page.evaluate(`(async () => {
-      const { connect } = await import('/client.js');
-      window.got = [];
-      window.states = [];
-      const watch = window.watch = connect('/watch', {
-        transport: '${transport}', resourceVersion: '${hub.version}', capacity: 10, backoff: { minMs: 20 },
-        onStateChange: (state) => window.states.push(state),
-      });
-      (async () => {
-        for await (const { object } of watch) {
-          window.got.push(object);
-          if (window.got.length % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
-        }
-      })();
-    })()`);
-    await until(() => page.evaluate('window.states[0] === "open"'));
-    for (const object of range(300)) {
-      await hub.publish({ type: 'ADDED', object });
-      if (object === 150) cut();
-      if (object % 10 === 0) await pause(1);
-    }
-    await until(() => page.evaluate('window.got.length >= 300'));
-    expect(await page.evaluate('window.got')).toEqual(range(300));
-    expect(await page.evaluate('window.watch.resourceVersion')).toBe(hub.version);
-    expect(await page.evaluate('window.states')).toContain('waiting');
-    expect(await page.evaluate('(window.watch.stop(), window.watch.state)')).toBe('closed');
-    await until(() => hub.stats().clients.length === 0);
-    expect(faults).toEqual([]);
-    await page.close();
   });
 });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
-import { launch, withoutChromium } from './chromium.ts';
+import { CHROMIUM_BROWSER } from './browsers.ts';
 import type { Client } from './cli.ts';
 import { httpStream, open, sse, until, webSocket } from './cli.ts';
 
@@ -201,8 +201,8 @@ describe('dashboard', () => {
   });
 });
 
-test.skipIf(withoutChromium)('the pages of chat, hono and dashboard show what happens', async () => {
-  const browser = await launch();
+test.skipIf(CHROMIUM_BROWSER.missing)('the pages of chat, hono and dashboard show what happens', async () => {
+  const browser = await CHROMIUM_BROWSER.launch();
   const faults: string[] = [];
   const visit = async (url: string) => {
     const page = await browser.newPage();

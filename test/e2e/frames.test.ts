@@ -8,7 +8,7 @@ import { Envelope } from '../../src/bridge/envelope.ts';
 import { Hub } from '../../src/bridge/hub.ts';
 import { attachWebSocket, attachWebSocketServer } from '../../src/bridge/websocket.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { launch, withoutChromium } from './chromium.ts';
+import { CHROMIUM_BROWSER } from './browsers.ts';
 import { until } from './cli.ts';
 import { closeAll, serve, start } from './servers.ts';
 
@@ -173,11 +173,11 @@ describe('a ws server of one’s own', () => {
   });
 });
 
-describe.skipIf(withoutChromium)('Chromium', () => {
+describe.skipIf(CHROMIUM_BROWSER.missing)('Chromium', () => {
   let browser: Browser;
 
   beforeAll(async () => {
-    browser = await launch();
+    browser = await CHROMIUM_BROWSER.launch();
   });
 
   afterAll(() => browser?.close());

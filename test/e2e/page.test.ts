@@ -3,14 +3,21 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { launch, withoutChromium } from './chromium.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { inBrowsers } from './browsers.ts';
 import type { Pipe } from './cli.ts';
 import { killAll, pipe, run, until, webSocket } from './cli.ts';
 
-describe.skipIf(withoutChromium)('the live page in Chromium', () => {
+interface Visit {
+  readonly page: Page;
+  readonly faults: string[];
+}
+
+inBrowsers('the live page', ({ name, launch }) => {
   let browser: Browser;
   let pictures: string;
+  /** For what is the same in all of them. */
+  const once = name === 'Chromium' ? test : test.skip;
 
   beforeAll(async () => {
     browser = await launch();
@@ -23,7 +30,7 @@ describe.skipIf(withoutChromium)('the live page in Chromium', () => {
     if (process.env.WATCHMUX_PICTURES === undefined) await rm(pictures, { recursive: true, force: true });
   });
 
-  async function visit(url: string, options: Parameters<Browser['newPage']>[0] = {}): Promise<{ page: Page; faults: string[] }> {
+  async function visit(url: string, options: Parameters<Browser['newPage']>[0] = {}): Promise<Visit> {
     const page = await browser.newPage(options);
     const faults: string[] = [];
     page.on('pageerror', (error) => faults.push(String(error)));
@@ -33,6 +40,13 @@ describe.skipIf(withoutChromium)('the live page in Chromium', () => {
     await page.goto(url);
     await page.waitForSelector('#state[data-state=live]');
     return { page, faults };
+  }
+
+  /** For a picture playwright adds a style, which the page's policy refuses; Firefox reports that, and it is no fault of the page. */
+  async function shoot({ page, faults }: Visit, of: string, fullPage: boolean = false): Promise<void> {
+    expect(faults).toEqual([]);
+    await page.screenshot({ path: join(pictures, `${of}-${name.toLowerCase()}.png`), fullPage });
+    faults.length = 0;
   }
 
   const rows = (page: Page): Promise<(string | null)[][]> =>
@@ -75,16 +89,16 @@ describe.skipIf(withoutChromium)('the live page in Chromium', () => {
     await page.waitForFunction(() => document.querySelector('#total-accepted')?.textContent === '14');
     expect(await numberOf(page, 'total-received')).toBe(14);
     expect(await page.locator('#policy').textContent()).toBe('each client: a queue of 10, then disconnect');
-    await page.screenshot({ path: join(pictures, 'page-light.png') });
+    await shoot({ page, faults }, 'page-light');
     await page.emulateMedia({ colorScheme: 'dark' });
-    await page.screenshot({ path: join(pictures, 'page-dark.png') });
+    await shoot({ page, faults }, 'page-dark');
     await page.emulateMedia({ colorScheme: 'light' });
     for (const width of [390, 320]) {
       await page.setViewportSize({ width, height: 844 });
       const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
       expect(wide).toBe(false);
     }
-    await page.screenshot({ path: join(pictures, 'page-phone.png'), fullPage: true });
+    await shoot({ page, faults }, 'page-phone', true);
     expect(faults).toEqual([]);
     slow.close();
     await end(server);
@@ -92,7 +106,7 @@ describe.skipIf(withoutChromium)('the live page in Chromium', () => {
     await page.close();
   });
 
-  test('keeps up with a flood, and keeps only the newest rows', async () => {
+  once('keeps up with a flood, and keeps only the newest rows', async () => {
     const server = await pipe('--capacity', '10000');
     const { page, faults } = await visit(server.url);
     server.write(...Array.from({ length: 20_000 }, (_, i) => i));
@@ -164,7 +178,7 @@ describe.skipIf(withoutChromium)('the live page in Chromium', () => {
     expect(await page.locator('#slow-note').textContent()).toContain('the server has cut this page');
     // Nobody else notices.
     await until(() => fast.texts.length === 61);
-    await page.screenshot({ path: join(pictures, 'page-slow.png') });
+    await shoot({ page, faults }, 'page-slow');
     await page.click('#slow');
     await page.waitForSelector('#state[data-state=live]');
     await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '61');
@@ -176,7 +190,7 @@ describe.skipIf(withoutChromium)('the live page in Chromium', () => {
     await end(server);
   });
 
-  test('slow on purpose where events are dropped: the numbers say how many, and full speed brings them after all', async () => {
+  once('slow on purpose where events are dropped: the numbers say how many, and full speed brings them after all', async () => {
     const server = await pipe('--capacity', '5', '--overflow', 'drop-oldest');
     const { page, faults } = await visit(server.url);
     server.write(1);
