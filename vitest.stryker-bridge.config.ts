@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config';
+
+/** What mutation testing of the bridge runs: the tests of its socket-free files, and nothing that opens a socket. See vitest.stryker.config.ts. */
+export default defineConfig({
+  test: {
+    include: [
+      'test/unit/{admission,client-*,forms,heartbeat,hub,line,publisher,reception,resume,seats,session,snapshot,stall,tally}.test.ts',
+      'test/property/{client,event-stream,flush,resumable}.property.test.ts',
+    ],
+    setupFiles: ['./test/fixed-seed.ts'],
+    testTimeout: 8_000,
+    env: { WATCHMUX_RUNS: '500' },
+  },
+});
