@@ -188,7 +188,8 @@ describe('what a session says of itself', () => {
     await hub.publish(added(3));
     await until(() => slow.events.length === 4);
     for (let i = 0; i < 4; i++) await hub.publish(added(i));
-    expect(slow.session.stats()).toMatchObject({ delivered: 4, queued: 4, lag: 4 });
+    const sentBytes = slow.writes.reduce((sum, { length }) => sum + length, 0);
+    expect(slow.session.stats()).toMatchObject({ delivered: 4, queued: 4, lag: 4, sentBytes });
     expect(blind.session.stats()).toMatchObject({ delivered: 0, queued: 0, lag: 0 });
   });
 

@@ -477,6 +477,23 @@ describe('bookmarks', () => {
     }
   });
 
+  test('none overtakes what waits for a client that has no room: it would vouch for it', async () => {
+    const clock = new FakeClock();
+    const hub = new Hub({ epoch: 'e', clock, bookmarkIntervalMs: 1_000 });
+    const sink = join(hub, { allowWatchBookmarks: true });
+    sink.stall();
+    await hub.publish(added(1));
+    await until(() => sink.events.length === 2);
+    await hub.publish(added(2));
+    clock.advance(1_000);
+    sink.resume();
+    await until(() => sink.events.length === 3);
+    clock.advance(1_000);
+    expect(sink.versions).toEqual(['e.0', 'e.1', 'e.2', 'e.2']);
+    expect(sink.events.map(({ type }) => type)).toEqual(['BOOKMARK', 'ADDED', 'ADDED', 'BOOKMARK']);
+    sink.session.gone();
+  });
+
   test('one comes at once, to who has no version yet and gets none by what it is sent', async () => {
     const hub = new Hub({ epoch: 'e', replay: 1 });
     const early = join(hub, { allowWatchBookmarks: true });
