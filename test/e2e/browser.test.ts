@@ -23,7 +23,6 @@ afterAll(closeAll);
 inBrowsers('the built doors', ({ name, launch }) => {
   let browser: Browser;
   let page: Page;
-  let faults: string[];
   let hub: Hub;
   let server: Server;
   let url: string;
@@ -33,13 +32,17 @@ inBrowsers('the built doors', ({ name, launch }) => {
   beforeAll(async () => {
     browser = await launch();
     page = await browser.newPage();
-    page.on('pageerror', (error) => faults.push(String(error)));
+    // Not what playwright calls errors: in Firefox that is also the browser's own word on each connection that could not be made.
+    await page.addInitScript(`
+      window.faults = [];
+      addEventListener('error', ({ message }) => window.faults.push(message));
+      addEventListener('unhandledrejection', ({ reason }) => window.faults.push(String(reason)));
+    `);
   });
 
   afterAll(() => browser?.close());
 
   beforeEach(async () => {
-    faults = [];
     answerLate = undefined;
     hub = new Hub({ epoch: 'e' });
     const watch = createHttpHandler(hub);
@@ -99,7 +102,7 @@ inBrowsers('the built doors', ({ name, launch }) => {
       };
     })()`);
     expect(seen).toEqual({ fast: [2, 4, 6], slow: [3], missed: [2], streamed: [1, 2, 3], decoded: [4, 5] });
-    expect(faults).toEqual([]);
+    expect(await page.evaluate('window.faults')).toEqual([]);
   });
 
   test.each(TRANSPORTS)('the client, over %s: resumes where it was, and a slow page loses nothing', async (transport) => {
@@ -118,7 +121,7 @@ inBrowsers('the built doors', ({ name, launch }) => {
     expect(await page.evaluate('window.states')).toContain('waiting');
     expect(await page.evaluate('(window.watch.stop(), window.watch.state)')).toBe('closed');
     await until(() => clients() === 0);
-    expect(faults).toEqual([]);
+    expect(await page.evaluate('window.faults')).toEqual([]);
   });
 
   test('the client, over http: a page that is left holds no connection', async () => {
