@@ -108,7 +108,7 @@ export interface Slice {
 }
 
 /** Slices of so many bytes are written at once: few system calls, and pressure is noticed soon. */
-export const SLICE_BYTES = 65_536;
+export const SLICE_BYTES = 262_144;
 
 /** Joins the events of a batch from `from` on: at least one, and no more than {@link SLICE_BYTES} if it can be helped. */
 export function toSlice(batch: readonly WatchEvent[], from: number, form: Form): Slice {

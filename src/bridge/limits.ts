@@ -5,7 +5,7 @@ import { DEFAULTS } from './protocol.ts';
 
 /** Limits per connection, of every transport. */
 export interface ConnectionOptions {
-  /** Bytes that may wait in a connection before its client's queue fills up instead; default 1 MiB. A slice of 64 KiB, or one event, more may be on its way. */
+  /** Bytes that may wait in a connection before its client's queue fills up instead; default 1 MiB. A slice of 256 KiB, or one event, more may be on its way. */
   maxBufferedBytes?: number | undefined;
   /**
    * A client that takes nothing for so long while bytes wait for it is cut, up to a quarter later; default 30,000. 0: never. What it

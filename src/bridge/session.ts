@@ -8,7 +8,7 @@
  *                           ^                        |
  *                           '-- stays here while under pressure; `relieved` goes on
  *
- * **Order.** What was missed, then the snapshot, then what the cursor reads: in that order, in slices of about 64 KiB, and
+ * **Order.** What was missed, then the snapshot, then what the cursor reads: in that order, in slices of about 256 KiB, and
  * nothing overtakes.
  * **Slow clients.** While the sink has no room the session reads nothing. Its queue then fills up, and its overflow policy
  * decides what becomes of further events. So a client costs at most its queue, the batch in hand, and what the sink holds (its

@@ -12,6 +12,7 @@ import { constants, createGunzip, createGzip } from 'node:zlib';
 import { createAdaptorServer } from '@hono/node-server';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
+import { SLICE_BYTES } from '../../src/bridge/forms.ts';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import { receptionOf } from '../../src/bridge/hub.ts';
 import { Ticket } from '../../src/bridge/seats.ts';
@@ -215,7 +216,7 @@ describe('middleware', () => {
       await until(() => inside.writableLength >= 200_000);
       for (let i = 0; i < 100; i++) await Promise.race([all, new Promise((resolve) => setImmediate(resolve))]);
       // The limit, a slice, and what it says that it has room for.
-      expect(inside.writableLength).toBeLessThan(262_144 + 65_536 + inside.writableHighWaterMark);
+      expect(inside.writableLength).toBeLessThan(262_144 + SLICE_BYTES + inside.writableHighWaterMark);
       expect(hub.stats().clients).toMatchObject([{ queued: 2 }]);
       isHeld = false;
       inside.resume();

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { ClientEvent, WebSocketConstructor } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
+import { SLICE_BYTES } from '../../src/bridge/forms.ts';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import type { HubStats } from '../../src/bridge/hub.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
@@ -144,7 +145,7 @@ for (const runtime of RUNTIMES) {
             return held !== undefined && held.queued >= 100 && held.bufferedBytes > MEGABYTE / 2;
           });
           expect(done).toBe(false);
-          expect(held?.bufferedBytes).toBeLessThanOrEqual(MEGABYTE + 65_536 + 40_000);
+          expect(held?.bufferedBytes).toBeLessThanOrEqual(MEGABYTE + SLICE_BYTES + 40_000);
           socket.resume();
           await published;
           await until(() => heard().includes(`"i":${MANY - 1},`));

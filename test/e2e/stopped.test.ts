@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, describe, expect, test } from 'vitest';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
+import { SLICE_BYTES } from '../../src/bridge/forms.ts';
 import { Hub } from '../../src/bridge/hub.ts';
 import type { Pipe } from './cli.ts';
 import { flood, httpStream, killAll, pipe, TRANSPORTS, until } from './cli.ts';
@@ -63,7 +64,7 @@ describe.skipIf(process.platform !== 'linux').each(TRANSPORTS)('%s', (_name, con
         return counted === LINES + 2_000;
       });
       // The limit, a slice, and a chunk's frame. Between two looks there is never more: each write is judged.
-      expect(held).toBeLessThanOrEqual(MEGABYTE + 65_536 + 20_000);
+      expect(held).toBeLessThanOrEqual(MEGABYTE + SLICE_BYTES + 20_000);
       // 1 MiB buffered and 100 events queued, 1 MB; the rest is what a collector leaves lying about in a flood.
       expect((most - before) / MEGABYTE).toBeLessThan(80);
       const { clients, total } = await server.stats();
@@ -88,7 +89,7 @@ test('fetch: a body that nobody reads holds its limit and a slice', async () => 
     most = Math.max(most, hub.stats().clients[0]?.bufferedBytes ?? 0);
   }
   expect(most).toBeGreaterThanOrEqual(MEGABYTE);
-  expect(most).toBeLessThanOrEqual(MEGABYTE + 65_536);
+  expect(most).toBeLessThanOrEqual(MEGABYTE + SLICE_BYTES);
   const { delivered, dropped, queued } = hub.stats().clients[0] ?? {};
   expect((delivered ?? 0) + (dropped ?? 0) + (queued ?? 0)).toBe(LINES);
   await response.body?.cancel();

@@ -94,10 +94,10 @@ describe('forms', () => {
 describe('slices', () => {
   test('are as long as they may be, at least one event, and say what they hold', () => {
     const batch = [
-      made('x'.repeat(40_000), 1),
-      made('x'.repeat(20_000), 2),
-      made('x'.repeat(20_000), 3),
-      made('x'.repeat(99_000), 4),
+      made('x'.repeat(160_000), 1),
+      made('x'.repeat(80_000), 2),
+      made('x'.repeat(80_000), 3),
+      made('x'.repeat(396_000), 4),
     ];
     const found: [number, number, number][] = [];
     for (let from = 0; from < batch.length; ) {

@@ -1,5 +1,6 @@
 // Hubs without a socket: replay, the end, limits, and watches that are bridged.
 import { describe, expect, test } from 'vitest';
+import { SLICE_BYTES } from '../../src/bridge/forms.ts';
 import type { HubOptions } from '../../src/bridge/hub.ts';
 import { Hub, receptionOf } from '../../src/bridge/hub.ts';
 import type { Client } from '../../src/bridge/reception.ts';
@@ -136,7 +137,7 @@ describe('the end', () => {
     const hub = new Hub();
     const sink = connect(hub);
     sink.stall();
-    await hub.publish(added('x'.repeat(70_000)));
+    await hub.publish(added('x'.repeat(SLICE_BYTES)));
     await hub.publish(added('y'));
     sink.session.gone();
     sink.resume();

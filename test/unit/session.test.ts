@@ -1,6 +1,7 @@
 // Sessions without a socket: what one client gets, in which bytes, and who waits for whom.
 
 import { describe, expect, test } from 'vitest';
+import { SLICE_BYTES } from '../../src/bridge/forms.ts';
 import { Hub } from '../../src/bridge/hub.ts';
 import type { HubNotice } from '../../src/bridge/tally.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
@@ -99,7 +100,7 @@ describe('a client', () => {
     for (let i = 0; i < 21; i++) await hub.publish(added(big));
     sink.resume();
     await until(() => sink.events.length === 21);
-    expect(Math.max(...sink.writes.map(({ length }) => length))).toBeLessThanOrEqual(65_536);
+    expect(Math.max(...sink.writes.map(({ length }) => length))).toBeLessThanOrEqual(SLICE_BYTES);
     expect(sink.writes.length).toBeLessThan(10);
   });
 
@@ -194,7 +195,7 @@ describe('what a session says of itself', () => {
   });
 
   test('what is queued are events: not what of a snapshot it has not got yet', async () => {
-    const big = 'x'.repeat(40_000);
+    const big = 'x'.repeat(SLICE_BYTES * 0.6);
     const sink = new FakeSink();
     sink.stall();
     connect(new Hub({ snapshot: () => [big, big, big] }), sink);

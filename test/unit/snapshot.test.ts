@@ -1,5 +1,6 @@
 // Snapshot and tail, bookmarks, and ends by time.
 import { describe, expect, test } from 'vitest';
+import { SLICE_BYTES } from '../../src/bridge/forms.ts';
 import type { HubOptions } from '../../src/bridge/hub.ts';
 import { Hub, receptionOf } from '../../src/bridge/hub.ts';
 import type { Asked } from '../../src/bridge/query.ts';
@@ -202,7 +203,7 @@ describe('a snapshot', () => {
     sink.stall();
     connect(hub, sink, { start: receptionOf(hub).start({}) as Start });
     for (let i = 0; i < 50; i++) await turn();
-    expect(asked).toBeLessThan(200);
+    expect(asked).toBeLessThan(SLICE_BYTES / 1_000);
     sink.resume();
     await until(() => sink.events.length === 10_001);
   });
