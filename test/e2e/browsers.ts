@@ -54,6 +54,7 @@ export function inBrowsers(title: string, body: (browser: TestBrowser) => void):
   for (const browser of [CHROMIUM_BROWSER, FIREFOX_BROWSER]) {
     const { name, missing } = browser;
     const unwanted = wanted?.includes(name.toLowerCase()) === false;
+    if (unwanted) console.warn(`skipped: ${name} is not among WATCHMUX_BROWSERS, ${wanted}`);
     describe.skipIf(missing || unwanted)(`${title} in ${name}`, () => body(browser));
   }
 }
