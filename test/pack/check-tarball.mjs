@@ -83,7 +83,7 @@ function checkContents({ tarball, paths }) {
   if (homedir().length > 1) secrets.push(`${homedir()}/`);
   for (const path of paths) {
     if (path.endsWith('.map')) found.push(`${path} is a source map`);
-    if (!/^(dist\/.+\.(js|cjs|d\.ts|d\.cts)|examples\/.+\.(mjs|html|md|json)|[A-Z]+(\.md)?|package\.json)$/.test(path))
+    if (!/^(dist\/.+\.(js|cjs|d\.ts|d\.cts)|examples\/.+\.(mjs|html|md)|[A-Z]+(\.md)?|package\.json)$/.test(path))
       found.push(`${path} is not expected here`);
     const text = readFileSync(join(unpacked, 'package', path), 'utf8');
     for (const secret of secrets) if (text.includes(secret)) found.push(`${path} contains ${secret}`);
