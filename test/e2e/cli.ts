@@ -25,9 +25,8 @@ export function killAll(): void {
   for (const child of children) child.kill('SIGKILL');
 }
 
-export function run(...args: string[]): Run {
-  if (!existsSync(CLI)) throw new Error(`${CLI} is missing: run "npm run build" first`);
-  const child = spawn(process.execPath, [CLI, ...args], { env: { ...process.env, NO_COLOR: '1' } });
+/** What a child has said so far. */
+export function hear(child: ChildProcessWithoutNullStreams): { out: () => string; err: () => string } {
   let out = '';
   let err = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -38,6 +37,13 @@ export function run(...args: string[]): Run {
   });
   // A child that has gone cannot be written to; the tests look at how it went.
   child.stdin.on('error', () => {});
+  return { out: () => out, err: () => err };
+}
+
+export function run(...args: string[]): Run {
+  if (!existsSync(CLI)) throw new Error(`${CLI} is missing: run "npm run build" first`);
+  const child = spawn(process.execPath, [CLI, ...args], { env: { ...process.env, NO_COLOR: '1' } });
+  const { out, err } = hear(child);
   children.add(child);
   const exit = new Promise<number | NodeJS.Signals>((resolve) => {
     child.on('close', (code, signal) => {
@@ -45,7 +51,7 @@ export function run(...args: string[]): Run {
       resolve(code ?? (signal as NodeJS.Signals));
     });
   });
-  return { child, out: () => out, err: () => err, exit };
+  return { child, out, err, exit };
 }
 
 /** Polls; the test's own timeout is the limit. */

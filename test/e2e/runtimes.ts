@@ -3,6 +3,7 @@ import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { hear } from './cli.ts';
 
 const required = process.env.REQUIRE_COMPONENTS === '1';
 
@@ -35,26 +36,18 @@ function runtime(name: string, variable: string, ...before: string[]): Runtime {
   const start = (program: string, ...args: string[]): Started => {
     const path = fileURLToPath(new URL(`../../${program}`, import.meta.url));
     const child = spawn(binary, [...before, path, ...args], { env });
-    let out = '';
-    let err = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      out += text;
-    });
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      err += text;
-    });
-    child.stdin.on('error', () => {});
+    const { out, err } = hear(child);
     children.add(child);
     const ended = new Promise<[number | NodeJS.Signals, string]>((resolve, reject) => {
       child.on('error', reject);
       child.on('close', (code, signal) => {
         children.delete(child);
-        resolve([code ?? (signal as NodeJS.Signals), code === 0 ? out : out + err]);
+        resolve([code ?? (signal as NodeJS.Signals), code === 0 ? out() : out() + err()]);
       });
     });
     // Of a binary that cannot even be started those hear who wait for it.
     ended.catch(() => {});
-    return { child, out: () => out, ended };
+    return { child, out, ended };
   };
   return { name, missing, start };
 }
