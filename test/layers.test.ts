@@ -24,9 +24,10 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'adapters/rxjs.ts': ['rxjs'],
   'adapters/node-stream.ts': ['node:stream'],
   'bridge/deflate.ts': ['node:zlib'],
+  'bridge/handshakes.ts': ['node:http', 'node:stream', 'ws'],
   'bridge/http.ts': ['node:diagnostics_channel', 'node:http'],
   'bridge/upgrades.ts': ['node:http', 'node:stream'],
-  'bridge/websocket.ts': ['node:diagnostics_channel', 'node:http', 'node:stream', 'ws'],
+  'bridge/websocket.ts': ['node:diagnostics_channel', 'node:http', 'ws'],
   'bridge/websocket-sink.ts': ['ws'],
   'cli/main.ts': ['../../package.json'],
   'cli/watch.ts': ['ws'], // loaded late

@@ -6,19 +6,16 @@
  */
 import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage, Server } from 'node:http';
-import type { Duplex } from 'node:stream';
-import type { WebSocket } from 'ws';
-import { WebSocketServer } from 'ws';
+import type { WebSocket, WebSocketServer } from 'ws';
 import { invalid, wholeNumber } from '../watch/errors.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
 import type { AdmissionOptions, Admitted, Caller, Verdict } from './admission.ts';
 import { Admission } from './admission.ts';
 import { IN_BUN } from './bun.ts';
-import { DEFLATED_MESSAGE } from './deflate.ts';
 import { publishNotices } from './diagnostics.ts';
-import type { Form } from './forms.ts';
 import { LINE, MESSAGE } from './forms.ts';
+import { Handshakes } from './handshakes.ts';
 import type { Hub } from './hub.ts';
 import { receptionOf } from './hub.ts';
 import type { ConnectionOptions, Limits } from './limits.ts';
@@ -90,24 +87,7 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
   if (String(path)[0] !== '/') throw invalid('path', path, 'a path that begins with /');
   const maxInboundBytes = wholeNumber('maxInboundBytes', options.maxInboundBytes ?? DEFAULTS.maxInboundBytes, 1);
   const serving = new Serving(hub as Hub, options as WebSocketServerOptions<I>);
-  const sockets = new WebSocketServer({
-    noServer: true,
-    clientTracking: false,
-    // Without memory between messages one compressed message serves all, and a connection holds no window.
-    perMessageDeflate: compression &&
-      !IN_BUN && {
-        serverNoContextTakeover: true,
-        clientNoContextTakeover: true,
-      },
-    maxPayload: maxInboundBytes,
-  });
-  // Ours is a window of the usual size: who wants a smaller one is sent nothing compressed, as is anyone's right.
-  let form: Form = MESSAGE;
-  sockets.on('headers', (headers) => {
-    const extensions = headers.find((header) => /^sec-websocket-extensions:/i.test(header)) ?? '';
-    const fits = extensions.includes('permessage-deflate') && !extensions.includes('server_max_window_bits');
-    form = fits ? DEFLATED_MESSAGE : MESSAGE;
-  });
+  const handshakes = new Handshakes({ compression, maxInboundBytes });
   return (request, socket, head) => {
     if (pathOf(request.url) !== path) return false;
     let waiting: WaitingUpgrade | undefined;
@@ -116,11 +96,16 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
       return waiting.onGone(callback);
     });
     const answer = (verdict: Verdict | undefined): void => {
-      const said = waiting?.take() ?? head;
+      const upgrade = { request, socket, head: waiting?.take() ?? head };
       if (verdict === undefined) socket.destroy();
       else if (isStatus(verdict) && verdict.code !== 400) refuseUpgrade(socket, verdict);
-      else
-        upgrade(sockets, { request, socket, head: said }, (client) => serving.take({ client, socket, form }, verdict), verdict);
+      else {
+        const whole = handshakes.answer(upgrade, (client, form) => {
+          client.on('error', ignore);
+          serving.take({ client, socket, form }, verdict);
+        });
+        if (!whole && !isStatus(verdict)) verdict.ticket.release();
+      }
     };
     const verdict = serving.admission.admit(caller);
     if (verdict instanceof Promise) void verdict.then(answer);
@@ -160,22 +145,6 @@ function ignore(): void {}
 
 /** What stands around a message of the client's: mask, length, first byte. */
 const MOST_FRAMING_BYTES = 14;
-
-function upgrade(
-  sockets: WebSocketServer,
-  { request, socket, head }: { request: IncomingMessage; socket: Duplex; head: Buffer },
-  serve: (client: WebSocket) => void,
-  verdict: Verdict,
-): void {
-  let done = false;
-  sockets.handleUpgrade(request, socket, head, (client) => {
-    done = true;
-    client.on('error', ignore);
-    serve(client);
-  });
-  // Half a handshake: ws has answered it.
-  if (!done && !isStatus(verdict)) verdict.ticket.release();
-}
 
 function toCaller(request: IncomingMessage, onGone: Caller<IncomingMessage>['onGone']): Caller<IncomingMessage> {
   const { url = '', socket } = request;
