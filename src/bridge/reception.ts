@@ -1,29 +1,26 @@
-import { Broadcaster } from '../broadcast/broadcaster.ts';
 import type { Clock } from '../watch/clock.ts';
 import { emptyWatch } from '../watch/empty-watch.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
 import type { ClientInfo } from './client-info.ts';
 import type { Envelope } from './envelope.ts';
+import { Feed } from './feed.ts';
 import { Flusher } from './flusher.ts';
 import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
-import { eventKey } from './key.ts';
 import { Lifetime } from './lifetime.ts';
-import { toVersion } from './protocol.ts';
 import { Publisher } from './publisher.ts';
 import type { Asked } from './query.ts';
 import { LEAVING, unavailable } from './refusals.ts';
 import { Seats, Ticket } from './seats.ts';
 import { Session } from './session.ts';
 import type { ReadableWatch, SessionHost } from './session-host.ts';
-import { bookmarkEvery, endAfter, markEvery } from './session-timers.ts';
+import { startTimers } from './session-timers.ts';
 import type { Sink } from './sink.ts';
 import { Snapshots } from './snapshot.ts';
 import type { Start } from './start.ts';
-import { COMPLETE, permitted, toStart, verdictOf } from './start.ts';
+import { COMPLETE, permitted, verdictOf } from './start.ts';
 import type { Refusal } from './tally.ts';
 import { Tally } from './tally.ts';
-import { ReplayWindow } from './window.ts';
 
 /** A client that a transport brings. */
 export interface Client extends ClientInfo {
@@ -49,11 +46,8 @@ export class Reception {
   readonly tally: Tally = new Tally();
   readonly lifetime: Lifetime;
   private readonly settings: HubSettings<WatchEvent>;
-  private readonly broadcaster: Broadcaster<Envelope>;
+  private readonly feed: Feed;
   private readonly flusher: Flusher;
-  private readonly window: ReplayWindow;
-  /** What was distributed and is not in the window yet. */
-  private readonly tail: ReadableWatch<Envelope>;
   private readonly seats: Seats;
   private readonly snapshots: Snapshots;
   private readonly host: SessionHost<Session> & { seen: number; closing: boolean };
@@ -61,44 +55,31 @@ export class Reception {
   private empty: (() => void) | undefined = undefined;
 
   constructor(settings: HubSettings<WatchEvent>) {
-    const { capacity, overflow, keyOf, replayItems, maxPending, clock, nextTurn } = settings;
     this.settings = settings;
     this.lifetime = new Lifetime(settings.random);
-    // Nothing may be accepted and not yet distributed: neither the tail nor a new client would see it.
-    this.broadcaster = new Broadcaster<Envelope>({
-      capacity,
-      overflow,
-      maxPending,
-      incoming: 0,
-      keyOf: (event) => eventKey(event, keyOf),
-    });
-    this.tail = this.broadcaster.watch({
-      capacity: Math.max(replayItems, 1),
-      overflow: 'drop-oldest',
-    }) as ReadableWatch<Envelope>;
-    this.window = new ReplayWindow({ items: replayItems, bytes: settings.replayBytes });
+    this.feed = new Feed(settings);
     this.seats = new Seats(settings);
     this.flusher = new Flusher({
-      bell: this.broadcaster.watch({ capacity: 1, overflow: 'drop-newest' }),
+      bell: this.feed.watch({ capacity: 1, overflow: 'drop-newest' }),
       before: () => {
         this.publisher.flushed();
         this.catchUp();
       },
       ...settings,
     });
-    const { broadcaster, flusher } = this;
-    this.publisher = new Publisher({ ...settings, broadcaster, flush: () => flusher.flush() });
+    const { feed, flusher } = this;
+    this.publisher = new Publisher({ ...settings, broadcaster: feed.broadcaster, flush: () => flusher.flush() });
     this.snapshots = new Snapshots({
       atOnce: settings.maxSnapshots,
-      turn: () => new Promise((resolve) => nextTurn(resolve)),
+      turn: () => new Promise((resolve) => settings.nextTurn(resolve)),
     });
-    this.host = this.toHost(clock);
+    this.host = this.toHost(settings.clock);
   }
 
   /** The version of the last event that was distributed. */
   get version(): string {
     this.catchUp();
-    return toVersion(this.settings.epoch, this.window.head);
+    return this.feed.versionOf(this.feed.head);
   }
 
   /** Those who are being served. */
@@ -109,7 +90,7 @@ export class Reception {
   stats(): HubStats {
     const { version } = this;
     const clients = Array.from(this.sessions, (session) => session.stats());
-    return { version, accepted: this.window.head, clients, total: this.tally.totals(clients) };
+    return { version, accepted: this.feed.head, clients, total: this.tally.totals(clients) };
   }
 
   /** No more events: what was accepted is delivered, then every stream ends. Resolves when all clients have gone. */
@@ -158,12 +139,10 @@ export class Reception {
     const { start = this.decide({}) as Start, options = {}, ticket } = client;
     const overflow = options.overflow ?? this.settings.overflow;
     const filter = options.filter && this.judge(options.filter);
-    const watch = this.lifetime.ended
-      ? emptyWatch<Envelope>()
-      : this.broadcaster.watch({ ...options, overflow, filter } as ClientOptions);
+    const watch = this.lifetime.ended ? emptyWatch<Envelope>() : this.feed.watch({ ...options, overflow, filter });
     const { missed, thrown } = permitted(start.missed, filter);
     // What is missed may also be an ERROR, which has no place.
-    const after = (start.missed[0]?.sequence || this.window.head + 1) - 1;
+    const after = (start.missed[0]?.sequence || this.feed.head + 1) - 1;
     const session = new Session({
       id: ++this.tally.clients,
       identity: client.identity,
@@ -174,7 +153,7 @@ export class Reception {
       resumed: start.resumed,
       missed,
       after,
-      version: client.transport === 'sse' && !start.snapshot ? toVersion(this.settings.epoch, after) : undefined,
+      version: client.transport === 'sse' && !start.snapshot ? this.feed.versionOf(after) : undefined,
       watch: watch as ReadableWatch<Envelope>,
       sink,
     });
@@ -199,16 +178,13 @@ export class Reception {
 
   private decide(asked: Asked): Start | Status {
     this.catchUp();
-    const { epoch, replay, snapshot } = this.settings;
-    return toStart(asked, { epoch, replay, window: this.window, hasSnapshot: snapshot !== undefined });
+    return this.feed.start(asked);
   }
 
   private begin(session: Session, sink: Sink, client: Client & { start: Start; version: string }): void {
     const { snapshot: source, bookmarkIntervalMs: intervalMs, clock } = this.settings;
     const { start, version, asked = {}, identity, options } = client;
-    if (asked.timeoutSeconds !== undefined) endAfter(session, asked.timeoutSeconds * 1_000, clock);
-    if (asked.allowWatchBookmarks === true) bookmarkEvery(session, { intervalMs, clock });
-    else markEvery(session, sink, { intervalMs, clock, version: () => this.version });
+    startTimers(session, sink, { asked, intervalMs, clock, version: () => this.version });
     if (start.snapshot && source !== undefined) {
       void this.snapshots.run(session, { source, identity, version, filter: options?.filter });
     }
@@ -226,7 +202,7 @@ export class Reception {
       closing: false,
       get head() {
         reception.catchUp();
-        return reception.window.head;
+        return reception.feed.head;
       },
       get version() {
         return reception.version;
@@ -249,7 +225,7 @@ export class Reception {
 
   private async drain(): Promise<void> {
     this.host.closing = true;
-    await this.broadcaster.shutdown();
+    await this.feed.broadcaster.shutdown();
     this.flusher.close();
     this.lifetime.ended = true;
     if (this.sessions.size === 0) return;
@@ -258,12 +234,8 @@ export class Reception {
     });
   }
 
-  /** Moves what was distributed into the window. */
   private catchUp(): void {
-    for (let batch = this.tail.tryBatch(); batch !== undefined; batch = this.tail.tryBatch()) {
-      for (const envelope of batch) this.window.push(envelope);
-    }
-    this.host.seen = this.window.head;
+    this.host.seen = this.feed.catchUp();
   }
 }
 
