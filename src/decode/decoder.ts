@@ -60,6 +60,16 @@ function toBytes(chunk: unknown): Uint8Array {
   throw invalid('chunk', chunk, 'bytes (a Uint8Array) or a string');
 }
 
+/** What the end of a stream leaves in its framer. A last frame that was cut off is a silent end. */
+function decodeLast<E>(framer: Framer, codec: Codec<E>): E | undefined {
+  const frame = framer.end();
+  try {
+    return frame && codec.decode(frame);
+  } catch {
+    return undefined;
+  }
+}
+
 function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDecoder<E> {
   let over = false;
   let release: ((nothing: undefined) => void) | undefined;
@@ -67,7 +77,7 @@ function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDe
   const poll = (): E | undefined => {
     while (!over) {
       const frame = framer.next(true); // a codec may not keep the bytes either
-      if (frame === undefined) break;
+      if (frame === undefined) return undefined;
       const event = codec.decode(frame);
       if (event !== undefined) return event;
     }
@@ -87,16 +97,11 @@ function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDe
         throw error;
       }
       if (over) return undefined;
-      if (!read.done) framer.push(toBytes(read.value));
-      else {
+      if (read.done) {
         over = true;
-        const frame = framer.end();
-        try {
-          return frame && codec.decode(frame);
-        } catch {
-          return undefined; // the stream was cut off inside its last frame, which is a silent end
-        }
+        return decodeLast(framer, codec);
       }
+      framer.push(toBytes(read.value));
     }
   };
 
