@@ -1,5 +1,6 @@
 import { invalid } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
+import { toBookmark } from './protocol.ts';
 
 /** Where an envelope stands, and what is known of its text. */
 export interface Place {
@@ -66,6 +67,11 @@ const encoder = new TextEncoder();
 export function envelopeOf(event: WatchEvent & Partial<Place>): Envelope {
   if (event instanceof Envelope) return event;
   return new Envelope(event, { sequence: event.sequence ?? 0, version: event.version });
+}
+
+/** A BOOKMARK for one client: it says where the stream is, and has no place in it. */
+export function bookmarkOf(version: string, options?: { initialEventsEnd: true }): Envelope {
+  return new Envelope(toBookmark(version, options), { sequence: 0, version });
 }
 
 /** JSON of one line, without its last brace. An object that JSON has no word for, such as undefined, is null: an event always has its two fields. */

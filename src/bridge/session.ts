@@ -28,10 +28,9 @@
 import type { WatchEvent } from '../watch/event.ts';
 import { isErrorEvent } from '../watch/event.ts';
 import type { ClientInfo, ClientStats, CutReason } from './client-info.ts';
-import { Envelope } from './envelope.ts';
+import { bookmarkOf, Envelope } from './envelope.ts';
 import { unfolded } from './folded.ts';
 import type { Ending } from './protocol.ts';
-import { toBookmark } from './protocol.ts';
 import type { ReadableWatch, SessionHost, SessionOptions } from './session-host.ts';
 import type { Cleanup, Served, Sink } from './sink.ts';
 
@@ -166,7 +165,7 @@ export class Session implements Served {
 
   /** A BOOKMARK now, unless something waits for the connection: that must come first. */
   bookmark(): void {
-    if (this.upToDate) void this.send([toBookmarkOf(this.host.version)]);
+    if (this.upToDate) void this.send([bookmarkOf(this.host.version)]);
   }
 
   /** Calls back at the end, whichever it is; at once if that was. */
@@ -270,7 +269,7 @@ export class Session implements Served {
   private end(): boolean {
     if (this.ending === 'timeout' && this.bookmarks) {
       this.bookmarks = false;
-      this.hand = [toBookmarkOf(this.lastVersion)];
+      this.hand = [bookmarkOf(this.lastVersion)];
       return true;
     }
     const { how, retryMs } = this.host.farewell();
@@ -290,8 +289,4 @@ export class Session implements Served {
 function clean(cleanup: Cleanup): void {
   if (typeof cleanup === 'function') cleanup();
   else cleanup.leave();
-}
-
-function toBookmarkOf(version: string): Envelope {
-  return new Envelope(toBookmark(version), { sequence: 0, version });
 }

@@ -1,9 +1,8 @@
 import type { WatchEvent } from '../watch/event.ts';
 import { toStatus } from '../watch/event.ts';
-import { Envelope } from './envelope.ts';
+import { bookmarkOf, Envelope } from './envelope.ts';
 import { SLICE_BYTES } from './forms.ts';
 import { Line } from './line.ts';
-import { toBookmark } from './protocol.ts';
 import type { Session } from './session.ts';
 
 /** What a snapshot is made for. */
@@ -62,11 +61,7 @@ export class Snapshots {
     try {
       if (!copy.placed || !(await this.copy(copy))) return;
       this.stepAside(copy);
-      const end = new Envelope(toBookmark(request.version, { initialEventsEnd: true }), {
-        sequence: 0,
-        version: request.version,
-      });
-      if (await session.send([end])) session.release();
+      if (await session.send([bookmarkOf(request.version, { initialEventsEnd: true })])) session.release();
     } catch (error) {
       this.stepAside(copy);
       const status = toStatus({ code: 500, reason: 'InternalError', message: 'the snapshot of this watch failed' });
