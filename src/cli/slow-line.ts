@@ -13,63 +13,94 @@ const TICKS_PER_SECOND = 10;
  * Makes the way out of a response narrow, so that one can see what becomes of a slow client. A client that merely stops reading
  * shows nothing for long: buffers of the system, of the browser and of the server take 5 to 7 MB first. Here that much does not
  * fit: whoever writes is told at once that there is no room, and of a drain when all has gone.
- *
- *     write --> waiting --(so many bytes, ten times a second)--> the response's own write
  */
 export function narrow(response: ServerResponse, options: { bytesPerSecond: number; clock?: Clock }): void {
   const { bytesPerSecond, clock = systemClock } = options;
-  const own = { write: response.write.bind(response), end: response.end.bind(response) };
-  const waiting: Uint8Array[] = [];
-  let bytes = 0;
-  let due = 0;
-  let ended = false;
-  let cancel: (() => void) | undefined;
+  const line = new NarrowLine(response, { bytesPerSecond, clock });
+  response.write = (chunk: string | Uint8Array) => line.push(chunk);
+  response.end = ((chunk?: string | Uint8Array) => {
+    line.end(chunk);
+    return response;
+  }) as ServerResponse['end'];
+  Object.defineProperty(response, 'writableLength', { get: () => line.bytes });
+  response.once('close', () => line.close());
+}
 
-  const tick = (): void => {
-    cancel = undefined;
+/**
+ * The line itself.
+ *
+ *     push --> waiting --(so many bytes, ten times a second)--> the response's own write
+ */
+class NarrowLine {
+  /** Bytes that wait. */
+  bytes: number = 0;
+  private readonly waiting: Uint8Array[] = [];
+  private readonly response: ServerResponse;
+  /** The response's own, from before its methods were ours. */
+  private readonly own: { write(chunk: Uint8Array): boolean; end(): void };
+  private readonly bytesPerTick: number;
+  private readonly clock: Clock;
+  private due: number = 0;
+  private ended: boolean = false;
+  private cancel: (() => void) | undefined = undefined;
+
+  constructor(response: ServerResponse, { bytesPerSecond, clock }: { bytesPerSecond: number; clock: Clock }) {
+    this.response = response;
+    this.own = { write: response.write.bind(response), end: response.end.bind(response) };
+    this.bytesPerTick = bytesPerSecond / TICKS_PER_SECOND;
+    this.clock = clock;
+  }
+
+  /** Answers whether there is room for more. */
+  push(chunk: string | Uint8Array): boolean {
+    const copy = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+    this.waiting.push(copy);
+    this.bytes += copy.length;
+    this.schedule();
+    return this.bytes < LINE_BYTES;
+  }
+
+  end(chunk: string | Uint8Array | undefined): void {
+    this.ended = true;
+    if (chunk !== undefined) this.push(chunk);
+    if (this.bytes === 0) this.own.end();
+  }
+
+  /** Nobody reads on. */
+  close(): void {
+    this.cancel?.();
+  }
+
+  private schedule(): void {
+    if (!this.response.destroyed) this.cancel ??= this.clock.schedule(1_000 / TICKS_PER_SECOND, () => this.tick());
+  }
+
+  private tick(): void {
+    this.cancel = undefined;
     // What is less than a byte per tick adds up.
-    due += bytesPerSecond / TICKS_PER_SECOND;
-    for (let part = take(waiting, Math.floor(due)); part.length > 0; part = take(waiting, Math.floor(due))) {
-      due -= part.length;
-      bytes -= part.length;
-      own.write(part);
+    this.due += this.bytesPerTick;
+    for (let part = this.take(); part.length > 0; part = this.take()) {
+      this.due -= part.length;
+      this.bytes -= part.length;
+      this.own.write(part);
     }
-    if (bytes > 0) {
-      schedule();
+    if (this.bytes > 0) {
+      this.schedule();
       return;
     }
     // Time in which there was nothing to send is not made up for.
-    due = 0;
-    if (ended) own.end();
-    else response.emit('drain');
-  };
-  const schedule = (): void => {
-    if (!response.destroyed) cancel ??= clock.schedule(1_000 / TICKS_PER_SECOND, tick);
-  };
-  const push = (chunk: string | Uint8Array): boolean => {
-    const copy = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
-    waiting.push(copy);
-    bytes += copy.length;
-    schedule();
-    return bytes < LINE_BYTES;
-  };
+    this.due = 0;
+    if (this.ended) this.own.end();
+    else this.response.emit('drain');
+  }
 
-  response.write = push;
-  response.end = ((chunk?: string | Uint8Array) => {
-    ended = true;
-    if (chunk !== undefined) push(chunk);
-    if (bytes === 0) own.end();
-    return response;
-  }) as ServerResponse['end'];
-  Object.defineProperty(response, 'writableLength', { get: () => bytes });
-  response.once('close', () => cancel?.());
-}
-
-/** Takes so many bytes off the front; of a chunk that is cut, the rest stays. */
-function take(chunks: Uint8Array[], count: number): Uint8Array {
-  const first = chunks[0];
-  if (first === undefined || count === 0) return new Uint8Array(0);
-  if (first.length <= count) chunks.shift();
-  else chunks[0] = first.subarray(count);
-  return first.subarray(0, count);
+  /** Takes what is due off the front; of a chunk that is cut, the rest stays. */
+  private take(): Uint8Array {
+    const first = this.waiting[0];
+    const count = Math.floor(this.due);
+    if (first === undefined || count === 0) return new Uint8Array(0);
+    if (first.length <= count) this.waiting.shift();
+    else this.waiting[0] = first.subarray(count);
+    return first.subarray(0, count);
+  }
 }
