@@ -2,7 +2,7 @@ import { Observable, type Subscriber, type Subscription, takeWhile } from 'rxjs'
 import { Broadcaster, type BroadcasterOptions, type WatchOptions } from '../broadcast/broadcaster.ts';
 import { invalid, WatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
-import { PullWatch } from '../watch/pull-watch.ts';
+import { type PullSource, PullWatch } from '../watch/pull-watch.ts';
 import type { Watch } from '../watch/watch.ts';
 
 /**
@@ -101,54 +101,73 @@ export function fromObservable<E extends WatchEvent>(
   return new ObservableWatch(observable, options);
 }
 
+/** Between an observable and its watch: the queue of a broadcaster's only watcher, and how the observable has ended. */
+class Intake<E extends WatchEvent> implements PullSource<E> {
+  readonly queue: Watch<E>;
+  private readonly broadcaster: Broadcaster<E>;
+  /** So many events are held with `wait`. */
+  private readonly limit: number;
+  private subscription: Subscription | undefined = undefined;
+  private failure: { readonly error: unknown } | undefined = undefined;
+
+  constructor(options: FromObservableOptions<E>) {
+    const { capacity = 100, incoming = INCOMING, onGap } = options;
+    this.limit = capacity + incoming;
+    this.broadcaster = new Broadcaster<E>({ ...options, incoming });
+    this.queue = this.broadcaster.watch({ ...(onGap && { onGap }) });
+  }
+
+  open(observable: Observable<E>): void {
+    // takeWhile ends the source inside its own event, also while it still is in `subscribe`.
+    this.subscription = observable.pipe(takeWhile((event) => this.accepts(event))).subscribe({
+      error: (error) => {
+        this.failure = { error };
+        void this.broadcaster.shutdown();
+      },
+      complete: () => void this.broadcaster.shutdown(),
+    });
+  }
+
+  poll(): E | undefined {
+    const { queue } = this;
+    const event = queue.tryNext();
+    if (event === undefined && this.failure !== undefined && queue.stopped && queue.queued === 0) throw this.failure.error;
+    return event;
+  }
+
+  async pull(): Promise<IteratorResult<E, undefined>> {
+    const result = await this.queue.next();
+    if (result.done === true && this.failure !== undefined) throw this.failure.error;
+    return result;
+  }
+
+  /** Nothing more comes in. What is here stays readable. */
+  close(): void {
+    this.subscription?.unsubscribe();
+    // Rather than stop the queue: what it holds beyond its capacity has been taken from the source.
+    void this.broadcaster.shutdown();
+  }
+
+  cancel(): void {
+    this.subscription?.unsubscribe();
+    void this.queue.return();
+  }
+
+  private accepts(event: E): boolean {
+    if (this.broadcaster.tryPublish(event)) return !this.queue.stopped;
+    const { limit } = this;
+    throw new WatchError('OVERLOADED', `fromObservable: ${limit} events are unread, and an observable cannot wait`, { limit });
+  }
+}
+
 class ObservableWatch<E extends WatchEvent> extends PullWatch<E> {
   private readonly queue: Watch<E>;
 
   constructor(observable: Observable<E>, options: FromObservableOptions<E>) {
-    const { capacity = 100, incoming = INCOMING } = options;
-    const broadcaster = new Broadcaster<E>({ ...options, incoming });
-    const queue = broadcaster.watch({ ...(options.onGap && { onGap: options.onGap }) });
-    let failure: { readonly error: unknown } | undefined;
-    let subscription: Subscription | undefined;
-    super(
-      {
-        poll() {
-          const event = queue.tryNext();
-          if (event === undefined && failure !== undefined && queue.stopped && queue.queued === 0) throw failure.error;
-          return event;
-        },
-        async pull() {
-          const result = await queue.next();
-          if (result.done === true && failure !== undefined) throw failure.error;
-          return result;
-        },
-        cancel() {
-          subscription?.unsubscribe();
-          void queue.return();
-        },
-      },
-      {
-        onStop() {
-          subscription?.unsubscribe();
-          // Rather than stop the queue: what it holds beyond its capacity has been taken from the source, and stays readable.
-          void broadcaster.shutdown();
-        },
-      },
-    );
-    this.queue = queue;
-    const accept = (event: E): boolean => {
-      if (broadcaster.tryPublish(event)) return !queue.stopped;
-      const limit = capacity + incoming;
-      throw new WatchError('OVERLOADED', `fromObservable: ${limit} events are unread, and an observable cannot wait`, { limit });
-    };
-    // takeWhile ends the source inside its own event, also while it still is in `subscribe`.
-    subscription = observable.pipe(takeWhile(accept)).subscribe({
-      error: (error) => {
-        failure = { error };
-        void broadcaster.shutdown();
-      },
-      complete: () => void broadcaster.shutdown(),
-    });
+    const intake = new Intake<E>(options);
+    super(intake, { onStop: () => intake.close() });
+    this.queue = intake.queue;
+    intake.open(observable);
   }
 
   override get stopped(): boolean {
