@@ -4,6 +4,7 @@ import type { WatchEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 import type { History, Step, WatcherOptions } from './history.ts';
 import { ListenerCount } from './listener-count.ts';
+import { Notebook } from './notebook.ts';
 import { RecordedWatch } from './recorded-watch.ts';
 
 /** How a {@link HistoryRecorder} records. The broadcaster's own options go here again, as it does not tell them. */
@@ -84,28 +85,11 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
 
   /** `broadcaster.watch`. */
   watch(options: RecordedWatchOptions<E> = {}): Watch<E> {
-    const { name: watcher = `watcher ${this.watches.length + 1}`, filter, onGap, signal, ...rest } = options;
-    const threw = <T>(code: () => T): T => {
-      try {
-        return code();
-      } catch (error) {
-        this.steps.push({ step: 'threw', watcher, error });
-        throw error;
-      }
-    };
-    let filtering = 0;
-    const asked = (filter: (event: E) => boolean, event: E): boolean => {
-      filtering++;
-      try {
-        return threw(() => filter(event));
-      } finally {
-        filtering--;
-      }
-    };
-    const inFilter = (): boolean => filtering > 0;
+    const { name = `watcher ${this.watches.length + 1}`, filter, onGap, signal, ...rest } = options;
+    const notebook = new Notebook<E>(name, this.steps);
     // Around the broadcaster's own listener.
-    const aborts = (): void => void this.steps.push({ step: 'stop', watcher, ...(inFilter() && { inFilter: true }) });
-    const aborted = (): void => void this.steps.push({ step: 'stopped', watcher });
+    const aborts = (): void => notebook.ends('stop');
+    const aborted = (): void => notebook.ended();
     signal?.addEventListener('abort', aborts, { once: true });
     const listeners = signal === undefined ? undefined : new ListenerCount(signal);
     let watch: Watch<E>;
@@ -113,19 +97,16 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
       watch = this.broadcaster.watch({
         ...rest,
         ...(signal && { signal }),
-        ...(filter && { filter: (event: E) => asked(filter, event) }),
-        onGap: (missed) => {
-          this.steps.push({ step: 'gap', watcher, missed });
-          if (onGap !== undefined) threw(() => onGap(missed));
-        },
+        ...(filter && { filter: notebook.filter(filter) }),
+        onGap: notebook.onGap(onGap),
       });
     } catch (error) {
       signal?.removeEventListener('abort', aborts);
       throw error;
     }
     // Behind whatever a filter did when it was asked about the prefix: the watch begins when the call is over.
-    this.steps.push({ step: 'watch', watcher, options: this.watcherOptions(options) });
-    const recorded = new RecordedWatch(watch, { watcher, steps: this.steps, inFilter });
+    this.steps.push({ step: 'watch', watcher: name, options: this.watcherOptions(options) });
+    const recorded = new RecordedWatch(watch, notebook);
     // Past the count of listeners, which is of those that others add.
     if (signal !== undefined) EventTarget.prototype.addEventListener.call(signal, 'abort', aborted, { once: true });
     if (listeners !== undefined) this.listeners.push(listeners);

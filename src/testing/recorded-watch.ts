@@ -1,14 +1,6 @@
 import { Batches, Iteration } from '../watch/iteration.ts';
 import type { Watch, WatchBatches } from '../watch/watch.ts';
-import type { Step } from './history.ts';
-
-/** Where a {@link RecordedWatch} writes. */
-export interface Notebook<E> {
-  readonly watcher: string;
-  readonly steps: Step<E>[];
-  /** Whether the watch's own filter is running. */
-  inFilter(): boolean;
-}
+import type { Notebook } from './notebook.ts';
 
 /** A watch that writes down what its consumer asks for and what it gets. */
 export class RecordedWatch<E> extends Iteration implements Watch<E> {
@@ -39,7 +31,7 @@ export class RecordedWatch<E> extends Iteration implements Watch<E> {
   /** Writes down the numbers. */
   look(): void {
     const { queued, dropped } = this.watch;
-    this.write({ step: 'counts', watcher: this.notebook.watcher, queued, dropped });
+    this.notebook.write({ step: 'counts', watcher: this.notebook.watcher, queued, dropped });
   }
 
   next(): Promise<IteratorResult<E, undefined>> {
@@ -57,7 +49,7 @@ export class RecordedWatch<E> extends Iteration implements Watch<E> {
       this.came(read, event === undefined ? [] : [event]);
       return event;
     } catch (error) {
-      this.write({ step: 'end', watcher: this.notebook.watcher, read, failure: { error } });
+      this.notebook.write({ step: 'end', watcher: this.notebook.watcher, read, failure: { error } });
       throw error;
     }
   }
@@ -82,17 +74,17 @@ export class RecordedWatch<E> extends Iteration implements Watch<E> {
 
   /** Writes down that the consumer ends the watch, which `code` does. */
   ends<T>(step: 'stop' | 'return', code: () => T): T {
-    const { watcher, steps, inFilter } = this.notebook;
-    this.write({ step, watcher, ...(inFilter() && { inFilter: true }) });
-    const { length } = steps;
+    const { notebook } = this;
+    notebook.ends(step);
+    const { length } = notebook.steps;
     const result = code();
-    if (steps.length > length) this.write({ step: 'stopped', watcher });
+    if (notebook.steps.length > length) notebook.ended();
     return result;
   }
 
   private asks(by: 'next' | 'batch' | 'tryNext'): number {
     const read = this.reads++;
-    this.write({ step: 'read', watcher: this.notebook.watcher, read, by });
+    this.notebook.write({ step: 'read', watcher: this.notebook.watcher, read, by });
     return read;
   }
 
@@ -106,22 +98,18 @@ export class RecordedWatch<E> extends Iteration implements Watch<E> {
     const { length } = steps;
     try {
       const asked = ask();
-      if (steps.length > length) this.write({ step: 'asked', watcher, read });
+      if (steps.length > length) this.notebook.write({ step: 'asked', watcher, read });
       const result = await asked;
-      if (result.done === true) this.write({ step: 'end', watcher, read });
+      if (result.done === true) this.notebook.write({ step: 'end', watcher, read });
       else this.came(read, eventsOf(result.value));
       return result;
     } catch (error) {
-      this.write({ step: 'end', watcher, read, failure: { error } });
+      this.notebook.write({ step: 'end', watcher, read, failure: { error } });
       throw error;
     }
   }
 
   private came(read: number, events: readonly E[]): void {
-    this.write({ step: 'delivered', watcher: this.notebook.watcher, read, events });
-  }
-
-  private write(step: Step<E>): void {
-    this.notebook.steps.push(step);
+    this.notebook.write({ step: 'delivered', watcher: this.notebook.watcher, read, events });
   }
 }
