@@ -1,4 +1,4 @@
-import type { WebSocketConstructor } from '../bridge/client.ts';
+import type { ClientState, StateDetail, WebSocketConstructor } from '../bridge/client.ts';
 import { connect } from '../bridge/client.ts';
 import { WATCH_PATH } from '../bridge/protocol.ts';
 import type { Codec } from '../decode/codec.ts';
@@ -36,16 +36,8 @@ export async function watch(command: WatchCommand): Promise<number> {
     maxFrameChars: 8 * MAX_LINE_BYTES,
     maxAttempts: reconnect ? undefined : 0,
     reconnectOnEnd: false,
-    onStateChange: (state, { error, delayMs }) => {
-      if (state === 'open') story.opened = true;
-      if (state === 'closed') story.failure ??= error;
-      if (state !== 'waiting' || error === undefined) return;
-      if (story.opened) note(`${excerpt(error.message)}; again in ${((delayMs ?? 0) / 1_000).toFixed(1)} s`);
-      else {
-        // What cannot be had to begin with is more likely a mistake than a mishap.
-        story.failure = error;
-        events.stop();
-      }
+    onStateChange: (state, detail) => {
+      if (!story.goesOn(state, detail)) events.stop();
     },
   });
   output.onGone = () => events.stop();
@@ -68,8 +60,8 @@ const LINES: Codec<Printed> = { decode: (frame) => ({ ...json.decode(frame), lin
 
 /** What became of the connection, for the one line that says why there is nothing more. */
 class Story {
-  opened: boolean = false;
-  failure: Status | undefined = undefined;
+  private opened: boolean = false;
+  private failure: Status | undefined = undefined;
   private response: Response | undefined = undefined;
   private readonly target: URL;
 
@@ -82,6 +74,20 @@ class Story {
     this.response = await request(...asked);
     return this.response;
   };
+
+  /** Hears how the connection stands. False if it is not to be tried again. */
+  goesOn(state: ClientState, { error, delayMs }: StateDetail): boolean {
+    if (state === 'open') this.opened = true;
+    if (state === 'closed') this.failure ??= error;
+    if (state !== 'waiting' || error === undefined) return true;
+    if (this.opened) {
+      note(`${excerpt(error.message)}; again in ${((delayMs ?? 0) / 1_000).toFixed(1)} s`);
+      return true;
+    }
+    // What cannot be had to begin with is more likely a mistake than a mishap.
+    this.failure = error;
+    return false;
+  }
 
   /** Whether it is for the output, too: all that was sent, and of our own errors what the server has said, or said wrongly. */
   belongs(event: Printed): boolean {
