@@ -5,9 +5,11 @@ import { LINE } from '../../src/bridge/forms.ts';
 import type { Hub } from '../../src/bridge/hub.ts';
 import { receptionOf } from '../../src/bridge/hub.ts';
 import type { Ending, WireEvent } from '../../src/bridge/protocol.ts';
+import type { Asked } from '../../src/bridge/query.ts';
 import type { Client } from '../../src/bridge/reception.ts';
 import type { Session } from '../../src/bridge/session.ts';
 import type { Sink } from '../../src/bridge/sink.ts';
+import type { Start } from '../../src/bridge/start.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 
 export const added = (object: unknown): WatchEvent => ({ type: 'ADDED', object });
@@ -86,6 +88,11 @@ export function connect<S extends FakeSink>(
 ): S & { session: Session } {
   receptionOf(hub).open(sink, { transport: 'http', address: 'test', ...client });
   return sink as S & { session: Session };
+}
+
+/** Asks a hub where to begin, and begins there. */
+export function join(hub: Hub, asked: Asked = {}, more: Parameters<typeof connect>[2] = {}): ReturnType<typeof connect> {
+  return connect(hub, new FakeSink(), { start: receptionOf(hub).start(asked) as Start, asked, ...more });
 }
 
 export async function until(condition: () => boolean): Promise<void> {

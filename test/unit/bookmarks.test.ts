@@ -1,0 +1,194 @@
+// Bookmarks, marks, and ends by time.
+import { describe, expect, test } from 'vitest';
+import { Hub, receptionOf } from '../../src/bridge/hub.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { added, connect, FakeSink, join, turn, until } from './fake-sink.ts';
+import { handFed, hubOf } from './snapshot-source.ts';
+
+describe('bookmarks', () => {
+  const bookmark = (version: string): object => ({
+    type: 'BOOKMARK',
+    object: { metadata: { resourceVersion: version } },
+    resourceVersion: version,
+  });
+
+  test('come once per interval to who asked for them and is up to date, and keep the version fresh though the filter hides all', async () => {
+    const clock = new FakeClock();
+    const hub = new Hub({ epoch: 'e', clock, bookmarkIntervalMs: 1_000, replayItems: 1 });
+    const sink = join(hub, { allowWatchBookmarks: true }, { options: { filter: () => false } });
+    const other = join(hub);
+    // One at once: a client that is cut off before the first event knows where to go on.
+    expect(sink.events).toEqual([bookmark('e.0')]);
+    clock.advance(999);
+    expect(sink.events).toHaveLength(1);
+    clock.advance(1);
+    expect(sink.events).toEqual([bookmark('e.0'), bookmark('e.0')]);
+    for (let i = 0; i < 9; i++) await hub.publish(added(i));
+    clock.advance(1_000);
+    expect(sink.events.at(-1)).toEqual(bookmark('e.9'));
+    expect(receptionOf(hub).start({ resourceVersion: 'e.9' })).toMatchObject({ resumed: true });
+    expect(other.events.every(({ type }) => type === 'ADDED')).toBe(true);
+    sink.stall();
+    clock.advance(1_000);
+    const { length } = sink.events;
+    clock.advance(5_000);
+    expect(sink.events).toHaveLength(length);
+    sink.session.gone();
+    other.session.gone();
+    expect(clock.pending).toBe(0);
+  });
+
+  test('are marks where the wire has them and no events were asked for: once per interval, to who is up to date', async () => {
+    const clock = new FakeClock();
+    const hub = new Hub({ epoch: 'e', clock, bookmarkIntervalMs: 1_000, replayItems: 1 });
+    const marks: string[] = [];
+    const mark = (version: string): void => void marks.push(version);
+    const filter = (): boolean => false;
+    const sink = connect(hub, Object.assign(new FakeSink(), { mark }), { transport: 'sse', options: { filter } });
+    const asks = connect(hub, Object.assign(new FakeSink(), { mark: () => expect.unreachable() }), {
+      asked: { allowWatchBookmarks: true },
+    });
+    clock.advance(999);
+    expect(marks).toEqual([]);
+    for (let i = 0; i < 9; i++) await hub.publish(added(i));
+    clock.advance(1);
+    // A version that is far older than what is kept, had it stayed where the client began.
+    expect(marks).toEqual(['e.9']);
+    clock.advance(1_000);
+    expect(marks).toEqual(['e.9', 'e.9']);
+    asks.session.gone();
+    sink.session.gone();
+    expect(clock.pending).toBe(0);
+  });
+
+  test('are not marked to who has not got everything yet, and a connection that throws is its own trouble', async () => {
+    const clock = new FakeClock();
+    const hub = new Hub({ epoch: 'e', clock, bookmarkIntervalMs: 1_000 });
+    let marks = 0;
+    const mark = (): void => {
+      marks++;
+      throw new Error('gone');
+    };
+    const sink = connect(hub, Object.assign(new FakeSink(), { mark }), { transport: 'sse' });
+    sink.stall();
+    for (let i = 0; i < 3; i++) await hub.publish(added(i));
+    clock.advance(5_000);
+    expect(marks).toBe(0);
+    sink.resume();
+    await turn();
+    clock.advance(1_000);
+    expect(marks).toBe(1);
+    expect(sink.destroyed).toBe(true);
+    expect(clock.pending).toBe(0);
+    expect(hub.stats().total.cuts).toEqual({ failed: 1 });
+  });
+
+  test('by default come well before the minute after which most proxies end what is quiet', () => {
+    const clock = new FakeClock();
+    const hub = new Hub({ epoch: 'e', clock });
+    const sink = join(hub, { allowWatchBookmarks: true });
+    for (const bookmarks of [2, 3]) {
+      clock.advance(50_000);
+      expect(sink.events.length).toBeGreaterThanOrEqual(bookmarks);
+    }
+  });
+
+  test('none overtakes what waits for a client that has no room: it would vouch for it', async () => {
+    const clock = new FakeClock();
+    const hub = new Hub({ epoch: 'e', clock, bookmarkIntervalMs: 1_000 });
+    const sink = join(hub, { allowWatchBookmarks: true });
+    sink.stall();
+    await hub.publish(added(1));
+    await until(() => sink.events.length === 2);
+    await hub.publish(added(2));
+    clock.advance(1_000);
+    sink.resume();
+    await until(() => sink.events.length === 3);
+    clock.advance(1_000);
+    expect(sink.versions).toEqual(['e.0', 'e.1', 'e.2', 'e.2']);
+    expect(sink.events.map(({ type }) => type)).toEqual(['BOOKMARK', 'ADDED', 'ADDED', 'BOOKMARK']);
+    sink.session.gone();
+  });
+
+  test('one comes at once, to who has no version yet and gets none by what it is sent', async () => {
+    const hub = new Hub({ epoch: 'e', replay: 1 });
+    const early = join(hub, { allowWatchBookmarks: true });
+    await hub.publish(added(1));
+    await hub.publish(added(2));
+    const replayed = join(hub, { allowWatchBookmarks: true });
+    const filtered = join(hub, { allowWatchBookmarks: true }, { options: { filter: () => false } });
+    const resumed = join(hub, { allowWatchBookmarks: true, resourceVersion: 'e.2' });
+    const unasked = join(new Hub({ epoch: 'e' }));
+    const stateful = new Hub({ epoch: 'e', snapshot: () => ['a'] });
+    const snapshot = join(stateful, { allowWatchBookmarks: true });
+    await until(() => snapshot.events.length === 2);
+    await turn();
+    expect(early.versions).toEqual(['e.0', 'e.1', 'e.2']);
+    expect(early.events[0]).toEqual(bookmark('e.0'));
+    expect(replayed.versions).toEqual(['e.2']);
+    expect(replayed.objects).toEqual([2]);
+    expect(filtered.events).toEqual([bookmark('e.2')]);
+    expect([resumed.events, unasked.events]).toEqual([[], []]);
+    expect(snapshot.events.map(({ type }) => type)).toEqual(['ADDED', 'BOOKMARK']);
+  });
+
+  test('stand before an end by time, after all that is queued', async () => {
+    const clock = new FakeClock();
+    const hub = new Hub({ epoch: 'e', clock });
+    const sink = join(hub, { allowWatchBookmarks: true, timeoutSeconds: 5 });
+    const plain = join(hub, { timeoutSeconds: 5 });
+    await hub.publish(added(1));
+    hub.tryPublish(added(2));
+    clock.advance(5_000);
+    expect(sink.events).toEqual([
+      bookmark('e.0'),
+      { ...added(1), resourceVersion: 'e.1' },
+      { ...added(2), resourceVersion: 'e.2' },
+      bookmark('e.2'),
+    ]);
+    expect(plain.objects).toEqual([1, 2]);
+    expect([sink.ended, plain.ended]).toEqual(['timeout', 'timeout']);
+    expect(clock.pending).toBe(0);
+    expect(hub.stats().total).toMatchObject({ cut: 0 });
+  });
+
+  test('an end by time waits for a client that has no room, and vouches for nothing that it has not been sent', async () => {
+    const clock = new FakeClock();
+    const hub = new Hub({ epoch: 'e', clock });
+    const sink = join(hub, { allowWatchBookmarks: true, timeoutSeconds: 1 });
+    sink.stall();
+    hub.tryPublish(added(1));
+    await until(() => sink.events.length === 2);
+    hub.tryPublish(added(2));
+    clock.advance(1_000);
+    hub.tryPublish(added('too late'));
+    expect(sink.ended).toBeUndefined();
+    sink.resume();
+    await until(() => sink.ended !== undefined);
+    expect(sink.objects.slice(1, 3)).toEqual([1, 2]);
+    expect(sink.ended).toBe('timeout');
+    // It ended at 2: whoever goes on from the bookmark must get the third.
+    expect(sink.events.at(-1)).toEqual(bookmark('e.2'));
+  });
+
+  test('an end by time in the middle of a snapshot vouches for nothing', async () => {
+    const clock = new FakeClock();
+    const { snapshot, give, closed } = handFed();
+    const hub = hubOf(snapshot, { clock });
+    const sink = join(hub, { allowWatchBookmarks: true, timeoutSeconds: 1 });
+    give('a');
+    await turn();
+    clock.advance(1_000);
+    expect(sink.ended).toBe('timeout');
+    expect(sink.events.filter(({ type }) => type === 'BOOKMARK')).toEqual([]);
+    give('b');
+    await until(closed);
+  });
+
+  test('a time longer than timers can count is no time at all', () => {
+    const clock = new FakeClock();
+    const sink = join(new Hub({ clock }), { timeoutSeconds: 999_999_999 });
+    clock.advance(2_147_483_646);
+    expect(sink.ended).toBeUndefined();
+  });
+});

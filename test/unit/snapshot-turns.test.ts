@@ -1,0 +1,122 @@
+// Snapshots beside other clients: turns of the event loop, room, and the line.
+import { describe, expect, test } from 'vitest';
+import { SLICE_BYTES } from '../../src/bridge/forms.ts';
+import { receptionOf } from '../../src/bridge/hub.ts';
+import type { Snapshot } from '../../src/bridge/snapshot.ts';
+import type { Start } from '../../src/bridge/start.ts';
+import { added, connect, FakeSink, join, turn, until } from './fake-sink.ts';
+import { handFed, hubOf } from './snapshot-source.ts';
+
+describe('a snapshot', () => {
+  test('waits for a client that has no room, and holds no more than a slice for it', async () => {
+    let asked = 0;
+    const hub = hubOf(function* () {
+      for (; asked < 10_000; asked++) yield 'x'.repeat(1_000);
+    });
+    const sink = new FakeSink();
+    sink.stall();
+    connect(hub, sink, { start: receptionOf(hub).start({}) as Start });
+    for (let i = 0; i < 50; i++) await turn();
+    expect(asked).toBeLessThan(SLICE_BYTES / 1_000);
+    sink.resume();
+    await until(() => sink.events.length === 10_001);
+  });
+
+  test('lets other clients have their turns, however long it is', async () => {
+    const hub = hubOf(() => Array.from({ length: 100_000 }, (_, i) => i));
+    join(hub);
+    const other = join(hub, { sendInitialEvents: false });
+    await hub.publish(added('live'));
+    await turn();
+    expect(other.objects).toEqual(['live']);
+  });
+
+  test('does so as well when the filter keeps all of it from its client, who may leave', async () => {
+    let looked = 0;
+    const endless = function* (): Generator<number> {
+      for (;;) yield looked++;
+    };
+    const sources: Snapshot[] = [
+      endless,
+      async function* () {
+        yield* endless();
+      },
+    ];
+    for (const snapshot of sources) {
+      const hub = hubOf(snapshot);
+      const sink = join(hub, {}, { options: { filter: () => false } });
+      looked = 0;
+      await turn();
+      expect(looked).toBeLessThan(1_000);
+      sink.session.gone();
+      for (let i = 0; i < 3; i++) await turn();
+      const so = looked;
+      await turn();
+      expect(looked).toBe(so);
+    }
+  });
+
+  test('that the queue does not outlast is a slow client like any other', async () => {
+    const { snapshot, finish } = handFed();
+    const hub = hubOf(snapshot, { capacity: 3 });
+    const sink = join(hub);
+    for (let i = 0; i < 10; i++) hub.tryPublish(added(i));
+    finish();
+    await until(() => sink.ended !== undefined);
+    expect(sink.objects.slice(1, 4)).toEqual([0, 1, 2]);
+    expect(sink.events.at(-1)).toMatchObject({ type: 'ERROR', object: { code: 410, details: { missed: 7 } } });
+    expect(sink.ended).toBe('expired');
+  });
+
+  test('stands in line when as many as may be are being read; who leaves the line or dies gives up the place', async () => {
+    const sources = Array.from({ length: 6 }, handFed);
+    let begun = 0;
+    const hub = hubOf((context) => (sources[begun++] as ReturnType<typeof handFed>).snapshot(context), { maxSnapshots: 2 });
+    const sinks = sources.map(() => join(hub));
+    await turn();
+    expect(begun).toBe(2);
+    sinks[2]?.session.gone(); // in line
+    sinks[0]?.session.gone(); // being read: a place is free
+    await until(() => begun === 3);
+    sources[1]?.finish();
+    await until(() => begun === 4);
+    sources[2]?.finish(); // the third to begin: sinks[3]
+    sources[3]?.finish();
+    await until(() => begun === 5);
+    expect(sinks.map(({ events }) => events.length)).toEqual([0, 1, 0, 1, 1, 0]);
+    await turn();
+    sources[4]?.finish();
+    await until(() => sinks[5]?.events.length === 1);
+    expect(begun).toBe(5);
+  });
+
+  test('whose client has no room for it leaves its place to others, and goes on before those who have not begun', async () => {
+    /** Who has begun, and how much the slow one had got by then. */
+    const begun: [unknown, number][] = [];
+    const slow = new FakeSink();
+    slow.stall();
+    const hub = hubOf(
+      ({ identity }) => {
+        begun.push([identity, slow.events.length]);
+        return Array.from({ length: 1_000 }, (_, i) => i);
+      },
+      { maxSnapshots: 1 },
+    );
+    connect(hub, slow, { start: receptionOf(hub).start({}) as Start, identity: 'slow' });
+    const second = join(hub, {}, { identity: 'second' });
+    await until(() => second.events.length === 1_001);
+    const part = slow.events.length;
+    expect(part).toBeLessThan(500);
+    const [third, fourth] = ['third', 'fourth'].map((identity) => join(hub, {}, { identity }));
+    slow.resume();
+    await until(() => fourth?.events.length === 1_001);
+    expect(slow.objects.slice(0, 1_000)).toEqual(Array.from({ length: 1_000 }, (_, i) => i));
+    expect(third?.events.length).toBe(1_001);
+    expect(begun).toEqual([
+      ['slow', 0],
+      ['second', part],
+      ['third', part],
+      ['fourth', 1_001],
+    ]);
+  });
+});
