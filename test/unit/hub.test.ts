@@ -1,6 +1,5 @@
-// Hubs without a socket: replay, the end, limits, and watches that are bridged.
+// Hubs without a socket: replay, limits, and watches that are bridged.
 import { describe, expect, test } from 'vitest';
-import { SLICE_BYTES } from '../../src/bridge/forms.ts';
 import type { HubOptions } from '../../src/bridge/hub.ts';
 import { Hub, receptionOf } from '../../src/bridge/hub.ts';
 import type { Client } from '../../src/bridge/reception.ts';
@@ -9,8 +8,7 @@ import type { Start } from '../../src/bridge/start.ts';
 import type { HubNotice } from '../../src/bridge/tally.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { filter } from '../../src/broadcast/filter.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import type { Status, WatchEvent } from '../../src/watch/event.ts';
+import type { WatchEvent } from '../../src/watch/event.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 
 describe('replay', () => {
@@ -43,172 +41,6 @@ describe('replay', () => {
     const all = Array.from({ length: 30 }, (_, i) => i);
     expect(slow.objects).toEqual(all);
     expect(late.objects).toEqual(all);
-  });
-});
-
-describe('the end', () => {
-  test('delivers what is queued before it says goodbye; later clients are refused', async () => {
-    const hub = new Hub();
-    const sink = connect(hub);
-    for (let i = 0; i < 10; i++) hub.tryPublish(added(i));
-    const down = hub.shutdown();
-    expect(receptionOf(hub).reserve('')).toMatchObject({ code: 503, reason: 'ServiceUnavailable' });
-    expect(receptionOf(hub).start({})).toMatchObject({ code: 503 });
-    await down;
-    expect(receptionOf(hub).start({})).toMatchObject({ code: 204 });
-    expect(sink.objects).toHaveLength(10);
-    await expect(hub.publish(added('late'))).rejects.toMatchObject({ code: 'CLOSED' });
-    expect(() => hub.tryPublish(added('late'))).toThrow('shut down');
-    await hub.shutdown();
-  });
-
-  test('is not the end of what is kept: who comes back gets the rest of it, or is told that it is too late', async () => {
-    const hub = new Hub({ epoch: 'e', replayItems: 3, replay: 1 });
-    for (let i = 1; i <= 5; i++) await hub.publish(added(i));
-    await hub.shutdown();
-    const ask = (resourceVersion?: string): { start: Start | Status } => ({ start: receptionOf(hub).start({ resourceVersion }) });
-    expect(ask('e.1').start).toMatchObject({ code: 410 });
-    expect(ask('e.5').start).toMatchObject({ code: 204 });
-    const odd = { options: { filter: ({ object }: WatchEvent) => (object as number) % 2 === 1 } };
-    const sinks = [
-      connect(hub, undefined, ask('e.2') as { start: Start }),
-      connect(hub, undefined, { ...(ask('e.2') as { start: Start }), ...odd }),
-      connect(hub, undefined, ask() as { start: Start }),
-    ];
-    expect(sinks.map(({ objects, ended }) => [objects, ended])).toEqual([
-      [[3, 4, 5], 'complete'],
-      [[3, 5], 'complete'],
-      [[5], 'complete'],
-    ]);
-    expect(hub.stats()).toMatchObject({ clients: [], total: { resumes: 2, refusals: { ended: 1, expired: 1 } } });
-  });
-
-  test('is complete for whom a filter hides the rest, and not for whom it throws', async () => {
-    const hub = new Hub({ epoch: 'e' });
-    for (let i = 1; i <= 4; i++) await hub.publish(added(i));
-    await hub.shutdown();
-    const odd = ({ object }: WatchEvent): boolean => (object as number) % 2 === 1;
-    expect(receptionOf(hub).start({ resourceVersion: 'e.3' }, { filter: odd })).toMatchObject({ code: 204 });
-    expect(receptionOf(hub).start({ resourceVersion: 'e.2' }, { filter: odd })).toMatchObject({ resumed: true });
-    const broken = (): boolean => {
-      throw new Error('no');
-    };
-    expect(receptionOf(hub).start({ resourceVersion: 'e.3' }, { filter: broken })).toMatchObject({ resumed: true });
-  });
-
-  test('of a server that goes away is not the end of the stream: who comes is sent away, and finds another', async () => {
-    const hub = new Hub({ epoch: 'e' });
-    await hub.publish(added(1));
-    await hub.shutdown({ retryAfterMs: 5_000 });
-    expect(receptionOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ code: 503 });
-    expect(receptionOf(hub).reserve('')).toMatchObject({ code: 503, details: { retryAfterSeconds: 5 } });
-  });
-
-  test('leaves no timer, also where events are gathered for some time', async () => {
-    const clock = new FakeClock();
-    const hub = new Hub({ flushIntervalMs: 60_000, clock });
-    const sink = connect(hub);
-    await hub.publish(added(1));
-    await turn();
-    await hub.publish(added(2));
-    expect([sink.objects, clock.pending]).toEqual([[1], 1]);
-    await hub.shutdown();
-    expect(sink.objects).toEqual([1, 2]);
-    for (let i = 0; i < 5; i++) await turn();
-    expect(clock.pending).toBe(0);
-  });
-
-  test('does not wait for ever: an aborted signal cuts who is left', async () => {
-    const hub = new Hub({ overflow: 'wait', capacity: 1 });
-    const sink = connect(hub);
-    sink.stall();
-    hub.tryPublish(added(1));
-    await turn();
-    const deadline = new AbortController();
-    const down = hub.shutdown({ signal: deadline.signal });
-    await turn();
-    deadline.abort();
-    await down;
-    expect(sink.destroyed).toBe(true);
-    expect(hub.stats().clients).toEqual([]);
-  });
-
-  test('a client that goes while its batch is in hand gets nothing more, and is told nothing', async () => {
-    const hub = new Hub();
-    const sink = connect(hub);
-    sink.stall();
-    await hub.publish(added('x'.repeat(SLICE_BYTES)));
-    await hub.publish(added('y'));
-    sink.session.gone();
-    sink.resume();
-    await turn();
-    expect(sink.events).toHaveLength(1);
-    expect(sink.ended).toBeUndefined();
-    const { total } = hub.stats();
-    expect(total.delivered + total.dropped).toBe(2);
-  });
-
-  test('a sink that throws is a client that is cut', async () => {
-    const hub = new Hub();
-    const sink = new FakeSink();
-    sink.write = () => {
-      throw new Error('EPIPE');
-    };
-    const other = connect(hub);
-    connect(hub, sink);
-    await hub.publish(added(1));
-    await until(() => other.events.length === 1);
-    expect(sink.destroyed).toBe(true);
-    expect(hub.stats().total).toMatchObject({ cuts: { failed: 1 } });
-  });
-
-  test('one that cannot even be closed harms nobody else: all others are flushed in the same round, and after it', async () => {
-    const hub = new Hub();
-    const sink = new FakeSink();
-    sink.write = sink.destroy = () => {
-      throw new Error('EPIPE');
-    };
-    connect(hub, sink);
-    const other = connect(hub);
-    for (let i = 1; i <= 3; i++) await hub.publish(added(i));
-    await until(() => other.events.length === 3);
-    expect(hub.stats()).toMatchObject({ clients: [{}], total: { cuts: { failed: 1 } } });
-  });
-
-  test('one that throws when it is told whom it serves is cut, and gives its seat back', () => {
-    const hub = new Hub({ maxClients: 1 });
-    const sink = new FakeSink();
-    sink.opened = () => {
-      throw new Error('EPIPE');
-    };
-    connect(hub, sink);
-    expect(sink.destroyed).toBe(true);
-    expect(hub.stats()).toMatchObject({ clients: [], total: { clients: 1, cuts: { failed: 1 } } });
-    expect(receptionOf(hub).reserve('')).not.toHaveProperty('code');
-  });
-
-  test.each([
-    [0, []],
-    [1, [3]],
-  ])('a client of which it is not said where it begins gets its replay of %i, and the end', async (replay, objects) => {
-    const hub = new Hub({ replay });
-    for (let i = 1; i <= 3; i++) await hub.publish(added(i));
-    await hub.shutdown();
-    const sink = connect(hub);
-    expect([sink.objects, sink.ended]).toEqual([objects, 'complete']);
-    expect(hub.stats().total.refused).toBe(0);
-  });
-
-  test('of the server, not of the stream: each client is told when to come back, all over the time that there is', async () => {
-    const numbers = [0, 0.5, 0.999];
-    const hub = new Hub({ random: () => numbers.shift() ?? 0 });
-    const sinks = [connect(hub), connect(hub), connect(hub)];
-    await hub.shutdown({ retryAfterMs: 1_000 });
-    expect(sinks.map(({ ended, retryMs }) => [ended, retryMs])).toEqual([
-      ['goingAway', 0],
-      ['goingAway', 500],
-      ['goingAway', 999],
-    ]);
   });
 });
 
@@ -532,10 +364,4 @@ test('what is logged of a hub is its numbers', () => {
   const hub = new Hub({ epoch: 'e' });
   hub.tryPublish(added('secret'));
   expect(JSON.parse(JSON.stringify(hub))).toEqual(hub.stats());
-});
-
-test('a shutdown that makes no sense is a rejection, and no shutdown', async () => {
-  const hub = new Hub();
-  await expect(hub.shutdown({ retryAfterMs: -1 })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
-  expect(hub.tryPublish(added(1))).toBe(true);
 });
