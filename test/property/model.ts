@@ -1,4 +1,5 @@
 import type { Overflow } from '../../src/broadcast/broadcaster.ts';
+import { ModelFold } from './model-fold.ts';
 
 /**
  * The obviously right broadcaster: an array per watcher, filled at once when an event is distributed. The property tests hold
@@ -31,20 +32,12 @@ export interface ModelWatchOptions {
   prefix?: readonly ModelEvent[];
 }
 
-interface Entry {
-  existed: boolean;
-  last: ModelEvent;
-  count: number;
-}
-
-const nothing = (entry: Entry): boolean => !entry.existed && entry.last.type === 'DELETED';
-
 export class ModelWatch {
   readonly gaps: number[] = [];
   readonly capacity: number;
   reads: ModelRead[] = [];
   queue: Queued[] = [];
-  fold: Map<string, Entry> = new Map();
+  fold: ModelFold<ModelEvent> = new ModelFold();
   missed = 0;
   dropped = 0;
   delivered = 0;
@@ -80,19 +73,13 @@ export class ModelWatch {
     return this.hand !== undefined;
   }
 
-  get live(): number {
-    return [...this.fold.values()].filter((entry) => !nothing(entry)).length;
-  }
-
   get queued(): number {
     this.serve();
-    return this.queue.length + this.live;
+    return this.queue.length + this.fold.live;
   }
 
   get lost(): number {
-    let folded = 0;
-    for (const entry of this.fold.values()) folded += entry.count;
-    return this.dropped + folded - this.live;
+    return this.dropped + this.fold.changes - this.fold.live;
   }
 
   wants(event: ModelEvent): boolean {
@@ -166,18 +153,12 @@ export class ModelWatch {
   }
 
   private coalesce(event: ModelEvent): void {
-    const key = event.object.metadata.name;
-    const known = this.fold.get(key);
-    if (known === undefined) this.fold.set(key, { existed: event.type !== 'ADDED', last: event, count: 1 });
-    else this.fold.set(key, { existed: known.existed, last: event, count: known.count + 1 });
-    if (this.fold.size > this.capacity) {
-      this.cut = true;
-      for (const entry of this.fold.values()) {
-        this.dropped += entry.count;
-        this.missed += entry.count;
-      }
-      this.fold.clear();
-    }
+    this.fold.add(event);
+    if (this.fold.size <= this.capacity) return;
+    this.cut = true;
+    this.dropped += this.fold.changes;
+    this.missed += this.fold.changes;
+    this.fold.clear();
   }
 
   private get breaks(): boolean {
@@ -262,8 +243,7 @@ export class ModelWatch {
 
   return(): void {
     this.serve();
-    this.dropped += this.queue.length;
-    for (const entry of this.fold.values()) this.dropped += entry.count;
+    this.dropped += this.queue.length + this.fold.changes;
     this.queue = [];
     this.fold.clear();
     this.cut = false;
@@ -299,16 +279,12 @@ export class ModelWatch {
       this.delivered++;
       return first.event;
     }
-    for (const [key, entry] of this.fold) {
-      this.fold.delete(key);
-      this.dropped += entry.count;
-      if (nothing(entry)) continue;
+    for (let taken = this.fold.take(); taken !== undefined; taken = this.fold.take()) {
+      this.dropped += taken.count;
+      if (taken.event === undefined) continue;
       this.dropped--;
       this.delivered++;
-      const { type } = entry.last;
-      if (type === 'ADDED' && entry.existed) return { ...entry.last, type: 'MODIFIED' };
-      if (type === 'MODIFIED' && !entry.existed) return { ...entry.last, type: 'ADDED' };
-      return entry.last;
+      return taken.event;
     }
     if (!this.cut) return undefined;
     this.cut = false;
