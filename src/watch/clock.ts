@@ -1,15 +1,15 @@
-/** Time as a parameter: whatever waits takes a clock, so that tests own the time. */
+/** A source of time. Everything that waits takes a clock, so tests can control time. */
 export interface Clock {
-  /** Milliseconds since some fixed point; never goes backwards. */
+  /** Milliseconds since some fixed point. Never goes backwards. */
   now(): number;
-  /** Calls back once after `delayMs`; the function that comes back cancels it. */
+  /** Calls `callback` once after `delayMs`. Returns a function that cancels the call. */
   schedule(delayMs: number, callback: () => void): () => void;
 }
 
-/** A timer that is told to wait longer than this does not wait at all. */
+/** The longest delay `setTimeout` accepts; it fires at once for a longer one. */
 const LONGEST_MS = 2_147_483_647;
 
-/** The clock of the host. Nothing waits for longer than 24 days: what should, comes then. */
+/** The host's clock. Delays longer than 2^31 - 1 ms (about 24 days) are shortened to that. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   schedule: (delayMs, callback) => {
@@ -18,7 +18,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Resolves after `delayMs`, or rejects with the signal's reason; leaves neither a timer nor a listener behind. */
+/** Resolves after `delayMs`, or rejects with the signal's reason when it aborts. Leaves no timer and no listener behind. */
 export function sleep(
   delayMs: number,
   options: { clock?: Clock | undefined; signal?: AbortSignal | undefined } = {},

@@ -14,7 +14,10 @@ class EmptyWatch<E> extends Reader<E> {
   protected override discard(): void {}
 }
 
-/** A watch that is already over: what a failed watch looks like to a caller that should simply watch again. Upstream: `NewEmptyWatch`. */
+/**
+ * Creates a watch that has already ended. Return it when starting a watch failed and the caller should simply watch again.
+ * Upstream: `NewEmptyWatch`.
+ */
 export function emptyWatch<E>(): Watch<E> {
   return new EmptyWatch<E>();
 }

@@ -1,7 +1,7 @@
 /**
- * The failures that this package finds for itself are {@link WatchError}s with a stable `code`. Match on the code: it survives
- * two copies of the package in one program, which `instanceof` does not. What a source, user code, an abort or the host throws
- * is passed on as it is.
+ * The stable code of a {@link WatchError}, the error for every failure this package detects itself. Match on the code with
+ * {@link isWatchError}: unlike `instanceof`, it works when a program contains two copies of the package. Errors thrown by a
+ * source, by user code, by an abort or by the host are passed on unchanged.
  *
  * | code | when | data |
  * |---|---|---|
@@ -14,11 +14,11 @@
  */
 export type WatchErrorCode = 'CLOSED' | 'OVERLOADED' | 'INVALID_ARGUMENT' | 'FRAME_TOO_LARGE' | 'INVALID_FRAME' | 'QUEUE_FULL';
 
-/** The one error class of this package; see the table of codes. */
+/** The only error class of this package. See {@link WatchErrorCode} for the codes. */
 export class WatchError extends Error {
   override readonly name: string = 'WatchError';
   readonly code: WatchErrorCode;
-  /** The limit that was reached, where there is one. */
+  /** The limit that was reached, for codes that have one. */
   readonly limit?: number | undefined;
 
   constructor(code: WatchErrorCode, message: string, more?: { limit?: number | undefined; cause?: unknown }) {
@@ -28,13 +28,13 @@ export class WatchError extends Error {
   }
 }
 
-/** Whether an error is a {@link WatchError}, of the given code if one is given, from whichever copy of the package. */
+/** Whether `error` is a {@link WatchError}, with the given code if there is one. Works across copies of the package. */
 export function isWatchError(error: unknown, code?: WatchErrorCode): error is WatchError {
   const { name, code: own } = (error ?? {}) as Partial<WatchError>;
   return name === 'WatchError' && (code === undefined || own === code);
 }
 
-/** Refuses a value with INVALID_ARGUMENT, naming the value and what was expected. */
+/** Creates an INVALID_ARGUMENT error that names the value and what was expected. */
 export function invalid(name: string, value: unknown, expected: string): WatchError {
   let shown: string;
   try {
@@ -45,19 +45,19 @@ export function invalid(name: string, value: unknown, expected: string): WatchEr
   return new WatchError('INVALID_ARGUMENT', `${name}: expected ${expected}, got ${shown.slice(0, 80)}`);
 }
 
-/** A whole number from `min` up, or INVALID_ARGUMENT. */
+/** Returns `value` if it is a whole number of at least `min`; otherwise throws INVALID_ARGUMENT. */
 export function wholeNumber(name: string, value: number, min: number = 0): number {
   if (!Number.isSafeInteger(value) || value < min) throw invalid(name, value, `a whole number >= ${min}`);
   return value;
 }
 
-/** A function or undefined, or INVALID_ARGUMENT. */
+/** Returns `value` if it is a function or undefined; otherwise throws INVALID_ARGUMENT. */
 export function callable<F>(name: string, value: F): F {
   if (value !== undefined && typeof value !== 'function') throw invalid(name, value, 'a function');
   return value;
 }
 
-/** One of a few words, or INVALID_ARGUMENT. */
+/** Returns `value` if it is one of `words`; otherwise throws INVALID_ARGUMENT. */
 export function oneOf<W extends string>(name: string, value: W, words: readonly W[]): W {
   if (!words.includes(value)) throw invalid(name, value, `one of ${words.join(', ')}`);
   return value;

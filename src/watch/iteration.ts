@@ -1,11 +1,11 @@
 import type { Watch, WatchBatches } from './watch.ts';
 
-/** A fresh end-of-stream result: consumers own their results, so one is not shared. */
+/** Creates an end-of-stream result. Each caller gets its own object, because consumers may modify results. */
 export function done(): { done: true; value: undefined } {
   return { done: true, value: undefined };
 }
 
-/** What `for await` and `using` ask for beside `next`: an iterator is its own iterable, and whoever lets go of it returns it. */
+/** What `for await` and `using` need besides `next`: an iterator is its own iterable, and disposing of it calls `return`. */
 export abstract class Iteration {
   abstract return(): Promise<unknown>;
 
@@ -22,7 +22,7 @@ export abstract class Iteration {
   }
 }
 
-/** The iterator of `batches`, over whatever reads one batch. */
+/** The iterator behind `batches()`, on top of a function that reads one batch. */
 export class Batches<E> extends Iteration implements WatchBatches<E> {
   readonly next: () => Promise<IteratorResult<readonly E[], undefined>>;
   private readonly watch: Watch<E>;

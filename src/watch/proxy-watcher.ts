@@ -1,22 +1,22 @@
 import { PullWatch } from './pull-watch.ts';
 
-/** How a {@link ProxyWatcher} takes `stop`. */
+/** Options of a {@link ProxyWatcher}. */
 export interface ProxyWatcherOptions {
-  /** Whether the watch ends on `stop` by itself; default true. False: it reads on until the owner of the events ends them. */
+  /** Whether `stop` ends the watch; default true. If false, the watch keeps reading until the owner ends the events. */
   endOnStop?: boolean | undefined;
 }
 
 /**
- * A watch over events that someone else produces and goes on owning: instead of ending them, it tells their owner that nobody
- * wants them any more.
+ * A watch over events that someone else produces and owns. It does not end the events when the consumer stops; it signals the
+ * owner instead.
  *
- * - `stop`, and also `return`, fires `stopSignal`, once. The owner listens to it, ends what it produces and cleans up: the
- *   iterator's own `return` is never called (that is what `fromAsyncIterable` does).
- * - By default the watch ends on `stop`. With `endOnStop: false` the owner ends it, and may send a few more events before.
- * - When the events end by themselves nobody has stopped anything, and `stopSignal` does not fire; a `stop` or `return` after
- *   that, as by `using`, still fires it.
+ * - `stop` and `return` abort `stopSignal`, once. The owner listens to it, ends the events and cleans up. The iterator's own
+ *   `return` is never called; use `fromAsyncIterable` for that.
+ * - By default the watch ends on `stop`. With `endOnStop: false` the owner ends it, and may send more events first.
+ * - `stopSignal` does not abort when the events end by themselves. A later `stop` or `return`, such as the one by `using`, still
+ *   aborts it.
  *
- * Nothing is read before it is asked for. Upstream: `watch.ProxyWatcher` and `NewProxyWatcher`, whose result never ends on `stop`.
+ * Nothing is read ahead. Upstream: `watch.ProxyWatcher` and `NewProxyWatcher`, whose result never ends on `stop`.
  */
 export class ProxyWatcher<E> extends PullWatch<E> {
   private readonly controller: AbortController = new AbortController();
@@ -26,7 +26,7 @@ export class ProxyWatcher<E> extends PullWatch<E> {
     super({ pull: () => iterator.next(), cancel() {} }, options.endOnStop === false ? { onStop() {} } : {});
   }
 
-  /** Fires when the consumer has stopped. Upstream: `StopChan`. */
+  /** Aborts when the consumer stops. Upstream: `StopChan`. */
   get stopSignal(): AbortSignal {
     return this.controller.signal;
   }

@@ -1,25 +1,25 @@
 import { NONE, Reader } from './reader.ts';
 import type { Watch } from './watch.ts';
 
-/** What a {@link PullWatch} reads from: one event at a time, asked for only when a consumer wants it. */
+/** The source of a {@link PullWatch}. It is asked for one event at a time, and only when a consumer wants one. */
 export interface PullSource<E> {
-  /** The next event or the end. Called again only after the last call settled. A rejection fails the watch, once. */
+  /** Resolves with the next event or the end. Not called again before the last call has settled. A rejection fails the watch. */
   pull(): Promise<IteratorResult<E, unknown>>;
-  /** An event that is there already, or undefined. Not called while a pull is under way, nor the other way round. */
+  /** Returns an event that is already available, or undefined. Never called during a `pull`, nor `pull` during this. */
   poll?(): E | undefined;
-  /** Nothing more will be asked for. Called at most once, at the end from either side; must make a pending pull settle or be harmless. */
+  /** Called at most once, when either side ends the watch. A pending pull must then settle or be harmless. */
   cancel(): void;
 }
 
-/** How a {@link PullWatch} takes `stop`. */
+/** Options of a {@link PullWatch}. */
 export interface PullWatchOptions {
-  /** Instead of ending at once on `stop`, call this and read on until the source ends by itself. */
+  /** If set, `stop` calls this instead of ending the watch, which then reads on until the source ends. */
   onStop?: (() => void) | undefined;
 }
 
 /**
- * A watch over something that is asked for events: a decoder, another watch, a stream. Nothing is read ahead of demand, so
- * backpressure reaches the source; the one event that a finished pull brought waits in `hand`.
+ * A watch over a source that is asked for events: a decoder, another watch, a stream. Nothing is read ahead, so backpressure
+ * reaches the source. The one event that a completed pull produced waits in `hand`.
  *
  *     idle --read waits / tryNext finds nothing--> pulling --event--> idle (hand full)
  *       |                                             |-----end, error--> over
@@ -59,12 +59,12 @@ export class PullWatch<E> extends Reader<E> {
 
   override tryNext(): E | undefined {
     const event = super.tryNext();
-    // Someone who only polls must get the source moving, too.
+    // A consumer that only polls must also start a pull.
     if (event === undefined) this.idle();
     return event;
   }
 
-  /** `tryNext` found nothing. */
+  /** Called when `tryNext` found nothing. */
   protected idle(): void {
     this.pull();
   }
@@ -77,7 +77,7 @@ export class PullWatch<E> extends Reader<E> {
     }
     if (this.over || this.pulling || !this.source.poll) return NONE;
     let event: E | undefined;
-    this.pulling = true; // user code inside `poll` may read: that must not start a pull beside it
+    this.pulling = true; // if user code inside `poll` reads, it must not start a second pull
     try {
       event = this.source.poll();
     } catch (error) {
@@ -86,7 +86,7 @@ export class PullWatch<E> extends Reader<E> {
     }
     this.pulling = false;
     if (event !== undefined && !this.over) return event;
-    if (event !== undefined) this.lost++; // the user code ended the watch
+    if (event !== undefined) this.lost++; // user code has ended the watch
     if (this.first) this.pull();
     return NONE;
   }
@@ -120,7 +120,7 @@ export class PullWatch<E> extends Reader<E> {
     this.pulling = true;
     let pulled: Promise<IteratorResult<E, unknown>>;
     try {
-      pulled = Promise.resolve(this.source.pull()); // people's own iterators answer without a promise, too
+      pulled = Promise.resolve(this.source.pull()); // user-written iterators may return plain results
     } catch (error) {
       pulled = Promise.reject(error);
     }
@@ -133,7 +133,7 @@ export class PullWatch<E> extends Reader<E> {
   private pulled(result: IteratorResult<E, unknown> | undefined, failure?: { readonly error: unknown }): void {
     this.pulling = false;
     if (this.over) {
-      // Ended while the pull was under way: what it brought was asked for by nobody who is still there.
+      // The watch ended during the pull, so nobody is left to read its event.
       if (result && !result.done) this.lost++;
       return;
     }
@@ -153,12 +153,15 @@ export class PullWatch<E> extends Reader<E> {
     try {
       this.source.cancel();
     } catch {
-      // What a source has to say about being cancelled concerns nobody any more.
+      // The watch is over, so an error from cancelling the source is of no interest.
     }
   }
 }
 
-/** A watch over any async iterable or iterator; nothing is read before it is asked for. Any end calls the iterator's `return`, its own among them. */
+/**
+ * Creates a watch over an async iterable or iterator. Nothing is read ahead. The iterator's `return` is called when the watch
+ * ends, also when the iterator itself ended.
+ */
 export function fromAsyncIterable<E>(events: AsyncIterable<E> | AsyncIterator<E, unknown>): Watch<E> {
   const iterator = Symbol.asyncIterator in events ? events[Symbol.asyncIterator]() : events;
   return new PullWatch<E>({

@@ -1,21 +1,21 @@
 import { Batches, done, Iteration } from './iteration.ts';
 import type { Watch, WatchBatches } from './watch.ts';
 
-/** What {@link Reader.take} answers when no event is there now. Events are counted, never compared with undefined. */
+/** What {@link Reader.take} returns when there is no event now. Distinct from undefined, which may be an event. */
 export const NONE: unique symbol = Symbol('none');
 
 interface Read<T> {
   readonly settle: (result: IteratorResult<T, undefined> | Promise<never>) => void;
   readonly batch: boolean;
   next: Read<T> | undefined;
-  /** What the consumer reads through. It kept perhaps nothing but the promise: the read keeps the rest. */
+  /** The object the consumer reads through. The consumer may hold only the promise, so the read keeps this object alive. */
   holder: object | undefined;
 }
 
 /**
- * The consumer's half of every {@link Watch} but the client's: the line of reads that wait, and who is served when. What is
- * read, and from where, is the subclass's: it supplies `take`, says when it is `drained`, and calls `serve` when there may be
- * more. (The client's, bridge/client-reads.ts, has one source, no fast paths, and half the size.)
+ * The consumer's half of every {@link Watch} except the client's: it queues pending reads and decides which one is served. A
+ * subclass supplies the events: it implements `take`, reports when it is `drained`, and calls `serve` when there may be more.
+ * (The client's half, bridge/client-reads.ts, has one source, no fast paths and half the size.)
  *
  *     next() --------> take() has one? ----> settled at once
  *                          | no
@@ -23,10 +23,12 @@ interface Read<T> {
  *     first -> Read -> Read -> last          served in this order by serve(), when the source has more or ends
  *
  * Invariants
- * - While a read waits, nothing is readable: whoever makes something readable calls `serve` (or promises to, in this turn).
- * - Reads settle in the order in which they joined the line; `return` settles them all.
- * - User code (a filter, an `onGap`) that runs inside `take` may call anything on this watch: its reads join the line behind.
- * - `take` does not throw: a failure is put into `failure`, and told once, when all that was readable has been read.
+ * - While a read is pending, no event is readable. Code that makes an event readable calls `serve`, now or later in the same
+ *   turn.
+ * - Reads settle in the order in which they joined the queue. `return` settles all of them.
+ * - User code (a filter, an `onGap`) that runs inside `take` may call any method of this watch. Its reads join the end of the
+ *   queue.
+ * - `take` does not throw. It stores an error in `failure`, which one read reports after all readable events have been read.
  */
 export abstract class Reader<E> extends Iteration implements Watch<E> {
   abstract readonly stopped: boolean;
@@ -34,29 +36,29 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
   abstract readonly dropped: number;
 
   protected first: Read<E | readonly E[]> | undefined;
-  /** How many reads wait. */
+  /** Number of pending reads. */
   protected waiting: number = 0;
   private last: Read<E | readonly E[]> | undefined;
   protected taking: boolean = false;
-  /** Why the watch failed, until a read was told: the first one that finds nothing more. */
+  /** Why the watch failed. Cleared when a read has reported it: the first read that finds no more events. */
   protected abstract failure: { readonly error: unknown } | undefined;
 
   /** Removes and returns the next event, or NONE. */
   protected abstract take(): E | typeof NONE;
-  /** Whether `take` will answer NONE for ever. */
+  /** Whether `take` will return NONE from now on. */
   protected abstract readonly drained: boolean;
-  /** Ends the watch for its producer; what is queued stays readable. Idempotent. */
+  /** Ends the watch on the producer's side. Queued events stay readable. Idempotent. */
   protected abstract end(): void;
-  /** Ends the watch and lets go of all that is queued. Idempotent. */
+  /** Ends the watch and drops all queued events. Idempotent. */
   protected abstract discard(): void;
-  /** A read has begun to wait. */
+  /** Called when a read starts to wait. */
   protected parked(): void {}
-  /** Something was read, and whoever waited for it no longer waits. */
+  /** Called when an event was read, or a pending read was served. */
   protected taken(): void {}
-  /** So many events were taken for a read that was over by then. */
+  /** Called with the number of events that were taken for a read that had ended by then. */
   protected wasted(_count: number): void {}
 
-  /** Whether a batch must end here, before the next event. */
+  /** Whether a batch must end before the next event. */
   protected get breaks(): boolean {
     return false;
   }
@@ -70,7 +72,7 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
       if (event === NONE) break;
       batch.push(event);
     }
-    // User code has returned the watch, and so settled the read: what was taken for it goes to nobody.
+    // User code called `return`, which settled the read. The events taken for it are lost.
     if (read && read !== this.first) this.wasted(batch.length);
     return batch.length === 0 ? NONE : batch;
   }
@@ -83,7 +85,7 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
     return this.readNow(false) as E | undefined;
   }
 
-  /** What one read of `batches` would get at once, or undefined. For those who know by themselves when to look. */
+  /** Returns what one read of `batches` would get now, or undefined. For callers that know on their own when to look. */
   tryBatch(): readonly E[] | undefined {
     return this.readNow(true) as readonly E[] | undefined;
   }
@@ -92,7 +94,7 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
     return new Batches(this, () => this.nextBatch());
   }
 
-  /** One read of `batches`. */
+  /** Performs one read of `batches`. */
   nextBatch(): Promise<IteratorResult<readonly E[], undefined>> {
     return this.read(true) as Promise<IteratorResult<readonly E[], undefined>>;
   }
@@ -108,17 +110,17 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
     this.dismiss();
     this.discard();
     this.failure = undefined;
-    this.dismiss(); // reads from inside a filter that was asked one last time
+    this.dismiss(); // reads that a filter started while it was asked one last time
     return Promise.resolve(done());
   }
 
-  /** Hands what is there to the reads that wait, in order; settles them all if the watch is over. */
+  /** Serves pending reads in order with what is available. Settles all of them if the watch is over. */
   protected serve(): void {
     while (this.first && !this.taking) {
       const read = this.first;
-      // A batch with another read behind it takes one event, as that read's own event stands next in line.
+      // If another read is pending behind this one, a batch takes one event only: the next event belongs to that read.
       const got = this.guarded(read.batch, read.next === undefined ? Infinity : 1);
-      if (this.first !== read) continue; // user code returned the watch meanwhile, and so settled this read
+      if (this.first !== read) continue; // user code called `return`, which settled this read
       const outcome = this.outcome(got);
       if (!outcome) return;
       this.shift().settle(outcome);
@@ -150,11 +152,11 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
         return Promise.resolve(outcome);
       }
     }
-    // Reads that user code made inside the take above were called later than this one.
+    // Reads that user code started inside the take above came later than this one.
     return this.wait(batch, ahead);
   }
 
-  /** A read joins the line, behind the others or before them. */
+  /** Adds a read to the queue, at the end or (`ahead`) at the front. */
   protected wait(batch: boolean, ahead: boolean = false): Promise<IteratorResult<E | readonly E[], undefined>> {
     return new Promise((settle) => {
       const read: Read<E | readonly E[]> = { settle, batch, next: ahead ? this.first : undefined, holder: undefined };
@@ -166,12 +168,12 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
     });
   }
 
-  /** Keeps this object from being collected while a read waits. Not in a field of the watch: that would cost a write barrier each time. */
+  /** Keeps `holder` alive while a read is pending. Doing so in a field of the watch would cost a write barrier per read. */
   hold(holder: object): void {
     if (this.last) this.last.holder = holder;
   }
 
-  /** What a read comes to, or undefined if it must wait. */
+  /** Returns the result of a read, or undefined if the read must wait. */
   private outcome(got: E | readonly E[] | typeof NONE): IteratorResult<E | readonly E[], undefined> | Promise<never> | undefined {
     if (got !== NONE) return { done: false, value: got };
     const { failure } = this;
@@ -180,7 +182,7 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
     return this.drained ? done() : undefined;
   }
 
-  /** Takes with the guard up: reads that user code makes meanwhile wait in line. The caller serves them when this one has its answer. */
+  /** Takes with `taking` set: reads that user code starts meanwhile wait. The caller serves them after this read. */
   private guarded(batch: boolean, limit: number = Infinity): E | readonly E[] | typeof NONE {
     this.taking = true;
     const got = batch ? this.takeBatch(limit) : this.take();

@@ -1,35 +1,42 @@
 /**
- * The port that everything here speaks: a stream of events that its consumer can stop. It is its own async iterator.
+ * A stream of events that its consumer can stop, and its own async iterator. Everything in this package produces or consumes a
+ * `Watch`.
  *
- * Who may do what, and what the other side then must do:
- * - A watch has **one consumer**. It may read with `next`, `for await`, `tryNext` or `batches`, mixed as it likes.
- * - Only the consumer calls `stop` or `return`. A producer that fails hands out one ERROR event, or an error, and ends.
- * - The end is the only "no more" signal: `done: true`, and from then on for ever.
- * - A consumer that goes away must say so: `break` out of `for await` does, and so do `using`, an abort and `stop`.
+ * Who may do what:
+ * - A watch has **one consumer**. It may mix `next`, `for await`, `tryNext` and `batches` freely.
+ * - Only the consumer calls `stop` or `return`. A producer that fails delivers one ERROR event, or one error, and ends.
+ * - `done: true` is the only end signal. Once a read has returned it, every later read does.
+ * - A consumer that leaves must end the watch: by `break` out of `for await`, `using`, an abort signal or `stop`.
  *
  * Upstream: `watch.Interface`, whose `ResultChan` is this iterator.
  */
 export interface Watch<E> {
-  /** The next event. Several reads may pend: they are served first come, first served. Rejects once if the watch failed. */
+  /**
+   * Resolves with the next event, or `done`. Several reads may be pending; they are served in order. If the watch failed, one
+   * read rejects.
+   */
   next(): Promise<IteratorResult<E, undefined>>;
-  /** What `break` calls: stops, discards what is queued, and settles every pending read with `done`. */
+  /** Stops the watch, drops all queued events and settles every pending read with `done`. `break` out of `for await` calls it. */
   return(): Promise<IteratorResult<E, undefined>>;
-  /** The next event if one is queued, else undefined; never waits. Throws once if the watch failed. */
+  /** Returns the next event if one is queued, otherwise undefined. Never waits. If the watch failed, one read throws. */
   tryNext(): E | undefined;
-  /** Reads all that is queued at once; where `onGap` tells of a gap, a batch ends before it. The arrays are shared with other watchers: read only. Leaving the loop stops the watch. */
+  /**
+   * Returns an iterator whose every read takes all queued events at once. With `onGap`, a batch ends before a gap. Watchers share
+   * the arrays: treat them as read-only. Leaving the loop stops the watch.
+   */
   batches(): WatchBatches<E>;
-  /** No event after this is queued; what is queued stays readable, then done. Idempotent. */
+  /** Stops the watch. No further event is queued; queued events stay readable, then reads return `done`. Idempotent. */
   stop(): void;
-  /** Whether nothing will be queued any more: it was stopped, cut or failed, or its source has ended. */
+  /** Whether no further event will be queued: the watch was stopped, was cut or failed, or its source ended. */
   readonly stopped: boolean;
-  /** Events that can be read without waiting, but for the ERROR that says why the watch was cut. */
+  /** Number of events that can be read without waiting, not counting the ERROR that reports a cut. */
   readonly queued: number;
-  /** Events this watcher did not get, in all; with `coalesce`, those folded into a later one. */
+  /** Total number of events this watcher did not get. With `coalesce`, events that were folded into a later one. */
   readonly dropped: number;
   [Symbol.asyncIterator](): Watch<E>;
-  /** The same as `return()`, for `using`. */
+  /** Same as `return()`, for `using`. */
   [Symbol.dispose](): void;
-  /** The same as `return()`, for `await using`. */
+  /** Same as `return()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
