@@ -8,33 +8,45 @@ import { objectKey } from './key.ts';
 import { Mux } from './mux.ts';
 import type { CursorOptions, Overflow } from './place.ts';
 
-/** How a {@link Broadcaster} treats its watchers, unless a watcher asks for something else. */
+/** Options of a {@link Broadcaster}. A watcher may override `capacity` and `overflow`. */
 export interface BroadcasterOptions<E> {
-  /** Queue length per watcher, in events (with `coalesce`: in keys); a whole number >= 0, 100 by default. With 0, only a watcher that waits in a read gets an event. */
+  /**
+   * Queue length per watcher, in events (with `coalesce`: in keys). A whole number >= 0; default 100. With 0, a watcher receives
+   * an event only while a read is pending.
+   */
   readonly capacity?: number | undefined;
-  /** What happens to an event that does not fit a watcher's queue; `wait` by default, which loses nothing. */
+  /** What happens to an event that does not fit in a watcher's queue; default `wait`, which loses nothing. */
   readonly overflow?: Overflow | undefined;
-  /** Events accepted ahead of distribution while a `wait` watcher is full; 25 by default. */
+  /** Number of events accepted ahead of distribution while a `wait` watcher is full; default 25. */
   readonly incoming?: number | undefined;
-  /** Publishes that may wait for room before `publish` rejects with OVERLOADED; 10,000 by default. */
+  /** Number of publishes that may wait for room before `publish` rejects with OVERLOADED; default 10,000. */
   readonly maxPending?: number | undefined;
-  /** What `coalesce` folds by; `object.metadata`'s namespace and name by default, which objects of several kinds may share. */
+  /**
+   * The key by which `coalesce` folds; default namespace and name in `object.metadata`, which objects of several kinds may share.
+   */
   readonly keyOf?: ((event: E) => string) | undefined;
 }
 
-/** How one watcher wants to be treated. */
+/** Options of one watcher. */
 export interface WatchOptions<E> {
-  /** This watcher's own queue length, in events (with `coalesce`: in keys). */
+  /** This watcher's queue length, in events (with `coalesce`: in keys). */
   readonly capacity?: number | undefined;
-  /** This watcher's own overflow policy. */
+  /** This watcher's overflow policy. */
   readonly overflow?: Overflow | undefined;
-  /** Which events this watcher gets; what it rejects takes no room in its queue. Called once per event, in order. If it throws, this watch ends with that error; if it stops its own watch, what it was not asked about yet is neither queued nor counted. */
+  /**
+   * Selects the events this watcher receives; rejected events take no room in its queue. Called once per event, in order. If it
+   * throws, this watch ends with that error. If it stops its own watch, events it has not seen yet are neither queued nor
+   * counted.
+   */
   readonly filter?: ((event: E) => boolean) | undefined;
-  /** Events that are delivered first, through the filter. `capacity` grows to their number + 1 if it must. */
+  /** Events to deliver first, through the filter. `capacity` grows to their number + 1 if it is smaller. */
   readonly prefix?: readonly E[] | undefined;
-  /** Stops the watch when it aborts. One that has aborted already is refused with its reason. */
+  /** Stops the watch when it aborts. `watch` throws the signal's reason if it has already aborted. */
   readonly signal?: AbortSignal | undefined;
-  /** Called right before the first event after a gap is handed out, with the number of events lost. If it throws, this watch ends with that error. */
+  /**
+   * Called right before the first event after a gap is delivered, with the number of lost events. If it throws, this watch ends
+   * with that error.
+   */
   readonly onGap?: ((missed: number) => void) | undefined;
 }
 
@@ -44,13 +56,13 @@ const OVERFLOWS: readonly Overflow[] = ['wait', 'drop-newest', 'drop-oldest', 'd
 const ACCEPTED: Promise<void> = Promise.resolve();
 
 /**
- * One ordered sequence of events for any number of watchers, each with a bounded queue and an overflow policy of its own.
+ * Distributes one ordered sequence of events to any number of watchers. Each watcher has a bounded queue and an overflow policy.
  *
  * - **Order**: all watchers see events in the order in which they were accepted, each event at most once.
- * - **Slow readers** harm only themselves, except by the policy `wait`, whose purpose it is to hold the publisher back: an
- *   abandoned `wait` watcher that is still referenced stalls `publish`; the four other policies never do.
- * - **Joining** is a position: a watcher sees every event accepted after `watch()` returned, and none from before.
- * - **Closing**: `shutdown` delivers what was accepted.
+ * - **Slow readers** harm only themselves. The exception is the policy `wait`, which holds the publisher back: an abandoned
+ *   `wait` watcher that is still referenced stalls `publish`. The four other policies never do.
+ * - **Joining**: a watcher sees every event accepted after `watch()` returned, and none accepted before.
+ * - **Closing**: `shutdown` delivers every accepted event.
  *
  * All methods may be called at any time, also from inside a consumer, a filter or an `onGap`. Upstream: `watch.Broadcaster`.
  */
@@ -59,11 +71,11 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   readonly #capacity: number;
   readonly #overflow: Overflow;
   readonly #maxPending: number;
-  /** What plain watchers are told, the last one: one object for all who want the same. */
+  /** The options of the last watcher without callbacks. Watchers with the same options share the object. */
   #plain: CursorOptions<E> | undefined;
   #closed: Promise<void> | undefined;
 
-  /** @throws {WatchError} INVALID_ARGUMENT for an option that is not what it should be. */
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid option. */
   constructor(options: BroadcasterOptions<E> = {}) {
     const { capacity = 100, overflow = 'wait', incoming = 25, maxPending = 10_000, keyOf = objectKey } = options;
     this.#capacity = wholeNumber('capacity', capacity);
@@ -72,16 +84,19 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     this.#mux = new Mux({ capacity, incoming: wholeNumber('incoming', incoming), keyOf: callable('keyOf', keyOf) });
   }
 
-  /** How many watches have not ended; 0 after a shutdown. One that overflowed by `disconnect` or `coalesce` has ended once it was read out. */
+  /**
+   * Number of watches that have not ended; 0 after a shutdown. A watch that `disconnect` or `coalesce` cut ends when it has been
+   * read to its end.
+   */
   get watchers(): number {
     return this.#mux.closed ? 0 : this.#mux.watchers;
   }
 
   /**
-   * A watch from here on: sees every event that is accepted after this call, and none from before, also none that was
-   * accepted and is not distributed yet. Starts at once: nothing is lost before the first read. Upstream: `Watch`, `WatchWithPrefix`.
+   * Starts a watch. It sees every event accepted after this call and none accepted before, even if that one is not distributed
+   * yet. Nothing is lost before the first read. Upstream: `Watch`, `WatchWithPrefix`.
    *
-   * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for a bad option; the signal's reason if it has aborted.
+   * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for an invalid option; the signal's reason if it has aborted.
    */
   watch(options: WatchOptions<E> = {}): Watch<E> {
     const { filter, onGap, prefix = [], signal } = options;
@@ -96,19 +111,20 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     signal?.throwIfAborted();
     const cursor = this.#join(this.#shared(own), prefix);
     if (signal?.aborted)
-      cursor.stop(); // by the filter, when it was asked about the prefix
+      cursor.stop(); // aborted by the filter, when it was asked about the prefix
     else if (signal && !cursor.stopped) this.#mux.signals.add(cursor, signal);
     return new BroadcastWatch(cursor, this.#mux.forgotten);
   }
 
   /**
-   * Resolves when the event is accepted: it has its place in the order, and will be distributed. Waits while the incoming
-   * queue is full, that is, while a `wait` watcher holds things up. Otherwise it resolves within the turn: a loop that only
-   * awaits `publish` gives watchers their events, but leaves timers and sockets no turn. A consumer with `wait` that awaits this in
-   * its own loop may wait for itself. Upstream: `Action`.
+   * Publishes an event. Resolves when the event is accepted: it has its place in the order and will be distributed. Waits while
+   * the incoming queue is full, that is, while a `wait` watcher holds up distribution. Upstream: `Action`.
    *
-   * @throws {WatchError} (rejects) CLOSED after `shutdown`; OVERLOADED when `maxPending` publishes wait already;
-   * INVALID_ARGUMENT for null and undefined.
+   * Resolves within the same turn if there is room. A loop that only awaits `publish` lets watchers read, but no timer or socket
+   * run. A `wait` consumer that awaits `publish` inside its own read loop may deadlock.
+   *
+   * @throws {WatchError} (rejects) CLOSED after `shutdown`; OVERLOADED if `maxPending` publishes are waiting; INVALID_ARGUMENT
+   * for null and undefined.
    */
   publish(event: E): Promise<void> {
     try {
@@ -124,7 +140,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   }
 
   /**
-   * Never waits: false when the event cannot be accepted now. Upstream: `ActionOrDrop`.
+   * Publishes an event without waiting. Returns false if it cannot be accepted now. Upstream: `ActionOrDrop`.
    *
    * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for null and undefined.
    */
@@ -132,21 +148,22 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     this.#refuseClosed('publish');
     if (event === undefined || event === null) throw invalid('event', event, 'an event');
     const accepted = this.#mux.accept(event);
-    if (!accepted) this.#refuseClosed('publish'); // a filter has shut down meanwhile
+    if (!accepted) this.#refuseClosed('publish'); // a filter has shut the broadcaster down
     return accepted;
   }
 
   /**
-   * Refuses new events and watches from now on, distributes what was accepted (and what publish calls from before still wait
-   * for), then ends every watch; what is queued stays readable. Resolves when that is done. Idempotent. A stalled `wait`
-   * watcher holds it up as it holds up publishing: pass a signal to give up, upon which such watchers lose (and count) what
-   * does not fit, waiting publishes reject with CLOSED, every watch ends, and this rejects with the signal's reason.
+   * Closes the broadcaster: refuses new events and watches, distributes all accepted events and pending publishes, then ends
+   * every watch. Queued events stay readable. Resolves when done. Idempotent.
+   *
+   * A stalled `wait` watcher delays it as it delays publishing. Abort `signal` to give up: such watchers then lose (and count)
+   * what does not fit, pending publishes reject with CLOSED, every watch ends, and this rejects with the signal's reason.
    */
   shutdown(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     const mux = this.#mux;
     const { signal } = options;
     if (!this.#closed) {
-      // In place before anything moves: a filter may shut down, too.
+      // Set before anything moves, because a filter may call `shutdown` too.
       this.#closed = new Promise((resolve) => {
         mux.onClosed = resolve;
       });
@@ -182,7 +199,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     const passed: E[] = [];
     let failure: { error: unknown } | undefined;
     try {
-      // Before there is a position: a filter that publishes must not come between prefix and stream.
+      // Runs before the cursor takes its position, so an event the filter publishes cannot come between prefix and stream.
       for (const event of prefix) if (!options.filter || options.filter(event)) passed.push(event);
     } catch (error) {
       failure = { error };
@@ -198,7 +215,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   }
 }
 
-/** A policy, or INVALID_ARGUMENT. */
+/** Returns a valid policy; throws INVALID_ARGUMENT otherwise. */
 export function toOverflow(overflow: Overflow): Overflow {
   return oneOf('overflow', overflow, OVERFLOWS);
 }

@@ -3,22 +3,22 @@ import { Largest } from './largest.ts';
 import type { EventLog } from './log.ts';
 
 /**
- * `coalesce`: the unseen changes of a watcher, folded to the latest state per key.
+ * `coalesce` folds the unseen changes of a watcher to the latest state per key.
  *
- * What a key's unseen changes amount to depends only on whether it existed before the first and exists after the last:
+ * The net change of a key depends only on whether it existed before the first unseen change and exists after the last:
  *
  *     before \ after |  exists    | does not
  *     does not       |  ADDED     | nothing
  *     exists         |  MODIFIED  | DELETED
  *
- * so a {@link Fold} keeps, per key, what the first change says about before, and the last event. Two folds of neighbouring
- * stretches merge into the fold of both; that is what lets laggards share one (see {@link FoldChain}).
+ * So a {@link Fold} keeps, per key, whether it existed before, and the last event. The folds of two adjacent stretches merge into
+ * the fold of both, which lets laggards share folds (see {@link FoldChain}).
  *
  * Invariants
- * - Keys stand in the order of their first unseen change. A BOOKMARK replaces the one before it and stands last, as it must
- *   not overtake an event that it vouches for. An ERROR is never folded, nor is the BOOKMARK that ends the initial events.
- * - `count` events went in and were not taken out; `live` entries amount to an event; the rest has been folded away.
- * - `size` never falls by adding: whether a watcher has more keys than it may is the same however often one looks.
+ * - Keys are in the order of their first unseen change. A BOOKMARK replaces the one before it and comes last, because it must not
+ *   overtake an event it covers. An ERROR is never folded, nor is the BOOKMARK that ends the initial events.
+ * - `count` events were added and not taken out. `live` entries result in an event; the other events have been folded away.
+ * - Adding never decreases `size`, so whether a watcher exceeds its number of keys does not depend on when one looks.
  */
 export class Fold<E> {
   count: number = 0;
@@ -26,12 +26,12 @@ export class Fold<E> {
   private folded: number = 0;
   private readonly entries: Map<unknown, Entry<E>> = new Map();
 
-  /** Keys with unseen changes, also those whose changes amount to nothing. */
+  /** Number of keys with unseen changes, including keys whose net change is nothing. */
   get size(): number {
     return this.entries.size;
   }
 
-  /** Events folded away, in all. */
+  /** Total number of events folded away. */
   get dropped(): number {
     return this.folded + this.count - this.live;
   }
@@ -41,12 +41,15 @@ export class Fold<E> {
     this.put(key, { existed: (event as WatchEvent).type !== 'ADDED', last: event, count: 1 });
   }
 
-  /** Adds all that a later fold has seen. */
+  /** Adds all entries of a later fold. */
   merge(later: Fold<E>): void {
     for (const [key, entry] of later.entries) this.put(key, entry);
   }
 
-  /** Removes the first entry that amounts to an event, and those before it; undefined if there is none. */
+  /**
+   * Removes the first entry that results in an event, and the entries before it. Returns that event, or undefined if there is
+   * none.
+   */
   take(): E | undefined {
     for (const [key, { existed, last, count }] of this.entries) {
       this.entries.delete(key);
@@ -56,14 +59,14 @@ export class Fold<E> {
       if (!existed && type === 'DELETED') continue;
       this.folded--;
       this.live--;
-      // People's own types mean nothing to us: the last event says it all.
+      // Custom types have no defined meaning here, so the last event is passed on.
       const net = type === 'ADDED' && existed ? 'MODIFIED' : type === 'MODIFIED' && !existed ? 'ADDED' : type;
       return net === type ? last : { ...last, type: net };
     }
     return undefined;
   }
 
-  /** Forgets what is unseen, and answers how many events that were. */
+  /** Removes all entries. Returns the number of events they represented. */
   clear(): number {
     const { count } = this;
     this.entries.clear();
@@ -81,7 +84,10 @@ export class Fold<E> {
   }
 }
 
-/** What an event is folded by. `keyOf` is user code, and may throw or come back in. */
+/**
+ * Returns the key by which an event is folded. Calls `keyOf`, which is user code: it may throw, or call back into the
+ * broadcaster.
+ */
 export function foldKey<E>(event: E, keyOf: (event: E) => unknown): unknown {
   const { type } = event as WatchEvent;
   return isInitialEventsEnd(event as WatchEvent) || type === 'ERROR' ? event : type === 'BOOKMARK' ? Fold : keyOf(event);
@@ -93,38 +99,41 @@ interface Entry<E> {
   readonly count: number;
 }
 
-/** How many events an entry amounts to: one, or none for what came and went unseen. */
+/** Number of events an entry results in: 1, or 0 for an object that was added and deleted unseen. */
 function amounts({ existed, last }: Entry<unknown>): number {
   return existed || (last as WatchEvent).type !== 'DELETED' ? 1 : 0;
 }
 
-/** A stretch of the log, folded, and how many laggards begin with it. */
+/** A folded stretch of the log, and the number of laggards that start at it. */
 export interface Link<E> {
   readonly fold: Fold<E>;
-  /** Events of the stretch, also those no longer in the fold. */
+  /** Number of events in the stretch, including those no longer in the fold. */
   count: number;
   members: number;
-  /** Why it folds no more: `keyOf` threw; or, without an error, it had more keys than any laggard may hold, and holds none now. */
+  /**
+   * Why this link no longer folds: `keyOf` threw; or, without an error, it has more keys than any laggard may hold, and is empty.
+   */
   spoiled: { readonly error?: unknown } | undefined;
 }
 
 /**
- * The folds that laggards share. A watcher that falls behind joins as head enters a chunk; what follows is folded once, for
- * all of them, as head leaves each chunk.
+ * The folds that laggards share. A watcher that falls behind joins when head enters a chunk. Later events are folded once for all
+ * laggards, each time head leaves a chunk.
  *
  *     watcher p: [own fold] -> link 1 -> link 2 -> link 3 -> the log from `position` on
  *     watcher q:          [own fold] ------^
  *
- * A link that nobody begins with any more is merged into the one before: there are never more links than laggards. What those
- * who fall behind together have not seen by then is the same, too: the first of them folds it, and the others share that.
+ * When no laggard starts at a link any more, it is merged into the link before, so there are never more links than laggards.
+ * Watchers that fall behind together also have the same unseen events at that moment: the first folds them, the others share
+ * that.
  */
 export class FoldChain<E> {
-  /** Up to where the last link has folded. */
+  /** The position up to which the last link has folded. */
   position: number = 0;
-  /** While laggards are judged: the stretch that the last of them folded by himself. Others may have it, and nobody changes it. */
+  /** While laggards are judged: the last stretch that one of them folded on its own. Shared, so it must not be modified. */
   unseen: { readonly from: number; readonly to: number; readonly fold: Fold<E> } | undefined = undefined;
   private links: Link<E>[] = [];
-  /** The log is kept from here on: nothing goes before it was folded. */
+  /** The log is kept from this position on, so that events stay until they are folded. */
   private stands: number = 0;
   private folding: boolean = false;
   private readonly capacities: Largest = new Largest();
@@ -136,12 +145,12 @@ export class FoldChain<E> {
     this.keyOf = keyOf;
   }
 
-  /** Whether a laggard at this position may join. Not while `keyOf` is asked: user code has come back in. */
+  /** Whether a laggard at this position may join. Not while `keyOf` runs, because user code may call in from there. */
   takes(position: number): boolean {
     return !this.folding && (this.links.length === 0 || this.position === position);
   }
 
-  /** Begins at a position that it `takes`. */
+  /** Joins at a position that `takes` accepted. Returns the laggard's first link. */
   join(position: number, capacity: number): Link<E> {
     let link = this.links.at(-1);
     if (!link) {
@@ -157,7 +166,7 @@ export class FoldChain<E> {
     return link;
   }
 
-  /** The links from this one on. */
+  /** Returns this link and all later ones. */
   from(link: Link<E>): Link<E>[] {
     return this.links.slice(this.links.indexOf(link));
   }
@@ -182,9 +191,9 @@ export class FoldChain<E> {
     if (this.links.length === 0) this.log.leave(this.stands);
   }
 
-  /** Folds up to head, which has entered a chunk, for all who lag. */
+  /** Folds up to head, which has just entered a chunk, for all laggards. */
   fold(): void {
-    if (this.folding) return; // it goes on where it is
+    if (this.folding) return; // the running call continues
     this.folding = true;
     while (this.links.length > 0 && this.position < this.log.head) this.foldOne(this.log.at(this.position));
     this.folding = false;
@@ -204,7 +213,7 @@ export class FoldChain<E> {
     } catch (error) {
       failure = { error };
     }
-    const link = this.links.at(-1); // looked up anew: user code may have read or stopped who lags
+    const link = this.links.at(-1); // read again: in `keyOf` a laggard may have read or stopped
     if (!link) return;
     this.position++;
     link.count++;

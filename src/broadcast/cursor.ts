@@ -4,13 +4,13 @@ import { nothingAside } from './aside.ts';
 import { Queue } from './queue.ts';
 
 /**
- * A watcher on the log: a position (see place.ts), what it has queued (see queue.ts), and here what reading takes out of it.
+ * A watcher's cursor on the log: its position (place.ts), its queue (queue.ts), and here the reads that take events out of it.
  *
- * **Order.** What is `kept` aside is older than the stretch of log from `position` to head; reading takes the one, then the
- * other. **Overflow** is decided by `settle`, before each read and before the log moves on. **Closing.** `stop` copies what is
- * queued and leaves the log; at the end of the broadcaster the log itself stands still, and what is queued stays where it is.
- * **Cancelling** lets go of everything at once. **Speed.** Most watchers have nothing aside, and most reads nothing to decide:
- * while `ease` says so, they go straight to the log.
+ * **Order.** Events in `kept` are older than the stretch of log from `position` to head, so reads take from `kept` first.
+ * **Overflow** is decided by `settle`, before each read and before the log moves on. **Closing.** `stop` copies the queued events
+ * and leaves the log. After a shutdown the log no longer moves, so queued events stay in it. **Cancelling** drops everything at
+ * once. **Speed.** Most watchers have nothing set aside and most reads have nothing to decide. While `ease` > 0, reads go
+ * straight to the log.
  *
  *      kept      missed         log
  *     [a b c]   (d and e)   |f g h . . .        . is not published yet
@@ -21,10 +21,10 @@ import { Queue } from './queue.ts';
  * - `ease` > 0 only while nothing is kept, missed, cut or filtered, and the watcher stands in the log.
  */
 export class Cursor<E> extends Queue<E> {
-  /** Whether it is in the list of those whose reads wait. */
+  /** Whether this cursor is in the park's row of waiting readers. */
   inPark: boolean = false;
 
-  /** Queues events before all that is published from now on, and joins the sets. Called once, right after construction. */
+  /** Queues the prefix and joins the gate or the laggards. Called once, right after construction. */
   join(prefix: readonly E[]): void {
     try {
       for (const event of prefix) this.offer(event);
@@ -36,12 +36,12 @@ export class Cursor<E> extends Queue<E> {
     else this.mux.laggards.add(this);
   }
 
-  /** Whether it knows code of its consumer's, and by that perhaps its consumer. */
+  /** Whether it references consumer code, and through that code possibly the consumer. */
   get callsBack(): boolean {
     return this.options.filter !== undefined || this.options.onGap !== undefined;
   }
 
-  /** One read of `batches`, on the same short way as `next`. */
+  /** Performs one read of `batches`, with the same fast path as `next`. */
   override nextBatch(): Promise<IteratorResult<readonly E[], undefined>> {
     const ahead = this.mux.log.head - this.position;
     if (this.first || ahead > this.ease) return super.nextBatch();
@@ -54,7 +54,7 @@ export class Cursor<E> extends Queue<E> {
     return this.wait(true) as Promise<IteratorResult<readonly E[], undefined>>;
   }
 
-  /** Most reads find their event in the log, or wait, with nothing to decide: they go straight there. */
+  /** Fast path: most reads find their event in the log, or must wait, with nothing else to decide. */
   override next(): Promise<IteratorResult<E, undefined>> {
     const { log } = this.mux;
     const ahead = log.head - this.position;
@@ -85,8 +85,8 @@ export class Cursor<E> extends Queue<E> {
   }
 
   lag(): void {
-    // Reads that wait are not served here but when the turn is over, as ever: how long a chunk is must not show.
-    // A queue that drops the oldest has been filled anew since: nothing is left of it but the log's last events.
+    // Pending reads are served when the turn is over, as always: the length of a chunk must not be observable. With drop-oldest,
+    // the whole queue has been overwritten by now, so nothing is left of it but the log's last events.
     if (this.dropsOldest && !this.oneByOne && !this.hasReads) this.dropKept();
     else this.settle();
     if (this.over) return;
@@ -94,12 +94,12 @@ export class Cursor<E> extends Queue<E> {
     else this.mux.laggards.add(this);
   }
 
-  /** Something was published: serves the reads that wait. */
+  /** Serves pending reads after an event was published. */
   wake(): void {
     const { log } = this.mux;
     const ahead = log.head - this.position - 1;
     if (this.waiting === 1 && ahead >= 0 && ahead <= this.ease && this.ease > 0) {
-      // The same short way as in `next`, for one read that has waited. The gate is asked when all were served.
+      // The fast path of `next`, for a single pending read. The gate is checked after all readers were served.
       const read = this.shift();
       read.settle({ done: false, value: read.batch ? this.stretch(ahead + 1) : log.pass(this.position++) });
     } else {
@@ -108,16 +108,16 @@ export class Cursor<E> extends Queue<E> {
     if (this.first) this.mux.park.add(this);
   }
 
-  /** Whether one who lags, and so is full, can be left alone until it reads. A filter must see each event even so, for an exact count. */
+  /** Whether a full laggard can be left alone until it reads. Not with a filter: it must see every event for an exact count. */
   protected get abandoned(): boolean {
     return !this.hasReads && !this.aside.judging && !this.options.filter;
   }
 
-  /** Whether the next event is simply the log's, as long as no more are queued than may be. */
+  /** Whether the next events can be taken straight from the log, as long as the queue is within its capacity. */
   private get clear(): boolean {
     if (this.oneByOne || this.over || !this.standing) return false;
     const { aside } = this;
-    return aside === nothingAside() || (aside.kept.length === 0 && aside.missed === 0); // who is cut has missed something
+    return aside === nothingAside() || (aside.kept.length === 0 && aside.missed === 0); // a cut watcher always has missed events
   }
 
   protected override parked(): void {
@@ -125,7 +125,7 @@ export class Cursor<E> extends Queue<E> {
     this.taken();
   }
 
-  /** The queue got room, or a read: the gate may open. */
+  /** The queue has room, or a pending read: the gate may open. */
   protected override taken(): void {
     if (this.ease === 0 && !this.taking && this.clear) this.ease = this.options.capacity;
     if (this.mux.gate.blocker === this) this.mux.pump();
@@ -134,7 +134,7 @@ export class Cursor<E> extends Queue<E> {
   protected override take(): E | typeof NONE {
     this.settle();
     if (this.aside.kept.length > 0) {
-      // Out of the queue first: an onGap that publishes must not drop the very event that it is told about.
+      // Removed from the queue first: an `onGap` that publishes must not drop the event it announces.
       const { kept } = this.own;
       const { gap } = kept;
       const event = kept.shift();
@@ -165,7 +165,7 @@ export class Cursor<E> extends Queue<E> {
     return batch;
   }
 
-  /** A batch ends before a gap, so that onGap comes right before the first event after it. */
+  /** A batch ends before a gap, so that `onGap` is called right before the first event after it. */
   protected override get breaks(): boolean {
     return this.options.onGap !== undefined && this.aside.kept.gap > 0;
   }
@@ -191,7 +191,10 @@ export class Cursor<E> extends Queue<E> {
     this.leave();
   }
 
-  /** Tells of a gap before the event behind it goes out. Answers whether it still may: not if the watch was returned, or this threw. */
+  /**
+   * Calls `onGap` before the event behind a gap is delivered. Returns false if the event must not be delivered: the watch was
+   * returned, or `onGap` threw.
+   */
   private tell(gap: number): boolean {
     const { own } = this;
     own.telling = this.first !== undefined;
@@ -205,12 +208,12 @@ export class Cursor<E> extends Queue<E> {
     return !this.aside.discarded;
   }
 
-  /** Nothing is queued: what there is to say at the end, if this is the end. */
+  /** Called when nothing is queued. Returns the final ERROR event of a cut watch, and leaves if this is the end. */
   protected lastWord(): E | typeof NONE {
     if (this.aside.cut) {
       this.own.cut = false;
       this.leave();
-      // Consumers that choose `disconnect` or `coalesce` have ERROR among their events, as every Kubernetes watch has.
+      // Consumers that choose `disconnect` or `coalesce` have ERROR in their event union, as every Kubernetes watch does.
       return { type: 'ERROR', object: expired(this.aside.missed) } as E;
     }
     if (this.drained) this.leave();

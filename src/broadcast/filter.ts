@@ -1,7 +1,7 @@
 import { PullWatch } from '../watch/pull-watch.ts';
 import type { Watch } from '../watch/watch.ts';
 
-/** What {@link filter} makes: it reads the upstream watch only when it is read itself. */
+/** The watch that {@link filter} returns. It reads upstream only while it is read itself. */
 export class FilterWatch<E, F> extends PullWatch<F> {
   private readonly watch: Watch<E>;
 
@@ -43,33 +43,33 @@ export class FilterWatch<E, F> extends PullWatch<F> {
     return super.dropped + this.watch.dropped;
   }
 
-  // A poll of the upstream watch has moved its source already; a read left waiting there would take an event out of its queue.
+  // Polling upstream has already started its source. A read left pending there would take an event out of upstream's queue.
   protected override idle(): void {}
 }
 
 /**
- * Passes on what `fn` makes of each event: return the event, another one in its place, or undefined to leave it out.
+ * Returns a watch of what `fn` makes of each event. `fn` returns the event, another one in its place, or undefined to drop it.
  *
- * - Lazy: `fn` runs when the result is read, once per upstream event, in order, never twice at a time. The result has no queue
- *   of its own; a read that waits has one event of the upstream watch on its way at most, and a batch takes what is queued.
- * - `stop` is forwarded: what upstream has queued still comes through, then the end. `return` (or `break`) returns upstream.
- * - If `fn` throws, the result rejects with that error once, behind what passed before, ends, and returns upstream. Whatever
- *   else reads the same source goes on.
- * - `dropped` is what upstream lost, plus a passed event that `return` discarded; what `fn` leaves out is not counted.
- *   `queued` is an upper bound, as `fn` has not seen those events yet. `stopped` follows upstream.
+ * - Lazy: `fn` runs when the result is read, once per upstream event, in order, never concurrently. The result has no queue of
+ *   its own. A pending read requests at most one upstream event; a batch takes all queued events.
+ * - `stop` is forwarded: events queued upstream still come through, then the end. `return` (or `break`) returns upstream.
+ * - If `fn` throws, one read rejects with that error after the events that passed before, the result ends, and upstream is
+ *   returned. Other readers of the same source are not affected.
+ * - `dropped` is what upstream lost, plus a passed event that `return` discarded. Events that `fn` drops are not counted.
+ *   `queued` is an upper bound, because `fn` has not seen those events yet. `stopped` follows upstream.
  *
- * An event of `undefined` cannot be told from none. To follow a selector, use `filterTransitions`: this one does not retype
- * events, so an object that begins or ceases to match shows as a change of something unknown, or not at all.
+ * An event of `undefined` cannot be told from a dropped one. To follow a selector, use `filterTransitions`: `filter` does not
+ * change event types, so an object that starts or stops matching appears as a change of an unknown object, or not at all.
  *
- * Upstream: `watch.Filter`; ours cannot get stuck on a consumer that stopped without draining.
+ * Upstream: `watch.Filter`; this one cannot get stuck on a consumer that stopped without draining.
  */
 export function filter<E, F = E>(watch: Watch<E>, fn: (event: E) => F | undefined): Watch<F> {
   return new FilterWatch(watch, fn);
 }
 
 /**
- * A watch that remembers every event which has passed through it, for tests and for diagnosis. It holds them for as long as
- * it lives: do not leave one on an endless watch. Reads, `stop` and errors are those of {@link filter}.
+ * A watch that records every event that passes through it, for tests and diagnosis. It keeps all of them as long as it lives, so
+ * do not leave one on an endless watch. Reads, `stop` and errors work as in {@link filter}.
  *
  * Upstream: `watch.Recorder`.
  */
@@ -85,7 +85,7 @@ export class Recorder<E> extends FilterWatch<E, E> {
     this.seen = seen;
   }
 
-  /** The events so far, in order: a fresh array of the same event objects. */
+  /** Returns the events recorded so far, in order: a new array of the same event objects. */
   events(): E[] {
     return [...this.seen];
   }

@@ -3,12 +3,13 @@ import { Fold, foldKey } from './coalesce.ts';
 import { Cursor } from './cursor.ts';
 
 /**
- * The cursor of `coalesce`: its queue is a {@link Fold} with an entry per key, and `capacity` bounds the keys.
+ * The cursor of `coalesce`. Its queue is a {@link Fold} with one entry per key, and `capacity` limits the keys.
  *
  *     kept (promised to reads that wait) -> fold, or shared -> links of the chain, while judged -> the log from `position` on
  *
- * A watcher whose unseen changes touch more keys than its capacity has lost the thread. A state with holes is worth nothing,
- * so the rest is not delivered either: it gets one ERROR event (410) with the number of all its unseen events, and starts afresh.
+ * A watcher whose unseen changes touch more keys than its capacity is cut. A state with holes would be useless, so its other
+ * changes are not delivered either: it gets one ERROR event (410) with the number of all its unseen events, and has to start
+ * again.
  */
 export class FoldCursor<E> extends Cursor<E> {
   private get fold(): Fold<E> {
@@ -33,7 +34,9 @@ export class FoldCursor<E> extends Cursor<E> {
     return super.abandoned && (this.aside.cut || this.mux.chain.takes(this.position));
   }
 
-  /** Ten thousand who fall behind together would fold the same stretch ten thousand times, all at one publish. */
+  /**
+   * Shares folds: otherwise ten thousand watchers that fall behind together would each fold the same stretch, during one publish.
+   */
   override lag(): void {
     const { position, mux } = this;
     const { unseen } = mux.chain;
@@ -45,7 +48,7 @@ export class FoldCursor<E> extends Cursor<E> {
     }
     super.lag();
     const { fold } = this.aside;
-    // Unless there was something before, or user code has come in between.
+    // Not if there were unseen changes before, or if user code has changed something meanwhile.
     if (!alone || fold?.count !== head - position) return;
     const copy = new Fold<E>();
     copy.merge(fold);

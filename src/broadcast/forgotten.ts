@@ -1,15 +1,15 @@
 /**
- * Watches that were forgotten: the log knows the cursor, the consumer alone knows the handle. When the handle is collected,
- * nobody can read any more, so the cursor leaves, and a publisher that waited for it goes on.
+ * Garbage-collected watches. The log references the cursor; only the consumer references the handle. When the handle is
+ * collected, no one can read any more, so the cursor leaves and a publisher that waited for it continues.
  *
  *     consumer --> BroadcastWatch --> Cursor <--> log, gate, laggards
  *                  (collected?)  - - -> return()
  *
- * While a read waits, it holds the handle: its consumer may have kept nothing but the promise. Each mux has a registry of its own:
- * a broadcaster that is forgotten with all its watches takes them along.
+ * A pending read holds the handle, because its consumer may hold only the promise. Each mux has its own registry, so a
+ * broadcaster that is collected together with all its watches takes the registry along.
  *
- * The registry holds the cursor until the handle is collected. A filter or an `onGap` may know the handle, and then the cursor knows
- * it, too: so one that calls back is taken off the registry when it leaves, or nobody would ever let go of either.
+ * The registry holds the cursor until the handle is collected. A filter or `onGap` may reference the handle, and the cursor
+ * references them. So a cursor with callbacks is unregistered when it leaves; otherwise neither could ever be collected.
  */
 export type Forgotten = FinalizationRegistry<{ return(): unknown }>;
 

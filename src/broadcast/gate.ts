@@ -1,40 +1,40 @@
 import { type Linked, LinkedSet } from './linked-set.ts';
 
-/** A `wait` watcher, as the gate sees it. */
+/** A `wait` watcher as seen by the gate. */
 export interface Gated extends Linked {
-  /** The position that head may reach at most for this watcher's sake. Never falls. May judge a filter, which is user code. */
+  /** The highest position that head may reach for this watcher. Never decreases. May call the filter, which is user code. */
   bound(): number;
 }
 
 /**
- * The gate of `wait`: head may not pass the bound of any gated watcher. Since bounds never fall, whatever was seen of them
- * stays true as a lower limit, and watchers are asked again only when head reaches that limit:
+ * The gate of `wait`: head must not pass the bound of any gated watcher. Bounds never decrease, so an old answer remains a valid
+ * lower limit. Watchers are asked again only when head reaches that limit:
  *
  *     head ....... limit: the least bound, of `slowest` ....... others: the least bound of all the rest
  *        moves freely |                                            |
- *                     `- asks `slowest` alone                      `- goes round all
+ *                     `- asks `slowest` alone                      `- asks all, in a round
  *
- * So a single slow reader costs one question per event, not a round. A round stops at the first watcher that is full, the
- * `blocker`, and goes on from there when that one has read: N full watchers cost N questions for an event, not N rounds.
+ * A single slow reader therefore costs one question per event, not a round. A round stops at the first full watcher, the
+ * `blocker`, and continues there once it has read: N full watchers cost N questions for an event, not N rounds.
  *
- * Invariants: limit <= every bound. others <= every bound but slowest's.
+ * Invariants: limit <= every bound. others <= every bound except slowest's.
  */
 export class Gate {
-  /** The full watcher for which head waits. */
+  /** The full watcher that head is waiting for. */
   blocker: Gated | undefined;
   private readonly members: LinkedSet<Gated> = new LinkedSet();
   private limit: number = Number.POSITIVE_INFINITY;
   private slowest: Gated | undefined;
   private others: number = Number.POSITIVE_INFINITY;
-  /** Who was asked last in the round that is under way, if one is. Who comes or goes ends it. */
+  /** The member asked last in the current round, if there is one. A member that joins or leaves ends the round. */
   private asked: Gated | undefined;
   private least: number = Number.POSITIVE_INFINITY;
   private second: number = Number.POSITIVE_INFINITY;
   private leastOf: Gated | undefined;
-  /** A watcher is being asked, which may run user code; and that may publish, and come here again. */
+  /** Set while a member is asked. That may run user code, which may publish and so call `open` again. */
   private asking: boolean = false;
 
-  /** Nobody may hold head up. */
+  /** Whether no watcher can hold head up. */
   get empty(): boolean {
     return !this.members.first;
   }
@@ -54,14 +54,14 @@ export class Gate {
     this.endRound();
   }
 
-  /** Whether head may pass this position now. */
+  /** Whether head may move past this position now. */
   open(head: number): boolean {
     if (head < this.limit) return true;
     if (this.asking) return this.openForEach(head);
     const suspect = this.blocker ?? this.slowest;
     if (suspect) {
       const bound = this.ask(suspect);
-      // What it was asked may have been user code, by which it left.
+      // `bound` may have run user code that made the watcher leave.
       this.blocker = bound <= head && this.members.has(suspect) ? suspect : undefined;
       if (this.blocker) return false;
       if (head < this.others) {
@@ -107,13 +107,13 @@ export class Gate {
     return bound;
   }
 
-  /** The answer for those who come back in: by itself, so that the round under way is none the wiser. */
+  /** Answers a nested call (from user code inside `bound`) without touching the state of the current round. */
   private openForEach(head: number): boolean {
     for (let member = this.members.first; member; ) {
       const bound = member.bound();
       const stays = this.members.has(member);
       if (stays && bound <= head) return false;
-      // Bounds do not fall: when the one who was asked has left, it does no harm to begin again.
+      // Bounds never decrease, so it is safe to start over when the watcher that was asked has left.
       member = stays ? (member.after as Gated | undefined) : this.members.first;
     }
     return true;

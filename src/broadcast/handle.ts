@@ -3,20 +3,21 @@ import type { Watch, WatchBatches } from '../watch/watch.ts';
 import type { Cursor } from './cursor.ts';
 import type { Forgotten } from './forgotten.ts';
 
-/** Not a private method: with one of those, every handle would carry one word more. */
+/** A function rather than a private method, which would make every handle one word larger. */
 function held<T>(watch: object, cursor: { hold(holder: object): void }, read: T): T {
   cursor.hold(watch);
   return read;
 }
 
-/** What `watch()` hands out. */
+/** The watch that `watch()` returns. */
 export class BroadcastWatch<E> extends Iteration implements Watch<E> {
   readonly #cursor: Cursor<E>;
 
   constructor(cursor: Cursor<E>, forgotten: Forgotten) {
     super();
     this.#cursor = cursor;
-    // Who has left already has nothing to be told. A token takes room, and without callbacks there is no way back to here.
+    // A cursor that has left already needs no registration. A token takes memory, and only callbacks can lead back to this
+    // handle.
     if (cursor.inSet !== undefined) forgotten.register(this, cursor, cursor.callsBack ? cursor : undefined);
   }
 
@@ -40,7 +41,7 @@ export class BroadcastWatch<E> extends Iteration implements Watch<E> {
     return this.#cursor.tryNext();
   }
 
-  /** Not part of the port: for the bridge, which looks at many watches in one go. Like `tryNext`, but takes all that is queued. */
+  /** Like `tryNext`, but takes all queued events. Not part of `Watch`: for the bridge, which looks at many watches in one go. */
   tryBatch(): readonly E[] | undefined {
     return this.#cursor.tryBatch();
   }

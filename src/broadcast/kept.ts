@@ -1,18 +1,18 @@
 /**
- * A watcher's own short queue: events that the log need not hold for it any more.
+ * A watcher's own short queue, for events that the log no longer keeps for it.
  *
  *              start
  *                v
  *     events  [. a b f]         gaps  {f: 3}, as c, d and e were lost between b and f
  *
- * Watchers that fall behind in step set the same stretch of the log aside: they share one array of it, until one of them must
- * write into it. Events are counted through from the first ever, and a gap is known by the number of the event behind it.
+ * Watchers that fall behind in step set the same stretch of the log aside. They share one array until one of them has to modify
+ * it. Events are numbered from the first one ever; a gap is stored under the number of the event behind it.
  */
 export class Kept<E> {
   private events: readonly (E | undefined)[] = [];
   private shared: boolean = false;
   private start: number = 0;
-  /** The number of the first event in `events`. */
+  /** Number of the first event in `events`. */
   private base: number = 0;
   private gaps: Map<number, number> | undefined;
 
@@ -20,12 +20,12 @@ export class Kept<E> {
     return this.events.length - this.start;
   }
 
-  /** How many events were lost right before the first. */
+  /** How many events were lost right before the first event. */
   get gap(): number {
     return this.gapAt(this.start);
   }
 
-  /** Takes a whole stretch, which nobody changes any more. Only when there is nothing kept, and so no dead stretch either. */
+  /** Takes over a whole stretch, which must not be modified from now on. Allowed only while nothing is kept. */
   adopt(events: readonly E[]): void {
     this.events = events;
     this.shared = true;
@@ -42,17 +42,19 @@ export class Kept<E> {
     this.setGap(this.start, 0);
     if (!this.shared) this.own()[this.start] = undefined;
     this.start++;
-    // The dead stretch is hardly longer than the live one: O(1) for each event, amortized. Half of it read, an array is shared no more.
+    // The dead stretch stays shorter than the live one: O(1) per event, amortized. A half-read array is no longer shared.
     if (this.length === 0 || (this.start > 31 && this.start * 2 > this.events.length)) this.compact();
     return event;
   }
 
-  /** Drops the event at `index`, which exists. Answers how many are lost now before the next one, if there is none yet. */
+  /**
+   * Drops the event at `index`, which must exist. Returns the size of the gap it leaves if no event is behind it, otherwise 0.
+   */
   drop(index: number): number {
     const events = this.own();
     const at = this.start + index;
     const lost = this.gapAt(at) + 1;
-    // The few before it move up by one place: O(index), however many stand behind.
+    // Moves the few events before it up by one: O(index), however many are behind it.
     for (let to = at; to > this.start; to--) {
       events[to] = events[to - 1];
       this.setGap(to, this.gapAt(to - 1));
@@ -76,7 +78,7 @@ export class Kept<E> {
     }
   }
 
-  /** The array, to be written. */
+  /** Returns the array for modification. */
   private own(): (E | undefined)[] {
     if (this.shared) this.compact();
     return this.events as (E | undefined)[];

@@ -2,19 +2,19 @@ import { type Linked, LinkedSet } from './linked-set.ts';
 
 /** A watcher that stands in the log and may fall behind. */
 export interface Laggard extends Linked {
-  /** The chunk number at whose beginning this watcher will have overflowed for sure, unless it reads on meanwhile. */
+  /** The chunk at whose start this watcher will certainly have overflowed, unless it reads in the meantime. */
   dueChunk(): number;
-  /** It has not read on: it must leave the log now. */
+  /** Called if it has not read in time: it must leave the log now. */
   lag(): void;
 }
 
 /**
- * Who must be looked at when: each watcher that stands in the log is in the set of the chunk by whose beginning it will
- * certainly have overflowed. A publisher looks at a set when head enters that chunk, and never at the others, so that
- * publishing costs the same whatever the number of laggards.
+ * Decides which standing watchers to examine, and when. Each is in the set of the chunk at whose start it will certainly have
+ * overflowed. When head enters a chunk, a publisher examines that chunk's set and no other, so the cost of publishing does not
+ * depend on the number of laggards.
  *
  *     head enters chunk 12:   due 12: {p, q}      due 13: {r}      due 16: {s, t, ...}
- *                                      |  `- has read on: moves to the set of its new due chunk, once per capacity
+ *                                      |  `- has read: moves to the set of its new due chunk, once per capacity
  *                                      `---- has not: lag(), and it stands nowhere until it reads again
  */
 export class Laggards {
@@ -39,7 +39,7 @@ export class Laggards {
     if (!set.first) this.sets.delete(set.due);
   }
 
-  /** Head has entered this chunk. `lag` may run user code, by which others leave the set, or judge a later one. */
+  /** Called when head has entered a chunk. `lag` may run user code, which may take others out of the set or judge a later one. */
   judge(chunk: number): void {
     this.now = chunk;
     const set = this.sets.get(chunk);

@@ -1,4 +1,4 @@
-/** The largest of some numbers that come and go; 0 when there are none. Costs a look at the distinct ones when the largest goes. */
+/** The largest of a changing collection of numbers; 0 when empty. Removing the largest scans the distinct numbers. */
 export class Largest {
   value: number = 0;
   private readonly counts: Map<number, number> = new Map();

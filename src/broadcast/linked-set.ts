@@ -1,12 +1,12 @@
-/** What can be in one set at a time: it carries the links itself, two fields instead of an entry in a table. */
+/** A member of at most one set at a time. It carries the links itself: two fields instead of a table entry. */
 export interface Linked {
-  /** The set that holds it, or a set of nobody's while it moves from one to another; undefined once it has left for good. */
+  /** The set that holds it, or a placeholder while it moves between sets; undefined once it has left for good. */
   inSet: object | undefined;
   before: Linked | undefined;
   after: Linked | undefined;
 }
 
-/** A set in the order of adding. Whoever walks along it while user code runs must look whether the member is still in it. */
+/** A set in insertion order. If user code runs during a walk, check that the member is still in the set. */
 export class LinkedSet<M extends Linked> {
   first: M | undefined;
   private last: M | undefined;
@@ -24,7 +24,7 @@ export class LinkedSet<M extends Linked> {
     this.last = member;
   }
 
-  /** Takes a member out; `to` is where it says to be from now on. Answers whether it was here. */
+  /** Removes a member and sets its `inSet` to `to`. Returns whether the member was in this set. */
   delete(member: M, to?: object): boolean {
     if (member.inSet !== this) return false;
     member.inSet = to;

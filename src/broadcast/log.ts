@@ -2,14 +2,14 @@ import { Largest } from './largest.ts';
 import { soon } from './soon.ts';
 
 /**
- * The event log: one copy of each event, whatever the number of watchers.
+ * The event log. It holds one copy of each event, whatever the number of watchers.
  *
- * **Order.** An event's place is its *position*, a number that only grows; the order of positions is the order in which
- * events were accepted. **Two ends.** `end` is where the next accepted event goes; `head` is how far events are distributed,
- * that is, visible to watchers. They differ only while a full `wait` watcher holds the gate: the stretch between them is the
- * broadcaster's incoming queue. **Slow readers.** A watcher's queue is the stretch between its own position and `head`.
- * It *stands* in the chunk that holds its position, and what stands is kept. Whoever has fallen a full capacity behind is
- * taken out of its chunk (see laggards.ts and cursor.ts), so nobody pins more than its capacity.
+ * **Order.** Each event has a *position*, a number that only grows. The order of positions is the order in which events were
+ * accepted. **Two ends.** `end` is where the next accepted event goes. `head` is how far events are distributed, that is, visible
+ * to watchers. They differ only while a full `wait` watcher holds the gate; the stretch between them is the broadcaster's
+ * incoming queue. **Slow readers.** A watcher's queue is the stretch between its own position and `head`. The watcher *stands* in
+ * the chunk that holds its position, and the log keeps every chunk from the first standing watcher on. A watcher that falls a
+ * full capacity behind is taken out of its chunk (see laggards.ts and cursor.ts), so no watcher pins more than its capacity.
  *
  *              chunk 7          chunk 8          chunk 9          chunk 10
  *         |a b c d e f g h|i j k l m n o p|q r s t u v w x|y z . . . . . .|
@@ -19,8 +19,8 @@ import { soon } from './soon.ts';
  *
  * Invariants
  * - base <= every standing position <= end, and head <= end. There is always a chunk that holds the position `end`.
- * - Kept is what stands from the first chunk on that has a standing watcher, and the last `retained` events before head;
- *   rounded up to whole chunks, and nothing else. If nobody stands and nothing is retained, nothing is kept at all.
+ * - The log keeps the chunks from the first one with a standing watcher on, and the last `retained` events before head, rounded
+ *   up to whole chunks. If no watcher stands and nothing is retained, it keeps nothing.
  * - `head` enters a new chunk only after the chunk before it is full.
  */
 export class EventLog<E> {
@@ -29,18 +29,18 @@ export class EventLog<E> {
   private readonly shift: number;
   private readonly chunkLength: number;
   private chunks: (Chunk<E> | undefined)[] = [new Chunk<E>()];
-  /** Chunks at the start of the row that are gone. */
+  /** Number of removed chunks at the start of `chunks`. */
   private dead: number = 0;
   /** Position of the first event of the first chunk. */
   private base: number = 0;
   /** Number of the first chunk, counted from the first chunk ever. */
   private firstChunk: number = 0;
-  /** Watchers in chunks, and retentions, for whose sake events are stored. */
+  /** Number of standing watchers and retentions. Events are stored only while there are some. */
   private needs: number = 0;
   private readonly retained: Largest = new Largest();
   private batch: Batch<E> | undefined;
 
-  /** Chunks are about as long as a queue: what a chunk rounds up by stays in proportion to what the capacities allow. */
+  /** Chunks are about as long as a queue, so that rounding up to whole chunks stays in proportion to the capacities. */
   constructor(capacity: number) {
     this.shift = Math.min(8, Math.max(4, Math.floor(Math.log2(capacity || 1))));
     this.chunkLength = 1 << this.shift;
@@ -56,7 +56,7 @@ export class EventLog<E> {
     if (tail.events.push(event) === this.chunkLength) this.chunks.push(new Chunk());
   }
 
-  /** Makes one more accepted event visible. Answers whether head has entered a new chunk. */
+  /** Makes one more accepted event visible. Returns whether head has entered a new chunk. */
   step(): boolean {
     this.head++;
     return this.head > this.base && ((this.head - this.base) & (this.chunkLength - 1)) === 0;
@@ -66,7 +66,7 @@ export class EventLog<E> {
     return this.chunkAt(position).events[(position - this.base) & (this.chunkLength - 1)] as E;
   }
 
-  /** The event at a position where someone stands, who moves on by one. */
+  /** Returns the event at the position of a standing watcher, which moves on by one. */
   pass(position: number): E {
     const offset = position - this.base;
     const chunk = this.chunks[this.dead + (offset >> this.shift)] as Chunk<E>;
@@ -76,7 +76,10 @@ export class EventLog<E> {
     return event;
   }
 
-  /** The events of a stretch. Watchers in step get one and the same array: the log knows the last one, but keeps nobody's batch alive. */
+  /**
+   * Returns the events of a stretch. Watchers in step get the same array: the log remembers the last one, but does not keep it
+   * alive.
+   */
   slice(from: number, to: number): readonly E[] {
     const known =
       this.batch?.from === from && this.batch.to === to ? (this.batch.events ?? this.batch.later?.deref()) : undefined;
@@ -93,24 +96,24 @@ export class EventLog<E> {
     return events;
   }
 
-  /** To look at a WeakRef costs more than all the rest of a read, so for those who read in one go the array itself is kept. */
+  /** Dereferencing a WeakRef costs more than the rest of a read. So the array itself is kept until the end of the turn. */
   private readonly letGo = (): void => {
     const batch = this.batch as Batch<E>;
     batch.later = new WeakRef(batch.events as readonly E[]);
     batch.events = undefined;
   };
 
-  /** The number of the chunk that holds a position. */
+  /** Returns the number of the chunk that holds a position. */
   chunkOf(position: number): number {
     return this.firstChunk + ((position - this.base) >> this.shift);
   }
 
-  /** The number of chunks, rounded up, that so many events span. */
+  /** Returns how many chunks `count` events span, rounded up. */
   chunksFor(count: number): number {
     return Math.ceil(count / this.chunkLength);
   }
 
-  /** From now on, what lies at and after this position is kept. */
+  /** Keeps all events from this position on, until `leave`. */
   stand(position: number): void {
     this.needs++;
     this.chunkAt(position).standing++;
@@ -129,7 +132,7 @@ export class EventLog<E> {
     this.unneed();
   }
 
-  /** From now on, the last `count` events before head are kept, besides what stands. */
+  /** Keeps the last `count` events before head, in addition to what standing watchers need. */
   retain(count: number): void {
     this.needs++;
     this.retained.add(count);
@@ -145,7 +148,7 @@ export class EventLog<E> {
     this.trim();
   }
 
-  /** Drops the chunks that nobody needs. */
+  /** Drops the chunks that are no longer needed. */
   trim(): void {
     if (this.needs === 0) {
       this.firstChunk += this.chunks.length - this.dead;
@@ -160,7 +163,7 @@ export class EventLog<E> {
       this.base += this.chunkLength;
       this.firstChunk++;
     }
-    // The dead are never more than the living: O(1) for each chunk, amortized, however long the row.
+    // At most half of the array is dead: O(1) per chunk, amortized, however many chunks there are.
     if (this.dead * 2 > this.chunks.length) {
       this.chunks = this.chunks.slice(this.dead);
       this.dead = 0;
@@ -172,7 +175,7 @@ export class EventLog<E> {
   }
 }
 
-/** The last batch, and where it stands in the log. */
+/** The last batch, and its place in the log. */
 interface Batch<E> {
   readonly from: number;
   readonly to: number;

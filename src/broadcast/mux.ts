@@ -8,7 +8,7 @@ import { EventLog } from './log.ts';
 import { Park, type Parked } from './park.ts';
 import { Signals } from './signals.ts';
 
-/** Someone who left. */
+/** A watcher that can leave the mux. */
 export interface Leaver extends Parked, Gated {
   readonly waits: boolean;
   stop(): void;
@@ -21,16 +21,17 @@ interface Pending<E> {
 }
 
 /**
- * From accepted to visible: the one path of every event, and the only place where `head` moves.
+ * Moves events from accepted to visible. Every event passes through here, and nothing else moves `head`.
  *
  *     publish -> [pending, at most maxPending] -> [log: end .. at most `incoming` .. head] -> every watcher's stretch of log
  *                 waits for room                   accepted; waits at the gate               visible
  *
- * **Order** is the order of `append`, which is the order of the publish calls. **Slow readers** of policy `wait` close the
- * gate; nobody else is noticed here. **Waking** those whose reads wait: see park.ts. **Closing**: once all that was accepted is visible, `closed` is set and nothing moves any more.
+ * **Order** is the order of `append`, which is the order of the publish calls. **Slow readers** of policy `wait` close the gate;
+ * other slow readers are not noticed here. **Waking** of pending reads: see park.ts. **Closing**: once every accepted event is
+ * visible, `closed` is set and nothing moves again.
  *
  * Everything here is synchronous. User code (filters, `onGap`, `keyOf`) runs inside `gate.open` and `laggards.judge`, and may
- * publish, watch, stop or shut down: so each loop looks at the state anew after them.
+ * publish, watch, stop or shut down. Every loop therefore re-reads the state after calling them.
  */
 export class Mux<E> {
   readonly log: EventLog<E>;
@@ -39,19 +40,22 @@ export class Mux<E> {
   readonly park: Park = new Park(() => this.serve());
   readonly chain: FoldChain<E>;
   readonly keyOf: (event: E) => unknown;
-  /** Those who stand nowhere: full, and left alone until they read. Whoever lives is held by this set, the laggards or the gate. */
+  /**
+   * Full watchers that stand nowhere and are left alone until they read. Every live watcher is in this set, the laggards or the
+   * gate.
+   */
   readonly judged: LinkedSet<Leaver> = new LinkedSet();
   readonly signals: Signals<Leaver> = new Signals();
-  /** Here, and not with the broadcaster: it must last as long as anyone who may wait for a forgotten watch. */
+  /** Owned by the mux, not the broadcaster: it must live as long as anything that may wait for a forgotten watch. */
   readonly forgotten: Forgotten = newForgotten();
   watchers: number = 0;
-  /** No event will be accepted any more. */
+  /** No further event will be accepted. */
   closing: boolean = false;
-  /** No event will become visible any more. */
+  /** No further event will become visible. */
   closed: boolean = false;
-  /** How many publishes wait for room. */
+  /** Number of publishes that wait for room. */
   pending: number = 0;
-  /** Called once, when `closed` is set. */
+  /** Called once, when `closed` becomes true. */
   onClosed: (() => void) | undefined = undefined;
   private readonly incoming: number;
   private firstPending: Pending<E> | undefined = undefined;
@@ -65,32 +69,32 @@ export class Mux<E> {
     this.chain = new FoldChain(this.log, options.keyOf);
   }
 
-  /** Accepts an event if there is room now. */
+  /** Accepts an event if there is room now. Returns whether it did. */
   accept(event: E): boolean {
-    // User code may have stopped whoever held them up, and publish before anyone has looked: they have their places first.
+    // User code may have stopped the watcher that blocked the pending publishes. They come before this event.
     while (this.pending > 0) if (!this.gate.empty || !this.admitted()) return false;
     const accepted = this.admit(event);
-    // Even a full watcher lets pass what its filter rejects: whether it does is asked once the event has its place.
-    // And what that filter published in between may have found no room then, or have taken the room of this one.
+    // A full watcher lets events pass that its filter rejects, so the filter is asked once the event has its place. An event that
+    // the filter published meanwhile may have found no room, or may have taken the room of this one.
     if (this.log.head < this.log.end || this.pending > 0) this.pump();
     return accepted;
   }
 
-  /** Accepts an event as soon as there is room. */
+  /** Queues a publish. Resolves as soon as there is room. */
   acceptLater(event: E): Promise<void> {
     return new Promise((settle) => {
       const pending: Pending<E> = { event, settle, next: undefined };
       if (!this.lastPending) this.firstPending = pending;
       else this.lastPending.next = pending;
       this.lastPending = pending;
-      // Nobody but the full one for whom this waits would look again, and user code may have made room since it was asked.
+      // Only the blocking watcher would pump again, and user code may have made room since the gate was asked.
       if (++this.pending === 1) this.pump();
     });
   }
 
-  /** Moves on as far as the gate allows. */
+  /** Moves head and accepts pending publishes, as far as the gate allows. */
   pump(): void {
-    if (this.busy) return; // it goes on where it is, or once everyone was served
+    if (this.busy) return; // the running pump continues, or `serve` pumps at its end
     this.busy = true;
     do {
       while (this.log.head < this.log.end) {
@@ -103,14 +107,14 @@ export class Mux<E> {
     if (this.closing && !this.closed && this.pending === 0 && this.log.head === this.log.end) this.close();
   }
 
-  /** Gives up on full `wait` watchers: what they have no room for, they lose. Publishes that wait are refused. */
+  /** Gives up on full `wait` watchers: they lose the events they have no room for. Pending publishes are refused. */
   force(): void {
     while (this.firstPending) {
       this.shiftPending().settle(Promise.reject(new WatchError('CLOSED', 'publish: shut down before there was room')));
     }
     const { log } = this;
     let chunk = log.chunkOf(log.head);
-    // All of it, before any user code: whoever is stopped by that has had, or lost, every event that was accepted.
+    // Move head to the end before any user code runs: a watcher it stops has then received, or lost, every accepted event.
     while (log.head < log.end) log.step();
     while (chunk < log.chunkOf(log.head)) this.enter(++chunk);
     this.park.notify();
@@ -125,16 +129,16 @@ export class Mux<E> {
     if (watcher.waits) this.pump();
   }
 
-  /** Gives an event its place if there is room; a publish that waited leaves its line right before. */
+  /** Appends an event if there is room. A publish that waited (`pending`) leaves the line right before. */
   private admit(event: E, pending?: Pending<E>): boolean {
     const { log } = this;
     while (log.head === log.end) {
       const { head } = log;
       const open = this.gate.open(head);
-      // User code in the gate has shut down, or given up on those who wait: that was first.
+      // User code in the gate has shut down, or given up on the pending publishes. That came first.
       if (this.closed || (pending && this.firstPending !== pending)) return false;
       if (!open) break;
-      if (log.end !== head) continue; // user code in the gate has published: it was first
+      if (log.end !== head) continue; // user code in the gate has published, and that came first
       if (pending) this.shiftPending();
       log.append(event);
       this.advance();
@@ -161,13 +165,13 @@ export class Mux<E> {
     return pending;
   }
 
-  /** One more event becomes visible. */
+  /** Makes one more event visible. */
   private advance(): void {
     if (this.log.step()) this.enter(this.log.chunkOf(this.log.head));
     this.park.notify();
   }
 
-  /** Head has entered a chunk: who is due must leave the log, and what nobody needs goes. */
+  /** Called when head has entered a chunk: due laggards leave the log, and chunks that nobody needs are dropped. */
   private enter(chunk: number): void {
     this.chain.fold();
     this.laggards.judge(chunk);
@@ -175,7 +179,7 @@ export class Mux<E> {
     this.log.trim();
   }
 
-  /** Serves those whose reads wait, then goes on: what they have read is room. */
+  /** Serves the parked readers, then moves on, since their reads have made room. */
   private serve(): void {
     this.busy = true;
     this.park.serve();

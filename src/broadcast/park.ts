@@ -1,6 +1,6 @@
 import { soon } from './soon.ts';
 
-/** A watcher whose reads may wait. */
+/** A watcher whose reads may be pending. */
 export interface Parked {
   inPark: boolean;
   readonly hasReads: boolean;
@@ -8,26 +8,26 @@ export interface Parked {
 }
 
 /**
- * The watchers whose reads wait. The first event that becomes visible schedules one microtask, which serves them all: a burst
- * costs each of them one wake-up, and publishing does not depend on their number.
+ * The watchers with pending reads. The first event that becomes visible schedules one microtask, which serves them all. A burst
+ * costs each of them one wake-up, and the cost of publishing does not depend on their number.
  *
- *     wait -> add --.                .--> wake, in the order in which they came; who still waits is added again
+ *     wait -> add --.                .--> wake, in the order of add; a watcher that still waits is added again
  *                   [ p q r s t ]  --'
  *     leave: swept out when they are the larger part
  *
- * Two rows take turns, each emptied as it is served, and filled again: every event that finds everyone waiting fills one, and
- * growing a new array each time would be a tenth of its cost.
+ * Two arrays take turns: one is served while the other is filled. Growing a new array each time would be a tenth of the cost of
+ * an event that finds every watcher waiting.
  */
 export class Park {
   private row: (Parked | undefined)[] = [];
   private spare: (Parked | undefined)[] = [];
   private count: number = 0;
-  /** How many of the row have left since it was begun. */
+  /** Number of watchers in the row that have left. */
   private gone: number = 0;
   private scheduled: boolean = false;
   private readonly onTurn: () => void;
 
-  /** @param onTurn runs in a microtask when someone is to be served; it calls `serve`. */
+  /** @param onTurn runs in a microtask when a watcher is to be served; it calls `serve`. */
   constructor(onTurn: () => void) {
     this.onTurn = onTurn;
   }
@@ -38,18 +38,18 @@ export class Park {
     this.row[this.count++] = watcher;
   }
 
-  /** Something became visible: whoever waits is served when this turn is over. */
+  /** Schedules the parked watchers for the end of this turn. Called when an event became visible. */
   notify(): void {
     if (this.count > 0) this.schedule();
   }
 
-  /** Serves a watcher's reads within this turn. */
+  /** Parks a watcher and serves it at the end of this turn. */
   wake(watcher: Parked): void {
     this.add(watcher);
     this.schedule();
   }
 
-  /** Wakes all who wait now. Not from inside a `wake`: the row that is being served is filled again next time. */
+  /** Wakes all watchers parked now. Must not be called from inside a `wake`, because the row being served is reused next time. */
   serve(): void {
     const { row, count } = this;
     this.scheduled = false;
@@ -64,10 +64,10 @@ export class Park {
     }
   }
 
-  /** One of those who wait has left. O(1), amortized. */
+  /** Called when a parked watcher has left. O(1), amortized. */
   leave(): void {
     this.gone++;
-    if (this.count <= 64) this.schedule(); // a short row, when this turn is over: some may have a read to settle yet
+    if (this.count <= 64) this.schedule(); // a short row is served at the end of the turn: some may still have a read to settle
     if (this.gone * 2 < this.count) return;
     const { row, count } = this;
     this.row = [];

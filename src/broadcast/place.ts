@@ -6,18 +6,20 @@ import type { Linked } from './linked-set.ts';
 import type { Mux } from './mux.ts';
 
 /**
- * What happens to an event that does not fit a watcher's queue.
+ * What happens to an event that does not fit in a watcher's queue.
  *
- * - `wait`: it is held back until there is room, and so is its publisher; a watcher that nobody reads stalls it.
- * - `drop-newest`, `drop-oldest`: it, or the oldest in the queue, is lost to this watcher; `onGap` and `dropped` tell how many were.
- * - `disconnect`: the watch is cut: its queue, then one ERROR of code 410 with `details.missed`, then the end.
- * - `coalesce`: unseen changes are folded to the latest of their key: ADDED then MODIFIED is ADDED, ADDED then DELETED is nothing,
- *   MODIFIED then DELETED is DELETED, DELETED then ADDED is MODIFIED; of other types the last stays. Keys come in the order of their
- *   first unseen change. With more of them than `capacity` the watch is cut as by `disconnect`.
+ * - `wait`: the event is held back until there is room, and so is its publisher. A watcher that nobody reads stalls the
+ *   publisher.
+ * - `drop-newest`, `drop-oldest`: this watcher loses the event, or the oldest one in its queue. `onGap` and `dropped` report how
+ *   many.
+ * - `disconnect`: the watch is cut: it delivers its queue, then one ERROR with code 410 and `details.missed`, then ends.
+ * - `coalesce`: unseen changes are folded to the latest per key. ADDED then MODIFIED is ADDED, ADDED then DELETED is nothing,
+ *   MODIFIED then DELETED is DELETED, DELETED then ADDED is MODIFIED; of custom types the last event stays. Keys are in the order
+ *   of their first unseen change. With more than `capacity` keys the watch is cut as by `disconnect`.
  */
 export type Overflow = 'wait' | 'drop-newest' | 'drop-oldest' | 'disconnect' | 'coalesce';
 
-/** How one watcher reads. */
+/** The options of one cursor. */
 export interface CursorOptions<E> {
   readonly capacity: number;
   readonly overflow: Overflow;
@@ -26,18 +28,19 @@ export interface CursorOptions<E> {
 }
 
 /**
- * Where a watcher stands in the log, and what that pins.
+ * A watcher's place in the log, and what the log keeps for it.
  *
- *     standing ---- a whole capacity behind: lag() ----> judged: in no set, costs a publisher nothing
- *        ^---- touched again: what passed is counted ------'
- *     either ---- stop, return, error, cut and read out ----> over: pins nothing, for good
+ *     standing ---- a whole capacity behind: lag() ----> judged: in no chunk, costs a publisher nothing
+ *        ^---- used again: the events since then are counted ----'
+ *     either ---- stop, return, error, cut and read out ----> over: keeps nothing in the log
  *
  * Invariants
- * - Standing: the log keeps all from `position` on, and the watcher is in the set of laggards or at the gate.
- * - Judged: the log keeps nothing for it but, for one that drops the oldest, the last `capacity` events.
- * - Over: no set, no listener and no publisher knows it any more.
+ * - Standing: the log keeps everything from `position` on, and the watcher is in the set of laggards or at the gate.
+ * - Judged: the log keeps nothing for it, except the last `capacity` events with drop-oldest.
+ * - Over: no set, no listener and no publisher references it any more.
  *
- * Which of the three it is, the set says that holds it. Programs have many idle watchers, so what only some need stands aside.
+ * The set that holds the watcher tells which of the three it is. Programs have many idle watchers, so state that only some need
+ * is stored in {@link Aside}.
  */
 export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
   inSet: object | undefined;
@@ -49,7 +52,7 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
   protected readonly mux: Mux<E>;
   protected readonly options: CursorOptions<E>;
   protected position: number;
-  /** How far head may be ahead for the next read to go straight to the log; 0 whenever there is anything else to look at. */
+  /** How far ahead head may be for the next read to go straight to the log. 0 whenever there is anything else to examine. */
   protected ease: number = 0;
   protected aside: Aside<E> = nothingAside();
 
@@ -79,7 +82,7 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
     return this.inSet === undefined;
   }
 
-  /** What stands aside, to be changed. */
+  /** Returns this watcher's own `Aside`, for modification. */
   protected get own(): Aside<E> {
     if (this.aside === nothingAside()) this.aside = new Aside();
     return this.aside;
@@ -98,7 +101,7 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
     return log.chunkOf(this.position) + log.chunksFor(this.options.capacity) + 1;
   }
 
-  /** Ends the watch; its consumer hears why after what is queued. */
+  /** Ends the watch with an error, which its consumer gets after the queued events. */
   fail(error: unknown): void {
     if (this.over) return;
     this.failure = { error };
@@ -114,7 +117,7 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
     return this.options.overflow === 'drop-oldest';
   }
 
-  /** Events of the log that have been distributed and not been taken. */
+  /** Number of distributed events in the log that have not been taken. */
   protected get ahead(): number {
     return this.over ? 0 : Math.max(0, this.mux.log.head - this.position);
   }
@@ -131,13 +134,13 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
     own.missed += count;
   }
 
-  /** The log's next events are lost, unseen. */
+  /** Drops the log's next events, without looking at them. */
   protected pass(count: number): void {
     this.lose(count);
     this.advance(count);
   }
 
-  /** From standing to judged: a full queue takes nothing, and needs nothing of the log, until it is read. */
+  /** From standing to judged. A full queue takes no events, so it needs nothing from the log until it is read. */
   protected withdraw(): void {
     if (this.dropsOldest) this.mux.log.retain(this.options.capacity);
     this.ease = 0;
@@ -156,18 +159,18 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
     if (failure) this.fail(failure.error);
   }
 
-  /** What has passed by a full queue is lost; of one that drops the oldest, but for what the log retains. */
+  /** Counts the events that passed a full queue as lost. With drop-oldest, all but those that the log retains. */
   protected catchUp(): { readonly error?: unknown } | undefined {
     this.pass(Math.max(0, this.ahead - (this.dropsOldest ? this.options.capacity : 0)));
     return undefined;
   }
 
-  /** It stands again: what the log held for it as a judged one can go. */
+  /** Called when it stands again: releases what the log kept for it while it was judged. */
   protected caughtUp(): void {
     if (this.dropsOldest) this.mux.log.release(this.options.capacity);
   }
 
-  /** Leaves every set, for good. */
+  /** Leaves every set for good. */
   protected leave(): void {
     if (!this.over && !this.standing) this.restand();
     if (this.over) return;

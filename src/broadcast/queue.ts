@@ -1,19 +1,20 @@
 import { Place } from './place.ts';
 
 /**
- * A watcher's queue: what is `kept` aside, and behind that the stretch of log from `position` to head. Here is decided what is
- * in it, and never when an event is published.
+ * A watcher's queue: the events in `kept`, then the stretch of log from `position` to head. This class decides which events are
+ * in it, always when the watcher reads and never when an event is published.
  *
- *     settle() --- nothing to decide: the stretch is the queue, as it stands
- *        |-------- full, and empty-handed: as much of it as there is room for is set aside in one go     fillUp
- *        `-------- a filter, a gap, a fold, something kept: event by event                               judge
+ *     settle() --- nothing to decide: the stretch is the queue
+ *        |-------- full, and nothing kept: sets aside as much of the stretch as fits, at once     fillUp
+ *        `-------- a filter, a gap, a fold, or kept events: event by event                        judge
  *
- * Between two reads nothing leaves a queue, so of the events since then the first `capacity - queued` were accepted and the rest
- * were not: deciding late gives exactly what a queue of one's own would have given. A read that waits is room for one event more.
+ * Nothing leaves a queue between two reads. Of the events since then, the first `capacity - queued` were accepted and the others
+ * were not, so a late decision gives exactly the result of a separate queue per watcher. A pending read is room for one more
+ * event.
  *
  * Invariants
- * - kept.length <= capacity + claims. While `missed` events are lost that nobody was told of, the log's next event is set aside
- *   with their number: a stretch of log that is read as it stands has no gap before it.
+ * - kept.length <= capacity + claims. While `missed` lost events have not been reported, the log's next event is set aside
+ *   together with their number: a stretch that is read straight from the log has no gap before it.
  * - A filter sees each event once, in order, in `passes` and nowhere else.
  */
 export abstract class Queue<E> extends Place<E> {
@@ -22,41 +23,41 @@ export abstract class Queue<E> extends Place<E> {
   }
 
   bound(): number {
-    // What the filter rejects takes no room: ask it before saying that the queue is full.
+    // Events that the filter rejects take no room, so ask it before reporting that the queue is full.
     if (this.options.filter && !this.aside.judging && this.position + this.room <= this.mux.log.head) {
       this.settle();
-      // For a watch that is about to end, the event that ends it may pass. The next question finds it gone.
+      // The watch is about to end, so the event that ends it may pass. The next `bound` finds the watch gone.
       if (this.room <= 0 && this.looksAhead()) return this.position + 1;
     }
     return this.position + this.room;
   }
 
-  /** Whether each event is looked at in its turn, so that none is queued before it was. */
+  /** Whether every event must be examined on its own before it counts as queued. */
   protected get oneByOne(): boolean {
     return this.options.filter !== undefined;
   }
 
-  /** Events that are queued as a stretch of the log. */
+  /** Number of queued events that are still in the log. */
   protected get inLog(): number {
     return this.oneByOne ? 0 : this.ahead;
   }
 
-  /** Reads that wait for an event. */
+  /** Number of pending reads that need an event. */
   protected get claims(): number {
     return this.waiting - (this.aside.telling ? 1 : 0);
   }
 
-  /** How many events more could be set aside. Reads that wait are room, too. */
+  /** How many more events could be set aside. Pending reads count as room. */
   protected get room(): number {
     return this.options.capacity + this.claims - this.aside.kept.length;
   }
 
-  /** A filter that shuts down is being asked about an event which still counts. */
+  /** Not while a filter that called `shutdown` is still being asked about an event: that event counts. */
   protected override get drained(): boolean {
     return super.drained && (this.over || !this.aside.judging);
   }
 
-  /** Decides on all that was distributed since the last time. */
+  /** Decides on all events distributed since the last call. */
   protected settle(): void {
     if (this.over || this.aside.judging) return;
     if (!this.standing) this.restand();
@@ -69,7 +70,7 @@ export abstract class Queue<E> extends Place<E> {
     else this.fillUp(count);
   }
 
-  /** Sets as much of the log aside as there is room for, in one go; the rest does not fit. */
+  /** Sets as much of the log aside as fits, at once. The rest is lost. */
   private fillUp(count: number): void {
     const { position, own } = this;
     const room = Math.max(0, this.room);
@@ -80,7 +81,7 @@ export abstract class Queue<E> extends Place<E> {
     this.pass(count - room);
   }
 
-  /** Decides one event at a time. May run user code, and so looks at everything anew each time; what that throws ends this watch alone. */
+  /** Decides event by event. Runs user code, so it re-reads all state each time. An error from user code ends this watch only. */
   private judge(): void {
     const { own } = this;
     this.ease = 0;
@@ -100,11 +101,14 @@ export abstract class Queue<E> extends Place<E> {
       this.fail(error);
     }
     own.judging = false;
-    // A read that user code made meanwhile found nothing, and waits; the gate found this full, which it may not be any more.
+    // A read that user code started is pending, and the gate may have seen a full queue that has room now.
     if (this.hasReads || this.mux.gate.blocker === this) this.mux.park.wake(this);
   }
 
-  /** A full queue goes past accepted events that its filter rejects, before they are distributed. Answers whether the filter threw. */
+  /**
+   * Lets a full queue skip accepted events that its filter rejects, before they are distributed. Returns whether the filter
+   * threw.
+   */
   private looksAhead(): boolean {
     const { log } = this.mux;
     const { own } = this;
@@ -115,7 +119,7 @@ export abstract class Queue<E> extends Place<E> {
         this.advance(1);
       }
     } catch {
-      return true; // it is asked again, and the watch ends, when the event is distributed
+      return true; // the watch ends when the event is distributed; `passes` then throws again
     } finally {
       own.judging = false;
       if (this.hasReads) this.mux.park.wake(this);
@@ -123,7 +127,7 @@ export abstract class Queue<E> extends Place<E> {
     return false;
   }
 
-  /** The filter's word on the event at `position`. It is asked once. */
+  /** Returns the filter's verdict on the event at `position`. The filter is called once per event. */
   private passes(event: E): boolean {
     const { filter } = this.options;
     if (!filter) return true;
@@ -141,7 +145,7 @@ export abstract class Queue<E> extends Place<E> {
     return own.verdict === true;
   }
 
-  /** Decides on one event: what an array of one's own would do with it. */
+  /** Decides on one event, exactly as an array of its own would. */
   protected offer(event: E): void {
     const { capacity, overflow } = this.options;
     if (this.aside.cut || this.room <= 0) {
@@ -152,7 +156,7 @@ export abstract class Queue<E> extends Place<E> {
         return;
       }
       own.lost++;
-      // The oldest goes that no waiting read has a claim on.
+      // Drops the oldest event that no pending read has a claim on.
       own.missed += own.kept.drop(this.claims);
     }
     this.keep(event);

@@ -1,15 +1,15 @@
-/** What an abort stops, in the order in which they joined. */
+/** The watchers that one signal stops, in the order in which they joined. */
 class Stops<W extends { stop(): void }> extends Set<W> {
   handleEvent(): void {
-    for (const watcher of this) watcher.stop(); // and so each leaves, and is deleted
+    for (const watcher of this) watcher.stop(); // each one leaves, and so is deleted from this set
   }
 }
 
 /**
- * Who stops when a consumer's signal aborts. One listener per signal, however many watches it was given to: an EventTarget looks
- * at all it has before it takes one more, and Node 20 warns of a leak from the eleventh on.
+ * Stops watchers when a consumer's signal aborts. It adds one listener per signal, however many watches share it: an EventTarget
+ * checks all its listeners when it adds one, and Node 20 warns of a leak from the eleventh on.
  *
- * Invariant: a signal is listened to while somebody here waits for it, and no longer.
+ * Invariant: a signal has a listener only while a watcher here depends on it.
  */
 export class Signals<W extends { stop(): void }> {
   private readonly signals: Map<W, AbortSignal> = new Map();
@@ -19,7 +19,7 @@ export class Signals<W extends { stop(): void }> {
     const stops = this.listeners.get(signal) ?? new Stops();
     this.listeners.set(signal, stops.add(watcher));
     this.signals.set(watcher, signal);
-    signal.addEventListener('abort', stops); // once, as it is the same
+    signal.addEventListener('abort', stops); // adding the same listener again has no effect
   }
 
   delete(watcher: W): void {

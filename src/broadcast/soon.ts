@@ -1,6 +1,6 @@
 const SETTLED: Promise<void> = Promise.resolve();
 
-/** Runs code when this turn is over. Node's queueMicrotask makes an AsyncResource for each call, and costs three times as much. */
+/** Runs `code` at the end of this turn. Node's queueMicrotask creates an AsyncResource per call and costs three times as much. */
 export function soon(code: () => void): void {
   void SETTLED.then(code);
 }

@@ -3,39 +3,43 @@ import type { Watch } from '../watch/watch.ts';
 import { filter } from './filter.ts';
 import { objectKey } from './key.ts';
 
-/** What an event is about: the object of all its types but ERROR. */
+/** The object type of a union's events, ERROR excluded. */
 export type ObjectOf<E extends WatchEvent> = Exclude<E, ErrorEvent>['object'];
 
-/** How {@link filterTransitions} knows whether an object matched before its change. */
+/** Options of {@link filterTransitions}: how it knows whether an object matched before its change. */
 export interface TransitionOptions<E extends WatchEvent> {
   /**
-   * The object as it was before this change, or undefined if there was none or it is not known. With it, nothing is remembered
-   * between events. A DELETED event without one is judged by its own object, the last state that there was.
+   * Returns the object as it was before this change, or undefined if there was none or it is unknown. With this option nothing is
+   * remembered between events. A DELETED event without a previous object is judged by its own, which is the last state.
    */
   previousOf?: ((event: E) => ObjectOf<E> | undefined) | undefined;
-  /** Without `previousOf`: what tells objects apart. Default: namespace and name in `object.metadata`; objects of several kinds may share those. */
+  /**
+   * Without `previousOf`: returns the key of an object. Default: namespace and name in `object.metadata`, which objects of
+   * several kinds may share.
+   */
   keyOf?: ((event: E) => unknown) | undefined;
 }
 
 /**
- * Follows the objects that match `predicate`: what begins to match is ADDED, what ceases to is DELETED (**Transitional**).
+ * Follows the objects that match `predicate`: an object that starts to match is ADDED, one that stops is DELETED
+ * (**Transitional**).
  *
- * | matched before | matches now | passed on |
+ * | matched before | matches now | result |
  * |---|---|---|
  * | no  | yes | ADDED |
  * | yes | yes | MODIFIED |
- * | yes | no, or it was deleted | DELETED, with its last matching content under the resourceVersion of this change |
+ * | yes | no, or it was deleted | DELETED, with its last matching content and the resourceVersion of this change |
  * | no  | no, or it was deleted | nothing |
  *
- * Only the two objects count, not the event's own type: MODIFIED of something unknown that matches is ADDED, ADDED of something
- * that is in already is MODIFIED. An event that needs no change is passed on as it is; otherwise a new one with `type` and
- * `object` alone is made. Objects are never changed: a new resourceVersion goes on a plain copy of the object and its metadata.
- * BOOKMARK, ERROR, and types of people's own pass through.
+ * Only the two objects count, not the event's type: MODIFIED of an unknown object that matches becomes ADDED, ADDED of a known
+ * one becomes MODIFIED. An event that needs no change is passed on as it is; otherwise a new event with only `type` and `object`
+ * is created. Objects are never modified: a new resourceVersion goes on a plain, shallow copy of the object and its metadata.
+ * BOOKMARK, ERROR and custom types pass through.
  *
- * Without `previousOf` it holds the last matching object of each key that is in: memory grows with the objects that match. It
- * knows only what passed through it, so it must see a watch from its initial state on; and a `predicate` that changes its mind
- * without a change of the object goes unnoticed until the next one. An object without a name is refused with INVALID_ARGUMENT,
- * and, like everything that `predicate`, `previousOf` or `keyOf` throw, ends this watch alone; see {@link filter} for the rest.
+ * Without `previousOf` the last matching object of each key is kept, so memory grows with the number of matching objects. Only
+ * events that pass through are known, so the watch must start at the initial state. If `predicate` changes its answer for an
+ * unchanged object, that shows at the object's next change. An object without a name fails with INVALID_ARGUMENT. That error, and
+ * any error thrown by `predicate`, `previousOf` or `keyOf`, ends this watch only. For everything else see {@link filter}.
  *
  * Upstream: the event typing of the cacher and of the storage watcher, which `watch.Filter` cannot do.
  */
@@ -71,11 +75,11 @@ export function filterTransitions<E extends WatchEvent>(
 }
 
 function retyped<E extends WatchEvent>(event: E, type: string, object: unknown): E {
-  // It is one of the types that E has for its objects, which TypeScript cannot follow.
+  // The type is one of those that E has for its objects, which TypeScript cannot infer.
   return event.type === type && event.object === object ? event : ({ type, object } as E);
 }
 
-/** An object under the resourceVersion of a change: itself if it has that already, or if there is none to give. */
+/** Returns the object with the resourceVersion of a change; the same object if it has that version or the change has none. */
 function withVersionOf(object: unknown, change: unknown): unknown {
   const metadata = (object as Versioned)?.metadata;
   const resourceVersion = (change as Versioned)?.metadata?.resourceVersion;
