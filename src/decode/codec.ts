@@ -1,34 +1,39 @@
 import { WatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 
-/** Between a frame's bytes and an event. Write your own for other formats. */
+/** Converts between the bytes of a frame and an event. Implement it for formats other than JSON. */
 export interface Codec<E> {
   /**
-   * The event in a frame; undefined for a frame that bears none, which is then passed over. The bytes are lent: they may be
-   * overwritten after the call, so copy what you keep. Throws (INVALID_FRAME, by custom) for a frame that it cannot read.
+   * Returns the event in a frame, or undefined if the frame has none and should be skipped. The bytes are only valid during the
+   * call and may be overwritten afterwards, so copy what you keep. Throws (by convention INVALID_FRAME) for a frame it cannot
+   * read.
    */
   decode(frame: Uint8Array): E | undefined;
-  /** The frame of an event, as text. */
+  /** Returns the frame of an event, as text. */
   encode?(event: E): string;
 }
 
-/** What {@link jsonCodec} gives: every frame bears an event, and it encodes, too. */
+/** The codec that {@link jsonCodec} returns: every frame holds an event, and it can encode. */
 export interface JsonCodec<E> extends Codec<E> {
-  /** The event in a frame, or INVALID_FRAME. */
+  /**
+   * Returns the event in a frame.
+   *
+   * @throws {WatchError} INVALID_FRAME for a frame that is not an event.
+   */
   decode(frame: Uint8Array): E;
-  /** One line of JSON text without a line end. Throws what `JSON.stringify` throws, for a cycle or a bigint. */
+  /** Returns one line of JSON text, without a line terminator. Throws what `JSON.stringify` throws, for example for a cycle. */
   encode(event: E): string;
 }
 
 const EXCERPT_BYTES = 80;
 
-/** Quotes the start of the frame, safe to print: control characters and what a cut tore apart are replaced. */
+/** Quotes the start of the frame, safe to print: control characters and incomplete UTF-8 sequences are replaced. */
 function invalidFrame(fault: string, frame: Uint8Array, cause?: unknown): WatchError {
   const excerpt = new TextDecoder().decode(frame.subarray(0, EXCERPT_BYTES)).replace(/\p{C}/gu, '.');
   return new WatchError('INVALID_FRAME', `bad frame, ${fault}: ${excerpt}`, cause === undefined ? undefined : { cause });
 }
 
-/** What keeps a JSON value from being an event, or undefined. */
+/** Returns why a JSON value is not an event, or undefined if it is one. */
 function faultOf(value: unknown, types: readonly string[] | undefined): string | undefined {
   if (typeof value !== 'object' || value === null) return 'not an object';
   const { type } = value as { type?: unknown };
@@ -38,13 +43,14 @@ function faultOf(value: unknown, types: readonly string[] | undefined): string |
 }
 
 /**
- * Events as JSON, `{"type":...,"object":...}`: what Kubernetes sends. With `types`, an event of any other type is refused; they
- * are case-sensitive. Other members of an event are kept; a `__proto__` key is plain data. The shape of `object` is not checked:
- * the type parameter is the caller's word for it.
+ * Creates a codec for events as JSON, `{"type":...,"object":...}`, as Kubernetes sends them. With `types` it refuses events of
+ * other types; types are case-sensitive. Additional members of an event are kept, and a `__proto__` key is plain data. The shape
+ * of `object` is not checked: the type parameter is the caller's claim.
  *
- * Refuses with INVALID_FRAME what is not UTF-8, not JSON or not an event; the message says which and quotes the first 80 bytes.
+ * `decode` throws INVALID_FRAME for a frame that is not UTF-8, not JSON or not an event. The message says which, and quotes the
+ * first 80 bytes.
  *
- * Upstream: the watch decoder of `client-go/rest/watch`, which knows the five types only.
+ * Upstream: the watch decoder of `client-go/rest/watch`, which only knows the five types.
  */
 export function jsonCodec<E extends WatchEvent = WatchEvent>(
   options: { types?: readonly E['type'][] | undefined } = {},
@@ -65,7 +71,7 @@ export function jsonCodec<E extends WatchEvent = WatchEvent>(
       if (fault !== undefined) throw invalidFrame(fault, frame);
       return value as E;
     },
-    // Written by member, as an `object` of undefined would vanish and leave something that is no event.
+    // Built from its members, because JSON.stringify would omit an `object` of undefined, and the result would not be an event.
     encode: ({ type, object }) => `{"type":${JSON.stringify(type)},"object":${JSON.stringify(object) ?? 'null'}}`,
   };
 }

@@ -1,53 +1,59 @@
 /**
- * A byte stream has no seams: chunks come cut anywhere, inside a frame, a UTF-8 sequence or a line end. A framer finds the
- * frames again. It does no input and holds no promise: bytes go in by `push`, frames come out by `next`.
+ * A framer finds the frames in a byte stream, whose chunks may be cut anywhere: inside a frame, a UTF-8 sequence or a line
+ * terminator. It does no I/O and uses no promises: bytes go in by `push`, frames come out by `next`.
  *
- * - Order: frames come out as they went in; an oversize one is reported in its place, after the frames before it.
- * - Memory: what is held is the chunk being read and the start of one unfinished frame, never more than `maxFrameBytes` of it.
- *   A line without an end and a length header that promises gigabytes are refused before they are stored.
- * - Speed: a frame that lies in one chunk is a view on that chunk, not a copy. One that spans chunks is gathered in a buffer that
- *   doubles as it fills, and copied out of it unless it is only lent, so that a long frame costs its length however it is cut.
- * - Oversize: an error, after which `next` goes on behind that frame; or, by option, skipped and counted.
+ * - Order: frames come out in the order in which they went in. An oversize frame is reported in its place.
+ * - Memory: a framer holds the chunk being read and the start of one unfinished frame, at most `maxFrameBytes` of it. A line
+ *   without an end, or a length header of gigabytes, is refused before it is stored.
+ * - Speed: a frame that lies in one chunk is a view of that chunk, not a copy. One that spans chunks is collected in a buffer
+ *   that doubles as it fills, and is copied out unless it is lent. A long frame costs its length however it is cut.
+ * - Oversize: an error, after which `next` continues behind that frame; or, by option, the frame is skipped and counted.
  *
  *              at            end of frame
  *               v              v
- *     chunk  [ #|..............|........... ]        ....  the frame that `next` hands out
- *                                                    ####  handed out before
- *     buffer [ ==================......     ]        ====  the start of a frame whose end has not come: `buffered` bytes
+ *     chunk  [ #|..............|........... ]        ....  the frame that `next` returns
+ *                                                    ####  returned before
+ *     buffer [ ==================......     ]        ====  the start of an unfinished frame: `buffered` bytes
  *
  * Invariants
- * - The frames do not depend on how the bytes were cut into chunks.
- * - `buffered <= maxFrameBytes`, but for one CR that may turn out to be half of a line end.
- * - When `next` answers undefined, no byte of the caller's is referred to any more.
+ * - The frames do not depend on how the bytes are cut into chunks.
+ * - `buffered <= maxFrameBytes`, except for one CR that may be the first half of a CRLF.
+ * - After `next` has returned undefined, the framer no longer references the caller's bytes.
  * - `buffered` is 0 while a frame is being skipped.
  *
- * Upstream: the JSON and length-delimited frame readers; their "short buffer" has no counterpart, as a frame is never cut here.
+ * Upstream: the JSON and length-delimited frame readers. Their "short buffer" has no counterpart, because frames are never cut
+ * here.
  */
 import { oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
 
 /** A push parser from bytes to frames. */
 export interface Framer {
-  /** Hands over bytes. The framer reads them in place, so leave them alone until `next` has answered undefined. */
+  /** Adds a chunk of bytes. The framer reads it in place, so do not modify it until `next` has returned undefined. */
   push(chunk: Uint8Array): void;
   /**
-   * The next whole frame, or undefined when more bytes are needed. A frame may be a view on the chunk: use or copy it before that
-   * memory is reused. With `lent`, it may also be a view on the framer's own buffer, good until the next call of whatever method.
-   * Throws FRAME_TOO_LARGE in place of an oversize frame, and goes on behind it when called again.
+   * Returns the next complete frame, or undefined if more bytes are needed. The frame may be a view of the chunk: use or copy it
+   * before that memory is reused. With `lent`, it may also be a view of the framer's own buffer, valid until the next call of any
+   * method.
+   *
+   * @throws {WatchError} FRAME_TOO_LARGE in place of an oversize frame. The next call continues behind it.
    */
   next(lent?: boolean): Uint8Array | undefined;
-  /** The stream has ended: the unfinished last frame, if this framing can take it for a whole one. Call it when `next` has nothing. */
+  /**
+   * Ends the stream. Returns the unfinished last frame if this framing accepts it as complete. Call it once `next` returns
+   * undefined.
+   */
   end(): Uint8Array | undefined;
-  /** Frames passed over because of `oversize: 'skip'`. */
+  /** Number of frames skipped because of `oversize: 'skip'`. */
   readonly skipped: number;
-  /** Bytes of an unfinished frame that are held. */
+  /** Number of bytes held of an unfinished frame. */
   readonly buffered: number;
 }
 
-/** The limits of a {@link Framer}. */
+/** Options of a {@link Framer}. */
 export interface FramerOptions {
-  /** The longest frame, in bytes without its delimiter or header; a whole number from 1, default 16 MiB (16,777,216). */
+  /** The longest frame, in bytes without its delimiter or header. A whole number >= 1; default 16 MiB (16,777,216). */
   maxFrameBytes?: number | undefined;
-  /** What becomes of a longer one: `error` (default) throws FRAME_TOO_LARGE, `skip` passes over it and counts it. */
+  /** What happens to a longer frame: `error` (default) throws FRAME_TOO_LARGE, `skip` skips it and counts it. */
   oversize?: 'error' | 'skip' | undefined;
   /** With `skip`: called as soon as a frame is known to be too long, with the error that `error` would have thrown. */
   onSkip?: ((error: WatchError) => void) | undefined;
@@ -57,26 +63,28 @@ const EMPTY: Uint8Array = new Uint8Array(0);
 const LF = 10;
 const CR = 13;
 const FIRST_BUFFER = 1024;
-/** A buffer up to this size is used again for the next frame; a larger one is let go, so that one long frame pins no memory. */
+/**
+ * A buffer up to this size is reused for the next frame. A larger one is released, so that one long frame does not pin memory.
+ */
 const KEPT_BUFFER = 64 * 1024;
 
-/** Node's Buffer, where there is one: it looks for a byte with the processor's wide registers, ten times as fast as a Uint8Array. */
+/** Node's Buffer, if it exists: its `indexOf` uses SIMD instructions and is ten times as fast as that of Uint8Array. */
 const { Buffer: Wide } = globalThis as { Buffer?: { from(memory: ArrayBufferLike, at: number, length: number): Uint8Array } };
 
 function searchable(chunk: Uint8Array): Uint8Array {
   return Wide === undefined || chunk instanceof (Wide as never) ? chunk : Wide.from(chunk.buffer, chunk.byteOffset, chunk.length);
 }
 
-/** What both framings share: the chunk being read, the start of an unfinished frame, and the limit. */
+/** The common part of both framings: the chunk being read, the start of an unfinished frame, and the limit. */
 abstract class BufferedFramer implements Framer {
   skipped: number = 0;
   buffered: number = 0;
   protected chunk: Uint8Array = EMPTY;
-  /** The same bytes. A frame is never a view on this: what copies a Uint8Array does not copy a Buffer. */
+  /** The same bytes as `chunk`. Never used for frames: `slice` copies a Uint8Array, but not a Buffer. */
   protected search: Uint8Array = EMPTY;
   protected at: number = 0;
   protected buffer: Uint8Array = EMPTY;
-  /** Found by `scan`: whether the frame at `at` ends in this chunk, and its length as far as it is known. */
+  /** Set by `scan`: whether the frame at `at` ends in this chunk, and its length as far as it is known. */
   protected whole: boolean = false;
   protected size: number = 0;
   private skipping: boolean = false;
@@ -90,14 +98,16 @@ abstract class BufferedFramer implements Framer {
     this.options = options;
   }
 
-  /** Looks at the bytes from `at` on, of which there is one at least; sets `whole` and `size`, answers how far the frame goes. */
+  /**
+   * Examines the bytes from `at` on (at least one), and sets `whole` and `size`. Returns where the frame, or its part here, ends.
+   */
   protected abstract scan(): number;
-  /** A frame without its delimiter, or undefined for one that is passed over. */
+  /** Returns a frame without its delimiter, or undefined for a frame to skip. */
   protected abstract strip(frame: Uint8Array): Uint8Array | undefined;
   abstract end(): Uint8Array | undefined;
 
   push(chunk: Uint8Array): void {
-    // A rest is there only if the last chunk was not read to its end. Then this is slow, but right.
+    // Unread bytes remain only if the last chunk was not read to its end. Joining the two is slow, but correct.
     this.chunk = this.at === this.chunk.length ? chunk : new Uint8Array([...this.chunk.subarray(this.at), ...chunk]);
     this.at = 0;
     this.search = searchable(this.chunk);
@@ -113,7 +123,7 @@ abstract class BufferedFramer implements Framer {
       const frame = this.skipping ? undefined : this.whole ? this.take(to) : this.keep(to);
       this.at = to;
       if (this.whole) this.skipping = false;
-      // After all else is settled: this may throw, and the next call goes on behind the frame.
+      // Last, because this may throw, and the next call must continue behind the frame.
       if (refused) this.refuse();
       if (frame !== undefined) return frame;
     }
@@ -122,7 +132,7 @@ abstract class BufferedFramer implements Framer {
     return undefined;
   }
 
-  /** The frame that ends at `to`. Out of the buffer it is a copy, as the buffer is used again, or a view that is lent. */
+  /** Returns the frame that ends at `to`. From the buffer it is a copy, because the buffer is reused, or (`lent`) a view. */
   protected take(to: number): Uint8Array | undefined {
     if (this.buffered === 0) return this.strip(this.chunk.subarray(this.at, to));
     this.keep(to);
@@ -131,7 +141,7 @@ abstract class BufferedFramer implements Framer {
     return this.strip(frame);
   }
 
-  /** Copies the chunk up to `to` behind what is buffered. */
+  /** Appends the chunk up to `to` to the buffer. */
   private keep(to: number): undefined {
     const size = this.buffered + to - this.at;
     if (size > this.buffer.length) {
@@ -139,7 +149,7 @@ abstract class BufferedFramer implements Framer {
       grown.set(this.buffer.subarray(0, this.buffered));
       this.buffer = grown;
     }
-    // A view costs as much as copying a kilobyte: none for a whole chunk.
+    // Creating a view costs as much as copying a kilobyte, so a whole chunk is copied without one.
     this.buffer.set(to - this.at === this.chunk.length ? this.chunk : this.chunk.subarray(this.at, to), this.buffered);
     this.buffered = size;
   }
@@ -159,8 +169,8 @@ abstract class BufferedFramer implements Framer {
 }
 
 /**
- * Frames are lines. LF and CRLF end one; lines of nothing but spaces, tabs and CRs are passed over, and so is a UTF-8 byte order
- * mark before the first line (it does count towards that line's length). A last line without its end is a frame.
+ * Finds frames that are lines, ended by LF or CRLF. Skips lines that contain only spaces, tabs and CRs. Removes a UTF-8 byte
+ * order mark before the first line, although it counts towards that line's length. A last line without a terminator is a frame.
  */
 export class NewlineFramer extends BufferedFramer {
   private started: boolean = false;
@@ -170,7 +180,7 @@ export class NewlineFramer extends BufferedFramer {
     const eol = this.search.indexOf(LF, at);
     this.whole = eol >= 0;
     const to = this.whole ? eol : chunk.length;
-    // A CR at the end does not count: an LF may follow it, in this chunk or the next.
+    // A CR at the end does not count, because an LF may follow it, in this chunk or the next.
     const last = to > at ? chunk[to - 1] : buffer[buffered - 1];
     this.size = buffered + to - at - (last === CR ? 1 : 0);
     return this.whole ? to + 1 : to;
@@ -196,12 +206,12 @@ export class NewlineFramer extends BufferedFramer {
 }
 
 /**
- * Frames are a length, as 4 bytes big-endian, and that many bytes; a length of 0 is a frame of no bytes. A header or a body that
- * the end of the stream cuts short is dropped. Upstream: the framing of `application/vnd.kubernetes.protobuf;stream=watch`.
+ * Finds frames that follow their length, 4 bytes big-endian. A length of 0 is an empty frame. A header or body that the end of
+ * the stream cuts short is dropped. Upstream: the framing of `application/vnd.kubernetes.protobuf;stream=watch`.
  */
 export class LengthPrefixedFramer extends BufferedFramer {
   private headerBytes: number = 0;
-  /** Of the header, its value so far; then the bytes of the body that have not come. */
+  /** The value of the header read so far; then the number of body bytes still to come. */
   private missing: number = 0;
 
   protected scan(): number {

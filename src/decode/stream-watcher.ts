@@ -2,32 +2,37 @@ import { isWatchError } from '../watch/errors.ts';
 import { type Status, toStatus } from '../watch/event.ts';
 import { type PullSource, PullWatch } from '../watch/pull-watch.ts';
 
-/** Something that yields decoded events one by one. Upstream: `watch.Decoder`. */
+/** A source of decoded events. Upstream: `watch.Decoder`. */
 export interface Decoder<E> {
-  /** The next event; undefined at the end of the stream. Called again only after the last call has settled. */
+  /** Resolves with the next event, or undefined at the end of the stream. Not called again before the last call has settled. */
   decode(): Promise<E | undefined>;
-  /** An event that can be had without waiting, or undefined. Throws what `decode` would reject with. Not called during a `decode`. */
+  /**
+   * Returns an event that is available now, or undefined. Throws what `decode` would reject with. Never called during a `decode`.
+   */
   poll?(): E | undefined;
-  /** Nothing more will be asked for: let go of the source. A pending `decode` must settle; how, does not matter. */
+  /** Releases the source; no more events are requested. A pending `decode` must settle, no matter how. */
   close(): void;
 }
 
-/** How a {@link StreamWatcher} tells its consumer of a failure. */
+/** Options of a {@link StreamWatcher}. */
 export interface StreamWatcherOptions {
-  /** Makes the `object` of the ERROR event; default: a Status of 413 for FRAME_TOO_LARGE, else of 500 InternalError. If it throws, the watch rejects with that instead. */
+  /**
+   * Creates the `object` of the ERROR event. Default: a Status with code 413 for FRAME_TOO_LARGE, otherwise 500 InternalError. If
+   * it throws, the watch rejects with that error instead.
+   */
   reportError?: ((error: unknown) => object) | undefined;
 }
 
 const BROKEN_CODE =
   /^(ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|UND_ERR_SOCKET|UND_ERR_\w+_TIMEOUT|ERR_STREAM_PREMATURE_CLOSE|ERR_HTTP2_GOAWAY_SESSION)$/;
-// What a fetch body fails with in undici, Chromium, Firefox, and Safari (two). They have no code, so the text must do.
+// The errors of a fetch body in undici, Chromium, Firefox and Safari (two). They have no code, so the text has to do.
 const BROKEN_FETCH = /^(terminated$|network ?error|error in input stream|load failed|the network connection)/i;
 const CAUSES_DEEP = 5;
 
 /**
- * Whether an error means that the connection broke or timed out, so that watching again is all there is to do: Node's and undici's
- * codes, a `TimeoutError`, and the TypeErrors by which browsers report a broken response body. Looks through up to five causes.
- * A refused connection is not broken: it never was. Upstream: `IsProbableEOF` and `IsTimeout`.
+ * Whether an error means that the connection broke or timed out, so that the remedy is to watch again. Recognizes the codes of
+ * Node and undici, a `TimeoutError`, and the TypeErrors with which browsers report a broken response body. Examines up to five
+ * nested causes. A refused connection does not count. Upstream: `IsProbableEOF` and `IsTimeout`.
  */
 export function isBrokenConnection(error: unknown): boolean {
   let at = error as { code?: unknown; name?: unknown; message?: unknown; cause?: unknown } | null | undefined;
@@ -40,8 +45,8 @@ export function isBrokenConnection(error: unknown): boolean {
 }
 
 /**
- * The {@link Status} of a stream that could not be decoded: 413 RequestEntityTooLarge for FRAME_TOO_LARGE, else 500 InternalError;
- * with the causes UnexpectedServerResponse and ClientWatchDecoding. Upstream: `NewClientErrorReporter`.
+ * Creates the {@link Status} of a stream that could not be decoded: 413 RequestEntityTooLarge for FRAME_TOO_LARGE, otherwise 500
+ * InternalError, with the causes UnexpectedServerResponse and ClientWatchDecoding. Upstream: `NewClientErrorReporter`.
  */
 export function errorToStatus(error: unknown): Status {
   const what = (error as Partial<Error> | null | undefined)?.message ?? String(error);
@@ -53,11 +58,11 @@ export function errorToStatus(error: unknown): Status {
 }
 
 /**
- * A decoder as a source of events. It closes its decoder once, whoever comes first:
+ * A decoder as a source of events. It closes the decoder once, at whichever end comes first:
  *
  *     open --end of stream, broken connection--> closed, done
  *       |----any other error-------------------> closed, one ERROR event, then done
- *       `----stop, return----------------------> closed, done, whatever a pending decode still brings
+ *       `----stop, return----------------------> closed, done, whatever a pending decode still returns
  */
 class DecoderSource<E> implements PullSource<E> {
   private readonly decoder: Decoder<E>;
@@ -75,7 +80,7 @@ class DecoderSource<E> implements PullSource<E> {
     try {
       return this.decoder.poll?.();
     } catch (error) {
-      // Left to the pull that follows: a throw from here would cost a batch the events it has already.
+      // Left to the next `pull`: throwing here would lose the events that a batch has already collected.
       this.failure = { error };
       return undefined;
     }
@@ -107,12 +112,12 @@ class DecoderSource<E> implements PullSource<E> {
 }
 
 /**
- * A {@link Decoder} as a watch. It reads nothing ahead: each event is asked for by a read, so backpressure reaches the source.
+ * A watch over the events of a {@link Decoder}. Nothing is read ahead, so backpressure reaches the source.
  *
- * - The end of the stream and a broken connection (reset, cut short, timed out) end it without a word; watch again.
- * - Any other error is exactly one ERROR event, and then the end.
- * - `stop` is as final as `return`: nothing is delivered after it, neither an event that is there already nor an error.
- * - The decoder is closed exactly once, at whichever end.
+ * - The end of the stream and a broken connection (reset, cut short, timed out) end the watch without an error. Watch again.
+ * - Any other error produces exactly one ERROR event, then the end.
+ * - `stop` is as final as `return`: afterwards the watch delivers neither events nor errors.
+ * - The decoder is closed exactly once, whichever end comes first.
  *
  * Upstream: `watch.StreamWatcher`, `NewStreamWatcher`.
  */
