@@ -2,24 +2,24 @@ import { finished, Readable } from 'node:stream';
 import { PullWatch } from '../watch/pull-watch.ts';
 import type { Watch } from '../watch/watch.ts';
 
-/** How much {@link toReadable} reads ahead. */
+/** Options of {@link toReadable}. */
 export interface ReadableOptions {
-  /** Events that the stream takes out of the watch before they are read; default: Node's for object mode. */
+  /** Number of events the stream buffers ahead of its reader; default Node's for object mode. */
   highWaterMark?: number | undefined;
 }
 
 /**
- * A watch as a Node `Readable` in object mode. It reads the watch only while there is room below `highWaterMark`; the rest
- * stays in the watch's own queue, under its overflow policy. Destroying the stream returns the watch, also while a read
- * waits; the end of the watch ends the stream, and its error destroys the stream with that error, and what the stream
- * has buffered goes with it, as Node has it. An event of `null` would end the stream.
+ * Returns a watch as a Node `Readable` in object mode. The stream reads the watch only while it is below `highWaterMark`. The
+ * other events stay in the watch's own queue, under its overflow policy. Destroying the stream returns the watch, also while a
+ * read is pending. The end of the watch ends the stream. An error of the watch destroys the stream with that error, which drops
+ * what the stream has buffered, as always in Node. An event of `null` would end the stream.
  */
 export function toReadable<E>(watch: Watch<E>, options: ReadableOptions = {}): Readable {
   return new Readable({
     ...options,
     objectMode: true,
     read() {
-      // What is there already goes out in one turn; after a push, Node asks again when it has room.
+      // Pushes all available events in one turn. After a push, Node calls `read` again when it has room.
       let event = watch.tryNext();
       const some = event !== undefined;
       while (event !== undefined) event = this.push(event) ? watch.tryNext() : undefined;
@@ -39,16 +39,16 @@ export function toReadable<E>(watch: Watch<E>, options: ReadableOptions = {}): R
 }
 
 /**
- * The chunks of a Node `Readable` as a watch; in object mode these are its objects. The stream fills its own buffer up to its
- * `highWaterMark` and no further, so backpressure reaches the source. `stop` and `return` destroy the stream, and what it has
- * buffered goes with it. Its error rejects one read, behind what was buffered; so does a stream that was destroyed before its
- * end (`ERR_STREAM_PREMATURE_CLOSE`). After the end no listener stays on the stream.
+ * Returns the chunks of a Node `Readable` as a watch; in object mode these are its objects. The stream buffers no more than its
+ * `highWaterMark`, so backpressure reaches the source. `stop` and `return` destroy the stream and drop what it has buffered. An
+ * error of the stream rejects one read, after the buffered chunks; so does a stream that was destroyed before its end
+ * (`ERR_STREAM_PREMATURE_CLOSE`). After the end no listener stays on the stream.
  */
 export function fromReadable<E>(readable: Readable): Watch<E> {
   let wake = (): void => {};
   let over: { readonly error?: Error | null | undefined } | undefined;
   const onReadable = (): void => wake();
-  // Also hears of an end that was before we came, and keeps an error while nobody reads from being an uncaught one.
+  // Also reports an end from before this call, and keeps an error from being uncaught while nobody reads.
   const unlisten = finished(readable, { writable: false }, (error) => {
     over ??= { error };
     readable.off('readable', onReadable);

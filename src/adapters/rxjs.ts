@@ -6,19 +6,19 @@ import { type PullSource, PullWatch } from '../watch/pull-watch.ts';
 import type { Watch } from '../watch/watch.ts';
 
 /**
- * Watches as observables and back. An observable pushes and cannot be held back, so a queue stands wherever the two meet:
- * towards RxJS it is the watcher's own, and every observer is fed as fast as it returns; from RxJS it is a bounded one
- * with an overflow policy (see {@link fromObservable}).
+ * Converts watches to observables and back. An observable pushes and cannot be slowed down, so there is a queue wherever the two
+ * meet. Towards RxJS it is the watcher's own queue, and every observer is fed as fast as it returns. From RxJS it is a bounded
+ * queue with an overflow policy (see {@link fromObservable}).
  */
 
 /**
- * An observable of a broadcaster's events: each subscription makes a watcher of its own, at the moment of subscribing, and
- * returns it when it is unsubscribed, errors or completes.
+ * Returns an observable of a broadcaster's events. Each subscription creates its own watcher when it subscribes, and returns that
+ * watcher when it unsubscribes, errors or completes.
  *
- * A `prefix` arrives before `subscribe` returns, everything else in a later turn. The end of the watch completes the observable;
- * its error, and whatever `broadcaster.watch` refuses (CLOSED, a bad option, an aborted signal), is an error notification. An
- * observer that throws harms nobody else: RxJS reports that by itself, and goes on. Only `watch` is asked for, so that what stands
- * in front of a broadcaster, such as the `HistoryRecorder` of a test, can be observed, too.
+ * A `prefix` arrives before `subscribe` returns, everything else in a later turn. The end of the watch completes the observable.
+ * An error of the watch becomes an error notification, and so does whatever `broadcaster.watch` throws: CLOSED, INVALID_ARGUMENT,
+ * the reason of an aborted signal. If an observer throws, RxJS reports that and goes on; nobody else is affected. Only `watch` is
+ * used, so anything in front of a broadcaster, such as the `HistoryRecorder` of a test, can be observed too.
  */
 export function observe<E extends WatchEvent>(
   broadcaster: Pick<Broadcaster<E>, 'watch'>,
@@ -28,11 +28,11 @@ export function observe<E extends WatchEvent>(
 }
 
 /**
- * One watch as an observable, for one subscription: it begins to read at `subscribe`, with what is queued, and returns the
- * watch when it is unsubscribed, errors or completes.
+ * Returns a watch as an observable for one subscription. On `subscribe` it starts to read, with the queued events. It returns the
+ * watch when it unsubscribes, errors or completes.
  *
- * A watch has one consumer, so a second subscription, also after the first one's end, is an error notification with
- * INVALID_ARGUMENT. For several observers at a time use RxJS' `share()` on the result, or {@link observe}.
+ * A watch has one consumer, so a second subscription fails with INVALID_ARGUMENT, also after the first one has ended. For several
+ * observers, use RxJS' `share()` on the result, or {@link observe}.
  */
 export function toObservable<E>(watch: Watch<E>): Observable<E> {
   let used = false;
@@ -44,10 +44,10 @@ export function toObservable<E>(watch: Watch<E>): Observable<E> {
 }
 
 function pump<E>(watch: Watch<E>, subscriber: Subscriber<E>): void {
-  // First, so that an observer which unsubscribes inside its first event returns the watch.
+  // Added first, so that an observer that unsubscribes in its first event returns the watch.
   subscriber.add(() => void watch.return());
   try {
-    // Bounded by what is queued now: an observer that publishes must not keep `subscribe` from returning.
+    // Limited to what is queued now: an observer that publishes must not keep `subscribe` from returning.
     for (let left = watch.queued; left > 0 && !subscriber.closed; left--) {
       const event = watch.tryNext();
       if (event === undefined) break;
@@ -73,26 +73,26 @@ async function pumpBatches<E>(watch: Watch<E>, subscriber: Subscriber<E>): Promi
   }
 }
 
-/** The queue between an observable and its watch. */
+/** Options of {@link fromObservable}: the queue between an observable and its watch. */
 export interface FromObservableOptions<E> extends Omit<BroadcasterOptions<E>, 'maxPending'>, Pick<WatchOptions<E>, 'onGap'> {
-  /** With `wait`: how many events are held beyond `capacity`, since an observable cannot be made to wait; 10,000 by default. */
+  /** With `wait`: number of events held beyond `capacity`, because an observable cannot be made to wait; default 10,000. */
   readonly incoming?: number | undefined;
 }
 
 const INCOMING = 10_000;
 
 /**
- * An observable as a watch. It subscribes at once, so nothing is lost before the first read, and queues by the same policies
- * as a {@link Broadcaster}, with the same defaults: 100 events, `wait`.
+ * Returns an observable as a watch. It subscribes at once, so nothing is lost before the first read. It queues with the policies
+ * and defaults of a {@link Broadcaster}: 100 events, `wait`.
  *
- * Nothing can make an observable wait. So `wait` means here: lose nothing, or fail. `capacity` + `incoming` events are held;
- * one more unsubscribes the observable, and the watch rejects with OVERLOADED (and that `limit`) behind all that it holds.
- * The other policies hold `capacity` events and do with one more what they always do.
+ * An observable cannot be made to wait, so `wait` here means to lose nothing or to fail. `capacity` + `incoming` events are held.
+ * One more unsubscribes the observable, and after all held events a read rejects with OVERLOADED (whose `limit` is that sum). The
+ * other policies hold `capacity` events and treat one more as they always do.
  *
- * An error of the observable rejects one read, behind what is queued; its completion ends the watch behind what is queued.
- * `stop` and `return` unsubscribe, and so does the event by which `disconnect` cuts the watch.
+ * An error of the observable rejects one read, after the queued events. Its completion ends the watch after the queued events.
+ * `stop` and `return` unsubscribe, and so does the event at which `disconnect` cuts the watch.
  *
- * @throws {WatchError} INVALID_ARGUMENT for an option that is not what it should be.
+ * @throws {WatchError} INVALID_ARGUMENT for an invalid option.
  */
 export function fromObservable<E extends WatchEvent>(
   observable: Observable<E>,
@@ -182,6 +182,6 @@ class ObservableWatch<E extends WatchEvent> extends PullWatch<E> {
     return super.dropped + this.queue.dropped;
   }
 
-  // Whatever is to be had, a poll has: a read left waiting in the queue would take an event out of it.
+  // `poll` finds everything there is. A read left pending in the queue would take an event out of it.
   protected override idle(): void {}
 }

@@ -1,15 +1,15 @@
 import { PullWatch } from '../watch/pull-watch.ts';
 import type { Watch } from '../watch/watch.ts';
 
-/** How much {@link toReadableStream} reads ahead. */
+/** Options of {@link toReadableStream}. */
 export interface ReadableStreamOptions {
-  /** Events that the stream takes out of the watch before they are read; default 0, so that they stay in the watch's own queue. */
+  /** Number of events the stream buffers ahead of its reader; default 0, so that they stay in the watch's own queue. */
   highWaterMark?: number | undefined;
 }
 
 /**
- * A watch as a web `ReadableStream` of events, each pulled when there is demand for it. Cancelling the stream returns the
- * watch; the end of the watch closes the stream, and its error errors the stream.
+ * Returns a watch as a web `ReadableStream` of events, pulled on demand. Cancelling the stream returns the watch. The end of the
+ * watch closes the stream, and an error of the watch errors it.
  */
 export function toReadableStream<E>(watch: Watch<E>, options: ReadableStreamOptions = {}): ReadableStream<E> {
   return new ReadableStream<E>(
@@ -28,9 +28,9 @@ export function toReadableStream<E>(watch: Watch<E>, options: ReadableStreamOpti
 }
 
 /**
- * The chunks of a web `ReadableStream` as a watch. Locks the stream at once (a TypeError if it is locked), and pulls one chunk
- * per read, so backpressure reaches the source. `stop` and `return` cancel the stream, and what it has buffered itself goes
- * with it. At any end the lock is released. An error of the stream rejects one read.
+ * Returns the chunks of a web `ReadableStream` as a watch. Locks the stream at once, and throws a TypeError if it is already
+ * locked. Pulls one chunk per read, so backpressure reaches the source. `stop` and `return` cancel the stream, which drops what
+ * it has buffered. The lock is released at any end. An error of the stream rejects one read.
  */
 export function fromReadableStream<E>(stream: ReadableStream<E>): Watch<E> {
   const reader = stream.getReader();
