@@ -1,6 +1,6 @@
 import type { Step } from './history.ts';
 
-/** An event that was accepted: when its publisher asked, and when it was told. */
+/** An accepted event. `called` is the step at which its publisher asked, `at` the step at which the publisher was told. */
 export interface Accepted<E> {
   readonly event: E;
   readonly id: unknown;
@@ -8,7 +8,7 @@ export interface Accepted<E> {
   readonly at: number;
 }
 
-/** The accepted events, in the order in which they were accepted. */
+/** Returns the accepted events in the order in which they were accepted. */
 export function acceptedOf<E>(steps: readonly Step<E>[], idOf: (event: E) => unknown): Accepted<E>[] {
   const called = new Map<unknown, number>();
   const accepted: Accepted<E>[] = [];
@@ -18,10 +18,10 @@ export function acceptedOf<E>(steps: readonly Step<E>[], idOf: (event: E) => unk
     if (step.step !== 'accepted') return;
     const id = idOf(step.event);
     const one = { event: step.event, id, called: called.get(id) ?? at, at };
-    // Both were on their way at a time, one from inside the other: which was first, only those who got both can tell.
+    // Both publishes ran at the same time, one inside the other. Only watchers that received both can tell which came first.
     const behind = accepted.findIndex((other) => {
       if (other.at <= one.called) return false;
-      // The inner one was told first. If nobody has got it, nothing says that it was.
+      // The inner publish was told first. If nobody received its event, nothing proves that it was accepted first.
       return gotLater(other.id, id) || (other.called > one.called && got(id) && !got(other.id));
     });
     accepted.splice(behind < 0 ? accepted.length : behind, 0, one);
@@ -29,7 +29,7 @@ export function acceptedOf<E>(steps: readonly Step<E>[], idOf: (event: E) => unk
   return accepted;
 }
 
-/** What those who got events can tell: whether anybody got one, and whether somebody got `a` after `b`. */
+/** What the deliveries prove: whether any watcher received an event, and whether any received `a` after `b`. */
 interface Witnesses {
   got(id: unknown): boolean;
   gotLater(a: unknown, b: unknown): boolean;

@@ -37,7 +37,7 @@ function publisherHeldUp<E>({ steps }: History<E>, { runs, shutdown }: Digest<E>
   return undefined;
 }
 
-/** Whether a watcher may hold publishers up at that moment. */
+/** Whether a watcher may hold up publishers at that step. */
 function mayHold<E>({ options, joined, over, ends }: Run<E>, at: number): boolean {
   return options.overflow === 'wait' && joined < at && Math.min(over, ends[0]?.at ?? NEVER) >= at;
 }

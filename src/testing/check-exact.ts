@@ -4,10 +4,11 @@ import { type Violation, violation } from './guarantees.ts';
 import type { History } from './history.ts';
 
 /**
- * **Exact**: with any policy, a watcher gets precisely what a bounded array of its own, filled at each event, would have given it.
+ * **Exact**: with any policy, a watcher gets precisely what a bounded array of its own, filled at each event, would have given
+ * it.
  *
- * So an event is lost only when the array was full, and kept only when there was room, or a read that waited; `disconnect`
- * gives nothing after its first loss but the ERROR event; `coalesce` gives the net change of each key, and its latest state.
+ * So an event is lost only when the array was full, and kept only when there was room or a pending read. After its first loss
+ * `disconnect` delivers only the ERROR event. `coalesce` delivers the net change of each key, up to its latest state.
  */
 export function checkExact<E>(history: History<E>): Violation | undefined {
   const known = digest(history);
@@ -26,7 +27,7 @@ function fault<E>(run: Run<E>, event: unknown, expected: string, seen: string): 
   return violation('Exact', { watcher: run.name, event, expected, seen });
 }
 
-/** An event was lost though its array had room, or a read waited. */
+/** Finds an event that was lost although its array had room, or a read was pending. */
 function wrongLoss<E>(run: Run<E>, gaveUp: number): Violation | undefined {
   const { overflow, capacity } = run.options;
   const kept = run.given
@@ -34,7 +35,7 @@ function wrongLoss<E>(run: Run<E>, gaveUp: number): Violation | undefined {
     .map((given) => ({ ...given, gone: takenAt(run, given).to }))
     .sort((a, b) => a.place - b.place);
   const lost = lostOf(run);
-  // Once it has lost one, `disconnect` takes none; and it may have been one that was on its way as the watch began.
+  // After its first loss `disconnect` accepts nothing. That loss may have been a doubtful event, published as the watch began.
   for (const place of overflow === 'disconnect' ? lost.slice(0, 1).filter((first) => !mayBeCut(run, first)) : lost) {
     const { event, from, to } = run.owed[place] as Owed<E>;
     const next = kept.find((given) => given.place > place);
@@ -52,13 +53,13 @@ function wrongLoss<E>(run: Run<E>, gaveUp: number): Violation | undefined {
   return undefined;
 }
 
-/** Whether an event before this one may or may not have come, and did not. */
+/** Whether an earlier doubtful event was not delivered, and so may have been the loss. */
 function mayBeCut<E>(run: Run<E>, before: number): boolean {
   const got = new Set(run.given.map(({ place }) => place));
   return run.owed.some(({ doubtful }, place) => doubtful && place < before && !got.has(place));
 }
 
-/** An event was kept though its array was full, or, by drop-oldest, had been filled anew since. */
+/** Finds an event that was kept although its array was full or, with drop-oldest, had been overwritten since. */
 function wrongKeep<E>(run: Run<E>): Violation | undefined {
   const { overflow, capacity } = run.options;
   for (const given of run.given) {
@@ -79,7 +80,7 @@ function wrongKeep<E>(run: Run<E>): Violation | undefined {
   return undefined;
 }
 
-/** Whether an event was in the queue, for sure, when another one was distributed. */
+/** Whether an event was certainly in the queue when another one was distributed. */
 function isHeld<E>(run: Run<E>, other: Given<E>, owed: Owed<E>): boolean {
   return other.place >= 0 && takenAt(run, other).from > owed.to;
 }
@@ -93,7 +94,7 @@ function wrongAfterCut<E>(run: Run<E>): Violation | undefined {
   return fault(run, (run.owed[lost] as Owed<E>).event, 'an ERROR event (410) at its loss', 'the end without one');
 }
 
-/** `coalesce`: each event is the net change of its key since the one before, up to its latest state. */
+/** `coalesce`: each event is the net change of its key since the one before, and its latest state. */
 function wrongFold<E>(run: Run<E>): Violation | undefined {
   const unseen = new Map<unknown, number>();
   for (const given of run.given) {
@@ -113,7 +114,7 @@ function wrongFold<E>(run: Run<E>): Violation | undefined {
   return run.cut === undefined ? neverTold(run, unseen) : tooFewKeys(run, unseen);
 }
 
-/** A watch that was read to its end owes what its keys' last changes amount to. */
+/** A watch that was read to its end must have delivered the net change of every key. */
 function neverTold<E>(run: Run<E>, unseen: ReadonlyMap<unknown, number>): Violation | undefined {
   if (!readOut(run)) return undefined;
   for (const { event } of run.owed) {
@@ -152,8 +153,8 @@ function typesOf<E>(changes: readonly Owed<E>[]): string {
 }
 
 /**
- * What a row of changes may amount to; '' is nothing. More than one answer, since a queue that was looked at in between has
- * forgotten what had come to nothing by then, or (doubtful) may not have seen the first.
+ * Returns the possible net types of a sequence of changes; '' is none. There may be several: a queue that was read in between has
+ * forgotten changes that cancelled out, or may not have seen a doubtful first one.
  */
 function netTypes<E>(changes: readonly Owed<E>[]): Set<string> {
   const types = new Set<string>();

@@ -45,7 +45,7 @@ export function checkComplete<E>(history: History<E>): Violation | undefined {
     const { name: watcher, owed, options } = run;
     if (options.overflow !== 'wait') continue;
     const last = Math.max(-1, ...run.given.map(({ place }) => place));
-    // Whoever gives up shutting down has chosen to lose the tail.
+    // Giving up on a shutdown accepts the loss of the last events.
     const [lost] = lostOf(run).filter((place) => place < last || gaveUp === Number.POSITIVE_INFINITY);
     if (lost !== undefined) {
       const { event } = owed[lost] as { event: E };
@@ -82,7 +82,7 @@ function missingAtFirst<E>(run: Run<E>): Violation | undefined {
   const place = lost[0];
   if (place === undefined) return undefined;
   const { event } = owed[place] as { event: E };
-  // By drop-oldest it may have been pushed out, if the queue was full of later ones before the first read.
+  // With drop-oldest it may have been pushed out, if later events filled the queue before the first read.
   const until = first === undefined ? Number.POSITIVE_INFINITY : takenAt(run, first).to;
   const newer = owed.filter(({ from }, index) => index > (lost.at(-1) as number) && from < until).length;
   if (options.overflow === 'drop-oldest' && newer >= options.capacity) return undefined;

@@ -11,7 +11,7 @@ export function checkCounted<E>(history: History<E>): Violation | undefined {
   return undefined;
 }
 
-/** How many events were distributed to the watcher: at least, and at most. */
+/** Returns the least and the largest number of events that may have been distributed to the watcher. */
 function distributed<E>(run: Run<E>, stretch: { from: number; to: number }): { least: number; most: number } {
   const until = Math.min(stretch.from, run.stopped, run.cut?.asked ?? Number.POSITIVE_INFINITY);
   const least = run.owed.filter(({ doubtful, to }) => !doubtful && to < until).length;
@@ -35,7 +35,9 @@ function wrongSum<E>(run: Run<E>): Violation | undefined {
   return undefined;
 }
 
-/** Each gap is told once, with its size, between the call that reads the first event behind it and that event. */
+/**
+ * Each gap must be reported once, with its size, between the call of the read that gets the first event behind it and that event.
+ */
 function wrongGap<E>(run: Run<E>): Violation | undefined {
   const { name: watcher, options, given, owed } = run;
   if (options.overflow === 'coalesce') return undefined;
@@ -48,7 +50,7 @@ function wrongGap<E>(run: Run<E>): Violation | undefined {
     const least = skipped.filter(({ doubtful }) => !doubtful).length;
     if (most === 0) continue;
     let told = 0;
-    // An `onGap` that publishes may widen the gap, and is told of that as well.
+    // An `onGap` that publishes may widen the gap; the rest is reported as well.
     while (told < Math.max(1, least) && gaps[0] !== undefined && gaps[0].at < seen) {
       const gap = gaps.shift() as (typeof gaps)[0];
       if (gap.at < asked)
@@ -71,7 +73,7 @@ function wrongCut<E>(run: Run<E>): Violation | undefined {
   const rest = owed.slice(next);
   const most = rest.filter(({ from }) => from < cut.seen).length;
   const sure = rest.filter(({ doubtful, to }) => !doubtful && to < Math.min(cut.asked, run.stopped)).length;
-  // With `coalesce`, keys in any order were delivered before, and changes that came and went are no loss.
+  // With `coalesce`, keys were delivered in any order, and changes that cancelled out are not a loss.
   const coalesces = options.overflow === 'coalesce';
   const least = coalesces ? options.capacity + 1 : Math.max(1, sure);
   if (missed >= least && (coalesces || missed <= most)) return undefined;
@@ -94,7 +96,7 @@ export function checkBounded<E>(history: History<E>): Violation | undefined {
   return undefined;
 }
 
-/** What was delivered later must have been held meanwhile: in the queue, or among what is accepted and not distributed. */
+/** An event delivered later was held meanwhile: in the queue, or among the accepted events that were not distributed. */
 function heldTooMuch<E>(run: Run<E>, { behind }: Digest<E>): Violation | undefined {
   const { capacity } = run.options;
   const kept = run.given.filter(({ place }) => place >= 0).map((given) => ({ given, taken: takenAt(run, given).from }));

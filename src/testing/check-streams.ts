@@ -3,11 +3,11 @@ import type { ObjectOf } from '../broadcast/transitions.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import { show, type Violation, violation } from './guarantees.ts';
 
-/** What went into a selector and what came out. */
+/** The input and output of a selector. */
 export interface TransitionHistory<E extends WatchEvent> {
-  /** What the selector read, from its initial state on. */
+  /** The events the selector read, from its initial state on. */
   readonly before: readonly E[];
-  /** What it passed on. */
+  /** The events it passed on. */
   readonly after: readonly E[];
   readonly predicate: (object: ObjectOf<E>) => boolean;
   /** Default: namespace and name in `object.metadata`. */
@@ -45,17 +45,17 @@ export function checkTransitional<E extends WatchEvent>(history: TransitionHisto
 
 /** One connection of a client that resumes. */
 export interface Connection {
-  /** The version that it asked to go on from; undefined for a fresh start. */
+  /** The version to continue after; undefined for a fresh start. */
   readonly from?: string | undefined;
-  /** The versions that it got, in order. */
+  /** The versions it received, in order. */
   readonly versions: readonly string[];
   /** Whether it was refused with 410. */
   readonly gone?: boolean | undefined;
 }
 
-/** What a server published, and what one client got of it over its connections. */
+/** What a server published, and what one client received over its connections. */
 export interface ResumeHistory {
-  /** All versions in the order in which they were published. */
+  /** All versions, in the order in which they were published. */
   readonly published: readonly string[];
   readonly connections: readonly Connection[];
 }
@@ -89,7 +89,7 @@ export function checkResumable({ published, connections }: ResumeHistory): Viola
   return undefined;
 }
 
-/** Where a row of versions repeats or skips. */
+/** Returns where a sequence of versions repeats or skips one. */
 function brokenRow(
   versions: readonly string[],
   order: ReadonlyMap<string, number>,

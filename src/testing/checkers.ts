@@ -5,10 +5,10 @@ import { checkBounded, checkCounted } from './check-queue.ts';
 import type { GuaranteeName, Violation } from './guarantees.ts';
 import type { History } from './history.ts';
 
-/** Answers how a history breaks a guarantee, or undefined if it does not. */
+/** Returns how a history violates a guarantee, or undefined if it does not. */
 export type Checker = <E>(history: History<E>) => Violation | undefined;
 
-/** The checkers of those guarantees that show in the history of a broadcaster. */
+/** The checkers of all guarantees that are visible in the history of a broadcaster. */
 export const CHECKERS: Readonly<Record<Exclude<GuaranteeName, 'Resumable' | 'Transitional'>, Checker>> = {
   Ordered: checkOrdered,
   Unique: checkUnique,
@@ -22,7 +22,7 @@ export const CHECKERS: Readonly<Record<Exclude<GuaranteeName, 'Resumable' | 'Tra
   Settled: checkSettled,
 };
 
-/** Holds a history against all checkers: at most one violation of each guarantee, in the order of the guarantees. */
+/** Runs all checkers on a history. Returns at most one violation per guarantee, in the order of the guarantees. */
 export function checkHistory<E>(history: History<E>): Violation[] {
   return Object.values(CHECKERS).flatMap((check) => check(history) ?? []);
 }

@@ -1,48 +1,51 @@
 import type { Watch } from '../watch/watch.ts';
 import { show } from './guarantees.ts';
 
-/** A fresh watch under test, and a hand on its source. */
+/** A new watch under test, and control over its source. */
 export interface WatchSubject<E = unknown> {
   readonly watch: Watch<E>;
-  /** Makes the source yield one more event, and answers it, or an equal one, as the watch must deliver it. `number` counts from 0. */
+  /**
+   * Makes the source emit one more event. Returns the event, or an equal one, as the watch must deliver it. `number` counts from
+   * 0.
+   */
   send(number: number): E;
-  /** The source ends by itself, behind what was sent. */
+  /** Ends the source, after the events sent so far. */
   end(): void;
 }
 
 /**
- * What not every watch has; who lacks one of these says so.
+ * What some watches do not provide. An implementer that lacks a trait declares that.
  *
- * - `events`: it is open when it begins, and delivers what its source yields.
- * - `accepts`: what is `queued` it has accepted, so that `return` counts it as dropped.
- * - `counts`: its `queued` counts all that can be read without waiting.
- * - `end`: its `stopped` tells of the end of its source, too.
- * - `queue`: it holds what was sent and not read, and `stop` leaves that readable. Others read only when they are read.
+ * - `events`: it is open at the start and delivers what its source emits.
+ * - `accepts`: it has accepted the `queued` events, so `return` counts them as dropped.
+ * - `counts`: its `queued` counts all events that can be read without waiting.
+ * - `end`: its `stopped` also reports the end of its source.
+ * - `queue`: it holds events that were sent and not read, and `stop` leaves them readable. Other watches read only on demand.
  */
 export type ContractTrait = 'accepts' | 'counts' | 'events' | 'end' | 'queue';
 
-/** One thing that every watch must do. */
+/** One requirement that every watch must meet. */
 export interface ContractCase {
   readonly name: string;
-  /** What the watch must have for this. Without it, `run` must reject: a lack is declared, and true. */
+  /** The trait this case needs. For a watch without it, `run` must reject, so that a declared lack is proved. */
   readonly needs?: ContractTrait;
-  /** Opens watches and tries them. Rejects with an error that says what was expected. */
+  /** Opens watches and tests them. Rejects with an error that says what was expected. */
   run<E>(open: () => WatchSubject<E>): Promise<void>;
 }
 
-/** Throws what was expected, unless it is so. */
+/** Throws an error that says what was expected, unless `truth` holds. */
 export function expectThat(truth: boolean, expected: string, seen?: unknown): void {
   if (!truth) throw new Error(`watch contract: expected ${expected}${seen === undefined ? '' : `, got ${show(seen)}`}`);
 }
 
-/** Whether these are the events that were sent; equal ones will do. */
+/** Expects these events to be the ones that were sent, or equal to them. */
 export function expectSame(got: readonly unknown[], sent: readonly unknown[], what: string): void {
   const same =
     got.length === sent.length && got.every((event, index) => event === sent[index] || show(event) === show(sent[index]));
   expectThat(same, `${what}: ${show(sent)}`, got);
 }
 
-/** Whether a promise settles without anything else having to happen: within some microtasks. */
+/** Whether a promise settles on its own, within a few microtasks. */
 export async function settlesAtOnce(promise: Promise<unknown>): Promise<boolean> {
   let settled = false;
   const note = (): void => {
@@ -53,19 +56,19 @@ export async function settlesAtOnce(promise: Promise<unknown>): Promise<boolean>
   return settled;
 }
 
-/** Reads to the end. */
+/** Reads a watch to its end. */
 export async function readAll<E>(watch: Watch<E>): Promise<E[]> {
   const events: E[] = [];
   for (let result = await watch.next(); result.done !== true; result = await watch.next()) events.push(result.value);
   return events;
 }
 
-/** Has the source yield some events. */
+/** Makes the source emit `count` events. */
 export function sendSome<E>(subject: WatchSubject<E>, count: number): E[] {
   return Array.from({ length: count }, (_, number) => subject.send(number));
 }
 
-/** That a watch is over, by every way to read it. */
+/** Expects a watch to be over, by every way of reading it. */
 export async function expectDone<E>(watch: Watch<E>): Promise<void> {
   for (let i = 0; i < 2; i++) {
     expectThat((await watch.next()).done === true, 'next() to be done, for ever');
@@ -74,7 +77,7 @@ export async function expectDone<E>(watch: Watch<E>): Promise<void> {
   }
 }
 
-/** That reads which waited have come to the end, without anything else having to happen. */
+/** Expects pending reads to end on their own. */
 export async function expectAllDone(reads: readonly Promise<IteratorResult<unknown, undefined>>[], by: string): Promise<void> {
   for (const [index, read] of reads.entries()) {
     expectThat(await settlesAtOnce(read), `read ${index} to be settled by ${by} at once`);

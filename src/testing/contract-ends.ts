@@ -56,7 +56,7 @@ const promised: ContractCase = {
   async run(open) {
     const subject = open();
     sendSome(subject, 3);
-    await subject.watch.next(); // whoever reads only when read has begun
+    await subject.watch.next(); // starts the source of a watch that reads only on demand
     for (const stop of [false, true]) {
       if (stop) subject.watch.stop();
       const { queued } = subject.watch;
@@ -115,7 +115,7 @@ const disposes: ContractCase = {
   },
 };
 
-/** What a watch must do when either side ends it. */
+/** What every watch must do when either side ends it. */
 export const ENDING: readonly ContractCase[] = [
   pendingReturn,
   pendingStop,

@@ -102,7 +102,7 @@ const begins: ContractCase = {
 };
 
 /**
- * What every implementer of {@link Watch} must do, free of any test runner:
+ * What every implementer of {@link Watch} must do. Works with any test runner:
  *
  *     for (const { name, run } of WATCH_CONTRACT) test(name, () => run(() => ({ watch, send, end })));
  */

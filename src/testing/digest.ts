@@ -3,32 +3,32 @@ import { isErrorEvent, type WatchEvent } from '../watch/event.ts';
 import { type Accepted, acceptedOf } from './accepted.ts';
 import type { History, Step, WatcherOptions } from './history.ts';
 
-/** An event that a watcher has a claim on. Times are places in the line of steps. */
+/** An event that a watcher should receive. Times are indices of steps. */
 export interface Owed<E> {
   readonly event: E;
-  /** It was not distributed before this. */
+  /** The event was not distributed before this step. */
   readonly from: number;
-  /** When its acceptance was seen. */
+  /** The step that shows its acceptance. */
   readonly at: number;
-  /** It was distributed by this; Infinity if nothing tells. */
+  /** The event was distributed by this step; Infinity if no step proves it. */
   readonly to: number;
-  /** It was on its way in as the watch began or stopped: it may or may not belong. */
+  /** The event was being published as the watch began or stopped, so it may or may not belong to the watch. */
   readonly doubtful: boolean;
 }
 
-/** An event that a watcher got. */
+/** An event that a watcher received. */
 export interface Given<E> {
   readonly event: E;
-  /** Its index among the owed ones; -1 if it is none of them, for the `reason` given. */
+  /** Its index among the owed events; -1 if it is none of them, for the `reason` given. */
   readonly place: number;
   readonly reason: string;
-  /** When the read was asked for, and when what it came to was seen. */
+  /** When the read was called, and when its result was seen. */
   readonly asked: number;
   readonly seen: number;
   readonly batch: boolean;
-  /** From when on its read waited, if it did. */
+  /** The step from which its read was pending; Infinity for `tryNext`. */
   readonly waits: number;
-  /** The first event of its read. */
+  /** Whether it is the first event of its read. */
   readonly first: boolean;
 }
 
@@ -41,33 +41,33 @@ export interface Run<E> {
   readonly given: readonly Given<E>[];
   readonly gaps: readonly { readonly missed: number; readonly at: number }[];
   readonly counts: readonly { readonly queued: number; readonly dropped: number; readonly at: number }[];
-  /** The ERROR event by which `disconnect` or `coalesce` cut it. */
+  /** The ERROR event with which `disconnect` or `coalesce` cut the watch. */
   readonly cut: Given<E> | undefined;
   /** When its consumer ended it; Infinity if it did not. */
   readonly stopped: number;
-  /** When that call came back. */
+  /** When that call returned. */
   readonly over: number;
   readonly returned: boolean;
-  /** Its filter, `keyOf` or `onGap` throws. */
+  /** Whether its filter or `onGap` threw. */
   readonly broken: boolean;
   readonly ends: readonly { readonly failed: boolean; readonly at: number }[];
-  /** When reads were asked for that have come to nothing. */
+  /** The steps at which reads that never settled were called. */
   readonly waiting: readonly number[];
 }
 
-/** A history, taken apart. */
+/** A history, arranged by watcher. */
 export interface Digest<E> {
   readonly runs: readonly Run<E>[];
   readonly accepted: readonly Accepted<E>[];
-  /** When `shutdown` was called, given up, and resolved; Infinity if not. */
+  /** When `shutdown` was called, was given up, and resolved; Infinity if it did not. */
   readonly shutdown: number;
   readonly gaveUp: number;
   readonly closed: number;
-  /** How many events may have been accepted and not distributed. */
+  /** How many events may have been accepted and not yet distributed. */
   readonly behind: number;
 }
 
-/** Takes a history apart. */
+/** Arranges a history by watcher. */
 export function digest<E>(history: History<E>): Digest<E> {
   const { steps, idOf = (event) => (event as WatchEvent).object, incoming = 25 } = history;
   const first = (kind: Step['step']): number => {
@@ -138,7 +138,7 @@ function owedTo<E>(
     accepted.forEach(({ event, called, at }, index) => {
       if (at < joined || called > stop.over || (filter && !filter(event))) return;
       const by = Math.max(at, Math.min(accepted[index + behind]?.at ?? Number.POSITIVE_INFINITY, closed, gaveUp));
-      // What was on its way when the watch stopped may have come to it before, or never.
+      // An event that was on its way when the watch stopped may have arrived before, or never.
       const to = by > stop.asked ? Number.POSITIVE_INFINITY : by;
       owed.push({ event, from: called, at, to, doubtful: called < joined || at > stop.asked });
     });
@@ -167,7 +167,7 @@ function givenTo<E>(
     if (step?.step === 'delivered' || step?.step === 'end') settled.add(step.read);
     if (step?.step === 'delivered') got.push({ read: step.read, seen: at, events: step.events });
   });
-  // Reads are served first come, first served; when each was seen to settle is up to the host's promises.
+  // Reads are served in order. The order in which they are seen to settle depends on the host's promises.
   got.sort((a, b) => a.read - b.read);
   const given = got.flatMap(({ read, seen, events }) =>
     events.map((event, index) => {
@@ -190,20 +190,20 @@ function isCut<E>(event: E, { overflow }: WatcherOptions<E>): boolean {
   return cuts && isErrorEvent(event as WatchEvent) && (event as { object: { code: number } }).object.code === 410;
 }
 
-/** The stretch of steps in which an event left the queue: at once for a read that waited, else when the read came. */
+/** Returns the range of steps in which an event left the queue: at once for a pending read, otherwise when the read came. */
 export function takenAt<E>(run: Run<E>, { place, asked, seen, batch, waits }: Given<E>): { from: number; to: number } {
   const { from = 0, to = seen } = run.owed[place] ?? {};
-  // A batch that waited takes along what came after its first event, somewhat later; and user code inside of a read may publish.
+  // A pending batch also takes events that come after its first one, somewhat later. User code inside a read may publish.
   const late = to > asked && (batch || to < waits);
   return { from: Math.max(asked, from), to: late ? seen : Math.min(seen, Math.max(waits, to)) };
 }
 
-/** Whether a watch was read to its end, so that what it did not get is lost. */
+/** Whether a watch was read to its end, so that every event it did not receive is lost. */
 export function readOut<E>(run: Run<E>): boolean {
   return run.ends.length > 0 && !run.returned && !run.broken;
 }
 
-/** The places of the events that are lost for sure. */
+/** Returns the indices of the events that are certainly lost. */
 export function lostOf<E>(run: Run<E>): number[] {
   const got = new Set(run.given.map(({ place }) => place));
   const last = Math.max(-1, ...got);

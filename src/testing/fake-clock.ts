@@ -6,7 +6,7 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** A clock that stands still until told otherwise: whatever takes a `Clock` runs in no time, and the same way every time. */
+/** A clock that moves only when told to. Code that takes a `Clock` runs instantly on it, and the same way every time. */
 export class FakeClock implements Clock {
   private time: number;
   private readonly timers: Set<Timer> = new Set();
@@ -16,7 +16,7 @@ export class FakeClock implements Clock {
     this.time = startMs;
   }
 
-  /** How many callbacks are scheduled and neither called nor cancelled: 0 after an end that left nothing behind. */
+  /** Number of scheduled callbacks that were neither called nor cancelled; 0 after an end that left nothing behind. */
   get pending(): number {
     return this.timers.size;
   }
@@ -32,10 +32,10 @@ export class FakeClock implements Clock {
   }
 
   /**
-   * Moves on by `ms`, calling what falls due on the way, in order of time and then of scheduling, each at its own time; also
-   * what those calls schedule within the span. Promises that they settle are seen by their waiters in a later turn.
+   * Advances the clock by `ms` and calls the callbacks that fall due, including those scheduled meanwhile. They are called in
+   * order of time and then of scheduling, each at its own time. Code that awaits promises they settle runs in a later turn.
    *
-   * @throws {WatchError} INVALID_ARGUMENT for a negative span, or one that is not a number.
+   * @throws {WatchError} INVALID_ARGUMENT for a negative or infinite span, or one that is not a number.
    */
   advance(ms: number): void {
     if (!(ms >= 0 && ms < Number.POSITIVE_INFINITY)) throw invalid('ms', ms, 'a number of milliseconds >= 0');

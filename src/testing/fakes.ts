@@ -4,7 +4,7 @@ import { Batches, Iteration } from '../watch/iteration.ts';
 import { NONE, Reader } from '../watch/reader.ts';
 import type { Watch, WatchBatches } from '../watch/watch.ts';
 
-/** The object that events of one type of a union bear. */
+/** The object type of a union's events of one type. */
 export type ObjectOfType<E extends WatchEvent, Type extends string> =
   E extends WatchEvent<infer Own, infer Obj> ? (Type extends Own ? Obj : never) : never;
 
@@ -13,11 +13,13 @@ interface Sent<E> {
   readonly settle: (taken: boolean) => void;
 }
 
-/** What the fakes share: a line of events, a consumer's half, and Kubernetes' verbs for the test that plays the producer. */
+/**
+ * The common part of the fakes: a line of events, the consumer's half, and Kubernetes' verbs for a test that plays the producer.
+ */
 abstract class Fake<E extends WatchEvent, Result> extends Reader<E> {
   protected failure: { readonly error: unknown } | undefined;
   protected line: Sent<E>[] = [];
-  /** How many of the line are accepted; whoever sent the others still waits. */
+  /** How many events of the line are accepted. The senders of the others are still waiting. */
   protected readonly capacity: number;
   private over: boolean = false;
   private lost: number = 0;
@@ -45,7 +47,7 @@ abstract class Fake<E extends WatchEvent, Result> extends Reader<E> {
     return this.action('DELETED', object);
   }
 
-  /** Sends an ERROR event; the watch goes on, as upstream's fakes do. */
+  /** Sends an ERROR event. The watch goes on, as with upstream's fakes. */
   error(object: ObjectOfType<E, 'ERROR'>): Result {
     return this.action('ERROR', object);
   }
@@ -61,8 +63,8 @@ abstract class Fake<E extends WatchEvent, Result> extends Reader<E> {
   }
 
   /**
-   * Begins anew with an empty queue of the same capacity and counters of 0, stopped or not: reads that wait end, senders that
-   * wait hear false. The one watch that has something to say after `done`.
+   * Starts over with an empty queue of the same capacity and counters of 0, whether stopped or not. Pending reads end, and
+   * waiting senders get false. The only watch that may deliver events after `done`.
    */
   reset(): void {
     void this.return();
@@ -74,12 +76,12 @@ abstract class Fake<E extends WatchEvent, Result> extends Reader<E> {
     return this.over;
   }
 
-  /** Events that can be read without waiting, those of waiting senders among them. */
+  /** Number of events that can be read without waiting, including those of waiting senders. */
   get queued(): number {
     return this.line.length;
   }
 
-  /** Accepted events that `return` discarded. */
+  /** Number of accepted events that `return` discarded. */
   get dropped(): number {
     return this.lost;
   }
@@ -92,14 +94,14 @@ abstract class Fake<E extends WatchEvent, Result> extends Reader<E> {
     const sent = this.line.shift();
     if (sent === undefined) return NONE;
     sent.settle(true);
-    // Everybody behind has moved up by one place, and one of them into the queue.
+    // Every event behind moves up by one place, and one of them into the queue.
     if (this.capacity > 0) this.line[this.capacity - 1]?.settle(true);
     return sent.event;
   }
 
   protected override end(): void {
     this.over = true;
-    // What was never accepted goes back to its sender.
+    // Senders of events that were never accepted get false.
     for (const sent of this.line.splice(this.capacity)) sent.settle(false);
   }
 
@@ -110,18 +112,20 @@ abstract class Fake<E extends WatchEvent, Result> extends Reader<E> {
   }
 }
 
-/** How a {@link FakeWatcher} queues. */
+/** Options of a {@link FakeWatcher}. */
 export interface FakeWatcherOptions {
-  /** Events that it takes without a reader; 0 by default: a sender waits until its event is read. `reset` keeps it. */
+  /**
+   * Number of events it accepts without a reader; default 0: a sender waits until its event is read. `reset` keeps the capacity.
+   */
   capacity?: number | undefined;
 }
 
 /**
- * A watch that a test feeds by hand. Each of `add`, `modify`, `delete`, `error` and `action` resolves with true once its event
- * was read (or, with a capacity, queued), and with false when the watch was stopped before, or is stopped meanwhile; it never
- * rejects. Senders that wait are served first come, first served. Either side may `stop`: the fake's producer is the test.
+ * A watch that a test feeds by hand. `add`, `modify`, `delete`, `error` and `action` resolve with true once the event was read
+ * (or, with a capacity, queued), and with false if the watch is stopped before that. They never reject. Waiting senders are
+ * served in order. Both sides may call `stop`, because the producer is the test.
  *
- * Upstream: `watch.FakeWatcher`, `NewFake`, `NewFakeWithChanSize`; sending while stopping is no crash here.
+ * Upstream: `watch.FakeWatcher`, `NewFake`, `NewFakeWithChanSize`; unlike there, sending to a stopped fake does not panic.
  *
  * @throws {WatchError} INVALID_ARGUMENT for a capacity that is not a whole number >= 0.
  */
@@ -143,12 +147,12 @@ export class FakeWatcher<E extends WatchEvent = WatchEvent> extends Fake<E, Prom
 const RACE_FREE_CAPACITY = 100;
 
 /**
- * A watch that a test feeds by hand and that never makes it wait: it queues 100 events. Sending answers true when the event was
- * queued (or read), and false, with no effect, after a stop. A test that runs ahead by more is wrong: that throws.
+ * A watch that a test feeds by hand, without waiting: it queues up to 100 events. Sending returns true if the event was queued
+ * (or read), and false, without effect, after a stop.
  *
  * Upstream: `watch.RaceFreeFakeWatcher`, `NewRaceFreeFake`.
  *
- * @throws {WatchError} QUEUE_FULL (with `limit`) from every sending method, when 100 events are unread.
+ * @throws {WatchError} QUEUE_FULL (with `limit`) from every sending method when 100 events are unread: the test is wrong.
  */
 export class RaceFreeFakeWatcher<E extends WatchEvent = WatchEvent> extends Fake<E, boolean> {
   constructor() {
@@ -165,20 +169,20 @@ export class RaceFreeFakeWatcher<E extends WatchEvent = WatchEvent> extends Fake
   }
 }
 
-/** What a {@link MockWatcher} does: the first two are asked for, the others have a default. */
+/** The functions of a {@link MockWatcher}. `next` and `stop` are required, the others have defaults. */
 export interface MockFunctions<E> {
   next(): Promise<IteratorResult<E, undefined>>;
   stop(): void;
-  /** Default: calls `stop`, and is done. */
+  /** Default: calls `stop` and resolves with `done`. */
   return?(): Promise<IteratorResult<E, undefined>>;
-  /** Default: nothing is there. */
+  /** Default: returns undefined. */
   tryNext?(): E | undefined;
 }
 
 /**
- * A watch that only passes on: each `next` is one call of the given `next`, each `stop` one call of the given `stop`. For tests
- * of who calls what, how often and in which order. `batches` reads one event at a time; `stopped` says whether `stop` or `return`
- * was called; nothing is queued and nothing dropped.
+ * A watch that forwards calls: each `next` calls the given `next` once, each `stop` the given `stop`. For tests of who calls
+ * what, how often and in which order. `batches` reads one event at a time. `stopped` tells whether `stop` or `return` was called.
+ * `queued` and `dropped` are always 0.
  *
  * Upstream: `watch.MockWatcher`, whose two functions are `Stop` and `ResultChan`.
  */

@@ -13,7 +13,7 @@ export type GuaranteeName =
   | 'Resumable'
   | 'Transitional';
 
-/** What watchmux promises, a sentence each: the words of the documentation, of the checkers and of the tests. */
+/** What watchmux guarantees, one sentence each. The documentation, the checkers and the tests use the same sentences. */
 export const GUARANTEES: Readonly<Record<GuaranteeName, string>> = {
   Ordered: "A watcher's events are a subsequence of the published order; with `coalesce`, this holds for each key.",
   Unique: 'No watcher gets an event twice.',
@@ -29,20 +29,20 @@ export const GUARANTEES: Readonly<Record<GuaranteeName, string>> = {
   Transitional: 'What enters a selector is ADDED, what changes within it MODIFIED, and what leaves it DELETED.',
 };
 
-/** A history that breaks a guarantee: which one, for whom, and how. */
+/** A violation of a guarantee in a history: which guarantee, for which watcher, and how. */
 export interface Violation {
   readonly guarantee: GuaranteeName;
-  /** The watcher's name; absent where the fault is nobody's in particular. */
+  /** The watcher's name; absent if no particular watcher is affected. */
   readonly watcher?: string;
-  /** The event where it shows. */
+  /** The event at which the violation shows. */
   readonly event?: unknown;
   readonly expected: string;
   readonly seen: string;
-  /** All of this in one line. */
+  /** The whole violation in one line. */
   readonly message: string;
 }
 
-/** Makes a {@link Violation} with its message. */
+/** Creates a {@link Violation} with its message. */
 export function violation(
   guarantee: GuaranteeName,
   what: { watcher?: string; event?: unknown; expected: string; seen: string },
@@ -52,13 +52,13 @@ export function violation(
   return { guarantee, ...what, message: `${guarantee}${where}: expected ${expected}, seen ${seen}` };
 }
 
-/** A value in few words, for messages. */
+/** Returns a short text for a value, for messages. */
 export function show(value: unknown): string {
   let text: string | undefined;
   try {
     text = JSON.stringify(value);
   } catch {
-    // A cycle or a bigint: its kind must do.
+    // A cycle or a bigint: fall back to String.
   }
   return (text ?? String(value)).slice(0, 120);
 }

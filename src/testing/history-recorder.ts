@@ -7,11 +7,11 @@ import { ListenerCount } from './listener-count.ts';
 import { Notebook } from './notebook.ts';
 import { RecordedWatch } from './recorded-watch.ts';
 
-/** How a {@link HistoryRecorder} records. The broadcaster's own options go here again, as it does not tell them. */
+/** Options of a {@link HistoryRecorder}. Pass the broadcaster's own options again, because a broadcaster does not expose them. */
 export interface HistoryRecorderOptions<E> extends BroadcasterOptions<E> {
   /** See {@link History.idOf}. */
   readonly idOf?: ((event: E) => unknown) | undefined;
-  /** Asked at the end for the timers that still run: `() => clock.pending` of a `FakeClock`. */
+  /** Returns the number of timers still running, at the end: `() => clock.pending` of a `FakeClock`. */
   readonly timers?: (() => number) | undefined;
 }
 
@@ -21,8 +21,8 @@ export interface RecordedWatchOptions<E> extends WatchOptions<E> {
 }
 
 /**
- * Stands in front of a broadcaster and writes down what happens: publish, watch and shut down through it, read its watches, and
- * hold its {@link History} against the checkers.
+ * Wraps a broadcaster and records what happens. Publish, watch and shut down through the recorder, read its watches, and pass its
+ * {@link History} to the checkers.
  *
  *     const options = { capacity: 2, overflow: 'drop-oldest' } as const;
  *     const recorder = new HistoryRecorder(new Broadcaster(options), options);
@@ -30,8 +30,8 @@ export interface RecordedWatchOptions<E> extends WatchOptions<E> {
  *     ...
  *     checkHistory(recorder.history()) // []
  *
- * It stands in for a broadcaster in code that asks for `Pick<Broadcaster<E>, 'publish' | 'watch'>`, or as much as it uses.
- * Each event needs an `object` of its own, or `idOf` must tell events apart. What goes past the recorder is not known to it.
+ * It can replace a broadcaster in code that takes `Pick<Broadcaster<E>, 'publish' | 'watch'>`, or whichever methods it uses. Each
+ * event needs an `object` of its own, or an `idOf` that distinguishes events. Calls that bypass the recorder are not recorded.
  */
 export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
   private readonly broadcaster: Broadcaster<E>;
@@ -39,9 +39,9 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
   private readonly steps: Step<E>[] = [];
   private readonly watches: RecordedWatch<E>[] = [];
   private readonly listeners: ListenerCount[] = [];
-  /** Publishes that wait, and the last step before they began to. */
+  /** Pending publishes, and the last step before each began to wait. */
   private readonly pending: Map<E, Step<E> | undefined> = new Map();
-  /** Of those that have waited: when they were accepted, in order. */
+  /** The acceptances of publishes that waited, in order. */
   private readonly acceptances: Step<E>[] = [];
 
   constructor(broadcaster: Broadcaster<E>, options: HistoryRecorderOptions<E> = {}) {
@@ -49,17 +49,17 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
     this.options = options;
   }
 
-  /** `broadcaster.publish`. */
+  /** Calls `broadcaster.publish` and records it. */
   async publish(event: E): Promise<void> {
     this.steps.push({ step: 'publish', event });
     try {
-      // What is accepted at once is known at once.
+      // An event that is accepted at once is recorded at once.
       if (this.broadcaster.tryPublish(event)) {
         this.steps.push({ step: 'accepted', event });
         return;
       }
       const accepted = this.broadcaster.publish(event);
-      // Only now it waits: user code that was asked whether there is room may have published before.
+      // Starts to wait only now: user code that ran while the gate was asked may have published before.
       this.pending.set(event, this.steps.at(-1));
       await accepted;
       this.accepted(event);
@@ -69,7 +69,7 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
     }
   }
 
-  /** `broadcaster.tryPublish`. */
+  /** Calls `broadcaster.tryPublish` and records it. */
   tryPublish(event: E): boolean {
     this.steps.push({ step: 'publish', event });
     try {
@@ -83,7 +83,7 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
     }
   }
 
-  /** `broadcaster.watch`. */
+  /** Calls `broadcaster.watch` and returns a recorded watch. */
   watch(options: RecordedWatchOptions<E> = {}): Watch<E> {
     const { name = `watcher ${this.watches.length + 1}`, filter, onGap, signal, ...rest } = options;
     const notebook = new Notebook<E>(name, this.steps);
@@ -114,7 +114,7 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
     return recorded;
   }
 
-  /** `broadcaster.shutdown`. */
+  /** Calls `broadcaster.shutdown` and records it. */
   async shutdown(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     this.steps.push({ step: 'shutdown' });
     const gaveUp = (): void => void this.steps.push({ step: 'gave-up' });
@@ -130,8 +130,8 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
   }
 
   /**
-   * Looks at every watcher's numbers and at what is left behind, and hands out all that has happened so far. To be called when
-   * things are quiet: what a promise has not told yet is not known.
+   * Records every watcher's counts and what is left behind, and returns the history so far. Call it when nothing is in progress:
+   * the outcome of a promise that has not settled is unknown.
    */
   history(): History<E> {
     for (const watch of this.watches) watch.look();
@@ -155,8 +155,9 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
   }
 
   /**
-   * A publish that waited hears late that it was accepted. Nobody overtakes it, so that was before a later publish was accepted
-   * at once; and it was before anyone got the event. Those that waited before it hear of it before it, and were accepted before.
+   * A publish that waited learns late that it was accepted. It cannot be overtaken, so it was accepted before any later publish
+   * that was accepted at once, and before any watcher received the event. Publishes that waited longer learn of it first, and
+   * were accepted first.
    */
   private accepted(event: E): void {
     const before = this.pending.get(event);

@@ -1,4 +1,4 @@
-/** Door `watchmux/testing`: what tests of watch consumers need, free of any test runner. */
+/** The door `watchmux/testing`: tools for testing consumers of watches. Works with any test runner. */
 
 export { checkDrained, checkIsolated, checkSettled } from './check-ends.ts';
 export { checkExact } from './check-exact.ts';

@@ -1,4 +1,4 @@
-/** Counts the abort listeners that stand on a signal, from now on. It wraps the signal's two methods, so signals for tests only. */
+/** Counts the abort listeners on a signal, from now on. It replaces two methods of the signal, so use it in tests only. */
 export class ListenerCount {
   private readonly standing: Set<unknown> = new Set();
 
@@ -14,7 +14,7 @@ export class ListenerCount {
     };
   }
 
-  /** How many stand. One that waits for a single call counts until it is removed or called. */
+  /** Number of listeners. One with `once` counts until it is removed explicitly. */
   get count(): number {
     return this.standing.size;
   }

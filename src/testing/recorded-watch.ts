@@ -2,7 +2,7 @@ import { Batches, Iteration } from '../watch/iteration.ts';
 import type { Watch, WatchBatches } from '../watch/watch.ts';
 import type { Notebook } from './notebook.ts';
 
-/** A watch that writes down what its consumer asks for and what it gets. */
+/** A watch that records its consumer's reads and their results. */
 export class RecordedWatch<E> extends Iteration implements Watch<E> {
   private readonly watch: Watch<E>;
   private readonly inner: WatchBatches<E>;
@@ -28,7 +28,7 @@ export class RecordedWatch<E> extends Iteration implements Watch<E> {
     return this.watch.dropped;
   }
 
-  /** Writes down the numbers. */
+  /** Records the counts. */
   look(): void {
     const { queued, dropped } = this.watch;
     this.notebook.write({ step: 'counts', watcher: this.notebook.watcher, queued, dropped });
@@ -72,7 +72,7 @@ export class RecordedWatch<E> extends Iteration implements Watch<E> {
     return this.ends('return', () => this.watch.return());
   }
 
-  /** Writes down that the consumer ends the watch, which `code` does. */
+  /** Records that the consumer ends the watch, and runs `code`, which does it. */
   ends<T>(step: 'stop' | 'return', code: () => T): T {
     const { notebook } = this;
     notebook.ends(step);
