@@ -2,8 +2,8 @@ import type { Hub } from './hub.ts';
 import type { HubNotice } from './tally.ts';
 
 /**
- * A hub's notices on Node's `diagnostics_channel`, where tracing tools listen without knowing anyone. The message is the
- * notice, with its hub. Without subscribers no notice is even made.
+ * The names of a hub's channels in Node's `diagnostics_channel`, for tracing tools. The message is the notice, with its hub.
+ * While a channel has no subscribers, no notice is created.
  */
 export const CHANNELS: Readonly<Record<HubNotice['type'], string>> = {
   open: 'watchmux:client:open',
@@ -13,7 +13,7 @@ export const CHANNELS: Readonly<Record<HubNotice['type'], string>> = {
   resume: 'watchmux:client:resume',
 };
 
-/** What is used of a channel of Node's. */
+/** The used part of Node's `Channel`. */
 interface Channel {
   readonly hasSubscribers: boolean;
   publish(message: unknown): void;
@@ -22,7 +22,7 @@ export type ToChannel = (name: string) => Channel;
 
 const known: WeakSet<Hub> = new WeakSet();
 
-/** Once per hub, however many handlers serve it. */
+/** Publishes a hub's notices; once per hub, however many handlers serve it. */
 export function publishNotices(hub: Hub, channel: ToChannel): void {
   if (known.has(hub)) return;
   known.add(hub);
@@ -39,7 +39,9 @@ export function publishNotices(hub: Hub, channel: ToChannel): void {
   });
 }
 
-/** For a door that imports nothing of Node: the host's channels, if it is Node (from 20.16 on) or has them as well. */
+/**
+ * Returns the host's channels, or undefined if it has none. For a door that must not import Node; Node has this from 20.16 on.
+ */
 export function channelOfHost(): ToChannel | undefined {
   const { process } = globalThis as { process?: { getBuiltinModule?(name: string): { channel?: ToChannel } | undefined } };
   return process?.getBuiltinModule?.('node:diagnostics_channel')?.channel;

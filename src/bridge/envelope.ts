@@ -2,24 +2,24 @@ import { invalid } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import { toBookmark } from './protocol.ts';
 
-/** Where an envelope stands, and what is known of its text. */
+/** The place of an envelope in the stream, and what is known of its text. */
 export interface Place {
-  /** Counts from 1; 0 for what has no place in the stream. */
+  /** Counts from 1; 0 for an event outside the stream. */
   readonly sequence: number;
-  /** The version that the event bears on the wire, if it bears one. */
+  /** The version the event has on the wire, if any. */
   readonly version?: string | undefined;
-  /** What SSE's `id:` says; default the version. Only an ERROR that a stream goes on after says more than it bears. */
+  /** The `id:` in SSE; default the version. Differs only for an ERROR after which the stream goes on. */
   readonly id?: string | undefined;
-  /** The event as JSON, if somebody has it: passed on as it is written. */
+  /** The event's JSON text, if known. It is sent as it is. */
   readonly json?: string | undefined;
-  /** The same, in bytes and with the version. */
+  /** The encoded text, including the version. */
   readonly bytes?: Uint8Array | undefined;
 }
 
 /**
- * An event on its way to clients: the event, its place in the stream, and its text in bytes. These are made once, when it is
- * published: however many clients there are and whichever transport they use, and so that an event that cannot be written as
- * JSON is its publisher's trouble and nobody else's.
+ * An event on its way to clients: the event, its place in the stream, and its encoded text. It is encoded once, when it is
+ * published, whatever the number of clients and transports. An event that JSON cannot represent therefore fails for its publisher
+ * only.
  *
  *     {"type":"ADDED","object":{...},"resourceVersion":"3f9a6c0d.42"}
  */
@@ -30,10 +30,13 @@ export class Envelope implements WatchEvent {
   readonly version: string | undefined;
   readonly id: string | undefined;
   readonly bytes: Uint8Array;
-  /** The bytes after compression: made once, by the first who wants them. */
+  /** The compressed bytes, created on first use. */
   deflated: Uint8Array | undefined = undefined;
 
-  /** @throws {WatchError} INVALID_ARGUMENT for null and undefined, and for a type that is no word; TypeError for an object that JSON cannot say, such as a cycle. */
+  /**
+   * @throws {WatchError} INVALID_ARGUMENT for null, undefined, or a type that is not a non-empty string. TypeError for an object
+   * that JSON cannot represent, such as a cycle.
+   */
   constructor(event: WatchEvent, place: Place) {
     if (event === undefined || event === null) throw invalid('event', event, 'an event');
     const { type, object } = event;
@@ -47,7 +50,7 @@ export class Envelope implements WatchEvent {
       place.bytes ?? encoder.encode((place.json === undefined ? stringify(event) : open(place.json)) + end(place.version));
   }
 
-  /** The same event with another version, or none, its text otherwise as it was written. */
+  /** Returns the same event with another version, or none. The rest of its text is unchanged. */
   relabelled(version: string | undefined): Envelope {
     const text = this.bytes.subarray(0, this.bytes.length - end(this.version).length);
     const tail = encoder.encode(end(version));
@@ -61,8 +64,8 @@ export class Envelope implements WatchEvent {
 const encoder = new TextEncoder();
 
 /**
- * The envelope of whatever a hub's watch hands out: itself; a new one for the copy that `coalesce` gave another type (it has
- * its place, and its own bytes); and for the ERROR event of a cut watch, which has no place in the stream.
+ * Returns the envelope of an event from a hub's watch. That is the event itself; or a new envelope, for a copy whose type
+ * `coalesce` changed (with its place, and bytes of its own), and for the ERROR of a cut watch (outside the stream).
  */
 export function envelopeOf(event: WatchEvent & Partial<Place>): Envelope {
   if (event instanceof Envelope) return event;
@@ -79,16 +82,16 @@ function stringify({ type, object }: WatchEvent): string {
   return `{"type":${JSON.stringify(type)},"object":${JSON.stringify(object) ?? 'null'}`;
 }
 
-/** A text without its last brace. */
+/** Returns a JSON text without its last brace. */
 function open(json: string): string {
-  // A line end in JSON can only be white space; on the wire it would end the event.
+  // In JSON a line break can only be white space; on the wire it would end the event.
   const line = /[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, ' ') : json;
   const end = line.lastIndexOf('}');
   if (end < 0) throw invalid('json', json, 'the JSON text of an event');
   return line.slice(0, end);
 }
 
-/** The version stands behind the last member: of two members of one name, readers of JSON take the last. ASCII. */
+/** Appends the version as the last member: of two members with the same name, JSON parsers keep the last. ASCII. */
 function end(version: string | undefined): string {
   return version === undefined ? '}' : `,"resourceVersion":"${version}"}`;
 }

@@ -1,6 +1,6 @@
 /**
- * The door `watchmux/fetch`: a hub for hosts that answer a `Request` with a `Response`, such as Hono, Deno and Bun, as a stream
- * of JSON lines or as Server-Sent Events. Nothing of Node is needed.
+ * The door `watchmux/fetch`: a hub for hosts that answer a `Request` with a `Response`, such as Hono, Deno and Bun. It serves
+ * JSON lines or Server-Sent Events, and does not need Node.
  *
  *     const watch = createFetchHandler(hub);
  *     Deno.serve(watch);                                        // Bun.serve({ fetch: watch })
@@ -41,8 +41,8 @@ export { Hub } from './hub.ts';
 export type { ConnectionOptions } from './limits.ts';
 
 /**
- * What {@link createFetchHandler} takes. A `Request` does not say who sent it, but Bun and Deno do, beside it. Where nobody does,
- * addresses are not limited without `clientAddress`.
+ * Options of {@link createFetchHandler}. A `Request` does not tell its sender's address. Bun and Deno pass it in a second
+ * argument; on other hosts, addresses are limited only with `clientAddress`.
  */
 export interface FetchOptions<I = unknown, E extends WatchEvent = WatchEvent>
   extends ConnectionOptions,
@@ -52,18 +52,18 @@ export interface FetchOptions<I = unknown, E extends WatchEvent = WatchEvent>
 }
 
 /**
- * A `(request) => response` handler, which says and refuses the same as `createHttpHandler`. A promise only where a hook of
- * {@link AdmissionOptions} is one. A client has gone when its host cancels the response's body, or aborts the request's signal.
+ * Creates a `(request) => response` handler that serves and refuses like `createHttpHandler`. It returns a promise only if a hook
+ * of {@link AdmissionOptions} does. A client has left when the host cancels the response's body or aborts the request's signal.
  *
- * A client that is cut is an error of its response's body, which hosts log. Deno says once, too, that the signal aborts where a
- * response has ended well: here that is all the same.
+ * Cutting a client errors the response's body, which hosts log. Deno also logs, once, that the signal aborts even when a response
+ * has ended normally; that is harmless here.
  *
- * Bun and Deno call it with a second argument. Pass that on if you call it yourself: it says whose connection this is, and in Bun it
- * takes the watch out of `idleTimeout`, 10 s, after which a stream on which nothing happens would be closed.
+ * Bun and Deno call the handler with a second argument. Pass it on if you call the handler yourself: it has the client's address,
+ * and in Bun it exempts the watch from `idleTimeout` (10 s), after which Bun would close a quiet stream.
  *
- * Where many requests can be pipelined into one connection, as to @hono/node-server on Node, the host may do neither for those that
- * stand behind another when the connection goes, and they keep their places. So set `clientAddress` there, and
- * `maxClientsPerAddress` bounds them.
+ * Some hosts, such as @hono/node-server on Node, accept pipelined requests. When the connection closes they may neither cancel
+ * nor abort the requests behind the first, which then keep their seats. Set `clientAddress` there, so that `maxClientsPerAddress`
+ * limits them.
  */
 export function createFetchHandler<I = unknown, E extends WatchEvent = WatchEvent>(
   hub: Hub<E>,
@@ -75,14 +75,14 @@ export function createFetchHandler<I = unknown, E extends WatchEvent = WatchEven
   return (request, host) => handler.handle(request, host ?? {});
 }
 
-/** What is used of a handler's second argument: in Bun it is the server, in Deno what is known of the connection. */
+/** The used part of a handler's second argument: the server in Bun, information on the connection in Deno. */
 interface Host {
   readonly requestIP?: (request: Request) => { readonly address: string } | null;
   readonly timeout?: (request: Request, seconds: number) => void;
   readonly remoteAddr?: { readonly hostname?: string };
 }
 
-/** Nobody reads this answer: the client has left. Some hosts log it, and know it by this number. */
+/** The status of an answer that nobody reads, because the client has left. Some hosts log it, and know this number. */
 const GONE = 499;
 
 class FetchHandler<I> {
@@ -97,7 +97,7 @@ class FetchHandler<I> {
     this.limits = toLimits(options);
     this.admission = new Admission(reception, options, this.limits);
     this.headers = options.headers ?? {};
-    new Headers(this.headers); // throws for what is none
+    new Headers(this.headers); // throws for invalid headers
     const { stallTimeoutMs, clock } = this.limits;
     this.stalls = toPulse(stallTimeoutMs, clock);
   }
@@ -136,7 +136,8 @@ class FetchHandler<I> {
     const session = this.reception.open(sink, { ...client, transport: sse ? 'sse' : 'http' });
     const onAbort = (): void => {
       session.gone();
-      // Most hosts cancel the body in this same turn. To one that has not, it is an error: in front of that, it would be logged.
+      // Most hosts cancel the body in this same turn. For the others, error it, but only then: an error before the cancel is
+      // logged.
       queueMicrotask(() => sink.destroy());
     };
     request.signal.addEventListener('abort', onAbort, { once: true });
@@ -154,7 +155,7 @@ class FetchHandler<I> {
   }
 }
 
-/** A request, and what its host has told beside it. */
+/** A request, together with what its host passed. */
 interface Asking extends Caller<Request> {
   readonly via: Host;
 }

@@ -5,24 +5,24 @@ import { Slices } from './slices.ts';
 import type { Turn } from './turn.ts';
 
 /**
- * When sessions are looked at. A *bell*, a watch with room for one event, rings as soon as something can be read:
+ * Decides when sessions are flushed. The *bell*, a watch with room for one event, rings as soon as something can be read:
  *
  *     bell rings --> flush all --> a turn of the event loop (or flushIntervalMs) --> rung meanwhile? flush all : wait for it
- *     relieved  --> next turn: flush that one
- *     half a queue published in one go --> flush all, now
+ *     relieved  --> next turn: flush that session
+ *     half a queue published at once --> flush all, now
  *
- * So an event alone leaves within the turn, and of all that follows there is one flush, and one write per client, per turn.
- * Clients in step read the same batch, and are written the same bytes.
+ * So a single event is sent within the turn, and events that follow share one flush, and one write per client, per turn. Clients
+ * in step read the same batch and are sent the same bytes.
  *
- * Invariant: whenever something can be read for a session that is not under pressure, the bell has rung and its flush is to
- * come, or that session is about to be flushed by itself.
+ * Invariant: whenever a session without backpressure has something to read, the bell has rung and its flush is pending, or that
+ * session's own flush is pending.
  */
 export class Flusher {
   readonly sessions: Set<Session> = new Set();
   readonly slices: Slices = new Slices();
   private readonly waiting: Set<Session> = new Set();
   private flushing: boolean = false;
-  /** Ends the pause that is under way. */
+  /** Ends the current pause early. */
   private hurry: (() => void) | undefined = undefined;
   private closed: boolean = false;
   private readonly before: () => void;
@@ -47,27 +47,27 @@ export class Flusher {
     this.waiting.delete(session);
   }
 
-  /** Writes to every client all that it has not got and has room for. */
+  /** Writes to every client as much as is available and has room. */
   flush(): void {
     if (this.flushing) return;
     this.before();
     this.flushAll(this.sessions);
   }
 
-  /** Nothing follows: what there is is written now, and nothing is gathered any more. */
+  /** No more events follow: writes everything now, and no longer collects events. */
   close(): void {
     this.closed = true;
     this.flush();
     this.hurry?.();
   }
 
-  /** A session has room again: it is flushed in the next turn, with others that have. */
+  /** A session has room again. It is flushed in the next turn, together with others that have. */
   ready(session: Session): void {
     this.waiting.add(session);
     if (this.waiting.size === 1) this.nextTurn(() => this.flushWaiting());
   }
 
-  /** A session was flushed by itself: nobody shares its bytes. */
+  /** A session was flushed on its own, so no other session shares its bytes. */
   flushed(): void {
     if (!this.flushing) this.slices.clear();
   }

@@ -1,26 +1,26 @@
 import type { WatchEvent } from '../watch/event.ts';
 import { Envelope, envelopeOf } from './envelope.ts';
 
-/** The head of the stream before a batch was read: nothing up to there is left to be read. */
+/** The head of the stream before a batch was read: everything up to it has been read. */
 export interface Read {
   readonly head: number;
   readonly version: string;
 }
 
 /**
- * What a `coalesce` watch brought, with versions from which a client can go on without a gap.
+ * Assigns versions to a batch of a `coalesce` watch from which a client can resume without a gap.
  *
- * A folded event stands where its object's *first* unseen change stood, and bears the version of its *last*:
+ * A folded event is at the place of its object's *first* unseen change, but has the version of its *last*:
  *
- *     happened   a.1 b.2 a.3        read as   a.3 b.2        from version 3 on, b.2 would be missing
+ *     happened   a.1 b.2 a.3        read as   a.3 b.2        resuming after 3 would miss b.2
  *
- * So of a folded batch only the last event has a version: that of the latest change in it. A client that is cut off in between
- * goes on from before the batch. A batch that was not folded, number after number, is left as it is.
+ * So in a folded batch only the last event has a version: that of the latest change in the batch. A client that is cut off within
+ * the batch resumes before it. A batch that was not folded (consecutive numbers) is returned unchanged.
  *
- *     happened   a.1 b.2 -a.3       read as   b.2            from version 2 on, -a.3 would come, of which nobody has heard
+ *     happened   a.1 b.2 -a.3       read as   b.2            resuming after 2 would send -a.3, for an unknown object
  *
- * The latest change may have folded to nothing, with the one that it undid. So the version is that of the head which the batch
- * was read up to, if that is known.
+ * The latest change may have been folded away together with the one that it undid. So the version is that of the head up to which
+ * the batch was read, if that is known.
  */
 export function unfolded(
   batch: readonly WatchEvent[],

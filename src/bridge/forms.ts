@@ -2,26 +2,26 @@ import type { WatchEvent } from '../watch/event.ts';
 import { type Envelope, envelopeOf } from './envelope.ts';
 
 /**
- * How an event stands on a transport's wire. A form is a constant: clients that share one share its bytes.
+ * The wire format of events on a transport. Forms are constants: clients with the same form share its bytes.
  *
  *     LINE        {...}\n
  *     RECORD      id: 3f9a6c0d.42\ndata: {...}\n\n
- *     MESSAGE     0x81 length {...}                        one WebSocket frame: final, text, from a server and so not masked
- *     chunked(f)  1a4\r\n <a slice in the form f> \r\n     a chunk of HTTP/1.1
+ *     MESSAGE     0x81 length {...}                        one WebSocket frame: final, text, unmasked (from a server)
+ *     chunked(f)  1a4\r\n <a slice in the form f> \r\n     an HTTP/1.1 chunk
  */
 export interface Form {
-  /** Bytes of one event. */
+  /** Returns the size of one event in bytes. */
   size(envelope: Envelope): number;
-  /** Writes one event; answers where the next one begins. */
+  /** Writes one event. Returns where the next one starts. */
   put(envelope: Envelope, to: Uint8Array, at: number): number;
-  /** Whether a slice is one chunk of HTTP/1.1. */
+  /** Whether a slice is one HTTP/1.1 chunk. */
   readonly chunked: boolean;
 }
 
 const CR = 0x0d;
 const LF = 0x0a;
 
-/** A line per event: the HTTP stream. */
+/** One line per event: the HTTP stream. */
 export const LINE: Form = {
   chunked: false,
   size: ({ bytes }) => bytes.length + 1,
@@ -32,7 +32,7 @@ export const LINE: Form = {
   },
 };
 
-/** A record per event: Server-Sent Events. What stands before the data is ASCII: as many bytes as characters. */
+/** One record per event: Server-Sent Events. The text before the data is ASCII, one byte per character. */
 export const RECORD: Form = {
   chunked: false,
   size: ({ bytes, id }) => bytes.length + DATA.length + 2 + (id === undefined ? 0 : ID.length + id.length + 1),
@@ -49,7 +49,7 @@ export const RECORD: Form = {
 const ID = 'id: ';
 const DATA = 'data: ';
 
-/** A frame per event: WebSocket. */
+/** One frame per event: WebSocket. */
 export const MESSAGE: Form = {
   chunked: false,
   size: ({ bytes }) => frameSize(bytes),
@@ -60,13 +60,13 @@ const FINAL_TEXT = 0x81;
 /** A final text frame whose payload is compressed. */
 export const FINAL_DEFLATED_TEXT = 0xc1;
 
-/** Bytes of a frame with this payload. */
+/** Returns the size of a frame with this payload. */
 export function frameSize(payload: Uint8Array): number {
   const { length } = payload;
   return length + (length < 126 ? 2 : length < 65_536 ? 4 : 10);
 }
 
-/** Writes a frame, given its first byte; answers where the next one begins. */
+/** Writes a frame, given its first byte. Returns where the next one starts. */
 export function putFrame(payload: Uint8Array, to: Uint8Array, { at, first }: { at: number; first: number }): number {
   const { length } = payload;
   to[at] = first;
@@ -84,12 +84,12 @@ export function putFrame(payload: Uint8Array, to: Uint8Array, { at, first }: { a
   return next + length;
 }
 
-/** The same, each slice one chunk of HTTP/1.1. */
+/** Returns the same form with each slice as one HTTP/1.1 chunk. */
 export function chunked(form: Form): Form {
   return { chunked: true, size: form.size, put: form.put };
 }
 
-/** A text by itself in a form's stream, such as SSE's `retry:`. */
+/** Encodes a separate text of a form's stream, such as SSE's `retry:`. ASCII only. */
 export function toBytes(text: string, form: Form): Uint8Array {
   const size = text.length;
   const frame = new Frame(size, form.chunked);
@@ -97,20 +97,20 @@ export function toBytes(text: string, form: Form): Uint8Array {
   return frame.bytes;
 }
 
-/** A stretch of a batch in a form. */
+/** Part of a batch, encoded in a form. */
 export interface Slice {
   readonly bytes: Uint8Array;
-  /** Where the next slice of the batch begins. */
+  /** Index of the first event after this slice. */
   readonly to: number;
-  /** Events in it that have a place in the stream, and the last place among them (0 for none). */
+  /** Number of events in it that belong to the stream, and the highest sequence of these (0 if there are none). */
   readonly events: number;
   readonly sequence: number;
 }
 
-/** Slices of so many bytes are written at once: few system calls, and pressure is noticed soon. */
+/** The size of a slice, in bytes. Large enough for few system calls, small enough to notice backpressure soon. */
 export const SLICE_BYTES = 262_144;
 
-/** Joins the events of a batch from `from` on: at least one, and no more than {@link SLICE_BYTES} if it can be helped. */
+/** Encodes the events of a batch from `from` on: at least one, and otherwise no more than {@link SLICE_BYTES}. */
 export function toSlice(batch: readonly WatchEvent[], from: number, form: Form): Slice {
   const envelopes: Envelope[] = [];
   let size = 0;
@@ -134,7 +134,7 @@ export function toSlice(batch: readonly WatchEvent[], from: number, form: Form):
   return { bytes: frame.bytes, to: from + envelopes.length, events, sequence };
 }
 
-/** Room for so many bytes, and what stands around them. */
+/** A buffer for `size` bytes and the chunk framing around them. */
 class Frame {
   readonly bytes: Uint8Array;
   readonly at: number = 0;
@@ -153,7 +153,7 @@ class Frame {
   }
 }
 
-/** Node's own kind of bytes where there is Node: its sockets need not wrap them, once per client. */
+/** Allocates a Buffer in Node, whose sockets would otherwise wrap the bytes once per client. */
 function allocate(size: number): Uint8Array {
   const { Buffer } = globalThis as { Buffer?: { allocUnsafeSlow?: (size: number) => Uint8Array } };
   return Buffer?.allocUnsafeSlow?.(size) ?? new Uint8Array(size);

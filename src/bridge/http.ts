@@ -5,9 +5,9 @@
  *     createServer(createHttpHandler(hub)).listen(8080);
  *     await hub.publish({ type: 'ADDED', object: { hello: 'world' } });
  *
- * Express takes the handler as it is: `app.get('/watch', createHttpHandler(hub))`. In Fastify, hand it `request.raw` and
- * `reply.raw` after `reply.hijack()`. How long a request may take to arrive, and how large its head may be, is the server's to
- * say: `createServer({ headersTimeout, requestTimeout, connectionsCheckingInterval, maxHeaderSize })`.
+ * In Express, use the handler as it is: `app.get('/watch', createHttpHandler(hub))`. In Fastify, pass it `request.raw` and
+ * `reply.raw` after `reply.hijack()`. The server limits how long a request may take to arrive and how large its headers may be:
+ * `createServer({ headersTimeout, requestTimeout, connectionsCheckingInterval, maxHeaderSize })`.
  */
 import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
@@ -53,10 +53,10 @@ export * from './protocol.ts';
 export type { Snapshot, SnapshotContext } from './snapshot.ts';
 export type { HubNotice, HubTotals, Observer, Refusal, RefusalReason } from './tally.ts';
 
-/** Of silence, before the system asks whether the other end is still there. */
+/** How long a connection is silent before the operating system probes the other end. */
 const KEEP_ALIVE_MS = 60_000;
 
-/** What {@link createHttpHandler} takes. */
+/** Options of {@link createHttpHandler}. */
 export interface HttpOptions<I = unknown, E extends WatchEvent = WatchEvent>
   extends ConnectionOptions,
     AdmissionOptions<IncomingMessage, I, E> {
@@ -65,13 +65,13 @@ export interface HttpOptions<I = unknown, E extends WatchEvent = WatchEvent>
 }
 
 /**
- * A `(request, response)` handler for node:http and what builds on it. It answers every request that it is given with the hub's
- * events, so routing is the caller's. A client that accepts `text/event-stream` gets SSE, any other a line per event.
+ * Creates a `(request, response)` handler for node:http and frameworks on top of it. It answers every request with the hub's
+ * events; routing is up to the caller. A client that accepts `text/event-stream` gets SSE, any other gets one line per event.
  *
- * Refusals bear a Status: 400 for a query that makes no sense, 401, 403 and 503 as {@link AdmissionOptions} says, 404 where a
- * WebSocket is asked for (`watchmux/ws` has those), 405 for anything but GET and HEAD, 410 for a version that is too old (SSE
- * goes on live after an ERROR event instead), and 503 when the hub is full or shuts down, or when the connection has not yet
- * answered what it was asked before. Once the stream has ended, who has all of it gets 204, at which an EventSource stops asking.
+ * A refusal has a Status as its body: 400 for an invalid query; 401, 403 and 503 as in {@link AdmissionOptions}; 404 for a
+ * WebSocket handshake (use `watchmux/ws`); 405 for methods except GET and HEAD; 410 for a version that is too old (SSE sends an
+ * ERROR event and continues live instead); 503 if the hub is full or shutting down, or if an earlier request of the connection is
+ * unanswered. Once the stream has ended, a client that has all of it gets 204, which makes an EventSource stop asking.
  */
 export function createHttpHandler<I = unknown, E extends WatchEvent = WatchEvent>(
   hub: Hub<E>,
@@ -103,7 +103,7 @@ class HttpHandler<I> {
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {
-    // Nothing is expected; what comes is read and dropped, so that the connection can end.
+    // No body is expected. Read and drop one anyway, so that the connection can end.
     request.resume();
     const caller = toCaller(request, response, this.headers);
     if (request.method === 'OPTIONS' && caller.origin !== undefined && this.admission.allows(caller)) {
@@ -126,10 +126,10 @@ class HttpHandler<I> {
       return;
     }
     try {
-      // Somebody else may have answered while the application made up its mind.
+      // The application may have answered itself in the meantime.
       if (!response.headersSent) this.begin(caller, response, verdict);
     } finally {
-      // By now a session has kept the seat; or there is none, whatever middleware has thrown.
+      // A session holds the seat now, or there is none because middleware has thrown.
       verdict.ticket.release();
     }
   }
@@ -152,7 +152,7 @@ class HttpHandler<I> {
       return;
     }
     response.flushHeaders();
-    // Middleware that wraps `writeHead` may publish from there: then something else has been missed by now.
+    // Middleware that wraps `writeHead` may have published, and the client would miss that event.
     const now = this.reception.version === version ? start : startOf(this.reception, admitted, sse);
     if (isStatus(now)) response.destroy();
     else this.serve(response, { ...admitted, start: now, sse });
@@ -167,13 +167,13 @@ class HttpHandler<I> {
     const wrapped = Object.hasOwn(response, 'write');
     const sink = new HttpSink({ sse, bookmarks, maxBufferedBytes, response, stream, direct, wrapped });
     const session = this.reception.open(sink, { ...client, transport: sse ? 'sse' : 'http' });
-    // The one event that comes whatever happens: after `end`, after a reset, after `destroy`.
+    // The one event that always comes: after `end`, after a reset, after `destroy`.
     response.on('close', () => session.gone());
     response.on('error', () => session.gone());
     const { socket } = response.req;
-    // On a quiet stream nothing else would notice that the other end is gone without a word. A WebSocket has its pings.
+    // On a quiet stream, only this detects a peer that vanished silently. A WebSocket has its pings.
     if (response instanceof ServerResponse) socket.setKeepAlive(true, KEEP_ALIVE_MS);
-    // Bun keeps no account of what waits in a socket, but of what waits in a response.
+    // Bun does not count what waits in a socket, but counts what waits in a response.
     guardStalls(session, (response instanceof ServerResponse && !IN_BUN ? socket : response) as Outbound, this.stalls);
     if (hasClosed(response)) session.gone();
   }
@@ -188,8 +188,8 @@ class HttpHandler<I> {
   /** Answers with a Status instead of a stream. */
   private refuse(response: ServerResponse, status: Status, caller: Caller<IncomingMessage>): void {
     if (response.headersSent || response.destroyed) return;
-    // Who is to come back later does so on another connection: a server that closes waits for this one. Those that are behind
-    // another request on it are still to be answered.
+    // The client should retry on another connection, because a closing server waits for this one. Not for pipelined requests:
+    // others in the same pipeline are still to be answered.
     if (status.code === 503 && status !== PIPELINED) response.shouldKeepAlive = false;
     response.writeHead(status.code, {
       ...refusalHeaders(status),
@@ -198,7 +198,7 @@ class HttpHandler<I> {
     response.end(refusalBody(status, caller.request.method));
   }
 
-  /** A browser asks before it sends headers of a page's own, such as `authorization`. */
+  /** A browser asks first when a page sends headers of its own, such as `authorization`. */
   private preflight(caller: Caller<IncomingMessage>, response: ServerResponse): void {
     response.writeHead(204, {
       ...this.admission.corsHeaders(caller),
@@ -217,7 +217,7 @@ function toCaller(
   const { url = '', socket } = request;
   const at = url.indexOf('?');
   const { origin, host, ':authority': authority, [LAST_EVENT_ID]: lastEventId } = request.headers;
-  // Whoever sets this header decides for whom: the application, or middleware before us.
+  // If the application or earlier middleware sets this header, it has decided on the origin.
   const decided = response.hasHeader(ALLOW_ORIGIN) || Object.keys(headers).some((name) => name.toLowerCase() === ALLOW_ORIGIN);
   return {
     request,
@@ -233,7 +233,7 @@ function toCaller(
   };
 }
 
-/** Whether what is written to the socket stands on the wire just as if it were written to the response: in chunks, and untouched by anyone. */
+/** Whether bytes written to the socket equal those written to the response: chunked, and not transformed by anyone. */
 function isPlain(response: ServerResponse): boolean {
   const { socket } = response;
   return (
@@ -244,7 +244,7 @@ function isPlain(response: ServerResponse): boolean {
     response.end === ServerResponse.prototype.end &&
     !response.hasHeader('content-encoding') &&
     response.writableCorked === 0 &&
-    // The head is on its way, and nothing else waits inside of the response.
+    // The headers are being sent, and nothing else waits inside the response.
     response.writableLength === socket.writableLength
   );
 }

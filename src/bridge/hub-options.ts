@@ -11,87 +11,123 @@ import type { HubNotice, HubTotals } from './tally.ts';
 import type { Turn } from './turn.ts';
 import { nextTurn } from './turn.ts';
 
-/** How a hub treats its clients. */
+/** Options of a hub. */
 export interface HubOptions<E extends WatchEvent = WatchEvent> {
-  /** Events queued per client, at least 1; default 100. A queue fills only while its client's connection has no room. */
+  /** Events queued per client; at least 1, default 100. A queue fills only while its client's connection has no room. */
   capacity?: number | undefined;
-  /** What happens to a client whose queue is full; default `disconnect`, the one that neither waits for it nor hides a loss from it. */
+  /**
+   * What happens to a client whose queue is full; default `disconnect`, which neither waits for the client nor hides a loss from
+   * it.
+   */
   overflow?: Overflow | undefined;
-  /** A new client, one without a version, first gets the last so many events; default 0. No more than `replayItems`. */
+  /**
+   * How many past events a new client (one without a version) first gets, if there is no snapshot; default 0, at most
+   * `replayItems`.
+   */
   replay?: number | undefined;
-  /** Events kept for clients that come back; default 1,000, or `replay` if that is more. 0: nobody can go on but who missed nothing. */
+  /**
+   * Events kept for clients that reconnect; default 1,000, or `replay` if that is more. With 0, only a client that missed nothing
+   * can resume.
+   */
   replayItems?: number | undefined;
-  /** Bytes of those events, at most; default 8 MiB. */
+  /** Maximum total size of those events, in bytes; default 8 MiB. */
   replayBytes?: number | undefined;
-  /** The state of things, for a client without a version: sent as ADDED events before what follows. The objects are those of the events. */
+  /**
+   * Returns the current state, for clients without a version. They get it as ADDED events, before the events that follow. The
+   * objects have the type of the events' objects.
+   */
   snapshot?: Snapshot<E['object']> | undefined;
-  /** Snapshots read at the same time; default 4. Who comes then stands in line. One whose client has no room does not count: it waits, half read. */
+  /**
+   * Snapshots read at the same time; default 4. Further clients wait in line. A snapshot whose client has no room does not count:
+   * it pauses half-read.
+   */
   maxSnapshots?: number | undefined;
   /** Clients served at the same time; default 10,000. */
   maxClients?: number | undefined;
-  /** Of those, so many from one address; default 1,000. Behind a proxy all have the proxy's, unless `clientAddress` tells them apart. */
+  /**
+   * Clients served at the same time from one address; default 1,000. Behind a proxy all clients have the proxy's address, unless
+   * `clientAddress` tells them apart.
+   */
   maxClientsPerAddress?: number | undefined;
-  /** Publishes that may pend before `publish` rejects with OVERLOADED; default 10,000. */
+  /** Publishes that may wait before `publish` rejects with OVERLOADED; default 10,000. */
   maxPending?: number | undefined;
   /**
-   * Gathers events for so long before the next write to each client; default 0: one turn of the event loop. An event alone leaves
-   * at once, and all do when as many have come as half the smallest queue holds, or 1,024. So with `coalesce` and a `capacity`
-   * that is large enough a client gets the latest of each key once in that time.
+   * How long to collect events between two writes to each client, in milliseconds; default 0, one turn of the event loop. A
+   * single event after a pause is sent at once. All events are sent at once when half the smallest queue, or 1,024 events, have
+   * come. With `coalesce` and a large enough `capacity`, a client so gets the latest of each key once per interval.
    */
   flushIntervalMs?: number | undefined;
-  /** Between two BOOKMARK events of a client that asked for them, or two ids without an event on an event stream; default 30,000: proxies end what is quiet for a minute. */
+  /**
+   * Milliseconds between two BOOKMARK events of a client that asked for them, or two ids without an event on an event stream;
+   * default 30,000. Most proxies close a connection that is silent for a minute.
+   */
   bookmarkIntervalMs?: number | undefined;
-  /** For `coalesce`: what an event is about. Default: namespace and name in `object.metadata`; events without are not folded. */
+  /**
+   * Returns an event's key, for `coalesce`. Default: namespace and name in `object.metadata`; events without a name are not
+   * folded.
+   */
   keyOf?: ((event: E) => string) | undefined;
-  /** Names this life of the stream in versions; default random. Letters, digits, `-` and `_`. Never the same for two lives. */
+  /**
+   * Identifies this lifetime of the stream in versions; default random. Letters, digits, `-` and `_`. Must be unique per
+   * lifetime.
+   */
   epoch?: string | undefined;
   /**
-   * Told of each client that comes, goes, is cut, refused, or resumes. What it throws is reported as an uncaught error. It may
-   * publish, as for who is present; but clients go at a shutdown, too, and then `publish` rejects with CLOSED.
+   * Called for each client that connects, leaves, is cut, is refused or resumes. An error it throws is reported as uncaught. It
+   * may publish, for example who is present; but clients also leave during a shutdown, when `publish` rejects with CLOSED.
    */
   onNotice?: ((notice: HubNotice) => void) | undefined;
-  /** Time, for tests. */
+  /** The clock; replace it in tests. */
   clock?: Clock | undefined;
-  /** Numbers from 0 to 1 that spread those who are to come back; default `Math.random`. */
+  /** Returns numbers from 0 to 1 that spread out reconnecting clients; default `Math.random`. */
   random?: (() => number) | undefined;
-  /** Calls back in the next turn of the event loop, for tests. */
+  /** Calls back in the next turn of the event loop; replace it in tests. */
   nextTurn?: Turn | undefined;
 }
 
-/** What one client's watch is like. */
+/** Options of one client's watch. */
 export interface ClientOptions<E extends WatchEvent = WatchEvent> {
-  /** What this client may see: neither live nor replayed, nor of a snapshot, does it get what this rejects. Judge by what never changes in an object: one that no longer passes is not DELETED for this client. If it throws, or answers with a promise, its client is cut. */
+  /**
+   * Selects what this client may see, of live events, replayed events and snapshots alike. Decide by properties of an object that
+   * never change: when an object no longer passes, this client gets no DELETED. If it throws or returns a promise, the client is
+   * cut.
+   */
   readonly filter?: ((event: E) => boolean) | undefined;
+  /** This client's overflow policy. */
   readonly overflow?: Overflow | undefined;
+  /** This client's queue length in events; at least 1. */
   readonly capacity?: number | undefined;
 }
 
-/** A hub in numbers. */
+/** The numbers of a hub. */
 export interface HubStats {
   /** The version of the last accepted event. */
   readonly version: string;
-  /** Events accepted. */
+  /** Number of accepted events. */
   readonly accepted: number;
   readonly clients: readonly ClientStats[];
   readonly total: HubTotals;
 }
 
-/** How a hub shuts down. */
+/** Options of {@link Hub.shutdown}. */
 export interface ShutdownOptions {
-  /** When it aborts, clients that have not taken their queue by then are cut. */
+  /** When it aborts, clients that have not received their queue are cut. */
   readonly signal?: AbortSignal | undefined;
-  /** Not the stream ends but this server: clients are told to come back, each after a time of its own up to this. */
+  /**
+   * Set it if only this server goes away and the stream goes on: each client is told to reconnect after a random time of up to
+   * this.
+   */
   readonly retryAfterMs?: number | undefined;
 }
 
-/** The options of a hub, all filled in but those that nothing stands for. */
+/** A hub's options with all defaults filled in. */
 export type HubSettings<E extends WatchEvent> = {
   readonly [K in keyof HubOptions<E>]-?: K extends 'snapshot' | 'keyOf' | 'onNotice'
     ? HubOptions<E>[K]
     : Exclude<HubOptions<E>[K], undefined>;
 };
 
-/** Fills in what is not said and refuses nonsense with INVALID_ARGUMENT. */
+/** Fills in defaults. Throws INVALID_ARGUMENT for an invalid option. */
 export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSettings<E> {
   const { epoch = newEpoch(), overflow = 'disconnect' } = options;
   if (!EPOCH.test(epoch)) throw invalid('epoch', epoch, '1 to 64 letters, digits, - or _');

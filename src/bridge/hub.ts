@@ -11,52 +11,57 @@ import type { Observer } from './tally.ts';
 export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub-options.ts';
 
 /**
- * What clients connect to: a {@link Broadcaster} that numbers its events, encodes each of them once, and gives every client a
- * bounded watch of its own. Publish into it, or let it {@link follow} any watch; then hand it to `createHttpHandler`,
- * `createFetchHandler` and `attachWebSocket`, all at once if you like.
+ * A broadcaster for remote clients. It numbers its events, encodes each once, and gives every client a bounded watch of its own.
+ * Publish into it, or let it {@link follow} a watch. Then pass it to `createHttpHandler`, `createFetchHandler` and
+ * `attachWebSocket`, or to several of them.
  *
- *     publish --> Broadcaster --+--> window: the last events, for who comes back
+ *     publish --> Broadcaster --+--> window: the last events, for clients that reconnect
  *                               +--> bell --> flusher: all sessions, once per turn of the event loop
  *                               +--> a cursor per session --> its connection
  *
- * A client that names a version goes on right after it. What it missed and what is live meet at one position that is taken in
- * one synchronous step: nothing is lost between them, and nothing comes twice.
+ * A client that names a version continues right after it. The events it missed and the live events meet at one position, which is
+ * taken in one synchronous step, so nothing is lost or repeated between them.
  */
 export class Hub<E extends WatchEvent = WatchEvent> {
-  /** Its other side, which transports speak to: {@link receptionOf}. */
+  /** The side that transports use; see {@link receptionOf}. */
   private readonly reception: Reception;
-  /** What is published by itself, until it ends or this does. */
+  /** The watches that `follow` is publishing from. */
   private readonly followed: Set<Watch<E>> = new Set();
 
-  /** @throws {WatchError} INVALID_ARGUMENT for an option that is not what it should be. */
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid option. */
   constructor(options: HubOptions<E> = {}) {
-    // Inside, events are events: which, the compiler has seen to outside.
+    // Internally the event type does not matter; the compiler has checked it outside.
     this.reception = new Reception(toSettings(options as unknown as HubOptions));
     const { onNotice } = options;
     if (onNotice !== undefined) this.reception.tally.observe({ tell: onNotice });
   }
 
   /**
-   * Resolves when the event is accepted, which under `wait` is when every client has room, and when connections have had the
-   * turns of the event loop that keep a burst from being an overflow. `json` is the event's text, for callers that have it: it
-   * goes out as it is written. Rejects with CLOSED, OVERLOADED or INVALID_ARGUMENT, and with what JSON.stringify throws.
+   * Publishes an event. Resolves when it is accepted, which with `wait` is when every client has room. Also pauses now and then
+   * for a turn of the event loop, in which connections can send, so that a burst does not overflow queues. `json` is the event's
+   * JSON text, if the caller has it; it is sent as it is.
+   *
+   * @throws {WatchError} (rejects) CLOSED after `shutdown`; OVERLOADED if `maxPending` publishes are waiting; INVALID_ARGUMENT
+   * for an invalid event. Also rejects with what JSON.stringify throws.
    */
   publish(event: E, json?: string): Promise<void> {
     return this.reception.publisher.publish(event, json);
   }
 
   /**
-   * Never waits: false when a client with `wait` has no room now, and while another event is being published, as from inside
-   * its `toJSON`. Throws CLOSED after shutdown, INVALID_ARGUMENT, and what JSON.stringify throws.
+   * Publishes an event without waiting. Returns false if a `wait` client has no room now, or if another event is being published
+   * (for example when called from its `toJSON`).
+   *
+   * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for an invalid event. Also throws what JSON.stringify throws.
    */
   tryPublish(event: E, json?: string): boolean {
     return this.reception.publisher.tryPublish(event, json);
   }
 
   /**
-   * Publishes all that a watch brings, at the pace that the clients' policy allows, and shuts down when it ends. Resolves
-   * when all clients have got theirs. If the watch fails, clients get an ERROR event, and this rejects with the watch's error.
-   * {@link shutdown} stops the watch.
+   * Publishes all events of a watch, as fast as the clients' policies allow, and shuts down when the watch ends. Resolves when
+   * all clients have received their events. If the watch fails, clients get an ERROR event, and this rejects with the watch's
+   * error. {@link shutdown} stops the watch.
    */
   async follow(watch: Watch<E>): Promise<void> {
     const { lifetime } = this.reception;
@@ -77,28 +82,29 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     await this.shutdown();
   }
 
-  /** The version of the last accepted event: going on after it misses nothing. */
+  /** The version of the last accepted event. Continuing after it misses nothing. */
   get version(): string {
     return this.reception.version;
   }
 
+  /** Returns the hub's counters and the state of every connected client. */
   stats(): HubStats {
     return this.reception.stats();
   }
 
-  /** Tells someone of every client that comes, goes, is cut, refused, or resumes. The function that comes back ends that. */
+  /** Reports every client that connects, leaves, is cut, is refused or resumes. Returns a function that ends the observation. */
   observe(observer: Observer): () => void {
     return this.reception.tally.observe(observer);
   }
 
-  /** What is logged of a hub is its numbers, and not all that it keeps. */
+  /** Makes a logged hub show its numbers rather than everything it holds. */
   toJSON(): HubStats {
     return this.stats();
   }
 
   /**
-   * Ends clients at once, such as those whose token has expired; answers how many. They come back, and `authenticate` is asked
-   * again: only it can keep them out.
+   * Disconnects the clients that `which` selects at once, for example because their tokens have expired. Returns how many. They
+   * reconnect, and `authenticate` is called again: only it can keep them out.
    */
   disconnect(which: (client: ClientStats) => boolean): number {
     const chosen = [...this.reception.sessions].filter((session) => which(session.stats()));
@@ -107,9 +113,11 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   }
 
   /**
-   * No more events: what was accepted is delivered, then every client's stream ends; resolves when they are gone. A client that
-   * does not read can make that long: an aborted `signal` cuts whoever is left. The first call says whether it is the stream or
-   * the server that ends.
+   * Closes the hub: refuses new events, delivers the accepted ones, then ends every client's stream. Resolves when all clients
+   * are gone. A client that does not read can delay this; when `signal` aborts, the remaining clients are cut. The first call
+   * decides whether the stream ends or only this server goes away (`retryAfterMs`).
+   *
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT for an invalid `retryAfterMs`.
    */
   async shutdown(options: ShutdownOptions = {}): Promise<void> {
     const { signal, retryAfterMs } = options;
@@ -125,11 +133,11 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   }
 }
 
-/** For transports: the side of a hub that they speak to, and that applications do not see. INVALID_ARGUMENT for what is no hub. */
+/** Returns the side of a hub that transports use, and applications do not. Throws INVALID_ARGUMENT for anything but a hub. */
 export function receptionOf<E extends WatchEvent>(hub: Hub<E>): Reception {
   // biome-ignore lint/complexity/useLiteralKeys: the way to a private member
   const reception = (hub as Hub<E> | undefined | null)?.['reception'];
-  // By its shape: a hub of this package's other copy, ESM or CommonJS, is one, too.
+  // Checked by shape, so that a hub of the package's other copy (ESM or CommonJS) is recognized too.
   if (typeof reception?.reserve !== 'function') throw invalid('hub', hub, 'a Hub');
   return reception;
 }

@@ -1,44 +1,47 @@
 /**
- * The words that both ends of the wire share: paths, media types, queries, versions, bookmarks, close codes, limits.
- * PROTOCOL.md says the same in prose; where the two differ, one of them is wrong.
+ * The vocabulary shared by both ends of the wire: paths, media types, queries, versions, bookmarks, close codes, limits.
+ * PROTOCOL.md describes the same in prose; where the two differ, one of them is wrong.
  */
 import { INITIAL_EVENTS_END, type WatchEvent } from '../watch/event.ts';
 
 export { INITIAL_EVENTS_END, isInitialEventsEnd } from '../watch/event.ts';
 
-/** Where a server offers its watch, unless its owner chose another path. */
+/** The default path of a server's watch. */
 export const WATCH_PATH = '/watch';
-/** Where `watchmux pipe` tells its numbers. */
+/** The path at which `watchmux pipe` serves its numbers. */
 export const STATS_PATH = '/stats';
 
 /** Media type of the HTTP stream: one JSON event per line. */
 export const JSON_LINES = 'application/json';
-/** Media type of Server-Sent Events; a client that accepts it gets them. */
+/** Media type of Server-Sent Events, which a client gets if it accepts them. */
 export const EVENT_STREAM = 'text/event-stream';
-/** Where an EventSource says which version it saw last. It wins over the query, as an EventSource repeats its URL. */
+/**
+ * The header in which an EventSource sends the last version it saw. It overrides the query, because an EventSource repeats its
+ * URL.
+ */
 export const LAST_EVENT_ID = 'last-event-id';
 
 /**
- * An event as it stands on the wire, its members in this order. What has a place in the stream has a `resourceVersion`; the
- * ADDED events of a snapshot and an ERROR that the server makes for one client have none.
+ * An event as it is on the wire, with its members in this order. Events of the stream have a `resourceVersion`. The ADDED events
+ * of a snapshot and an ERROR that the server creates for one client have none.
  */
 export interface WireEvent<Type extends string = string, Obj = unknown> extends WatchEvent<Type, Obj> {
   readonly resourceVersion?: string;
 }
 
-/** The parameters of a request, as they are spelled in its query. Unknown ones are ignored. */
+/** The query parameters of a request. Unknown ones are ignored. */
 export const PARAMETERS = {
-  /** Go on after this version. Empty or `0`: as if it were not there. */
+  /** Continue after this version. Empty and `0` mean no version. */
   resourceVersion: 'resourceVersion',
-  /** `true`: BOOKMARK events now and then, so that the version stays fresh while nothing happens. */
+  /** `true`: send BOOKMARK events now and then, so that the version stays current while nothing happens. */
   allowWatchBookmarks: 'allowWatchBookmarks',
-  /** The server ends the stream in order after so many seconds. */
+  /** The server ends the stream regularly after this many seconds. */
   timeoutSeconds: 'timeoutSeconds',
-  /** `true`: the snapshot first, even with a version; `false`: no snapshot, even without one. */
+  /** `true`: send the snapshot first, even with a version. `false`: send no snapshot, even without a version. */
   sendInitialEvents: 'sendInitialEvents',
 } as const;
 
-/** What a client asks for. */
+/** The parsed parameters of a request. */
 export interface WatchQuery {
   readonly resourceVersion?: string | undefined;
   readonly allowWatchBookmarks?: boolean | undefined;
@@ -46,28 +49,31 @@ export interface WatchQuery {
   readonly sendInitialEvents?: boolean | undefined;
 }
 
-/** How the server ends a WebSocket. Codes from 4000 on are ours, 4000 + the HTTP status that says the same. */
+/**
+ * The codes with which the server closes a WebSocket. Codes from 4000 on are this protocol's own: 4000 + the matching HTTP
+ * status.
+ */
 export const CLOSE_CODES = {
-  /** The source has ended and the client has got all of its queue. */
+  /** The source ended and the client got its whole queue. */
   complete: 1000,
-  /** The `timeoutSeconds` of the client are over. */
+  /** The client's `timeoutSeconds` are over. */
   timeout: 1000,
-  /** The server goes away, or does not wait for this client any longer; see {@link toRetryReason}. */
+  /** The server goes away, or no longer waits for this client; see {@link toRetryReason}. */
   goingAway: 1001,
-  /** A message from the client was longer than `maxInboundBytes`. */
+  /** The client sent a message longer than `maxInboundBytes`. */
   tooLarge: 1009,
-  /** The watch failed on the server's side. */
+  /** The watch failed on the server. */
   failed: 1011,
-  /** The request made no sense: the last message is an ERROR event with a Status of code 400. */
+  /** The request was invalid. The last message is an ERROR event with a Status of code 400. */
   badRequest: 4400,
-  /** Too old a version, or too slow a client: the last message is an ERROR event with a Status of code 410. */
+  /** The version is too old, or the client too slow. The last message is an ERROR event with a Status of code 410. */
   expired: 4410,
 } as const;
 
-/** How a stream ends: one of the reasons for which the server ends one. */
+/** The reason for which the server ends a stream. */
 export type Ending = keyof typeof CLOSE_CODES & ('complete' | 'timeout' | 'goingAway' | 'failed' | 'badRequest' | 'expired');
 
-/** The reasons that go with the close codes. That of `goingAway` is {@link toRetryReason}'s. */
+/** The close reasons, except that of `goingAway`, which {@link toRetryReason} creates. */
 export const CLOSE_REASONS: Readonly<Record<Exclude<Ending, 'goingAway'>, string>> = {
   complete: 'complete',
   timeout: 'timeout',
@@ -76,26 +82,26 @@ export const CLOSE_REASONS: Readonly<Record<Exclude<Ending, 'goingAway'>, string
   expired: 'expired',
 };
 
-/** The close reason by which a server that goes away says when this client should come back: `retry=<milliseconds>`. */
+/** Creates the close reason with which a departing server tells a client when to reconnect: `retry=<milliseconds>`. */
 export function toRetryReason(delayMs: number): string {
   return `retry=${delayMs}`;
 }
 
-/** The milliseconds in a close reason, or undefined if it does not say. */
+/** Returns the milliseconds in a close reason, or undefined if it has none. */
 export function fromRetryReason(reason: string): number | undefined {
   const digits = /^retry=([0-9]{1,9})$/.exec(reason)?.[1];
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** The object of a BOOKMARK that a server makes. */
+/** The object of a BOOKMARK created by a server. */
 export interface Bookmark {
   readonly metadata: { readonly resourceVersion: string; readonly annotations?: Readonly<Record<string, string>> };
 }
 
-/** The event by which a server says how far its client has come. */
+/** The event with which a server tells its client how far it has come. */
 export type BookmarkEvent = WatchEvent<'BOOKMARK', Bookmark>;
 
-/** A BOOKMARK: all events up to this version have been sent. With `initialEventsEnd`, also: the snapshot ends here. */
+/** Creates a BOOKMARK: all events up to this version have been sent. With `initialEventsEnd` it also ends the snapshot. */
 export function toBookmark(
   version: string,
   options: { initialEventsEnd?: boolean | undefined } = {},
@@ -104,46 +110,46 @@ export function toBookmark(
   return { type: 'BOOKMARK', object: { metadata: { resourceVersion: version, ...annotations } }, resourceVersion: version };
 }
 
-/** What holds unless an option says otherwise. */
+/** The default limits. */
 export const DEFAULTS = {
-  /** Events queued per client before its overflow policy decides. */
+  /** Events queued per client before its overflow policy applies. */
   capacity: 100,
-  /** Clients served at the same time, and those of one address. */
+  /** Clients served at the same time: in total, and from one address. */
   maxClients: 10_000,
   maxClientsPerAddress: 1_000,
-  /** Bytes handed to a client's connection and not yet taken by the network, before its session stops reading its watch. */
+  /** Bytes written to a client's connection and not yet sent, before its session stops reading its watch. */
   maxBufferedBytes: 1_048_576,
-  /** A client that takes nothing for so long, while bytes wait for it, is cut. */
+  /** A client that takes nothing for this long, while bytes wait for it, is cut. */
   stallTimeoutMs: 30_000,
-  /** WebSocket pings; a client that did not answer one by the next is cut. */
+  /** Interval of WebSocket pings. A client that has not answered one by the next is cut. */
   heartbeatMs: 30_000,
-  /** A request that `authenticate` and the like have not let in by then is refused. */
+  /** A request that `authenticate` and the other hooks have not admitted by then is refused. */
   handshakeTimeoutMs: 10_000,
-  /** Longest WebSocket message that a client may send. What it says is ignored: a watch has nothing to ask. */
+  /** Longest WebSocket message a client may send. Its content is ignored, because a watch takes no requests. */
   maxInboundBytes: 1_024,
-  /** Longest query, and longest value of a parameter in it. */
+  /** Longest query, and longest value of a parameter. */
   maxQueryBytes: 2_048,
   maxParameterChars: 256,
-  /** The events that are kept for those who resume: at most so many, and at most so many bytes. */
+  /** Events kept for clients that resume: their number, and their total size. */
   replayItems: 1_000,
   replayBytes: 8_388_608,
-  /** Between two BOOKMARK events of a client that asked for them. Most proxies end what is quiet for a minute. */
+  /** Interval between two BOOKMARK events of a client that asked for them. Most proxies close what is silent for a minute. */
   bookmarkIntervalMs: 30_000,
-  /** What an EventSource is told to wait before it connects again. */
+  /** How long an EventSource is told to wait before it reconnects. */
   retryMs: 2_000,
-  /** Snapshots that are read at the same time. */
+  /** Snapshots read at the same time. */
   maxSnapshots: 4,
 } as const;
 
 /**
- * The version of an event on the wire: `<epoch>.<sequence>`; `<epoch>.0` is before the first event. Opaque to clients. The
- * epoch names one life of the server, so that a version from before a restart is never taken for one of now.
+ * Creates the version of an event on the wire: `<epoch>.<sequence>`. `<epoch>.0` is before the first event. Opaque to clients.
+ * The epoch identifies one lifetime of the server, so a version from before a restart is never mistaken for a current one.
  */
 export function toVersion(epoch: string, sequence: number): string {
   return `${epoch}.${sequence}`;
 }
 
-/** A new epoch: short, random, safe in headers and URLs. */
+/** Creates a new epoch: short, random, and safe in headers and URLs. */
 export function newEpoch(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

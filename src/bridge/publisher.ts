@@ -5,37 +5,37 @@ import { Envelope } from './envelope.ts';
 import { toVersion } from './protocol.ts';
 import type { Turn } from './turn.ts';
 
-/** What a publisher goes by. */
+/** Options of a {@link Publisher}. */
 export interface PublisherOptions {
   readonly broadcaster: Broadcaster<Envelope>;
   readonly epoch: string;
-  /** Of a client's queue. */
+  /** The default queue length of a client. */
   readonly capacity: number;
   readonly maxPending: number;
   readonly nextTurn: Turn;
-  /** Writes to every client what is there for it. */
+  /** Writes to every client what is available for it. */
   readonly flush: () => void;
 }
 
 /**
- * Where events come in. They are numbered and encoded here, one at a time, and take no number that they are not published with.
+ * Accepts events: numbers and encodes them, one at a time. An event that is not published uses no number.
  *
  *     publish --> envelope n+1 --> broadcaster
- *                    half a queue since the last flush? flush now : the bell sees to it
+ *                    half a queue since the last flush? flush now : the bell will
  *                    half a queue since the last pause? connections get a turn of the event loop
  *
- * So a burst of any length is no overflow to a client that reads.
+ * So a burst of any length does not overflow the queue of a client that reads.
  */
 export class Publisher {
-  /** Clients are flushed after so many events at the latest: half of the smallest queue. */
+  /** Clients are flushed at the latest after this many events: half of the smallest queue. */
   private pace: number;
-  /** Those of clients whose queue has a length of its own, and how many they are. */
+  /** The paces of clients with a queue length of their own, and the number of clients with each. */
   private readonly paces: Map<number, number> = new Map();
   private sequence: number = 0;
   private pending: number = 0;
   private unflushed: number = 0;
   private unyielded: number = 0;
-  /** An event is being encoded, or looked at by filters: user code, that may publish in its turn. */
+  /** Set while an event is encoded or filtered. That runs user code, which may publish itself. */
   private busy: boolean = false;
   private readonly options: PublisherOptions;
 
@@ -45,9 +45,9 @@ export class Publisher {
   }
 
   async publish(event: WatchEvent, json: string | undefined): Promise<void> {
-    // Where none may pend, it is not known before whether this one would.
+    // If none may wait, it is not known yet whether this publish would.
     if (this.pending > 0) this.refuseOverload();
-    // From inside of a filter or a toJSON: the event that is being published has its place before this one.
+    // Called from inside a filter or a toJSON: the event being published comes before this one.
     while (this.busy) await this.turn();
     const envelope = this.envelop(event, json);
     if (this.pending > 0 || !this.accepts(envelope)) {
@@ -64,7 +64,7 @@ export class Publisher {
     return this.accepts(this.envelop(event, json));
   }
 
-  /** A client has a queue of this length. The function that comes back is for when it has gone. */
+  /** Takes a client's own queue length into account. Returns a function to call when the client is gone. */
   heed(capacity: number): () => void {
     const pace = paceOf(capacity);
     const count = (by: number): void => {
@@ -77,7 +77,7 @@ export class Publisher {
     return () => count(-1);
   }
 
-  /** Every client has been flushed. */
+  /** Called when every client has been flushed. */
   flushed(): void {
     this.unflushed = 0;
   }
@@ -104,7 +104,7 @@ export class Publisher {
     return true;
   }
 
-  /** It has its number, and stands in line. */
+  /** Waits for room. The event has its number already. */
   private async wait(envelope: Envelope): Promise<void> {
     this.sequence = envelope.sequence;
     this.pending++;
@@ -115,7 +115,7 @@ export class Publisher {
     }
   }
 
-  /** Those who waited may have been accepted and not been told yet: then filters are asked about this one now. */
+  /** Waiting publishes may have been accepted without having been told yet. Filters are then asked about this event now. */
   private line(envelope: Envelope): Promise<void> {
     this.busy = true;
     try {

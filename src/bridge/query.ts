@@ -3,22 +3,22 @@ import { toStatus } from '../watch/event.ts';
 import type { WatchQuery } from './protocol.ts';
 import { DEFAULTS, LAST_EVENT_ID, PARAMETERS } from './protocol.ts';
 
-/** What a client asked for, understood. */
+/** A parsed request. */
 export interface Asked extends WatchQuery {
-  /** The version came in `Last-Event-ID`: an EventSource that is back, and repeats the URL with which it began. */
+  /** Whether the version came in `Last-Event-ID`: an EventSource that reconnects, and repeats its original URL. */
   readonly isBack?: boolean;
 }
 
-/** A request's own words. */
+/** The raw parts of a request. */
 export interface Words {
-  /** What stands behind the `?`, or nothing. */
+  /** The text after the `?`, or empty. */
   readonly search: string;
   readonly lastEventId: string | undefined;
 }
 
 /**
- * Reads a query, or says what is wrong with it, in a Status of code 400. Our parameters may be given once, in few characters;
- * what is not ours is ignored.
+ * Parses a query. Returns a Status of code 400 if it is invalid. The parameters of this protocol may occur once each, with a
+ * limited length; other parameters are ignored.
  */
 export function readQuery(words: Words, maxQueryBytes: number = DEFAULTS.maxQueryBytes): Asked | Status {
   const { search, lastEventId } = words;
@@ -63,17 +63,17 @@ const BOOLEANS: ReadonlyMap<string, boolean | undefined> = new Map([
   ['0', false],
 ]);
 
-/** A version in its parts. */
+/** A version, split into its parts. */
 export interface Version {
   readonly epoch: string;
-  /** Infinity for one that is larger than any number here counts to. */
+  /** Infinity if it is larger than any number counted here. */
   readonly sequence: number;
 }
 
-/** What an epoch may be made of. */
+/** The characters and length of an epoch. */
 export const EPOCH: RegExp = /^[\w-]{1,64}$/;
 
-/** Takes a version apart, or answers undefined: only digits ever become a number. */
+/** Splits a version, or returns undefined if it is invalid. Only digits are ever converted to a number. */
 export function readVersion(text: string): Version | undefined {
   if (text.length > DEFAULTS.maxParameterChars) return undefined;
   const dot = text.lastIndexOf('.');
@@ -83,7 +83,7 @@ export function readVersion(text: string): Version | undefined {
   return { epoch, sequence: digits.length > 15 ? Number.POSITIVE_INFINITY : Number(digits) };
 }
 
-/** A request that makes no sense: which word of it, what it said, and what was expected. */
+/** Creates the Status of an invalid request: the name, its value, and what was expected. */
 export function bad(name: string, value: string, expected: string): Status {
   const shown = value.length > 80 ? `${value.slice(0, 80)}...` : value;
   const message = `${name}: expected ${expected}, got "${shown.replace(/\p{C}/gu, '.')}"`;

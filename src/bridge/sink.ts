@@ -4,37 +4,40 @@ import type { Ending } from './protocol.ts';
 
 /** A client's connection, as its session sees it. */
 export interface Sink {
-  /** What events look like on this wire. */
+  /** The wire format of events. */
   readonly form: Form;
-  /** Called once, before anything else: whom to tell of relief, and of the end. */
+  /** Called once, before anything else, with the session to notify when there is room again and when the connection closes. */
   opened(session: Served): void;
-  /** Takes bytes, which others are sent, too. False: no room for more; the session's `relieved` is called once there is. */
+  /**
+   * Writes bytes, which are shared with other clients. Returns false if there is no more room; `relieved` is called once there
+   * is.
+   */
   write(bytes: Uint8Array): boolean;
-  /** Nothing follows: say goodbye after what was written, then close, then call the session's `gone`. */
+  /** Nothing follows: sends the ending after what was written, closes, then calls the session's `gone`. */
   end(how: Ending, retryMs: number | undefined): void;
-  /** Closes now, whatever is not yet written. */
+  /** Closes now, dropping what was not sent. */
   destroy(retryMs: number | undefined): void;
-  /** Says how far its client has come, without an event: on a quiet stream a sign of life, and a place to go on from. */
+  /** Tells the client how far it has come, without an event: a sign of life on a quiet stream, and a place to continue from. */
   mark?(version: string): void;
-  /** Bytes that were written here and that the network has not taken yet. */
+  /** Bytes written here that the network has not taken yet. */
   readonly bufferedBytes: number;
 }
 
 /** A client's session, as its connection sees it. */
 export interface Served {
-  /** For SSE: where this client can go on though no event has come. */
+  /** For SSE: where this client can continue although it has received no event. */
   readonly version: string | undefined;
   readonly sentBytes: number;
   readonly over: boolean;
-  /** There is room again. */
+  /** The connection has room again. */
   relieved(): void;
   /** The connection is closed. */
   gone(): void;
-  /** Ends it at once, whatever it has not got yet. */
+  /** Ends the session at once, whatever was not delivered. */
   cut(reason: CutReason): void;
-  /** Calls back at the end. */
+  /** Runs `cleanup` when the session ends. */
   whenOver(cleanup: Cleanup): void;
 }
 
-/** What is to be done at the end of a session. Idle clients are many: an object that is there anyway costs less than a closure. */
+/** What to do when a session ends. With many idle clients, an object that exists anyway is cheaper than a closure. */
 export type Cleanup = (() => void) | { leave(): void };

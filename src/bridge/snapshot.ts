@@ -5,20 +5,20 @@ import { SLICE_BYTES } from './forms.ts';
 import { Line } from './line.ts';
 import type { Session } from './session.ts';
 
-/** What a snapshot is made for. */
+/** What a snapshot function is told about its client. */
 export interface SnapshotContext {
-  /** What `authenticate` said of the client; undefined if nobody asked. */
+  /** What `authenticate` returned for the client; undefined without `authenticate`. */
   readonly identity: unknown;
-  /** The position that was taken before: what happens after it follows the snapshot by itself. */
+  /** The position taken before the snapshot. Events after it follow the snapshot automatically. */
   readonly resourceVersion: string;
-  /** Aborts when the client has gone: nobody wants the rest. */
+  /** Aborts when the client is gone and the rest is not needed. */
   readonly signal: AbortSignal;
 }
 
-/** The state of things now: the objects that a client gets as ADDED events before what follows. */
+/** Returns the current state: the objects that a client gets as ADDED events before live events. */
 export type Snapshot<T = unknown> = (context: SnapshotContext) => Objects<T> | Promise<Objects<T>>;
 
-/** Objects, all there or still to come. */
+/** The objects of a snapshot, available now or produced over time. */
 export type Objects<T = unknown> = Iterable<T> | AsyncIterable<T>;
 
 /** One snapshot for one client. */
@@ -29,19 +29,19 @@ export interface SnapshotRequest {
   readonly filter: ((event: WatchEvent) => boolean) | undefined;
 }
 
-/** So many objects are looked at, and sent, at once at most. */
+/** How many objects are examined, and sent, at once at most. */
 const BATCH = 256;
 
 /**
- * Snapshots for those who come without a version: **position first, then data**. The client's watch is there before the source
- * is asked, so what changes meanwhile waits in its queue, and comes after the BOOKMARK that ends the snapshot.
+ * Sends snapshots to clients without a version: **position first, then data**. The client's watch starts before the source is
+ * asked. Events that come meanwhile wait in its queue and follow the BOOKMARK that ends the snapshot.
  *
  *     open: watch, hold --> in line --> copying --> BOOKMARK, release
- *                 |            ^           |   client gone, from anywhere: signal aborted, the place given up
- *                 |            '-----------' no room for more: its place is another's until there is
+ *                 |            ^           |   client gone, at any point: signal aborted, slot released
+ *                 |            '-----------' connection full: its slot is another's until it has room
  *
- * At most so many are copied at the same time; whoever stands in line is a client, and so there are no more of them than
- * clients may be. Nobody holds a place while its client has no room: four who read slowly would keep all others from theirs.
+ * The number of snapshots copied at the same time is limited. Waiting clients count as clients, so `maxClients` limits them. A
+ * client whose connection is full holds no slot; otherwise four slow readers would block all others.
  */
 export class Snapshots {
   private readonly line: Line;
@@ -52,7 +52,7 @@ export class Snapshots {
     this.turn = options.turn;
   }
 
-  /** Sends a snapshot to a client, then lets it go on live; settles everything when the client goes. */
+  /** Sends a snapshot to a client and then releases its live events. Cleans up when the client leaves. */
   async run(session: Session, request: SnapshotRequest): Promise<void> {
     session.hold();
     const gone = new AbortController();
@@ -72,7 +72,7 @@ export class Snapshots {
     }
   }
 
-  /** Sends all that the source has. Answers whether the client is still there. */
+  /** Sends all objects of the source. Returns whether the client is still there. */
   private async copy(copy: Copy): Promise<boolean> {
     const { source, gone, identity, version, filter } = copy;
     const asked = Promise.resolve(source({ identity, resourceVersion: version, signal: gone }));
@@ -80,7 +80,7 @@ export class Snapshots {
     if (gone.aborted) return false;
     const { iterator, isAsync } = iterate(objects as Objects);
     let batch: Envelope[] = [];
-    // Of all that was looked at since the last turn, whatever the filter said: it costs the same.
+    // Objects examined since the last turn, including those the filter rejected: they cost the same.
     let looked = 0;
     let bytes = 0;
     let done = false;
@@ -98,7 +98,7 @@ export class Snapshots {
           if (bytes < SLICE_BYTES && ++looked < BATCH) continue;
         }
         if (batch.length > 0 && !(await this.send(copy, batch))) return false;
-        // A source that has all at hand must not keep the others from theirs.
+        // A source with all objects at hand must leave the other clients their turns.
         await this.turn();
         batch = [];
         looked = bytes = 0;
@@ -109,7 +109,7 @@ export class Snapshots {
     return true;
   }
 
-  /** Resolves when there is room for more, and a place; false if there is nobody any more. */
+  /** Resolves with true when the connection has room and a slot is free; with false if the client is gone. */
   private async send(copy: Copy, batch: readonly Envelope[]): Promise<boolean> {
     const sent = copy.session.send(batch);
     if (copy.session.hasRoom) return sent;
@@ -125,12 +125,12 @@ export class Snapshots {
   }
 }
 
-/** A snapshot under way. */
+/** A snapshot in progress. */
 interface Copy extends SnapshotRequest {
   readonly session: Session;
   /** Aborts when the client goes. */
   readonly gone: AbortSignal;
-  /** It counts among those that are read at the same time. */
+  /** Whether it holds one of the slots. */
   placed: boolean;
 }
 
@@ -140,8 +140,8 @@ function iterate(objects: Objects): { iterator: Iterator<unknown> | AsyncIterato
 }
 
 /**
- * What a promise comes to, or undefined as soon as the client has gone. No `Promise.race`: what lasts as long as the client
- * would keep all that it ever raced with, and so a snapshot of its own for each who has long got it.
+ * Resolves with the outcome of a promise, or with undefined as soon as the client is gone. `Promise.race` would leak: a promise
+ * that lasts as long as the client would keep every value it ever raced with.
  */
 function unless<T>(gone: AbortSignal, outcome: T | PromiseLike<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
@@ -153,7 +153,7 @@ function unless<T>(gone: AbortSignal, outcome: T | PromiseLike<T>): Promise<T | 
   });
 }
 
-/** What a source has to say after its client has gone concerns nobody any more. */
+/** The client is gone, so an error of its source is of no interest. */
 function ignore(outcome: unknown): void {
   if (outcome instanceof Promise) outcome.catch(() => {});
 }

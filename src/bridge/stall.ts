@@ -2,19 +2,21 @@ import type { Pulse, Pulsed } from './pulse.ts';
 import { BEATS } from './pulse.ts';
 import type { Served } from './sink.ts';
 
-/** What is looked at of a connection: a socket's numbers, all of its outbound side. */
+/** The outbound side of a connection: the numbers of its socket. */
 export interface Outbound {
-  /** Bytes that wait in this process, those that are being written among them. */
+  /** Bytes that wait in this process, including those being written. */
   readonly writableLength: number;
-  /** Bytes ever written, the waiting ones included. Not known of a stream that is no socket: then it is taken from the session. */
+  /**
+   * Bytes ever written, including those that wait. Unknown for a stream that is not a socket; the session's count is then used.
+   */
   readonly bytesWritten?: number | undefined;
-  /** What is left of the write that is under way. Node's own socket timer looks there, as nothing public tells. */
+  /** What is left of the current write. Node's own socket timer reads this, because no public property tells. */
   readonly _handle?: { readonly writeQueueSize?: number } | null;
 }
 
 /**
- * How far a connection has come with what waits in it: the same words twice mean that nothing was taken in between. Undefined
- * where nothing waits.
+ * Describes the progress of the bytes that wait in a connection: an equal result means that none was sent in between. Undefined
+ * if no bytes wait.
  */
 export function progressOf({ writableLength, bytesWritten, _handle }: Outbound, session: Served): string | undefined {
   if (writableLength === 0) return undefined;
@@ -22,9 +24,9 @@ export function progressOf({ writableLength, bytesWritten, _handle }: Outbound, 
 }
 
 /**
- * Cuts a client that takes nothing for a pulse's interval while bytes wait for it: no sooner than that, and a quarter later at
- * most. Only what goes out counts: a socket's timeout would start anew with every byte that comes in, so that a client which
- * talks and does not listen could stay for good.
+ * Cuts a client that takes nothing for one interval of the pulse while bytes wait for it; at the latest a quarter later. Only
+ * outbound progress counts. A socket's timeout restarts with every byte that comes in, so a client that sends and does not read
+ * could stay for ever.
  */
 class StallGuard implements Pulsed {
   private readonly session: Served;
@@ -52,7 +54,7 @@ class StallGuard implements Pulsed {
   }
 }
 
-/** Guards a session for as long as it lasts. Without a pulse, nobody is ever cut. */
+/** Guards a session for as long as it lasts. Without a pulse, it does nothing. */
 export function guardStalls(session: Served, outbound: Outbound, pulse: Pulse | undefined): void {
   if (pulse === undefined) return;
   session.whenOver(new StallGuard(session, outbound, pulse));

@@ -2,7 +2,7 @@ import type { Status } from '../watch/event.ts';
 import type { ClientStats, CutReason } from './client-info.ts';
 import type { Ending } from './protocol.ts';
 
-/** Why a client was not taken. */
+/** Why a client was refused. */
 export type RefusalReason =
   | 'badRequest'
   | 'unauthorized'
@@ -17,7 +17,7 @@ export type RefusalReason =
   | 'timeout'
   | 'failed';
 
-/** A client that was not taken: the reason for programs, the answer, where it came from, and what a hook has thrown if that is why. */
+/** A refused client: the reason, the answer, its address, and the error of the hook that failed, if that was the reason. */
 export interface Refusal {
   readonly reason: RefusalReason;
   readonly status: Status;
@@ -25,7 +25,7 @@ export interface Refusal {
   readonly error?: unknown;
 }
 
-/** What happens to clients, as it happens. Where the reason is `failed`, `error` is what a filter, a snapshot or a hook has thrown. */
+/** Something that happened to a client. If the reason is `failed`, `error` is what a filter, a snapshot or a hook threw. */
 export type HubNotice =
   | { readonly type: 'open'; readonly client: ClientStats }
   | {
@@ -38,20 +38,20 @@ export type HubNotice =
   | ({ readonly type: 'refused' } & Refusal)
   | { readonly type: 'resume'; readonly client: ClientStats; readonly missed: number };
 
-/** Someone who wants to know. */
+/** A receiver of notices. */
 export interface Observer {
-  /** Whether to make a notice of this type at all; default yes. */
+  /** Whether to create a notice of this type at all; default true. */
   wants?(type: HubNotice['type']): boolean;
   tell(notice: HubNotice): void;
 }
 
-/** The sums of a hub, clients that have gone included. */
+/** The totals of a hub, including clients that have left. */
 export interface HubTotals {
   readonly clients: number;
   readonly delivered: number;
   readonly dropped: number;
   readonly sentBytes: number;
-  /** Clients that came back and went on where they were. */
+  /** Clients that reconnected and continued where they were. */
   readonly resumes: number;
   readonly refused: number;
   readonly refusals: Readonly<Partial<Record<RefusalReason, number>>>;
@@ -59,7 +59,7 @@ export interface HubTotals {
   readonly cuts: Readonly<Partial<Record<CutReason, number>>>;
 }
 
-/** Counts, and tells those who want to know. */
+/** Counts what happens to clients, and notifies observers. */
 export class Tally {
   clients: number = 0;
   private delivered: number = 0;
@@ -101,7 +101,7 @@ export class Tally {
     this.tell('close', () => ({ type: 'close', client, reason, ...causeOf(error) }));
   }
 
-  /** The sums, with those of the clients that are still there. */
+  /** Returns the totals, including the clients that are still connected. */
   totals(present: readonly ClientStats[]): HubTotals {
     const sum = (of: (client: ClientStats) => number): number => present.reduce((so, client) => so + of(client), 0);
     return {
@@ -123,7 +123,7 @@ export class Tally {
       try {
         observer.tell(notice());
       } catch (error) {
-        // Whoever only looks on must not come between the hub and its clients. Its fault is reported as any uncaught one.
+        // An observer must not interfere with the hub and its clients. Its error is reported as an uncaught one.
         queueMicrotask(() => {
           throw error;
         });

@@ -1,15 +1,15 @@
 import type { Envelope } from './envelope.ts';
 
 /**
- * The last events, for those who come back: at most so many, and at most so many bytes.
+ * The most recent events, for clients that reconnect; limited in number and in bytes.
  *
  *     gone | e.18 e.19 e.20 |
  *            ^first         ^head = 20       after 17: all three; after 20: none, and nothing is missed; after 16: too late
  *
- * What lies between a version and the head is either here as a whole, or the answer is that it is not.
+ * The window returns all events between a version and the head, or reports that it does not have them. It never returns a part.
  */
 export class ReplayWindow {
-  /** The place of the last event; 0 before the first. */
+  /** The sequence of the last event; 0 before the first. */
   head: number = 0;
   private envelopes: Envelope[] = [];
   private dead: number = 0;
@@ -23,7 +23,7 @@ export class ReplayWindow {
   }
 
   push(envelope: Envelope): void {
-    // Some passed by unseen: what is from before them is of no use to anybody.
+    // Some events were not seen here, so those before them are of no use.
     if (envelope.sequence !== this.head + 1) this.clear();
     this.head = envelope.sequence;
     this.envelopes.push(envelope);
@@ -31,13 +31,13 @@ export class ReplayWindow {
     while (this.size > this.maxItems || this.bytes > this.maxBytes) this.shift();
   }
 
-  /** What came after a place, in an array of the caller's own; undefined if that is not known any more, or not yet. */
+  /** Returns the events after a sequence, in a new array; undefined if they are no longer known, or not known yet. */
   since(sequence: number): Envelope[] | undefined {
     const missed = this.head - sequence;
     return missed >= 0 && missed <= this.size ? this.last(missed) : undefined;
   }
 
-  /** The last so many events, or fewer. */
+  /** Returns the last `count` events, or fewer. */
   last(count: number): Envelope[] {
     return this.envelopes.slice(Math.max(this.dead, this.envelopes.length - count));
   }
@@ -49,7 +49,7 @@ export class ReplayWindow {
   private shift(): void {
     this.bytes -= (this.envelopes[this.dead] as Envelope).bytes.length;
     (this.envelopes as (Envelope | undefined)[])[this.dead++] = undefined;
-    // The dead are never more than the living: O(1) for each event, amortized.
+    // At most half of the array is dead: O(1) per event, amortized.
     if (this.dead * 2 <= this.envelopes.length) return;
     this.envelopes = this.envelopes.slice(this.dead);
     this.dead = 0;
