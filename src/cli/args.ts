@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import type { ClientTransport } from '../bridge/client.ts';
 import type { Overflow } from '../broadcast/broadcaster.ts';
 
-/** What `watchmux pipe` was asked for. */
+/** The options of `watchmux pipe`. */
 export interface PipeCommand {
   readonly command: 'pipe';
   readonly host: string;
@@ -17,18 +17,18 @@ export interface PipeCommand {
   readonly drainMs: number;
 }
 
-/** What `watchmux watch` was asked for. */
+/** The options of `watchmux watch`. */
 export interface WatchCommand {
   readonly command: 'watch';
   readonly url: URL;
   readonly transport: ClientTransport;
-  /** The version to go on from, as `resourceVersion` of an event. */
+  /** The version to continue after: the `resourceVersion` of an event. */
   readonly resume: string | undefined;
-  /** Whether a connection that is lost is made again. */
+  /** Whether to reconnect when the connection is lost. */
   readonly reconnect: boolean;
 }
 
-/** What `watchmux demo` was asked for. */
+/** The options of `watchmux demo`. */
 export interface DemoCommand {
   readonly command: 'demo';
   readonly directory: string | undefined;
@@ -38,7 +38,7 @@ export interface DemoCommand {
 /** The names of the commands, as typed. */
 export type CommandName = 'pipe' | 'watch' | 'demo';
 
-/** A command line, understood. */
+/** A parsed command line. */
 export type Command =
   | PipeCommand
   | WatchCommand
@@ -46,7 +46,7 @@ export type Command =
   | { readonly command: 'help'; readonly topic: CommandName | undefined }
   | { readonly command: 'version' };
 
-/** A command line that makes no sense, or asks for what cannot be had. Its message is the one line to print; the exit code is 2. */
+/** An invalid command line, or one whose request cannot be met. Its message is the one line to print; the exit code is 2. */
 export class UsageError extends Error {
   override readonly name: string = 'UsageError';
 
@@ -58,7 +58,7 @@ export class UsageError extends Error {
 /** The overflow policies, as typed. */
 export const POLICIES: readonly Overflow[] = ['disconnect', 'wait', 'drop-newest', 'drop-oldest', 'coalesce'];
 
-/** Reads the arguments after the program's name. Throws {@link UsageError}. */
+/** Parses the arguments after the program's name. Throws {@link UsageError}. */
 export function parseCommand(argv: readonly string[]): Command {
   const [name, ...rest] = argv;
   switch (name) {
@@ -115,14 +115,14 @@ function helpOr(topic: CommandName, args: readonly string[], options: Options, r
     const help: Options = { help: { type: 'boolean', short: 'h', default: false } };
     parsed = parseArgs({ args: joined(args, options), options: { ...help, ...options }, allowPositionals: true, strict: true });
   } catch (error) {
-    // Node explains at length; its first sentence says what is wrong.
+    // Node's message is long; its first sentence says what is wrong.
     const [sentence = 'bad option'] = (error as Error).message.split(/[.\n]/, 1);
     throw new UsageError(`${sentence}; see watchmux ${topic} --help`, topic);
   }
   return parsed.values.help === true ? { command: 'help', topic } : read(parsed);
 }
 
-/** `--port -1` as `--port=-1`: what is wrong with it is the number, and not that it looks like an option. */
+/** Turns `--port -1` into `--port=-1`, so that the error is about the number, and not about an unknown option. */
 function joined(args: readonly string[], options: Options): string[] {
   const all: string[] = [];
   for (const arg of args) {
@@ -189,7 +189,7 @@ function whole(topic: CommandName, option: string, value: unknown, min: number =
 
 function milliseconds(topic: CommandName, option: string, value: unknown): number {
   const seconds = /^\d+(\.\d+)?$/.test(String(value)) ? Number(value) : Number.NaN;
-  // Node's timers hold no more than 2^31 ms; a day is more than anyone waits.
+  // Node's timers are limited to 2^31 ms; a day is more than anyone waits.
   if (!(seconds <= 86_400)) throw wrong(topic, option, value, 'seconds, from 0 to 86400');
   return Math.round(seconds * 1_000);
 }
@@ -202,7 +202,7 @@ function isCommandName(name: string): name is CommandName {
   return name === 'pipe' || name === 'watch' || name === 'demo';
 }
 
-/** A user's own word in a message: short, and free of what a terminal would act on. */
+/** Quotes user input for a message: shortened, and without characters that a terminal would act on. */
 function quote(word: string): string {
   return `"${word.slice(0, 80).replace(/\p{C}/gu, '.')}"`;
 }

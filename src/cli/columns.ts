@@ -1,4 +1,4 @@
-/** Two columns of text that fill from the top, each at its own pace; colours where there is a terminal. */
+/** Two columns of text, each filled from the top independently; in colour on a terminal. */
 export class Columns {
   private readonly write: (text: string) => void;
   private readonly colour: boolean;
@@ -11,7 +11,7 @@ export class Columns {
     this.width = Math.max(26, Math.min(48, Math.floor(((output.columns ?? 80) - 12) / 2)));
   }
 
-  /** A line of its own. */
+  /** Writes a line across both columns. */
   line(text: string = ''): void {
     this.write(text);
   }
@@ -44,7 +44,7 @@ export class Columns {
   }
 }
 
-/** How a text stands out. */
+/** How a text is highlighted. */
 export type Style = 'added' | 'changed' | 'removed' | 'lost' | 'bold' | 'dim';
 
 const CODES: Readonly<Record<Style, string>> = { added: '32', changed: '33', removed: '31', lost: '1;35', bold: '1', dim: '2' };

@@ -4,10 +4,10 @@ import { sleep } from '../watch/clock.ts';
 
 const FRUITS = ['apple', 'pear', 'plum', 'fig', 'quince', 'cherry', 'lemon', 'grape'];
 
-/** Somebody who works with files: adds, changes, renames and removes them, some of them not worth anybody's attention. */
+/** Simulates a user who adds, changes, renames and removes files, some of them irrelevant. */
 export class DemoWorker {
   private readonly directory: string;
-  /** Files that are there because of this worker. It touches no other. */
+  /** The files this worker created. It touches no others. */
   private readonly mine: Set<string> = new Set();
   private turn: number = 0;
 
@@ -15,7 +15,7 @@ export class DemoWorker {
     this.directory = directory;
   }
 
-  /** Works until the signal, one step every `pauseMs`. A file that somebody else has taken away or made is no trouble. */
+  /** Performs one step every `pauseMs` until the signal aborts. Ignores files that others have removed or created. */
   async work(options: { pauseMs: number; signal: AbortSignal }): Promise<void> {
     while (!options.signal.aborted) {
       await this.step(this.turn++).catch(() => {});
@@ -23,13 +23,16 @@ export class DemoWorker {
     }
   }
 
-  /** Removes what is left of its own files. */
+  /** Removes its remaining files. */
   async tidy(): Promise<void> {
     for (const name of this.mine) await rm(join(this.directory, name), { force: true }).catch(() => {});
     this.mine.clear();
   }
 
-  /** A file lives five turns: added, changed twice, renamed every other time, removed. Its neighbours are a turn behind. */
+  /**
+   * Each fruit takes five turns: its file is added and changed, a .log file is added, the file is renamed or changed again (by
+   * turns), and both are removed.
+   */
   private async step(turn: number): Promise<void> {
     const fruit = FRUITS[Math.floor(turn / 5) % FRUITS.length] as string;
     const name = `demo-${fruit}.txt`;
@@ -46,7 +49,7 @@ export class DemoWorker {
   }
 
   private async add(name: string, text: string): Promise<void> {
-    // wx: a file of the same name that was there before is not ours to write to.
+    // wx: do not overwrite an existing file of this name, which is not ours.
     await writeFile(join(this.directory, name), text, { flag: 'wx' });
     this.mine.add(name);
   }

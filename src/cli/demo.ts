@@ -20,10 +20,10 @@ import { DirectoryWatch } from './directory.ts';
 import { close, listen } from './server.ts';
 import { onSignals } from './signals.ts';
 
-/** The slow reader's queue: short, so that there is something to see. */
+/** The slow reader's queue: short, so that losses are visible. */
 const SLOW_CAPACITY = 4;
 
-/** What the two readers got, of what there was. */
+/** How many events were accepted, and how many each reader got. */
 interface Tally {
   accepted: number;
   fast: number;
@@ -31,8 +31,8 @@ interface Tally {
 }
 
 /**
- * `watchmux demo`: files that change -> Broadcaster -> filter -> two readers, one of them over HTTP, one slow on purpose.
- * Answers the exit code: 1 if the numbers at the end do not add up.
+ * `watchmux demo`: changing files -> Broadcaster -> filter -> two readers, one over HTTP, one deliberately slow. Returns the exit
+ * code: 1 if the numbers do not add up in the end.
  */
 export async function demo({ directory, durationMs }: DemoCommand): Promise<number> {
   const end = new AbortController();
@@ -89,7 +89,7 @@ async function play(scene: { path: string; durationMs: number; worker: DemoWorke
   return sum(tally, slow, columns);
 }
 
-/** A server, as any user would build it, and one client that is connected to it. */
+/** Starts a server, as any user would build it, and connects one client to it. */
 async function openBridge(watch: Watch<FileEvent>): Promise<{ events: Watch<FileEvent>; close: () => Promise<void> }> {
   const hub = new Hub<FileEvent>();
   const server = createServer(createHttpHandler(hub));
@@ -119,7 +119,7 @@ async function readFast(events: Watch<FileEvent>, { columns, tally }: Reading): 
   }
 }
 
-/** Takes an event, then its time. It leaves its queue as it is at the end: the sum counts what is in there. */
+/** Takes one event at a time and pauses after it. Leaves its queue as it is at the end, because the final sum counts it. */
 async function readSlow(slow: Watch<FileEvent>, reading: Reading & { pauseMs: number; end: AbortSignal }): Promise<void> {
   const { columns, tally, pauseMs, end } = reading;
   while (!end.aborted) {

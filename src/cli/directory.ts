@@ -4,19 +4,19 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ObjectEvent } from '../watch/event.ts';
 
-/** A file as it was last seen. */
+/** A file as last seen. */
 export interface FileState {
   readonly name: string;
   readonly bytes: number;
   readonly modifiedMs: number;
 }
 
-/** What happened to a file. */
+/** A change of a file. */
 export type FileEvent = ObjectEvent<FileState>;
 
 /**
- * Tells what really happens to the files of a directory. The operating system's notices come doubled, merged or late, so they
- * are taken as a hint that a name needs another look; what is told follows from comparing the file with how it was last seen.
+ * Reports what really happens to the files of a directory. The operating system's notices come duplicated, merged or late, so
+ * they are only hints that a name needs another look. The event follows from comparing the file with how it was last seen.
  *
  *     notice(name) -> names to look at -> stat -> known before? there now? -> ADDED, MODIFIED, DELETED or nothing
  */
@@ -34,9 +34,9 @@ export class DirectoryWatch {
     this.tell = tell;
   }
 
-  /** Notes what is there already, and listens from now on. Rejects with the system's error if that is no directory. */
+  /** Records the existing files and starts to listen. Rejects with the system's error if the path is not a directory. */
   async open(): Promise<void> {
-    // Listening comes first: what changes while the directory is read is looked at again.
+    // Listens first, so that files that change while the directory is read are looked at again.
     this.watcher = watchFiles(this.path, (_kind, name) => this.notice(name));
     this.watcher.on('error', () => this.watcher?.close());
     for (const name of await readdir(this.path)) {
@@ -45,7 +45,7 @@ export class DirectoryWatch {
     }
   }
 
-  /** Looks at everything once more, tells it, and stops. */
+  /** Looks at everything once more, reports it, and stops. */
   async close(): Promise<void> {
     this.watcher?.close();
     await this.looking;
@@ -63,7 +63,7 @@ export class DirectoryWatch {
     });
   }
 
-  /** One name at a time, so that a file's events are told in order; under backpressure names wait here, each at most once. */
+  /** Looks at one name at a time, so that a file's events are in order. Under backpressure names wait here, each at most once. */
   private async lookAll(everything: boolean): Promise<void> {
     if (everything) for (const name of await readdir(this.path).catch(() => [])) this.names.add(name);
     for (const name of this.names) {
@@ -75,12 +75,12 @@ export class DirectoryWatch {
       const type = difference(before, now);
       if (type === undefined) continue;
       const { bytes, modifiedMs } = (now ?? before) as FileState;
-      // Whoever listens may have gone; that is no reason to stop looking.
+      // The listener may have ended; that is no reason to stop looking.
       await this.tell({ type, object: { name, bytes, modifiedMs } }).catch(() => {});
     }
   }
 
-  /** The file as it is; undefined if it is gone, or is none, or cannot be seen. */
+  /** Returns the file's state; undefined if it is gone, is not a regular file, or cannot be accessed. */
   private async look(name: string): Promise<(FileState & { inode: number }) | undefined> {
     try {
       const found = await stat(join(this.path, name));

@@ -89,7 +89,7 @@ short, and it is told exactly what it lost. The sum at the end adds up.
 Exit codes: 0 the end, 1 the sum did not add up, 2 bad usage or no such directory.
 `;
 
-/** The help for a command, or the general one. */
+/** Returns the help text of a command, or the general one. */
 export function helpText(topic: CommandName | undefined): string {
   if (topic === undefined) return GENERAL;
   return { pipe: PIPE, watch: WATCH, demo: DEMO }[topic];

@@ -2,18 +2,18 @@ import { NewlineFramer } from '../decode/framing.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 
-/** The longest line that is read. */
+/** The longest line that is accepted. */
 export const MAX_LINE_BYTES: number = 16 * 1024 * 1024;
 
-/** One line of input: its number from 1, and its bytes, or undefined where it was longer than the limit. */
+/** One line of input: its number, from 1, and its bytes; undefined if it was too long. */
 export interface Line {
   readonly number: number;
   readonly bytes: Uint8Array | undefined;
 }
 
-/** How lines are taken. */
+/** Options of {@link Lines} and {@link readLine}. */
 export interface LineOptions {
-  /** Lines are text, not JSON; a blank one counts. */
+  /** Lines are text rather than JSON, and blank lines count. */
   readonly raw: boolean;
   /** For tests; default 16 MiB. */
   readonly maxLineBytes?: number;
@@ -23,16 +23,16 @@ const LF = 10;
 const EMPTY: Uint8Array = new Uint8Array(0);
 
 /**
- * Chunks of bytes become numbered lines. The framer holds the limits; it passes blank lines over without a word, so chunks
- * are fed to it up to one line end at a time: that is how lines are counted as an editor counts them.
+ * Splits chunks of bytes into numbered lines. The framer enforces the limits, but silently skips blank lines. So chunks are fed
+ * to it up to one line terminator at a time, which makes the numbers those of an editor.
  */
 export class Lines {
   private readonly framer: NewlineFramer;
   private readonly blanks: boolean;
   private number: number = 1;
-  /** The line being read was too long, and that has been told. */
+  /** The current line was too long, and has been reported. */
   private told: boolean = false;
-  /** Bytes of the line being read have come. */
+  /** Bytes of the current line have arrived. */
   private begun: boolean = false;
 
   constructor(options: LineOptions) {
@@ -40,7 +40,7 @@ export class Lines {
     this.blanks = options.raw;
   }
 
-  /** The lines that this chunk completes, in order. A line that is too long is told as soon as that is certain. */
+  /** Returns the lines that this chunk completes, in order. A line that is too long is reported as soon as that is certain. */
   *push(chunk: Uint8Array): Generator<Line, void> {
     for (let from = 0; from < chunk.length; ) {
       const eol = chunk.indexOf(LF, from);
@@ -59,34 +59,34 @@ export class Lines {
     }
   }
 
-  /** The last line, if it has no line end. */
+  /** Returns the last line, if it has no terminator. */
   *end(): Generator<Line, void> {
     const bytes = this.framer.end() ?? EMPTY;
     if (this.begun && !this.told && (bytes.length > 0 || this.blanks)) yield { number: this.number, bytes };
   }
 
-  /** The framer's frame, empty for none; undefined for a line that has just turned out to be too long. */
+  /** Returns the framer's frame, or an empty one; undefined for a line that has just become too long. */
   private next(): Uint8Array | undefined {
     try {
       return this.framer.next() ?? EMPTY;
     } catch (error) {
       if (!isWatchError(error, 'FRAME_TOO_LARGE')) throw error;
       this.told = true;
-      // What is left of the piece belongs to the same line.
+      // The rest of the piece belongs to the same line.
       this.framer.next();
       return undefined;
     }
   }
 }
 
-/** What a line says: an event and its JSON text, or what is wrong with the line. */
+/** The content of a line: an event and its JSON text, or what is wrong with the line. */
 export type Reading = { readonly event: WatchEvent; readonly json: string | undefined } | { readonly fault: string };
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 const lenient = new TextDecoder();
 
 /**
- * The event in a line. The text is passed on as it was written: numbers keep their digits, and members beside `type` and
+ * Returns the event in a line. The text is passed on as it was written: numbers keep their digits, and members besides `type` and
  * `object` stay.
  */
 export function readLine(line: Line, options: LineOptions): Reading {
@@ -105,7 +105,7 @@ export function readLine(line: Line, options: LineOptions): Reading {
   } catch {
     return { fault: `not JSON: ${excerpt(text)}` };
   }
-  // A CR in JSON can only be white space, but to SSE it is a line end: a space says the same.
+  // In JSON a CR can only be white space, but SSE takes it for a line end. A space is equivalent.
   const own = text.replaceAll('\r', ' ');
   if (isEvent(value)) return { event: value, json: own };
   return { event: { type: 'ADDED', object: value }, json: `{"type":"ADDED","object":${own}}` };
@@ -117,7 +117,7 @@ function isEvent(value: unknown): value is WatchEvent {
   return typeof type === 'string' && type !== '' && Object.hasOwn(value, 'object');
 }
 
-/** The start of a text, on one line and without anything that a terminal would act on. */
+/** Returns the start of a text, on one line and without characters that a terminal would act on. */
 export function excerpt(text: string): string {
   const shown = text.slice(0, 80).replace(/\p{C}/gu, '.');
   return text.length > 80 ? `${shown}...` : shown;

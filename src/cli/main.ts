@@ -6,7 +6,7 @@ import { helpText } from './help.ts';
 import { pipe } from './pipe.ts';
 import { watch } from './watch.ts';
 
-/** Runs a command line. Answers the exit code. */
+/** Runs a command line. Returns the exit code. */
 async function main(argv: readonly string[]): Promise<number> {
   const command = parseCommand(argv);
   switch (command.command) {
@@ -25,15 +25,15 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-// Output that nobody reads is no reason to die noisily.
+// The program ends quietly when nobody reads its output.
 process.stdout.on('error', () => {});
 process.stderr.on('error', () => {});
 
 main(process.argv.slice(2)).then(
   (code) => {
-    // The program ends by itself: nothing may be left that keeps it.
+    // The process exits on its own once nothing keeps it alive.
     process.exitCode = code;
-    // In Deno a read of stdin that is under way does, though stdin is destroyed. What was printed goes out first.
+    // In Deno a pending read of stdin does, even after stdin is destroyed. The output is written first.
     if ('Deno' in globalThis) process.stdout.write('', () => process.exit());
   },
   (error: unknown) => {

@@ -1,7 +1,7 @@
 /** The page's icon: one line that becomes many. */
 const ICON = `<svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round"><path d="M2 12h6M8 12c5 0 4-7 9-7h5M8 12h14M8 12c5 0 4 7 9 7h5"/></svg>`;
 
-/** A small chart: its path is set by the script. */
+/** A small chart, whose path the script sets. */
 const chart = (name: string): string =>
   `<svg class="spark" data-chart="${name}" viewBox="0 0 64 20" preserveAspectRatio="none" aria-hidden="true"><path/></svg>`;
 
@@ -88,7 +88,7 @@ const TEMPLATES = `
   <td><span data-part="dropped"></span>${chart('dropped')}</td>
 </tr></template>`;
 
-/** The page, around its style and its script. */
+/** Returns the page with its style and its script. */
 export function pageHtml({ style, script }: { style: string; script: string }): string {
   return `<!doctype html>
 <html lang="en">

@@ -1,4 +1,4 @@
-/** The page's colours, light and dark. Text on its ground has a contrast of at least 4.5 to 1 in both. */
+/** The page's colours, light and dark. Text has a contrast of at least 4.5 to 1 against its background in both. */
 const COLOURS = `
 :root {
   color-scheme: light dark;

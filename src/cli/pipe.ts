@@ -6,7 +6,7 @@ import { Lines, readLine } from './lines.ts';
 import { close, createPipeServer, isSame, listen } from './server.ts';
 import { onSignals } from './signals.ts';
 
-/** `watchmux pipe`: lines from stdin to clients. Answers the exit code. */
+/** `watchmux pipe`: serves lines from stdin to clients. Returns the exit code. */
 export async function pipe(command: PipeCommand): Promise<number> {
   const hub = new Hub({
     capacity: command.capacity,
@@ -19,7 +19,7 @@ export async function pipe(command: PipeCommand): Promise<number> {
   const url = await listen(server, command).catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(explain(error, command), 'pipe');
   });
-  // Such as too many open files: one connection less, but no reason to drop the others.
+  // For example too many open files. That costs one connection, but is no reason to drop the others.
   server.on('error', (error) => note(error.message));
   const stop = new AbortController();
   const release = onSignals(() => stop.abort());
@@ -30,7 +30,7 @@ export async function pipe(command: PipeCommand): Promise<number> {
     note('stdin has ended; serving until a signal');
     await aborted(stop.signal);
   }
-  // A signal ends this server, not the stream: whoever starts it again finds its clients coming back.
+  // A signal ends this server, not the stream: clients reconnect when the server is started again.
   const cut = await drain(hub, { drainMs: command.drainMs, retryAfterMs: stop.signal.aborted ? RETRY_AFTER_MS : undefined });
   await close(server);
   release();
@@ -38,7 +38,7 @@ export async function pipe(command: PipeCommand): Promise<number> {
   return tally.failed ? 1 : 0;
 }
 
-/** Clients of a server that was told to stop come back within so long, spread over it. */
+/** After a signal, clients are told to reconnect within this time, spread over it. */
 const RETRY_AFTER_MS = 5_000;
 
 interface Tally {
@@ -46,7 +46,7 @@ interface Tally {
   failed: boolean;
 }
 
-/** WebSocket needs the package ws, which is a peer; without it the rest works all the same. */
+/** WebSocket needs the optional peer package ws. Without it everything else still works. */
 async function attach(server: Server, hub: Hub, host: string): Promise<void> {
   try {
     const { attachWebSocket } = await import('../bridge/websocket.ts');
@@ -58,8 +58,8 @@ async function attach(server: Server, hub: Hub, host: string): Promise<void> {
 }
 
 /**
- * Publishes stdin's lines until it ends or `stop` says so. Every publish is awaited before the next line is looked at, and the
- * next chunk is read after the last line of this one: under `wait` the slowest client holds back whoever writes to stdin.
+ * Publishes stdin's lines until stdin ends or `stop` aborts. Each publish is awaited before the next line, and the next chunk is
+ * read after the last line of this one. So with `wait` the slowest client holds back the program that writes to stdin.
  */
 async function feed(hub: Hub, command: PipeCommand, { tally, stop }: { tally: Tally; stop: AbortSignal }): Promise<void> {
   const lines = new Lines(command);
@@ -82,7 +82,7 @@ async function feed(hub: Hub, command: PipeCommand, { tally, stop }: { tally: Ta
       }
     }
   };
-  // A signal does not wait for the publish that is under way: the drain that follows sees to it.
+  // A signal does not wait for the pending publish; the drain that follows takes care of it.
   const stopped = aborted(stop).then(() => void process.stdin.destroy());
   const fed = feedAll().catch((error: Error) => {
     if (stop.aborted) return;
@@ -93,7 +93,7 @@ async function feed(hub: Hub, command: PipeCommand, { tally, stop }: { tally: Ta
   process.stdin.destroy();
 }
 
-/** Lets the clients take what is queued for them, for so long. Answers how many had to be cut. */
+/** Gives clients up to `drainMs` to take their queues. Returns how many had to be cut. */
 async function drain(
   hub: Hub,
   { drainMs, retryAfterMs }: { drainMs: number; retryAfterMs: number | undefined },

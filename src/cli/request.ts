@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
 import type { FetchLike } from '../bridge/client.ts';
 
-/** Stands in for fetch, which gives up on a stream that says nothing for five minutes. Follows no redirects. */
+/** A replacement for fetch, which ends a stream that is silent for five minutes. Does not follow redirects. */
 export const request: FetchLike = async (url, { headers, signal }) => {
   const get = url.protocol === 'https:' ? getHttps : getHttp;
   const incoming = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -13,7 +13,7 @@ export const request: FetchLike = async (url, { headers, signal }) => {
   });
   const { statusCode: status = 200, statusMessage: statusText = '' } = incoming;
   const own = Object.entries(incoming.headers).map(([name, value]): [string, string] => [name, String(value)]);
-  // Whoever reads it hears of an error; nobody else has to.
+  // The reader of the body gets the error. This only keeps it from being uncaught.
   incoming.on('error', () => {});
   if (status === 204 || status === 304) return new Response(null, { status, headers: own });
   const body = Readable.toWeb(incoming) as NodeReadableStream<Uint8Array> as ReadableStream<Uint8Array<ArrayBuffer>>;

@@ -11,7 +11,7 @@ import { CLIENT_HEADER, SLOW } from './page/stats.ts';
 import { livePage } from './page.ts';
 import { LINE_BYTES, MAX_BYTES_PER_SECOND, narrow } from './slow-line.ts';
 
-/** How long a connection may take to ask, and how much it may say: a client that says nothing is gone after that. */
+/** How long a connection may take for its request, and how large that may be. A silent connection is closed after that. */
 const PATIENCE = {
   headersTimeout: 10_000,
   requestTimeout: 20_000,
@@ -20,16 +20,16 @@ const PATIENCE = {
   maxHeaderSize: 16_384,
 } as const;
 
-/** What a server of `watchmux pipe` has to know. */
+/** Options of {@link createPipeServer}. */
 export interface PipeServerOptions {
-  /** Where it listens. */
+  /** The host it listens on. */
   readonly host: string;
-  /** What each client's queue holds, and what happens when it is full: for the page to say. */
+  /** The queue length of every client, and what happens when a queue is full; shown on the page. */
   readonly capacity: number;
   readonly overflow: Overflow;
 }
 
-/** What `watchmux pipe` serves at this host: the watch, its numbers, and a page to look at both. */
+/** Creates the server of `watchmux pipe`: the watch, its numbers, and a page that shows both. */
 export function createPipeServer(hub: Hub, options: PipeServerOptions): Server {
   const { host, capacity, overflow } = options;
   const page = livePage();
@@ -48,14 +48,14 @@ export function createPipeServer(hub: Hub, options: PipeServerOptions): Server {
   });
 }
 
-/** The watch. The live page adds `?slow=<bytes per second>`: so narrow the way to it is to be; 0 is as wide as it gets. */
+/** Serves the watch. The live page adds `?slow=<bytes per second>` to limit its own rate; 0 means no limit. */
 function createWatch(hub: Hub, host: string): (request: IncomingMessage, response: ServerResponse) => void {
   const allowedOrigins = (origin: string, request: IncomingMessage): boolean => isSame(origin, request, host);
   const watch = createHttpHandler(hub, { allowedOrigins });
   const watchSlowly = createHttpHandler(hub, { allowedOrigins, maxBufferedBytes: LINE_BYTES });
   return (request, response) => {
     const slow = new URLSearchParams(request.url?.split('?', 2)[1]).get(SLOW);
-    // Which client the page will be. Nothing happens between here and the hub that could give this number to another.
+    // The id the page's client will get. Nothing between here and the hub can give that id to another client.
     if (slow !== null) response.setHeader(CLIENT_HEADER, hub.stats().total.clients + 1);
     const bytesPerSecond = Math.min(Number(slow), MAX_BYTES_PER_SECOND);
     if (bytesPerSecond > 0) {
@@ -66,8 +66,8 @@ function createWatch(hub: Hub, host: string): (request: IncomingMessage, respons
 }
 
 /**
- * Whether a request names this server as its own people do. A page from elsewhere can give its own name our loopback address,
- * and would then be of the same origin as we are; but it cannot hide that name.
+ * Whether a request addresses this server by one of its own names. A foreign page can map its own host name to our loopback
+ * address and would then have our origin (DNS rebinding), but it cannot hide that name.
  */
 function isMeant(request: IncomingMessage, host: string): boolean {
   const loopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
@@ -78,7 +78,7 @@ function isMeant(request: IncomingMessage, host: string): boolean {
   return !loopback || name === host || name === 'localhost' || name.endsWith('.localhost') || isIP(name) !== 0;
 }
 
-/** Whether a page is one of this server's own. */
+/** Whether an origin is this server's own. */
 export function isSame(origin: string, request: IncomingMessage, host: string): boolean {
   const same = URL.canParse(origin) && new URL(origin).host === request.headers.host;
   return same && isMeant(request, host);
@@ -100,7 +100,7 @@ function answer(request: IncomingMessage, response: ServerResponse, { code = 200
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'no-referrer',
-    // Nothing of this may be loaded from, shown in, or sent to anywhere else.
+    // Nothing here may be loaded from, framed by, or sent to another site.
     'content-security-policy': policy ?? "default-src 'none'; frame-ancestors 'none'",
     ...(readable ? {} : { allow: 'GET, HEAD' }),
   });
@@ -127,7 +127,7 @@ export function listen(server: Server, address: { host: string; port: number }):
   });
 }
 
-/** Stops listening and closes what is still connected; `closeAllConnections` would pass over what was upgraded. */
+/** Stops listening and closes all connections. `closeAllConnections` would leave out upgraded ones. */
 export function close(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());

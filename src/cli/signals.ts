@@ -1,6 +1,9 @@
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 
-/** The first SIGINT or SIGTERM asks to end; a second one ends at once. The function that comes back restores what was. */
+/**
+ * Calls `end` on the first SIGINT or SIGTERM; a second one exits at once. Returns a function that restores the previous
+ * behaviour.
+ */
 export function onSignals(end: () => void): () => void {
   let asked = false;
   const listener = (signal: NodeJS.Signals): void => {

@@ -2,9 +2,9 @@ import type { ServerResponse } from 'node:http';
 import type { Clock } from '../watch/clock.ts';
 import { systemClock } from '../watch/clock.ts';
 
-/** Bytes that wait in a narrow line before it says that it is full. */
+/** Bytes that may wait in a narrowed response before it reports that it is full. */
 export const LINE_BYTES = 4_096;
-/** The most that may be asked for: more is no narrow line. */
+/** The highest rate that may be requested. A higher one would not be slow. */
 export const MAX_BYTES_PER_SECOND = 10_000_000;
 
 const TICKS_PER_SECOND = 10;

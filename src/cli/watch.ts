@@ -10,12 +10,15 @@ import { UsageError } from './args.ts';
 import { excerpt, MAX_LINE_BYTES } from './lines.ts';
 import { request } from './request.ts';
 
-/** An event and the line that it came in: what is printed is what was sent, to the digit, but for the space before the first one. Only our own ERROR has no line. */
+/**
+ * An event and the line it came in. The line is printed exactly as it was sent, without leading white space. Only an ERROR
+ * created by the client has no line.
+ */
 interface Printed extends WatchEvent {
   readonly line?: string;
 }
 
-/** `watchmux watch`: the events of a server as lines on stdout. Answers the exit code. */
+/** `watchmux watch`: prints the events of a server as lines on stdout. Returns the exit code. */
 export async function watch(command: WatchCommand): Promise<number> {
   const { url, transport, resume, reconnect } = command;
   const target = new URL(url.pathname === '/' ? WATCH_PATH : url.pathname, url);
@@ -28,11 +31,11 @@ export async function watch(command: WatchCommand): Promise<number> {
     fetch: story.fetch,
     resourceVersion: resume,
     codec: LINES,
-    // A path of someone else's is taken as it is, query and all.
+    // The path of another server is requested as it is, including its query.
     bookmarks: target.pathname === WATCH_PATH,
-    // Reading waits for whoever reads the output: what is kept in between serves nobody.
+    // Reading waits for the reader of the output, so a large buffer in between is of no use.
     ...{ capacity: 100, maxBufferedBytes: 1_048_576 },
-    // Escaped, a line of text can be six times as long as it was in the server's input.
+    // With escapes, a line of text can be six times as long as in the server's input.
     maxFrameChars: 8 * MAX_LINE_BYTES,
     maxAttempts: reconnect ? undefined : 0,
     reconnectOnEnd: false,
@@ -58,7 +61,7 @@ const json = jsonCodec<Printed>();
 const text = new TextDecoder();
 const LINES: Codec<Printed> = { decode: (frame) => ({ ...json.decode(frame), line: text.decode(frame).trimStart() }) };
 
-/** What became of the connection, for the one line that says why there is nothing more. */
+/** What happened to the connection, for the one line that says why nothing more comes. */
 class Story {
   private opened: boolean = false;
   private failure: Status | undefined = undefined;
@@ -96,7 +99,7 @@ class Story {
     return this.opened && (code === 422 || code === this.response?.status);
   }
 
-  /** Why it never began. */
+  /** Why the watch never began. */
   get told(): string | undefined {
     const { failure, response, opened } = this;
     const { href } = this.target;
@@ -109,14 +112,14 @@ class Story {
     return `${href} answered ${response.status}: ${excerpt(failure.message)}`;
   }
 
-  /** Why it ended with an ERROR. */
+  /** Why the watch ended with an ERROR. */
   ending(last: Printed): string {
     if (!this.belongs(last) && this.response?.status === 200) return 'the connection broke';
     return `the stream ended with an error: ${excerpt((last.object as Status).message)}`;
   }
 }
 
-/** The package ws is a peer; where it is not installed, the host's own will do, if it has one. */
+/** Loads the optional peer package ws. Without it the host's own WebSocket is used, if there is one. */
 async function loadWebSocket(): Promise<WebSocketConstructor | undefined> {
   try {
     return (await import('ws')).WebSocket as unknown as WebSocketConstructor;
@@ -126,7 +129,7 @@ async function loadWebSocket(): Promise<WebSocketConstructor | undefined> {
   }
 }
 
-/** Standard output: waits for its reader, and knows when there is none any more. */
+/** Standard output. Waits for its reader, and detects when there is none any more. */
 class Output {
   gone: boolean = false;
   onGone: () => void = () => {};
@@ -135,7 +138,7 @@ class Output {
   constructor() {
     process.stdout.on('drain', () => this.relieve());
     process.stdout.on('error', () => {
-      // EPIPE, as a rule: `| head` has seen enough. Whatever it is, nobody reads on.
+      // Usually EPIPE: the reader, such as `| head`, has ended. Whatever it is, nobody reads on.
       this.gone = true;
       this.relieve();
       this.onGone();

@@ -1,9 +1,9 @@
-/** Two announcements are at least so far apart. */
+/** The minimum time between two announcements. */
 const PAUSE_MS = 3_000;
 
 /**
- * Tells those who listen instead of looking. A screen reader reads out what changes in a polite live region, so it must change
- * seldom: of what comes within a pause only the last is said, when the pause is over.
+ * Announces changes to screen readers. They read out every change of a polite live region, so it must change seldom: of several
+ * messages during a pause only the last is announced, when the pause is over.
  */
 export class Announcer {
   private readonly region: Element;

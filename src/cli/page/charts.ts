@@ -1,4 +1,4 @@
-/** The last numbers of something that is looked at again and again. */
+/** The most recent values of a number that is sampled repeatedly. */
 export class Series {
   readonly values: number[] = [];
   private readonly length: number;
@@ -16,7 +16,7 @@ export class Series {
     return this.values.reduce((most, value) => Math.max(most, value), 0);
   }
 
-  /** The length that it grows to. */
+  /** The maximum number of values. */
   get room(): number {
     return this.length;
   }
@@ -28,7 +28,7 @@ export interface Box {
   readonly height: number;
 }
 
-/** A series as a line that ends at the right, as SVG path data. `top` is the value at the upper edge. */
+/** Draws a series as a line that ends at the right, as SVG path data. `top` is the value at the upper edge. */
 export function line({ values, room }: Series, { width, height }: Box, top: number): string {
   const step = width / Math.max(1, room - 1);
   const from = width - (values.length - 1) * step;
@@ -39,7 +39,7 @@ export function line({ values, room }: Series, { width, height }: Box, top: numb
   return points.length < 2 ? '' : `M${points.join('L')}`;
 }
 
-/** The same, with what is under it. */
+/** Draws the line of a series and the area below it. */
 export function area(series: Series, box: Box, top: number): string {
   const path = line(series, box, top);
   if (path === '') return '';
@@ -48,7 +48,7 @@ export function area(series: Series, box: Box, top: number): string {
   return `${path}V${box.height}H${from.toFixed(1)}Z`;
 }
 
-/** A bar per value, for what happens now and then. */
+/** Draws one bar per value, for occasional events. */
 export function bars({ values, room }: Series, { width, height }: Box, top: number): string {
   const step = width / Math.max(1, room);
   const from = width - values.length * step;
@@ -60,7 +60,7 @@ export function bars({ values, room }: Series, { width, height }: Box, top: numb
   return values.map(bar).join('');
 }
 
-/** The next of 1, 2, 5, 10, 20, 50 ...: an edge that does not move at every step. */
+/** Rounds up to one of 1, 2, 5, 10, 20, 50 ..., so that the chart's upper edge does not move with every value. */
 export function roundUp(value: number, least: number): number {
   const wanted = Math.max(value, least);
   const power = 10 ** Math.floor(Math.log10(wanted));

@@ -4,13 +4,13 @@ import { clone, say } from './elements.ts';
 import type { PipeStats } from './stats.ts';
 import { count, plural, size } from './words.ts';
 
-/** Clients in the table: with more, those that lag most. */
+/** Clients in the table. If there are more, those that lag most are shown. */
 const MAX_CLIENTS = 40;
-/** Points of a chart: a minute, at a look per second. */
+/** Points of a chart: one minute, at one sample per second. */
 const POINTS = 60;
 const BOX = { width: 64, height: 20 };
 
-/** Who watches: queue, lag and losses of each client, now and in the last minute. */
+/** The clients: queue, lag and losses of each, now and during the last minute. */
 export class ClientTable {
   private readonly body: HTMLTableSectionElement;
   private readonly rest: Element;
@@ -21,7 +21,7 @@ export class ClientTable {
     this.rest = rest;
   }
 
-  /** `own` is the client that this page is. */
+  /** `own` is the id of the client that this page is. */
   show({ clients, capacity }: PipeStats, own: number | undefined): void {
     const shown = choose(clients, own);
     const present = new Set(shown.map(({ id }) => id));

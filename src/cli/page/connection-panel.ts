@@ -6,12 +6,12 @@ import { byId, make, say } from './elements.ts';
 import type { PipeStats } from './stats.ts';
 import { count, plural, size, timeOf } from './words.ts';
 
-/** Entries of the history. */
+/** Entries in the history. */
 const MAX_HISTORY = 30;
-/** What is asked for if nothing has come yet by which to measure, and the least that is asked for. */
+/** The rate to request if none has been measured yet, and the lowest one. */
 const LEAST_BYTES_PER_SECOND = 64;
 
-/** What a full queue means, by policy. */
+/** What happens when a queue is full, by policy. */
 const POLICIES: Readonly<Record<string, string>> = {
   disconnect: 'the server cuts this page and says how many events it missed; then the page comes back and asks for them',
   'drop-oldest': 'the oldest events in it are dropped',
@@ -20,7 +20,7 @@ const POLICIES: Readonly<Record<string, string>> = {
   wait: 'the source waits for this page, and so do all others',
 };
 
-/** The state of this page's connection in words, its history, and the button that makes it slow. */
+/** The state of this page's connection in words, its history, and the button that slows it down. */
 export class ConnectionPanel {
   private readonly connection: Connection;
   private readonly announcer: Announcer;
@@ -55,7 +55,7 @@ export class ConnectionPanel {
     const list = byId('history');
     const entry = make('li', { name: kind });
     const { repeats } = this;
-    // A server that is away is away again and again: one entry, and how often.
+    // While a server is away, every attempt fails: show one entry with a count.
     const times = repeats.text === text ? repeats.times + 1 : 1;
     if (times > 1) list.firstElementChild?.remove();
     this.repeats = { text, times };
@@ -65,7 +65,7 @@ export class ConnectionPanel {
     this.announcer.say(text);
   }
 
-  /** New numbers of the server. */
+  /** Shows new numbers from the server. */
   show(stats: PipeStats): void {
     this.policy = stats.overflow;
     say(byId('policy'), `each client: a queue of ${count(stats.capacity)}, then ${stats.overflow}`);
@@ -79,7 +79,7 @@ export class ConnectionPanel {
     this.explain(own);
   }
 
-  /** What this page is sent per second while nothing holds it back, evened out over some seconds. */
+  /** Measures how much this page is sent per second at full speed, smoothed over some seconds. */
   private measure({ id, sentBytes }: { readonly id: number; readonly sentBytes: number }): void {
     const atMs = performance.now();
     const { last } = this;

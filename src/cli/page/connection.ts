@@ -5,25 +5,25 @@ import { WATCH_PATH } from '../../bridge/protocol.ts';
 import { CLIENT_HEADER, SLOW } from './stats.ts';
 import { count, placeOf, plural } from './words.ts';
 
-/** What a connection tells of. */
+/** The callbacks of a {@link Connection}. */
 export interface ConnectionEvents {
   readonly onEvents: (batch: readonly WireEvent[]) => void;
-  /** Something that a reader may want to look up later. */
+  /** Reports something that a reader may want to look up later. */
   readonly onHistory: (text: string, kind: HistoryKind) => void;
   readonly onState: (state: ClientState, delayMs: number | undefined) => void;
 }
 
-/** How an entry of the history is to be taken. */
+/** The kind of a history entry. */
 export type HistoryKind = 'good' | 'loss' | 'note';
 
 /**
- * This page's own watch: the client of `watchmux/client`, and what it does in words. `slow` and `retry` end one watch and begin
- * another that goes on where it was.
+ * This page's own watch: the client of `watchmux/client`, with its states put into words. `reopen` ends the watch and starts
+ * another one that continues where the first was.
  */
 export class Connection {
   /** Which of the server's clients this page is; undefined until it is known. */
   own: number | undefined = undefined;
-  /** Bytes per second that the page asks for; 0: all there are. */
+  /** Bytes per second that the page asks for; 0 means no limit. */
   slow: number = 0;
   resumes: number = 0;
   private readonly events: ConnectionEvents;
@@ -59,13 +59,13 @@ export class Connection {
     this.reading = this.read(watch);
   }
 
-  /** Ends the watch and begins another, which goes on after what came last. */
+  /** Ends the watch and starts another one, which continues after the last event. */
   async reopen(): Promise<void> {
     const from = await this.close();
     this.open(from);
   }
 
-  /** Ends the watch. Answers where to go on. */
+  /** Ends the watch. Returns the version to continue after. */
   async close(): Promise<string | undefined> {
     const { watch } = this;
     watch?.stop();

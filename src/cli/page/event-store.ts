@@ -1,14 +1,14 @@
 import type { WireEvent } from '../../bridge/protocol.ts';
 import { epochOf, jsonOf, placeOf } from './words.ts';
 
-/** An event that the page keeps. */
+/** An event held by the page. */
 export interface EventRow {
   readonly kind: 'event';
-  /** Counts what came to this page. */
+  /** Counts the rows of this page, including those not held. */
   readonly id: number;
   readonly event: WireEvent;
   readonly time: Date;
-  /** Its place in the stream; undefined if it has none. */
+  /** Its sequence in the stream; undefined if it has none. */
   readonly place: number | undefined;
   /** Its object as one line of text. */
   readonly text: string;
@@ -18,14 +18,14 @@ export interface EventRow {
 export interface GapRow {
   readonly kind: 'gap';
   readonly id: number;
-  /** How many; undefined if that cannot be known. */
+  /** How many events; undefined if that is unknown. */
   readonly missed: number | undefined;
 }
 
-/** A line of the table. */
+/** A row of the table. */
 export type Row = EventRow | GapRow;
 
-/** What a reader wants to see. */
+/** A filter for rows. */
 export interface Wanted {
   /** In lower case; empty for all. */
   readonly text: string;
@@ -33,21 +33,21 @@ export interface Wanted {
   readonly type: string;
 }
 
-/** What a store keeps. */
+/** The limits of an {@link EventStore}. */
 export interface StoreLimits {
   readonly maxRows: number;
   readonly maxChars: number;
 }
 
 /**
- * The last events that came, as many as the limits allow, with a gap wherever the stream's own numbers jump.
+ * The most recent events, as many as the limits allow, with a gap wherever the stream's sequence jumps.
  *
  * Invariants
- * - At most `maxRows` rows, and at most `maxChars` characters unless there is but one row.
- * - Rows stand in the order in which they came, and their ids grow.
+ * - It holds at most `maxRows` rows, and at most `maxChars` characters unless there is only one row.
+ * - Rows are in the order in which they came, and their ids increase.
  */
 export class EventStore {
-  /** Types that were seen, the first so many. */
+  /** The event types seen, up to a limit. */
   readonly types: Set<string> = new Set();
   received: number = 0;
   missed: number = 0;
@@ -62,17 +62,17 @@ export class EventStore {
     this.limits = limits;
   }
 
-  /** The id that the next row will have. */
+  /** The id of the next row. */
   get head(): number {
     return this.nextId;
   }
 
-  /** Events that are kept. */
+  /** Number of events held. */
   get events(): number {
     return this.kept;
   }
 
-  /** Takes what came. Of a batch longer than what is kept, only the end is looked at closely. */
+  /** Adds a batch. If it is longer than the store, only its end is kept. */
   push(batch: readonly WireEvent[]): void {
     const time = new Date();
     const first = batch.length - this.limits.maxRows;
@@ -85,7 +85,7 @@ export class EventStore {
     this.trim();
   }
 
-  /** The rows that came after another, newest first, as many as are asked for. */
+  /** Returns the rows after a given id that match, newest first. */
   *newest(wanted: Wanted, after: number = -1): Generator<Row, void> {
     for (let at = this.rows.length - 1; at >= 0; at--) {
       const row = this.rows[at] as Row;
@@ -94,14 +94,14 @@ export class EventStore {
     }
   }
 
-  /** How many rows are wanted, gaps aside. */
+  /** Number of matching events, without gaps. */
   matching(wanted: Wanted): number {
     let found = 0;
     for (const row of this.rows) if (row.kind === 'event' && matches(row, wanted)) found++;
     return found;
   }
 
-  /** Compares an event's place with that of the one before. */
+  /** Compares an event's sequence with that of the event before, and adds a gap if they are not consecutive. */
   private follow({ resourceVersion }: WireEvent): void {
     if (resourceVersion === undefined) return;
     const { last } = this;
@@ -138,7 +138,7 @@ export class EventStore {
   }
 }
 
-/** Types that the filter offers. */
+/** Types offered by the filter. */
 const MAX_TYPES = 50;
 
 function matches(row: Row, { text, type }: Wanted): boolean {

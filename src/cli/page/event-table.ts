@@ -9,11 +9,11 @@ const MAX_ROWS = 200;
 const SHOWN_CHARS = 300;
 const DETAIL_CHARS = 100_000;
 
-/** Where the table stands. */
+/** The elements of the table. */
 export interface TableParts {
   readonly body: HTMLTableSectionElement;
   readonly empty: Element;
-  /** Says how much of what is kept is shown. */
+  /** Shows how many of the events held are displayed. */
   readonly note: Element;
   readonly pause: HTMLButtonElement;
   readonly text: HTMLInputElement;
@@ -21,15 +21,15 @@ export interface TableParts {
 }
 
 /**
- * The newest events that match, at most {@link MAX_ROWS}. Only rows that will stay are made. Nothing moves under a reader: while a
- * row is open, or on request, the table stands still and counts what waits.
+ * The newest matching events, at most {@link MAX_ROWS}. Only rows that will be displayed are created. Nothing moves while
+ * somebody reads: on request, or while a row is open, the table stands still and counts new events.
  *
- * Keyboard: the rows are one stop of the tab key; arrows, Home and End move among them, Enter opens one.
+ * Keyboard: the rows are one tab stop. Arrow keys, Home and End move between them, Enter opens one.
  */
 export class EventTable {
   private readonly parts: TableParts;
   private readonly store: EventStore;
-  /** Rows with an id up to this one are drawn, or not wanted. */
+  /** Rows with an id up to this one are drawn, or do not match. */
   private drawn: number = -1;
   /** Why the table stands still: on request, or because a row is open. */
   private paused: 'asked' | 'open' | undefined = undefined;
@@ -46,7 +46,7 @@ export class EventTable {
     parts.body.addEventListener('keydown', (event) => this.onKey(event));
   }
 
-  /** Shows what has come since it was last called. */
+  /** Shows what has arrived since the last call. */
   draw(): void {
     this.offerTypes();
     if (this.paused === undefined) this.prepend();
@@ -130,7 +130,7 @@ export class EventTable {
     this.keepTabStop(next);
   }
 
-  /** One button of all can be reached by the tab key: the one that has the focus, or the first. */
+  /** Makes one button reachable by the tab key: the one with the focus, or the first. */
   private keepTabStop(chosen?: HTMLButtonElement): void {
     const stops = [...this.parts.body.querySelectorAll<HTMLButtonElement>('button')];
     const stop = chosen ?? stops.find((each) => each === document.activeElement) ?? stops[0];

@@ -5,8 +5,8 @@
  *                     '--> ConnectionPanel
  *     /stats --> Poller --> Overview, ClientTable, ConnectionPanel
  *
- * Everything is bounded: events kept, rows shown, points of a chart, entries of the history. What comes faster than it can be
- * shown is counted and passed over.
+ * Everything is bounded: events held, rows shown, points of a chart, entries of the history. Events that arrive faster than they
+ * can be shown are counted and skipped.
  */
 import { STATS_PATH } from '../../bridge/protocol.ts';
 import { Announcer } from './announcer.ts';
@@ -20,7 +20,7 @@ import { Overview } from './overview.ts';
 import { Poller } from './poller.ts';
 import type { PipeStats } from './stats.ts';
 
-/** The table is drawn at most so often. */
+/** The minimum time between two redraws of the table. */
 const DRAW_MS = 120;
 
 const store = new EventStore({ maxRows: 2_000, maxChars: 8_000_000 });
@@ -70,7 +70,7 @@ const poller = new Poller<PipeStats>({
     clients.show(stats, connection.own);
     panel.show(stats);
   },
-  // Numbers of a minute ago must not look like those of now.
+  // Old numbers must not look like current ones.
   onFault: () => document.body.classList.add('stale'),
   intervalMs: 1_000,
   maxIntervalMs: 15_000,
@@ -82,13 +82,13 @@ addEventListener('pagehide', () => {
   poller.stop();
   left = connection.close();
 });
-// Back from the browser's memory: the page goes on where it was.
+// Restored from the back/forward cache: the page continues where it was.
 addEventListener('pageshow', ({ persisted }) => {
   if (!persisted) return;
   void left?.then((from) => connection.open(from));
   poller.start();
 });
-// A hidden page is looked after seldom: it catches up at once when somebody looks.
+// Browsers throttle the timers of a hidden page. Catch up at once when it becomes visible.
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) poller.start();
 });

@@ -3,26 +3,26 @@ import { byId, say } from './elements.ts';
 import type { PipeStats } from './stats.ts';
 import { rate, short } from './words.ts';
 
-/** Two minutes, at a look per second. */
+/** Two minutes, at one sample per second. */
 const POINTS = 120;
 const BOX = { width: 600, height: 96 };
-/** Ticks between two new descriptions of the chart, for those who do not see it. */
+/** Samples between two updates of the chart's description for screen readers. */
 const DESCRIBED_EVERY = 5;
 
-/** The stream as a whole: events per second, as the server takes them and as this page gets them, and the sums. */
+/** The stream as a whole: events per second, as accepted by the server and as received by this page, and the totals. */
 export class Overview {
   private readonly accepted: Series = new Series(POINTS);
   private readonly received: Series = new Series(POINTS);
   private last: { readonly stats: PipeStats; readonly received: number; readonly atMs: number } | undefined = undefined;
   private ticks: number = 0;
 
-  /** `received` is what came to this page. */
+  /** `received` is the number of events this page has received. */
   show(stats: PipeStats, received: number): void {
     const atMs = performance.now();
     const { last } = this;
     this.last = { stats, received, atMs };
     this.sums(stats, received);
-    // The first look, or another life of the server: there is nothing to compare with.
+    // The first sample, or a restarted server: there is nothing to compare with.
     if (last === undefined || stats.accepted < last.stats.accepted) return;
     const seconds = Math.max(0.001, (atMs - last.atMs) / 1_000);
     const perSecond = (stats.accepted - last.stats.accepted) / seconds;

@@ -1,12 +1,12 @@
 import { make } from './elements.ts';
 
-/** Text that is longer is not painted: one element per word would be too many. */
+/** Longer text is not coloured, because it would need too many elements. */
 const MAX_PAINTED_CHARS = 20_000;
 
-/** A key, a string, or a number and the like, in JSON that JSON.stringify has written. */
+/** A key, a string, or another scalar, in the output of JSON.stringify. */
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
-/** Pretty JSON with its keys, strings and numbers told apart by colour, as text nodes in elements. */
+/** Formats JSON with different colours for keys, strings and other values, as text nodes in elements. */
 export function paint(json: string): DocumentFragment {
   const painted = document.createDocumentFragment();
   if (json.length > MAX_PAINTED_CHARS) {

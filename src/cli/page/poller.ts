@@ -1,22 +1,22 @@
 import type { Clock } from '../../watch/clock.ts';
 import { systemClock } from '../../watch/clock.ts';
 
-/** How to ask. */
+/** Options of a {@link Poller}. */
 export interface PollOptions<T> {
   readonly ask: (signal: AbortSignal) => Promise<T>;
   readonly onAnswer: (answer: T) => void;
   readonly onFault: () => void;
   readonly intervalMs: number;
-  /** The longest pause after failures in a row. */
+  /** The longest pause after consecutive failures. */
   readonly maxIntervalMs: number;
-  /** An answer that takes longer is none. */
+  /** A request that takes longer has failed. */
   readonly timeoutMs: number;
   readonly clock?: Clock | undefined;
 }
 
 /**
- * Asks again and again, one question at a time. After a failure the pause doubles, up to its limit; an answer resets it. `stop`
- * aborts the question that is under way, and after it nothing is asked, called or scheduled any more.
+ * Asks repeatedly, one request at a time. The pause doubles after each failure, up to its limit; an answer resets it. `stop`
+ * aborts the current request; after that nothing is asked, called or scheduled any more.
  */
 export class Poller<T> {
   private readonly options: PollOptions<T>;
@@ -30,7 +30,7 @@ export class Poller<T> {
     this.clock = options.clock ?? systemClock;
   }
 
-  /** Asks now, and from then on at its pace. Also the way not to wait for the end of a pause. */
+  /** Asks now, and then at the configured interval. Also ends a pause early. */
   start(): void {
     this.stop();
     void this.ask();
@@ -51,9 +51,9 @@ export class Poller<T> {
     try {
       answer = { is: await ask(round.signal) };
     } catch {
-      // Whatever it was, the next question will tell.
+      // Whatever the error was, the next request will show.
     }
-    // Stopped, or started anew, while the answer was on its way.
+    // Stopped or restarted while the request was pending.
     if (this.round !== round) return;
     this.cancelTimer();
     this.failures = answer === undefined ? this.failures + 1 : 0;

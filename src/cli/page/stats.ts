@@ -1,18 +1,18 @@
 import type { ClientStats } from '../../bridge/client-info.ts';
 import type { HubTotals } from '../../bridge/tally.ts';
 
-/** What `/stats` says. */
+/** The content of `/stats`. */
 export interface PipeStats {
   readonly version: string;
   readonly accepted: number;
-  /** What every client's queue holds, and what happens when it is full. */
+  /** The queue length of every client, and what happens when a queue is full. */
   readonly capacity: number;
   readonly overflow: string;
   readonly clients: readonly ClientStats[];
   readonly total: HubTotals;
 }
 
-/** The parameter by which the page asks to be sent no more than so many bytes a second; 0: all there are. */
+/** The parameter with which the page limits what it is sent, in bytes per second; 0 means no limit. */
 export const SLOW = 'slow';
 
 /** The header that tells a page which of the clients it is. */

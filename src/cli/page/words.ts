@@ -1,4 +1,4 @@
-/** Numbers and times as people read them. Everything in this folder runs in the browser. */
+/** Numbers and times in readable form. Everything in this folder runs in the browser. */
 
 const whole = new Intl.NumberFormat('en');
 
@@ -17,7 +17,7 @@ export function short(value: number): string {
   return value < 1_000_000 ? count(value) : `${(value / 1_000_000).toFixed(value < 10_000_000 ? 2 : 1)} M`;
 }
 
-/** A rate: with one digit behind the point as long as that says anything. */
+/** A rate, with one decimal while that is significant. */
 export function rate(value: number): string {
   return value > 0 && value < 10 ? value.toFixed(1) : short(Math.round(value));
 }
@@ -35,7 +35,7 @@ export function size(bytes: number): string {
   return `${unit === 0 ? count(Math.round(value)) : value.toFixed(value < 10 ? 1 : 0)} ${UNITS[unit]}`;
 }
 
-/** A value as JSON. Hosts parse what is nested deeper than they can write. */
+/** Returns a value as JSON. Browsers can parse deeper nesting than they can stringify. */
 export function jsonOf(value: unknown, indent?: number): string {
   try {
     return JSON.stringify(value, null, indent) ?? '';
@@ -49,13 +49,15 @@ export function timeOf(date: Date): string {
   return [date.getHours(), date.getMinutes(), date.getSeconds()].map((part) => String(part).padStart(2, '0')).join(':');
 }
 
-/** A version as the page shows it: the sequence, which is what people count by. To others versions are opaque; this page is the server's own. */
+/**
+ * Returns the sequence in a version, which the page shows. Versions are opaque to other clients; this page belongs to the server.
+ */
 export function placeOf(version: string | undefined): number | undefined {
   const sequence = Number(version?.slice(version.lastIndexOf('.') + 1));
   return version === undefined || !Number.isSafeInteger(sequence) ? undefined : sequence;
 }
 
-/** The life of the server that a version belongs to. */
+/** Returns the epoch of a version: the lifetime of the server it belongs to. */
 export function epochOf(version: string | undefined): string | undefined {
   return version?.slice(0, Math.max(0, version.lastIndexOf('.')));
 }
