@@ -129,7 +129,7 @@ class HttpHandler<I> {
       // The application may have answered itself in the meantime.
       if (!response.headersSent) this.begin(caller, response, verdict);
     } finally {
-      // A session holds the seat now, or there is none because middleware has thrown.
+      // Has no effect if a session has taken over the seat. Frees it in all other cases, also if middleware threw.
       verdict.ticket.release();
     }
   }

@@ -105,7 +105,9 @@ export interface HubStats {
   readonly version: string;
   /** Number of accepted events. */
   readonly accepted: number;
+  /** The connected clients. */
   readonly clients: readonly ClientStats[];
+  /** Totals, including clients that have left. */
   readonly total: HubTotals;
 }
 

@@ -47,14 +47,20 @@ export interface Observer {
 
 /** The totals of a hub, including clients that have left. */
 export interface HubTotals {
+  /** Clients served since the hub was created. */
   readonly clients: number;
+  /** Events written to connections. */
   readonly delivered: number;
+  /** Events that clients did not get; with `coalesce`, those folded into a later one. */
   readonly dropped: number;
+  /** Bytes written to connections. */
   readonly sentBytes: number;
   /** Clients that reconnected and continued where they were. */
   readonly resumes: number;
+  /** Clients refused: in total, and by reason. */
   readonly refused: number;
   readonly refusals: Readonly<Partial<Record<RefusalReason, number>>>;
+  /** Clients cut: in total, and by reason. */
   readonly cut: number;
   readonly cuts: Readonly<Partial<Record<CutReason, number>>>;
 }

@@ -41,8 +41,8 @@ export class Mux<E> {
   readonly chain: FoldChain<E>;
   readonly keyOf: (event: E) => unknown;
   /**
-   * Full watchers that stand nowhere and are left alone until they read. Every live watcher is in this set, the laggards or the
-   * gate.
+   * Full watchers that stand nowhere and are left alone until they read. This set, the laggards and the gate hold every live
+   * watcher.
    */
   readonly judged: LinkedSet<Leaver> = new LinkedSet();
   readonly signals: Signals<Leaver> = new Signals();

@@ -4,7 +4,9 @@ import type { History } from './history.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** **Isolated**: a stalled, throwing or stopped watcher changes nothing for another; only `wait`, by its purpose, holds others up. */
+/**
+ * **Isolated**: a stalled, throwing or stopped watcher changes nothing for another; only `wait`, by its purpose, holds others up.
+ */
 export function checkIsolated<E>(history: History<E>): Violation | undefined {
   const known = digest(history);
   for (const { name: watcher, ends, stopped, cut, broken } of known.runs) {

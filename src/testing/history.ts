@@ -39,6 +39,7 @@ export type Step<E = unknown> =
   | { readonly step: 'accepted'; readonly event: E }
   /** The publisher was refused: with false (`FULL`), or with an error of this code. */
   | { readonly step: 'refused'; readonly event: E; readonly code: string }
+  /** A watcher was created. */
   | { readonly step: 'watch'; readonly watcher: string; readonly options: WatcherOptions<E> }
   /** A watcher asked for an event, by `next` unless stated. Reads have unique numbers, in the order of their calls. */
   | { readonly step: 'read'; readonly watcher: string; readonly read: number; readonly by?: 'next' | 'batch' | 'tryNext' }

@@ -42,7 +42,9 @@ export interface Watch<E> {
 
 /** The iterator of {@link Watch.batches}: each value is a non-empty, read-only array. */
 export interface WatchBatches<E> {
+  /** Resolves with the next batch, or `done`. */
   next(): Promise<IteratorResult<readonly E[], undefined>>;
+  /** Returns the watch; see {@link Watch.return}. */
   return(): Promise<IteratorResult<readonly E[], undefined>>;
   [Symbol.asyncIterator](): WatchBatches<E>;
   [Symbol.dispose](): void;
