@@ -113,12 +113,16 @@ describe('the examples', () => {
     const headings = new Set(code.map(({ heading }) => heading));
     expect([...headings]).toEqual([
       'Publish and subscribe',
-      'When a queue is full',
+      'Share work between workers',
+      'Backpressure and overflow policies',
       'Filter',
       'Decode a stream',
+      'Decode custom formats',
       'RxJS',
       'Bridge to WebSocket, SSE and HTTP',
+      'Example: snapshot, per-client filter and restart',
       'Test your own code',
+      'Check the guarantees',
     ]);
     // No example is left out because it is written in another way; the lines for nginx are no program.
     expect(readme.match(/^ *```\w*$/gm)?.filter((fence) => !/^```(ts|sh|text|nginx|)$/.test(fence))).toEqual([]);
@@ -188,7 +192,7 @@ describe('what README.md says is so', () => {
   });
 
   test('the policies are all in the table, and in no other order than in the code', () => {
-    const policies = rows(section('When a queue is full')).map(([policy]) => policy);
+    const policies = rows(section('Backpressure and overflow policies')).map(([policy]) => policy);
     const declared = /OVERFLOWS.*?=\s*\[(.*?)\]/s.exec(read('src/broadcast/broadcaster.ts'))?.[1] ?? '';
     expect(policies).toEqual(Array.from(declared.matchAll(/'(.*?)'/g), ([, policy]) => `\`${policy}\``));
   });
