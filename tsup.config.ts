@@ -6,6 +6,26 @@ const common: Options = {
   splitting: true,
 };
 
+/**
+ * Names that the parts of the client use among themselves, which the bundle for browsers shortens. None of them may be a word of
+ * the options, the events, the wire or the host: test/exports.test.ts holds that, and test/e2e/client-bundle.test.ts runs the bundle.
+ */
+export const INTERNAL_NAMES: readonly string[] = [
+  ...['opened', 'alive', 'frame', 'over', 'why', 'hintMs', 'sse', 'settle', 'notice', 'position', 'failures', 'full', 'failure'],
+  ...['serve', 'served', 'discard', 'queue', 'load', 'weight', 'readVersion', 'pushError', 'miss', 'drop'],
+  ...['bytes', 'version'],
+];
+
+/** In a browser there is no WebSocket of ws. */
+const browserWebSocket: NonNullable<Options['esbuildPlugins']>[number] = {
+  name: 'browser-websocket',
+  setup(build) {
+    build.onResolve({ filter: /\/client-websocket\.ts$/ }, ({ resolveDir }) => ({
+      path: `${resolveDir}/client-websocket-browser.ts`,
+    }));
+  },
+};
+
 // Every door of package.json's `exports` is an entry of the first; test/exports.test.ts holds the two lists equal.
 export default defineConfig([
   {
@@ -27,6 +47,19 @@ export default defineConfig([
       compilerOptions: { ignoreDeprecations: '6.0' },
       // Disposable symbols stand in our types: this makes them known to consumers that have neither @types/node nor lib esnext.disposable.
       banner: '/// <reference lib="esnext.disposable" />',
+    },
+  },
+  {
+    // The client as bundlers for browsers find it, by the condition `browser`: one file without imports, as small as it gets.
+    target: 'es2022',
+    entry: { 'client-browser': 'src/bridge/client.ts' },
+    format: 'esm',
+    platform: 'browser',
+    splitting: false,
+    minify: true,
+    esbuildPlugins: [browserWebSocket],
+    esbuildOptions: (options) => {
+      options.mangleProps = new RegExp(`^(${INTERNAL_NAMES.join('|')})$`);
     },
   },
   {

@@ -3,8 +3,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Options } from 'tsup';
 import { describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
 import manifest from '../package.json' with { type: 'json' };
-import builds from '../tsup.config.ts';
+import builds, { INTERNAL_NAMES } from '../tsup.config.ts';
 import testing from '../vitest.config.ts';
 
 /** Every door, its source, and all that it exports at run time. An export that is not here is an accident. */
@@ -95,7 +96,9 @@ const DOORS: Readonly<Record<string, { readonly source: string; readonly exports
 };
 
 const root = new URL('..', import.meta.url);
-const [library, commandLine] = builds as Options[] as [Options, Options];
+const [library, browser, commandLine] = builds as Options[] as [Options, Options, Options];
+/** Where browsers get something else than all others. */
+const BROWSER: Readonly<Record<string, string>> = { 'watchmux/client': './dist/client-browser.js' };
 /** `watchmux/rxjs` is built as `rxjs`, `watchmux` as `index`. */
 const nameOf = (door: string): string => (door === 'watchmux' ? 'index' : door.slice('watchmux/'.length));
 const doors = Object.keys(DOORS);
@@ -106,24 +109,41 @@ describe('the doors', () => {
     expect(self).toBe('./package.json');
     const expected = doors.map((door) => {
       const name = nameOf(door);
-      const form = (types: string, code: string): object => ({
+      const form = (types: string, code: string, more: object = {}): object => ({
         types: `./dist/${name}.${types}`,
+        ...more,
         default: `./dist/${name}.${code}`,
       });
-      return [door.replace('watchmux', '.'), { import: form('d.ts', 'js'), require: form('d.cts', 'cjs') }];
+      const own = BROWSER[door] ? { browser: BROWSER[door] } : {};
+      return [door.replace('watchmux', '.'), { import: form('d.ts', 'js', own), require: form('d.cts', 'cjs') }];
     });
     expect(exported).toEqual(Object.fromEntries(expected));
     // TypeScript takes the first condition that fits, so the types come before the code.
     for (const conditions of Object.values(exported)) {
-      for (const form of Object.values(conditions)) expect(Object.keys(form)).toEqual(['types', 'default']);
+      for (const form of Object.values(conditions)) {
+        expect(Object.keys(form).filter((condition) => condition !== 'browser')).toEqual(['types', 'default']);
+        expect(Object.keys(form).at(-1)).toBe('default');
+      }
     }
   });
 
   test('the build makes them, and nothing else', () => {
     expect(library.entry).toEqual(Object.fromEntries(doors.map((door) => [nameOf(door), DOORS[door]?.source])));
     expect(library.format).toEqual(['esm', 'cjs']);
+    expect(browser.entry).toEqual({ 'client-browser': DOORS['watchmux/client']?.source });
     expect(commandLine.entry).toEqual({ main: 'src/cli/main.ts' });
     expect(`${commandLine.outDir}/main.js`).toBe(manifest.bin.watchmux);
+  });
+
+  test('no name that the bundle for browsers shortens is a word of its options, its events, its wire or its host', () => {
+    const sources = ['bridge/client-options.ts', 'bridge/protocol.ts', 'watch/clock.ts', 'watch/event.ts', 'watch/watch.ts'];
+    const words = sources.map((source) => readFileSync(new URL(`src/${source}`, root), 'utf8')).join('\n');
+    const members = [...words.matchAll(/^ +(?:readonly |abstract )*([A-Za-z]+)[?<(]*[(:]/gm)].map(([, name]) => name);
+    expect(members).toEqual(expect.arrayContaining(['capacity', 'resourceVersion', 'missed', 'now', 'next', 'batches']));
+    const host = [Headers, Response, URL, URLSearchParams, WebSocket, AbortController].flatMap((type) =>
+      Object.getOwnPropertyNames(type.prototype),
+    );
+    for (const name of INTERNAL_NAMES) expect([...members, ...host]).not.toContain(name);
   });
 
   test('the tests import them by the names that users write', () => {

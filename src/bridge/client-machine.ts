@@ -121,7 +121,7 @@ export class ClientMachine {
     // Full jitter, on top of what the server asked for: thousands were told the same.
     const jitterMs = random() * Math.min(maxMs, minMs * factor ** this.failures++);
     // What is no number, or negative, asks for nothing.
-    return { delayMs: (hintMs > 0 ? Math.min(hintMs, MAX_HINT_MS) : 0) + jitterMs, error: told, notice };
+    return { delayMs: Math.min(hintMs > 0 ? hintMs : 0, MAX_HINT_MS) + jitterMs, error: told, notice };
   }
 
   /** The queue is full. Whether the connection may be closed, to be made again when there is room: only from a known place. */

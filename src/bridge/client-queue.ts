@@ -72,8 +72,8 @@ export class ClientQueue<E> {
     const head = this.#head;
     const { error } = head;
     if (this.size > 0) {
-      head.missed = 0;
       this.size--;
+      head.missed = 0;
     }
     head.error = undefined;
     if (error || !head.next) return error;

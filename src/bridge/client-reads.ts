@@ -90,7 +90,7 @@ export abstract class ClientReads<E extends WatchEvent> extends Iteration implem
   #read<T>(toValue: (event: E) => T): Result<T> {
     return new Promise((resolve, reject) => {
       const settle = (event?: E): void =>
-        resolve(event ? { done: false, value: toValue(event) } : { done: true, value: undefined });
+        resolve({ done: !event, value: event && toValue(event) } as IteratorResult<T, undefined>);
       this.#reads.push({ settle, reject });
       this.serve();
     });

@@ -43,7 +43,7 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
   const run = async (): Promise<void> => {
     const { fetch, url, headers, sse, maxFrameChars } = opening;
     const accept = sse ? EVENT_STREAM : JSON_LINES;
-    const { status, body, headers: answered } = await fetch(url, { headers: { ...headers, accept }, signal, cache: 'no-store' });
+    const { status, body, headers: answered } = await fetch(url, { signal, cache: 'no-store', headers: { ...headers, accept } });
     const streams = status === 200;
     const type = answered.get('content-type');
     let refusal = '';
@@ -62,7 +62,7 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
       return feed(chunk).catch((error) => over(streams ? { code: UNREADABLE, why: messageOf(error) } : end()));
     };
 
-    if (streams && !type?.includes(sse ? accept : 'json')) over({ code: UNREADABLE, why: `the server answered ${type}` });
+    if (streams && !type?.includes(sse ? accept : 'json')) over({ code: UNREADABLE, why: `not a stream: ${type}` });
     else if (streams && !signal.aborted) receiver.opened();
     // Also if all is over by now: the signal lets go of the body, which a fetch of one's own need not do.
     await body?.pipeTo(new WritableStream({ write }), { signal });

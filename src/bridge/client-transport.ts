@@ -43,7 +43,7 @@ export const MAX_REFUSAL_CHARS = 16_384;
 
 /** What an answer other than a stream says: the Status in its body, or else its text. */
 export function toRefusal(code: number, body: string, retryAfter?: string | null): End {
-  let why: Status | string = body.trim().slice(0, 200) || `ended with status ${code}`;
+  let why: Status | string = body.trim().slice(0, 200) || `status ${code}`;
   try {
     const status: unknown = JSON.parse(body);
     if (isStatus(status)) why = status;

@@ -115,7 +115,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     // A connection that held for so long is none of a row of failures.
     if (this.state === 'open' && clock.now() - this.#openedMs >= maxMs) this.#machine.failures = 0;
     const error = isStatus(why) ? why : toFailure(code, why);
-    const { retryAfterSeconds = 0 } = error.details ?? {};
+    const retryAfterSeconds = error.details?.retryAfterSeconds ?? 0;
     const end = code === ENDED && this.#errored ? COMPLETE : code;
     this.#perform(this.#machine.over({ code: end, error, hintMs: hintMs || retryAfterSeconds * 1000 }), event);
   }
@@ -129,9 +129,10 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
 
   #accept(event: E, more: { bytes: number; version: string | undefined }): void {
     const { version } = more;
-    const { metadata } = (event.object ?? {}) as Partial<Bookmark>;
-    const mark = event.type === 'BOOKMARK' && version !== undefined && metadata?.resourceVersion === version;
-    if (this.#settings.overflow === 'disconnect' && this.queue.load >= 1 && !mark) {
+    const object = event.object as Partial<Bookmark> | undefined;
+    const mark = event.type === 'BOOKMARK' && version !== undefined && object?.metadata?.resourceVersion === version;
+    const shown = !mark || this.#settings.bookmarks || isInitialEventsEnd(event);
+    if (this.#settings.overflow === 'disconnect' && this.queue.load >= 1 && shown) {
       this.dropped++;
       this.#perform(this.#machine.close(toFailure(410, 'the reader is too slow')));
       return;
@@ -139,7 +140,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     const order = this.#machine.accept(version);
     if (mark) this.alive(true);
     if (order === 'foreign') this.over({ code: 410, why: `${version} does not follow ${this.#machine.position}` });
-    else if (mark ? this.#settings.bookmarks || isInitialEventsEnd(event) : order === 'next') {
+    else if (shown && (mark || order === 'next')) {
       this.#errored = isErrorEvent(event);
       this.#push(event, more);
     }
@@ -171,7 +172,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
       this.#hangUp();
       this.#blocked = true;
       this.#tell();
-    } else if (this.queue.weight >= 1) this.over({ code: 410, why: 'no room for what came' });
+    } else if (this.queue.weight >= 1) this.over({ code: 410, why: 'the reader is too slow' });
   }
 
   #perform(action: Action | undefined, event?: E): void {

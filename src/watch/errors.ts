@@ -36,11 +36,11 @@ export function isWatchError(error: unknown, code?: WatchErrorCode): error is Wa
 
 /** Creates an INVALID_ARGUMENT error that names the value and what was expected. */
 export function invalid(name: string, value: unknown, expected: string): WatchError {
-  let shown: string;
+  let shown: string = typeof value;
   try {
-    shown = typeof value === 'string' ? JSON.stringify(value) : String(value);
+    shown = shown === 'string' ? JSON.stringify(value) : String(value);
   } catch {
-    shown = typeof value;
+    // No text can be had of it: its type must do.
   }
   return new WatchError('INVALID_ARGUMENT', `${name}: expected ${expected}, got ${shown.slice(0, 80)}`);
 }

@@ -175,36 +175,6 @@ describe('arguments', () => {
       expect(await asked('https://h/', { fetch, headers, WebSocket: plain })).toBe('application/json https://h/');
       expect(own.link.headers).toMatchObject(headers);
     });
-
-    test('the WebSocket of Bun, which knows terminate and is no emitter, takes options in the place of the protocols', async () => {
-      const asks: unknown[][] = [];
-      class Bun {
-        constructor(...args: unknown[]) {
-          asks.push(args);
-        }
-        terminate(): void {}
-        close(): void {}
-      }
-      const headers = { authorization: 'x' };
-      connect('ws://h/', { headers, WebSocket: Bun as never }).stop();
-      expect(asks).toMatchObject([['ws://h/?allowWatchBookmarks=true', { headers, maxPayload: 67_108_864 }, {}]]);
-    });
-
-    test('what is missing for a WebSocket is said', async () => {
-      vi.stubGlobal('WebSocket', undefined);
-      const headers = { authorization: 'x' };
-      const none = 'WebSocket: expected that of the package ws: no other is here, got undefined';
-      const poor = 'WebSocket: expected that of the package ws: no other takes headers, got class';
-      const refusal = (url: string, options: ConnectOptions<Event>): string =>
-        (thrown(() => connect(url, options)) as Error).message;
-      expect(refusal('ws://h/', { fetch })).toBe(none);
-      expect(refusal('ws://h/', { fetch, headers })).toBe(none);
-      expect(refusal('http://h/', { transport: 'websocket' })).toBe(none);
-      expect(refusal('ws://h/', { fetch, headers, WebSocket: plain })).toContain(poor);
-      expect(refusal('http://h/', { transport: 'websocket', headers, WebSocket: plain })).toContain(poor);
-      expect(await asked('ws://h/', { headers, WebSocket })).toBe('websocket ws://h/');
-      expect(own.link.headers).toEqual(headers);
-    });
   });
 
   test('a codec makes the events', async () => {

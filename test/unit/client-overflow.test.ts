@@ -1,5 +1,6 @@
 // What becomes of events for which a slow reader has no room.
 import { describe, expect, test } from 'vitest';
+import { toBookmark } from '../../src/bridge/protocol.ts';
 import { KINDS, settle } from './client-network.ts';
 import type { Event } from './client-rig.ts';
 import { at, event, open, range } from './client-rig.ts';
@@ -126,5 +127,18 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect(watch.resourceVersion).toBe(at(2));
     expect(watch.dropped).toBe(1);
     await expectOver();
+  });
+
+  test('disconnect: a BOOKMARK cuts only where it is shown, as the one that ends a snapshot is', async () => {
+    const hidden = open(kind, { capacity: 1, overflow: 'disconnect' });
+    await hidden.accept(event(1), toBookmark(at(2)));
+    expect([hidden.watch.state, hidden.watch.queued]).toEqual(['open', 1]);
+    await hidden.watch.return();
+
+    const shown = open(kind, { capacity: 1, overflow: 'disconnect' });
+    await shown.accept(event(1), toBookmark(at(2), { initialEventsEnd: true }));
+    expect(await shown.read()).toEqual([1, 410]);
+    expect([shown.watch.resourceVersion, shown.watch.dropped]).toEqual([at(1), 1]);
+    await shown.expectOver();
   });
 });

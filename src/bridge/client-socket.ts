@@ -1,0 +1,52 @@
+import { COMPLETE, ENDED, LOST, UNREADABLE } from './client-machine.ts';
+import type { Connection, Opening, Receiver } from './client-transport.ts';
+import { messageOf } from './client-transport.ts';
+import { fromRetryReason } from './protocol.ts';
+
+/** What is used of a WebSocket, whoever made it: a browser, Node from 22 on, the package ws. The optional members are those of ws. */
+export interface WebSocketLike {
+  onopen: ((event: never) => void) | null;
+  onmessage: ((event: never) => void) | null;
+  onerror: ((event: never) => void) | null;
+  onclose: ((event: never) => void) | null;
+  close(): void;
+  terminate?(): void;
+  pause?(): void;
+  resume?(): void;
+  on?(event: string, listener: (...args: never[]) => void): unknown;
+}
+
+/** A constructor of WebSockets. One whose sockets know `terminate`, as those of ws and of Bun do, is given options, headers among them. */
+export type WebSocketConstructor = new (url: string, protocols?: string[], options?: object) => WebSocketLike;
+
+/** How to ask. */
+export interface WebSocketOpening extends Opening {
+  readonly WebSocket: WebSocketConstructor;
+}
+
+/** Hears a WebSocket of any kind: one text message per event. */
+export function listen(socket: WebSocketLike, receiver: Receiver): Connection {
+  socket.onopen = () => receiver.opened();
+  socket.onmessage = ({ data }: { data: unknown }) => {
+    receiver.alive();
+    try {
+      receiver.frame(data as string);
+    } catch (error) {
+      receiver.over({ code: UNREADABLE, why: messageOf(error) });
+    }
+  };
+  socket.onclose = ({ code, reason }: { code: number; reason: string }) => {
+    receiver.over({
+      // 1000 is the orderly end; codes from 4400 on are HTTP's, plus 4000.
+      code: code === 1000 ? (reason === 'timeout' ? ENDED : COMPLETE) : code >= 4400 && code < 4600 ? code - 4000 : LOST,
+      why: `WebSocket closed: ${code} ${reason}`,
+      hintMs: fromRetryReason(reason),
+    });
+  };
+  return {
+    close: () => {
+      socket.onopen = socket.onmessage = socket.onclose = null;
+      socket.close();
+    },
+  };
+}

@@ -1,0 +1,22 @@
+// The client as browsers get it: what holds for its source holds for the bundle, in which names are shortened and parts left out.
+import { expect, test, vi } from 'vitest';
+
+vi.mock('../../src/bridge/client.ts', () => import('../../dist/client-browser.js' as string));
+// What only the WebSocket of ws can do is not in it.
+vi.mock('../unit/client-network.ts', async (original) => ({
+  ...(await original<object>()),
+  KINDS: ['http', 'sse', 'browser'],
+}));
+
+test('the bundle is what runs here: it takes no headers for a WebSocket', async () => {
+  const { connect } = await import('../../src/bridge/client.ts');
+  const headers = { authorization: 'secret' };
+  expect(() => connect('ws://h/', { headers })).toThrow('headers: expected none with a WebSocket, got "authorization"');
+});
+
+await import('../unit/client-arguments.test.ts');
+await import('../unit/client-ends.test.ts');
+await import('../unit/client-events.test.ts');
+await import('../unit/client-overflow.test.ts');
+await import('../unit/client-reconnect.test.ts');
+await import('../unit/client-refusals.test.ts');

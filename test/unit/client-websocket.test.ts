@@ -1,0 +1,66 @@
+// What only some WebSockets can do, and what a client does about those that cannot.
+import { describe, expect, test, vi } from 'vitest';
+import type { ConnectOptions } from '../../src/bridge/client.ts';
+import { connect } from '../../src/bridge/client.ts';
+import { checkWebSocket } from '../../src/bridge/client-websocket-browser.ts';
+import { FakeNetwork, settle } from './client-network.ts';
+import type { Event } from './client-rig.ts';
+import { open } from './client-rig.ts';
+import { thrown } from './support.ts';
+
+const headers = { authorization: 'x' };
+
+test('one that does not tell why, and never closes, has failed with its error', async () => {
+  const { network, watch, details } = open('browser');
+  await settle();
+  network.link.refuse(404);
+  expect(watch.state).toBe('waiting');
+  expect(details).toMatchObject([{ error: { code: 503, message: 'no handshake' }, delayMs: 500 }]);
+  expect(network.link.closed).toBe(true);
+  await watch.return();
+});
+
+test('that of Bun, which knows terminate and is no emitter, takes options in the place of the protocols', async () => {
+  const asks: unknown[][] = [];
+  class Bun {
+    constructor(...args: unknown[]) {
+      asks.push(args);
+    }
+    terminate(): void {}
+    close(): void {}
+  }
+  connect('ws://h/', { headers, WebSocket: Bun as never }).stop();
+  expect(asks).toMatchObject([['ws://h/?allowWatchBookmarks=true', { headers, maxPayload: 67_108_864 }, {}]]);
+});
+
+describe('what is missing is said', () => {
+  const network = new FakeNetwork();
+  const { WebSocket } = network.options('ws');
+  const { WebSocket: plain } = network.options('browser');
+  const none = 'WebSocket: expected that of the package ws: no other is here, got undefined';
+  const poor = 'WebSocket: expected that of the package ws: no other takes headers, got class';
+  const refusal = (url: string, options: ConnectOptions<Event>): string => (thrown(() => connect(url, options)) as Error).message;
+
+  test('where there is no WebSocket', () => {
+    vi.stubGlobal('WebSocket', undefined);
+    try {
+      expect(refusal('ws://h/', {})).toBe(none);
+      expect(refusal('ws://h/', { headers })).toBe(none);
+      expect(refusal('http://h/', { transport: 'websocket' })).toBe(none);
+    } finally {
+      vi.unstubAllGlobals();
+    }
+  });
+
+  test('where it takes no headers', async () => {
+    expect(refusal('ws://h/', { headers, WebSocket: plain })).toContain(poor);
+    expect(refusal('http://h/', { transport: 'websocket', headers, WebSocket: plain })).toContain(poor);
+    await connect('ws://h/', { headers, WebSocket }).return();
+    expect(network.link.headers).toEqual(headers);
+  });
+
+  test('in a browser, where none takes them', () => {
+    expect(() => checkWebSocket(plain, 'authorization')).toThrow('headers: expected none with a WebSocket, got "authorization"');
+    expect(() => checkWebSocket(plain, undefined)).not.toThrow();
+  });
+});
