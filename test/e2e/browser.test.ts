@@ -66,7 +66,7 @@ inBrowsers('the built doors', ({ name, launch }) => {
   /** As text: what runs there has neither our types nor our modules. */
   const open = (transport: ClientTransport): Promise<unknown> =>
     page.evaluate(`(async () => {
-      const { connect } = await import('/client.js');
+      const { connect } = await import('/client-browser.js');
       window.got = [];
       window.states = [];
       const watch = window.watch = connect('/watch', {

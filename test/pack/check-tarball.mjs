@@ -125,6 +125,13 @@ function checkRuns(directory) {
   return found;
 }
 
+/** A bundler for browsers takes the client that was made for them; what stands in for it here is Node, which can be told to. */
+function checkBrowser(directory) {
+  const code = `console.log(import.meta.resolve('watchmux/client')); console.log(typeof (await import('watchmux/client')).connect)`;
+  const { text } = run('node', ['--conditions=browser', '--input-type=module', '-e', code], { cwd: directory });
+  return /\/dist\/client-browser\.js\nfunction$/.test(text) ? [] : [text];
+}
+
 /** Without its peers, the doors that need none work, the two others say what they miss, and the command line serves without WebSocket. */
 function checkBare(directory) {
   const found = [];
@@ -167,6 +174,7 @@ try {
     full = project('full', { watchmux: `file:${tarball}`, ...peers });
   });
   await step('every door as ES module and as CommonJS', () => checkRuns(full));
+  await step('the client for browsers', () => checkBrowser(full));
   await step('npx watchmux --version', () => checkBin(full));
   await step('without rxjs and ws', () => checkBare(project('bare', { watchmux: `file:${tarball}` })));
   const types = { '@types/node': version('@types/node'), '@types/ws': version('@types/ws') };
