@@ -13,7 +13,7 @@ const common: Options = {
 export const INTERNAL_NAMES: readonly string[] = [
   ...['opened', 'alive', 'frame', 'over', 'why', 'hintMs', 'sse', 'settle', 'notice', 'position', 'failures', 'full', 'failure'],
   ...['serve', 'served', 'discard', 'queue', 'load', 'weight', 'readVersion', 'pushError', 'miss', 'drop'],
-  ...['bytes', 'version'],
+  ...['chars', 'version'],
 ];
 
 /** In a browser there is no WebSocket of ws. */

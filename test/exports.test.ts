@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Options } from 'tsup';
+import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import manifest from '../package.json' with { type: 'json' };
@@ -103,6 +104,18 @@ const BROWSER: Readonly<Record<string, string>> = { 'watchmux/client': './dist/c
 const nameOf = (door: string): string => (door === 'watchmux' ? 'index' : door.slice('watchmux/'.length));
 const doors = Object.keys(DOORS);
 
+/** The names of all members that a source declares, of types and of objects. */
+function membersOf(source: string): string[] {
+  const names: string[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isTypeElement(node) || ts.isObjectLiteralElement(node) || ts.isClassElement(node))
+      names.push(node.name?.getText() ?? '');
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile('source.ts', source, ts.ScriptTarget.Latest, true));
+  return names;
+}
+
 describe('the doors', () => {
   test('package.json exports them, and nothing else', () => {
     const { './package.json': self, ...exported } = manifest.exports;
@@ -137,8 +150,7 @@ describe('the doors', () => {
 
   test('no name that the bundle for browsers shortens is a word of its options, its events, its wire or its host', () => {
     const sources = ['bridge/client-options.ts', 'bridge/protocol.ts', 'watch/clock.ts', 'watch/event.ts', 'watch/watch.ts'];
-    const words = sources.map((source) => readFileSync(new URL(`src/${source}`, root), 'utf8')).join('\n');
-    const members = [...words.matchAll(/^ +(?:readonly |abstract )*([A-Za-z]+)[?<(]*[(:]/gm)].map(([, name]) => name);
+    const members = sources.flatMap((source) => membersOf(readFileSync(new URL(`src/${source}`, root), 'utf8')));
     expect(members).toEqual(expect.arrayContaining(['capacity', 'resourceVersion', 'missed', 'now', 'next', 'batches']));
     const host = [Headers, Response, URL, URLSearchParams, WebSocket, AbortController].flatMap((type) =>
       Object.getOwnPropertyNames(type.prototype),

@@ -1,7 +1,7 @@
 /** A place in the line, and what is to be told before its event. The last place has no event yet. */
 interface Place<E> {
   event?: E;
-  bytes: number;
+  chars: number;
   version?: string | undefined;
   missed: number;
   error?: E | undefined;
@@ -24,8 +24,8 @@ export class ClientQueue<E> {
   readVersion: string | undefined;
   readonly #limits: { readonly capacity: number; readonly maxBufferedBytes: number };
   #events: number = 0;
-  #bytes: number = 0;
-  #head: Place<E> = { bytes: 0, missed: 0 };
+  #chars: number = 0;
+  #head: Place<E> = { chars: 0, missed: 0 };
   #tail: Place<E> = this.#head;
 
   constructor(limits: { readonly capacity: number; readonly maxBufferedBytes: number }) {
@@ -39,7 +39,7 @@ export class ClientQueue<E> {
 
   /** The same by bytes alone. */
   get weight(): number {
-    return this.#bytes / this.#limits.maxBufferedBytes;
+    return this.#chars / this.#limits.maxBufferedBytes;
   }
 
   /** Whether all that came has been read. */
@@ -52,11 +52,11 @@ export class ClientQueue<E> {
     return this.#head.missed;
   }
 
-  push(event: E, more: { bytes: number; version: string | undefined }): void {
-    const next = { bytes: 0, missed: 0 };
+  push(event: E, more: { chars: number; version: string | undefined }): void {
+    const next = { chars: 0, missed: 0 };
     Object.assign(this.#tail, more, { event, next });
     this.#tail = next;
-    this.#bytes += more.bytes;
+    this.#chars += more.chars;
     this.#events++;
     this.size++;
   }
@@ -100,12 +100,12 @@ export class ClientQueue<E> {
 
   /** Lets go of everything, and counts as not read. */
   clear(): void {
-    this.#head = this.#tail = { bytes: 0, missed: 1 };
-    this.size = this.#events = this.#bytes = 0;
+    this.#head = this.#tail = { chars: 0, missed: 1 };
+    this.size = this.#events = this.#chars = 0;
   }
 
   #leave(next: Place<E>): void {
-    this.#bytes -= this.#head.bytes;
+    this.#chars -= this.#head.chars;
     this.#events--;
     this.#head = next;
   }

@@ -107,7 +107,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     const { resourceVersion } = event as { resourceVersion?: string };
     // An ERROR without a place in the stream is the server's word to this client, and the last.
     if (resourceVersion === undefined && isErrorEvent(event)) this.#refused(event);
-    else this.#accept(event, { bytes: text.length, version: resourceVersion || id || undefined });
+    else this.#accept(event, { chars: text.length, version: resourceVersion || id || undefined });
   }
 
   over({ code, why, hintMs }: End, event?: E): void {
@@ -127,7 +127,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.over({ code: back ? LOST : Math.min(code, 410), why: event.object }, event);
   }
 
-  #accept(event: E, more: { bytes: number; version: string | undefined }): void {
+  #accept(event: E, more: { chars: number; version: string | undefined }): void {
     const { version } = more;
     const object = event.object as Partial<Bookmark> | undefined;
     const mark = event.type === 'BOOKMARK' && version !== undefined && object?.metadata?.resourceVersion === version;
@@ -146,7 +146,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     }
   }
 
-  #push(event: E, more: { bytes: number; version: string | undefined }): void {
+  #push(event: E, more: { chars: number; version: string | undefined }): void {
     const { overflow } = this.#settings;
     const queue = this.queue;
     while (queue.load >= 1 && overflow === 'drop-oldest') {

@@ -20,7 +20,7 @@ test('it is what plain arrays say: events in order, losses before what comes nex
       for (const each of steps) {
         next++;
         if (each === 'push') {
-          queue.push(`event ${next}`, { bytes: next, version: `v${next}` });
+          queue.push(`event ${next}`, { chars: next, version: `v${next}` });
           model.push({ kind: 'event', value: next });
         } else if (each === 'error') {
           queue.pushError(`error ${next}`);
@@ -73,10 +73,10 @@ function countOf(model: readonly Entry[]): number {
 
 test('its load is that of events or that of bytes, whichever is more', () => {
   const queue = new ClientQueue<number>({ capacity: 4, maxBufferedBytes: 10 });
-  queue.push(1, { bytes: 11, version: 'a' });
+  queue.push(1, { chars: 11, version: 'a' });
   expect([queue.load, queue.weight]).toEqual([1.1, 1.1]);
   expect([queue.shift(), queue.readVersion, queue.load]).toEqual([1, 'a', 0]);
-  for (let i = 0; i < 3; i++) queue.push(i, { bytes: 1, version: undefined });
+  for (let i = 0; i < 3; i++) queue.push(i, { chars: 1, version: undefined });
   expect([queue.load, queue.weight]).toEqual([0.75, 0.3]);
   queue.shift();
   expect(queue.load).toBe(0.5);

@@ -36,7 +36,7 @@ class Reads extends ClientReads<Event> {
     this.push(...objects);
   }
   push(...objects: number[]): void {
-    for (const object of objects) this.queue.push(event(object), { bytes: 1, version: undefined });
+    for (const object of objects) this.queue.push(event(object), { chars: 1, version: undefined });
     this.serve();
   }
   fail(error: unknown): void {
