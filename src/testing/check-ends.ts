@@ -5,7 +5,7 @@ import type { History } from './history.ts';
 const NEVER = Number.POSITIVE_INFINITY;
 
 /**
- * **Isolated**: a stalled, throwing or stopped watcher changes nothing for another; only `wait`, by its purpose, holds others up.
+ * **Isolated**: a stalled, throwing or stopped watcher changes nothing for another; only `wait`, by design, holds others back.
  */
 export function checkIsolated<E>(history: History<E>): Violation | undefined {
   const known = digest(history);
@@ -44,7 +44,7 @@ function mayHold<E>({ options, joined, over, ends }: Run<E>, at: number): boolea
   return options.overflow === 'wait' && joined < at && Math.min(over, ends[0]?.at ?? NEVER) >= at;
 }
 
-/** **Drained**: `shutdown` delivers what was accepted, then ends every watch. */
+/** **Drained**: `shutdown` delivers every accepted event, then ends every watch. */
 export function checkDrained<E>(history: History<E>): Violation | undefined {
   const { runs, accepted, shutdown, closed, gaveUp } = digest(history);
   const late = accepted.find(({ called }) => called > shutdown);
@@ -69,7 +69,7 @@ export function checkDrained<E>(history: History<E>): Violation | undefined {
   return undefined;
 }
 
-/** **Settled**: after any end no promise pends, no timer runs and no listener stays. */
+/** **Settled**: after a watch ends, in whatever way, no promise stays pending, no timer runs and no listener stays registered. */
 export function checkSettled<E>(history: History<E>): Violation | undefined {
   const { runs, shutdown, closed, gaveUp } = digest(history);
   const over = Math.min(closed, gaveUp);

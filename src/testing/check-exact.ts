@@ -4,8 +4,7 @@ import { type Violation, violation } from './guarantees.ts';
 import type { History } from './history.ts';
 
 /**
- * **Exact**: with any policy, a watcher gets precisely what a bounded array of its own, filled at each event, would have given
- * it.
+ * **Exact**: with any policy, a watcher gets precisely what its own bounded array, filled at each event, would have given it.
  *
  * So an event is lost only when the array was full, and kept only when there was room or a pending read. After its first loss
  * `disconnect` delivers only the ERROR event. `coalesce` delivers the net change of each key, up to its latest state.

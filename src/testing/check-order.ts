@@ -2,7 +2,7 @@ import { digest, lostOf, type Run, takenAt } from './digest.ts';
 import { show, type Violation, violation } from './guarantees.ts';
 import type { History } from './history.ts';
 
-/** **Ordered**: a watcher's events are a subsequence of the published order; with `coalesce`, for each key. */
+/** **Ordered**: a watcher's events are a subsequence of the published order; with `coalesce`, this holds for each key. */
 export function checkOrdered<E>(history: History<E>): Violation | undefined {
   for (const { name: watcher, options, given } of digest(history).runs) {
     const last = new Map<unknown, number>();
@@ -59,7 +59,7 @@ export function checkComplete<E>(history: History<E>): Violation | undefined {
   return undefined;
 }
 
-/** **Eager**: a watcher sees nothing from before `watch()`, and loses nothing between `watch()` and its first read. */
+/** **Eager**: a watcher sees no event from before `watch()`, and loses none between `watch()` and its first read. */
 export function checkEager<E>(history: History<E>): Violation | undefined {
   for (const run of digest(history).runs) {
     const early = run.given.find(({ reason }) => reason.includes('before watch()'));

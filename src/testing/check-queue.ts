@@ -2,7 +2,10 @@ import { type Digest, digest, type Owed, type Run, takenAt } from './digest.ts';
 import { type Violation, violation } from './guarantees.ts';
 import type { History } from './history.ts';
 
-/** **Counted**: delivered + dropped + still queued is what was accepted since `watch()`, and each gap is told in full. */
+/**
+ * **Counted**: delivered + dropped + queued equals the events accepted since `watch()`, after the filter; each gap is
+ * counted exactly.
+ */
 export function checkCounted<E>(history: History<E>): Violation | undefined {
   for (const run of digest(history).runs) {
     const fault = wrongSum(run) ?? wrongGap(run) ?? wrongCut(run);
@@ -81,7 +84,7 @@ function wrongCut<E>(run: Run<E>): Violation | undefined {
   return violation('Counted', { watcher, event: cut.event, expected, seen: `${missed}` });
 }
 
-/** **Bounded**: memory never exceeds what the capacities allow: no queue holds more than its own, whatever its watcher does. */
+/** **Bounded**: memory never exceeds what the capacities allow: no queue exceeds its capacity, whatever its watcher does. */
 export function checkBounded<E>(history: History<E>): Violation | undefined {
   const known = digest(history);
   for (const run of known.runs) {

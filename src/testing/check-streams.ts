@@ -60,7 +60,7 @@ export interface ResumeHistory {
   readonly connections: readonly Connection[];
 }
 
-/** **Resumable**: reconnecting from the last version repeats nothing and skips nothing, or says 410 once. */
+/** **Resumable**: reconnecting from the last version repeats nothing and skips nothing, or reports one 410. */
 export function checkResumable({ published, connections }: ResumeHistory): Violation | undefined {
   const order = new Map(published.map((version, index) => [version, index]));
   const refused = new Set<string>();

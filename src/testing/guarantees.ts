@@ -18,14 +18,15 @@ export const GUARANTEES: Readonly<Record<GuaranteeName, string>> = {
   Ordered: "A watcher's events are a subsequence of the published order; with `coalesce`, this holds for each key.",
   Unique: 'No watcher gets an event twice.',
   Complete: 'With `wait`, no event is missing between `watch()` and the end.',
-  Exact: 'With any policy, a watcher gets precisely what a bounded array of its own, filled at each event, would have given it.',
-  Counted: 'Delivered + dropped + still queued is what was accepted since `watch()`, after the filter; each gap is told in full.',
-  Isolated: 'A stalled, throwing or stopped watcher changes nothing for another; only `wait`, by its purpose, holds others up.',
-  Bounded: 'Memory never exceeds what the capacities allow: no queue holds more than its own, whatever its watcher does.',
-  Eager: 'A watcher sees none of the events from before `watch()`, and loses none of those between `watch()` and its first read.',
-  Drained: '`shutdown` delivers what was accepted, then ends every watch.',
-  Settled: 'After any end no promise pends, no timer runs and no listener stays.',
-  Resumable: 'Reconnecting from the last version repeats nothing and skips nothing, or says 410 once.',
+  Exact: 'With any policy, a watcher gets precisely what its own bounded array, filled at each event, would have given it.',
+  Counted:
+    'Delivered + dropped + queued equals the events accepted since `watch()`, after the filter; each gap is counted exactly.',
+  Isolated: 'A stalled, throwing or stopped watcher changes nothing for another; only `wait`, by design, holds others back.',
+  Bounded: 'Memory never exceeds what the capacities allow: no queue exceeds its capacity, whatever its watcher does.',
+  Eager: 'A watcher sees no event from before `watch()`, and loses none between `watch()` and its first read.',
+  Drained: '`shutdown` delivers every accepted event, then ends every watch.',
+  Settled: 'After a watch ends, in whatever way, no promise stays pending, no timer runs and no listener stays registered.',
+  Resumable: 'Reconnecting from the last version repeats nothing and skips nothing, or reports one 410.',
   Transitional: 'What enters a selector is ADDED, what changes within it MODIFIED, and what leaves it DELETED.',
 };
 
