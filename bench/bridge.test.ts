@@ -1,4 +1,5 @@
 // Whoever reads for the bridge's contenders sees it if a client gets something wrong, and reads what servers write.
+import { constants, deflateRawSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { decode } from './bridge/protocols.ts';
 import { SharedStream } from './bridge/shared-stream.ts';
@@ -51,6 +52,10 @@ describe('decoding', () => {
       text.length < 126 ? Buffer.from([0x81, text.length]) : Buffer.from([0x81, 126, text.length >> 8, text.length & 255]),
       Buffer.from(text),
     ]);
+  const deflated = (text: string): Buffer => {
+    const payload = deflateRawSync(text, { finishFlush: constants.Z_SYNC_FLUSH }).subarray(0, -4);
+    return Buffer.concat([Buffer.from([0xc1, payload.length]), payload]);
+  };
   const chunk = (text: string): Buffer => bytes(`${text.length.toString(16)}\r\n${text}\r\n`);
   const [one, two] = [
     { type: 'ADDED', object: 1 },
@@ -59,6 +64,7 @@ describe('decoding', () => {
 
   test.each([
     ['websocket', Buffer.concat([frame(one), frame(two)])],
+    ['permessage-deflate', Buffer.concat([deflated(one), deflated(two)])],
     ['socket.io', Buffer.concat([frame(`42["event",${one}]`), frame(`42["event",${two}]`)])],
     ['sse', Buffer.concat([chunk(`id: 1\ndata: ${one}\n\nevent:message\nid:2\n`), chunk(`data:${two}\n\n`)])],
     ['http', Buffer.concat([chunk(`${one}\n${two}`), chunk('\n')])],

@@ -1,6 +1,7 @@
 import type { Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { constants, deflateRawSync } from 'node:zlib';
 import { WebSocketServer } from 'ws';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
@@ -24,7 +25,7 @@ export interface BridgeContender extends Entry {
   start(): Promise<Sender> | Sender;
 }
 
-export type Transport = 'websocket' | 'sse' | 'http';
+export type Transport = 'websocket' | 'permessage-deflate' | 'sse' | 'http';
 
 /** Longer than any run. */
 const WEEK_MS = 604_800_000;
@@ -39,21 +40,27 @@ const contender = (name: string, protocol: Protocol, start: BridgeContender['sta
 /** All that is compared. The first of each transport is the control: the bytes alone. */
 export const CONTENDERS: Readonly<Record<Transport, readonly BridgeContender[]>> = {
   websocket: [
-    contender('socket.write', 'websocket', rawFrames),
-    contender('watchmux', 'websocket', ours),
-    contender('ws.send loop', 'websocket', wsLoop),
+    contender('socket.write', 'websocket', () => rawFrames(false)),
+    contender('watchmux', 'websocket', () => ours()),
+    contender('ws.send loop', 'websocket', () => wsLoop(false)),
     contender('Socket.IO', 'socket.io', socketIo),
+  ],
+  'permessage-deflate': [
+    contender('socket.write', 'permessage-deflate', () => rawFrames(true)),
+    contender('watchmux', 'permessage-deflate', () => ours(true)),
+    contender('ws.send loop', 'permessage-deflate', () => wsLoop(true)),
+    contender('ws.send loop, uncompressed', 'websocket', () => wsLoop(false)),
   ],
   sse: [
     contender('socket.write', 'sse', () => rawChunks('text/event-stream', toRecord)),
-    contender('watchmux', 'sse', ours),
+    contender('watchmux', 'sse', () => ours()),
     contender('res.write loop', 'sse', () => resWrite('text/event-stream', toRecord)),
     contender('better-sse', 'sse', betterSse),
     contender('better-sse batch', 'sse', betterSseBatch),
   ],
   http: [
     contender('socket.write', 'http', () => rawChunks('application/json', toLine)),
-    contender('watchmux', 'http', ours),
+    contender('watchmux', 'http', () => ours()),
     contender('res.write loop', 'http', () => resWrite('application/json', toLine)),
   ],
 };
@@ -68,12 +75,12 @@ const toRecord = (event: WatchEvent): string => {
   return `id: 0123456789abcdef.${sequence}\ndata: ${json}\n\n`;
 };
 
-function ours(): Sender {
+function ours(compression: boolean = false): Sender {
   // All clients come from one address. A BOOKMARK or an id without an event would be bytes that the load does not expect.
   const hub = new Hub({ epoch: '0123456789abcdef', maxClientsPerAddress: 10_000, bookmarkIntervalMs: WEEK_MS });
   const server = createServer(createHttpHandler(hub));
   // The load answers no ping.
-  attachWebSocket(server, hub, { heartbeatMs: WEEK_MS });
+  attachWebSocket(server, hub, { heartbeatMs: WEEK_MS, compression });
   return {
     server,
     send: (events) => {
@@ -142,10 +149,10 @@ async function betterSseBatch(): Promise<Sender> {
   };
 }
 
-/** What everybody writes: the text made once, a `send` per client and event. */
-function wsLoop(): Sender {
+/** What everybody writes: the text made once, a `send` per client and event. ws compresses in each of them. */
+function wsLoop(perMessageDeflate: boolean): Sender {
   const server = createServer();
-  const sockets = new WebSocketServer({ server, perMessageDeflate: false });
+  const sockets = new WebSocketServer({ server, perMessageDeflate });
   return {
     server,
     send: (events) => {
@@ -154,13 +161,15 @@ function wsLoop(): Sender {
         for (const client of sockets.clients) client.send(text);
       }
     },
+    // What is being compressed.
+    waits: () => perMessageDeflate && [...sockets.clients].some(({ bufferedAmount }) => bufferedAmount > 0),
   };
 }
 
 /** The control: frames built and joined once, one write per client to the socket, nothing else. */
-function rawFrames(): Sender {
+function rawFrames(perMessageDeflate: boolean): Sender {
   const server = createServer();
-  const sockets = new WebSocketServer({ noServer: true, perMessageDeflate: false, clientTracking: false });
+  const sockets = new WebSocketServer({ noServer: true, perMessageDeflate, clientTracking: false });
   const raw = new Set<Duplex>();
   server.on('upgrade', (request, socket, head) => {
     sockets.handleUpgrade(request, socket, head, (client) => {
@@ -171,16 +180,17 @@ function rawFrames(): Sender {
   return {
     server,
     send: (events) => {
-      const bytes = Buffer.concat(events.map((event) => frame(toJson(event))));
+      const bytes = Buffer.concat(events.map((event) => frame(toJson(event), perMessageDeflate)));
       for (const socket of raw) socket.write(bytes);
     },
   };
 }
 
-function frame(text: string): Buffer {
-  const payload = Buffer.from(text);
-  if (payload.length < 126) return Buffer.concat([Buffer.from([0x81, payload.length]), payload]);
-  const head = Buffer.from([0x81, 126, payload.length >> 8, payload.length & 255]);
+function frame(text: string, deflate: boolean): Buffer {
+  const payload = deflate ? deflateRawSync(text, { finishFlush: constants.Z_SYNC_FLUSH }).subarray(0, -4) : Buffer.from(text);
+  const first = deflate ? 0xc1 : 0x81;
+  if (payload.length < 126) return Buffer.concat([Buffer.from([first, payload.length]), payload]);
+  const head = Buffer.from([first, 126, payload.length >> 8, payload.length & 255]);
   return Buffer.concat([head, payload]);
 }
 

@@ -1,7 +1,9 @@
 // How the load asks for a stream, and how what it has read becomes events again.
 
+import { constants, inflateRawSync } from 'node:zlib';
+
 /** What is spoken on the wire. */
-export type Protocol = 'websocket' | 'socket.io' | 'sse' | 'http';
+export type Protocol = 'websocket' | 'permessage-deflate' | 'socket.io' | 'sse' | 'http';
 
 /** One published event, as a client reads it. */
 export interface Received {
@@ -16,12 +18,16 @@ const UPGRADE = [
   'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
 ];
 
+/** Each message is compressed by itself, so that one can be for all. */
+const DEFLATE = 'permessage-deflate; server_no_context_takeover; client_no_context_takeover';
+
 const asks = (path: string, headers: readonly string[]): string =>
   [`GET ${path} HTTP/1.1`, 'Host: 127.0.0.1', ...headers, '', ''].join('\r\n');
 
 /** The request of each. */
 export const REQUESTS: Readonly<Record<Protocol, string>> = {
   websocket: asks('/watch', UPGRADE),
+  'permessage-deflate': asks('/watch', [...UPGRADE, `Sec-WebSocket-Extensions: ${DEFLATE}`]),
   'socket.io': asks('/socket.io/?EIO=4&transport=websocket', UPGRADE),
   sse: asks('/watch', ['Accept: text/event-stream']),
   http: asks('/watch', ['Accept: application/json']),
@@ -33,7 +39,7 @@ export const CONNECTED = '40{"sid"';
 
 /** The events of a stretch of bytes that begins and ends between two of them. Throws when that is not what it is. */
 export function decode(bytes: Buffer, protocol: Protocol): Received[] {
-  if (protocol === 'websocket') return messages(bytes).map((text) => JSON.parse(text));
+  if (protocol === 'websocket' || protocol === 'permessage-deflate') return messages(bytes).map((text) => JSON.parse(text));
   if (protocol === 'socket.io') return messages(bytes).map(fromPacket);
   const text = dechunk(bytes).toString();
   if (protocol === 'sse') return records(text).map((json) => JSON.parse(json));
@@ -44,11 +50,15 @@ export function decode(bytes: Buffer, protocol: Protocol): Received[] {
     .map((line) => JSON.parse(line));
 }
 
-/** Whole text messages as a server sends them: in one frame, without a mask. */
+/** What permessage-deflate leaves out at the end of each message. */
+const DEFLATE_TAIL = Uint8Array.of(0x00, 0x00, 0xff, 0xff);
+
+/** Whole text messages as a server sends them: in one frame, without a mask, compressed or not. */
 function messages(bytes: Buffer): string[] {
   const found: string[] = [];
   for (let at = 0; at < bytes.length; ) {
-    if (bytes[at] !== 0x81) throw new Error(`not a whole text message at byte ${at}`);
+    const compressed = bytes[at] === 0xc1;
+    if (bytes[at] !== 0x81 && !compressed) throw new Error(`not a whole text message at byte ${at}`);
     let length = bytes.readUInt8(at + 1);
     at += 2;
     if (length === 126) {
@@ -56,10 +66,15 @@ function messages(bytes: Buffer): string[] {
       at += 2;
     } else if (length > 126) throw new Error('a message of more than 64 KB, or with a mask');
     if (at + length > bytes.length) throw new Error('the last message is cut off');
-    found.push(bytes.toString('utf8', at, at + length));
+    const payload = bytes.subarray(at, at + length);
+    found.push(String(compressed ? inflate(payload) : payload));
     at += length;
   }
   return found;
+}
+
+function inflate(payload: Buffer): Buffer {
+  return inflateRawSync(Buffer.concat([payload, DEFLATE_TAIL]), { finishFlush: constants.Z_SYNC_FLUSH });
 }
 
 function fromPacket(text: string): Received {
