@@ -11,37 +11,35 @@ import { forbidden, LEAVING, unauthorized, unavailable } from './refusals.ts';
 import type { Ticket } from './seats.ts';
 import type { RefusalReason } from './tally.ts';
 
-/**
- * Who may come in, and what they get to see. `R` is the host's kind of request, `I` what the application knows of a client, `E` the
- * hub's events.
- */
+/** Who may connect, and what they may see. `R` is the host's request, `I` the application's identity of a client. */
 export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEvent> {
   /**
-   * Web pages of which origins may connect. Default: those that come from this same host, as the header `Host` says it, which a
-   * proxy must pass on. What is given here stands instead: a list names this host's own pages, too. Clients that are no browsers
-   * send no origin, and are let in. A function decides for itself, `'*'` lets all in. Over HTTP, whom this lets in is told so in the
-   * headers that browsers look for (CORS). For cookies from a page of another origin they also look for
-   * `access-control-allow-credentials: true`, which is yours to say, in `headers`.
+   * Origins whose web pages may connect. Default: this host's own, according to the header `Host`, which a proxy must pass on. A
+   * list replaces the default, so it must include this host. A function decides per request. `'*'` admits all. Clients other than
+   * browsers send no origin and are admitted. Over HTTP, admitted origins get CORS headers. If pages of another origin send
+   * cookies, you must also set `access-control-allow-credentials: true`, with `headers`.
    */
   allowedOrigins?: '*' | readonly string[] | ((origin: string, request: R) => boolean) | undefined;
   /**
-   * Who is this? An identity of any kind lets the client in; `undefined`, `null` or `false` is 401; `{ status: 401 | 403 }`,
-   * answered or thrown, is that. Anything else that is thrown is 503: nobody gets in because something is broken.
+   * Identifies the client. The identity that it returns admits the client; `undefined`, `null` and `false` mean 401. To refuse
+   * with 401 or 403, return or throw `{ status: 401 | 403 }`. Any other thrown value means 503, so an error here admits nobody.
    */
   authenticate?: ((request: R) => Identified<I> | PromiseLike<Identified<I>>) | undefined;
   /**
-   * What this client's watch is like. Its filter holds for all that the client ever gets: live, replayed, and of a snapshot. `{}`
-   * is no options. An answer that is no object is 503, now or in a promise: a forgotten `return` lets nobody in.
+   * Returns the options of this client's watch; `{}` for none. Its filter applies to live events, replayed events and snapshots.
+   * A result that is not an object means 503, so a forgotten `return` admits nobody.
    */
   watchOptions?: ((request: R, identity: I) => ClientOptions<E> | PromiseLike<ClientOptions<E>>) | undefined;
-  /** Whose connection this is, for `maxClientsPerAddress` and the numbers. Default: the address at the other end of it. Empty: nobody's. */
+  /**
+   * The client's address, for `maxClientsPerAddress` and statistics. Default: the remote address. Empty: unknown, not counted.
+   */
   clientAddress?: ((request: R) => string) | undefined;
 }
 
-/** What `authenticate` may say. */
+/** What `authenticate` may return. */
 export type Identified<I> = I | undefined | null | false | { readonly status: 401 | 403; readonly message?: string | undefined };
 
-/** A request, whatever the host calls it. */
+/** A request, independent of the host. */
 export interface Caller<R> {
   readonly request: R;
   readonly address: string;
@@ -49,11 +47,11 @@ export interface Caller<R> {
   readonly host: string | undefined;
   readonly search: string;
   readonly lastEventId: string | undefined;
-  /** Calls back when the client leaves before it was answered. The function that comes back ends that. */
+  /** Calls back if the client leaves before it is answered. Returns a function that cancels this. */
   onGone(callback: () => void): () => void;
 }
 
-/** A client that may come in. */
+/** A client that may connect. */
 export interface Admitted {
   readonly ticket: Ticket;
   readonly address: string;
@@ -62,17 +60,17 @@ export interface Admitted {
   readonly options: ClientOptions;
 }
 
-/** Let in, or the Status that says why not. */
+/** Admitted, or the Status of the refusal. */
 export type Verdict = Admitted | Status;
 
 /**
- * The door: origin, query, a seat, then the application's own word.
+ * Decides who may connect: origin, query, a seat, then the application's hooks.
  *
  *     origin? --> query? --> seat? --> authenticate --> watchOptions --> in
  *       403        400        503      401 403 503        503
- *                                     `-- late, or the hub shuts down: 503; the client leaves: nobody --'
+ *                                     `-- timeout, or the hub shuts down: 503; the client leaves: no answer --'
  *
- * Without promises in the hooks all of this is one synchronous step.
+ * If the hooks return no promises, all of this is one synchronous step.
  */
 export class Admission<R, I> {
   private readonly reception: Reception;
@@ -81,7 +79,7 @@ export class Admission<R, I> {
 
   constructor(reception: Reception, options: AdmissionOptions<R, I>, limits: Limits) {
     const { allowedOrigins = '*' } = options;
-    // Every origin that is a part of a text would be let in by it; what is no list at all throws when the first page comes.
+    // A string would admit every origin that is part of it. Other values would throw only at the first request.
     if (allowedOrigins !== '*' && typeof allowedOrigins !== 'function' && !Array.isArray(allowedOrigins)) {
       throw invalid('allowedOrigins', allowedOrigins, "'*', an array of origins, or a function");
     }
@@ -93,37 +91,37 @@ export class Admission<R, I> {
     this.limits = limits;
   }
 
-  /** Whether pages of this caller's origin may connect; those of no origin are no pages. */
+  /** Whether the caller's origin may connect. A caller without an origin is not a web page. */
   allows({ origin, host, request }: Caller<R>): boolean {
     const { allowedOrigins } = this.options;
     if (origin === undefined || allowedOrigins === '*') return true;
     if (typeof allowedOrigins === 'function') {
       try {
-        // A promise is no yes.
+        // A promise does not count as true.
         return allowedOrigins(origin, request) === true;
       } catch {
-        return false; // nobody gets in because something is broken
+        return false; // an error in the hook admits nobody
       }
     }
     if (allowedOrigins !== undefined) return allowedOrigins.includes(origin);
     return URL.canParse(origin) && new URL(origin).host === host;
   }
 
-  /** What the host is called here is nobody's business: behind a proxy, that is a name of the inside. */
+  /** Does not name the expected host: behind a proxy, that is an internal name. */
   private get forbiddenOrigin(): Status {
     const why =
       this.options.allowedOrigins === undefined ? 'it is not that of the header Host' : 'allowedOrigins does not let it in';
     return forbidden(`this origin may not connect: ${why}`);
   }
 
-  /** The headers by which a browser knows that a page of that origin may read this. */
+  /** The CORS headers that let a page of this origin read the response. */
   corsHeaders({ origin }: Caller<R>): Record<string, string> {
     if (origin === undefined || this.options.allowedOrigins === undefined) return {};
     if (this.options.allowedOrigins === '*') return { 'access-control-allow-origin': '*' };
     return { 'access-control-allow-origin': origin, vary: 'Origin' };
   }
 
-  /** Decides. Undefined: the client left before it was decided, and nothing of it stays. */
+  /** Decides. Resolves to undefined if the client has left before the decision; its seat is then free again. */
   admit(caller: Caller<R>): Verdict | Promise<Verdict | undefined> {
     const { reception } = this;
     const asked = readQuery(caller, this.limits.maxQueryBytes);
@@ -158,7 +156,7 @@ export class Admission<R, I> {
     }
   }
 
-  /** The application's word: synchronous if its hooks are. */
+  /** Asks the application's hooks. Synchronous if they are. */
   private know(request: R): Known | Promise<Known> {
     const { authenticate, watchOptions } = this.options;
     const see = (identity: I): Known | Promise<Known> =>
@@ -170,7 +168,7 @@ export class Admission<R, I> {
     return then(authenticate(request), (said) => see(identityOf(said)));
   }
 
-  /** Waits for the hooks, but no longer than they may take, and not for a client that has left. */
+  /** Waits for the hooks, but only until the timeout, and not for a client that has left. */
   private inTime(caller: Caller<R>, known: Promise<Known>): Promise<Known | undefined> {
     const { clock, handshakeTimeoutMs } = this.limits;
     return new Promise((resolve, reject) => {
@@ -199,7 +197,7 @@ export class Admission<R, I> {
 
 type Known = Pick<Admitted, 'identity' | 'options'>;
 
-/** A no on its way. */
+/** A refusal, as an error. */
 class Denied extends Error {
   readonly reason: RefusalReason;
   readonly status: Status;
@@ -214,7 +212,7 @@ class Denied extends Error {
 function toDenied(error: unknown): Denied {
   if (error instanceof Denied) return error;
   const { status, message } = (error ?? {}) as { status?: unknown; message?: unknown };
-  // A message in an error was written for the application's log; only what was said on purpose is passed on.
+  // An Error's message was written for the application's log. Only that of a plain object is meant for the client.
   const told = error instanceof Error || typeof message !== 'string' ? undefined : message;
   if (status === 401) return new Denied('unauthorized', unauthorized(told));
   if (status === 403) return new Denied('forbidden', forbidden(told ?? 'this client may not watch'));
@@ -228,7 +226,7 @@ function identityOf<I>(said: Identified<I>): I {
   return said as I;
 }
 
-/** Only what is meant to be said here: a watch has more options, which are the hub's. A filter that was forgotten lets nobody in. */
+/** Copies the options that are allowed here; others belong to the hub. Throws for an invalid filter, which admits nobody. */
 function checked(options: ClientOptions): ClientOptions {
   if (typeof options !== 'object' || options === null) throw invalid('watchOptions', options, 'an object, {} for no options');
   const { filter, overflow, capacity } = options;
@@ -242,7 +240,7 @@ function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> & Prom
   return typeof (value as Partial<PromiseLike<T>> | undefined)?.then === 'function';
 }
 
-/** Goes on with a value, at once if it is there. */
+/** Continues with a value, synchronously if it is not a promise. */
 function then<T, U>(value: T | PromiseLike<T>, next: (value: T) => U | Promise<U>): U | Promise<U> {
   return isPromise(value) ? Promise.resolve(value).then(next) : next(value as T);
 }

@@ -1,2 +1,2 @@
-/** Whether this is Bun, where some things are not as they are elsewhere. */
+/** Whether this is Bun, which behaves differently from Node in places. */
 export const IN_BUN: boolean = 'Bun' in globalThis;

@@ -10,14 +10,17 @@ import { Client } from './client-watch.ts';
 import { checkWebSocket, openWebSocket } from './client-websocket.ts';
 
 /**
- * Watches a hub at a URL; in a browser the URL may be relative. The connection is made at once, and made again when it is lost.
- * 400, 401, 403, 404 and the like are final: one ERROR event with the server's Status, then the end. 408, 429, 5xx and whatever the
- * network does are not. A frame that is no event is final, too: the next connection would bring it again.
+ * Watches a hub at a URL. In a browser the URL may be relative. The client connects at once, and reconnects whenever the
+ * connection is lost.
  *
- * The client runs until it is stopped, also if nobody reads it.
+ * Refusals such as 400, 401, 403 and 404 are final: the watch delivers one ERROR event with the server's Status, then ends. After
+ * 408, 429, 5xx and network failures the client tries again. A frame that is not a valid event is also final, because the next
+ * connection would deliver it again.
  *
- * @throws {WatchError} INVALID_ARGUMENT for a URL, a number or a choice that is none; TypeError for headers that are none; and the
- * reason of a `signal` that has aborted.
+ * The client runs until it is stopped, even if nobody reads it.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for an invalid URL or option; TypeError for invalid headers; the reason of `signal` if it
+ * has aborted.
  */
 export function connect<E extends WatchEvent = WatchEvent>(
   url: string | URL,
@@ -27,7 +30,7 @@ export function connect<E extends WatchEvent = WatchEvent>(
   const target = toUrl(url);
   const { searchParams } = target;
   const position = options.resourceVersion || searchParams.get('resourceVersion') || '0';
-  // Kubernetes: `0` is any version, and so is none.
+  // In Kubernetes, `0` means any version, so it is the same as none.
   const begin = position === '0' ? undefined : position;
   if (begin) searchParams.delete('resourceVersion');
   const asked = searchParams.get('allowWatchBookmarks');
@@ -37,7 +40,7 @@ export function connect<E extends WatchEvent = WatchEvent>(
   return new Client<ClientEvent<E>>({ ...settings, bookmarks: asked === 'true' }, open, begin);
 }
 
-/** What holds unless an option says otherwise. */
+/** Default settings. */
 const defaults = ({ fetch, WebSocket } = globalThis) => ({
   capacity: 1_000,
   maxBufferedBytes: 16_777_216,
@@ -56,7 +59,7 @@ const defaults = ({ fetch, WebSocket } = globalThis) => ({
   WebSocket: WebSocket as WebSocketConstructor | undefined,
 });
 
-/** The options that are one of a few words. */
+/** The options that accept one of a few words. */
 const WORDS: Readonly<Record<string, string>> = {
   transport: 'websocket, sse, http',
   overflow: 'wait, drop-newest, drop-oldest, disconnect',
@@ -72,7 +75,7 @@ function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
     if (value === undefined) continue;
     const words = WORDS[name];
     const whole = name === 'capacity';
-    // Nothing fits a queue of length 0.
+    // Nothing fits in a queue of length 0.
     const min = whole || name === 'maxBufferedBytes' ? 1 : 0;
     const isNumber = typeof settings[name] === 'number' || name === 'idleTimeoutMs';
     const fits = words
@@ -84,7 +87,7 @@ function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
   return settings as Settings<E>;
 }
 
-/** What makes a connection from a version on. */
+/** Returns a function that opens a connection from a given version on. */
 function opener<E>(target: URL, settings: Settings<E>, begin: string | undefined): Open {
   const { WebSocket, transport = target.protocol[0] === 'w' ? 'websocket' : 'http' } = settings;
   const [header] = new Headers(settings.headers).keys();
@@ -96,7 +99,7 @@ function opener<E>(target: URL, settings: Settings<E>, begin: string | undefined
     const url = new URL(target);
     if (from) {
       url.searchParams.set('resourceVersion', from);
-      // A snapshot that was asked for has come; from here on it would only repeat itself.
+      // The requested snapshot has arrived. A new connection must not ask for it again.
       if (from !== begin) url.searchParams.delete('sendInitialEvents');
     }
     const opening = { ...settings, url, sse: transport === 'sse' };
@@ -109,7 +112,7 @@ function toUrl(url: string | URL): URL {
     const target = new URL(url, (globalThis as { location?: { href: string } }).location?.href);
     if (/^(ws|http)s?:$/.test(target.protocol)) return target;
   } catch {
-    // No URL of any kind.
+    // Not a URL.
   }
   throw invalid('url', url, 'an http(s) or ws(s) URL');
 }

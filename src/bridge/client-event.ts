@@ -4,7 +4,7 @@ import type { ClientSettings } from './client-settings.ts';
 
 const encoder = new TextEncoder();
 
-/** The event in a frame; undefined if it bears none. Throws for what cannot be read, or is longer than it may be. */
+/** Decodes the event in a frame; undefined if the codec finds none. Throws for a frame that is invalid or too long. */
 export function toEvent<E extends WatchEvent>(text: string, settings: ClientSettings<E>): E | undefined {
   const { codec, maxFrameChars } = settings;
   checkLength(text.length, maxFrameChars);

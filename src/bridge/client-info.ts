@@ -1,29 +1,29 @@
-/** What a transport knows of a client. */
+/** What a transport knows about a client. */
 export interface ClientInfo {
   readonly transport: 'websocket' | 'http' | 'sse';
-  /** Whose connection this is, as people read it, and as `maxClientsPerAddress` counts it. Empty: nobody's. */
+  /** The client's address, as statistics show it and `maxClientsPerAddress` counts it. Empty: unknown, and not counted. */
   readonly address: string;
 }
 
-/** Why a client was ended before its time. */
+/** Why the server cut a client off. */
 export type CutReason = 'expired' | 'failed' | 'stalled' | 'silent' | 'deadline' | 'disconnected';
 
-/** A client in numbers. */
+/** Statistics of one client. */
 export interface ClientStats extends ClientInfo {
   readonly id: number;
-  /** What `authenticate` said of it, if anybody asked. */
+  /** The identity that `authenticate` returned, if there is such a hook. */
   readonly identity?: unknown;
   /** Events handed to the connection. */
   readonly delivered: number;
-  /** Events that wait for the connection. */
+  /** Events waiting for the connection. */
   readonly queued: number;
-  /** Places in the stream between this client and the head, whatever its filter says of them. */
+  /** Positions between this client and the head of the stream, including events that its filter rejects. */
   readonly lag: number;
   /** Events that this client did not get; with `coalesce`, those folded into a later one. */
   readonly dropped: number;
-  /** Bytes handed to the connection, and those of them that the network has not taken yet. */
+  /** Bytes handed to the connection in total, and those that the network has not taken yet. */
   readonly sentBytes: number;
   readonly bufferedBytes: number;
-  /** Whether it has come back, and goes on where it was. */
+  /** Whether the client has reconnected and resumed after a version. */
   readonly resumed: boolean;
 }

@@ -1,27 +1,30 @@
-/** Takes a chunk of bytes, and gives the frames that it completes; without one, what the end of the stream leaves. */
+/**
+ * Takes a chunk of bytes and returns the frames that it completes. Without a chunk, it returns what is left at the end of the
+ * stream.
+ */
 export type Parser = (chunk?: Uint8Array) => Iterable<Frame>;
 
-/** One frame, and its id if it has one. */
+/** A frame, and its id if it has one. */
 export interface Frame {
   readonly text: string;
   readonly id?: string | undefined;
 }
 
-/** Refuses what is longer than `maxFrameChars`. */
+/** Throws if a frame is longer than `maxFrameChars`. */
 export function checkLength(length: number, limit: number): void {
   if (length > limit) throw new RangeError(`longer than maxFrameChars, ${limit}`);
 }
 
 /**
- * Bytes become lines, which end in LF or CRLF. What is held is the start of one unfinished line. Throws when that is longer
- * than `limit`, and for what is not UTF-8.
+ * Splits bytes into lines, which end in LF or CRLF. Buffers only the start of one unfinished line. Throws if that is longer than
+ * `limit`, and for invalid UTF-8.
  */
 function splitter(limit: number): (chunk?: Uint8Array) => string[] {
   const utf8 = new TextDecoder('utf-8', { fatal: true });
   let rest = '';
   return (chunk) => {
     const lines = utf8.decode(chunk, { stream: !!chunk }).split('\n');
-    // Joined, not searched again: a long line costs its length however it is cut.
+    // Only the new chunk is searched for line ends, so a long line costs O(length) however it is cut into chunks.
     lines[0] = rest + lines[0];
     rest = chunk ? (lines.pop() as string) : '';
     checkLength(rest.length, limit);
@@ -29,7 +32,7 @@ function splitter(limit: number): (chunk?: Uint8Array) => string[] {
   };
 }
 
-/** A frame per line, blank ones passed over. A last line without its end is one. */
+/** Parses one frame per line and skips blank lines. The last line needs no line end. */
 export function jsonLines(limit: number): Parser {
   const split = splitter(limit);
   return function* (chunk) {
@@ -40,11 +43,12 @@ export function jsonLines(limit: number): Parser {
 }
 
 /**
- * Server-Sent Events: fields, and a blank line that makes a message of the `data` before it; what the end of the stream cuts short
- * is none. Differs from the HTML standard: lines do not end in a bare CR, an id belongs to its own message only, and messages
- * with an `event` name are passed over, as a watch has none. For the rest a property test holds it against eventsource-parser.
+ * Parses Server-Sent Events. A blank line completes a message. An incomplete message at the end of the stream is discarded.
  *
- * `onField` gets what is none of a message's own: `retry`, and comments, whose name is empty.
+ * Differs from the HTML standard in three points: a bare CR does not end a line, an id belongs to its own message only, and
+ * messages with an `event` name are skipped, because a watch has none. A property test compares the rest with eventsource-parser.
+ *
+ * `onField` receives what does not belong to a message: `retry`, and comments, which have an empty name.
  */
 export function serverSentEvents(limit: number, onField: (name: string, value: string) => void): Parser {
   const split = splitter(limit);
@@ -53,7 +57,7 @@ export function serverSentEvents(limit: number, onField: (name: string, value: s
   let id: string | undefined;
   return function* (chunk) {
     for (const line of chunk ? split(chunk) : []) {
-      // `s`, or a value would end at a U+2028, which JSON leaves as it is.
+      // The flag `s` is needed because JSON may contain an unescaped U+2028, at which `.` would stop.
       const [, name, value] = /([^:]*):? ?(.*)/s.exec(line) as unknown as [string, string, string];
       if (!line) {
         if (data && /^(message)?$/.test(type)) yield { text: data.slice(0, -1), id };

@@ -1,6 +1,6 @@
 /**
- * What a client knows of its place in the stream, and what it does next. No socket, no timer, no promise: inputs go in as
- * calls, and what is to be done comes back as an {@link Action}, so that tests can drive it through any history.
+ * The state machine of a client: it knows the position in the stream and decides what to do next. It has no sockets, timers or
+ * promises. Inputs are method calls, and decisions are returned as an {@link Action}, so tests can drive it through any history.
  *
  *                       .---- due, or room again ----.
  *                       v                            |
@@ -10,20 +10,21 @@
  *                                        lost, ended, full
  *
  * Invariants
- * - A connection asks for what follows `position`, and `position` is the version of the last event that was accepted in order:
- *   so nothing is skipped. What is not behind `position` is not accepted: so nothing is repeated.
- * - Where that cannot be had, because no version is known, the version is too old, or the server is not the one it was, the
- *   consumer is told by one ERROR of code 410, and only then goes anything on.
- * - `failures` counts the connections in a row that brought nothing from which to go on. It sets the pace, and ends the watch past `maxAttempts`.
- * - `closed` is final: from then on every input is answered with nothing.
+ * - `position` is the version of the last event accepted in order, and a connection asks for what follows it, so no event is
+ *   skipped. An event that is not after `position` is not accepted, so no event is repeated.
+ * - If that is impossible (no version is known, the version is too old, or the server is a different one), the consumer gets one
+ *   ERROR of code 410 before anything else.
+ * - `failures` counts the consecutive connections that delivered no event to resume from. It determines the delay. The failure
+ *   after `maxAttempts` of them ends the watch.
+ * - `closed` is final: every later input returns no action.
  */
 import type { Status } from '../watch/event.ts';
 import { toStatus } from '../watch/event.ts';
 
-/** Where a client stands: `waiting` is between two connections, for a delay to pass or for room in its queue. */
+/** The state of a client. `waiting` is between two connections: for a delay to pass, or for room in the queue. */
 export type ClientState = 'connecting' | 'open' | 'waiting' | 'closed';
 
-/** What the machine goes by. */
+/** Settings of the machine. */
 export interface MachineOptions {
   readonly minMs: number;
   readonly maxMs: number;
@@ -34,44 +35,45 @@ export interface MachineOptions {
   readonly random: () => number;
 }
 
-/** The end of a connection, as an HTTP status or one of those below. */
+/** The end of a connection: an HTTP status, or one of the codes below. */
 export interface Loss {
   readonly code: number;
   readonly error: Status;
-  /** When the server wants to see us again. */
+  /** The delay that the server asked for. */
   readonly hintMs?: number | undefined;
 }
 
-/** The ends that are no refusals. In order, without a word on why: the source may have ended, or a proxy's patience. */
+/** The stream ended regularly, without a reason. The source may have ended, or a proxy may have cut a long response. */
 export const ENDED = 200;
-/** In order, and the server has said that there is nothing more. */
+/** The stream ended regularly, and the server has said that nothing follows. */
 export const COMPLETE = 204;
-/** What came cannot be read: the next connection would bring it again. */
+/** The data cannot be decoded. The next connection would deliver the same. */
 export const UNREADABLE = 422;
 /** The connection broke, or could not be made. */
 export const LOST = 503;
 
-/** What is to be done, with the state that goes with it: `connecting`, `waiting` or `closed`. */
+/** What the shell does next. The machine's state is by then `connecting`, `waiting` or `closed`. */
 export interface Action {
-  /** How long to wait; then comes `connect`. */
+  /** Wait this long, then call `connect`. */
   readonly delayMs?: number;
-  /** Why. */
   readonly error?: Status | undefined;
-  /** Whether the consumer gets the error, as an ERROR event, before anything else. */
+  /** Whether to deliver the error to the consumer as an ERROR event, before anything else. */
   readonly notice?: boolean;
 }
 
-/** How an event stands to what was accepted before: it follows, it is known already, or it is of another life of the server. */
+/**
+ * How an event relates to the last accepted one: it follows, it is already known, or it is from another lifetime of the server.
+ */
 export type Order = 'next' | 'known' | 'foreign';
 
-/** Longer than that no server can make a client wait. */
+/** The longest delay that a server can ask for. */
 export const MAX_HINT_MS = 300_000;
 
 export class ClientMachine {
   state: ClientState = 'waiting';
-  /** The version to go on from; undefined if there is none. */
+  /** The version to resume after; undefined if there is none. */
   position: string | undefined;
-  /** Connections in a row that brought nothing from which to go on. */
+  /** Consecutive connections that delivered no event to resume from. */
   failures: number = 0;
   readonly #options: MachineOptions;
 
@@ -80,33 +82,33 @@ export class ClientMachine {
     this.position = position;
   }
 
-  /** It is time for the first connection, or the delay has passed, or there is room again. */
+  /** The first connection, or the delay has passed, or there is room again. */
   connect(): void {
     if (this.state === 'waiting') this.state = 'connecting';
   }
 
-  /** The server has begun to answer with a stream. */
+  /** The server has started to send the stream. */
   opened(): void {
     if (this.state === 'connecting') this.state = 'open';
   }
 
-  /** An event has come. What is not `next` is not for the consumer. */
+  /** An event has arrived. Only a `next` event is for the consumer. */
   accept(version: string | undefined): Order {
     const order = orderOf(version, this.position);
     if (order === 'next') {
-      // Without a version an event cannot be asked for again, and what stands before it is no place to go on from.
+      // An event without a version cannot be requested again, and the version before it would skip it.
       this.position = version;
-      // And it may be the beginning of a snapshot that always breaks off: that is no success.
+      // An event without a version may be the start of a snapshot that breaks off every time, so it does not count as success.
       if (version) this.failures = 0;
     }
     return order;
   }
 
-  /** The connection is over. */
+  /** The connection has ended. */
   over({ code, error, hintMs = 0 }: Loss): Action | undefined {
     const { onExpired, maxAttempts, reconnectOnEnd, minMs, maxMs, factor, random } = this.#options;
     const restart = onExpired === 'restart';
-    // A stream from now on had begun, but there is no place in it: what the server has sent meanwhile, nobody can tell.
+    // The stream was open but had no version yet. Nobody can tell what the server sends until the next connection.
     const blind = this.state === 'open' && this.position === undefined;
     const spent = this.failures >= maxAttempts;
     const enough = !reconnectOnEnd || spent || (blind && !restart);
@@ -118,20 +120,20 @@ export class ClientMachine {
     if (this.state === 'closed' || (notice && !restart)) return this.close(told);
     if (notice) this.position = undefined;
     this.state = 'waiting';
-    // Full jitter, on top of what the server asked for: thousands were told the same.
+    // Full jitter on top of the server's delay, because the server may have told the same delay to thousands of clients.
     const jitterMs = random() * Math.min(maxMs, minMs * factor ** this.failures++);
-    // What is no number, or negative, asks for nothing.
+    // A negative hint or NaN means no hint.
     return { delayMs: Math.min(hintMs > 0 ? hintMs : 0, MAX_HINT_MS) + jitterMs, error: told, notice };
   }
 
-  /** The queue is full. Whether the connection may be closed, to be made again when there is room: only from a known place. */
+  /** The queue is full. Returns whether the connection may be closed until there is room, which requires a known position. */
   full(): boolean {
     if (this.position === undefined || this.state !== 'open') return false;
     this.state = 'waiting';
     return true;
   }
 
-  /** For good: the consumer or the server wants no more, or it makes no sense to go on. */
+  /** Ends the watch for good, with an error if it failed. */
   close(error?: Status): Action | undefined {
     if (this.state === 'closed') return undefined;
     this.state = 'closed';
@@ -139,7 +141,7 @@ export class ClientMachine {
   }
 }
 
-/** A version reads as `<epoch>.<sequence>`; of one that does not, nothing is known but whether it is the same. */
+/** Versions have the form `<epoch>.<sequence>`. Versions of any other form can only be compared for equality. */
 function orderOf(version: string | undefined, last: string | undefined): Order {
   if (version && version === last) return 'known';
   const [, lastEpoch, lastSequence, epoch, sequence] = /^(.+)\.(\d+)\n(.+)\.(\d+)$/.exec(`${last}\n${version}`) ?? [];
@@ -149,7 +151,7 @@ function orderOf(version: string | undefined, last: string | undefined): Order {
 
 const REASONS: Readonly<Record<number, string>> = { 410: 'Expired', 503: 'ServiceUnavailable' };
 
-/** A failure in our own words. What is no refusal came from the network. */
+/** Creates a Status for a failure that has none. A code that is not a refusal means a network failure. */
 export function toFailure(code: number, message: string = ''): Status {
   const failure = code < 400 ? LOST : code;
   return toStatus({ code: failure, reason: REASONS[failure] ?? 'Unknown', message });

@@ -1,4 +1,4 @@
-/** A place in the line, and what is to be told before its event. The last place has no event yet. */
+/** One event and what is delivered before it. The last place has no event yet. */
 interface Place<E> {
   event?: E;
   chars: number;
@@ -9,11 +9,11 @@ interface Place<E> {
 }
 
 /**
- * What has come and was not read yet: bounded in events and in bytes. It is full when either number is reached, so it may hold
- * more bytes than `maxBufferedBytes` by one event. An ERROR of the client's own takes no room and is never dropped: if the event that it
- * stands before is, it stands before the next one.
+ * Events that have arrived and were not read yet, bounded in number and in characters. The queue is full when either limit is
+ * reached, so the last event may exceed `maxBufferedBytes`. An ERROR created by the client takes no room and is never dropped. If
+ * the event after it is dropped, the ERROR moves before the next one.
  *
- *     head                              tail: what was missed, and an error, wait here for the event that is to come
+ *     head                              tail: a gap and an error wait here for the next event
  *      v                                 v
  *     [a] -> [ERROR, b] -> [2 missed, c] -> [ ]
  */
@@ -32,22 +32,22 @@ export class ClientQueue<E> {
     this.#limits = limits;
   }
 
-  /** How full it is: 1 is full, by events or by bytes. */
+  /** How full the queue is, by events or by characters; 1 is full. */
   get load(): number {
     return Math.max(this.#events / this.#limits.capacity, this.weight);
   }
 
-  /** The same by bytes alone. */
+  /** How full the queue is by characters alone. */
   get weight(): number {
     return this.#chars / this.#limits.maxBufferedBytes;
   }
 
-  /** Whether all that came has been read. */
+  /** Whether everything that arrived has been read. */
   get complete(): boolean {
     return this.size + this.#tail.missed === 0;
   }
 
-  /** Events lost right before the next one to be read. */
+  /** Events lost right before the next readable one. */
   get missed(): number {
     return this.#head.missed;
   }
@@ -61,13 +61,13 @@ export class ClientQueue<E> {
     this.size++;
   }
 
-  /** An error behind all that has come. Of two without an event between them, the later one says it all. */
+  /** Adds an error after all that has arrived. If no event has arrived since the last error, the new one replaces it. */
   pushError(error: E): void {
     if (!this.#tail.error) this.size++;
     this.#tail.error = error;
   }
 
-  /** The next event or error; undefined if there is none. What was missed before it has been told. */
+  /** Removes and returns the next event or error. The caller has already reported the gap before it. */
   shift(): E | undefined {
     const head = this.#head;
     const { error } = head;
@@ -82,12 +82,12 @@ export class ClientQueue<E> {
     return head.event;
   }
 
-  /** An event that found no room is lost. */
+  /** Counts an event that found no room. */
   miss(): void {
     this.#tail.missed++;
   }
 
-  /** Loses the oldest event. */
+  /** Drops the oldest event. */
   drop(): void {
     const { missed, error, next } = this.#head;
     if (!next) return;
@@ -98,7 +98,7 @@ export class ClientQueue<E> {
     this.#leave(next);
   }
 
-  /** Lets go of everything, and counts as not read. */
+  /** Discards everything. It counts as not read. */
   clear(): void {
     this.#head = this.#tail = { chars: 0, missed: 1 };
     this.size = this.#events = this.#chars = 0;

@@ -5,41 +5,41 @@ import type { ClientQueue } from './client-queue.ts';
 
 type Result<T> = Promise<IteratorResult<T, undefined>>;
 
-/** A read that waits, or is about to be served. */
+/** A pending read. */
 interface Read<E> {
-  /** With an event, or without one at the end. */
+  /** Settles with an event, or without one at the end. */
   settle(event?: E): void;
   reject(error: unknown): void;
 }
 
 /**
- * The consumer's half of a client: a queue of events, and a line of reads. Every read joins the line, also one that is served at
- * once. This is a {@link Watch} in few bytes, for pages to load; the engine has a faster one in watch/reader.ts.
+ * The reading half of a client: pending reads are served from a queue of events. Every read joins the line of reads, even one
+ * that is served at once. Optimized for size, because pages load it; watch/reader.ts is the faster implementation.
  *
  *     push --> [queue] --serve()--> first <- second <- third <-- next(), batches()
  *
  * Invariants
- * - While a read waits, nothing is queued: whoever queues something, or ends the watch, calls `serve`.
- * - Reads settle in the order in which they joined; `return` settles them all.
- * - User code, an `onGap`, may call anything on this watch: its reads join the line behind the one that is being served.
+ * - While a read is pending, nothing is queued: whoever queues an event or ends the watch calls `serve`.
+ * - Reads settle in the order in which they were started; `return` settles them all.
+ * - User code (`onGap`) may call any method of this watch. Its reads join the line behind the one being served.
  */
 export abstract class ClientReads<E extends WatchEvent> extends Iteration implements Watch<E> {
   abstract readonly stopped: boolean;
   abstract readonly dropped: number;
   protected abstract readonly queue: ClientQueue<E>;
-  /** Why the watch failed, until a read was told: the first one that finds nothing more. */
+  /** Why the watch failed. Cleared when the first read that finds no event has rejected with it. */
   protected failure: { readonly error: unknown } | undefined;
   readonly #reads: Read<E>[] = [];
-  /** A gap is being told of. */
+  /** `onGap` is running. */
   #telling: boolean = false;
 
   /** Ends the watch for its producer; what is queued stays readable. Idempotent. */
   abstract stop(): void;
-  /** Ends the watch and lets go of all that is queued. Idempotent. */
+  /** Ends the watch and discards its queue. Idempotent. */
   protected abstract discard(): void;
-  /** Calls user code before the first event after a gap. Does not throw: an error is put into `failure`. */
+  /** Calls user code before the first event after a gap. Does not throw: stores the error in `failure`. */
   protected abstract onGap(missed: number): void;
-  /** There may be more room than before. */
+  /** There may be more room in the queue. */
   protected abstract served(): void;
 
   get queued(): number {
@@ -70,7 +70,7 @@ export abstract class ClientReads<E extends WatchEvent> extends Iteration implem
     return this.next();
   }
 
-  /** Hands what is there to the reads that wait, in order; settles them all if the watch is over. */
+  /** Serves pending reads in order. If the watch has ended, settles all of them. */
   protected serve(): void {
     if (this.#telling) return;
     for (let read = this.#reads[0]; read; read = this.#reads[0]) {
@@ -81,7 +81,7 @@ export abstract class ClientReads<E extends WatchEvent> extends Iteration implem
       } catch (error) {
         read.reject(error);
       }
-      // It is there no more if user code has returned the watch meanwhile.
+      // If user code has called `return` meanwhile, the read is already gone.
       if (this.#reads[0] === read) this.#reads.shift();
     }
     this.served();
@@ -96,7 +96,7 @@ export abstract class ClientReads<E extends WatchEvent> extends Iteration implem
     });
   }
 
-  /** The next event, if there is one. Throws, once, if there is none and the watch has failed. */
+  /** Returns the next event, or undefined. If the watch has failed and its queue is empty, throws once. */
   #take(): E | undefined {
     const { missed, size } = this.queue;
     this.#telling = true;
@@ -109,7 +109,7 @@ export abstract class ClientReads<E extends WatchEvent> extends Iteration implem
     return event;
   }
 
-  /** An event and those behind it, up to the next gap; it alone if another read waits, as that read's own event stands next in line. */
+  /** Returns an event and those after it, up to the next gap. If another read is pending, the next event belongs to that one. */
   #batch(event: E): readonly E[] {
     const { queue } = this;
     const events = [event];

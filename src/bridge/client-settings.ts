@@ -5,35 +5,35 @@ import type { Watch } from '../watch/watch.ts';
 import type { ClientState, MachineOptions } from './client-machine.ts';
 import type { Connection, Receiver } from './client-transport.ts';
 
-/** What a client does with an event that does not fit its queue. */
+/** What a client does with an event that does not fit in its queue. */
 export type ClientOverflow = 'wait' | 'drop-newest' | 'drop-oldest' | 'disconnect';
 
-/** More about a change of state. */
+/** Details of a state change. */
 export interface StateDetail {
-  /** Why the connection was lost, or the watch failed. */
+  /** Why the connection was lost, or why the watch failed. */
   readonly error?: Status | undefined;
-  /** How long until the next attempt. Without it, `waiting` is for room in the queue. */
+  /** Delay until the next attempt. `waiting` without a delay means waiting for room in the queue. */
   readonly delayMs?: number | undefined;
 }
 
-/** A watch over a connection that is made again when it is lost. */
+/** A watch that reconnects when its connection is lost. */
 export interface ClientWatch<E> extends Watch<E> {
-  /** Where its connection stands. `closed` is final; what is queued stays readable. */
+  /** State of the connection. `closed` is final; queued events stay readable. */
   readonly state: ClientState;
-  /** Where to go on behind what was read so far: to be kept, and given to `connect` another time. */
+  /** The version to resume after, up to what has been read so far. Store it and pass it to `connect` later. */
   readonly resourceVersion: string | undefined;
 }
 
-/** What a client goes by. */
+/** Settings of a client. */
 export interface ClientSettings<E> extends MachineOptions {
   readonly capacity: number;
   readonly maxBufferedBytes: number;
   readonly maxFrameChars: number;
   readonly overflow: ClientOverflow;
-  /** Whether the reader is shown the BOOKMARKs that only keep the version fresh. */
+  /** Whether the reader sees BOOKMARKs that only keep the version current. */
   readonly bookmarks: boolean;
   readonly connectTimeoutMs: number;
-  /** 0: never. Undefined: the default, once the server has shown that it gives signs of life. */
+  /** 0: never. Undefined: the default, which applies after the server's first sign of life. */
   readonly idleTimeoutMs?: number | undefined;
   readonly clock: Clock;
   readonly codec?: Pick<Codec<E>, 'decode'> | undefined;
@@ -42,5 +42,5 @@ export interface ClientSettings<E> extends MachineOptions {
   readonly onGap?: ((missed: number) => void) | undefined;
 }
 
-/** Makes a connection that goes on after a version. */
+/** Opens a connection that resumes after a version. */
 export type Open = (from: string | undefined, receiver: Receiver) => Connection;

@@ -3,7 +3,9 @@ import type { Connection, Opening, Receiver } from './client-transport.ts';
 import { messageOf } from './client-transport.ts';
 import { fromRetryReason } from './protocol.ts';
 
-/** What is used of a WebSocket, whoever made it: a browser, Node from 22 on, the package ws. The optional members are those of ws. */
+/**
+ * The part of a WebSocket that the client uses: of browsers, Node 22 and the package ws. The optional members are those of ws.
+ */
 export interface WebSocketLike {
   onopen: ((event: never) => void) | null;
   onmessage: ((event: never) => void) | null;
@@ -16,15 +18,14 @@ export interface WebSocketLike {
   on?(event: string, listener: (...args: never[]) => void): unknown;
 }
 
-/** A constructor of WebSockets. One whose sockets know `terminate`, as those of ws and of Bun do, is given options, headers among them. */
+/** A WebSocket constructor. If its sockets have `terminate`, as those of ws and Bun do, it is passed options with the headers. */
 export type WebSocketConstructor = new (url: string, protocols?: string[], options?: object) => WebSocketLike;
 
-/** How to ask. */
 export interface WebSocketOpening extends Opening {
   readonly WebSocket: WebSocketConstructor;
 }
 
-/** Hears a WebSocket of any kind: one text message per event. */
+/** Attaches a receiver to a WebSocket of any kind. Each event is one text message. */
 export function listen(socket: WebSocketLike, receiver: Receiver): Connection {
   socket.onopen = () => receiver.opened();
   socket.onmessage = ({ data }: { data: unknown }) => {
@@ -37,7 +38,7 @@ export function listen(socket: WebSocketLike, receiver: Receiver): Connection {
   };
   socket.onclose = ({ code, reason }: { code: number; reason: string }) => {
     receiver.over({
-      // 1000 is the orderly end; codes from 4400 on are HTTP's, plus 4000.
+      // 1000 is the regular end; from 4400 on, a code is 4000 + an HTTP status.
       code: code === 1000 ? (reason === 'timeout' ? ENDED : COMPLETE) : code >= 4400 && code < 4600 ? code - 4000 : LOST,
       why: `WebSocket closed: ${code} ${reason}`,
       hintMs: fromRetryReason(reason),

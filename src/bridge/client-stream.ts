@@ -4,26 +4,25 @@ import type { Connection, End, Opening, Receiver } from './client-transport.ts';
 import { MAX_REFUSAL_CHARS, messageOf, toRefusal } from './client-transport.ts';
 import { EVENT_STREAM, JSON_LINES } from './protocol.ts';
 
-/** What is used of `fetch`. */
+/** The part of `fetch` that the client uses. */
 export type FetchLike = (
   url: URL,
   init: { headers: Record<string, string>; signal: AbortSignal; cache: 'no-store' },
 ) => Promise<Response>;
 
-/** What a browser's global object has. */
+/** The part of a browser's global object that the client uses. */
 interface Page {
   addEventListener?(type: string, listener: () => void, options: { signal: AbortSignal }): void;
 }
 
-/** How to ask. */
 export interface StreamOpening extends Opening {
   readonly fetch: FetchLike;
   readonly sse: boolean;
 }
 
 /**
- * A GET whose answer does not end, as lines of JSON or as Server-Sent Events. While it is paused nothing is read, so that the
- * server feels it; what the last read of the network brought is kept until then.
+ * Opens an endless GET response of JSON lines or Server-Sent Events. While it is paused, nothing is read from the network, so the
+ * server feels the backpressure. Data of the last network read is kept meanwhile.
  */
 export function openStream(opening: StreamOpening, receiver: Receiver): Connection {
   const abort = new AbortController();
@@ -64,15 +63,16 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
 
     if (streams && !type?.includes(sse ? accept : 'json')) over({ code: UNREADABLE, why: `not a stream: ${type}` });
     else if (streams && !signal.aborted) receiver.opened();
-    // Also if all is over by now: the signal lets go of the body, which a fetch of one's own need not do.
+    // Also if the connection has already ended: the aborted signal then releases the body, because a custom `fetch` may not.
     await body?.pipeTo(new WritableStream({ write }), { signal });
-    // What the end has cut off counts if it can be read, and is nothing if it cannot.
+    // A frame cut off by the end of the stream counts only if it can be decoded.
     await feed().catch(() => {});
     over(end());
   };
 
   run().catch((error) => over({ code: LOST, why: messageOf(error) }));
-  // Firefox ends what a page reads as it begins to leave it, and what is asked for after that never: it outlives the page.
+  // Firefox aborts a page's requests when the user leaves, and never settles a request made after that. If the page is restored
+  // from the cache, the client needs a new connection.
   (globalThis as Page).addEventListener?.('pagehide', () => over({ code: LOST, why: 'pagehide' }), { signal });
   return {
     pause: (paused) => {

@@ -11,12 +11,12 @@ import { messageOf } from './client-transport.ts';
 import type { Bookmark } from './protocol.ts';
 import { isInitialEventsEnd } from './protocol.ts';
 
-/** Two and a half of the intervals at which a hub sends BOOKMARKs. */
+/** Five times the interval at which a hub sends BOOKMARKs. */
 const IDLE_TIMEOUT_MS = 150_000;
 
 /**
- * The thin shell around {@link ClientMachine}: it makes the connections, keeps the queue and the one timer, and does what the
- * machine says.
+ * A thin shell around {@link ClientMachine}. It opens connections, owns the queue and the only timer, and performs the machine's
+ * actions.
  *
  *     connection --frame--> decode -> machine.accept -> queue -> next(), batches() ...
  *          '-----over, timer--> machine -> Action         '--- room again: resume, or connect
@@ -30,11 +30,11 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   #connection: Connection | undefined;
   #cancelTimer: (() => void) | undefined;
   #told: ClientState = 'connecting';
-  /** The queue is full: the connection stands still, or was closed, until there is room. */
+  /** The queue is full. The connection is paused or closed until there is room. */
   #blocked: boolean = false;
-  /** The last event was an ERROR: an end behind it is no surprise. */
+  /** The last event was an ERROR, so an end right after it is expected. */
   #errored: boolean = false;
-  /** The server shows life also when nothing happens. */
+  /** The server sends signs of life while nothing happens. */
   #beats: boolean = false;
   #openedMs: number = 0;
   readonly #onAbort = (): void => this.stop();
@@ -68,7 +68,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   protected override served(): void {
     if (!this.#blocked) return;
     if (!this.#connection) {
-      // Not at the first free place: a connection for every event would be dear.
+      // Not at the first free place: a new connection per event would be expensive.
       if (this.queue.load <= 0.5) this.#connect();
     } else if (this.queue.load < 1) {
       this.#blocked = false;
@@ -96,7 +96,8 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
 
   alive(beat: boolean = false): void {
     this.#beats ||= beat;
-    // Until then it is the answer that is waited for; and while the queue is full, the reader. What was on its way may still come.
+    // Before `open`, the connect timeout applies. While the queue is full, only data already on its way arrives, so no timeout
+    // applies.
     if (this.state === 'open' && !this.#blocked)
       this.#expect(this.#settings.idleTimeoutMs ?? (this.#beats ? IDLE_TIMEOUT_MS : 0));
   }
@@ -105,14 +106,14 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     const event = toEvent(text, this.#settings);
     if (event === undefined) return;
     const { resourceVersion } = event as { resourceVersion?: string };
-    // An ERROR without a place in the stream is the server's word to this client, and the last.
+    // The server sends an ERROR without a version to this client only, and nothing after it.
     if (resourceVersion === undefined && isErrorEvent(event)) this.#refused(event);
     else this.#accept(event, { chars: text.length, version: resourceVersion || id || undefined });
   }
 
   over({ code, why, hintMs }: End, event?: E): void {
     const { clock, maxMs } = this.#settings;
-    // A connection that held for so long is none of a row of failures.
+    // A connection that lasted this long is not part of a series of failures.
     if (this.state === 'open' && clock.now() - this.#openedMs >= maxMs) this.#machine.failures = 0;
     const error = isStatus(why) ? why : toFailure(code, why);
     const retryAfterSeconds = error.details?.retryAfterSeconds ?? 0;
@@ -122,7 +123,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
 
   #refused(event: ErrorEvent & E): void {
     const { code, details } = event.object;
-    // Cut because it was too slow, a client comes back, and gets what it missed if the server still has it.
+    // A client that was cut for being too slow reconnects. It gets what it missed if the server still has it.
     const back = details?.missed !== undefined || details?.retryAfterSeconds !== undefined;
     this.over({ code: back ? LOST : Math.min(code, 410), why: event.object }, event);
   }
@@ -193,7 +194,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     try {
       this.#connection = this.#open(this.#machine.position, this);
     } catch (error) {
-      // Such as a page that may not open what is not encrypted: to try again would change nothing.
+      // For example, a page may not open an unencrypted connection. Trying again would not help.
       this.over({ code: 400, why: messageOf(error) });
     }
     this.#tell();
@@ -206,14 +207,14 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.#connection = undefined;
   }
 
-  /** Without a sign of life within so long the connection is lost; 0: however long. The one timer, but for the wait between connections. */
+  /** Declares the connection lost if nothing arrives in time; 0: no limit. The delay between connections uses the same timer. */
   #expect(timeoutMs: number): void {
     this.#cancelTimer?.();
     const lost = (): void => this.over({ code: LOST, why: `nothing came for ${timeoutMs} ms` });
     this.#cancelTimer = timeoutMs > 0 ? this.#settings.clock.schedule(timeoutMs, lost) : undefined;
   }
 
-  /** Tells of a change of state, once it is made. */
+  /** Reports a state change, after it has happened. */
   #tell(detail: StateDetail = {}): void {
     const { state } = this;
     if (state === this.#told) return;
@@ -221,7 +222,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.#call(() => this.#settings.onStateChange?.(state, detail));
   }
 
-  /** Calls user code. What it throws ends the watch, and reaches its reader. */
+  /** Calls user code. If it throws, the watch ends and its reader gets the error. */
   #call(code: () => void): void {
     try {
       code();

@@ -3,12 +3,12 @@ import type { WebSocketOpening } from './client-socket.ts';
 import { listen } from './client-socket.ts';
 import type { Connection, Receiver } from './client-transport.ts';
 
-/** In a browser's bundle, this file stands in the place of client-websocket.ts: what only ws, Bun and Node can do is not in it. */
+/** Replaces client-websocket.ts in the browser bundle. It leaves out what only ws, Bun and Node can do. */
 export function checkWebSocket(_WebSocket: unknown, header: unknown): void {
   if (header) throw invalid('headers', header, 'none with a WebSocket');
 }
 
-/** Why it was refused it does not say: then it is a connection that could not be made. It cannot be paused. */
+/** A browser does not tell why it was refused, so a refusal counts as a failed connection. It cannot be paused. */
 export function openWebSocket({ url, WebSocket }: WebSocketOpening, receiver: Receiver): Connection {
   return listen(new WebSocket(url.href), receiver);
 }

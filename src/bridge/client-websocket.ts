@@ -5,37 +5,37 @@ import { listen } from './client-socket.ts';
 import type { Connection, Receiver } from './client-transport.ts';
 import { MAX_REFUSAL_CHARS, toRefusal } from './client-transport.ts';
 
-/** The response that refused an upgrade, as ws hands it out. */
+/** The response that refused an upgrade, as ws passes it. */
 interface RefusedUpgrade {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
   on(event: 'data' | 'close', listener: (chunk: unknown) => void): this;
 }
 
-/** Whether an implementation takes headers. Those of browsers, of Node 22 and of Deno do not. */
+/** Whether an implementation accepts headers. Those of browsers, Node 22 and Deno do not. */
 function takesHeaders(type: WebSocketConstructor): boolean {
   return 'terminate' in type.prototype;
 }
 
-/** Refuses what cannot be had: a WebSocket where there is none, or headers from one that takes none. */
+/** Throws if there is no WebSocket, or if there are headers and it does not accept any. */
 export function checkWebSocket(type: WebSocketConstructor | undefined, header: unknown): void {
   if (type && (!header || takesHeaders(type))) return;
   throw invalid('WebSocket', type, `that of the package ws: no other ${type ? 'takes headers' : 'is here'}`);
 }
 
-/** Opens a WebSocket of any kind. Why an upgrade was refused only ws tells; elsewhere it is a connection that could not be made. */
+/** Opens a WebSocket of any kind. Only ws tells why an upgrade was refused; elsewhere a refusal counts as a failed connection. */
 export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Connection {
   const { url, headers, maxFrameChars, WebSocket } = opening;
   const rich = takesHeaders(WebSocket);
-  // Four bytes is the most that a character takes.
+  // A character takes at most four bytes.
   const options = { headers, maxPayload: 4 * maxFrameChars };
-  // Bun's own, which is no emitter of events as that of ws is, takes them in the place of the protocols. Those of others take none.
+  // Bun's own constructor takes options in place of the protocols. Unlike that of ws, it has no `on`.
   const socket = new WebSocket(url.href, rich && !WebSocket.prototype.on ? (options as never) : [], options);
   const { close } = listen(socket, receiver);
 
-  // The end, and not always followed by a `close`: before it is open, the WebSocket of Node 22 has no more to say than this.
+  // Not every error is followed by `close`: before the socket is open, the WebSocket of Node 22 reports only this.
   socket.onerror = ({ message, error }: { message?: string; error?: unknown }) => {
-    // So ws says that a message is too long, or that its frames make no sense.
+    // ws reports a message that is too long, or an invalid frame, as a RangeError.
     receiver.over({ code: error instanceof RangeError ? UNREADABLE : LOST, why: message || 'WebSocket closed' });
   };
   socket.on?.('unexpected-response', (_request: never, response: RefusedUpgrade) => {
@@ -51,10 +51,10 @@ export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Co
   return {
     pause: socket.pause && ((paused) => (paused ? socket.pause!() : socket.resume!())),
     close: () => {
-      // To ws, a handshake that is given up is an error.
+      // ws emits an error when a handshake is aborted.
       socket.onerror = () => {};
       close();
-      // To ws, a connection that is closed in order can keep the process for 30 s.
+      // After a regular close, ws can keep the process alive for 30 s.
       socket.terminate?.();
     },
   };

@@ -1,16 +1,16 @@
 /**
- * The door `watchmux/client`: the far end of a hub, in browsers and in Node. It comes back when its connection is lost, and goes
- * on where it was.
+ * The entry point `watchmux/client`: a client of a hub, for browsers and Node. It reconnects when its connection is lost, and
+ * resumes where it was.
  *
  *     const orders = connect<Orders>('https://example.org/watch');
  *     for await (const event of orders) console.log(event.type, orders.resourceVersion);
  *
- * - **Resumable**: a new connection asks for what follows the last event that came in order. Nothing is repeated and nothing is
- *   skipped; where that cannot be had, the watch says so by one ERROR of code 410.
- * - **Bounded**: at most `capacity` events and `maxBufferedBytes` wait for their reader. With `wait`, the server waits with them.
- * - **Alive**: a connection that breaks, or on which nothing comes any more, is made again, after a wait that grows and that no
- *   two clients have in common. `state` and `onStateChange` tell how it stands.
- * - **Settled**: after `stop`, `return`, an abort or any other end there is no connection, no timer and no listener.
+ * - **Resumable**: a new connection asks for what follows the last event that arrived in order. No event is repeated or skipped.
+ *   If that is impossible, the watch delivers one ERROR of code 410.
+ * - **Bounded**: at most `capacity` events and `maxBufferedBytes` wait for the reader. With `wait`, the server waits, too.
+ * - **Alive**: a connection that breaks or goes silent is replaced, after a random, growing delay. `state` and `onStateChange`
+ *   show the current state.
+ * - **Settled**: after `stop`, `return`, an abort or any other end there is no connection, timer or listener.
  */
 export { connect } from './client-connect.ts';
 export type { ClientState } from './client-machine.ts';

@@ -12,25 +12,25 @@ import { toStart } from './start.ts';
 import { ReplayWindow } from './window.ts';
 
 /**
- * The events of a hub: those to come in a broadcaster, the last of those that were in a window.
+ * The events of a hub: a broadcaster for future events, and a window of the most recent ones.
  *
  *     publisher --> broadcaster --+--> watches of clients, the bell
  *                                 '--> tail --catchUp--> window --> what a client has missed
  *
- * What is asked of the past is as of the last `catchUp`. Who calls `catchUp`, `start` and `watch` in one synchronous step gets
- * what was missed and what is live without a gap, and nothing of it twice.
+ * The window is as of the last `catchUp`. A caller that runs `catchUp`, `start` and `watch` in one synchronous step gets missed
+ * and live events without a gap or a repetition.
  */
 export class Feed {
   readonly broadcaster: Broadcaster<Envelope>;
   private readonly settings: HubSettings<WatchEvent>;
   private readonly window: ReplayWindow;
-  /** What was distributed and is not in the window yet. */
+  /** Events that were distributed but are not in the window yet. */
   private readonly tail: ReadableWatch<Envelope>;
 
   constructor(settings: HubSettings<WatchEvent>) {
     const { capacity, overflow, keyOf, maxPending, replayItems, replayBytes } = settings;
     this.settings = settings;
-    // Nothing may be accepted and not yet distributed: neither the tail nor a new client would see it.
+    // With an incoming queue, an event could be accepted but not distributed. Neither the tail nor a new client would see it.
     this.broadcaster = new Broadcaster<Envelope>({
       capacity,
       overflow,
@@ -42,28 +42,28 @@ export class Feed {
     this.window = new ReplayWindow({ items: replayItems, bytes: replayBytes });
   }
 
-  /** The place of the last event that was distributed. */
+  /** Position of the last distributed event. */
   get head(): number {
     return this.window.head;
   }
 
-  /** What comes from now on. */
+  /** Watches all events from now on. */
   watch(options: WatchOptions<Envelope>): ReadableWatch<Envelope> {
     return this.broadcaster.watch(options) as ReadableWatch<Envelope>;
   }
 
-  /** Where a client begins that asked so; a Status of code 410 or 400 if it cannot. */
+  /** Returns where a client with this request starts, or a Status of code 410 or 400. */
   start(asked: Asked): Start | Status {
     const { epoch, replay, snapshot } = this.settings;
     return toStart(asked, { epoch, replay, window: this.window, hasSnapshot: snapshot !== undefined });
   }
 
-  /** The version of a place. */
+  /** Returns the version of a position. */
   versionOf(sequence: number): string {
     return toVersion(this.settings.epoch, sequence);
   }
 
-  /** Moves what was distributed into the window. Answers the head. */
+  /** Moves distributed events into the window. Returns the head. */
   catchUp(): number {
     for (let batch = this.tail.tryBatch(); batch !== undefined; batch = this.tail.tryBatch()) {
       for (const envelope of batch) this.window.push(envelope);

@@ -8,7 +8,7 @@ import type { Served, Sink } from './sink.ts';
 import type { Outbound } from './stall.ts';
 
 /**
- * A body that fills up: what its reader has not taken stays in the stream's queue, at most `maxBufferedBytes` and a slice.
+ * A response body. Bytes that its reader has not taken stay in the stream's queue: at most `maxBufferedBytes` and one slice.
  *
  *     write --> queue --> reader        room: desiredSize > 0;  pull: there is room again;  cancel: the reader has gone
  */
@@ -51,7 +51,7 @@ export class FetchSink implements Sink, Outbound {
 
   opened(session: Served): void {
     this.session = session;
-    // In Bun the head goes out along with the first byte of the body.
+    // Bun sends the head together with the first byte of the body.
     const preface = toPreface(this.beginning, session.version) || (IN_BUN ? ' ' : '');
     if (preface !== '') this.write(toBytes(preface, this.form));
   }
@@ -78,7 +78,7 @@ export class FetchSink implements Sink, Outbound {
     this.controller?.error(new Error('the server does not wait for this client any longer'));
   }
 
-  /** The reader has taken something, and there is room. */
+  /** The reader has taken something, so there is room. */
   private pulled(): void {
     if (this.ending && !this.closed && this.bufferedBytes === 0) {
       this.closed = true;

@@ -7,25 +7,25 @@ import { DEFLATED_MESSAGE } from './deflate.ts';
 import type { Form } from './forms.ts';
 import { MESSAGE } from './forms.ts';
 
-/** A request to become a WebSocket: what an HTTP server's `upgrade` event brings. */
+/** A request for a WebSocket, as an HTTP server's `upgrade` event passes it. */
 export interface Upgrade {
   readonly request: IncomingMessage;
   readonly socket: Duplex;
-  /** What the client has said behind its request. */
+  /** Bytes that the client has sent after its request. */
   readonly head: Buffer;
 }
 
-/** The handshake of the package ws, without its server: it holds no list of clients, and agrees on compression of our kind only. */
+/** Performs WebSocket handshakes with the package ws, but without its list of clients. Accepts only our kind of compression. */
 export class Handshakes {
   private readonly sockets: WebSocketServer;
-  /** How events are written to the client whose handshake this is. One is answered at a time, in a single step. */
+  /** The wire format for the client of the current handshake. Handshakes are synchronous, so there is only one. */
   private form: Form = MESSAGE;
 
   constructor({ compression, maxInboundBytes }: { compression: boolean; maxInboundBytes: number }) {
     this.sockets = new WebSocketServer({
       noServer: true,
       clientTracking: false,
-      // Without memory between messages one compressed message serves all, and a connection holds no window.
+      // Without context takeover, a message is compressed once for all clients, and a connection needs no window in memory.
       perMessageDeflate: compression &&
         !IN_BUN && {
           serverNoContextTakeover: true,
@@ -38,7 +38,7 @@ export class Handshakes {
     });
   }
 
-  /** Answers a handshake, and hands on the WebSocket that it makes. False if it was half of one: ws has refused it. */
+  /** Answers a handshake and passes on the WebSocket. Returns false if the handshake was incomplete, and ws has refused it. */
   answer({ request, socket, head }: Upgrade, opened: (client: WebSocket, form: Form) => void): boolean {
     let whole = false;
     this.sockets.handleUpgrade(request, socket, head, (client) => {
@@ -49,7 +49,10 @@ export class Handshakes {
   }
 }
 
-/** Ours is a window of the usual size: who wants a smaller one is sent nothing compressed, as is anyone's right. */
+/**
+ * Our compressed messages need a window of the default size. A client that wants a smaller one gets uncompressed messages, which
+ * the extension allows.
+ */
 function formFor(headers: readonly string[]): Form {
   const extensions = headers.find((header) => /^sec-websocket-extensions:/i.test(header)) ?? '';
   const fits = extensions.includes('permessage-deflate') && !extensions.includes('server_max_window_bits');

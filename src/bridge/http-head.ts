@@ -7,38 +7,39 @@ import type { Reception } from './reception.ts';
 import type { Start } from './start.ts';
 import { FROM_NOW } from './start.ts';
 
-/** The header by which a page of another origin is let in. Whoever sets it has decided for whom. */
+/** The header that admits pages of another origin. An application that sets it has decided on the origin itself. */
 export const ALLOW_ORIGIN = 'access-control-allow-origin';
 
 /**
- * The header that asks for a WebSocket in earnest; a proxy may set `Upgrade` for all that it passes on. Where no upgrade listener
- * is, such a request comes to us, and a stream in answer would keep its client waiting for a handshake without end.
+ * Present only in real WebSocket requests; a proxy may set `Upgrade` on any request. If there is no upgrade listener, such a
+ * request arrives here. A stream as the response would leave its client waiting for the handshake forever.
  */
 export const WEBSOCKET_KEY = 'sec-websocket-key';
 
-/** The headers of a stream, without those of CORS and the application's own. */
+/** The headers of a stream, except CORS headers and the application's own. */
 export function streamHeaders(sse: boolean): Record<string, string> {
   return {
     'content-type': sse ? EVENT_STREAM : JSON_LINES,
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
-    // Proxies that gather output would hold events back.
+    // A proxy that buffers responses would delay events.
     'x-accel-buffering': 'no',
   };
 }
 
-/** How a stream begins. */
+/** The start of a stream. */
 export interface Beginning {
   readonly sse: boolean;
-  /** Its client has asked for BOOKMARKs. */
+  /** The client has asked for BOOKMARKs. */
   readonly bookmarks: boolean;
 }
 
 /**
- * What stands before the first event. Firefox holds an answer back from `fetch` until the first byte of its body has come, so that
- * a client of a quiet stream would take the server for dead: one that asks for signs of life gets a space at once, which is none of
- * the JSON's concern. An event stream says when to come back, and from where, so that one which is cut off before its first event goes on
- * where it was.
+ * Returns what precedes the first event. An event stream tells its client when to reconnect, and from which version, so that it
+ * can resume even if it is cut off before its first event.
+ *
+ * Firefox does not resolve `fetch` before the first byte of the body. The client of a quiet stream would take the server for
+ * dead, so a client that asks for BOOKMARKs gets one space, which JSON allows.
  */
 export function toPreface({ sse, bookmarks }: Beginning, version: string | undefined): string {
   if (!sse) return bookmarks ? ' ' : '';
@@ -46,14 +47,15 @@ export function toPreface({ sse, bookmarks }: Beginning, version: string | undef
 }
 
 /**
- * How far an event stream is, without an event. By the HTML standard an EventSource keeps an id that comes alone, and Chromium does;
- * Firefox and WebKit keep it only of what they hand out. So it bears a name for which no page listens, and empty data.
+ * Tells the position of an event stream without an event. By the HTML standard, an EventSource stores an id that comes alone, as
+ * Chromium does. Firefox and WebKit store it only with a dispatched message. So this message has empty data, and a name that no
+ * page listens to.
  */
 export function toMark(version: string): string {
   return `id: ${version}\nevent: bookmark\ndata\n\n`;
 }
 
-/** The headers of an answer that is a Status. */
+/** The headers of a response that is a Status. */
 export function refusalHeaders({ code, details }: Status): Record<string, string> {
   return {
     ...(code === 204 ? {} : { 'content-type': JSON_LINES }),
@@ -63,12 +65,12 @@ export function refusalHeaders({ code, details }: Status): Record<string, string
   };
 }
 
-/** The body of an answer that is a Status. There is none where HTTP allows none. */
+/** The body of a response that is a Status; null where HTTP allows none. */
 export function refusalBody(status: Status, method: string | undefined): string | null {
   return status.code === 204 || method === 'HEAD' ? null : `${JSON.stringify(status)}\n`;
 }
 
-/** The headers of the answer to a browser that asks before it sends headers of a page's own, such as `authorization`. */
+/** The headers of the response to a CORS preflight, which a browser sends if a page sets headers such as `authorization`. */
 export function preflightHeaders(asked: string | null | undefined): Record<string, string> {
   return {
     'access-control-allow-methods': 'GET, HEAD',
@@ -77,15 +79,15 @@ export function preflightHeaders(asked: string | null | undefined): Record<strin
   };
 }
 
-/** Refuses what is no reading. */
+/** Refuses every method but GET and HEAD. */
 export function methodRefusal(method: string | undefined): Status | undefined {
   if (method === 'GET' || method === 'HEAD') return undefined;
   return toStatus({ code: 405, reason: 'MethodNotAllowed', message: 'a watch is read with GET' });
 }
 
 /**
- * Where a client begins, or the Status that refuses it. An EventSource cannot be told to stop asking: for it, a version that is
- * too old is an event, and the stream goes on.
+ * Returns where a client starts, or the Status that refuses it. An EventSource gives up after a refusal, and after an end it asks
+ * for the same version again. So if its version is too old, it gets an ERROR event, and the stream continues.
  */
 export function startOf(reception: Reception, { asked, address, options }: Admitted, sse: boolean): Start | Status {
   const start = reception.start(asked, { address, filter: options.filter });
@@ -93,7 +95,7 @@ export function startOf(reception: Reception, { asked, address, options }: Admit
   return { ...FROM_NOW, missed: [new Envelope({ type: 'ERROR', object: start }, { sequence: 0, id: reception.version })] };
 }
 
-/** Whether an Accept header names a media type; one with `q=0` is not accepted. */
+/** Whether an Accept header includes a media type. `q=0` excludes it. */
 export function accepts(header: string | null | undefined, type: string): boolean {
   return (header ?? '').split(',').some((entry) => {
     const [name, ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase());

@@ -5,56 +5,53 @@ import { toMark, toPreface } from './http-head.ts';
 import type { Ending } from './protocol.ts';
 import type { Served, Sink } from './sink.ts';
 
-/** A stream of bytes with an inside that fills up: a socket, or a response. */
+/** A stream of bytes with a buffer: a socket, or a response. */
 export interface ByteStream {
   readonly writableLength: number;
   readonly destroyed: boolean;
   write(bytes: Uint8Array): boolean;
   on(event: 'drain', listener: () => void): unknown;
   off(event: 'drain', listener: () => void): unknown;
-  /** A socket's: closes it after what waits in it. */
+  /** Only sockets: closes the socket after its buffered bytes are sent. */
   destroySoon?(): void;
 }
 
-/** A response, as far as its end goes. */
+/** The part of a response that ends it. */
 export interface EndableResponse {
   end(): unknown;
   destroy(): unknown;
-  /** What compressing middleware adds: without it, it keeps what it was given. */
+  /** Added by compression middleware, which buffers everything until this is called. */
   flush?(): void;
 }
 
-/**
- * Whether a response has closed already: it tells that once, and this was too late to hear. One of HTTP/2 has no word for it,
- * but its stream has.
- */
+/** Whether a response has already closed; `close` is emitted only once. An HTTP/2 response does not tell, but its stream does. */
 export function hasClosed(response: { readonly destroyed: boolean; readonly stream?: { readonly destroyed: boolean } }): boolean {
   return response.destroyed || response.stream?.destroyed === true;
 }
 
-/** Into what, and how, a sink writes. */
+/** What a sink writes to, and how. */
 export interface HttpSinkOptions extends Beginning {
   readonly maxBufferedBytes: number;
   readonly response: EndableResponse;
-  /** The response itself, or the socket under it. */
+  /** The response itself, or its socket. */
   readonly stream: ByteStream;
-  /** The stream is the socket: chunks are framed here. */
+  /** The stream is the socket, so this sink frames the chunks. */
   readonly direct: boolean;
-  /** Somebody, such as compressing middleware, stands before the stream's `write`: what waits with them is in none of its numbers. */
+  /** Something such as compression middleware wraps `write`, so the stream's counters do not include what it buffers. */
   readonly wrapped: boolean;
 }
 
 const CHUNKED_LINE: Form = chunked(LINE);
 const CHUNKED_RECORD: Form = chunked(RECORD);
 
-/** An HTTP stream, or SSE, over node:http and what looks like it. */
+/** Writes an HTTP stream or SSE to a node:http response or a compatible one. */
 export class HttpSink implements Sink {
   readonly form: Form;
   private readonly stream: ByteStream;
   private readonly direct: boolean;
   private readonly wrapped: boolean;
   private readonly maxBufferedBytes: number;
-  /** Bytes written since the stream last had room. No more than those can wait in it. */
+  /** Bytes written since the stream last had room: an upper bound for what is buffered. */
   private sinceRoom: number = 0;
   private listening: boolean = false;
   private session: Served | undefined = undefined;
@@ -84,7 +81,6 @@ export class HttpSink implements Sink {
     if (!this.direct) this.response.flush?.();
   }
 
-  /** The session is over. */
   leave(): void {
     if (this.listening) this.stream.off('drain', this.onDrain);
   }
@@ -96,13 +92,13 @@ export class HttpSink implements Sink {
   write(bytes: Uint8Array): boolean {
     const { stream } = this;
     if (stream.destroyed) return false;
-    // Who wraps it may say nothing.
+    // A wrapper may return nothing.
     const room = stream.write(bytes) !== false;
     if (!this.direct) this.response.flush?.();
     this.sinceRoom = room ? 0 : this.sinceRoom + bytes.length;
-    // A stream tells of its drain only if it has said that it was full.
+    // A stream emits `drain` only after `write` has returned false.
     if (room || (this.wrapped ? this.sinceRoom : stream.writableLength) < this.maxBufferedBytes) return true;
-    // Once: who wraps `on` need not wrap `off`.
+    // Only once, because a wrapper of `on` may not wrap `off`.
     if (!this.listening) stream.on('drain', this.onDrain);
     this.listening = true;
     return false;
@@ -110,7 +106,7 @@ export class HttpSink implements Sink {
 
   end(how: Ending, retryMs: number | undefined): void {
     if (this.beginning.sse && retryMs !== undefined) this.stream.write(toBytes(`retry: ${retryMs}\n\n`, this.form));
-    // A response without its last chunk: it is the server that ends here, and not the stream.
+    // Omits the last chunk, so that the client does not take this for the end of the stream.
     if (this.direct && how === 'goingAway') this.stream.destroySoon?.();
     else this.response.end();
   }

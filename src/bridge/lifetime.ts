@@ -3,21 +3,21 @@ import type { Status } from '../watch/event.ts';
 import type { Ending } from './protocol.ts';
 
 /**
- * How far a hub has come, and what clients are told of it.
+ * The lifetime of a hub, and how its clients learn of the end.
  *
  *     open --close--> closing --all distributed--> ended --last client gone--> gone
  *
- * It is the stream that ends, and then a hub serves what it still has to those who ask for it; or it is the server that goes away
- * (`retryAfterMs`), and then whoever comes is to ask another.
+ * There are two kinds of end. If the stream ends, the hub still serves the events that it keeps. If the server goes away
+ * (`retryAfterMs`), new clients are refused, and should ask another server.
  */
 export class Lifetime {
-  /** Every event there will ever be has been distributed. */
+  /** Every event has been distributed, and no more will follow. */
   ended: boolean = false;
-  /** What clients are told when what is followed fails: whatever their filter lets through. */
+  /** The Status that tells clients of a failed source. It passes every filter. */
   failure: Status | undefined = undefined;
   private gone: Promise<void> | undefined = undefined;
   private retryAfterMs: number | undefined = undefined;
-  /** Who is still being asked who they are, and will not be let in. */
+  /** Callbacks of clients that wait for admission and will be refused. */
   private readonly unsettled: Set<() => void> = new Set();
   private readonly random: () => number;
 
@@ -25,17 +25,17 @@ export class Lifetime {
     this.random = random;
   }
 
-  /** No event will be accepted any more. */
+  /** No more events are accepted. */
   get closing(): boolean {
     return this.gone !== undefined;
   }
 
-  /** Nobody can be served: the last events are still on their way to those who wait for them, or the server goes away. */
+  /** No new client can be served: the last events are not distributed yet, or the server goes away. */
   get leaving(): boolean {
     return this.closing && (!this.ended || this.retryAfterMs !== undefined);
   }
 
-  /** Begins the end, once: the first call says which one it is. Resolves when `drain` has brought everybody to it. */
+  /** Starts the end, once; the first call decides its kind. Resolves when `drain` has finished. */
   close(drain: () => Promise<void>, retryAfterMs: number | undefined): Promise<void> {
     if (this.gone === undefined) {
       if (retryAfterMs !== undefined) this.retryAfterMs = wholeNumber('retryAfterMs', retryAfterMs);
@@ -46,13 +46,13 @@ export class Lifetime {
     return this.gone;
   }
 
-  /** Calls back when it begins to close. The function that comes back ends that. */
+  /** Calls back when the hub starts to close. Returns a function that cancels this. */
   whenClosing(callback: () => void): () => void {
     this.unsettled.add(callback);
     return () => void this.unsettled.delete(callback);
   }
 
-  /** How a stream ends when there is nothing more to come: each client comes back after a time of its own. */
+  /** Returns how a stream ends after its last event. When the server goes away, each client gets a random delay. */
   farewell(): { how: Ending; retryMs: number | undefined } {
     const { retryAfterMs } = this;
     if (retryAfterMs === undefined) return { how: 'complete', retryMs: undefined };

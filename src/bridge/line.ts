@@ -1,6 +1,6 @@
 /**
- * So many at the same time, the others in line. Who stands in it is served first come, first served, but behind those who have
- * begun already and only made room for a while: what is half done holds more than what is not begun.
+ * A semaphore with two lines. Each line is first come, first served. Those who have begun and paused go before those who have not
+ * begun, because unfinished work holds more memory.
  */
 export class Line {
   private free: number;
@@ -11,7 +11,7 @@ export class Line {
     this.free = places;
   }
 
-  /** Resolves when there is a place; false if the one who wants it has gone before. */
+  /** Resolves to true when there is a place; to false if `gone` aborts first. */
   enter(gone: AbortSignal, hasBegun: boolean = false): Promise<boolean> {
     if (gone.aborted) return Promise.resolve(false);
     if (this.free > 0) {
@@ -34,7 +34,7 @@ export class Line {
     });
   }
 
-  /** Gives a place back: it goes to whoever is first. */
+  /** Frees a place and gives it to the first in line. */
   leave(): void {
     const [go] = this.begun.size > 0 ? this.begun : this.fresh;
     if (go === undefined) this.free++;

@@ -1,21 +1,20 @@
 import type { Clock } from '../watch/clock.ts';
 
-/** Someone to be looked after now and then. */
+/** A member of a {@link Pulse}. */
 export interface Pulsed {
   beat(): void;
 }
 
-/** So many beats in one interval: who joins is looked at by its own phase, give or take a quarter. */
+/** Beats per interval. A member counts its own interval in beats, exact to a quarter of the interval. */
 export const BEATS = 4;
 
-/** One timer for any number of connections. It runs while there are any. */
+/** One timer for any number of connections. It runs only while there are members. */
 export class Pulse {
   private readonly members: Set<Pulsed> = new Set();
   private cancel: (() => void) | undefined = undefined;
   private readonly beatMs: number;
   private readonly clock: Clock;
 
-  /** Beats {@link BEATS} times per interval. */
   constructor(intervalMs: number, clock: Clock) {
     this.beatMs = intervalMs / BEATS;
     this.clock = clock;
@@ -41,7 +40,7 @@ export class Pulse {
   }
 }
 
-/** A pulse of its own for one place; none where the interval is 0. */
+/** Creates a pulse; undefined if the interval is 0. */
 export function toPulse(intervalMs: number, clock: Clock): Pulse | undefined {
   return intervalMs === 0 ? undefined : new Pulse(intervalMs, clock);
 }

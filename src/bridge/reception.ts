@@ -22,24 +22,24 @@ import { COMPLETE, permitted, verdictOf } from './start.ts';
 import type { Refusal } from './tally.ts';
 import { Tally } from './tally.ts';
 
-/** A client that a transport brings. */
+/** A client, as its transport describes it. */
 export interface Client extends ClientInfo {
-  /** Where it begins, from {@link Reception.start} in the same step; default: where one does that asks for nothing. */
+  /** Where it starts, from {@link Reception.start} in the same synchronous step; default: as for a request without parameters. */
   readonly start?: Start | undefined;
   readonly asked?: Asked | undefined;
   readonly options?: ClientOptions | undefined;
   readonly identity?: unknown;
-  /** Its seat; taken anew if there is none. */
+  /** Its seat; default: a new one. */
   readonly ticket?: Ticket | undefined;
 }
 
 /**
- * A hub as its transports see it: who may come, where each client begins, and what it is given.
+ * A hub as its transports see it: admits clients, decides where each one starts, and opens its session.
  *
  *     reserve --> (who is it? what may it see?) --> start --> open --> Session
  *        '-- no seat, or closing: 503                 '-- 400, 410; once the stream has ended, 204
  *
- * `start` and `open` are called in one synchronous step: what a client missed and what is live meet at the position between.
+ * Call `start` and `open` in one synchronous step, so that missed and live events meet without a gap.
  */
 export class Reception {
   readonly publisher: Publisher;
@@ -51,7 +51,7 @@ export class Reception {
   private readonly seats: Seats;
   private readonly snapshots: Snapshots;
   private readonly host: SessionHost<Session> & { seen: number; closing: boolean };
-  /** For whoever waits until the last client has gone. */
+  /** Resolves the promise that waits for the last client to go. */
   private empty: (() => void) | undefined = undefined;
 
   constructor(settings: HubSettings<WatchEvent>) {
@@ -76,13 +76,13 @@ export class Reception {
     this.host = this.toHost(settings.clock);
   }
 
-  /** The version of the last event that was distributed. */
+  /** The version of the last distributed event. */
   get version(): string {
     this.catchUp();
     return this.feed.versionOf(this.feed.head);
   }
 
-  /** Those who are being served. */
+  /** The sessions of all connected clients. */
   get sessions(): ReadonlySet<Session> {
     return this.flusher.sessions;
   }
@@ -93,12 +93,12 @@ export class Reception {
     return { version, accepted: this.feed.head, clients, total: this.tally.totals(clients) };
   }
 
-  /** No more events: what was accepted is delivered, then every stream ends. Resolves when all clients have gone. */
+  /** Refuses new events, delivers accepted ones, then ends every stream. Resolves when all clients have gone. */
   close(retryAfterMs?: number): Promise<void> {
     return this.lifetime.close(() => this.drain(), retryAfterMs);
   }
 
-  /** A seat for a client that may be let in, or why there is none. Whoever takes it opens with it, or gives it back. */
+  /** Reserves a seat, or returns a refusal. The caller opens a session with the seat or releases it. */
   reserve(address: string): Ticket | Status {
     if (this.lifetime.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
     const ticket = this.seats.take(address);
@@ -107,21 +107,21 @@ export class Reception {
       : this.refuse({ reason: ticket.reason, status: unavailable(ticket.message), address });
   }
 
-  /** A seat for one who is only told no, until it has gone; undefined if there is none. */
+  /** Reserves a seat for a client that is only being refused, until it has gone; undefined if there is none. */
   reserveForRefusal(): Ticket | undefined {
     const ticket = this.seats.take('');
     return ticket instanceof Ticket ? ticket : undefined;
   }
 
-  /** Counts and tells of a refusal, and hands its Status on. */
+  /** Counts and reports a refusal. Returns its Status. */
   refuse(refusal: Refusal): Status {
     this.tally.refused(refusal);
     return refusal.status;
   }
 
   /**
-   * Where a client begins that asked so; a Status of code 410, 400 or 503 if it cannot, which counts as a
-   * refusal, and so does {@link COMPLETE}: the stream has ended, and this client has all of it that it may see.
+   * Returns where a client with this request starts, or a Status of code 410, 400 or 503. That counts as a refusal, as does
+   * {@link COMPLETE}: the stream has ended, and this client has received all that its filter lets through.
    */
   start(asked: Asked, { address = '', filter }: { address?: string; filter?: ClientOptions['filter'] } = {}): Start | Status {
     if (this.lifetime.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
@@ -132,16 +132,16 @@ export class Reception {
       : start;
   }
 
-  /** Takes a client. */
+  /** Starts a session. */
   open(sink: Sink, client: Client): Session {
     const { version } = this;
-    // Who asks for nothing is refused nothing.
+    // A request without parameters is never refused.
     const { start = this.decide({}) as Start, options = {}, ticket } = client;
     const overflow = options.overflow ?? this.settings.overflow;
     const filter = options.filter && this.judge(options.filter);
     const watch = this.lifetime.ended ? emptyWatch<Envelope>() : this.feed.watch({ ...options, overflow, filter });
     const { missed, thrown } = permitted(start.missed, filter);
-    // What is missed may also be an ERROR, which has no place.
+    // The first missed envelope may be an ERROR, which has no position.
     const after = (start.missed[0]?.sequence || this.feed.head + 1) - 1;
     const session = new Session({
       id: ++this.tally.clients,
@@ -170,7 +170,7 @@ export class Reception {
     return session;
   }
 
-  /** Whether nothing is to be said to this client. An answer without an event would bring it back, again and again. */
+  /** Whether the client would get nothing. An empty response would make it reconnect again and again. */
   private hidesAll({ missed }: Start, filter: ClientOptions['filter']): boolean {
     const seen = permitted(missed, filter && this.judge(filter));
     return seen.missed.length === 0 && seen.thrown === undefined;
@@ -189,7 +189,7 @@ export class Reception {
       void this.snapshots.run(session, { source, identity, version, filter: options?.filter });
     }
     session.flush();
-    // Whoever has no version yet, and is cut off before the first event, would not know where to go on.
+    // A client without a version that is cut off before its first event could not resume.
     if (asked.allowWatchBookmarks === true && asked.resourceVersion === undefined && session.delivered === 0) session.bookmark();
   }
 
@@ -239,7 +239,7 @@ export class Reception {
   }
 }
 
-/** What a connection throws, if it does: it is its own client's trouble, and nobody else's. */
+/** Runs code of a connection. What it throws affects only its own client. */
 function attempt(code: () => void): { readonly error: unknown } | undefined {
   try {
     code();

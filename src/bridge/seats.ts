@@ -4,7 +4,7 @@ export interface NoSeat {
   readonly message: string;
 }
 
-/** How many clients there may be, in all and from one address. An empty address is nobody's: it is not counted. */
+/** Limits the number of clients, in total and per address. The empty address counts only toward the total. */
 export class Seats {
   private taken: number = 0;
   private readonly byAddress: Map<string, number> = new Map();
@@ -32,13 +32,13 @@ export class Seats {
     return new Ticket(this, address);
   }
 
-  /** Counts a client, whether there is a seat or not. */
+  /** Counts a client, even beyond the limits. */
   add(address: string): void {
     this.taken++;
     this.byAddress.set(address, (this.byAddress.get(address) ?? 0) + 1);
   }
 
-  /** A seat comes back. */
+  /** Returns a seat. */
   give(address: string): void {
     this.taken--;
     const left = (this.byAddress.get(address) ?? 0) - 1;
@@ -47,7 +47,7 @@ export class Seats {
   }
 }
 
-/** A client's seat: taken before anyone asks who it is, so that those who are being asked are bounded, too. */
+/** A client's seat. It is taken before the client is identified, so that clients waiting for admission are bounded, too. */
 export class Ticket {
   private held: boolean = true;
   private readonly seats: Seats;
@@ -58,13 +58,13 @@ export class Ticket {
     this.address = address;
   }
 
-  /** Gives the seat back, if it is still held by this. */
+  /** Returns the seat, unless the session has taken it over. */
   release(): void {
     if (this.held) this.seats.give(this.address);
     this.held = false;
   }
 
-  /** The seat is the client's now: whoever serves it gives it back. */
+  /** The session takes over the seat and returns it. */
   keep(): void {
     this.held = false;
   }

@@ -2,15 +2,15 @@ import type { ByteStream } from './http-sink.ts';
 
 const LF = 0x0a;
 
-/** What is used of a WebSocket. */
+/** The part of a WebSocket that is used. */
 export interface Sender {
   readonly bufferedAmount: number;
   send(bytes: Uint8Array, options: { binary: boolean; compress: boolean }, sent: () => void): void;
 }
 
 /**
- * Lines that go out through the WebSocket, a `send` for each, where frames cannot be written to the socket under it: in Bun, which
- * has a `ws` of its own. What is written beside that stays in the socket once a client is slow, and no drain is ever told.
+ * Sends each line with the WebSocket's own `send`, for Bun, whose `ws` does not let frames be written to the socket. Bytes
+ * written to the socket would get stuck when a client is slow, and `drain` would never be emitted.
  */
 export class SentLines implements Omit<ByteStream, 'destroyed'> {
   private readonly client: Sender;
@@ -43,7 +43,7 @@ export class SentLines implements Omit<ByteStream, 'destroyed'> {
     this.drained = undefined;
   }
 
-  /** Or not: then `close` follows. */
+  /** Also called if sending failed; `close` follows then. */
   private readonly sent = (): void => {
     if (--this.pending === 0) this.drained?.();
   };

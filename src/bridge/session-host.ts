@@ -7,45 +7,45 @@ import type { Ending } from './protocol.ts';
 import type { Sink } from './sink.ts';
 import type { Slices } from './slices.ts';
 
-/** What a session, an `S`, needs of its hub. */
+/** What a session of type `S` needs from its hub. */
 export interface SessionHost<S> {
   readonly slices: Slices;
   readonly clock: Clock;
-  /** The place of the last event that is distributed, and its version. */
+  /** Position and version of the last distributed event. */
   readonly head: number;
   readonly version: string;
-  /** The place of the last event for which the bell is known to have rung. A field, as it is read for every client and flush. */
+  /** Position of the last event for which the bell is known to have rung. A field, because each client reads it at each flush. */
   readonly seen: number;
-  /** No event will follow: who has been read out is to be told the end. A field, too. */
+  /** No event will follow, so a session that has read everything ends. Also a field. */
   readonly closing: boolean;
-  /** How streams end when there is nothing more to come. */
+  /** How a completed stream ends. */
   farewell(): { readonly how: Ending; readonly retryMs: number | undefined };
-  /** This session has room again, and wants to be flushed soon. */
+  /** The session has room again and should be flushed soon. */
   ready(session: S): void;
-  /** This session has been flushed. */
+  /** The session was flushed. */
   flushed(): void;
-  /** This session is over. */
+  /** The session is over. */
   left(session: S): void;
 }
 
-/** What a session begins with. */
+/** Options of a session. */
 export interface SessionOptions<S> extends ClientInfo {
   readonly id: number;
   readonly identity: unknown;
   readonly watch: ReadableWatch;
   readonly sink: Sink;
   readonly host: SessionHost<S>;
-  /** Sent before all that the watch brings, and the place after which it begins. */
+  /** Events to send before those of the watch, and the position before the first of them. */
   readonly missed: readonly Envelope[];
   readonly after: number;
-  /** The version of that place, for SSE, which can say it without an event; none before a snapshot. */
+  /** The version of that position, for SSE, which can send it without an event; undefined before a snapshot. */
   readonly version: string | undefined;
   readonly resumed: boolean;
-  /** The watch folds events: not each of them is a place from which to go on. */
+  /** The watch folds events, so a client cannot resume after each of them. */
   readonly folds: boolean;
 }
 
-/** The watch of a broadcaster, read without waiting. */
+/** The watch of a broadcaster, with a read that never waits. */
 export interface ReadableWatch<E = WatchEvent> extends Watch<E> {
   tryBatch(): readonly E[] | undefined;
 }

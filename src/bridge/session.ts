@@ -1,29 +1,27 @@
 /**
- * One client: one cursor on the log, written into one connection. No sockets here and no timers but the clock's: a transport
- * hands in a {@link Sink}, the hub says when to look.
+ * The session of one client: one cursor on the log, written to one connection. There are no sockets here. A transport passes in a
+ * {@link Sink}, and the hub decides when to flush.
  *
  *     replay, snapshot ---.
  *                         v
  *     cursor --tryBatch--> hand --slice by slice--> sink --> network
  *                           ^                        |
- *                           '-- stays here while under pressure; `relieved` goes on
+ *                           '-- stays here under backpressure; `relieved` goes on
  *
- * **Order.** What was missed, then the snapshot, then what the cursor reads: in that order, in slices of about 256 KiB, and
- * nothing overtakes.
- * **Slow clients.** While the sink has no room the session reads nothing. Its queue then fills up, and its overflow policy
- * decides what becomes of further events. So a client costs at most its queue, the batch in hand, and what the sink holds (its
- * limit and one slice), and no other client notices.
- * **Ending.** When the watch ends, the session tells the sink how, and the sink says goodbye. When the client goes away, in
- * whatever state, the transport calls `gone` and everything settles at once.
+ * **Order.** First missed events, then the snapshot, then what the cursor reads, in slices of about 256 KiB. **Slow clients.**
+ * While the sink has no room, the session reads nothing. Its queue fills up, and then its overflow policy applies. So a client
+ * costs at most its queue, one batch, and what the sink buffers (its limit and one slice), and affects no other client.
+ * **Ending.** When the watch ends, the session tells the sink how, and the sink says goodbye. When the client goes away, in any
+ * state, the transport calls `gone`, and everything settles at once.
  *
  *              watch ends             transport: gone()
  *     open ---------------> ended ----------------------> over
  *       `---------------------------- gone(), cut() ------^
  *
  * Invariants
- * - After a flush, either the sink is under pressure, or the cursor has been read out, or a snapshot holds it back.
- * - `delivered + dropped + queued` is what was accepted for this client since it came, what it had missed included.
- * - After `over` no promise of the session pends, its watch is returned, and the sink is not called any more.
+ * - After a flush, the sink is under backpressure, or the cursor has been read to its end, or a snapshot holds it back.
+ * - `delivered + dropped + queued` is the number of events accepted for this client since it connected, including missed ones.
+ * - After `over`, no promise of the session is pending, its watch has been returned, and the sink is not called any more.
  */
 import type { WatchEvent } from '../watch/event.ts';
 import { isErrorEvent } from '../watch/event.ts';
@@ -36,21 +34,21 @@ import type { Cleanup, Served, Sink } from './sink.ts';
 
 const NOTHING: readonly WatchEvent[] = [];
 
-/** One client of a hub. Hubs make these. */
+/** One client of a hub. Created by the hub. */
 export class Session implements Served {
-  // First what every flush looks at, side by side: with hundreds of clients, it is fetching these that takes the time.
+  // The fields that every flush reads are adjacent: with hundreds of clients, loading them takes most of the time.
   private flushing: boolean = false;
   over: boolean = false;
   private ended: boolean = false;
   private pressed: boolean = false;
   private held: boolean = false;
-  /** Something was written in this flush. */
+  /** This flush has written something. */
   private wrote: boolean = false;
   private from: number = 0;
   private hand: readonly WatchEvent[];
   private handed: ((still: boolean) => void) | undefined = undefined;
   private sequence: number;
-  /** Events handed to the connection. The ERROR event that ends a cut watch says what was lost: it is not one of them. */
+  /** Events handed to the connection, except an ERROR that reports what was lost. */
   delivered: number = 0;
   sentBytes: number = 0;
   private ending: Ending | undefined = undefined;
@@ -63,16 +61,16 @@ export class Session implements Served {
   readonly transport: ClientInfo['transport'];
   readonly address: string;
   readonly resumed: boolean;
-  /** For SSE: where this client can go on though no event has come; undefined if a snapshot comes first. */
+  /** For SSE: the version from which this client can resume before its first event; undefined if a snapshot comes first. */
   readonly version: string | undefined;
-  /** Why it is over, or will be. */
+  /** Why the session has ended, or will end. */
   reason: Ending | CutReason | 'gone' = 'gone';
-  /** What user code has thrown, if that is why. */
+  /** What user code has thrown, if that is the reason. */
   error: unknown = undefined;
-  /** Its client wants BOOKMARK events: one comes also before an end by timeout. */
+  /** The client asked for BOOKMARKs, so one precedes an end by timeout. */
   bookmarks: boolean = false;
   private lost: number = 0;
-  /** The head when it was stopped: what came later is not for this client. */
+  /** The version of the head when the session was stopped. Later events are not for this client. */
   private lastVersion: string = '';
   private cleanups: Cleanup[] | undefined = undefined;
 
@@ -91,17 +89,16 @@ export class Session implements Served {
     this.version = options.version;
   }
 
-  /** Whether nothing waits for the connection, nor for the snapshot to end. */
+  /** Whether nothing waits to be sent, and no snapshot is running. */
   get upToDate(): boolean {
     return !this.over && !this.ended && !this.pressed && !this.held && this.from >= this.hand.length && this.watch.queued === 0;
   }
 
-  /** Whether its connection takes more. */
   get hasRoom(): boolean {
     return !this.pressed;
   }
 
-  /** Writes all that is there, or as much as there is room for. Runs no longer than that, and waits for nothing. */
+  /** Writes everything that is available, or as much as there is room for. Never waits. */
   flush(): void {
     if (this.flushing) return;
     this.flushing = true;
@@ -122,12 +119,15 @@ export class Session implements Served {
     this.host.ready(this);
   }
 
-  /** From now on the watch is not read: what `send` is given comes first, until `release`. */
+  /** Stops reading the watch until `release`, so that `send` comes first. */
   hold(): void {
     this.held = true;
   }
 
-  /** Sends what has no place in the stream, such as a snapshot's part; only when nothing is in hand. Resolves when there is room for more; false if there is nobody any more. */
+  /**
+   * Sends events without a position, such as parts of a snapshot. Call only with nothing in hand. Resolves to true when there is
+   * room for more, or to false if the session has ended.
+   */
   send(batch: readonly Envelope[]): Promise<boolean> {
     return new Promise((resolve) => {
       if (this.over || this.ended) {
@@ -146,13 +146,13 @@ export class Session implements Served {
     this.flush();
   }
 
-  /** Ends this client in order, after what is queued for it now. */
+  /** Ends the session regularly, after the events that are queued now. */
   stop(how: Ending, error?: unknown): void {
     if (this.over || this.ended) return;
     this.ending ??= how;
     this.error ??= error;
     this.lastVersion = this.host.version;
-    // A snapshot that is not through has nothing to vouch for.
+    // An incomplete snapshot has no version to vouch for.
     if (this.held) {
       this.bookmarks = false;
       void this.watch.return();
@@ -163,19 +163,19 @@ export class Session implements Served {
     this.flush();
   }
 
-  /** A BOOKMARK now, unless something waits for the connection: that must come first. */
+  /** Sends a BOOKMARK, unless other events still wait to be sent. */
   bookmark(): void {
     if (this.upToDate) void this.send([bookmarkOf(this.host.version)]);
   }
 
-  /** Calls back at the end, whichever it is; at once if that was. */
+  /** Runs `cleanup` when the session is over; at once if it already is. */
   whenOver(cleanup: Cleanup): void {
     if (this.over) clean(cleanup);
     else if (this.cleanups === undefined) this.cleanups = [cleanup];
     else this.cleanups.push(cleanup);
   }
 
-  /** The connection is closed. Called by the transport, whoever closed it; settles everything. Idempotent. */
+  /** The connection is closed, by either side. Called by the transport; settles everything. Idempotent. */
   gone(): void {
     if (this.over) return;
     this.over = true;
@@ -188,7 +188,7 @@ export class Session implements Served {
     this.host.left(this);
   }
 
-  /** Ends this client at once, whatever it has not got yet. */
+  /** Ends the session at once, whatever was not delivered. */
   cut(reason: CutReason, error?: unknown): void {
     if (this.over) return;
     this.reason = reason;
@@ -196,7 +196,7 @@ export class Session implements Served {
     try {
       this.sink.destroy(this.host.farewell().retryMs);
     } catch (fault) {
-      // A connection that cannot even be closed is given up all the same: other clients are flushed in the same round.
+      // A sink that fails to close is abandoned, so that the other clients of this round are still flushed.
       this.error ??= fault;
     }
     this.gone();
@@ -219,13 +219,13 @@ export class Session implements Served {
     return count;
   }
 
-  /** It has just been sent the last event there is. What comes meanwhile rings the bell; no end is near that had to be looked for. */
+  /** Whether the last event was just sent, so that reading can wait for the bell. False if an end may be due. */
   private get isCurrent(): boolean {
     const { host } = this;
     return this.sequence === host.seen && this.ending === undefined && !host.closing && this.wrote;
   }
 
-  /** One thing after the other; false when there is nothing to do now. */
+  /** Does one step. Returns false if there is nothing to do now. */
   private step(): boolean {
     if (this.from < this.hand.length) {
       this.write();
@@ -260,12 +260,12 @@ export class Session implements Served {
     if (batch === undefined) return this.watch.stopped && this.end();
     const last = batch[batch.length - 1] as WatchEvent;
     if (!(last instanceof Envelope) && isErrorEvent(last) && last.object.code === 410) this.ending = 'expired';
-    // A watch that has failed, or was stopped, has not been read up to the head.
+    // A failed or stopped watch was not read to the head.
     this.hand = folds ? unfolded(batch, { after: this.sequence, read: watch.stopped ? undefined : read }) : batch;
     return true;
   }
 
-  /** The watch has ended, and all of it was sent. Answers whether there is a last word. */
+  /** The watch has ended, and everything was sent. Returns whether a last BOOKMARK remains to be sent. */
   private end(): boolean {
     if (this.ending === 'timeout' && this.bookmarks) {
       this.bookmarks = false;

@@ -3,8 +3,8 @@ import type { Form, Slice } from './forms.ts';
 import { toSlice } from './forms.ts';
 
 /**
- * The slices made in one round of flushes. Clients in step read one and the same batch, and so are written the same bytes;
- * a batch that was sent to all is forgotten at the end of the round, with its bytes.
+ * The slices made in one round of flushes. Clients in step read the same batch, and are sent the same bytes. Batches and their
+ * bytes are forgotten at the end of the round.
  */
 export class Slices {
   private readonly made: Map<readonly WatchEvent[], Map<Form, Map<number, Slice>>> = new Map();
@@ -13,7 +13,7 @@ export class Slices {
     | { readonly batch: readonly WatchEvent[]; readonly from: number; readonly form: Form; readonly slice: Slice }
     | undefined;
 
-  /** The slice of a batch that begins at `from`. */
+  /** Returns the slice of a batch that starts at `from`. */
   of(batch: readonly WatchEvent[], from: number, form: Form): Slice {
     const { last } = this;
     if (last !== undefined && last.batch === batch && last.from === from && last.form === form) return last.slice;

@@ -7,32 +7,35 @@ import type { Asked } from './query.ts';
 import { bad, readVersion } from './query.ts';
 import type { ReplayWindow } from './window.ts';
 
-/** Where a client begins: what it gets before what follows. */
+/** Where a client starts: what it gets before live events. */
 export interface Start {
   readonly missed: readonly Envelope[];
-  /** It goes on after a version that it named. */
+  /** It resumes after a version. */
   readonly resumed: boolean;
   readonly snapshot: boolean;
 }
 
-/** What a hub has to begin with. */
+/** What a hub can start a client with. */
 export interface Beginnings {
   readonly epoch: string;
   readonly window: ReplayWindow;
-  /** What a new client gets of the past. */
+  /** Number of recent events that a client without a version gets. */
   readonly replay: number;
   readonly hasSnapshot: boolean;
 }
 
-/** From now on: neither past nor snapshot. */
+/** Starts with live events: no replay, no snapshot. */
 export const FROM_NOW: Start = { missed: [], resumed: false, snapshot: false };
 
-/** No failure: the stream has ended, and whoever asks has all of it that can be had. Over HTTP an answer without a body, at which an EventSource stops asking. */
+/**
+ * Not a failure: the stream has ended, and the client has received everything. Over HTTP, a response without a body, after which
+ * an EventSource stops reconnecting.
+ */
 export const COMPLETE: Status = toStatus({ code: 204, reason: 'Complete', message: 'the stream has ended' });
 
 /**
- * Where a client begins that asked so. Without a version: the snapshot, or the last events, or now. With one: after it, or a
- * Status of code 410, if what came after it is not all here. Never a part.
+ * Returns where a client with this request starts. Without a version: with the snapshot, the last events, or live events. With a
+ * version: right after it, or a Status of code 410 if any later event is missing. Never with a part.
  */
 export function toStart(asked: Asked, { epoch, window, replay, hasSnapshot }: Beginnings): Start | Status {
   const { resourceVersion, sendInitialEvents, isBack = false } = asked;
@@ -50,21 +53,21 @@ export function toStart(asked: Asked, { epoch, window, replay, hasSnapshot }: Be
   return toStatus({ code: 410, reason: 'Expired', message });
 }
 
-/** What a client may see of the past; if its filter throws, what that threw, and nothing. */
+/** Returns the missed events that a client's filter accepts. If the filter throws, returns its error and no events. */
 export function permitted(
   missed: readonly Envelope[],
   filter: ClientOptions['filter'],
 ): { readonly missed: readonly Envelope[]; readonly thrown?: { readonly error: unknown } } {
   if (filter === undefined) return { missed };
   try {
-    // What has no place is the server's own word to this client, such as that its version is too old.
+    // An event without a position is the server's own message to this client, such as an expired version.
     return { missed: missed.filter((envelope) => envelope.sequence === 0 || filter(envelope)) };
   } catch (error) {
     return { missed: [], thrown: { error } };
   }
 }
 
-/** What a filter has said. A promise is no word: taken for one, it would let its client see everything. */
+/** Returns the result of a filter. Throws for a promise, which is truthy: an async filter would let its client see everything. */
 export function verdictOf(said: unknown): boolean {
   if (typeof (said as Partial<PromiseLike<unknown>> | null | undefined)?.then !== 'function') return Boolean(said);
   throw invalid('filter', said, 'a boolean at once, no promise');

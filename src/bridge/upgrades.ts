@@ -5,10 +5,10 @@ import type { Status } from '../watch/event.ts';
 import { JSON_LINES } from './protocol.ts';
 import { NO_WEBSOCKET } from './refusals.ts';
 
-/** A listener for an HTTP server's `upgrade` event. Answers whether the request was meant for it. */
+/** A listener for an HTTP server's `upgrade` event. Returns whether the request was meant for it. */
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
 
-/** What is attached to a server. All of it shares one listener: any other is somebody else's. */
+/** The handlers attached to a server. They share one listener, so any other listener is somebody else's. */
 interface Attached {
   readonly handlers: Set<UpgradeHandler>;
   readonly listener: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
@@ -17,8 +17,8 @@ interface Attached {
 const servers: WeakMap<Server, Attached> = new WeakMap();
 
 /**
- * Adds a handler to a server. Other upgrade listeners keep theirs; where there are none, an upgrade that nobody was meant by
- * is answered with 404. The function that comes back takes it off again.
+ * Adds a handler to a server. Other upgrade listeners keep working. If there are none, an upgrade request that no handler accepts
+ * is answered with 404. Returns a function that removes the handler.
  */
 export function attachHandler(server: Server, handler: UpgradeHandler): () => void {
   const { handlers, listener } = attachedTo(server);
@@ -44,7 +44,7 @@ function attachedTo(server: Server): Attached {
   return attached;
 }
 
-/** The path of a request's target. A client behind a proxy may name scheme and host before it. */
+/** Returns the path of a request target. A client behind a proxy may send an absolute URL. */
 export function pathOf(target: string = ''): string {
   const path = target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '').split('?', 1)[0] as string;
   return path === '' ? '/' : path;
@@ -65,16 +65,16 @@ export function refuseUpgrade(socket: Duplex, status: Status): void {
     ...(retryAfterSeconds === undefined ? [] : [`retry-after: ${retryAfterSeconds}`]),
   ];
   socket.on('error', ignore);
-  // A client may keep its end open for as long as it likes: nobody waits for that. What it still says is read, since closing
-  // on unread bytes is a reset, which could overtake the answer.
+  // Does not wait for the client to close its side. Its bytes are still read, because closing with unread bytes causes a reset,
+  // which could overtake the response.
   socket.once('finish', () => socket.destroy());
   socket.resume();
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }
 
 /**
- * An upgrade that waits for a word of the application. Nobody else reads the socket meanwhile, and what is not read does not
- * tell of its end: so this does, and keeps what a client says too early for the WebSocket that it may become.
+ * An upgrade request that waits for the application's decision. A socket that nobody reads does not report its end. So this reads
+ * it, and keeps early bytes for the WebSocket.
  */
 export class WaitingUpgrade {
   private readonly socket: Duplex;
@@ -98,7 +98,7 @@ export class WaitingUpgrade {
     };
   }
 
-  /** Answers what was said meanwhile. The socket still flows: whoever gets it must read on in the same step. */
+  /** Returns the bytes that arrived meanwhile. The socket is flowing: the caller must attach a reader in the same step. */
   take(): Buffer {
     this.socket.off('data', this.onData).off('end', this.onEnd).off('close', this.onEnd).off('error', this.onEnd);
     return Buffer.concat(this.chunks);

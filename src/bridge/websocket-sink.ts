@@ -9,10 +9,10 @@ import type { Served, Sink } from './sink.ts';
 import type { Outbound } from './stall.ts';
 import { progressOf } from './stall.ts';
 
-/** What a sink writes into. */
+/** What a sink writes to. */
 export interface WebSocketConnection {
   readonly client: WebSocket;
-  /** The socket under it, or what stands for it. */
+  /** The WebSocket's socket, or a substitute. */
   readonly socket: Omit<ByteStream, 'destroyed'> & Outbound;
   readonly form: Form;
   readonly maxBufferedBytes: number;
@@ -21,8 +21,8 @@ export interface WebSocketConnection {
 const OPEN = 1;
 
 /**
- * One WebSocket. Handshake, control frames and the closing are the package ws's; data frames are written to the socket under
- * it, a slice of them at a time. Both write whole frames in one synchronous step, so none stands inside of another.
+ * Writes to one WebSocket. The package ws does handshakes, control frames and closing. Data frames are written directly to the
+ * socket, in slices. Both write whole frames synchronously, so frames never interleave.
  */
 export class WebSocketSink implements Sink, Pulsed {
   readonly form: Form;
@@ -31,12 +31,12 @@ export class WebSocketSink implements Sink, Pulsed {
   private readonly maxBufferedBytes: number;
   private session: Served | undefined = undefined;
   private hearts: Pulse | undefined = undefined;
-  /** Made when there is pressure for the first time. */
+  /** Created at the first backpressure. */
   private drained: (() => void) | undefined = undefined;
   private beats: number = 0;
   private pings: number = 0;
   private pongs: number = 0;
-  /** As it was an interval ago. */
+  /** The progress one interval ago. */
   private progress: string | undefined = undefined;
 
   constructor({ client, socket, form, maxBufferedBytes }: WebSocketConnection) {
@@ -56,7 +56,7 @@ export class WebSocketSink implements Sink, Pulsed {
     this.client.on('close', onClose);
   }
 
-  /** Pings from now on, until the client has gone. */
+  /** Pings regularly until the client has gone. */
   beatWith(hearts: Pulse): void {
     this.hearts = hearts;
     this.client.on('pong', onPong);
@@ -68,7 +68,6 @@ export class WebSocketSink implements Sink, Pulsed {
     this.hearts?.remove(this);
   }
 
-  /** The connection is closed. */
   closed(): void {
     this.unpress();
     this.session?.gone();
@@ -76,9 +75,9 @@ export class WebSocketSink implements Sink, Pulsed {
 
   write(bytes: Uint8Array): boolean {
     const { socket } = this;
-    // The other side has said goodbye: nothing may follow, and `close` will.
+    // The other side has closed. Nothing may be sent, and `close` follows.
     if (this.client.readyState !== OPEN) return false;
-    // A socket tells of its drain only if it has said that it was full.
+    // A socket emits `drain` only after `write` has returned false.
     if (socket.write(bytes) || socket.writableLength < this.maxBufferedBytes) return true;
     this.drained ??= () => {
       this.unpress();
@@ -97,7 +96,7 @@ export class WebSocketSink implements Sink, Pulsed {
     this.client.terminate();
   }
 
-  /** Pings once per interval, and cuts the client if it has not answered the last. */
+  /** Pings once per interval, and cuts a client that has not answered the last ping. */
   beat(): void {
     if (++this.beats < BEATS) return;
     this.beats = 0;
@@ -105,12 +104,12 @@ export class WebSocketSink implements Sink, Pulsed {
     if (session === undefined) return;
     this.progress = progressOf(this.socket, session);
     if (this.pongs === this.pings) this.client.ping(String(++this.pings));
-    // A ping stands behind what was written before it. As long as that goes out, however slowly, this is no silence; and once
-    // it is out, there is an interval for the answer.
+    // A ping waits behind earlier bytes. As long as those are sent, however slowly, the client is not silent. After that it has
+    // one interval to answer.
     else if (before === undefined || before === this.progress) session.cut('silent');
   }
 
-  /** A pong that nobody asked for says nothing. */
+  /** Unsolicited pongs do not count. */
   answered(data: Buffer): void {
     if (String(data) === String(this.pings)) this.pongs = this.pings;
   }
@@ -120,7 +119,9 @@ export class WebSocketSink implements Sink, Pulsed {
   }
 }
 
-/** Listeners are the same for all clients, who know their sinks: a closure for each is most of what an idle client costs. */
+/**
+ * All clients share the listeners, which find the sink here. A closure per client would be most of the cost of an idle client.
+ */
 const SINK: unique symbol = Symbol('sink');
 
 type Known = WebSocket & { [SINK]?: WebSocketSink };

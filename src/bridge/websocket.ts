@@ -1,5 +1,5 @@
 /**
- * The door `watchmux/ws`: a hub over WebSocket, one text message per event. Needs the package `ws`.
+ * The entry point `watchmux/ws`: a hub over WebSocket, one text message per event. Needs the package `ws`.
  *
  *     const server = createServer(createHttpHandler(hub));
  *     attachWebSocket(server, hub);                             // ws://host/watch
@@ -40,44 +40,45 @@ export { Hub } from './hub.ts';
 export type { ConnectionOptions } from './limits.ts';
 export type { UpgradeHandler } from './upgrades.ts';
 
-/** What all ways of serving a WebSocket take. */
+/** Options of all functions that serve a WebSocket. */
 export interface WebSocketServerOptions<I = unknown, E extends WatchEvent = WatchEvent>
   extends ConnectionOptions,
     AdmissionOptions<IncomingMessage, I, E> {
-  /** Pings each client so often, and cuts one that did not answer the last; default 30,000. 0: never. */
+  /** Interval of pings; a client that has not answered the last one is cut. Default 30,000; 0: never. */
   heartbeatMs?: number | undefined;
 }
 
-/** What {@link attachWebSocket} and {@link createUpgradeHandler} take. */
+/** Options of {@link attachWebSocket} and {@link createUpgradeHandler}. */
 export interface WebSocketOptions<I = unknown, E extends WatchEvent = WatchEvent> extends WebSocketServerOptions<I, E> {
   /** Path of the watch; default `/watch`. */
   path?: string | undefined;
-  /** Longest message that a client may send, in bytes; default 1,024. What it says is ignored. */
+  /** Longest message that a client may send, in bytes; default 1,024. Messages are ignored. */
   maxInboundBytes?: number | undefined;
-  /** Compresses events from 1,024 bytes on, each once for all clients that can read it (permessage-deflate); default false. Bun does not. */
+  /** Compresses events of 1,024 bytes or more (permessage-deflate), once for all clients; default false. No effect in Bun. */
   compression?: boolean | undefined;
 }
 
 /**
- * Serves the hub to WebSocket clients of an HTTP server, at one path. Other upgrade listeners keep theirs; where there are
- * none, an upgrade to another path is answered with 404. The function that comes back takes it off the server again.
+ * Serves the hub to WebSocket clients of an HTTP server, at one path. Other upgrade listeners keep working. If there are none,
+ * upgrade requests for other paths are answered with 404. Returns a function that detaches the hub.
  *
- * A `ws` server that was given this `server` itself breaks off what is not for its own path, ours too: make that one with `noServer`.
+ * A `ws` server that is given this `server` aborts all requests for other paths, including ours. Create it with `noServer`
+ * instead.
  */
 export function attachWebSocket<I = unknown, E extends WatchEvent = WatchEvent>(
   server: Server,
   hub: Hub<E>,
   options: WebSocketOptions<I, E> = {},
 ): () => void {
-  // An application of Express is a function, and has an `on` at which no upgrade is ever heard.
+  // An Express application is a function with an `on` method, but it never emits `upgrade`.
   if (typeof server !== 'object' || typeof server?.on !== 'function')
     throw invalid('server', server, 'an HTTP server, as app.listen() returns it');
   return attachHandler(server, createUpgradeHandler(hub, options));
 }
 
 /**
- * The same without a server: for those who route upgrades themselves. The request is refused before it becomes a WebSocket as
- * {@link AdmissionOptions} says. False, and nothing done, if it is for another path.
+ * The same without a server, for applications that route upgrade requests themselves. Refuses before the handshake, as {@link
+ * AdmissionOptions} says. The handler returns false and does nothing if the request is for another path.
  */
 export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEvent>(
   hub: Hub<E>,
@@ -115,9 +116,9 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
 }
 
 /**
- * Serves the hub to all clients of a `ws` server of one's own. Its handshake is its owner's, so whom this refuses is told by
- * an ERROR event and a close code of 4000 + the HTTP status. What the server compresses, limits and says besides is its own.
- * The function that comes back ends that; clients that are there stay.
+ * Serves the hub to all clients of an existing `ws` server. That server does the handshake, so a client is refused with an ERROR
+ * event and the close code 4000 + HTTP status. Compression and limits are those of the server. Returns a function that detaches
+ * the hub; connected clients stay.
  */
 export function attachWebSocketServer<I = unknown, E extends WatchEvent = WatchEvent>(
   sockets: WebSocketServer,
@@ -140,10 +141,10 @@ export function attachWebSocketServer<I = unknown, E extends WatchEvent = WatchE
   return () => void sockets.off('connection', onConnection);
 }
 
-/** ws closes the connection after an error, and `close` follows. Not a closure, which would keep the request. */
+/** After an error, ws closes the connection and emits `close`. A closure here would retain the request. */
 function ignore(): void {}
 
-/** What stands around a message of the client's: mask, length, first byte. */
+/** Maximum overhead of a client's message: mask, length, first byte. */
 const MOST_FRAMING_BYTES = 14;
 
 function toCaller(request: IncomingMessage, onGone: Caller<IncomingMessage>['onGone']): Caller<IncomingMessage> {
@@ -161,10 +162,10 @@ function toCaller(request: IncomingMessage, onGone: Caller<IncomingMessage>['onG
   };
 }
 
-/** A WebSocket that is open, the socket under it, and in which form events are written there. */
+/** An open WebSocket, its socket, and the wire format to write there. */
 type Connection = Pick<WebSocketConnection, 'client' | 'socket' | 'form'>;
 
-/** A hub at one place. */
+/** A hub attached to one server or handler. */
 class Serving<I> {
   readonly admission: Admission<IncomingMessage, I>;
   private readonly reception: Reception;
@@ -183,7 +184,7 @@ class Serving<I> {
     publishNotices(hub, channel);
   }
 
-  /** Serves a WebSocket that is open, or tells it why not. */
+  /** Serves an open WebSocket, or refuses it. */
   take(connection: Connection, verdict: Verdict): void {
     const { client } = connection;
     const start = isStatus(verdict)
@@ -193,7 +194,7 @@ class Serving<I> {
     else if (!isStatus(verdict)) this.serve(connection, { ...verdict, start });
   }
 
-  /** Until it has gone, one that is only told no takes a seat as well. Where there is none, nobody waits for its goodbye. */
+  /** A refused client occupies a seat until it has gone. If there is no seat, its connection is terminated at once. */
   private refuse(client: WebSocket, status: Status, ticket: Ticket | undefined): void {
     this.tell(client, status);
     if (ticket === undefined) client.terminate();
@@ -210,7 +211,7 @@ class Serving<I> {
     if (this.hearts !== undefined) sink.beatWith(this.hearts);
   }
 
-  /** The last word to a client that will not be served. */
+  /** Sends the refusal and closes. */
   private tell(client: WebSocket, status: Status): void {
     if (status === COMPLETE) {
       client.close(CLOSE_CODES.complete, CLOSE_REASONS.complete);
