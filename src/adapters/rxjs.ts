@@ -101,11 +101,11 @@ export function fromObservable<E extends WatchEvent>(
   return new ObservableWatch(observable, options);
 }
 
-/** Between an observable and its watch: the queue of a broadcaster's only watcher, and how the observable has ended. */
+/** The queue between an observable and its watch (that of a broadcaster's only watcher), and how the observable has ended. */
 class Intake<E extends WatchEvent> implements PullSource<E> {
   readonly queue: Watch<E>;
   private readonly broadcaster: Broadcaster<E>;
-  /** So many events are held with `wait`. */
+  /** Maximum number of events held with `wait`. */
   private readonly limit: number;
   private subscription: Subscription | undefined = undefined;
   private failure: { readonly error: unknown } | undefined = undefined;
@@ -118,7 +118,7 @@ class Intake<E extends WatchEvent> implements PullSource<E> {
   }
 
   open(observable: Observable<E>): void {
-    // takeWhile ends the source inside its own event, also while it still is in `subscribe`.
+    // takeWhile can unsubscribe from within an event, even while `subscribe` is still running.
     this.subscription = observable.pipe(takeWhile((event) => this.accepts(event))).subscribe({
       error: (error) => {
         this.failure = { error };
@@ -141,10 +141,10 @@ class Intake<E extends WatchEvent> implements PullSource<E> {
     return result;
   }
 
-  /** Nothing more comes in. What is here stays readable. */
+  /** Accepts no more events. Those held stay readable. */
   close(): void {
     this.subscription?.unsubscribe();
-    // Rather than stop the queue: what it holds beyond its capacity has been taken from the source.
+    // Not `queue.stop()`: events beyond the queue's capacity were taken from the source and must stay readable.
     void this.broadcaster.shutdown();
   }
 
@@ -182,6 +182,6 @@ class ObservableWatch<E extends WatchEvent> extends PullWatch<E> {
     return super.dropped + this.queue.dropped;
   }
 
-  // `poll` finds everything there is. A read left pending in the queue would take an event out of it.
+  // `poll` finds every event there is. A read left pending in the queue would take one out of it.
   protected override idle(): void {}
 }

@@ -10,9 +10,9 @@ export const MAX_BYTES_PER_SECOND = 10_000_000;
 const TICKS_PER_SECOND = 10;
 
 /**
- * Makes the way out of a response narrow, so that one can see what becomes of a slow client. A client that merely stops reading
- * shows nothing for long: buffers of the system, of the browser and of the server take 5 to 7 MB first. Here that much does not
- * fit: whoever writes is told at once that there is no room, and of a drain when all has gone.
+ * Limits the rate of a response, to show what happens to a slow client. A client that merely stops reading shows nothing at
+ * first, because the buffers of the system, the browser and the server take 5 to 7 MB. A narrowed response holds little: it
+ * reports that it is full at once, and emits `drain` when all bytes are sent.
  */
 export function narrow(response: ServerResponse, options: { bytesPerSecond: number; clock?: Clock }): void {
   const { bytesPerSecond, clock = systemClock } = options;
@@ -29,14 +29,14 @@ export function narrow(response: ServerResponse, options: { bytesPerSecond: numb
 /**
  * The line itself.
  *
- *     push --> waiting --(so many bytes, ten times a second)--> the response's own write
+ *     push --> waiting --(ten times per second, as many bytes as are due)--> the response's own write
  */
 class NarrowLine {
-  /** Bytes that wait. */
+  /** Bytes waiting. */
   bytes: number = 0;
   private readonly waiting: Uint8Array[] = [];
   private readonly response: ServerResponse;
-  /** The response's own, from before its methods were ours. */
+  /** The response's own methods, before they were replaced. */
   private readonly own: { write(chunk: Uint8Array): boolean; end(): void };
   private readonly bytesPerTick: number;
   private readonly clock: Clock;
@@ -51,7 +51,7 @@ class NarrowLine {
     this.clock = clock;
   }
 
-  /** Answers whether there is room for more. */
+  /** Returns whether there is room for more. */
   push(chunk: string | Uint8Array): boolean {
     const copy = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
     this.waiting.push(copy);
@@ -66,7 +66,7 @@ class NarrowLine {
     if (this.bytes === 0) this.own.end();
   }
 
-  /** Nobody reads on. */
+  /** The response is closed. */
   close(): void {
     this.cancel?.();
   }
@@ -77,7 +77,7 @@ class NarrowLine {
 
   private tick(): void {
     this.cancel = undefined;
-    // What is less than a byte per tick adds up.
+    // Fractions of a byte add up.
     this.due += this.bytesPerTick;
     for (let part = this.take(); part.length > 0; part = this.take()) {
       this.due -= part.length;
@@ -88,13 +88,13 @@ class NarrowLine {
       this.schedule();
       return;
     }
-    // Time in which there was nothing to send is not made up for.
+    // Idle time does not add up.
     this.due = 0;
     if (this.ended) this.own.end();
     else this.response.emit('drain');
   }
 
-  /** Takes what is due off the front; of a chunk that is cut, the rest stays. */
+  /** Removes the bytes that are due from the first chunk, and keeps the rest of it. */
   private take(): Uint8Array {
     const first = this.waiting[0];
     const count = Math.floor(this.due);

@@ -33,9 +33,9 @@ export async function watch(command: WatchCommand): Promise<number> {
     codec: LINES,
     // The path of another server is requested as it is, including its query.
     bookmarks: target.pathname === WATCH_PATH,
-    // Reading waits for the reader of the output, so a large buffer in between is of no use.
+    // Reading is as fast as the reader of the output, so a large buffer in between is useless.
     ...{ capacity: 100, maxBufferedBytes: 1_048_576 },
-    // With escapes, a line of text can be six times as long as in the server's input.
+    // With escapes, a line can be six times as long as the server's input.
     maxFrameChars: 8 * MAX_LINE_BYTES,
     maxAttempts: reconnect ? undefined : 0,
     reconnectOnEnd: false,
@@ -61,7 +61,7 @@ const json = jsonCodec<Printed>();
 const text = new TextDecoder();
 const LINES: Codec<Printed> = { decode: (frame) => ({ ...json.decode(frame), line: text.decode(frame).trimStart() }) };
 
-/** What happened to the connection, for the one line that says why nothing more comes. */
+/** The history of the connection, for the one line that says why the output ends. */
 class Story {
   private opened: boolean = false;
   private failure: Status | undefined = undefined;
@@ -78,7 +78,7 @@ class Story {
     return this.response;
   };
 
-  /** Hears how the connection stands. False if it is not to be tried again. */
+  /** Takes a change of state. Returns false to give up. */
   goesOn(state: ClientState, { error, delayMs }: StateDetail): boolean {
     if (state === 'open') this.opened = true;
     if (state === 'closed') this.failure ??= error;
@@ -87,19 +87,19 @@ class Story {
       note(`${excerpt(error.message)}; again in ${((delayMs ?? 0) / 1_000).toFixed(1)} s`);
       return true;
     }
-    // What cannot be had to begin with is more likely a mistake than a mishap.
+    // A connection that cannot be made at all is more likely a user's mistake than a temporary failure.
     this.failure = error;
     return false;
   }
 
-  /** Whether it is for the output, too: all that was sent, and of our own errors what the server has said, or said wrongly. */
+  /** Whether to print an event: all that the server sent, and the client's own ERROR if it is about the server's answer. */
   belongs(event: Printed): boolean {
     if (event.line !== undefined) return true;
     const { code } = event.object as Status;
     return this.opened && (code === 422 || code === this.response?.status);
   }
 
-  /** Why the watch never began. */
+  /** Why the watch could not start. */
   get told(): string | undefined {
     const { failure, response, opened } = this;
     const { href } = this.target;
@@ -138,7 +138,7 @@ class Output {
   constructor() {
     process.stdout.on('drain', () => this.relieve());
     process.stdout.on('error', () => {
-      // Usually EPIPE: the reader, such as `| head`, has ended. Whatever it is, nobody reads on.
+      // Usually EPIPE: the reader, such as `| head`, has ended. After any error, nobody reads the rest.
       this.gone = true;
       this.relieve();
       this.onGone();

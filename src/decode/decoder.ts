@@ -4,32 +4,32 @@ import { type Codec, jsonCodec } from './codec.ts';
 import { type Framer, type FramerOptions, LengthPrefixedFramer, NewlineFramer } from './framing.ts';
 import type { Decoder } from './stream-watcher.ts';
 
-/** `NoInfer`, which TypeScript has from 5.4 on only: what a source bears is the caller's word, not to be guessed from the context. */
+/** Like `NoInfer`, which exists only from TypeScript 5.4 on. The caller must state the event type; the context cannot know it. */
 type Stated<E> = [E][E extends unknown ? 0 : never];
 
-/** What a chunk of a source may be; text is taken as UTF-8. */
+/** A chunk of a source. Text is encoded as UTF-8. */
 type Chunk = Uint8Array | string;
 
 /**
- * Where bytes come from: a web `ReadableStream` (the body of a `fetch`), a Node `Readable` (a socket, a file, stdin), or any async
- * iterable. Described by shape, so that neither the DOM's nor Node's types are needed.
+ * A source of bytes: a web `ReadableStream` (the body of a `fetch`), a Node `Readable` (a socket, a file, stdin), or any async
+ * iterable. Described structurally, so that it needs no types of the DOM or Node.
  */
 export type ByteSource =
   | AsyncIterable<Chunk>
   | { getReader(): { read(): Promise<{ done: boolean; value?: Chunk | undefined }>; cancel(): Promise<unknown> } };
 
-/** How {@link toDecoder} reads its source. */
+/** Options of {@link toDecoder}. */
 export interface ToDecoderOptions<E> extends FramerOptions {
-  /** What stands between two frames; default `newline`. */
+  /** How frames are delimited; default `newline`. */
   framing?: 'newline' | 'length-prefixed' | undefined;
-  /** How a frame becomes an event; default `jsonCodec()`. */
+  /** Decodes a frame into an event; default `jsonCodec()`. */
   codec?: Codec<E> | undefined;
 }
 
-/** A {@link Decoder} over bytes. An error that a single frame caused is not the end: the next call goes on behind that frame. */
+/** A {@link Decoder} over bytes. After an error in a single frame, the next call continues after that frame. */
 export interface ByteDecoder<E> extends Decoder<E> {
   poll(): E | undefined;
-  /** Frames passed over because of `oversize: 'skip'`. */
+  /** Number of frames skipped because of `oversize: 'skip'`. */
   readonly skipped: number;
 }
 
@@ -41,13 +41,13 @@ interface Input {
 function open(source: ByteSource): Input {
   const { getReader, on, destroy, [Symbol.asyncIterator]: iterate } = (source ?? {}) as Partial<Record<PropertyKey, unknown>>;
   if (typeof getReader === 'function') {
-    // Not iterated even where it could be: the iterator's `return` would wait for a read that pends, `cancel` does not.
+    // Not read as an iterator: its `return` would wait for a pending read, and `cancel` does not.
     const reader: Input = getReader.call(source);
     return reader;
   }
   if (typeof iterate !== 'function') throw invalid('source', source, 'an async iterable of bytes or a ReadableStream');
   const iterator: AsyncIterator<unknown> = iterate.call(source);
-  // A Node stream crashes the process if it fails while nobody listens, as between two reads or after the last one.
+  // A Node stream without an error listener crashes the process if it fails between two reads or after the last one.
   if (typeof on === 'function') on.call(source, 'error', () => {});
   const cancel = typeof destroy === 'function' ? () => destroy.call(source) : () => iterator.return?.();
   return { read: () => iterator.next(), cancel };
@@ -55,12 +55,12 @@ function open(source: ByteSource): Input {
 
 function toBytes(chunk: unknown): Uint8Array {
   if (typeof chunk === 'string') return new TextEncoder().encode(chunk);
-  // By its tag, as bytes from another realm are no instance of this one's Uint8Array.
+  // Not `instanceof`, because bytes may come from another realm.
   if ((chunk as Partial<Uint8Array> | undefined)?.[Symbol.toStringTag] === 'Uint8Array') return chunk as Uint8Array;
   throw invalid('chunk', chunk, 'bytes (a Uint8Array) or a string');
 }
 
-/** What the end of a stream leaves in its framer. A last frame that was cut off is a silent end. */
+/** Decodes what the framer holds at the end of the stream. A last frame that was cut off is ignored. */
 function decodeLast<E>(framer: Framer, codec: Codec<E>): E | undefined {
   const frame = framer.end();
   try {
@@ -76,7 +76,7 @@ function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDe
 
   const poll = (): E | undefined => {
     while (!over) {
-      const frame = framer.next(true); // a codec may not keep the bytes either
+      const frame = framer.next(true); // codecs must not keep the bytes
       if (frame === undefined) return undefined;
       const event = codec.decode(frame);
       if (event !== undefined) return event;
@@ -84,7 +84,7 @@ function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDe
     return undefined;
   };
 
-  /** Reads until there is an event. What it brings after `close` goes nowhere. */
+  /** Reads until there is an event. After `close`, discards what it reads. */
   const advance = async (): Promise<E | undefined> => {
     for (;;) {
       const event = poll();
@@ -93,7 +93,7 @@ function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDe
       try {
         read = await input.read();
       } catch (error) {
-        over = true; // some sources would fail again at every read
+        over = true; // some sources would fail again at each read
         throw error;
       }
       if (over) return undefined;
@@ -119,23 +119,23 @@ function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDe
       if (over) return;
       over = true;
       release?.(undefined);
-      // Nobody is left to hear that a source would not be cancelled.
+      // Nobody is left to hear of a failure to cancel.
       new Promise((resolve) => resolve(input.cancel())).catch(() => {});
     },
   };
 }
 
 /**
- * A {@link Decoder} over a source of bytes: framed, then decoded, one frame per event and only when one is asked for. A last frame
- * that the end of the stream cut short is dropped; a last line without its line end counts if it decodes.
+ * Creates a {@link Decoder} over a source of bytes. It decodes one frame per event, and only on demand. If the end of the stream
+ * cuts off the last frame, that frame is dropped. A last line without a line end counts if it can be decoded.
  *
- * `decode` rejects with FRAME_TOO_LARGE, with what the codec throws (INVALID_FRAME), with INVALID_ARGUMENT for a chunk that is not
- * bytes, and with the source's own error, which ends it. `close` settles a pending `decode` with undefined at once and cancels the
- * source: `cancel` of a web stream, `destroy` of a Node stream, `return` of an iterator.
- *
- * INVALID_ARGUMENT for a source or an option of the wrong kind; a web stream that is locked throws the host's TypeError.
+ * `decode` rejects with FRAME_TOO_LARGE, with what the codec throws (INVALID_FRAME), with INVALID_ARGUMENT for a chunk that is
+ * not bytes, and with the source's own error, which ends the decoder. `close` settles a pending `decode` with undefined at once,
+ * and cancels the source: `cancel` of a web stream, `destroy` of a Node stream, `return` of an iterator.
  *
  *     new StreamWatcher(toDecoder<ObjectEvent<Pod>>(response.body))
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for an invalid source or option; TypeError (the host's) for a locked web stream.
  */
 export function toDecoder<E = WatchEvent>(source: ByteSource, options: ToDecoderOptions<E> = {}): ByteDecoder<Stated<E>> {
   const { framing = 'newline', codec = jsonCodec() as Codec<unknown> as Codec<E> } = options;

@@ -59,7 +59,7 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
         return;
       }
       const accepted = this.broadcaster.publish(event);
-      // Starts to wait only now: user code that ran while the gate was asked may have published before.
+      // Only now does it start to wait: user code called by `tryPublish` may have published before.
       this.pending.set(event, this.steps.at(-1));
       await accepted;
       this.accepted(event);
@@ -87,7 +87,7 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
   watch(options: RecordedWatchOptions<E> = {}): Watch<E> {
     const { name = `watcher ${this.watches.length + 1}`, filter, onGap, signal, ...rest } = options;
     const notebook = new Notebook<E>(name, this.steps);
-    // Around the broadcaster's own listener.
+    // Added before and after the broadcaster's own listener.
     const aborts = (): void => notebook.ends('stop');
     const aborted = (): void => notebook.ended();
     signal?.addEventListener('abort', aborts, { once: true });
@@ -104,10 +104,10 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
       signal?.removeEventListener('abort', aborts);
       throw error;
     }
-    // Behind whatever a filter did when it was asked about the prefix: the watch begins when the call is over.
+    // Recorded after what a filter did during the prefix, because the watch begins when `watch` returns.
     this.steps.push({ step: 'watch', watcher: name, options: this.watcherOptions(options) });
     const recorded = new RecordedWatch(watch, notebook);
-    // Past the count of listeners, which is of those that others add.
+    // Bypasses the count of listeners, which counts only those of others.
     if (signal !== undefined) EventTarget.prototype.addEventListener.call(signal, 'abort', aborted, { once: true });
     if (listeners !== undefined) this.listeners.push(listeners);
     this.watches.push(recorded);

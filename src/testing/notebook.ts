@@ -1,9 +1,9 @@
 import type { Step } from './history.ts';
 
-/** Where one watch is written down: what its consumer asks for, what comes of it, and what its own user code does meanwhile. */
+/** Records the steps of one watch: its consumer's calls, their results, and what its user code does. */
 export class Notebook<E> {
   readonly watcher: string;
-  /** Those of all watches, in the order in which they happen. */
+  /** The steps of all watches, in order. */
   readonly steps: Step<E>[];
   private filtering: number = 0;
 
@@ -16,18 +16,18 @@ export class Notebook<E> {
     this.steps.push(step);
   }
 
-  /** The consumer asks for the end, perhaps from inside the watch's own filter. */
+  /** Records a call of `stop` or `return`, perhaps from inside the watch's own filter. */
   ends(step: 'stop' | 'return'): void {
     const inFilter = this.filtering > 0;
     this.write({ step, watcher: this.watcher, ...(inFilter && { inFilter }) });
   }
 
-  /** The end that was asked for has come. */
+  /** Records that the watch has stopped. */
   ended(): void {
     this.write({ step: 'stopped', watcher: this.watcher });
   }
 
-  /** A filter that is known to run while it does. */
+  /** Wraps a filter, to know whether it is running. */
   filter(own: (event: E) => boolean): (event: E) => boolean {
     return (event) => {
       this.filtering++;
@@ -39,7 +39,7 @@ export class Notebook<E> {
     };
   }
 
-  /** An `onGap` that writes down the gap before its own, if there is one, hears of it. */
+  /** Wraps an `onGap`: records the gap before it runs. Also records gaps if there is none. */
   onGap(own: ((missed: number) => void) | undefined): (missed: number) => void {
     return (missed) => {
       this.write({ step: 'gap', watcher: this.watcher, missed });
