@@ -17,7 +17,7 @@ import { ProxyWatcher } from '../../src/watch/proxy-watcher.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 
-/** Everyone who implements the port, how to open one, and what it lacks. */
+/** Every implementation of the port: how to open one, and what it lacks. */
 export interface Implementer {
   readonly name: string;
   open(): WatchSubject;
@@ -42,7 +42,7 @@ function overBroadcaster(
   };
 }
 
-/** A source that is asked: events wait in line until they are. */
+/** A pull source: events wait until they are requested. */
 function line(): { next(): Promise<IteratorResult<WatchEvent, undefined>>; send(number: number): WatchEvent; end(): void } {
   const events: WatchEvent[] = [];
   let over = false;
@@ -83,7 +83,7 @@ function fake(watch: RaceFreeFakeWatcher | FakeWatcher, as: Watch<WatchEvent> = 
     sends.push(watch.action(sent.type, sent.object));
     return sent;
   };
-  // A producer that ends has sent all it had.
+  // A producer that ends has sent all its events first.
   const end = (): void => void Promise.all(sends).then(() => watch.stop());
   return { watch: as, send, end };
 }
@@ -160,11 +160,11 @@ export const IMPLEMENTERS: readonly Implementer[] = [
   { name: 'HistoryRecorder', open: recorded, lacks: [] },
   { name: 'RaceFreeFakeWatcher', open: () => fake(new RaceFreeFakeWatcher()), lacks: [] },
   { name: 'FakeWatcher with a capacity', open: () => fake(new FakeWatcher({ capacity: 100 })), lacks: [] },
-  // Its senders wait until they are read, and keep their event when it is stopped.
+  // Senders of these wait until they are read, and keep their event if the watch is stopped.
   { name: 'FakeWatcher', open: () => fake(new FakeWatcher()), lacks: ['accepts', 'queue'] },
   { name: 'MockWatcher', open: mock, lacks: ['end', 'counts'] },
   { name: 'fromObservable', open: observed, lacks: [] },
-  // These read only when they are read: what is not asked for stays with the source.
+  // These read from their source only when they are read, so unread events stay with the source.
   { name: 'fromAsyncIterable', open: () => overLine((source) => fromAsyncIterable(source)), lacks: ['queue'] },
   { name: 'ProxyWatcher', open: () => overLine((source) => new ProxyWatcher(source)), lacks: ['queue'] },
   { name: 'StreamWatcher over toDecoder', open: decoded, lacks: ['queue'] },

@@ -1,4 +1,4 @@
-// Real browsers for the tests that need them. Without one they skip and say so; REQUIRE_COMPONENTS=1 makes that a failure.
+// Real browsers for the tests that need them. If one is missing, its tests skip and say so; with REQUIRE_COMPONENTS=1 they fail.
 // WATCHMUX_BROWSERS=chromium leaves the others out.
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,7 @@ import { describe } from 'vitest';
 
 export interface TestBrowser {
   readonly name: 'Chromium' | 'Firefox';
-  /** Tests that need it are to be skipped. */
+  /** Whether to skip the tests that need it. */
   readonly missing: boolean;
   readonly launch: () => Promise<Browser>;
 }
@@ -34,7 +34,7 @@ const ARGS = [
   '--no-first-run',
 ];
 
-/** For what need not be seen in every browser. */
+/** For tests that need not run in every browser. */
 export const CHROMIUM_BROWSER: TestBrowser = {
   name: 'Chromium',
   missing: isMissing(CHROMIUM),
@@ -44,12 +44,12 @@ export const CHROMIUM_BROWSER: TestBrowser = {
 const FIREFOX_BROWSER: TestBrowser = {
   name: 'Firefox',
   missing: isMissing(FIREFOX),
-  // The channel makes playwright speak WebDriver BiDi, as every Firefox does, and not the protocol of its own builds.
+  // With this channel, playwright speaks WebDriver BiDi, as every Firefox does, and not the protocol of its own builds.
   launch: () =>
     firefox.launch({ channel: 'moz-firefox', executablePath: fileURLToPath(new URL('firefox.mjs', import.meta.url)) }),
 };
 
-/** Tests of what is to hold in every browser. */
+/** Defines tests that run in every browser. */
 export function inBrowsers(title: string, body: (browser: TestBrowser) => void): void {
   for (const browser of [CHROMIUM_BROWSER, FIREFOX_BROWSER]) {
     const { name, missing } = browser;

@@ -1,4 +1,4 @@
-// What the end-to-end tests share: the built command line as a child process, and clients of every transport.
+// Helpers of the end-to-end tests: the built command line as a child process, and clients of every transport.
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { get } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'ws';
 
-/** The built command line; WATCHMUX_CLI names another one, such as that of an installed package. */
+/** The built command line. WATCHMUX_CLI names another one, such as that of an installed package. */
 const CLI: string = process.env.WATCHMUX_CLI ?? fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
 export interface Run {
@@ -20,12 +20,12 @@ export interface Run {
 
 const children: Set<ChildProcessWithoutNullStreams> = new Set();
 
-/** For afterAll: no child outlives its tests. */
+/** For afterAll: kills every child. */
 export function killAll(): void {
   for (const child of children) child.kill('SIGKILL');
 }
 
-/** What a child has said so far. */
+/** Collects a child's output. */
 export function hear(child: ChildProcessWithoutNullStreams): { out: () => string; err: () => string } {
   let out = '';
   let err = '';
@@ -35,7 +35,7 @@ export function hear(child: ChildProcessWithoutNullStreams): { out: () => string
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     err += text;
   });
-  // A child that has gone cannot be written to; the tests look at how it went.
+  // Writing to a child that has exited fails. Tests check its exit code instead.
   child.stdin.on('error', () => {});
   return { out: () => out, err: () => err };
 }
@@ -54,7 +54,7 @@ export function run(...args: string[]): Run {
   return { child, out, err, exit };
 }
 
-/** Polls; the test's own timeout is the limit. */
+/** Polls until the condition holds. The test's own timeout is the limit. */
 export async function until(condition: () => unknown): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5));
 }
@@ -72,7 +72,7 @@ export interface Stats {
   readonly total: { clients: number; refused: number; delivered: number; dropped: number };
 }
 
-/** `watchmux pipe` at a free port, listening. */
+/** Starts `watchmux pipe` on a free port and waits until it listens. */
 export async function pipe(...args: string[]): Promise<Pipe> {
   const started = run('pipe', '--port', '0', ...args);
   await until(() => started.out().includes('\n') || started.child.exitCode !== null);
@@ -98,7 +98,7 @@ export async function text(url: string): Promise<string> {
   return body;
 }
 
-/** What a client has got: the events as JSON text, in order, and how its stream ended. */
+/** What a client has received: the events as JSON text, in order, and how its stream ended. */
 export interface Client {
   readonly texts: string[];
   readonly ids: string[];
@@ -117,7 +117,7 @@ const parsed = (texts: string[]): Pick<Client, 'events' | 'versions'> => ({
   versions: () => texts.map((one) => (JSON.parse(one) as Parsed).resourceVersion),
 });
 
-/** How a client asks. */
+/** What a client requests. */
 export interface ClientOptions {
   readonly query?: string;
   readonly headers?: Record<string, string>;
@@ -142,7 +142,7 @@ export async function webSocket(url: string, { query = '', headers = {} }: Clien
   };
 }
 
-/** An HTTP stream, or SSE; `separator` is what stands between two of its frames. */
+/** Reads an HTTP stream or SSE. `separator` separates two frames. */
 async function stream(
   url: string,
   { query = '', headers = {}, accept }: ClientOptions & { accept: string },
@@ -179,7 +179,7 @@ export async function sse(url: string, options: ClientOptions = {}): Promise<Cli
   const frame = (record: string): void => {
     const lines = record.split('\n');
     const data = lines.filter((line) => line.startsWith('data: ')).map((line) => line.slice(6));
-    // A record without data, such as the first one, is no event.
+    // A record without data, such as the first one, is not an event.
     if (data.length === 0) return;
     texts.push(data.join('\n'));
     ids.push(...lines.filter((line) => line.startsWith('id: ')).map((line) => line.slice(4)));
@@ -194,7 +194,7 @@ export const TRANSPORTS: readonly [string, (url: string, options?: ClientOptions
   ['SSE', sse],
 ];
 
-/** Lines of about 10 KB, numbered, so many that no kernel buffers them. */
+/** Writes numbered lines of about 10 KB, more than kernel buffers hold. */
 export function flood(server: Pipe, count: number): void {
   const filler = 'x'.repeat(10_000);
   for (let i = 0; i < count; i++) server.write({ type: 'n', object: { i, filler } });

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Debian's Firefox, for playwright: what that asks to emulate and this Firefox does not know yet counts as done. Playwright starts
-// this in Firefox's place, and is told the address of a WebSocket that passes everything else on.
+// Lets playwright drive Debian's Firefox. Playwright starts this instead of Firefox, and gets the address of a WebSocket that
+// passes everything on, except emulation commands that this Firefox does not support yet: those are answered as done.
 import { spawn } from 'node:child_process';
 import { WebSocket, WebSocketServer } from 'ws';
 

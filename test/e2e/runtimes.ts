@@ -1,4 +1,4 @@
-// Bun and Deno for the tests that need them. Without them they skip and say so; REQUIRE_COMPONENTS=1 makes that a failure.
+// Bun and Deno for the tests that need them. If one is missing, its tests skip and say so; with REQUIRE_COMPONENTS=1 they fail.
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -17,13 +17,13 @@ export interface Runtime {
 export interface Started {
   readonly child: ChildProcessWithoutNullStreams;
   readonly out: () => string;
-  /** All it has said, once it is over: 0 and its output. */
+  /** The exit code and the whole output, once the program has ended. */
   readonly ended: Promise<[number | NodeJS.Signals, string]>;
 }
 
 const children: Set<ChildProcessWithoutNullStreams> = new Set();
 
-/** For afterAll: no child outlives its tests. */
+/** For afterAll: kills every child. */
 export function endAll(): void {
   for (const child of children) child.kill('SIGKILL');
 }
@@ -45,7 +45,7 @@ function runtime(name: string, variable: string, ...before: string[]): Runtime {
         resolve([code ?? (signal as NodeJS.Signals), code === 0 ? out() : out() + err()]);
       });
     });
-    // Of a binary that cannot even be started those hear who wait for it.
+    // If the binary cannot be started, whoever awaits this gets the error.
     ended.catch(() => {});
     return { child, out, ended };
   };

@@ -1,4 +1,4 @@
-// Servers of one's own for the end-to-end tests: a hub behind every door, and raw sockets to knock at them.
+// Servers for the end-to-end tests: a hub on every transport, and raw sockets to connect to it.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -14,7 +14,7 @@ import { close, listen } from '../../src/cli/server.ts';
 const servers: Set<Server> = new Set();
 const sockets: Set<Socket> = new Set();
 
-/** For afterAll: nothing outlives its tests. */
+/** For afterAll: closes everything. */
 export async function closeAll(): Promise<void> {
   for (const socket of sockets) socket.destroy();
   await Promise.all(Array.from(servers, close));
@@ -32,14 +32,14 @@ export async function start(server: Server): Promise<Served> {
   return { server, url, port: (server.address() as AddressInfo).port };
 }
 
-/** A hub over WebSocket, HTTP and SSE. */
+/** Serves a hub over WebSocket, HTTP and SSE. */
 export function serve(hub: Hub, options: HttpOptions & WebSocketOptions = {}): Promise<Served> {
   const server = createServer(createHttpHandler(hub, options));
   attachWebSocket(server, hub, options);
   return start(server);
 }
 
-/** A hub behind `watchmux/fetch`, in a host as others write them: it turns node's requests into the web's, and back. */
+/** Serves a hub with `watchmux/fetch`, in a host like those of others: it converts Node's requests to web requests and back. */
 export function serveFetch(hub: Hub, options: Parameters<typeof createFetchHandler>[1] = {}): Promise<Served> {
   const handler = createFetchHandler(hub, options);
   return start(createServer((request, response) => void answer(handler, request, response)));
@@ -77,11 +77,11 @@ async function answer(
 export interface Raw {
   readonly socket: Socket;
   readonly heard: () => string;
-  /** The other side has said goodbye, or broken off. */
+  /** Resolves when the other side has closed or reset the connection. */
   readonly ended: Promise<void>;
 }
 
-/** A connection that never ends on its own, and what it has heard. */
+/** Opens a connection that never closes on its own, and collects what it receives. */
 export async function raw(port: number): Promise<Raw> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
   let heard = '';

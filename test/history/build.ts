@@ -2,7 +2,7 @@ import type { Overflow } from '../../src/broadcast/broadcaster.ts';
 import type { History, Step, WatcherOptions } from '../../src/testing/history.ts';
 import { toStatus, type WatchEvent } from '../../src/watch/event.ts';
 
-/** Histories by hand: events are named by a word, whose first letter is the key that they are about. */
+/** Histories by hand. Each event is named by a word, whose first letter is its key. */
 const events = new Map<string, WatchEvent>();
 
 export function ev(name: string, type: string = 'MODIFIED'): WatchEvent {
@@ -28,7 +28,7 @@ export function accept(...names: (string | WatchEvent)[]): Step<WatchEvent>[] {
 
 let reads = 0;
 
-/** A read that is answered as soon as it is asked for. */
+/** A read that settles at once. */
 export function read(watcher: string, ...got: (string | WatchEvent)[]): Step<WatchEvent>[] {
   const number = reads++;
   return [ask(watcher, number), gets(watcher, number, ...got)];
@@ -42,7 +42,7 @@ export function gets(watcher: string, number: number, ...got: (string | WatchEve
   return { step: 'delivered', watcher, read: number, events: got.map((name) => (typeof name === 'string' ? ev(name) : name)) };
 }
 
-/** A read that comes to the end. */
+/** A read that reaches the end. */
 export function end(watcher: string, failure?: unknown): Step<WatchEvent>[] {
   const number = reads++;
   return [
@@ -67,5 +67,5 @@ export function history(...steps: (Step<WatchEvent> | Step<WatchEvent>[])[]): Hi
   return { incoming: 0, steps: steps.flat() };
 }
 
-/** A message that says what was expected, and what was seen. */
+/** A message that says what was expected and what was seen. */
 export const WORDED = /^[A-Z][a-z]+( for [\w ]+)?( at [{"].+)?: expected (?!undefined)\S.*, seen (?!undefined)\S/;

@@ -1,7 +1,7 @@
-// Packs the package and uses it as others will: what is in the tarball, what the linters for packages say, every door in both
-// forms from an empty project, the types under old and new compilers, and the installed command line.
+// Packs the package and uses it as its users will: checks the contents of the tarball, package linters, every entry point in both
+// formats from an empty project, the types under old and new compilers, and the installed command line.
 //
-//     node test/pack/check-tarball.mjs            needs `npm run build` before; leaves nothing behind
+//     node test/pack/check-tarball.mjs            needs `npm run build` first; leaves nothing behind
 //
 // WATCHMUX_TYPESCRIPT=5.2,7 restricts the compilers.
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -19,7 +19,7 @@ const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const temp = mkdtempSync(join(tmpdir(), 'watchmux-pack-'));
 const problems = [];
 
-/** Runs a program. A failure is a problem with the program's own words, unless the caller looks at the result itself. */
+/** Runs a program. A failure is a problem, with the program's output, unless the caller checks the result itself. */
 function run(command, args, options = {}) {
   const { status, stdout, stderr, error } = spawnSync(command, args, {
     encoding: 'utf8',
@@ -46,7 +46,7 @@ function pack() {
   return { tarball: join(temp, filename), paths: files.map(({ path }) => path) };
 }
 
-/** A project with nothing in it but what is named. */
+/** An empty project with the given dependencies. */
 function project(name, dependencies) {
   const directory = join(temp, name);
   mkdirSync(directory);
@@ -58,7 +58,7 @@ function project(name, dependencies) {
 
 const version = (name) => manifest.devDependencies[name];
 
-// What stands in the tarball.
+// The contents of the tarball.
 
 function checkContents({ tarball, paths }) {
   const found = [];
@@ -78,7 +78,7 @@ function checkContents({ tarball, paths }) {
     if (!paths.includes(path)) found.push(`${path} is missing`);
   }
   const registry = new URL(run('npm', ['config', 'get', 'registry'], { cwd: root }).stdout.trim()).host;
-  // Where this was built, and by whom, is nobody's business.
+  // The tarball must not tell where or by whom it was built.
   const secrets = [root.replace(/\/$/, ''), process.cwd(), tmpdir() === '/tmp' ? '/tmp/watchmux' : tmpdir(), registry, 'file://'];
   if (homedir().length > 1) secrets.push(`${homedir()}/`);
   for (const path of paths) {
@@ -104,7 +104,7 @@ async function checkPublint(tarball) {
 }
 
 function checkAttw(tarball) {
-  // It may delete what it is given.
+  // attw may delete its input.
   const copy = join(temp, 'attw.tgz');
   copyFileSync(tarball, copy);
   const attw = join(root, 'node_modules/@arethetypeswrong/cli/dist/index.js');
@@ -112,7 +112,7 @@ function checkAttw(tarball) {
   return ok ? [] : [text];
 }
 
-// Every door, in both forms, with nothing around it.
+// Every entry point, in both formats, in an empty project.
 
 function checkRuns(directory) {
   const found = [];
@@ -125,14 +125,18 @@ function checkRuns(directory) {
   return found;
 }
 
-/** A bundler for browsers takes the client that was made for them; what stands in for it here is Node, which can be told to. */
+/**
+ * Bundlers for browsers must find the browser client. Node stands in for a bundler, because it can be told to use that condition.
+ */
 function checkBrowser(directory) {
   const code = `console.log(import.meta.resolve('watchmux/client')); console.log(typeof (await import('watchmux/client')).connect)`;
   const { text } = run('node', ['--conditions=browser', '--input-type=module', '-e', code], { cwd: directory });
   return /\/dist\/client-browser\.js\nfunction$/.test(text) ? [] : [text];
 }
 
-/** Without its peers, the doors that need none work, the two others say what they miss, and the command line serves without WebSocket. */
+/**
+ * Without the peers: entry points that need none work, the two others say what is missing, and the CLI serves without WebSocket.
+ */
 function checkBare(directory) {
   const found = [];
   for (const door of Object.keys(manifest.exports)) {

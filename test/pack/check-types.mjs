@@ -1,9 +1,9 @@
-// The types of the packed package under old and new compilers, as strict as can be: nothing is skipped.
+// The types of the packed package under old and new compilers, with the strictest settings.
 import { execFile } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The compilers: the oldest that we promise, some between, the newest. */
+/** The compilers: the oldest supported one, some in between, the newest. */
 const COMPILERS = ['5.2', '5.4', '5.9', '6', '7'];
 
 const STRICT = {
@@ -15,15 +15,16 @@ const STRICT = {
   noEmit: true,
 };
 
-/** How people resolve packages. In the folder of each, `.mts` is an ES module and `.cts` is CommonJS, whatever the rest says. */
+/** Module resolution settings. In each folder, `.mts` is an ES module and `.cts` is CommonJS, whatever the settings. */
 const RESOLUTIONS = {
   node16: { module: 'node16', moduleResolution: 'node16' },
   bundler: { module: 'esnext', moduleResolution: 'bundler' },
 };
 
 /**
- * Two projects: one with Node's types and none of the browser's, for every door and the README's examples; one the other way
- * round, for the doors that promise to need nothing of Node. For each compiler and each way of resolving, all files are compiled at once.
+ * Two projects. One has Node's types and none of the browser's, for every entry point and the README's examples. The other has
+ * the browser's types only, for the entry points that promise not to need Node. Each compiler checks all files of a setting at
+ * once.
  */
 export async function checkTypes({ step, project, consumer, readme, dependencies, types, only }) {
   const compilers = COMPILERS.filter((version) => only === undefined || only.includes(version));
@@ -58,7 +59,7 @@ export async function checkTypes({ step, project, consumer, readme, dependencies
         const text = await compile(tsc, directory);
         if (text !== '') found.push(`${how.join(', ')}:\n${text}`);
       };
-      // Two at a time: that many processors are there everywhere.
+      // Two at a time, because every machine has two processors.
       const [first, second, ...rest] = configs;
       await Promise.all([check(first), check(second)]);
       await Promise.all(rest.map(check));
@@ -67,7 +68,7 @@ export async function checkTypes({ step, project, consumer, readme, dependencies
   }
 }
 
-/** What a compiler has to say about a project: nothing, or its first lines. */
+/** Returns a compiler's output for a project: empty, or its first lines. */
 function compile(tsc, directory) {
   return new Promise((resolve) => {
     execFile(process.execPath, [tsc, '-p', directory, '--pretty', 'false'], { maxBuffer: 1e8 }, (error, stdout, stderr) => {

@@ -6,8 +6,8 @@ import type { Watch } from '../../src/watch/watch.ts';
 import type { ModelEvent } from './model.ts';
 
 /**
- * Asynchronous publishers and readers on one broadcaster, whose every step the scheduler orders. A plan is plain data, so that
- * a failure shrinks to a few actors and replays.
+ * Asynchronous publishers and readers on one broadcaster. The scheduler orders every step. A plan is plain data, so a failure
+ * shrinks to a few actors and can be replayed.
  */
 export const OVERFLOWS: readonly Overflow[] = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
 
@@ -68,7 +68,7 @@ export function planArb(only: { overflows?: readonly Overflow[]; deeds?: readonl
   });
 }
 
-/** Runs a plan to its very end, and answers what happened. */
+/** Runs a plan to its end. Returns what happened. */
 export async function perform(plan: Plan, scheduler: fc.Scheduler): Promise<History<ModelEvent>> {
   return new Stage(plan, scheduler).run();
 }
@@ -77,11 +77,11 @@ class Stage {
   private readonly recorder: HistoryRecorder<ModelEvent>;
   private readonly plan: Plan;
   private readonly scheduler: fc.Scheduler;
-  /** By reader; a reader that came after the shutdown has none. */
+  /** By reader. A reader that came after the shutdown has none. */
   private readonly watches: (Watch<ModelEvent> | undefined)[] = [];
   private readonly extra: Watch<ModelEvent>[] = [];
   private ids = 0;
-  /** How often re-entrant code may still act: it must end. */
+  /** How many actions re-entrant code may still perform. The limit ensures termination. */
   private deeds = 12;
 
   constructor(plan: Plan, scheduler: fc.Scheduler) {
@@ -94,7 +94,7 @@ class Stage {
   async run(): Promise<History<ModelEvent>> {
     const { readers, publishers, shutdown } = this.plan;
     const comesBack = readers.some(({ inFilter, inGap }) => inFilter !== 'none' || inGap !== 'none');
-    // Who publishes from inside a publish does not see which was first: a watcher that gets all does.
+    // An actor that publishes inside a publish cannot see which was first. A watcher of all events can.
     if (comesBack) this.extra.push(this.recorder.watch({ name: 'witness', overflow: 'drop-newest', capacity: 1_000_000 }));
     for (const [index, plan] of readers.entries()) if (!plan.late) this.enter(plan, index);
     for (const publisher of publishers) void this.publisher(publisher);
@@ -108,7 +108,7 @@ class Stage {
     return this.recorder.history();
   }
 
-  /** Whoever is still there lets go, or is given up on. */
+  /** The remaining actors leave, or the shutdown is aborted. */
   private async leave(giveUp: boolean): Promise<void> {
     if (giveUp) {
       await this.recorder.shutdown({ signal: AbortSignal.abort(new Error('enough')) }).catch(() => {});
@@ -119,7 +119,7 @@ class Stage {
     await this.scheduler.waitIdle();
     for (const watch of [...this.watches, ...this.extra]) {
       if (watch === undefined) continue;
-      // Read out what is left; those that read by themselves have the end already.
+      // Read what is left. Actors that read on their own have already reached the end.
       while (attempt(() => watch.tryNext()) !== undefined) {}
       if (watch.stopped) void watch.next().catch(() => {});
     }
@@ -191,7 +191,7 @@ class Stage {
 
   private async reader(plan: ReaderPlan, watch: Watch<ModelEvent>, abort: AbortController): Promise<void> {
     let left = plan.after;
-    /** Answers whether to go on; may throw out of the loop. */
+    /** Returns whether to continue. May throw out of the loop. */
     const goOn = async (): Promise<boolean> => {
       await this.step('read');
       if (plan.leave === 'stay' || left-- > 0) return true;

@@ -1,32 +1,32 @@
-/** A change of an object that has a name. */
+/** A change of a named object. */
 interface Change {
   readonly type: string;
   readonly object: { readonly metadata: { readonly name: string } };
 }
 
-/** All changes of one object since its last read. */
+/** All changes of one object since the last read. */
 interface Entry<E> {
-  /** Whether it was there before the first of them. */
+  /** Whether the object existed before the first of them. */
   readonly existed: boolean;
   readonly last: E;
   readonly count: number;
 }
 
-/** The obviously right `coalesce`: what a watcher has not read, by name, in the order of the first unseen change. */
+/** An obviously correct `coalesce`: unread changes by name, in the order of the first unseen change. */
 export class ModelFold<E extends Change> {
   private readonly entries: Map<string, Entry<E>> = new Map();
 
-  /** Objects that changed, those included of which nothing is left. */
+  /** Number of changed objects, including those whose changes cancel out. */
   get size(): number {
     return this.entries.size;
   }
 
-  /** Changes that are folded here. */
+  /** Number of folded changes. */
   get changes(): number {
     return [...this.entries.values()].reduce((sum, { count }) => sum + count, 0);
   }
 
-  /** Events that will come out. */
+  /** Number of events that will be delivered. */
   get live(): number {
     return [...this.entries.values()].filter((entry) => outcome(entry) !== undefined).length;
   }
@@ -37,7 +37,7 @@ export class ModelFold<E extends Change> {
     this.entries.set(name, { existed, last: event, count: count + 1 });
   }
 
-  /** Takes the first object out: how many changes it had, and the one event that is left of them, if one is. */
+  /** Removes the first object. Returns the number of its changes, and the resulting event, if any. */
   take(): { readonly count: number; readonly event: E | undefined } | undefined {
     for (const [name, entry] of this.entries) {
       this.entries.delete(name);

@@ -2,8 +2,8 @@ import type { Overflow } from '../../src/broadcast/broadcaster.ts';
 import { ModelFold } from './model-fold.ts';
 
 /**
- * The obviously right broadcaster: an array per watcher, filled at once when an event is distributed. The property tests hold
- * the real one to it, event by event. Everything is synchronous; a read that waits takes its event out of the publisher's hand.
+ * An obviously correct broadcaster: one array per watcher, filled at once. The property tests compare the real one with it, event
+ * by event. Everything is synchronous. A waiting read takes its event directly from the publisher.
  */
 export interface ModelEvent {
   readonly type: string;
@@ -11,7 +11,7 @@ export interface ModelEvent {
 }
 
 export type Outcome = { value: unknown } | { done: true } | { error: string };
-/** What a read came to, filled in when it settles. */
+/** The result of a read, set when it settles. */
 export interface ModelRead {
   readonly batch: boolean;
   outcome: Outcome | undefined;
@@ -27,7 +27,7 @@ export interface ModelWatchOptions {
   capacity: number;
   overflow: Overflow;
   filter?: ((event: ModelEvent) => boolean) | undefined;
-  /** Whether it has an `onGap`, before which a batch must end. */
+  /** Whether the watch has an `onGap`, before which a batch must end. */
   told: boolean;
   prefix?: readonly ModelEvent[];
 }
@@ -87,7 +87,7 @@ export class ModelWatch {
     try {
       return this.options.filter(event);
     } catch {
-      return false; // the watch will end with the error, and needs no room for that
+      return false; // the watch will end with the error, which needs no room
     }
   }
 
@@ -165,14 +165,14 @@ export class ModelWatch {
     return this.options.told && this.queue[0] !== undefined && this.queue[0].gap > 0;
   }
 
-  /** What the wake-up at the end of the turn does: a batch in hand takes along what is queued, up to a gap that is told. */
+  /** The wake-up at the end of the turn: a batch in hand also takes what is queued, up to a reported gap. */
   serve(): void {
     if (this.hand === undefined) return;
     this.fill();
     this.owner.pump();
   }
 
-  /** The same, without what it makes room for. */
+  /** The same, without distributing what it makes room for. */
   fill(): void {
     const { hand } = this;
     if (hand === undefined) return;
@@ -251,7 +251,7 @@ export class ModelWatch {
     this.finish();
   }
 
-  /** The end from either side: reads that wait hear of it. */
+  /** The end, from either side: settles waiting reads. */
   settleReads(): void {
     this.serve();
     for (const read of this.reads.splice(0)) {
@@ -317,7 +317,7 @@ export class ModelBroadcaster {
     return watch;
   }
 
-  /** The end of a turn: everyone gets what is there, then things go on. */
+  /** The end of a turn: every read gets what is available, then distribution continues. */
   turn(): void {
     while (this.watches.some((watch) => watch.inHand)) {
       for (const watch of this.watches) watch.fill();
@@ -346,7 +346,7 @@ export class ModelBroadcaster {
     this.pump();
   }
 
-  /** Gives up waiting: full watchers lose what they have no room for. */
+  /** Stops waiting: full watchers lose what they have no room for. */
   force(): void {
     for (const publish of this.pending.splice(0)) publish.outcome = 'CLOSED';
     this.pumping = true;
@@ -356,7 +356,7 @@ export class ModelBroadcaster {
   }
 
   pump(): void {
-    if (this.pumping) return; // a watch that failed in the middle of a distribution
+    if (this.pumping) return; // a watch that failed during a distribution
     this.pumping = true;
     this.distributeAll();
     this.pumping = false;

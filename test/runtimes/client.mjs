@@ -1,18 +1,18 @@
-// A client for runtimes.test.ts: reads so many events of a server, however often it is cut off, and says what it got.
+// A client for runtimes.test.ts: reads a number of events, across any number of disconnections, and prints what it got.
 import { connect } from 'watchmux/client';
 import { WebSocket as PackagedWebSocket } from 'ws';
 
 const [url, kind, count] = process.argv.slice(2);
 const transport = kind === 'http' || kind === 'sse' ? kind : 'websocket';
 const common = { transport, ...(kind === 'ws' ? { WebSocket: PackagedWebSocket } : {}), backoff: { minMs: 10, maxMs: 50 } };
-// Deno's own WebSocket takes none.
+// Deno's own WebSocket accepts no headers.
 const headers = kind === 'websocket' && globalThis.Deno !== undefined ? {} : { authorization: 'Bearer me' };
 
-// One that is given up before its server has said anything.
+// A client that is stopped before its server has answered.
 const abort = new AbortController();
 const silent = connect(`${url}/silent`, { ...common, headers, signal: abort.signal });
 const read = silent.next();
-await fetch(`${url}/asked`); // is answered when the server has been asked
+await fetch(`${url}/asked`); // answered once the server has received the request
 abort.abort();
 const { done } = await read;
 
@@ -20,7 +20,7 @@ const events = connect(`${url}/watch`, { ...common, headers, resourceVersion: 'e
 const got = [];
 for await (const { object } of events) {
   got.push(object.i);
-  // Slower than its server.
+  // Slower than the server.
   if (got.length % 100 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
   if (got.length === Number(count)) break;
 }

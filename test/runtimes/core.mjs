@@ -1,5 +1,5 @@
-// What needs no network, for runtimes.test.ts: the contract of a watch, every policy, filters, streams, and how a watch is let go of.
-// Says what it tried; what is not so throws.
+// Everything that needs no network, for runtimes.test.ts: the contract of a watch, every policy, filters, streams, and garbage
+// collection. Prints what it tried; throws at a failure.
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { Subject } from 'rxjs';

@@ -1,5 +1,5 @@
-// A hub behind the host that is named, for runtimes.test.ts: the runtime's own server, or node:http with ws. Prints its port; asked
-// for /stats, /publish and /shutdown, it does that.
+// A hub on the named host, for runtimes.test.ts: the runtime's own server, or node:http with ws. Prints its port, and serves
+// /stats, /publish and /shutdown.
 import { createFetchHandler, Hub } from 'watchmux/fetch';
 import { createHttpHandler } from 'watchmux/http';
 import { attachWebSocket } from 'watchmux/ws';
@@ -9,7 +9,7 @@ const { connection, ...hubOptions } = JSON.parse(settings);
 const hub = new Hub({ epoch: 'e', replayBytes: 1e9, ...hubOptions });
 const options = {
   ...connection,
-  // Also in a promise, as those who ask a database do.
+  // Asynchronous, as if it asked a database.
   authenticate: async ({ headers }) => {
     const said = headers.authorization ?? headers.get?.('authorization') ?? 'anonymous';
     return said === 'unknown' ? undefined : said === 'banned' ? { status: 403 } : said;
@@ -51,7 +51,7 @@ async function listen() {
     if (!request.url.endsWith('/silent')) more.timeout?.(request, 0);
     return new Response(await control(request.url));
   };
-  // As impatient as it can be.
+  // The shortest timeout possible.
   if (globalThis.Bun !== undefined) return Bun.serve({ ...at, idleTimeout: 1, fetch }).port;
   return Deno.serve({ ...at, onListen() {} }, fetch).addr.port;
 }

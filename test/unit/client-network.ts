@@ -1,4 +1,4 @@
-// A network that does what a test says: connections of every transport, accepted, fed, refused and cut by hand.
+// A network under the control of a test: connections of every transport are accepted, fed, refused and cut by hand.
 import type { ConnectOptions, WebSocketConstructor } from '../../src/bridge/client.ts';
 import type { WireEvent } from '../../src/bridge/protocol.ts';
 
@@ -9,22 +9,22 @@ export const KINDS: readonly Kind[] = ['http', 'sse', 'browser', 'ws'];
 export interface Link {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  /** The client has let go of it. */
+  /** The client has closed it. */
   readonly closed: boolean;
-  /** The client lets nothing come. Only a connection of ws says so. */
+  /** The client has paused it. Only a connection of ws tells. */
   readonly paused: boolean;
   accept(): void;
   send(...events: (WireEvent | string)[]): void;
-  /** Breaks off. */
+  /** Breaks the connection. */
   cut(): void;
-  /** Ends in order. `code` and `reason` are those of a WebSocket. */
+  /** Ends the connection regularly. `code` and `reason` are those of a WebSocket. */
   end(code?: number, reason?: string): void;
   refuse(code: number, body?: string, headers?: Record<string, string>): void;
 }
 
 const encoder = new TextEncoder();
 
-/** Lets everything happen that is due, streams included. */
+/** Runs everything that is due, including streams. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 4; i++) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -97,7 +97,7 @@ class StreamLink implements Link {
   }
 }
 
-/** A browser's WebSocket: it can neither be paused nor does it say why it was refused. */
+/** A browser's WebSocket: it cannot be paused, and does not tell why it was refused. */
 class SocketLink implements Link {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
@@ -136,13 +136,13 @@ class SocketLink implements Link {
     this.onclose?.({ code, reason });
   }
 
-  /** As that of Node 22 does it, whose `error` is all that is ever heard of a handshake that failed. */
+  /** Like Node 22, which reports a failed handshake only by `error`. */
   refuse(_code: number, _body?: string, _headers?: Record<string, string>): void {
     this.onerror?.({ message: 'no handshake' });
   }
 }
 
-/** The WebSocket of ws: it can be paused, takes headers, and tells how it was refused. */
+/** The WebSocket of ws: it can be paused, accepts headers, and tells why it was refused. */
 class RichSocketLink extends SocketLink {
   private readonly listeners: Map<string, (...args: unknown[]) => void> = new Map();
   private waiting: (() => void)[] = [];
@@ -152,7 +152,7 @@ class RichSocketLink extends SocketLink {
   }
 
   terminate(): void {
-    // As ws does it: a handshake that is given up is an error.
+    // Like ws: aborting a handshake is an error.
     this.closed = true;
     this.onerror?.({ message: 'WebSocket was closed before the connection was established' });
   }
@@ -196,22 +196,22 @@ function attempt(code: () => void): void {
   try {
     code();
   } catch {
-    // A stream that is closed already.
+    // The stream is already closed.
   }
 }
 
-/** Every connection that the clients of a test have asked for, in order. */
+/** All connections that the clients of a test have requested, in order. */
 export class FakeNetwork {
   readonly links: Link[] = [];
 
-  /** The last one. */
+  /** The last connection. */
   get link(): Link {
     const link = this.links.at(-1);
     if (link === undefined) throw new Error('nobody has connected');
     return link;
   }
 
-  /** What a client needs to be on this network. */
+  /** The options with which a client uses this network. */
   options(kind: Kind): Pick<ConnectOptions<never>, 'transport' | 'WebSocket' | 'fetch'> {
     const network = this;
     const fetch = (url: URL, init: object): Promise<Response> =>

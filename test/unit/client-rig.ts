@@ -1,4 +1,4 @@
-// A client on a network, a clock and a chance that do what a test says.
+// A client with a network, a clock and random numbers under the control of the test.
 import { expect } from 'vitest';
 import type { ClientState, ConnectOptions, StateDetail } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
@@ -38,7 +38,7 @@ export function open(kind: Kind, options: ConnectOptions<Event> = {}) {
     },
     ...options,
   });
-  /** All that can be read now; of an ERROR, its code. */
+  /** Reads everything that is available. An ERROR is represented by its code. */
   const read = async (): Promise<unknown[]> => {
     await settle();
     const got: unknown[] = [];
@@ -55,7 +55,7 @@ export function open(kind: Kind, options: ConnectOptions<Event> = {}) {
     network.link.send(...events);
     await settle();
   };
-  /** Until the next attempt. */
+  /** Advances the clock to the next attempt. */
   const backOff = (): void => clock.advance(details.at(-1)?.delayMs ?? 0);
   const expectOver = async (): Promise<void> => {
     await settle();

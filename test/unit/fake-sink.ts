@@ -1,4 +1,4 @@
-// Connections without a socket, for the tests of hubs and sessions.
+// Connections without sockets, for the tests of hubs and sessions.
 
 import type { Form } from '../../src/bridge/forms.ts';
 import { LINE } from '../../src/bridge/forms.ts';
@@ -15,10 +15,10 @@ import type { WatchEvent } from '../../src/watch/event.ts';
 export const added = (object: unknown): WatchEvent => ({ type: 'ADDED', object });
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A connection that can be told to stand still, and reads what it is sent. */
+/** A connection that can be stalled, and that decodes what it is sent. */
 export class FakeSink implements Sink {
   readonly form: Form;
-  /** Each write, as it came. */
+  /** The bytes of each write. */
   readonly writes: Uint8Array[] = [];
   ended: Ending | undefined = undefined;
   retryMs: number | undefined = undefined;
@@ -90,7 +90,7 @@ export function connect<S extends FakeSink>(
   return sink as S & { session: Session };
 }
 
-/** Asks a hub where to begin, and begins there. */
+/** Requests a start from a hub, and opens a session there. */
 export function join(hub: Hub, asked: Asked = {}, more: Parameters<typeof connect>[2] = {}): ReturnType<typeof connect> {
   return connect(hub, new FakeSink(), { start: receptionOf(hub).start(asked) as Start, asked, ...more });
 }

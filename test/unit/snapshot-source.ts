@@ -2,11 +2,11 @@ import type { HubOptions } from '../../src/bridge/hub.ts';
 import { Hub } from '../../src/bridge/hub.ts';
 import type { Snapshot } from '../../src/bridge/snapshot.ts';
 
-// Hubs with a snapshot, and a source for one.
+// Hubs with a snapshot, and a source for it.
 
 export const hubOf = (snapshot: Snapshot, more: HubOptions = {}): Hub => new Hub({ epoch: 'e', snapshot, ...more });
 
-/** A source that gives what it is told to, when it is told to. */
+/** A source that yields objects when the test says so. */
 export function handFed(): { snapshot: Snapshot; give: (object: unknown) => void; finish: () => void; closed: () => boolean } {
   const queue: unknown[] = [];
   let wake: () => void = () => {};

@@ -3,7 +3,7 @@ import type { Gated } from '../../src/broadcast/gate.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 
-/** What the engine's tests publish: a number to tell events apart, a key to fold by. */
+/** The events of the engine's tests: a number to tell them apart, and a key to fold by. */
 export type TestEvent = WatchEvent<string, { readonly id: number; readonly metadata: { readonly name: string } }>;
 
 export function event(id: number, type = 'MODIFIED', name = `k${id}`): TestEvent {
@@ -20,7 +20,7 @@ export const range = (from: number, to: number): number[] => ids(events(from, to
 
 export const done = { done: true, value: undefined };
 
-/** Lets every microtask run that is due, and those that they make due. */
+/** Runs all microtasks that are due, including those that they schedule. */
 export async function turn(): Promise<void> {
   for (let i = 0; i < 30; i++) await Promise.resolve();
 }
@@ -30,7 +30,7 @@ export function gated(bound: () => number): Gated {
   return { bound, inSet: undefined, before: undefined, after: undefined };
 }
 
-/** All that can be read without waiting. */
+/** Reads everything that is available. */
 export function readAll(watch: Watch<TestEvent>): TestEvent[] {
   const read: TestEvent[] = [];
   for (let one = watch.tryNext(); one !== undefined; one = watch.tryNext()) read.push(one);
@@ -44,7 +44,7 @@ export async function collect(watch: Watch<TestEvent>): Promise<number[]> {
   return got;
 }
 
-/** Reads all that is there until a read throws this. */
+/** Reads everything that is available, up to a read that throws with this message. */
 export function readAllBut(watch: Watch<TestEvent>, message: string): TestEvent[] {
   const read: TestEvent[] = [];
   try {
@@ -59,7 +59,7 @@ export function readAllBut(watch: Watch<TestEvent>, message: string): TestEvent[
   }
 }
 
-/** What has become of a promise so far. */
+/** The state of a promise. */
 export interface Fate<T> {
   state: 'pending' | 'resolved' | 'rejected';
   value?: T;
@@ -75,7 +75,7 @@ export function fate<T>(promise: Promise<T>): Fate<T> {
   return seen;
 }
 
-/** What a call throws. */
+/** Returns what a call throws. */
 export function thrown(code: () => unknown): unknown {
   try {
     code();
@@ -90,13 +90,13 @@ const macrotask = (): Promise<void> => new Promise((resolve) => setImmediate(res
 /** Collects garbage until the condition holds; gives up after a hundred rounds. */
 export async function collectedUntil(condition: () => boolean): Promise<boolean> {
   for (let round = 0; round < 100; round++) {
-    await macrotask(); // what a WeakRef was asked for stays alive until here
+    await macrotask(); // a dereferenced WeakRef keeps its target alive until here
     globalThis.gc?.();
-    await macrotask(); // here the finalization registries are served
+    await macrotask(); // finalization registries run here
     if (condition()) return true;
   }
   return false;
 }
 
-/** Why tests of garbage collection are skipped, where they are. */
+/** Added to the titles of garbage collection tests where they are skipped. */
 export const NO_GC = globalThis.gc === undefined ? ' (skipped: node runs without --expose-gc)' : '';

@@ -1,4 +1,4 @@
-// What both forms do with the doors that they were given.
+// Uses the entry points that it is given, for both formats.
 exports.exercise = async function exercise(given) {
   const { assert, root, http, nodeStream, rxjs, testing, ws } = given;
   const event = { type: 'ADDED', object: { metadata: { name: 'a' } } };

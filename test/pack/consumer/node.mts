@@ -1,4 +1,4 @@
-// Compiled by check-tarball.mjs under many compilers: the doors that speak of Node's types.
+// Compiled by check-tarball.mjs with several compilers: the entry points that use Node's types.
 import { createServer, type Server } from 'node:http';
 import { Readable } from 'node:stream';
 import { Broadcaster, StreamWatcher, toDecoder, type WatchEvent } from 'watchmux';

@@ -1,4 +1,4 @@
-// Compiled by check-tarball.mjs under many compilers: the doors that need no types of Node.
+// Compiled by check-tarball.mjs with several compilers: the entry points that need no types of Node.
 import { firstValueFrom, Subject } from 'rxjs';
 import {
   Broadcaster,
@@ -51,7 +51,7 @@ export async function main(bytes: AsyncIterable<Uint8Array>): Promise<void> {
   if (!done) value.toFixed();
 
   const pods = new StreamWatcher(toDecoder<ObjectEvent<Pod>>(bytes));
-  // @ts-expect-error what the bytes bear is not guessed from where they go
+  // @ts-expect-error the type of the events is not inferred from where they go
   new StreamWatcher<ObjectEvent<Pod>>(toDecoder(bytes));
   const recorder = new Recorder(filterTransitions(pods, (pod) => pod.metadata.namespace === 'default'));
   for await (const event of recorder) {

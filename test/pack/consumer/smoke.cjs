@@ -1,4 +1,4 @@
-// Run by check-tarball.mjs in an empty project: every door as CommonJS, and one event through each.
+// Run by check-tarball.mjs in an empty project: sends one event through every entry point, loaded as CommonJS.
 const { exercise } = require('./exercise.cjs');
 
 exercise({
