@@ -7,8 +7,8 @@ const common: Options = {
 };
 
 /**
- * Names that the parts of the client use among themselves, which the bundle for browsers shortens. None of them may be a word of
- * the options, the events, the wire or the host: test/exports.test.ts holds that, and test/e2e/client-bundle.test.ts runs the bundle.
+ * Internal names of the client, which its browser bundle shortens. None may be a name in the options, the events, the wire format
+ * or the host's API. test/exports.test.ts checks that, and test/e2e/client-bundle.test.ts runs the bundle.
  */
 export const INTERNAL_NAMES: readonly string[] = [
   ...['opened', 'alive', 'frame', 'over', 'why', 'hintMs', 'sse', 'settle', 'notice', 'position', 'failures', 'full', 'failure'],
@@ -16,7 +16,7 @@ export const INTERNAL_NAMES: readonly string[] = [
   ...['chars', 'version'],
 ];
 
-/** In a browser there is no WebSocket of ws. */
+/** Browsers have no WebSocket of ws. */
 const browserWebSocket: NonNullable<Options['esbuildPlugins']>[number] = {
   name: 'browser-websocket',
   setup(build) {
@@ -26,7 +26,7 @@ const browserWebSocket: NonNullable<Options['esbuildPlugins']>[number] = {
   },
 };
 
-// Every door of package.json's `exports` is an entry of the first; test/exports.test.ts holds the two lists equal.
+// The first configuration has every entry point of package.json's `exports`; test/exports.test.ts checks that.
 export default defineConfig([
   {
     ...common,
@@ -45,12 +45,13 @@ export default defineConfig([
     clean: true,
     dts: {
       compilerOptions: { ignoreDeprecations: '6.0' },
-      // Disposable symbols stand in our types: this makes them known to consumers that have neither @types/node nor lib esnext.disposable.
+      // Our types use disposable symbols. This declares them for consumers that have neither @types/node nor lib
+      // esnext.disposable.
       banner: '/// <reference lib="esnext.disposable" />',
     },
   },
   {
-    // The client as bundlers for browsers find it, by the condition `browser`: one file without imports, as small as it gets.
+    // The client as bundlers find it by the condition `browser`: one small file without imports.
     target: 'es2022',
     entry: { 'client-browser': 'src/bridge/client.ts' },
     format: 'esm',
@@ -70,7 +71,7 @@ export default defineConfig([
     outDir: 'dist/cli',
   },
   {
-    // What the live page of `watchmux pipe` runs: one file without imports, read and put into the page by cli/page.ts.
+    // The script of the live page of `watchmux pipe`: one file without imports, which cli/page.ts puts into the page.
     target: 'es2022',
     entry: { 'live-page': 'src/cli/page/main.ts' },
     format: 'esm',

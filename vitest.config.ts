@@ -6,7 +6,7 @@ const src = (path: string): string => fileURLToPath(new URL(`./src/${path}`, imp
 
 export default defineConfig({
   resolve: {
-    // Tests import the doors by the names that users write.
+    // Tests import the entry points by the names that users write.
     alias: [
       { find: /^watchmux$/, replacement: src('index.ts') },
       { find: /^watchmux\/rxjs$/, replacement: src('adapters/rxjs.ts') },
@@ -23,7 +23,7 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     pool: 'forks',
-    // Most of the time is spent waiting for other processes: two files at once, also where there are two cores only.
+    // Tests mostly wait for other processes, so two files run at once even on two cores.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     execArgv: ['--expose-gc'],
   },

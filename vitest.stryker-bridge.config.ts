@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** What mutation testing of the bridge runs: the tests of its socket-free files, and nothing that opens a socket. See vitest.stryker.config.ts. */
+/** The tests that mutation testing of the bridge runs: those of its files without sockets. See vitest.stryker.config.ts. */
 export default defineConfig({
   test: {
     include: [

@@ -1,8 +1,8 @@
 import { defineConfig } from 'vitest/config';
 
 /**
- * What mutation testing runs: the tests that hold src/broadcast and src/decode, and nothing slower. Stryker's runner works in
- * worker threads, which take no --expose-gc: tests of garbage collection skip themselves there, and say so.
+ * The tests that mutation testing runs: those of src/broadcast and src/decode, without slow ones. Stryker uses worker threads,
+ * which do not accept --expose-gc, so tests of garbage collection skip themselves and say so.
  */
 export default defineConfig({
   test: {
