@@ -9,10 +9,10 @@ import { attachWebSocket } from 'watchmux/ws';
 /** @typedef {{ room: string, from: string, text: string, at: string }} Message */
 /** @typedef {import('watchmux').WatchEvent<'message', Message>} MessageEvent */
 
-/** Who is new gets what was said last; who comes back gets what it missed. @type {Hub<MessageEvent>} */
+/** A new client gets the last messages. One that reconnects gets what it missed. @type {Hub<MessageEvent>} */
 const hub = new Hub({ replay: 50, capacity: 256 });
 
-/** Each client sees one room. The filter is asked on the server: nothing else ever leaves it. */
+/** Each client sees one room. The filter runs on the server, so other messages never leave it. */
 const oneRoom = {
   /** @param {import('node:http').IncomingMessage} request @returns {import('watchmux/http').ClientOptions<MessageEvent>} */
   watchOptions: (request) => {
@@ -48,7 +48,7 @@ console.log(`chat: http://127.0.0.1:${/** @type {import('node:net').AddressInfo}
 
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.once(signal, async () => {
-    // Readers get what is queued for them, and are told to come back, spread over two seconds.
+    // Clients get what is queued for them, and are told to reconnect, spread over two seconds.
     await hub.shutdown({ signal: AbortSignal.timeout(2_000), retryAfterMs: 2_000 });
     server.close();
     server.closeAllConnections();

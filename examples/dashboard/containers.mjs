@@ -1,6 +1,6 @@
 // @ts-check
-// Writes lines as `docker events --format '{{json .}}'` does: containers that start, die and are started again. COUNT is how
-// many lines (default: no end), EVERY the milliseconds between two.
+// Writes lines like those of `docker events --format '{{json .}}'`: containers that start, die and start again. COUNT limits the
+// number of lines (default: no limit). EVERY is the interval in milliseconds.
 const NAMES = ['web', 'api', 'db', 'cache', 'queue', 'mail'];
 /** @type {Map<string, boolean>} */
 const running = new Map();
@@ -27,5 +27,5 @@ const timer = setInterval(
   },
   Number(process.env.EVERY ?? 400),
 );
-// Nobody reads any more.
+// The reader has ended.
 process.stdout.on('error', () => process.exit(0));

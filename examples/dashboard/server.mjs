@@ -8,7 +8,7 @@ import { createHttpHandler, Hub } from 'watchmux/http';
 /** @typedef {{ metadata: { name: string }, image: string, state: string, exitCode?: string, starts: number, since: number }} Container */
 /** @typedef {import('watchmux').WatchEvent<string, { name: string, image: string, exitCode?: string, time: number }>} DockerEvent */
 
-/** A line of `docker events` as an event: its action is the type. Undefined, and so passed over, is what is no container's. */
+/** Decodes a line of `docker events`: its action is the event type. Lines about anything but containers are skipped (undefined). */
 const codec = {
   /** @param {Uint8Array} line @returns {DockerEvent | undefined} */
   decode: (line) => {
@@ -29,7 +29,7 @@ const hub = new Hub({ snapshot: () => [...containers.values()], overflow: 'coale
 /** @type {Record<string, string>} */
 const STATES = { start: 'running', unpause: 'running', pause: 'paused', die: 'exited' };
 
-/** What an event makes of the table. @param {DockerEvent} event */
+/** Applies an event to the state. @param {DockerEvent} event */
 async function apply({ type, object: { name, image, exitCode, time } }) {
   const known = containers.get(name);
   const state = STATES[type];
@@ -56,7 +56,7 @@ server.listen(Number(process.env.PORT ?? 8080), '127.0.0.1');
 await once(server, 'listening');
 console.log(`dashboard: http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`);
 
-// One at a time: the next line is not read before the last one is told.
+// One at a time: the next line is read only after this one has been published.
 const events = new StreamWatcher(toDecoder(process.stdin, { codec }));
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => events.return());
 for await (const event of events) await apply(event);

@@ -10,7 +10,7 @@ import { createFetchHandler, Hub } from 'watchmux/fetch';
 const hub = new Hub({ replay: 3, overflow: 'coalesce', keyOf: ({ object }) => object.symbol });
 
 const watch = createFetchHandler(hub, {
-  // Whatever this answers is the client's identity; undefined is 401.
+  // The result is the client's identity; undefined means 401.
   authenticate: (request) => new URL(request.url).searchParams.get('token') ?? undefined,
   watchOptions: (request) => {
     const symbol = new URL(request.url).searchParams.get('symbol');

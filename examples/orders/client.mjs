@@ -9,7 +9,7 @@ const stop = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stop.abort());
 
 /**
- * `restart`: where the place in the stream is lost, one ERROR of code 410 comes, and a fresh snapshot behind it.
+ * `restart`: if the position in the stream is lost, one ERROR of code 410 arrives, followed by a new snapshot.
  * @type {import('watchmux/client').ClientWatch<import('watchmux/client').ClientEvent<OrderEvent>>}
  */
 const watch = connect(url, {
@@ -18,15 +18,15 @@ const watch = connect(url, {
   onStateChange: (state) => console.log(`  ${state}${state === 'connecting' ? ` from ${watch.resourceVersion}` : ''}`),
 });
 
-/** What the server has, as far as this client knows. */
+/** This client's copy of the server's state. */
 const orders = new Map();
 for await (const event of watch) {
   if (event.type === 'ERROR') {
     console.log(`ERROR ${event.object.code}: ${event.object.message}`);
-    // What comes next is the whole state: what was known and does not come again is gone.
+    // The whole state follows. Orders that are not part of it no longer exist.
     orders.clear();
   } else if (event.type === 'BOOKMARK') {
-    if (isInitialEventsEnd(event)) console.log(`-- that was all: ${orders.size} orders`);
+    if (isInitialEventsEnd(event)) console.log(`-- end of the snapshot: ${orders.size} orders`);
   } else {
     const { metadata, total, state } = event.object;
     if (event.type === 'DELETED') orders.delete(metadata.name);

@@ -11,13 +11,13 @@ import { attachWebSocket } from 'watchmux/ws';
 const orders = new Map();
 
 /**
- * The hub notes a new client's place in the stream first and asks for the snapshot then: a change in between comes behind it, and
- * none is lost.
+ * The hub records a new client's position in the stream before it reads the snapshot. A change in between arrives after the
+ * snapshot, so none is lost.
  * @type {Hub<OrderEvent>}
  */
 const hub = new Hub({ snapshot: () => [...orders.values()] });
 
-/** State and stream change in one step, so no snapshot can stand between the two. @param {Order} order */
+/** The state and the stream change in one synchronous step, so no snapshot can be taken in between. @param {Order} order */
 async function put(order) {
   const { name } = order.metadata;
   const type = orders.has(name) ? 'MODIFIED' : 'ADDED';
@@ -64,7 +64,7 @@ function toOrder(name, { total, state }) {
   return { metadata: { name }, total: Number(total) || 0, state: String(state ?? 'placed') };
 }
 
-/** A shop that is never quiet: orders come, go through their states, and are gone. */
+/** A busy shop: orders arrive, go through their states, and are removed. */
 const STATES = ['placed', 'paid', 'shipped'];
 let number = 100;
 function trade() {

@@ -110,7 +110,7 @@ export class Admission<R, I> {
   /** Does not name the expected host: behind a proxy, that is an internal name. */
   private get forbiddenOrigin(): Status {
     const why =
-      this.options.allowedOrigins === undefined ? 'it is not that of the header Host' : 'allowedOrigins does not let it in';
+      this.options.allowedOrigins === undefined ? 'it does not match the header Host' : 'allowedOrigins does not admit it';
     return forbidden(`this origin may not connect: ${why}`);
   }
 
@@ -172,7 +172,7 @@ export class Admission<R, I> {
   private inTime(caller: Caller<R>, known: Promise<Known>): Promise<Known | undefined> {
     const { clock, handshakeTimeoutMs } = this.limits;
     return new Promise((resolve, reject) => {
-      const late = unavailable('it took too long to decide whether this client may come in');
+      const late = unavailable('the decision whether to admit this client took too long');
       const cancel = clock.schedule(handshakeTimeoutMs, () => settle(() => reject(new Denied('timeout', late))));
       const ignore = caller.onGone(() => settle(() => resolve(undefined)));
       const stay = this.reception.lifetime.whenClosing(() => settle(() => reject(new Denied('ended', LEAVING))));
@@ -216,7 +216,7 @@ function toDenied(error: unknown): Denied {
   const told = error instanceof Error || typeof message !== 'string' ? undefined : message;
   if (status === 401) return new Denied('unauthorized', unauthorized(told));
   if (status === 403) return new Denied('forbidden', forbidden(told ?? 'this client may not watch'));
-  return new Denied('failed', unavailable('whether this client may come in could not be decided'));
+  return new Denied('failed', unavailable('the server could not decide whether to admit this client'));
 }
 
 function identityOf<I>(said: Identified<I>): I {

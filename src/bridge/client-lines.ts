@@ -12,7 +12,7 @@ export interface Frame {
 
 /** Throws if a frame is longer than `maxFrameChars`. */
 export function checkLength(length: number, limit: number): void {
-  if (length > limit) throw new RangeError(`longer than maxFrameChars, ${limit}`);
+  if (length > limit) throw new RangeError(`longer than maxFrameChars (${limit})`);
 }
 
 /**

@@ -210,7 +210,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   /** Declares the connection lost if nothing arrives in time; 0: no limit. The delay between connections uses the same timer. */
   #expect(timeoutMs: number): void {
     this.#cancelTimer?.();
-    const lost = (): void => this.over({ code: LOST, why: `nothing came for ${timeoutMs} ms` });
+    const lost = (): void => this.over({ code: LOST, why: `no data for ${timeoutMs} ms` });
     this.#cancelTimer = timeoutMs > 0 ? this.#settings.clock.schedule(timeoutMs, lost) : undefined;
   }
 

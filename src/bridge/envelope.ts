@@ -40,7 +40,7 @@ export class Envelope implements WatchEvent {
   constructor(event: WatchEvent, place: Place) {
     if (event === undefined || event === null) throw invalid('event', event, 'an event');
     const { type, object } = event;
-    if (typeof type !== 'string' || type === '') throw invalid('event.type', type, 'a string that is not empty');
+    if (typeof type !== 'string' || type === '') throw invalid('event.type', type, 'a non-empty string');
     this.type = type;
     this.object = object;
     this.sequence = place.sequence;

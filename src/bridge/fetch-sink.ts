@@ -75,7 +75,7 @@ export class FetchSink implements Sink, Outbound {
   destroy(): void {
     if (this.closed) return;
     this.closed = true;
-    this.controller?.error(new Error('the server does not wait for this client any longer'));
+    this.controller?.error(new Error('the server no longer waits for this client'));
   }
 
   /** The reader has taken something, so there is room. */

@@ -82,7 +82,7 @@ export function preflightHeaders(asked: string | null | undefined): Record<strin
 /** Refuses every method but GET and HEAD. */
 export function methodRefusal(method: string | undefined): Status | undefined {
   if (method === 'GET' || method === 'HEAD') return undefined;
-  return toStatus({ code: 405, reason: 'MethodNotAllowed', message: 'a watch is read with GET' });
+  return toStatus({ code: 405, reason: 'MethodNotAllowed', message: 'use GET or HEAD to read a watch' });
 }
 
 /**

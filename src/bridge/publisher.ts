@@ -127,7 +127,8 @@ export class Publisher {
 
   private refuseOverload(): void {
     const { maxPending: limit } = this.options;
-    if (this.pending >= limit) throw new WatchError('OVERLOADED', `publish: ${limit} publishes pend already`, { limit });
+    if (this.pending >= limit)
+      throw new WatchError('OVERLOADED', `publish: ${limit} publishes are already pending (maxPending)`, { limit });
   }
 
   private turn(): Promise<void> {

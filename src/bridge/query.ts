@@ -41,7 +41,7 @@ export function readQuery(words: Words, maxQueryBytes: number = DEFAULTS.maxQuer
     flags[name] = BOOLEANS.get(text);
   }
   const seconds = given.get(PARAMETERS.timeoutSeconds) ?? '';
-  if (!/^[0-9]{0,9}$/.test(seconds)) return bad(PARAMETERS.timeoutSeconds, seconds, 'seconds, a whole number');
+  if (!/^[0-9]{0,9}$/.test(seconds)) return bad(PARAMETERS.timeoutSeconds, seconds, 'a whole number of seconds');
   const isBack = lastEventId !== undefined && lastEventId !== '';
   const version = isBack ? lastEventId : (given.get(PARAMETERS.resourceVersion) ?? '');
   if (version !== '' && version !== '0' && readVersion(version) === undefined) {

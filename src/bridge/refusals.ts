@@ -7,19 +7,19 @@ export function unavailable(message: string): Status {
 }
 
 /** No new client is served, although the last events may still be on their way. */
-export const LEAVING: Status = unavailable('this server goes away, or its stream is about to end');
+export const LEAVING: Status = unavailable('this server is shutting down, or its stream is about to end');
 
 /**
  * A pipelined response gets the socket after those before it. Until then it is not told when the connection closes, and behind a
  * watch it would wait forever. So it must not hold a session.
  */
 export const PIPELINED: Status = unavailable(
-  'a connection carries one watch, and this one still had an earlier request to answer',
+  'a connection can carry only one watch, and an earlier request of this one is still pending',
 );
 
 /** An upgrade request at a path without a WebSocket. */
 export const NO_WEBSOCKET: Status = notFound('no WebSocket at this path');
-const STRIPPED: Status = notFound('no WebSocket: a proxy on the way has not passed on the header Upgrade');
+const STRIPPED: Status = notFound('no WebSocket: the header Upgrade is missing, so a proxy may have removed it');
 
 /** The refusal of a WebSocket request that arrived as a plain request. Proxies pass on `Upgrade` only if configured to. */
 export function noWebSocket(upgrade: string | null | undefined): Status {
@@ -31,7 +31,7 @@ function notFound(message: string): Status {
 }
 
 /** The client is not identified. */
-export function unauthorized(message: string = 'who are you?'): Status {
+export function unauthorized(message: string = 'authentication required'): Status {
   return toStatus({ code: 401, reason: 'Unauthorized', message });
 }
 

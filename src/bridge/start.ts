@@ -40,7 +40,7 @@ export const COMPLETE: Status = toStatus({ code: 204, reason: 'Complete', messag
 export function toStart(asked: Asked, { epoch, window, replay, hasSnapshot }: Beginnings): Start | Status {
   const { resourceVersion, sendInitialEvents, isBack = false } = asked;
   if (sendInitialEvents === true && !isBack && !hasSnapshot) {
-    return bad('sendInitialEvents', 'true', 'false, since there is no snapshot here');
+    return bad('sendInitialEvents', 'true', 'false, because this server has no snapshot');
   }
   if (resourceVersion === undefined || (sendInitialEvents === true && !isBack)) {
     const snapshot = hasSnapshot && sendInitialEvents !== false;
@@ -49,7 +49,7 @@ export function toStart(asked: Asked, { epoch, window, replay, hasSnapshot }: Be
   const version = readVersion(resourceVersion);
   const missed = version?.epoch === epoch ? window.since(version.sequence) : undefined;
   if (missed !== undefined) return { missed, resumed: true, snapshot: false };
-  const message = `the version ${resourceVersion} is none that this stream can go on from: start again without one`;
+  const message = `cannot resume after version ${resourceVersion}: start over without a version`;
   return toStatus({ code: 410, reason: 'Expired', message });
 }
 
@@ -70,5 +70,5 @@ export function permitted(
 /** Returns the result of a filter. Throws for a promise, which is truthy: an async filter would let its client see everything. */
 export function verdictOf(said: unknown): boolean {
   if (typeof (said as Partial<PromiseLike<unknown>> | null | undefined)?.then !== 'function') return Boolean(said);
-  throw invalid('filter', said, 'a boolean at once, no promise');
+  throw invalid('filter', said, 'a boolean, not a promise');
 }

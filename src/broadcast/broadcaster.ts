@@ -135,7 +135,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     if (this.#mux.pending < this.#maxPending) return this.#mux.acceptLater(event);
     const limit = this.#maxPending;
     return Promise.reject(
-      new WatchError('OVERLOADED', `publish: ${limit} publishes wait for room already (maxPending)`, { limit }),
+      new WatchError('OVERLOADED', `publish: ${limit} publishes already wait for room (maxPending)`, { limit }),
     );
   }
 

@@ -71,7 +71,7 @@ export function parseCommand(argv: readonly string[]): Command {
     case 'help':
       return { command: 'help', topic: rest.find(isCommandName) };
     case undefined:
-      throw new UsageError('which command? pipe, watch or demo; --help tells more');
+      throw new UsageError('missing command: pipe, watch or demo; see --help');
     case '--help':
     case '-h':
       return { command: 'help', topic: undefined };
@@ -79,7 +79,7 @@ export function parseCommand(argv: readonly string[]): Command {
     case '-v':
       return { command: 'version' };
     default:
-      throw new UsageError(`unknown ${name.startsWith('-') ? 'option' : 'command'} ${quote(name)}; --help lists what there is`);
+      throw new UsageError(`unknown ${name.startsWith('-') ? 'option' : 'command'} ${quote(name)}; see --help`);
   }
 }
 
@@ -135,14 +135,14 @@ function joined(args: readonly string[], options: Options): string[] {
 
 function toPipe({ values, positionals }: Parsed): PipeCommand {
   if (positionals.length > 0)
-    throw new UsageError(`unexpected ${quote(positionals[0] as string)}: lines come from stdin`, 'pipe');
+    throw new UsageError(`unexpected argument ${quote(positionals[0] as string)}: pipe reads from stdin`, 'pipe');
   const overflow = POLICIES.find((policy) => policy === values.overflow);
   if (overflow === undefined) throw wrong('pipe', 'overflow', values.overflow, `one of ${POLICIES.join(', ')}`);
   const port = whole('pipe', 'port', values.port);
   if (port > 65_535) throw wrong('pipe', 'port', values.port, 'a whole number from 0 to 65535');
   const replay = whole('pipe', 'replay', values.replay);
   const window = values.window === undefined ? Math.max(replay, 1_000) : whole('pipe', 'window', values.window);
-  if (window < replay) throw wrong('pipe', 'window', values.window, `no less than --replay, which is ${replay}`);
+  if (window < replay) throw wrong('pipe', 'window', values.window, `at least ${replay}, the value of --replay`);
   return {
     command: 'pipe',
     host: values.host as string,
@@ -159,8 +159,8 @@ function toPipe({ values, positionals }: Parsed): PipeCommand {
 
 function toWatch({ values, positionals }: Parsed): WatchCommand {
   const [given, extra] = positionals;
-  if (given === undefined) throw new UsageError('which URL? Such as watchmux watch http://127.0.0.1:8080', 'watch');
-  if (extra !== undefined) throw new UsageError(`unexpected ${quote(extra)}: one URL at a time`, 'watch');
+  if (given === undefined) throw new UsageError('missing URL, for example: watchmux watch http://127.0.0.1:8080', 'watch');
+  if (extra !== undefined) throw new UsageError(`unexpected argument ${quote(extra)}: watch takes one URL`, 'watch');
   const text = (given.includes('://') ? given : `http://${given}`).replace(/^ws(s?):/i, 'http$1:');
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) throw new UsageError(`not an HTTP URL: ${quote(given)}`, 'watch');
@@ -177,7 +177,7 @@ function toWatch({ values, positionals }: Parsed): WatchCommand {
 
 function toDemo({ values, positionals }: Parsed): DemoCommand {
   const [directory, extra] = positionals;
-  if (extra !== undefined) throw new UsageError(`unexpected ${quote(extra)}: one directory at most`, 'demo');
+  if (extra !== undefined) throw new UsageError(`unexpected argument ${quote(extra)}: demo takes at most one directory`, 'demo');
   return { command: 'demo', directory, durationMs: milliseconds('demo', 'seconds', values.seconds) };
 }
 

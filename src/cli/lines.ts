@@ -91,7 +91,7 @@ const lenient = new TextDecoder();
  */
 export function readLine(line: Line, options: LineOptions): Reading {
   const { bytes } = line;
-  if (bytes === undefined) return { fault: `longer than ${options.maxLineBytes ?? MAX_LINE_BYTES} bytes, the limit` };
+  if (bytes === undefined) return { fault: `longer than the limit of ${options.maxLineBytes ?? MAX_LINE_BYTES} bytes` };
   if (options.raw) return { event: { type: 'ADDED', object: lenient.decode(bytes) }, json: undefined };
   let text: string;
   try {

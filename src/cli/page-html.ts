@@ -16,15 +16,15 @@ const OVERVIEW = `
     <svg id="rate-chart" role="img" aria-label="Events per second in the last two minutes" viewBox="0 0 600 96" preserveAspectRatio="none">
       <path id="rate-area"/><path id="rate-line" vector-effect="non-scaling-stroke"/><path id="rate-here" vector-effect="non-scaling-stroke"/>
     </svg>
-    <figcaption><span class="key all">accepted</span> <span class="key here">got here</span> <span class="span">last two minutes, top edge <span id="rate-top">1</span> per second</span></figcaption>
+    <figcaption><span class="key all">accepted</span> <span class="key here">received</span> <span class="span">last two minutes, top edge <span id="rate-top">1</span> per second</span></figcaption>
   </figure>
   <dl class="totals">
-    ${tile('accepted', 'accepted', 'Events that the server has taken in')}
-    ${tile('received', 'got here', 'Events that came to this page')}
+    ${tile('accepted', 'accepted', 'Events that the server has accepted')}
+    ${tile('received', 'received', 'Events that this page has received')}
     ${tile('watching', 'clients', 'Clients that are connected now')}
-    ${tile('delivered', 'delivered', 'Events handed to connections, in all')}
-    ${tile('dropped', 'dropped', 'Events that clients did not get, in all')}
-    ${tile('resumes', 'resumes', 'Clients that came back and went on where they were')}
+    ${tile('delivered', 'delivered', 'Events handed to connections, in total')}
+    ${tile('dropped', 'dropped', 'Events that clients did not get, in total')}
+    ${tile('resumes', 'resumes', 'Clients that have reconnected and resumed')}
     ${tile('cut', 'cut', 'Clients that the server has cut')}
     ${tile('refused', 'refused', 'Requests that the server has refused')}
   </dl>
@@ -46,7 +46,7 @@ const OWN = `
     <select id="share"><option value="2">to half</option><option value="10" selected>to a tenth</option><option value="100">to a hundredth</option></select>
   </div>
   <p id="slow-note" class="dim"></p>
-  <h3 id="history-title">What happened</h3>
+  <h3 id="history-title">History</h3>
   <ol id="history" aria-labelledby="history-title" tabindex="0"></ol>
 </section>`;
 
@@ -57,16 +57,16 @@ const CLIENTS = `
     <thead><tr><th scope="col">client</th><th scope="col">queue</th><th scope="col">lag</th><th scope="col">dropped</th></tr></thead>
     <tbody id="clients"></tbody>
   </table>
-  <p id="more-clients" class="dim">Nobody is connected.</p>
+  <p id="more-clients" class="dim">No client is connected.</p>
 </section>`;
 
 const EVENTS = `
 <section id="events" aria-labelledby="events-title" tabindex="-1">
   <div class="bar">
     <h2 id="events-title">Events</h2>
-    <label class="hidden" for="text">Search in the events</label>
+    <label class="hidden" for="text">Search the events</label>
     <input id="text" type="search" placeholder="Search" autocomplete="off" spellcheck="false" maxlength="200">
-    <label class="hidden" for="type">Type of event</label>
+    <label class="hidden" for="type">Event type</label>
     <select id="type"><option value="">all types</option></select>
     <button id="pause" type="button" aria-pressed="false">Pause</button>
     <span id="note" class="dim"></span>
@@ -75,7 +75,7 @@ const EVENTS = `
     <thead><tr><th scope="col">no.</th><th scope="col">time</th><th scope="col">type</th><th scope="col">object</th></tr></thead>
     <tbody id="rows"></tbody>
   </table>
-  <p id="none" class="dim">No events yet. They appear here as they come.</p>
+  <p id="none" class="dim">No events yet. They appear here as they arrive.</p>
 </section>`;
 
 const TEMPLATES = `
@@ -106,7 +106,7 @@ export function pageHtml({ style, script }: { style: string; script: string }): 
   <h1>${ICON} watchmux</h1>
   <p id="state" data-state="connecting">connecting</p>
   <button id="retry" type="button" hidden>Try now</button>
-  <p class="old">The numbers are old: the server does not answer.</p>
+  <p class="old">These numbers are out of date: the server does not respond.</p>
   <p id="policy" class="dim"></p>
 </header>
 <main>${OVERVIEW}

@@ -120,10 +120,11 @@ function summarize(hub: Hub, { skipped, cut }: { skipped: number; cut: number })
 }
 
 function explain(error: NodeJS.ErrnoException, { host, port }: PipeCommand): string {
-  if (error.code === 'EADDRINUSE') return `port ${port} is taken; choose another with --port, or any free one with --port 0`;
-  if (error.code === 'EACCES') return `no permission to listen at port ${port}; choose one from 1024 on`;
-  if (error.code === 'ENOTFOUND' || error.code === 'EADDRNOTAVAIL') return `cannot listen at host ${host}: no such address here`;
-  return `cannot listen at ${host}, port ${port}: ${error.message}`;
+  if (error.code === 'EADDRINUSE') return `port ${port} is in use; choose another with --port, or any free one with --port 0`;
+  if (error.code === 'EACCES') return `no permission to listen on port ${port}; choose 1024 or higher`;
+  if (error.code === 'ENOTFOUND' || error.code === 'EADDRNOTAVAIL')
+    return `cannot listen on ${host}: it is not an address of this machine`;
+  return `cannot listen on ${host}, port ${port}: ${error.message}`;
 }
 
 function plural(count: number, noun: string): string {

@@ -37,14 +37,18 @@ export function createPipeServer(hub: Hub, options: PipeServerOptions): Server {
   return createServer(PATIENCE, (request, response) => {
     const path = pathOf(request.url);
     if (!isMeant(request, host))
-      answer(request, response, { code: 421, type: 'text/plain', body: 'this server has another name\n' });
+      answer(request, response, {
+        code: 421,
+        type: 'text/plain',
+        body: 'this server does not have the name in the header Host\n',
+      });
     else if (path === WATCH_PATH) watch(request, response);
     else if (path === STATS_PATH) {
       const body = `${JSON.stringify({ ...hub.stats(), capacity, overflow })}\n`;
       answer(request, response, { type: 'application/json', body });
     } else if (path === '/')
       answer(request, response, { type: 'text/html; charset=utf-8', body: page.html, policy: page.policy });
-    else answer(request, response, { code: 404, type: 'text/plain', body: 'there are /, /watch and /stats\n' });
+    else answer(request, response, { code: 404, type: 'text/plain', body: 'not found: there are only /, /watch and /stats\n' });
   });
 }
 

@@ -84,7 +84,7 @@ class Story {
     if (state === 'closed') this.failure ??= error;
     if (state !== 'waiting' || error === undefined) return true;
     if (this.opened) {
-      note(`${excerpt(error.message)}; again in ${((delayMs ?? 0) / 1_000).toFixed(1)} s`);
+      note(`${excerpt(error.message)}; retrying in ${((delayMs ?? 0) / 1_000).toFixed(1)} s`);
       return true;
     }
     // A connection that cannot be made at all is more likely a user's mistake than a temporary failure.
@@ -107,7 +107,7 @@ class Story {
     if (response === undefined) return `cannot connect to ${href}: ${excerpt(failure.message)}`;
     if (response.status === 200) {
       const type = response.headers.get('content-type') ?? 'no content type';
-      return `${href} is no watch: it answered with ${excerpt(type)}`;
+      return `${href} is not a watch: it answered with ${excerpt(type)}`;
     }
     return `${href} answered ${response.status}: ${excerpt(failure.message)}`;
   }

@@ -150,14 +150,14 @@ describe('orders', () => {
   test('the client goes on after a restart of the server: 410, a fresh snapshot, and what follows', async () => {
     const first = await serve('orders', { EVERY: '0' });
     const client = start('orders/client.mjs', { args: [`${first.url}/watch`] });
-    await until(() => client.out().includes('-- that was all: 3 orders'));
+    await until(() => client.out().includes('-- end of the snapshot: 3 orders'));
     await put(first.url, '7', { total: 30 });
     await until(() => client.out().includes('ADDED 7: 30, placed; 4 orders'));
     first.child.kill('SIGKILL');
     await until(() => client.out().includes('waiting'));
     const before = client.out().length;
     const second = await serve('orders', { EVERY: '0', PORT: new URL(first.url).port });
-    await until(() => client.out().slice(before).includes('-- that was all: 3 orders'));
+    await until(() => client.out().slice(before).includes('-- end of the snapshot: 3 orders'));
     expect(client.out().slice(before)).toMatch(/ERROR 410: .*ADDED 1: 10, placed; 1 orders/s);
     await put(second.url, '1', { total: 5 });
     await until(() => client.out().includes('MODIFIED 1: 5, placed; 3 orders'));

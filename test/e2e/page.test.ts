@@ -90,7 +90,7 @@ inBrowsers('the live page', ({ name, launch }) => {
     expect(who).toEqual(['1 http this page', '2 websocket']);
     await page.waitForFunction(() => document.querySelector('#total-accepted')?.textContent === '14');
     expect(await numberOf(page, 'total-received')).toBe(14);
-    expect(await page.locator('#policy').textContent()).toBe('each client: a queue of 10, then disconnect');
+    expect(await page.locator('#policy').textContent()).toBe('queue per client: 10 events, overflow: disconnect');
     await shoot({ page, faults }, 'page-light');
     await page.emulateMedia({ colorScheme: 'dark' });
     await shoot({ page, faults }, 'page-dark');
@@ -147,14 +147,14 @@ inBrowsers('the live page', ({ name, launch }) => {
     expect(await page.locator('#rows .detail pre').textContent()).toBe('{\n  "name": "ann",\n  "deep": {\n    "i": 2\n  }\n}');
     // Nothing moves under who reads it.
     server.write('five', 'six');
-    await page.waitForFunction(() => document.querySelector('#pause')?.textContent === 'Go on, 2 new');
+    await page.waitForFunction(() => document.querySelector('#pause')?.textContent === 'Continue, 2 new');
     expect(await page.locator('#rows tr[data-id]').count()).toBe(4);
     await page.keyboard.press('Enter');
     await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '6');
     expect(await page.locator('#pause').textContent()).toBe('Pause');
     await page.click('#pause');
     server.write('seven');
-    await page.waitForFunction(() => document.querySelector('#pause')?.textContent === 'Go on, 1 new');
+    await page.waitForFunction(() => document.querySelector('#pause')?.textContent === 'Continue, 1 new');
     await page.click('#pause');
     await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '7');
     expect(faults).toEqual([]);
@@ -170,7 +170,7 @@ inBrowsers('the live page', ({ name, launch }) => {
     await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '1');
     await page.click('#slow');
     await page.waitForSelector('#state[data-state=slow]');
-    expect((await history(page))[0]).toContain('went on after event 1: nothing is missing');
+    expect((await history(page))[0]).toContain('resumed after event 1: nothing is missing');
     const filler = 'x'.repeat(100);
     for (let i = 0; i < 60; i++) {
       server.write({ type: 'n', object: { i, filler } });
@@ -235,8 +235,8 @@ inBrowsers('the live page', ({ name, launch }) => {
     await page.click('#retry').catch(() => {});
     await page.waitForSelector('#state[data-state=live]');
     await page.waitForFunction(() => document.querySelector('#rows tr')?.textContent?.includes('after'));
-    expect((await history(page)).join('\n')).toContain('Expired (410): the server cannot go on after event 1');
-    expect(await page.locator('#rows .gap').first().textContent()).toBe('the server has begun anew');
+    expect((await history(page)).join('\n')).toContain('Expired (410): the server cannot resume after event 1');
+    expect(await page.locator('#rows .gap').first().textContent()).toBe('the server has restarted');
     await page.waitForSelector('body:not(.stale)');
     expect(await page.locator('#announcer').textContent()).not.toBe('');
     await page.close();

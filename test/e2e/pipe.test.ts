@@ -137,7 +137,7 @@ describe('input', () => {
     await client.ended;
     expect(client.events()).toEqual([added('next')]);
     expect(await server.exit).toBe(0);
-    expect(server.err()).toContain('line 1 skipped: longer than 16777216 bytes, the limit');
+    expect(server.err()).toContain('line 1 skipped: longer than the limit of 16777216 bytes');
   });
 
   test('numbers keep all their digits', async () => {
@@ -232,7 +232,7 @@ describe('the end', () => {
     const refused = run('pipe', '--port', String(port));
     expect(await refused.exit).toBe(2);
     expect(refused.err()).toBe(
-      `watchmux pipe: port ${port} is taken; choose another with --port, or any free one with --port 0\n`,
+      `watchmux pipe: port ${port} is in use; choose another with --port, or any free one with --port 0\n`,
     );
     expect(refused.out()).toBe('');
     other.close();
@@ -240,7 +240,7 @@ describe('the end', () => {
 
   test('so are a host that is not here and a bad option', async () => {
     for (const [args, message] of [
-      [['--host', 'no-such-host.invalid'], 'watchmux pipe: cannot listen at '],
+      [['--host', 'no-such-host.invalid'], 'watchmux pipe: cannot listen on '],
       [['--overflow', 'explode'], 'watchmux pipe: --overflow takes one of '],
     ] as const) {
       const refused = run('pipe', '--port', '0', ...args);

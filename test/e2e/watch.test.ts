@@ -89,7 +89,7 @@ describe('watchmux watch', () => {
     [
       'a page',
       (_, response) => void response.setHeader('content-type', 'text/html').end('<p>'),
-      'is no watch: it answered with text/html\n',
+      'is not a watch: it answered with text/html\n',
     ],
   ])('%s is one line and exit 1', async (_name, listener, message) => {
     const watching = run('watch', await serve(listener));
@@ -181,7 +181,7 @@ describe('watchmux watch, whose connection breaks', () => {
     expect(await watching.exit).toBe(0);
     expect(asked).toEqual([null, 'e.2', 'e.4', 'e.6']);
     expect(watching.out()).toBe([1, 2, 3, 4, 5, 6].map(event).join(''));
-    expect(watching.err()).toMatch(/^(watchmux watch: [^\n]+; again in \d\.\d s\n){3}$/);
+    expect(watching.err()).toMatch(/^(watchmux watch: [^\n]+; retrying in \d\.\d s\n){3}$/);
   });
 
   test('prints the ERROR of a server that cannot go on there, exit 1', async () => {
@@ -204,7 +204,7 @@ describe('watchmux watch, whose connection breaks', () => {
     await until(() => watching.out() !== '');
     first.child.kill('SIGTERM');
     expect(await first.exit).toBe(0);
-    await until(() => watching.err().includes('again in'));
+    await until(() => watching.err().includes('retrying in'));
     // It comes back as another life of the stream.
     const second = await pipe('--port', new URL(first.url).port);
     expect(await watching.exit).toBe(1);

@@ -65,8 +65,8 @@ describe('origins', () => {
   });
 
   test.each<[AdmissionOptions<Request>['allowedOrigins'], string]>([
-    [undefined, 'it is not that of the header Host'],
-    [['http://a.example'], 'allowedOrigins does not let it in'],
+    [undefined, 'it does not match the header Host'],
+    [['http://a.example'], 'allowedOrigins does not admit it'],
   ])('%o: who is refused hears what decides it, and not what this host is called behind a proxy', (allowedOrigins, why) => {
     const { admission } = door({ allowedOrigins });
     const verdict = admission.admit(caller({ origin: 'http://b.example', host: 'inside:8080' }));
@@ -116,10 +116,14 @@ describe('authenticate', () => {
     ['null', () => null, { code: 401 }],
     ['a 403', () => ({ status: 403, message: 'not you' }), { code: 403, message: 'not you' }],
     ['a 401', () => ({ status: 401 }), { code: 401 }],
-    ['a 401 in no words', () => ({ status: 401, message: 7 }) as never, { code: 401, message: 'who are you?' }],
+    ['a 401 in no words', () => ({ status: 401, message: 7 }) as never, { code: 401, message: 'authentication required' }],
     ['a 403 without a word', () => ({ status: 403 }), { code: 403, message: 'this client may not watch' }],
     ['a thrown 403', thrown({ status: 403 }), { code: 403 }],
-    ['an error with a 401', thrown(Object.assign(new Error('secret'), { status: 401 })), { code: 401, message: 'who are you?' }],
+    [
+      'an error with a 401',
+      thrown(Object.assign(new Error('secret'), { status: 401 })),
+      { code: 401, message: 'authentication required' },
+    ],
     ['an error', thrown(new Error('secret')), { code: 503, message: expect.not.stringContaining('secret') }],
     ['undefined that is thrown', thrown(undefined), { code: 503 }],
   ];

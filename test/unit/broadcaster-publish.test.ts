@@ -95,7 +95,7 @@ describe("publish under 'wait'", () => {
     expect(refused.error).toMatchObject({
       code: 'OVERLOADED',
       limit: maxPending,
-      message: `publish: ${maxPending} publishes wait for room already (maxPending)`,
+      message: `publish: ${maxPending} publishes already wait for room (maxPending)`,
     });
     for (let i = 0; i < maxPending; i++) expect(id((await watch.next()).value)).toBe(i);
     const read = watch.next();

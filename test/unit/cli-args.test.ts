@@ -76,7 +76,7 @@ describe('the command line', () => {
   });
 
   test.each([
-    ['', 'watchmux: which command?'],
+    ['', 'watchmux: missing command'],
     ['frob', 'watchmux: unknown command "frob"'],
     ['--frob', 'watchmux: unknown option "--frob"'],
     ['pipe --frob', "watchmux pipe: Unknown option '--frob'"],
@@ -91,19 +91,19 @@ describe('the command line', () => {
     ['pipe --replay many', 'watchmux pipe: --replay takes'],
     ['pipe --capacity 0', 'watchmux pipe: --capacity takes a whole number from 1'],
     ['pipe --window -1', 'watchmux pipe: --window takes a whole number from 0, not "-1"'],
-    ['pipe --replay 10 --window 5', 'watchmux pipe: --window takes no less than --replay, which is 10, not "5"'],
+    ['pipe --replay 10 --window 5', 'watchmux pipe: --window takes at least 10, the value of --replay, not "5"'],
     ['pipe --overflow explode', 'watchmux pipe: --overflow takes one of'],
     ['pipe --overflow __proto__', 'watchmux pipe: --overflow takes one of'],
     ['pipe --drain soon', 'watchmux pipe: --drain takes'],
     ['pipe --drain 1e9', 'watchmux pipe: --drain takes'],
-    ['pipe file', 'watchmux pipe: unexpected "file"'],
-    ['watch', 'watchmux watch: which URL?'],
+    ['pipe file', 'watchmux pipe: unexpected argument "file"'],
+    ['watch', 'watchmux watch: missing URL'],
     ['watch h --transport carrier', 'watchmux watch: --transport takes one of http, sse, websocket'],
     ['watch h --resume', 'watchmux watch: Option'],
-    ['watch a b', 'watchmux watch: unexpected "b"'],
+    ['watch a b', 'watchmux watch: unexpected argument "b"'],
     ['watch ftp://x', 'watchmux watch: not an HTTP URL'],
     ['watch http://', 'watchmux watch: not an HTTP URL'],
-    ['demo a b', 'watchmux demo: unexpected "b"'],
+    ['demo a b', 'watchmux demo: unexpected argument "b"'],
     ['demo --seconds forever', 'watchmux demo: --seconds takes'],
   ])('"%s" is refused in one line', (line, message) => {
     const refusal = (): unknown => parseCommand(words(line));
@@ -190,7 +190,9 @@ describe('lines', () => {
     expect(reading('{"a":')).toEqual({ fault: 'not JSON: {"a":' });
     expect(reading(`\u001b[2J${'x'.repeat(200)}`)).toEqual({ fault: `not JSON: .[2J${'x'.repeat(76)}...` });
     expect(reading(new Uint8Array([0x22, 0xff, 0x22]))).toEqual({ fault: 'not UTF-8: "\ufffd"' });
-    expect(readLine({ number: 1, bytes: undefined }, { raw: false })).toEqual({ fault: 'longer than 16777216 bytes, the limit' });
+    expect(readLine({ number: 1, bytes: undefined }, { raw: false })).toEqual({
+      fault: 'longer than the limit of 16777216 bytes',
+    });
   });
 
   test('are strings with raw, whatever stands in them', () => {

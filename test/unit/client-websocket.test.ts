@@ -37,8 +37,8 @@ describe('what is missing is said', () => {
   const network = new FakeNetwork();
   const { WebSocket } = network.options('ws');
   const { WebSocket: plain } = network.options('browser');
-  const none = 'WebSocket: expected that of the package ws: no other is here, got undefined';
-  const poor = 'WebSocket: expected that of the package ws: no other takes headers, got class';
+  const none = 'WebSocket: expected that of the package ws (there is no other), got undefined';
+  const poor = 'WebSocket: expected that of the package ws (this one does not accept headers), got class';
   const refusal = (url: string, options: ConnectOptions<Event>): string => (thrown(() => connect(url, options)) as Error).message;
 
   test('where there is no WebSocket', () => {

@@ -41,7 +41,7 @@ export class ClientTable {
     }
     const hidden = clients.length - shown.length;
     this.rest.toggleAttribute('hidden', hidden === 0 && clients.length > 0);
-    say(this.rest, clients.length === 0 ? 'Nobody is connected.' : `and ${plural(hidden, 'client')} more, which lag less`);
+    say(this.rest, clients.length === 0 ? 'No client is connected.' : `and ${plural(hidden, 'more client')}, which lag less`);
   }
 }
 

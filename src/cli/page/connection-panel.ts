@@ -13,11 +13,11 @@ const LEAST_BYTES_PER_SECOND = 64;
 
 /** What happens when a queue is full, by policy. */
 const POLICIES: Readonly<Record<string, string>> = {
-  disconnect: 'the server cuts this page and says how many events it missed; then the page comes back and asks for them',
+  disconnect: 'the server cuts this page and reports how many events it missed; then the page reconnects and asks for them',
   'drop-oldest': 'the oldest events in it are dropped',
   'drop-newest': 'new events are dropped',
-  coalesce: 'of each object only the latest state is kept',
-  wait: 'the source waits for this page, and so do all others',
+  coalesce: 'only the latest state of each object is kept',
+  wait: 'the source waits for this page, and so do all other clients',
 };
 
 /** The state of this page's connection in words, its history, and the button that slows it down. */
@@ -68,7 +68,7 @@ export class ConnectionPanel {
   /** Shows new numbers from the server. */
   show(stats: PipeStats): void {
     this.policy = stats.overflow;
-    say(byId('policy'), `each client: a queue of ${count(stats.capacity)}, then ${stats.overflow}`);
+    say(byId('policy'), `queue per client: ${plural(stats.capacity, 'event')}, overflow: ${stats.overflow}`);
     const own = stats.clients.find(({ id }) => id === this.connection.own);
     const queued = own?.queued ?? 0;
     say(byId('own-queue'), `${count(queued)} of ${count(stats.capacity)}`);
@@ -95,15 +95,15 @@ export class ConnectionPanel {
     byId('slow').setAttribute('aria-pressed', String(slow));
     document.body.classList.toggle('slow', slow);
     const text = slow
-      ? `Slow on purpose: the server may send this page ${this.pace} from here on.`
-      : 'Full speed again: the server may send this page all there is.';
+      ? `Slow on purpose: from now on, the server sends this page at most ${this.pace}.`
+      : 'Full speed again: the server no longer limits the rate of this page.';
     this.onHistory(text, 'note');
     this.explain();
     await this.connection.reopen();
   }
 
   private get pace(): string {
-    return `${size(this.connection.slow)} a second`;
+    return `${size(this.connection.slow)} per second`;
   }
 
   private explain(own?: ClientStats): void {
@@ -111,10 +111,10 @@ export class ConnectionPanel {
     const slow = this.connection.slow > 0;
     const cut = this.policy === 'disconnect' && own !== undefined && own.dropped > 0;
     const text = cut
-      ? `Its queue was full: the server has cut this page. What the queue held is still on its way, ${size(own.bufferedBytes)}; then the stream ends, and the page comes back for the rest.`
+      ? `The queue was full, so the server has cut this page. The queued events are still on their way (${size(own.bufferedBytes)}). Then the stream ends, and the page reconnects for the rest.`
       : slow
-        ? `The server sends this page ${this.pace}, as if the way to it were that narrow. The rest waits in its queue. When that is full: ${full}.`
-        : `Makes the way to this page so narrow that its queue on the server fills up. When that is full: ${full}.`;
+        ? `The server sends this page at most ${this.pace}, as if its network were that slow. Further events wait in its queue. When the queue is full: ${full}.`
+        : `Limits the rate of this page so that its queue on the server fills up. When the queue is full: ${full}.`;
     say(byId('slow-note'), text);
   }
 
@@ -122,7 +122,7 @@ export class ConnectionPanel {
     const until = performance.now() + delayMs;
     const tick = (): void => {
       const seconds = Math.ceil((until - performance.now()) / 1_000);
-      say(byId('state'), seconds > 0 ? `not connected, next try in ${plural(seconds, 'second')}` : 'not connected, trying');
+      say(byId('state'), seconds > 0 ? `not connected, next attempt in ${plural(seconds, 'second')}` : 'not connected, trying');
     };
     tick();
     this.timer = setInterval(tick, 1_000);

@@ -81,10 +81,10 @@ export class Connection {
     const { onHistory } = this.events;
     if (state === 'open') {
       const place = placeOf(asked);
-      if (place === undefined) onHistory('Connected: events come from now on.', 'good');
+      if (place === undefined) onHistory('Connected: new events arrive from now on.', 'good');
       else {
         this.resumes++;
-        onHistory(`Connected, and went on after event ${count(place)}: nothing is missing, nothing comes twice.`, 'good');
+        onHistory(`Connected, and resumed after event ${count(place)}: nothing is missing, and nothing is repeated.`, 'good');
       }
       return;
     }
@@ -92,14 +92,14 @@ export class Connection {
     if (error === undefined || state === 'connecting') return;
     const missed = error.details?.missed;
     if (error.code === 410 && missed !== undefined) {
-      const lost = `${plural(missed, 'event')} did not fit into its queue`;
-      onHistory(`Cut by the server (410): this page was too slow, ${lost}. It comes back and asks for them.`, 'loss');
+      const lost = `${plural(missed, 'event')} did not fit in its queue`;
+      onHistory(`Cut by the server (410): this page was too slow, and ${lost}. It reconnects and asks for them.`, 'loss');
     } else if (error.code === 410 && asked !== undefined) {
       const place = count(placeOf(asked) ?? 0);
       const why = 'that was too long ago, or the server has been restarted';
-      onHistory(`Expired (410): the server cannot go on after event ${place}; ${why}. Starting from now.`, 'loss');
+      onHistory(`Expired (410): the server cannot resume after event ${place}; ${why}. Starting from now.`, 'loss');
     } else if (error.code === 410) {
-      onHistory('The connection broke before there was an event to go on from. Starting from now.', 'loss');
+      onHistory('The connection broke before there was an event to resume after. Starting from now.', 'loss');
     } else {
       onHistory(state === 'closed' ? `Ended: ${error.message}` : `Connection lost: ${error.message}`, 'note');
     }

@@ -90,7 +90,7 @@ export class EventTable {
 
   private sayPaused(): void {
     const waiting = this.store.head - 1 - this.drawn;
-    say(this.parts.pause, waiting > 0 ? `Go on, ${count(waiting)} new` : 'Go on');
+    say(this.parts.pause, waiting > 0 ? `Continue, ${count(waiting)} new` : 'Continue');
   }
 
   private sayNote(): void {
@@ -100,7 +100,7 @@ export class EventTable {
     const kept = `the last ${plural(store.events, 'event')}`;
     say(note, filtered ? `${count(store.matching(wanted))} of ${kept}` : kept);
     empty.toggleAttribute('hidden', body.rows.length > 0);
-    say(empty, filtered ? 'Nothing matches.' : 'No events yet. They appear here as they come.');
+    say(empty, filtered ? 'Nothing matches.' : 'No events yet. They appear here as they arrive.');
   }
 
   private offerTypes(): void {
@@ -156,8 +156,7 @@ export class EventTable {
 function toRow(row: Row): HTMLTableRowElement {
   if (row.kind === 'event') return toEventRow(row);
   const tr = make('tr', { name: 'gap' });
-  const missed =
-    row.missed === undefined ? 'the server has begun anew' : `${plural(row.missed, 'event')} did not reach this page`;
+  const missed = row.missed === undefined ? 'the server has restarted' : `${plural(row.missed, 'event')} did not reach this page`;
   const td = make('td', { text: missed });
   td.colSpan = 4;
   tr.append(td);
@@ -184,8 +183,8 @@ function toDetail(row: Row | undefined): HTMLTableRowElement {
   td.colSpan = 4;
   if (row?.kind === 'event') {
     const { event, time, text } = row;
-    const version = event.resourceVersion ?? 'none: meant for this client alone';
-    td.append(make('p', { text: `version ${version}, came at ${time.toISOString()}, ${plural(text.length, 'character')}` }));
+    const version = event.resourceVersion ?? 'none: sent to this client only';
+    td.append(make('p', { text: `version ${version}, received at ${time.toISOString()}, ${plural(text.length, 'character')}` }));
     const json = jsonOf(event.object, 2);
     const pre = make('pre');
     pre.tabIndex = 0;
@@ -193,7 +192,7 @@ function toDetail(row: Row | undefined): HTMLTableRowElement {
     pre.append(paint(json.slice(0, DETAIL_CHARS)));
     if (json.length > DETAIL_CHARS) pre.append(` \u2026 ${plural(json.length - DETAIL_CHARS, 'more character')}`);
     td.append(pre);
-  } else td.append(make('p', { text: 'This event is not kept any more.' }));
+  } else td.append(make('p', { text: 'This event is no longer kept.' }));
   tr.append(td);
   return tr;
 }
