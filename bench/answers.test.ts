@@ -10,16 +10,16 @@ const SETTINGS = { warmMs: 1, roundMs: 1, tooSlowMs: 1_000 };
 const start = async (): Promise<Hub> => await contenderOf('queue per watcher').start({ capacity: 4 });
 
 describe.each([true, false])('joining and leaving, with waiting reads: %s', (waiting) => {
-  test('goes through', async () => {
+  test('succeeds', async () => {
     await expect(expectJoinAndLeave(await start(), { group: 3, waiting })).resolves.toBeUndefined();
   });
 
-  test('a publisher that publishes nothing is seen', async () => {
+  test('a publisher that publishes nothing is detected', async () => {
     const hub: Hub = { ...(await start()), publish: () => {} };
     await expect(expectJoinAndLeave(hub, { group: 3, waiting })).rejects.toThrow('0 events for 3 watchers that have joined');
   });
 
-  test('watchers that do not leave are seen', async () => {
+  test('watchers that do not leave are detected', async () => {
     const hub: Hub = { ...(await start()), leave: () => {} };
     await expect(expectJoinAndLeave(hub, { group: 3, waiting })).rejects.toThrow('3 events for watchers that have left');
   });
@@ -41,7 +41,7 @@ describe('what a watcher holds', () => {
 });
 
 test.each(laggards.entries({ are: 'filling' }).map(({ name }) => name))(
-  '%s leaves a laggard what its policy says',
+  '%s leaves a laggard what its policy promises',
   async (name) => {
     await expect(laggards.prepare(name, { are: 'filling' }, SETTINGS)).resolves.toBeDefined();
   },

@@ -7,7 +7,7 @@ import { SharedStream } from './bridge/shared-stream.ts';
 const bytes = (text: string): Buffer => Buffer.from(text);
 
 describe('a shared stream', () => {
-  test('clients that read the same in other pieces, each at its own pace', () => {
+  test('clients that read the same bytes in other chunks, each at its own pace', () => {
     const stream = new SharedStream(3);
     stream.read(1, bytes('abc'));
     stream.read(0, bytes('a'));
@@ -22,7 +22,7 @@ describe('a shared stream', () => {
     expect(String(stream.take())).toBe('x');
   });
 
-  test('more than it has room for at first', () => {
+  test('more bytes than it has room for at first', () => {
     const stream = new SharedStream(1);
     const much = Buffer.alloc(3 << 20, 'abcdefg');
     stream.read(0, much.subarray(0, 1_000));
@@ -30,7 +30,7 @@ describe('a shared stream', () => {
     expect(stream.take().equals(much)).toBe(true);
   });
 
-  test('a client that reads something else', () => {
+  test('a client that reads other bytes', () => {
     const stream = new SharedStream(2);
     stream.read(0, bytes('abcd'));
     stream.read(1, bytes('ab'));
@@ -38,7 +38,7 @@ describe('a shared stream', () => {
     expect(() => stream.all(4)).toThrow('client 1 reads something else than the others from byte 2 on');
   });
 
-  test('more than was sent, and less', () => {
+  test('more bytes than were sent, and fewer', () => {
     const stream = new SharedStream(2);
     stream.read(0, bytes('abcd'));
     expect(stream.all(4)).toBe(false);

@@ -57,18 +57,18 @@ describe('figures', () => {
 });
 
 describe('a floor', () => {
-  test('holds, holds with slack, or does not', () => {
+  test('holds, holds within its slack, or does not hold', () => {
     const verdicts = [[20], [19], [17]].map((ours) => judge(budget, [result({ ours, theirs: [10] })]).verdict);
     expect(verdicts).toEqual(['holds', 'holds, with slack', 'BELOW']);
   });
 
-  test('may be a ceiling, of a figure as it is', () => {
+  test('may be a ceiling, and may be for an absolute figure', () => {
     const ceiling: Budget = { name: 'bytes', workload: 'fanout', shape: budget.shape, row: 'ours', atMost: 250, slack: 0.1 };
     const verdicts = [250, 270, 280].map((bytes) => judge(ceiling, [result({ ours: [bytes] })]).verdict);
     expect(verdicts).toEqual(['holds', 'holds, with slack', 'BELOW']);
   });
 
-  test('is held against the best of several, whatever is better', () => {
+  test('compares with the best of several rows, whichever direction is better', () => {
     const rows = { ours: [10, 10], a: [4, 4], b: [5, 5] };
     const best: Budget = { ...budget, against: ['a', 'b', 'absent'] };
     expect(judge(best, [result(rows)]).measured).toBe(2);
@@ -104,14 +104,14 @@ describe('the check fails', () => {
     ]);
   });
 
-  test('when the row that a floor is about is missing, and not when it cannot be had here', () => {
+  test('if the row of a floor is missing, unless it cannot be measured here', () => {
     const withoutOurs = judge(budget, [result({ theirs: [10] }, { leftOut: [{ contender: 'ours', why: 'too slow' }] })]);
     expect(fails(withoutOurs, none)).toBe(true);
     expect(fails(judge(budget, []), none)).toBe(true);
     expect(fails(withoutOurs, new Map([['ours', 'not here']]))).toBe(false);
   });
 
-  test('not when only the row that it is held against is missing, nor where there is no floor', () => {
+  test('not if only the other row is missing, or if there is no floor', () => {
     expect(fails(judge(budget, [result({ ours: [10] })]), none)).toBe(false);
     const { atLeast: _, ...told } = budget;
     expect(fails(judge(told, []), none)).toBe(false);
@@ -119,7 +119,7 @@ describe('the check fails', () => {
 });
 
 describe('budgets.json', () => {
-  test.each(BUDGETS.map((each) => [each.name, each] as const))('%s names what there is', (_, each) => {
+  test.each(BUDGETS.map((each) => [each.name, each] as const))('%s names an existing table and rows', (_, each) => {
     const workload = workloadOf(each.workload);
     for (const shape of [each.shape, each.againstShape ?? each.shape]) {
       const run = runShape(workload, shape);
@@ -131,7 +131,7 @@ describe('budgets.json', () => {
     }
   });
 
-  test('each floor has its slack, and says why', () => {
+  test('each floor has its slack, and a reason', () => {
     for (const { atLeast, atMost, slack, why } of BUDGETS) {
       if (atLeast === undefined && atMost === undefined) continue;
       expect(slack).toBeGreaterThan(0);
@@ -140,7 +140,7 @@ describe('budgets.json', () => {
   });
 });
 
-test('a table has a row for each contender, best first, and says who is missing', () => {
+test('a table has a row for each contender, best first, and names the missing ones', () => {
   const table = tableOf(result({ slow: [1, 2, 3], fast: [1234, 1234, 1234] }, { leftOut: [{ contender: 'x', why: 'y' }] }));
   expect(table.split('\n').map((line) => line.trim().split(/ {2,}/)[0])).toEqual([
     'fanout: watchers 10, burst 64 - million deliveries/s, higher is better',

@@ -30,7 +30,7 @@ describe('a report', () => {
     ],
     [text.replace('"median":300', '"median":null'), 'workloads[0].rows[2].median should be a number, and is null'],
     [text.replace('"burst":64', '"burst":[64]'), 'workloads[0].shape.burst should be a number, and is [64]'],
-  ])('that makes no sense is refused by the place that is wrong: %#', (wrong, message) => {
+  ])('that is invalid is rejected with the path to the error: %#', (wrong, message) => {
     expect(() => readReport(wrong)).toThrow(new InputError(message));
   });
 });
@@ -54,7 +54,7 @@ describe('the command', () => {
     return join(folder, name);
   }
 
-  test('writes what it can draw, and says what it leaves out', () => {
+  test('draws what it can, and says what it leaves out', () => {
     const some = { ...INPUT, workloads: INPUT.workloads.filter(({ workload }) => workload !== 'laggards') };
     const to = join(folder, 'a/b');
     const paths = ['fanout-watchers', 'fanout-100', 'decode'].map((id) => join(to, `${id}.svg`));
@@ -69,7 +69,7 @@ describe('the command', () => {
     expect(existsSync(join(to, 'laggards-full.svg'))).toBe(false);
   });
 
-  test('a file that is no report, or is not there, is one line and exit code 2', () => {
+  test('an invalid or missing file is one line and exit code 2', () => {
     const bad = file('bad.json', '{"node":\n1}');
     const to = join(folder, 'none');
     expect(run(bad, to)).toEqual({ code: 2, out: [], err: [`charts: ${bad}: node should be a text, and is 1`] });
@@ -79,7 +79,7 @@ describe('the command', () => {
     expect(existsSync(to)).toBe(false);
   });
 
-  test('wrong arguments are exit code 2; --help is not', () => {
+  test('invalid arguments are exit code 2; --help is not', () => {
     for (const args of [[], ['a'], ['a', 'b', 'c']]) expect(run(...args)).toMatchObject({ code: 2, out: [] });
     expect(run('--help')).toMatchObject({ code: 0, err: [] });
   });

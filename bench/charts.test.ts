@@ -31,7 +31,7 @@ function lineOf(svg: Element, contender: string): [number, number][] {
     .map((point) => point.split(' ').map(Number) as [number, number]);
 }
 
-test('the parser of these tests refuses what is not XML', () => {
+test('the parser of these tests rejects invalid XML', () => {
   expect(parseXml('<a b="1 &#60; 2"><c/>x &amp; y</a>').attributes.b).toBe('1 < 2');
   for (const wrong of [
     '<a>',
@@ -48,7 +48,7 @@ test('the parser of these tests refuses what is not XML', () => {
 });
 
 describe.each(CHARTS.map(({ id }) => id))('%s', (id) => {
-  test('is XML with a name and a description that hold the figures', () => {
+  test('is XML with a name and a description that contain the figures', () => {
     const svg = draw(id);
     const [title, description] = svg.children;
     expect(svg.attributes).toMatchObject({ xmlns: 'http://www.w3.org/2000/svg', role: 'img', width: '720' });
@@ -72,7 +72,7 @@ describe.each(CHARTS.map(({ id }) => id))('%s', (id) => {
     expect(style).not.toMatch(/url|@import|@font-face/);
   });
 
-  test('keeps within its page', () => {
+  test('stays within its page', () => {
     const svg = draw(id);
     const height = Number(svg.attributes.height);
     for (const { name, attributes, text } of all(svg)) {
@@ -86,7 +86,7 @@ describe.each(CHARTS.map(({ id }) => id))('%s', (id) => {
     }
   });
 
-  test('takes the words of the file as text', () => {
+  test('treats words of the file as text', () => {
     const evil = '</text><script>alert(1)</script>\u0000\ud800';
     const workloads = INPUT.workloads.map((each) => ({
       ...each,
@@ -98,7 +98,7 @@ describe.each(CHARTS.map(({ id }) => id))('%s', (id) => {
     expect(texts(svg).join()).toContain('<script>alert(1)</script>  ');
   });
 
-  test('is left out when the report has nothing for it', () => {
+  test('is left out if the report has no data for it', () => {
     const chart = CHARTS.find((each) => each.id === id);
     expect(chart?.draw({ ...INPUT, workloads: [] }, id)).toBeUndefined();
     expect(chart?.draw({ ...INPUT, workloads: INPUT.workloads.map((each) => ({ ...each, rows: [] })) }, id)).toBeUndefined();
@@ -124,13 +124,13 @@ describe('fan-out by watchers', () => {
     expect(lineOf(svg, 'Go Broadcaster')).toHaveLength(2);
   });
 
-  test('higher figures stand higher', () => {
+  test('higher figures are higher up', () => {
     const names = ['bare loop (control)', 'watchmux batches()', 'EventEmitter', 'loses some', 'Node events.on', 'Go Broadcaster'];
     const heights = names.map((name) => lineOf(svg, name)[1]?.[1] as number);
     expect(heights).toEqual(heights.toSorted((a, b) => a - b));
   });
 
-  test('ours is on top; each kind of queue has a sign of its own, and the control is a line without any', () => {
+  test('ours is on top; each kind of queue has its own marker, and the control is a line without markers', () => {
     const groups = all(svg).filter(({ name }) => name === 'g');
     expect(groups.at(-1)?.children.at(-1)?.text).toBe('watchmux batches()');
     const signs = (contender: string): string[] =>
@@ -153,16 +153,16 @@ describe('fan-out by watchers', () => {
 describe('labels beside lines', () => {
   const room = { pitch: 16, top: 0, bottom: 200 };
 
-  test('stay where there is room', () => {
+  test('stay in place if there is room', () => {
     expect(spread([150, 20, 100], room)).toEqual([150, 20, 100]);
   });
 
-  test('keep apart, in their order, around the middle of what they want', () => {
+  test('are kept apart, in order, around the middle of where they should be', () => {
     expect(spread([100, 102, 98], room)).toEqual([100, 116, 84]);
     expect(spread([50, 60, 100, 102], room)).toEqual([47, 63, 93, 109]);
   });
 
-  test('stay inside', () => {
+  test('stay inside the plot', () => {
     expect(spread([-5, 0, 199, 200], room)).toEqual([0, 16, 184, 200]);
     expect(spread([10, 10, 10, 10], room)).toEqual([0, 16, 32, 48]);
   });
@@ -195,7 +195,7 @@ describe('fan-out bars', () => {
     expect(widths).toHaveLength(6);
   });
 
-  test('what a queue does can be told without colour', () => {
+  test('queue types can be told apart without colour', () => {
     const fills = bars(svg).map(({ attributes }) => `${attributes.class} ${attributes.style ?? ''}`.trim());
     expect(fills).toEqual([
       'bar control',
@@ -217,7 +217,7 @@ describe('fan-out bars', () => {
     expect(new Set(widths)).toEqual(new Set(['1']));
   });
 
-  test('whiskers go from the least to the most', () => {
+  test('whiskers go from the minimum to the maximum', () => {
     const start = Number(bars(svg)[0]?.attributes.x);
     const scale = Number(bars(svg)[0]?.attributes.width) / 1200;
     const whiskers = all(svg).filter((element) => has(element, 'whisker'));
@@ -227,7 +227,7 @@ describe('fan-out bars', () => {
     expect(Number(most)).toBeCloseTo(start + 660 * scale, 0);
   });
 
-  test('tells figures, ratios, the number of rounds and the machine', () => {
+  test('has the figures, ratios, the number of rounds and the machine', () => {
     const shown = texts(svg);
     expect(shown).toEqual(expect.arrayContaining(['1,200', '120×', '20.0', '2.00×', '1.80×', 'ratio to Node events.on']));
     expect(shown.slice(-2)).toEqual([
@@ -257,7 +257,7 @@ describe('laggards', () => {
     expect(texts(svg)).toEqual(expect.arrayContaining(['1.25×', '10,000×', 'time: 10,000 against 1']));
   });
 
-  test('times are shown as rates, their spread with them', () => {
+  test('times are shown as rates, with their spread', () => {
     expect(texts(svg)).toEqual(expect.arrayContaining(['25.0', '22.2', '20.0', '10.0', '0.10', '0.0010']));
     expect(texts(svg)[1]).toBe('By the number of watchers that nobody reads; million publishes/s, higher is better');
     const [first] = bars(svg).map(({ attributes }) => ({ x: Number(attributes.x), width: Number(attributes.width) }));
@@ -267,7 +267,7 @@ describe('laggards', () => {
     expect((Number(most) - (first?.x ?? 0)) / (first?.width ?? 0)).toBeCloseTo(1 / 0.9, 1);
   });
 
-  test('watchers whose queues fill have a chart of their own', () => {
+  test('watchers whose queues are filling have a separate chart', () => {
     expect(bars(svg)).toHaveLength(6);
     const filling = texts(draw('laggards-filling'));
     expect(filling).toEqual(expect.arrayContaining(['12.5', '10.0']));
@@ -293,7 +293,7 @@ describe('laggards', () => {
   });
 });
 
-test('decoding has a part per length of chunks, on one scale', () => {
+test('decoding has a section per chunk length, on one scale', () => {
   const svg = draw('decode');
   expect(texts(svg)).toEqual(expect.arrayContaining(['chunks of 64 KiB', 'chunks of 1,000 bytes, of lines']));
   const widths = bars(svg).map(({ attributes }) => attributes.width);

@@ -4,11 +4,11 @@ import { turnsOf } from './compare.ts';
 describe('turns', () => {
   const rounds = Array.from({ length: 6 }, (_, round) => turnsOf(round, 5));
 
-  test('everybody has one in each round', () => {
+  test('everyone has one in each round', () => {
     for (const turns of rounds) expect([...turns].sort()).toEqual([0, 1, 2, 3, 4]);
   });
 
-  test('who begins changes', () => {
+  test('the first one changes', () => {
     expect(rounds.map(([first]) => first)).toEqual([0, 1, 2, 3, 4, 0]);
   });
 
@@ -19,7 +19,7 @@ describe('turns', () => {
     }
   });
 
-  test('one alone has all of them', () => {
+  test('a single one has all of them', () => {
     expect([0, 1, 2, 3].map((round) => turnsOf(round, 1))).toEqual([[0], [0], [0], [0]]);
   });
 });

@@ -37,14 +37,14 @@ describe.each(CONTENDERS)('$name', ({ name, queue, filters, start }) => {
     await hub.close();
   });
 
-  test('each watcher gets what it wants', async () => {
+  test('each watcher gets the events that it wants', async () => {
     const hub = await start();
     const fleet = new Fleet(hub, { watchers: 20, burst: 10, oneIn: 10, filters });
     expect(await fleet.run(4)).toBeGreaterThan(0);
     await hub.close();
   });
 
-  test('who leaves gets nothing more, and who stays gets all', async () => {
+  test('a watcher that leaves gets nothing more, and the others get everything', async () => {
     const hub = await start();
     const seen: number[][] = [[], []];
     const [leaver] = seen.map((numbers) => hub.watch((event) => void numbers.push(event.object)));
@@ -58,7 +58,7 @@ describe.each(CONTENDERS)('$name', ({ name, queue, filters, start }) => {
     await hub.close();
   });
 
-  test('one that is open gets what was published before it is read', async () => {
+  test('a watcher that is open gets what was published before it is read', async () => {
     const hub = await start();
     if (hub.open === undefined || hub.read === undefined) {
       expect(queue === 'none' || ['watchmux observe', 'graphql-yoga pub/sub'].includes(name)).toBe(true);
@@ -73,7 +73,7 @@ describe.each(CONTENDERS)('$name', ({ name, queue, filters, start }) => {
     await hub.close();
   });
 
-  test('one that is stuck harms nobody while there is room', async () => {
+  test('a stalled watcher affects nobody while there is room', async () => {
     const hub = await start();
     if (hub.stall === undefined) {
       expect(queue === 'none' || name === 'watchmux observe').toBe(true);
@@ -87,7 +87,7 @@ describe.each(CONTENDERS)('$name', ({ name, queue, filters, start }) => {
 });
 
 describe('a full queue', () => {
-  test.each(['watchmux for await', 'watchmux batches()', 'queue per watcher'])('%s goes on', async (name) => {
+  test.each(['watchmux for await', 'watchmux batches()', 'queue per watcher'])('%s continues', async (name) => {
     const hub = await contenderOf(name).start();
     hub.stall?.();
     const fleet = new Fleet(hub, { watchers: 3, burst: 64 });
@@ -126,7 +126,7 @@ describe('a fleet refuses', () => {
     await expect(new Fleet(spoilt(spoil), { watchers: 2, burst: 4 }).run(2)).rejects.toThrow('wrong answer');
   });
 
-  test('to wait for ever', async () => {
+  test('to wait forever', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const running = new Fleet(
       spoilt(() => []),

@@ -6,7 +6,7 @@ const here = spawnSync('go', ['version']).status === 0;
 
 afterEach(() => void vi.unstubAllEnvs());
 
-test('without `go` on the PATH there is a word why', async () => {
+test('without `go` on the PATH there is a reason', async () => {
   vi.stubEnv('PATH', '/nonexistent');
   expect(await buildGo()).toBe('there is no `go` on the PATH');
 });

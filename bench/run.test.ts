@@ -24,7 +24,7 @@ function start(...args: string[]): { status: number | null; stdout: string; stde
 
 const SMALL = ['--quick', '--warm-ms', '1', '--round-ms', '1', '--rounds', '2'];
 
-test('a run prints a table and writes what charts are drawn from', { timeout: 60_000 }, () => {
+test('a run prints a table and writes the data for charts', { timeout: 60_000 }, () => {
   const json = join(folder, 'figures.json');
   const wanted = ['fanout', '--watchers', '2', '--burst', '3', '--only', 'bare loop,events.on', '--json', json];
   const { status, stdout, stderr } = start('run', ...wanted, ...SMALL);
@@ -73,7 +73,7 @@ test.each(WORKLOADS.filter(({ name }) => name !== 'fanout').map(({ name }) => na
   }
 });
 
-test('help is given, and nonsense refused', { timeout: 60_000 }, () => {
+test('prints help, and rejects invalid arguments', { timeout: 60_000 }, () => {
   const help = start('run', '--help');
   expect(help.status).toBe(0);
   for (const { name, about } of WORKLOADS) expect(help.stdout).toMatch(new RegExp(`${name} .*${about.slice(0, 20)}`));
@@ -96,11 +96,11 @@ test.each([
   ['check --round-ms 0', '--round-ms: expected whole numbers >= 1, got "0"'],
   ['check --only nosuch', '--only: expected a part of a name in bench/budgets.json, got "nosuch"'],
   ['check stray', "Unexpected argument 'stray'; --help tells more"],
-])('%s is refused in one line, before anything is measured', (line, message) => {
+])('%s is rejected in one line, before anything is measured', (line, message) => {
   expect(start(...line.split(' '))).toMatchObject({ status: 1, stdout: '', stderr: `${message}\n` });
 });
 
-test('a choice of contenders that leaves nobody is refused, with their names', () => {
+test('a selection without contenders is rejected, with a list of their names', () => {
   const { status, stdout, stderr } = start('run', 'decode', '--only', 'nosuch');
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
   expect(stderr).toMatch(/^--only: expected parts of these names: watchmux for await, .*; got "nosuch"\n$/);
@@ -119,7 +119,7 @@ function runs(pid: number): boolean {
   }
 }
 
-test.skipIf(!existsSync('/proc/self'))('SIGINT ends the processes of the contenders, too', { timeout: 60_000 }, async () => {
+test.skipIf(!existsSync('/proc/self'))('SIGINT also ends the processes of the contenders', { timeout: 60_000 }, async () => {
   const child = spawn(process.execPath, [START, 'run', 'latency', '--only', 'watchmux', '--json', join(folder, 'none.json')], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });

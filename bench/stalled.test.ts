@@ -27,7 +27,7 @@ const refusesAt700 = (): Fleet =>
   });
 
 describe('filling beside a stalled watcher', () => {
-  test('goes through where nobody minds', async () => {
+  test('continues if nobody is affected', async () => {
     await expect(
       fill(
         fleetOn((event) => event),
@@ -48,7 +48,7 @@ describe('filling beside a stalled watcher', () => {
     expect(error).toMatchObject({ message: 'full' });
   });
 
-  test('fails when a watcher gets what is not due, whoever it is', async () => {
+  test('fails when any watcher gets a wrong event', async () => {
     const repeats = fleetOn((event) => (event.object === 700 ? { type: 'TICK', object: 699 } : event));
     const error: unknown = await fill(repeats, false).catch((reason) => reason);
     expect(error).toBeInstanceOf(WrongAnswer);

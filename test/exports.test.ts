@@ -116,8 +116,8 @@ function membersOf(source: string): string[] {
   return names;
 }
 
-describe('the doors', () => {
-  test('package.json exports them, and nothing else', () => {
+describe('the entry points', () => {
+  test('package.json exports all of them, and nothing else', () => {
     const { './package.json': self, ...exported } = manifest.exports;
     expect(self).toBe('./package.json');
     const expected = doors.map((door) => {
@@ -140,7 +140,7 @@ describe('the doors', () => {
     }
   });
 
-  test('the build makes them, and nothing else', () => {
+  test('the build creates all of them, and nothing else', () => {
     expect(library.entry).toEqual(Object.fromEntries(doors.map((door) => [nameOf(door), DOORS[door]?.source])));
     expect(library.format).toEqual(['esm', 'cjs']);
     expect(browser.entry).toEqual({ 'client-browser': DOORS['watchmux/client']?.source });
@@ -148,7 +148,7 @@ describe('the doors', () => {
     expect(`${commandLine.outDir}/main.js`).toBe(manifest.bin.watchmux);
   });
 
-  test('no name that the bundle for browsers shortens is a word of its options, its events, its wire or its host', () => {
+  test('no name that the browser bundle shortens occurs in its options, events, wire format or host', () => {
     const sources = ['bridge/client-options.ts', 'bridge/protocol.ts', 'watch/clock.ts', 'watch/event.ts', 'watch/watch.ts'];
     const members = sources.flatMap((source) => membersOf(readFileSync(new URL(`src/${source}`, root), 'utf8')));
     expect(members).toEqual(expect.arrayContaining(['capacity', 'resourceVersion', 'missed', 'now', 'next', 'batches']));
@@ -158,7 +158,7 @@ describe('the doors', () => {
     for (const name of INTERNAL_NAMES) expect([...members, ...host]).not.toContain(name);
   });
 
-  test('the tests import them by the names that users write', () => {
+  test('the tests import them by their public names', () => {
     const aliases = (testing.resolve?.alias ?? []) as readonly { find: RegExp; replacement: string }[];
     expect(aliases).toHaveLength(doors.length);
     for (const door of doors) {
@@ -167,11 +167,11 @@ describe('the doors', () => {
     }
   });
 
-  test('their sources are there', () => {
+  test('their sources exist', () => {
     for (const { source } of Object.values(DOORS)) expect(existsSync(new URL(source, root))).toBe(true);
   });
 
-  test.each(Object.entries(DOORS))('%s exports what is written here', async (_door, { source, exports }) => {
+  test.each(Object.entries(DOORS))('%s exports exactly the listed names', async (_door, { source, exports }) => {
     const door: object = await import(fileURLToPath(new URL(source, root)));
     expect(Object.keys(door).sort()).toEqual([...exports].sort());
   });
@@ -184,7 +184,7 @@ describe('package.json', () => {
     expect(manifest.peerDependenciesMeta).toEqual({ rxjs: { optional: true }, ws: { optional: true } });
   });
 
-  test('what it packs is there, and the old fields point to the root door', () => {
+  test('all packed files exist, and the legacy fields point to the root entry point', () => {
     for (const path of manifest.files) if (path !== 'dist') expect(existsSync(new URL(path.replace(/^!/, ''), root))).toBe(true);
     const { '.': door } = manifest.exports;
     expect([manifest.module, manifest.main, manifest.types]).toEqual([
@@ -194,7 +194,7 @@ describe('package.json', () => {
     ]);
   });
 
-  test('the changelog knows this version, and the lockfile names no registry', () => {
+  test('the changelog has this version, and the lockfile names no registry', () => {
     expect(readFileSync(new URL('CHANGELOG.md', root), 'utf8')).toContain(`## [${manifest.version}]`);
     expect(readFileSync(new URL('package-lock.json', root), 'utf8')).not.toContain('"resolved": "http');
   });

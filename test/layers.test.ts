@@ -93,7 +93,7 @@ function cycle(): string | undefined {
 }
 
 describe('layers', () => {
-  test('there is something to look at', () => {
+  test('there are files to check', () => {
     expect(files.length).toBeGreaterThan(40);
     expect(inside.length).toBeGreaterThan(100);
     expect(inside).toContainEqual({ from: 'cli/pipe.ts', to: 'bridge/websocket.ts' }); // an import() counts
@@ -123,21 +123,21 @@ describe('layers', () => {
     expect(wrong.map(shown)).toEqual([]);
   });
 
-  test('what comes from outside comes in at one place', () => {
+  test('external imports occur only where they are allowed', () => {
     const wrong = outside.filter(
       ({ from, to }) => !OUTSIDE[from]?.includes(to) && !(from.startsWith(OF_NODE) && isBuiltin(to) && to.startsWith('node:')),
     );
     expect(wrong.map(shown)).toEqual([]);
   });
 
-  test('what the list of outside imports allows is in use', () => {
+  test('every allowed external import is used', () => {
     const unused = Object.entries(OUTSIDE).flatMap(([from, allowed]) =>
       allowed.filter((to) => !outside.some((each) => each.from === from && each.to === to)).map((to) => shown({ from, to })),
     );
     expect(unused).toEqual([]);
   });
 
-  test('ws is loaded late by the command line, which works without it', () => {
+  test('the command line loads ws lazily, and works without it', () => {
     const text = readFileSync(join(src, 'cli/pipe.ts'), 'utf8');
     const importers = inside.filter(({ to }) => to === 'bridge/websocket.ts').map(({ from }) => from);
     expect(importers).toEqual(['cli/pipe.ts']);
@@ -145,7 +145,7 @@ describe('layers', () => {
     expect(text).not.toMatch(/^import .*websocket/m);
   });
 
-  test('the root door reaches neither a dependency nor a builtin of Node', () => {
+  test('the root entry point reaches neither a dependency nor a builtin of Node', () => {
     const reach = reached('index.ts');
     expect(reach.size).toBeGreaterThan(15);
     expect(outside.filter(({ from }) => reach.has(from)).map(shown)).toEqual([]);
@@ -153,7 +153,7 @@ describe('layers', () => {
     expect(globals).toEqual([]);
   });
 
-  test('the door for hosts without Node reaches neither a dependency nor a builtin of Node', () => {
+  test('the entry point for hosts without Node reaches neither a dependency nor a builtin of Node', () => {
     const reach = reached('bridge/fetch.ts');
     expect(reach).toContain('bridge/hub.ts');
     expect(outside.filter(({ from }) => reach.has(from)).map(shown)).toEqual([]);
@@ -170,13 +170,13 @@ describe('layers', () => {
 describe('ARCHITECTURE.md', () => {
   const text = readFileSync(join(src, '../ARCHITECTURE.md'), 'utf8');
 
-  test('has the same ranks', () => {
+  test('lists the same ranks', () => {
     const table = Array.from(text.matchAll(/^\| (\d) \| `src\/(\w+)` \|/gm), ([, rank, folder = '']) => [folder, Number(rank)]);
     const existing = Object.entries(RANKS).filter(([folder]) => files.some((file) => folderOf(file) === folder));
     expect(Object.fromEntries(table)).toEqual(Object.fromEntries(existing));
   });
 
-  test('names files that are there', () => {
+  test('names only existing files', () => {
     const named = Array.from(text.matchAll(/`([a-z-]+\/[a-z-]+\.ts)`/g), ([, file]) => file?.replace('src/', '')).filter(
       (file) => !file?.startsWith('test/'),
     );

@@ -23,7 +23,7 @@ const NAMES = `
   .split(/\s+/);
 
 describe("upstream's tests", () => {
-  it('are all in the table', () => {
+  it('are all listed in the table', () => {
     expect([...new Set(rows.map(({ upstream }) => upstream))].sort()).toEqual([...NAMES].sort());
   });
 

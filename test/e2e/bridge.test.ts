@@ -40,7 +40,7 @@ const added = (object: unknown): WatchEvent => ({ type: 'ADDED', object });
 /** Bigger than what kernels keep for a reader that has stopped. */
 const MEGABYTE = 'x'.repeat(1_000_000);
 
-test('a broadcaster of one’s own, on both transports, in a few lines', async () => {
+test('a custom broadcaster, on both transports, in a few lines', async () => {
   type Orders = WatchEvent<'placed', { id: number }>;
   const orders = new Broadcaster<Orders>();
   const hub = new Hub<Orders>();
@@ -59,7 +59,7 @@ test('a broadcaster of one’s own, on both transports, in a few lines', async (
 });
 
 describe.each(TRANSPORTS)('%s', (name, connect) => {
-  test('a client that takes nothing is cut, and what it held is let go', async () => {
+  test('a client that takes nothing is cut, and what it held is released', async () => {
     const hub = new Hub({ overflow: 'wait', capacity: 1 });
     const client = await connect(await serve(hub, { stallTimeoutMs: 50 }));
     client.pause();
@@ -69,7 +69,7 @@ describe.each(TRANSPORTS)('%s', (name, connect) => {
     client.close();
   });
 
-  test('one that only has nothing to say is not', async () => {
+  test('a client that is only quiet is not cut', async () => {
     const hub = new Hub();
     const clock = new FakeClock();
     const client = await connect(await serve(hub, { stallTimeoutMs: 10, heartbeatMs: 0, clock }));
@@ -81,7 +81,7 @@ describe.each(TRANSPORTS)('%s', (name, connect) => {
     await client.ended;
   });
 
-  test('holds no more for a client that has stopped reading than the limits say', async () => {
+  test('holds no more than the limits for a client that has stopped reading', async () => {
     const hub = new Hub({ capacity: 2 });
     const client = await connect(await serve(hub, { maxBufferedBytes: 100_000 }));
     client.pause();
@@ -98,7 +98,7 @@ describe.each(TRANSPORTS)('%s', (name, connect) => {
     expect(client.events().at(-1)).toMatchObject({ type: 'ERROR', object: { code: 410 } });
   });
 
-  test('a hub that is full, or goes away, refuses with 503', async () => {
+  test('a hub that is full, or shutting down, refuses with 503', async () => {
     const hub = new Hub({ maxClients: 1 });
     const url = await serve(hub);
     const client = await connect(url);
@@ -110,7 +110,7 @@ describe.each(TRANSPORTS)('%s', (name, connect) => {
     expect(hub.stats().total).toMatchObject({ clients: 1, refused: 2 });
   });
 
-  test('a hub that has ended brings who comes back to the end, and tells who has all of it that this was it', async () => {
+  test('a hub that has ended sends the rest to a client that reconnects, and 204 to one that has everything', async () => {
     const hub = new Hub({ epoch: 'e' });
     const url = await serve(hub);
     for (let i = 1; i <= 3; i++) await hub.publish(added(i));
@@ -128,7 +128,7 @@ describe.each(TRANSPORTS)('%s', (name, connect) => {
     expect(hub.stats()).toMatchObject({ clients: [], total: { delivered: 2, resumes: 1, refusals: { ended: 2 } } });
   });
 
-  test('a hub that has ended does not call one back for whom its filter has nothing left', async () => {
+  test('a hub that has ended sends 204 to a client whose filter hides the rest', async () => {
     const hub = new Hub({ epoch: 'e' });
     const url = await serve(hub, { watchOptions: () => ({ filter: ({ object }) => object !== 3 }) });
     for (let i = 1; i <= 3; i++) await hub.publish(added(i));
@@ -147,7 +147,7 @@ describe.each(TRANSPORTS)('%s', (name, connect) => {
 });
 
 describe('HTTP', () => {
-  test('refuses what is no GET, answers HEAD without opening a stream, and adds headers', async () => {
+  test('refuses all methods but GET and HEAD, answers HEAD without a stream, and adds headers', async () => {
     const hub = new Hub();
     const url = await serve(hub, { headers: { 'access-control-allow-origin': '*' } });
     const status = (method: string): Promise<number | undefined> =>
@@ -163,7 +163,7 @@ describe('HTTP', () => {
     await until(() => hub.stats().clients.length === 0);
   });
 
-  test('SSE is for who accepts it, in so many words', async () => {
+  test('SSE needs an Accept header that names it', async () => {
     const url = await serve(new Hub());
     for (const [accept, type] of [
       ['text/event-stream', 'text/event-stream'],
@@ -178,7 +178,7 @@ describe('HTTP', () => {
     }
   });
 
-  test('is for a hub: a broadcaster is refused when the handler is made, not when clients come', () => {
+  test('needs a hub: a broadcaster throws when the handler is created, not when clients connect', () => {
     const refused = expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(/^hub: expected a Hub/) });
     for (const hub of [new Broadcaster(), undefined] as unknown[] as Hub[]) {
       expect(() => createHttpHandler(hub)).toThrow(refused);
@@ -213,7 +213,7 @@ describe('WebSocket', () => {
     [{ allowedOrigins: ['http://good.example'] }, 'http://good.example', 'open'],
     [{ allowedOrigins: ['http://good.example'] }, 'same', 403],
     [{ allowedOrigins: (origin) => origin.endsWith('.example') }, 'http://a.example', 'open'],
-  ])('with %o, the origin %s is met with %s', async (options, origin, expected) => {
+  ])('with %o, the origin %s gets %s', async (options, origin, expected) => {
     const url = await serve(new Hub(), options);
     const headers: Record<string, string> = origin === undefined ? {} : { origin: origin === 'same' ? url : origin };
     expect(await outcome(`${url}/watch`, headers)).toBe(expected);
@@ -222,7 +222,7 @@ describe('WebSocket', () => {
   test.each([
     ['createHttpHandler', (hub: Hub) => listen(createServer(createHttpHandler(hub)))],
     ['createFetchHandler', async (hub: Hub) => (await serveFetch(hub)).url],
-  ])('that is asked of %s is refused at once: a stream would keep it waiting for its handshake', async (_, host) => {
+  ])('a WebSocket request to %s is refused at once: a stream would keep it waiting for its handshake', async (_, host) => {
     const hub = new Hub({ replay: 1 });
     await hub.publish({ type: 'a', object: 1 });
     const url = await host(hub);
@@ -241,7 +241,7 @@ describe('WebSocket', () => {
     request.destroy();
   });
 
-  test('stands beside other upgrade listeners, and leaves when told', async () => {
+  test('works beside other upgrade listeners, and can be detached', async () => {
     const hub = new Hub();
     const server = createServer(createHttpHandler(hub));
     const detach = attachWebSocket(server, hub, { path: '/events' });
@@ -257,7 +257,7 @@ describe('WebSocket', () => {
     expect(server.listenerCount('upgrade')).toBe(1);
   });
 
-  test('routes of one’s own: an upgrade handler says whether it was meant', async () => {
+  test('custom routing: an upgrade handler says whether the request was meant for it', async () => {
     const upgrade = createUpgradeHandler(new Hub(), { path: '/a' });
     const server = createServer();
     server.on('upgrade', (request, socket: Duplex, head) => {
@@ -268,7 +268,7 @@ describe('WebSocket', () => {
     expect(await outcome(`${url}/b`)).toBe('error');
   });
 
-  test('a client that answers no ping is cut by the next; one that does stays', async () => {
+  test('a client that does not answer a ping is cut at the next one; one that does stays', async () => {
     const clock = new FakeClock();
     const hub = new Hub();
     const url = await serve(hub, { heartbeatMs: 1_000, stallTimeoutMs: 0, clock });
@@ -291,7 +291,7 @@ describe('WebSocket', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('is attached to a server and to nothing else, at a path that there can be', () => {
+  test('can only be attached to a server, at a valid path', () => {
     const refused = expect.objectContaining({ code: 'INVALID_ARGUMENT' });
     const hub = new Hub();
     // As an application of Express is: a function that has `on`, and never upgrades.
@@ -300,7 +300,7 @@ describe('WebSocket', () => {
     for (const path of ['watch', '', 1]) expect(() => createUpgradeHandler(hub, { path: path as string })).toThrow(refused);
   });
 
-  test('half a handshake is refused', async () => {
+  test('an incomplete handshake is refused', async () => {
     const hub = new Hub();
     const url = await serve(hub);
     const request = send(`${url}/watch`, { headers: { upgrade: 'websocket', connection: 'Upgrade' } });

@@ -20,7 +20,7 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 
 afterAll(closeAll);
 
-inBrowsers('the built doors', ({ name, launch }) => {
+inBrowsers('the built entry points', ({ name, launch }) => {
   let browser: Browser;
   let page: Page;
   let hub: Hub;
@@ -81,7 +81,7 @@ inBrowsers('the built doors', ({ name, launch }) => {
       })();
     })()`);
 
-  test('the root door publishes, filters, decodes a fetch body, and streams', async () => {
+  test('the root entry point publishes, filters, decodes a fetch body, and streams', async () => {
     const seen = await page.evaluate(`(async () => {
       const { Broadcaster, filter, fromReadableStream, StreamWatcher, toDecoder, toReadableStream } = await import('/index.js');
       const broadcaster = new Broadcaster();
@@ -105,7 +105,7 @@ inBrowsers('the built doors', ({ name, launch }) => {
     expect(await page.evaluate('window.faults')).toEqual([]);
   });
 
-  test.each(TRANSPORTS)('the client, over %s: resumes where it was, and a slow page loses nothing', async (transport) => {
+  test.each(TRANSPORTS)('the client, over %s: resumes, and a slow page loses nothing', async (transport) => {
     await open(transport);
     // Before anything has happened.
     await until(() => page.evaluate('window.states[0] === "open"'));
@@ -124,7 +124,7 @@ inBrowsers('the built doors', ({ name, launch }) => {
     expect(await page.evaluate('window.faults')).toEqual([]);
   });
 
-  test('the client, over http: a page that is left holds no connection', async () => {
+  test('the client, over http: a page that was left holds no connection', async () => {
     await open('http');
     await until(() => page.evaluate('window.states[0] === "open"'));
     await page.evaluate('setTimeout(() => { location.href = "/late"; })');
@@ -136,7 +136,7 @@ inBrowsers('the built doors', ({ name, launch }) => {
     await until(() => clients() === 0);
   });
 
-  test('an EventSource that is cut off before the first event, and again later, gets every event once and in order', async () => {
+  test('an EventSource that is cut off before its first event, and again later, gets every event once and in order', async () => {
     await page.evaluate(`
       globalThis.got = [];
       globalThis.source = new EventSource('/watch');

@@ -8,7 +8,7 @@ vi.mock('../unit/client-network.ts', async (original) => ({
   KINDS: ['http', 'sse', 'browser'],
 }));
 
-test('the bundle is what runs here: it takes no headers for a WebSocket', async () => {
+test('runs the browser bundle, whose WebSocket accepts no headers', async () => {
   const { connect } = await import('../../src/bridge/client.ts');
   const headers = { authorization: 'secret' };
   expect(() => connect('ws://h/', { headers })).toThrow('headers: expected none with a WebSocket, got "authorization"');

@@ -73,7 +73,7 @@ const range = (count: number): number[] => Array.from({ length: count }, (_, i) 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 describe.each(TRANSPORTS)('connect over %s, to a hub', (transport) => {
-  test('gets every event once, in order, though its connections are cut again and again', async () => {
+  test('gets every event once, in order, even if its connections are cut again and again', async () => {
     const { hub, url, cut, clients } = await serve();
     const start = hub.version;
     const watch = open(url, { transport, resourceVersion: start });
@@ -94,7 +94,7 @@ describe.each(TRANSPORTS)('connect over %s, to a hub', (transport) => {
     expect(watch.state).toBe('closed');
   });
 
-  test('a version that says "before the first event" resumes, though nothing was ever received', async () => {
+  test('the version before the first event can be resumed from, even if no event was received', async () => {
     const { hub, url, cut, clients } = await serve();
     const watch = open(url, { transport, resourceVersion: hub.version });
     const { got } = collect(watch);
@@ -105,7 +105,7 @@ describe.each(TRANSPORTS)('connect over %s, to a hub', (transport) => {
     expect(got).toEqual([7]);
   });
 
-  test('a version that was swept is one 410 and the end', async () => {
+  test('a dropped version is one 410 and the end', async () => {
     const { hub, url } = await serve({ replayItems: 2 } as HubOptions);
     const version = hub.version;
     for (const object of range(10)) await hub.publish({ type: 'ADDED', object });
@@ -114,14 +114,14 @@ describe.each(TRANSPORTS)('connect over %s, to a hub', (transport) => {
     expect(got).toEqual(['ERROR 410']);
   });
 
-  test('a version that makes no sense is one 400 and the end', async () => {
+  test('an invalid version is one 400 and the end', async () => {
     const { url } = await serve();
     const { got, done } = collect(open(url, { transport, resourceVersion: '__proto__' }));
     await done;
     expect(got).toEqual(['ERROR 400']);
   });
 
-  test('a reader that is slow loses nothing with wait, whatever the server does with the slow', async () => {
+  test("a slow reader loses nothing with wait, whatever the server's policy", async () => {
     const { hub, url } = await serve({ capacity: 20, overflow: 'disconnect' });
     const watch = open(url, { transport, resourceVersion: hub.version, capacity: 5 });
     await until(() => watch.state === 'open');
@@ -144,7 +144,7 @@ describe.each(TRANSPORTS)('connect over %s, to a hub', (transport) => {
     expect(watch.dropped).toBe(0);
   });
 
-  test('the end of the source: a WebSocket knows, HTTP and SSE by option', async () => {
+  test('the end of the source: known over WebSocket; by option over HTTP and SSE', async () => {
     const { hub, url } = await serve();
     const watch = open(url, { transport, resourceVersion: hub.version, reconnectOnEnd: false });
     const { got, done } = collect(watch);
@@ -156,7 +156,7 @@ describe.each(TRANSPORTS)('connect over %s, to a hub', (transport) => {
     expect(watch.state).toBe('closed');
   });
 
-  test('a signal ends it while the server has not answered yet, and the server sees it go', async () => {
+  test('a signal ends it before the server has responded, and the server notices', async () => {
     const requests: IncomingMessage[] = [];
     const silent = createServer((request) => void requests.push(request));
     silent.on('upgrade', (request: IncomingMessage) => void requests.push(request));
@@ -174,7 +174,7 @@ describe.each(TRANSPORTS)('connect over %s, to a hub', (transport) => {
 });
 
 describe('connect, to watchmux pipe', () => {
-  test.each(TRANSPORTS)('%s: the server is killed and another one stands in its place: exactly one 410', async (transport) => {
+  test.each(TRANSPORTS)('%s: the server is killed and replaced by another one: exactly one 410', async (transport) => {
     const first = await pipe();
     const { port } = new URL(first.url);
     const watch = open(`${first.url}/watch`, { transport });
@@ -193,7 +193,7 @@ describe('connect, to watchmux pipe', () => {
     second.child.kill('SIGKILL');
   });
 
-  test('restart: the 410 in its place, and then what the new server has', async () => {
+  test('restart: the 410 in its place, and then the events of the new server', async () => {
     const first = await pipe();
     const { port } = new URL(first.url);
     const watch = open(`${first.url}/watch`, { transport: 'http', onExpired: 'restart' });

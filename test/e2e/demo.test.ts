@@ -30,7 +30,7 @@ function sums({ out }: Run): { accepted: number; dropped: number } {
   return { accepted: rows[1]?.[3] ?? 0, dropped: rows[1]?.[1] ?? 0 };
 }
 
-test('shows real changes side by side, tells the slow one what it lost, and ends by itself', async () => {
+test('shows real changes side by side, tells the slow reader what it lost, and ends by itself', async () => {
   const demo = run('demo', '--seconds', '1.2');
   expect(await demo.exit).toBe(0);
   const { accepted, dropped } = sums(demo);
@@ -50,7 +50,7 @@ test('shows real changes side by side, tells the slow one what it lost, and ends
   await expect(readdir(path)).rejects.toMatchObject({ code: 'ENOENT' });
 });
 
-test('ends on Ctrl-C, with its sum; in a directory of yours it leaves all as it was', async () => {
+test("ends on Ctrl-C, with its sum; leaves the user's directory as it was", async () => {
   const path = await directory();
   await writeFile(join(path, 'demo-apple.txt'), 'mine');
   const demo = run('demo', path, '--seconds', '600');
@@ -63,7 +63,7 @@ test('ends on Ctrl-C, with its sum; in a directory of yours it leaves all as it 
   expect((await readdir(path)).sort()).toEqual(['demo-apple.txt', 'yours.txt']);
 });
 
-test('a directory that is not there is one line and exit 2; one that goes away is no crash', async () => {
+test('a missing directory is one line and exit code 2; one that is removed later is no crash', async () => {
   const path = await directory();
   const refused = run('demo', join(path, 'missing'));
   expect(await refused.exit).toBe(2);
@@ -75,7 +75,7 @@ test('a directory that is not there is one line and exit 2; one that goes away i
   sums(demo);
 });
 
-test('what a directory watch tells is what is there in the end', async () => {
+test('a directory watch reports the final state of a file', async () => {
   const path = await directory();
   await writeFile(join(path, 'old'), '1');
   const told: FileEvent[] = [];

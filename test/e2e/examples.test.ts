@@ -74,7 +74,7 @@ describe('examples', () => {
     expect(readFileSync(join(root, 'examples/README.md'), 'utf8')).toContain(`[${name}](${name}/README.md)`);
   });
 
-  test('their types are right, and they import doors that there are', async () => {
+  test('their types are correct, and they import existing entry points', async () => {
     const files = names.flatMap((name) => readdirSync(join(root, 'examples', name)).map((file) => `examples/${name}/${file}`));
     const doors = files.flatMap((file) => [...readFileSync(join(root, file), 'utf8').matchAll(/from 'watchmux(.*?)'/g)]);
     for (const [, door] of doors) expect(Object.keys(manifest.exports)).toContain(`.${door}`);
@@ -98,7 +98,7 @@ describe('chat', () => {
     });
   const textsOf = (client: Client): string[] => client.events().map(({ object }) => (object as { text: string }).text);
 
-  test('each client sees its room, and no other, also when it comes back', async () => {
+  test('each client gets the messages of its room only, also after a reconnect', async () => {
     const server = await serve('chat');
     const lobby = await sse(server.url, { query: '?room=lobby' });
     const attic = await webSocket(server.url, { query: '?room=attic' });
@@ -127,7 +127,7 @@ describe('orders', () => {
   const put = (url: string, name: string, body: unknown): Promise<Response> =>
     fetch(`${url}/orders/${name}`, { method: 'PUT', body: JSON.stringify(body) });
 
-  test('the state, a bookmark, what changes; and behind a version only what came after it', async () => {
+  test('the state, a bookmark, then changes; and with a version, only what came after it', async () => {
     const server = await serve('orders', { EVERY: '0' });
     const client = await httpStream(server.url);
     await until(() => client.texts.length === 4);
@@ -147,7 +147,7 @@ describe('orders', () => {
     await end(server);
   });
 
-  test('the client goes on after a restart of the server: 410, a fresh snapshot, and what follows', async () => {
+  test('the client continues after a restart of the server: 410, a new snapshot, then changes', async () => {
     const first = await serve('orders', { EVERY: '0' });
     const client = start('orders/client.mjs', { args: [`${first.url}/watch`] });
     await until(() => client.out().includes('-- end of the snapshot: 3 orders'));
@@ -167,7 +167,7 @@ describe('orders', () => {
 });
 
 describe('hono', () => {
-  test('lets in who has a token, and shows the symbol that was asked for', async () => {
+  test('admits clients with a token, and sends only the requested symbol', async () => {
     const server = await serve('hono');
     expect((await open(`${server.url}/watch`)).statusCode).toBe(401);
     const client = await sse(server.url, { query: '?symbol=ABC&token=guest' });
@@ -179,7 +179,7 @@ describe('hono', () => {
 });
 
 describe('dashboard', () => {
-  test('shows the containers of its lines, whatever else stands between them, and ends with them', async () => {
+  test('shows the containers in its input, whatever else is in there, and ends with it', async () => {
     const containers = start('dashboard/containers.mjs', { env: { COUNT: '8', EVERY: '1' } });
     expect(await containers.exit).toBe(0);
     const server = await serve('dashboard');
@@ -201,7 +201,7 @@ describe('dashboard', () => {
   });
 });
 
-test.skipIf(CHROMIUM_BROWSER.missing)('the pages of chat, hono and dashboard show what happens', async () => {
+test.skipIf(CHROMIUM_BROWSER.missing)('the pages of chat, hono and dashboard show the events', async () => {
   const browser = await CHROMIUM_BROWSER.launch();
   const faults: string[] = [];
   const visit = async (url: string) => {

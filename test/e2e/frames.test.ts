@@ -45,7 +45,7 @@ function check(texts: readonly string[]): void {
 }
 
 describe.each([false, true])('with compression: %s', (compression) => {
-  test('every length is read as it was written, in bursts and alone, between pings', async () => {
+  test('messages of every length are read as written, in bursts and alone, between pings', async () => {
     const hub = new Hub({ epoch: 'e' });
     // Hearts beat when this test says so: by a clock that runs, a machine that is busy would cut the clients.
     const clock = new FakeClock();
@@ -75,7 +75,7 @@ describe.each([false, true])('with compression: %s', (compression) => {
   });
 });
 
-test('who asks for a smaller window than ours is sent nothing compressed, though it might be', async () => {
+test('a client that asks for a smaller window than ours gets uncompressed messages', async () => {
   const hub = new Hub({ epoch: 'e' });
   const { url } = await serve(hub, { compression: true });
   const socket = new WebSocket(`${url.replace('http', 'ws')}/watch`, { perMessageDeflate: { serverMaxWindowBits: 9 } });
@@ -89,7 +89,7 @@ test('who asks for a smaller window than ours is sent nothing compressed, though
   socket.terminate();
 });
 
-describe('a ws server of one’s own', () => {
+describe('an existing ws server', () => {
   async function own(
     options: Parameters<typeof attachWebSocketServer>[2] = {},
     perMessageDeflate: boolean = true,
@@ -101,7 +101,7 @@ describe('a ws server of one’s own', () => {
     return { hub, sockets, detach, ...(await start(server)) };
   }
 
-  test('serves the hub beside messages of its own, with a compression of its own', async () => {
+  test('serves the hub beside its own messages, with its own compression', async () => {
     const { hub, sockets, url } = await own();
     const reader = await read(url);
     expect(reader.socket.extensions).toBe('permessage-deflate');
@@ -132,7 +132,7 @@ describe('a ws server of one’s own', () => {
     await until(() => hub.stats().clients.length === 0);
   });
 
-  test('refuses who comes too late, or is one too many, in the same words, and counts it once', async () => {
+  test('refuses a client that comes too late, or exceeds the limit, in the same words, and counts it once', async () => {
     let isAsked = false;
     const authenticate = (): Promise<never> => {
       isAsked = true;
@@ -158,7 +158,7 @@ describe('a ws server of one’s own', () => {
     return { closed, texts };
   }
 
-  test('is left when told, and its clients stay', async () => {
+  test('can be detached, and its clients stay', async () => {
     const { hub, sockets, detach, url } = await own();
     const reader = await read(url);
     await until(() => hub.stats().clients.length === 1);
@@ -182,7 +182,7 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('Chromium', () => {
 
   afterAll(() => browser?.close());
 
-  test.each([false, true])('reads every length, compressed: %s', async (compression) => {
+  test.each([false, true])('reads messages of every length, compressed: %s', async (compression) => {
     const hub = new Hub({ epoch: 'e' });
     const server = createServer((_request, response) => response.end('<title>frames</title>'));
     attachWebSocket(server, hub, { compression });

@@ -67,7 +67,7 @@ describe('WebSocket frames', () => {
       'fragments without an end',
       Buffer.concat(Array.from({ length: 2_000 }, (_, i) => frame(i === 0 ? 0x01 : 0x00, Buffer.from('xx')))),
     ],
-  ])('%s ends that client and nobody else', async (_name, bytes) => {
+  ])('%s ends only that client', async (_name, bytes) => {
     const served = await setUp();
     const other = await webSocket(served.url);
     const { socket, heard, ended } = await raw(served.port);
@@ -82,7 +82,7 @@ describe('WebSocket frames', () => {
     await isUnharmed(served);
   });
 
-  test('of any bytes whatever, early or late, crash nothing and leave nothing', async () => {
+  test('of any bytes, early or late, crash nothing and leave nothing behind', async () => {
     const served = await setUp();
     const noise = fc.uint8Array({ maxLength: 300 });
     await fc.assert(
@@ -119,7 +119,7 @@ describe('requests', () => {
     await isUnharmed(served);
   });
 
-  test('of any path, query and headers whatever are answered, and leave nothing', async () => {
+  test('with any path, query and headers are answered, and leave nothing behind', async () => {
     const served = await setUp();
     const token = fc.stringMatching(/^[!-~]{0,60}$/);
     const query = fc.array(
@@ -140,7 +140,7 @@ describe('requests', () => {
     await isUnharmed(served);
   });
 
-  test('that come in pieces, and stop in the middle, are gone after their time', async () => {
+  test('that arrive in pieces, and stop in the middle, time out', async () => {
     const hub = new Hub();
     // How long a request may take to arrive is the server's to say.
     const patience = { headersTimeout: 300, requestTimeout: 400, connectionsCheckingInterval: 50 };
@@ -171,7 +171,7 @@ describe('requests', () => {
 });
 
 describe('connections', () => {
-  test('a thousand that say nothing leave the others alone, and hold no seat', async () => {
+  test('a thousand silent ones do not affect others, and hold no seat', async () => {
     const served = await setUp();
     const silent = await Promise.all(Array.from({ length: 1_000 }, () => raw(served.port)));
     const client = await httpStream(served.url);
@@ -183,7 +183,7 @@ describe('connections', () => {
     await isUnharmed(served);
   });
 
-  test('more than an address may have are refused, and what it had can be had again', async () => {
+  test('beyond the limit of an address are refused, and its seats can be taken again', async () => {
     const hub = new Hub({ maxClientsPerAddress: 2 });
     const served = await serve(hub);
     const first = await Promise.all([webSocket(served.url), httpStream(served.url)]);
@@ -200,7 +200,7 @@ describe('connections', () => {
     ['WebSocket', upgrade('/watch')],
     ['HTTP', get('/watch')],
   ])(
-    '%s: those who leave while the application thinks leave nothing; those who wait too long are sent away',
+    '%s: clients that leave during admission leave nothing behind; those that wait too long are refused',
     async (_name, request) => {
       let asked = 0;
       const forever = (): Promise<never> => {
@@ -221,7 +221,7 @@ describe('connections', () => {
     },
   );
 
-  test('what a client says before it is let in is read once it is, or is too much', async () => {
+  test('bytes that a client sends before it is admitted are read afterwards, or are too many', async () => {
     let letIn: (identity: string) => void = () => {};
     const served = await setUp({
       authenticate: () =>
@@ -247,7 +247,7 @@ describe('connections', () => {
   });
 });
 
-test('those of whom it is not known who they are when the stream ends are sent away at once', async () => {
+test('clients that wait for admission when the stream ends are refused at once', async () => {
   let asked = 0;
   const authenticate = (): Promise<string> => {
     asked++;
@@ -267,7 +267,7 @@ test('those of whom it is not known who they are when the stream ends are sent a
   expect(seatsTaken(served.hub)).toBe(0);
 });
 
-test('those who are only told no take a seat until they have gone, and are cut with the word when there is none', async () => {
+test('refused clients occupy a seat until they have gone, and are terminated at once if there is none', async () => {
   const hub = new Hub({ maxClients: 2 });
   const served = await serve(hub);
   const bad = upgrade('/watch?resourceVersion=nonsense');
@@ -295,7 +295,7 @@ describe('authenticate', () => {
     expect(served.hub.stats().total).toMatchObject({ clients: 0, refused: 3 });
   });
 
-  test('says whom a client’s filter is for, and the filter holds for what is replayed, too', async () => {
+  test('identifies the client for its filter, which also applies to replayed events', async () => {
     const hub = new Hub({ epoch: 'e' });
     const options: HttpOptions<string> & WebSocketOptions<string> = {
       authenticate: (request) => request.headers['x-user'] as string | undefined,
@@ -315,7 +315,7 @@ describe('authenticate', () => {
   });
 });
 
-test('CORS: a page that may read is told so, also when its browser asks first', async () => {
+test('CORS: an allowed page gets the headers, also for a preflight', async () => {
   const allowed = { allowedOrigins: ['http://good.example'], headers: { 'x-own': '1' } };
   const hub = new Hub();
   for (const { url } of [await serve(hub, allowed), await serveFetch(hub, allowed)]) {
@@ -334,7 +334,7 @@ test('CORS: a page that may read is told so, also when its browser asks first', 
   }
 });
 
-test('a WebSocket that hears out its own server’s goodbye is not written to any more', async () => {
+test('a WebSocket that is closing is not written to any more', async () => {
   const served = await setUp();
   const socket = new WebSocket(`${served.url.replace('http', 'ws')}/watch`);
   await new Promise((resolve) => socket.once('open', resolve));

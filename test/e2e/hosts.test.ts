@@ -26,7 +26,7 @@ afterAll(closeAll);
 const added = (object: unknown): WatchEvent => ({ type: 'ADDED', object });
 const MEGABYTE = 'x'.repeat(1_000_000);
 
-test('HTTP/1.0 gets a stream without chunks, that ends with the connection', async () => {
+test('HTTP/1.0 gets a stream without chunks, which ends with the connection', async () => {
   const hub = new Hub({ epoch: 'e' });
   const { port } = await serve(hub);
   const { socket, heard, ended } = await raw(port);
@@ -45,7 +45,7 @@ test.each([
   ['http', serve],
   ['fetch', serveFetch],
 ] as const)(
-  'a stream of watchmux/%s on which nothing happens has a first byte for who asks for signs of life: without one Firefox keeps it from the page',
+  'a quiet stream of watchmux/%s sends a first byte to clients that ask for BOOKMARKs: without it Firefox would not pass on the response',
   async (_door, host) => {
     const hub = new Hub({ epoch: 'e' });
     const { url } = await host(hub);
@@ -64,30 +64,27 @@ test.each([
 test.each([
   ['http', serve],
   ['fetch', serveFetch],
-] as const)(
-  'an event stream of watchmux/%s says now and then how far it is, and so is never quiet for long',
-  async (_door, host) => {
-    const clock = new FakeClock();
-    const hub = new Hub({ epoch: 'e', clock });
-    const { url } = await host(hub);
-    const response = await open(`${url}/watch`, { accept: 'text/event-stream' });
-    let text = '';
-    response.on('data', (bytes) => {
-      text += String(bytes);
-    });
-    await until(() => text.includes('id: e.0\nevent: bookmark\ndata\n\n'));
-    await hub.publish(added(1));
-    await until(() => text.endsWith('\n\n') && text.includes('id: e.1\ndata: '));
-    const before = text.length;
-    clock.advance(30_000);
-    await until(() => text.length > before);
-    expect(text.slice(before)).toBe('id: e.1\nevent: bookmark\ndata\n\n');
-    response.destroy();
-    await until(() => clock.pending === 0);
-  },
-);
+] as const)('an event stream of watchmux/%s regularly sends its position, so it is never quiet for long', async (_door, host) => {
+  const clock = new FakeClock();
+  const hub = new Hub({ epoch: 'e', clock });
+  const { url } = await host(hub);
+  const response = await open(`${url}/watch`, { accept: 'text/event-stream' });
+  let text = '';
+  response.on('data', (bytes) => {
+    text += String(bytes);
+  });
+  await until(() => text.includes('id: e.0\nevent: bookmark\ndata\n\n'));
+  await hub.publish(added(1));
+  await until(() => text.endsWith('\n\n') && text.includes('id: e.1\ndata: '));
+  const before = text.length;
+  clock.advance(30_000);
+  await until(() => text.length > before);
+  expect(text.slice(before)).toBe('id: e.1\nevent: bookmark\ndata\n\n');
+  response.destroy();
+  await until(() => clock.pending === 0);
+});
 
-test('HTTP/1.1 gets chunks, a slice each, and the connection serves the next request when the stream has ended', async () => {
+test('HTTP/1.1 gets one chunk per slice, and the connection serves the next request after the stream has ended', async () => {
   const hub = new Hub({ epoch: 'e' });
   const { port } = await serve(hub);
   const { socket, heard } = await raw(port);
@@ -104,7 +101,7 @@ test('HTTP/1.1 gets chunks, a slice each, and the connection serves the next req
   await until(() => hub.stats().clients.length === 0);
 });
 
-test('HTTP/2 is served through its own responses, and a reader that stops is as bounded there', async () => {
+test('HTTP/2 is served through its own responses, and a stalled reader is bounded there, too', async () => {
   const hub = new Hub({ epoch: 'e', capacity: 2, overflow: 'drop-oldest' });
   const handler = createHttpHandler(hub, { maxBufferedBytes: 100_000 }) as never;
   const server = createHttp2Server(handler);
@@ -133,7 +130,7 @@ test('HTTP/2 is served through its own responses, and a reader that stops is as 
   await new Promise((resolve) => server.close(resolve));
 });
 
-test('over HTTP/2, too, a client that has gone before the handler was asked leaves neither a session nor a seat', async () => {
+test('over HTTP/2, a client that has gone before the handler is called leaves neither a session nor a seat', async () => {
   const hub = new Hub({ maxClients: 1 });
   const handler = createHttpHandler(hub) as never as (request: Http2ServerRequest, response: Http2ServerResponse) => void;
   let asked = false;
@@ -156,7 +153,7 @@ test('over HTTP/2, too, a client that has gone before the handler was asked leav
 });
 
 describe('middleware', () => {
-  test('that compresses gets every byte through its own `write`, and is asked to let it go', async () => {
+  test('that compresses gets every byte through its own `write`, and is flushed', async () => {
     const hub = new Hub({ epoch: 'e' });
     const watch = createHttpHandler(hub);
     const { url } = await start(
@@ -187,7 +184,7 @@ describe('middleware', () => {
     await until(() => hub.stats().clients.length === 0);
   });
 
-  test('that keeps what its client does not take is not given any more of it than a connection is', async () => {
+  test('that buffers what its client does not take is given no more than a connection', async () => {
     const hub = new Hub({ capacity: 2, overflow: 'wait' });
     const watch = createHttpHandler(hub, { maxBufferedBytes: 262_144 });
     const inside = new PassThrough();
@@ -229,7 +226,7 @@ describe('middleware', () => {
     expect(client.versions()).toHaveLength(90);
   });
 
-  test('that gives responses another prototype, as Express does, changes nothing', async () => {
+  test('that changes the prototype of responses, as Express does, changes nothing', async () => {
     const hub = new Hub({ epoch: 'e' });
     const watch = createHttpHandler(hub);
     const application = Object.create(ServerResponse.prototype, { locals: { value: {} } });
@@ -248,7 +245,7 @@ describe('middleware', () => {
     }
   });
 
-  test('that publishes as the head goes out comes between a version and the stream: what it published is not missing', async () => {
+  test('that publishes while the headers are sent: the event is not missed between the version and the stream', async () => {
     const hub = new Hub({ epoch: 'e', replayItems: 2 });
     let published = 0;
     const watch = createHttpHandler(hub);
@@ -280,7 +277,7 @@ describe('middleware', () => {
     await hub.shutdown();
   });
 
-  test('that throws as the head goes out costs nobody a seat', async () => {
+  test('that throws while the headers are sent costs no seat', async () => {
     const hub = new Hub({ maxClients: 1 });
     const watch = createHttpHandler(hub);
     const thrown: unknown[] = [];
@@ -306,7 +303,7 @@ describe('middleware', () => {
     expect(receptionOf(hub).reserve('')).toBeInstanceOf(Ticket);
   });
 
-  test('that has set the CORS header has decided', async () => {
+  test('that has set the CORS header has decided on the origin', async () => {
     const watch = createHttpHandler(new Hub());
     const { url } = await start(
       createServer((request, response) => {
@@ -322,7 +319,7 @@ describe('middleware', () => {
 });
 
 describe('watchmux/fetch', () => {
-  test('hears from Bun and Deno whose connection it is; in Bun nobody is idle who watches', async () => {
+  test("gets the client's address from Bun and Deno; in Bun a watching client is never idle", async () => {
     const hub = new Hub({ maxClients: 2 });
     const watch = createFetchHandler(hub, { authenticate: ({ headers }) => headers.get('authorization') !== 'none' });
     const patience: unknown[] = [];
@@ -368,7 +365,7 @@ describe('watchmux/fetch', () => {
     logged.mockRestore();
   });
 
-  test('a host that does not cancel it hears of the client that has left by its read, which fails', async () => {
+  test('a host that does not cancel the body learns from a failed read that the client has left', async () => {
     const hub = new Hub();
     const gone = new AbortController();
     const { body } = await createFetchHandler(hub)(new Request('http://here/watch', { signal: gone.signal }));
@@ -380,14 +377,14 @@ describe('watchmux/fetch', () => {
   });
 });
 
-test('headers that are none are refused when the handler is made, not when clients come', () => {
+test('invalid headers throw when the handler is created, not when clients connect', () => {
   for (const headers of [{ 'x y': 'a' }, { x: 'a\u0100' }, { x: 'a\r\nb: c' }]) {
     expect(() => createHttpHandler(new Hub(), { headers })).toThrow(TypeError);
     expect(() => createFetchHandler(new Hub(), { headers })).toThrow(TypeError);
   }
 });
 
-test('a response that somebody else has begun to answer meanwhile is left alone, and its seat is free', async () => {
+test('a response that somebody else has started meanwhile is left alone, and its seat is free', async () => {
   const hub = new Hub({ maxClients: 1 });
   let decide = (_said: boolean): void => {};
   const watch = createHttpHandler(hub, {
@@ -414,8 +411,8 @@ test('a response that somebody else has begun to answer meanwhile is left alone,
   response.destroy();
 });
 
-describe('those who look on', () => {
-  test('are told on the diagnostics channels, and by onNotice', async () => {
+describe('observers', () => {
+  test('get notices on the diagnostics channels, and by onNotice', async () => {
     const notices: string[] = [];
     const told: string[] = [];
     const hub = new Hub({ epoch: 'e', capacity: 1, onNotice: ({ type }) => void notices.push(type) });
@@ -447,7 +444,7 @@ describe('those who look on', () => {
     expect(names.map((name) => channel(name).hasSubscribers)).toEqual(names.map(() => false));
   });
 
-  test('hear of a hub behind createFetchHandler as well, alone or beside another handler, and of each client once', async () => {
+  test('also get those of a hub behind createFetchHandler, alone or beside another handler, and of each client once', async () => {
     const hub = new Hub();
     const told: unknown[] = [];
     const listen = (message: unknown): void => {

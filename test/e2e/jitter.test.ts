@@ -51,7 +51,7 @@ describe('clients that are cut again and again, over every transport', () => {
     expect(outcome.resumes).toBeGreaterThan(0);
   });
 
-  test.concurrent('with a window too small, who is too late is told once, and nothing is lost in silence', async () => {
+  test.concurrent('with a window that is too small, a late client gets one 410, and nothing is lost silently', async () => {
     const outcome = await runProfile({ ...SHORT, replayItems: 3 }, scripts);
     expect(faultsOf(outcome)).toEqual([]);
     for (const transport of TRANSPORTS) {
@@ -62,7 +62,7 @@ describe('clients that are cut again and again, over every transport', () => {
   });
 });
 
-describe('what a client gets is judged', () => {
+describe('the judgement of what a client gets', () => {
   const gone = toStatus({ code: 410, reason: 'Expired', message: 'too old' });
   const heard = (...row: (number | '410' | 'again' | 'blind' | '500')[]): Reception => {
     const reception = new Reception();
@@ -130,7 +130,7 @@ describe('what a client gets is judged', () => {
     else expect(faultsOf(seen).join('; ')).toContain(fault);
   });
 
-  test('by chances that are the same for the same seed', () => {
+  test('uses the same random numbers for the same seed', () => {
     const row = (seed: number): number[] => Array.from({ length: 100 }, numbersFrom(seed));
     expect(row(7)).toEqual(row(7));
     expect(row(7)).not.toEqual(row(8));

@@ -64,7 +64,7 @@ inBrowsers('the live page', ({ name, launch }) => {
     expect(await server.exit).toBe(0);
   }
 
-  test('shows events as they come, who watches, and that the stream is live', async () => {
+  test('shows events as they arrive, the clients, and that the stream is live', async () => {
     const server = await pipe('--replay', '2', '--capacity', '10');
     server.write({ type: 'placed', object: { id: 1, note: '<b>no markup</b>' } }, 'plain text');
     await until(async () => (await server.stats()).accepted === 2);
@@ -121,7 +121,7 @@ inBrowsers('the live page', ({ name, launch }) => {
     await end(server);
   });
 
-  test('finds events by text and type, stands still on request, and opens one by keyboard', async () => {
+  test('searches events by text and type, pauses on request, and opens a row by keyboard', async () => {
     const server = await pipe();
     const { page, faults } = await visit(server.url);
     server.write(
@@ -162,7 +162,7 @@ inBrowsers('the live page', ({ name, launch }) => {
     await end(server);
   });
 
-  test('slow on purpose: its queue fills, it is cut and told what it missed; at full speed again it goes on without a loss', async () => {
+  test('slow on purpose: its queue fills, it is cut and told what it missed; at full speed again it resumes without a loss', async () => {
     const server = await pipe('--capacity', '10');
     const { page, faults } = await visit(server.url);
     const fast = await webSocket(server.url);
@@ -192,34 +192,37 @@ inBrowsers('the live page', ({ name, launch }) => {
     await end(server);
   });
 
-  once('slow on purpose where events are dropped: the numbers say how many, and full speed brings them after all', async () => {
-    const server = await pipe('--capacity', '5', '--overflow', 'drop-oldest');
-    const { page, faults } = await visit(server.url);
-    server.write(1);
-    await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '1');
-    await page.selectOption('#share', '100');
-    await page.click('#slow');
-    await page.waitForSelector('#state[data-state=slow]');
-    const filler = 'x'.repeat(5_000);
-    for (let i = 0; i < 30; i++) {
-      server.write({ type: 'n', object: { i, filler } });
-      await until(async () => (await server.stats()).accepted === i + 2);
-    }
-    await page.waitForFunction(() => Number(document.querySelector('#own-dropped')?.textContent) > 0);
-    const { clients } = await server.stats();
-    const dropped = clients.map((client) => client.dropped);
-    expect(dropped).toEqual([24]); // 30, of which one is on its way and five are queued
-    await page.click('#slow');
-    await page.waitForSelector('#state[data-state=live]');
-    // What was dropped for a slow client is still there for one that comes back.
-    await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '31');
-    expect(await page.locator('#rows tr').count()).toBe(31);
-    expect(faults).toEqual([]);
-    await page.close();
-    await end(server);
-  });
+  once(
+    'slow on purpose with a policy that drops events: the numbers show how many, and full speed gets them after all',
+    async () => {
+      const server = await pipe('--capacity', '5', '--overflow', 'drop-oldest');
+      const { page, faults } = await visit(server.url);
+      server.write(1);
+      await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '1');
+      await page.selectOption('#share', '100');
+      await page.click('#slow');
+      await page.waitForSelector('#state[data-state=slow]');
+      const filler = 'x'.repeat(5_000);
+      for (let i = 0; i < 30; i++) {
+        server.write({ type: 'n', object: { i, filler } });
+        await until(async () => (await server.stats()).accepted === i + 2);
+      }
+      await page.waitForFunction(() => Number(document.querySelector('#own-dropped')?.textContent) > 0);
+      const { clients } = await server.stats();
+      const dropped = clients.map((client) => client.dropped);
+      expect(dropped).toEqual([24]); // 30, of which one is on its way and five are queued
+      await page.click('#slow');
+      await page.waitForSelector('#state[data-state=live]');
+      // What was dropped for a slow client is still there for one that comes back.
+      await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '31');
+      expect(await page.locator('#rows tr').count()).toBe(31);
+      expect(faults).toEqual([]);
+      await page.close();
+      await end(server);
+    },
+  );
 
-  test('a server that goes is missed, and one that comes again is found; the 410 of its new life is told in words', async () => {
+  test('shows that a server is gone, and when it is back; the 410 of the restarted server is explained', async () => {
     const first = await pipe('--replay', '5');
     const { page } = await visit(first.url);
     first.write('before');
@@ -244,7 +247,7 @@ inBrowsers('the live page', ({ name, launch }) => {
     expect(await second.exit).toBe(0);
   });
 
-  test('put aside by the browser it holds no connection; fetched back it goes on where it was', async () => {
+  test('in the back/forward cache it holds no connection; restored, it resumes', async () => {
     const server = await pipe();
     const { page, faults } = await visit(server.url);
     server.write(1);

@@ -23,7 +23,7 @@ const stands = async (server: Pipe): Promise<boolean> => {
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
 
 describe.each(TRANSPORTS)('over %s', (name, connect) => {
-  test('events come in order, in the forms that the issue names, and the end is a clean one', async () => {
+  test('delivers events in order, in the documented form, and ends regularly', async () => {
     const server = await pipe();
     const client = await connect(server.url);
     await until(async () => (await server.stats()).clients.length === 1);
@@ -38,7 +38,7 @@ describe.each(TRANSPORTS)('over %s', (name, connect) => {
     expect(server.err()).toBe('watchmux pipe: 6 events, 0 lines skipped; 1 client: 6 delivered, 0 dropped\n');
   });
 
-  test('a new client first gets the last N, and misses nothing after', async () => {
+  test('a new client gets the last N events first, and misses none after them', async () => {
     const server = await pipe('--replay', '3');
     server.write(...upTo(10));
     await until(async () => (await server.stats()).accepted === 10);
@@ -50,7 +50,7 @@ describe.each(TRANSPORTS)('over %s', (name, connect) => {
     expect(await server.exit).toBe(0);
   });
 
-  test('one that is too slow gets its queue, then how much it missed, then the end; others notice nothing', async () => {
+  test('a client that is too slow gets its queue, then the number of missed events, then the end; others are not affected', async () => {
     const server = await pipe('--capacity', '50');
     const slow = await connect(server.url);
     slow.pause();
@@ -75,7 +75,7 @@ describe.each(TRANSPORTS)('over %s', (name, connect) => {
     expect(numbers(fast)).toEqual(upTo(3_000));
   });
 
-  test('under wait a client that stops reading holds back stdin, and loses nothing', async () => {
+  test('with wait, a client that stops reading delays stdin, and loses nothing', async () => {
     const server = await pipe('--overflow', 'wait', '--capacity', '10');
     const client = await connect(server.url);
     client.pause();
@@ -101,7 +101,7 @@ describe.each(TRANSPORTS)('over %s', (name, connect) => {
 });
 
 describe('input', () => {
-  test('a bad line is reported with its number, skipped and counted; blank lines are not lines', async () => {
+  test('an invalid line is reported with its number, skipped and counted; blank lines are ignored', async () => {
     const server = await pipe('--replay', '9', '--keep-open');
     server.child.stdin.end('1\n\nnot json\n{"type":\n2\r\nlast');
     await until(() => server.err().includes('until a signal'));
@@ -120,7 +120,7 @@ describe('input', () => {
     ]);
   });
 
-  test('with --raw any line is a string', async () => {
+  test('with --raw, any line is a string', async () => {
     const server = await pipe('--raw');
     const client = await sse(server.url);
     server.child.stdin.end('{"type":"X","object":1}\n\nnot json ✓\nlast');
@@ -153,7 +153,7 @@ describe('input', () => {
     expect(second).toBe(first?.replace('.1', '.2'));
   });
 
-  test('a burst that comes in one piece is no overflow for clients that keep up', async () => {
+  test('a burst in one chunk does not overflow the queues of clients that keep up', async () => {
     const server = await pipe('--capacity', '4');
     const clients = await Promise.all(TRANSPORTS.map(([, connect]) => connect(server.url)));
     server.child.stdin.end(upTo(20_000).join('\n'));
@@ -162,8 +162,8 @@ describe('input', () => {
   });
 });
 
-describe('coming back', () => {
-  test.each(TRANSPORTS)('over %s goes on where it was, while it is kept; --window says how long', async (_name, connect) => {
+describe('reconnecting', () => {
+  test.each(TRANSPORTS)('over %s resumes, as long as the events are kept; --window sets how many', async (_name, connect) => {
     const server = await pipe('--window', '3');
     server.write(...upTo(5));
     await until(async () => (await server.stats()).accepted === 5);
@@ -179,7 +179,7 @@ describe('coming back', () => {
 
 describe('the end', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    '%s drains the clients, asks them to come back, and exits 0, though stdin is open',
+    '%s drains the clients, tells them to reconnect, and exits with 0, even if stdin is open',
     async (signal) => {
       const server = await pipe();
       const clients = await Promise.all(TRANSPORTS.map(([, connect]) => connect(server.url)));
@@ -192,7 +192,7 @@ describe('the end', () => {
     },
   );
 
-  test('a client that does not read cannot hold it up past the deadline', async () => {
+  test('a client that does not read cannot delay it past the deadline', async () => {
     const server = await pipe('--overflow', 'wait', '--drain', '0.2', '--capacity', '3000');
     const client = await httpStream(server.url);
     client.pause();
@@ -205,7 +205,7 @@ describe('the end', () => {
     expect(await client.ended).toBe('broken');
   });
 
-  test('a second signal ends it at once', async () => {
+  test('a second signal exits at once', async () => {
     const server = await pipe('--drain', '60', '--capacity', '3000');
     const client = await httpStream(server.url);
     client.pause();
@@ -218,14 +218,14 @@ describe('the end', () => {
     client.close();
   });
 
-  test('an empty stdin is an end like any other', async () => {
+  test('an empty stdin is a regular end', async () => {
     const server = await pipe();
     server.child.stdin.end();
     expect(await server.exit).toBe(0);
     expect(server.err()).toBe('watchmux pipe: 0 events, 0 lines skipped; 0 clients: 0 delivered, 0 dropped\n');
   });
 
-  test('a taken port is one clear line and exit 2', async () => {
+  test('a port in use is one clear line and exit code 2', async () => {
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     const { port } = other.address() as AddressInfo;
@@ -238,7 +238,7 @@ describe('the end', () => {
     other.close();
   });
 
-  test('so are a host that is not here and a bad option', async () => {
+  test('so are an unknown host and an invalid option', async () => {
     for (const [args, message] of [
       [['--host', 'no-such-host.invalid'], 'watchmux pipe: cannot listen on '],
       [['--overflow', 'explode'], 'watchmux pipe: --overflow takes one of '],

@@ -85,7 +85,7 @@ async function freePort(): Promise<number> {
 describe('the examples', () => {
   const code = examples.filter(({ language }) => language === 'ts');
 
-  test('their types are right, as strictly as can be asked', () => {
+  test('their types are correct under the strictest settings', () => {
     mkdirSync(join(root, 'reports'), { recursive: true });
     // Inside of the package, where its own name leads to its built doors.
     const folder = mkdtempSync(join(root, 'reports', 'readme-'));
@@ -162,7 +162,7 @@ describe('the examples', () => {
     expect(serving.text()).toBe(local(server?.prints));
   });
 
-  test('the first two commands are there', () => {
+  test('the first two commands work', () => {
     const commands = examples
       .filter(({ language, heading }) => language === 'sh' && heading === 'Try it')
       .map(({ code }) => code);
@@ -171,13 +171,13 @@ describe('the examples', () => {
   });
 });
 
-describe('what README.md says is so', () => {
+describe('the facts in README.md', () => {
   const section = (heading: string): string => readme.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? '';
   /** A table's rows, without its head. */
   const rows = (text: string): string[][] =>
     Array.from(text.matchAll(/^\s*(?:\* )?\|(.*)\|$/gm), ([, row = '']) => row.split('|').map((cell) => cell.trim())).slice(2);
 
-  test('the guarantees are those that the checkers hold', () => {
+  test('the guarantees are those of the checkers', () => {
     const listed = Array.from(section('Guarantees').matchAll(/^- \*\*(\w+)\.\*\* (.*(?:\n {2}.*)*)/gm), ([, name, text = '']) => [
       name,
       text.replaceAll('\n  ', ' '),
@@ -185,19 +185,19 @@ describe('what README.md says is so', () => {
     expect(Object.fromEntries(listed)).toEqual(GUARANTEES);
   });
 
-  test('the table of errors is that of the code', () => {
+  test('the table of errors matches the code', () => {
     const table = rows(section('Errors'));
     expect(table.length).toBeGreaterThan(4);
     expect(table).toEqual(rows(read('src/watch/errors.ts')));
   });
 
-  test('the policies are all in the table, and in no other order than in the code', () => {
+  test('the policies are all in the table, in the order of the code', () => {
     const policies = rows(section('Backpressure and overflow policies')).map(([policy]) => policy);
     const declared = /OVERFLOWS.*?=\s*\[(.*?)\]/s.exec(read('src/broadcast/broadcaster.ts'))?.[1] ?? '';
     expect(policies).toEqual(Array.from(declared.matchAll(/'(.*?)'/g), ([, policy]) => `\`${policy}\``));
   });
 
-  test('the limits are those of the code', () => {
+  test('the limits match the code', () => {
     const table = new Map(rows(section('Limits and defaults')).map(([name, , value]) => [name?.replaceAll('`', ''), value]));
     // These two are part of the protocol, and nobody's option.
     const { maxParameterChars, retryMs, ...options } = DEFAULTS;
@@ -212,7 +212,7 @@ describe('what README.md says is so', () => {
     }
   });
 
-  test('the files that it names are there', () => {
+  test('the files that it names exist', () => {
     const links = Array.from(readme.matchAll(/\]\(([^)#:]+)\)/g), ([, path = '']) => path);
     expect(links.length).toBeGreaterThan(3);
     for (const link of links) expect(() => readFileSync(join(root, link))).not.toThrow();

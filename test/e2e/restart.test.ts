@@ -111,7 +111,7 @@ async function expectHeard(all: readonly Reader[], expected: readonly unknown[])
   for (const { transport, heard } of all) expect({ transport, heard }).toEqual({ transport, heard: expected });
 }
 
-test('killed and started again: each client is told once, with 410, and that is its end', async () => {
+test('killed and restarted: each client gets one 410, and that is its end', async () => {
   const first = await serve();
   const all = await readers(first.url);
   await first.peer.ask('publish', { count: 5 });
@@ -125,7 +125,7 @@ test('killed and started again: each client is told once, with 410, and that is 
   expect((await statsOf(second.peer)).total).toMatchObject({ refusals: { expired: ALL }, resumes: 0 });
 });
 
-test('killed and started again: told once, clients that want to begin anew are live again', async () => {
+test('killed and restarted: clients with onExpired restart get one 410, and are live again', async () => {
   const first = await serve();
   const all = await readers(first.url, { onExpired: 'restart' });
   await first.peer.ask('publish', { count: 5 });
@@ -139,7 +139,7 @@ test('killed and started again: told once, clients that want to begin anew are l
   expect((await statsOf(second.peer)).total.refusals).toEqual({ expired: ALL });
 });
 
-test('killed and started again: told once, they get a fresh snapshot, then what follows', async () => {
+test('killed and restarted: clients get one 410, a new snapshot, then later events', async () => {
   const first = await serve({ state: ['a', 'b'] });
   const all = await readers(first.url, { onExpired: 'restart' });
   const before = ['a', 'b', 'end', 1, 2];
@@ -155,7 +155,7 @@ test('killed and started again: told once, they get a fresh snapshot, then what 
   expect((await statsOf(second.peer)).total.refusals).toEqual({ expired: ALL });
 });
 
-test('cut before any event came: nothing is lost', async () => {
+test('cut before the first event: nothing is lost', async () => {
   const { peer, url } = await serve();
   const all = await readers(url);
   await until(async () => (await statsOf(peer)).clients.length === ALL);
@@ -166,7 +166,7 @@ test('cut before any event came: nothing is lost', async () => {
   expect((await statsOf(peer)).total).toMatchObject({ resumes: ALL, refused: 0 });
 });
 
-test('cut between a snapshot and the first event: what follows is what was missed, and no second snapshot', async () => {
+test('cut between a snapshot and the first event: the missed events follow, and no second snapshot', async () => {
   const { peer, url } = await serve({ state: ['a'] });
   const all = await readers(url);
   await expectHeard(all, ['a', 'end']);
@@ -177,7 +177,7 @@ test('cut between a snapshot and the first event: what follows is what was misse
   expect((await statsOf(peer)).total).toMatchObject({ resumes: ALL, refused: 0 });
 });
 
-test.each([0, 2])('a version that was swept, though nothing was missed, is as good as any; %i are kept', async (replayItems) => {
+test.each([0, 2])('a dropped version can be resumed if nothing was missed; %i events are kept', async (replayItems) => {
   const { peer, url, version } = await serve({ replayItems });
   const all = await readers(url, { resourceVersion: version });
   await peer.ask('publish', { count: 5 });
@@ -189,7 +189,7 @@ test.each([0, 2])('a version that was swept, though nothing was missed, is as go
   expect((await statsOf(peer)).total.refused).toBe(0);
 });
 
-test.each(['fail', 'restart'] as const)('an epoch that nobody knows is told once: %s', async (onExpired) => {
+test.each(['fail', 'restart'] as const)('an unknown epoch is reported once: %s', async (onExpired) => {
   const { peer, url } = await serve();
   await peer.ask('publish', { count: 5 });
   const all = TRANSPORTS.flatMap((transport) =>
@@ -203,7 +203,7 @@ test.each(['fail', 'restart'] as const)('an epoch that nobody knows is told once
   expect((await statsOf(peer)).total.refusals).toEqual({ expired: ALL });
 });
 
-test('from replay to live under load: from whatever version, every event once and in order', async () => {
+test('from replay to live events under load: from any version, every event once and in order', async () => {
   const { peer, url, version } = await serve({ replayItems: 1_000_000 });
   const epoch = version.slice(0, version.lastIndexOf('.'));
   await peer.ask('publish', { count: 500 });
@@ -227,7 +227,7 @@ test('from replay to live under load: from whatever version, every event once an
   }
 });
 
-test('SIGTERM: clients get what is queued, are told when to come back, and the process ends by itself', async () => {
+test('SIGTERM: clients get their queues, are told when to reconnect, and the process exits by itself', async () => {
   const { peer, url, port, version } = await serve({ retryAfterMs: 8_000, spread: 0.5 });
   const all = await readers(url, { resourceVersion: version, onExpired: 'restart' });
   await peer.ask('publish', { count: 40 });
@@ -246,7 +246,7 @@ test('SIGTERM: clients get what is queued, are told when to come back, and the p
   await expectHeard(all, [...upTo(40), 'ERROR 410', 101]);
 });
 
-test('SIGTERM: a client that reads nothing holds nothing up past the deadline', async () => {
+test('SIGTERM: a client that reads nothing delays nothing past the deadline', async () => {
   const { peer, port } = await serve({ drainMs: 200 });
   const { socket, heard } = await raw(port);
   socket.write('GET /watch HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');

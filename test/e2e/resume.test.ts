@@ -37,7 +37,7 @@ describe.each(DOORS)('%s', (name, serveAt, connect) => {
   const isSse = name.startsWith('SSE');
   const isWebSocket = name === 'WebSocket';
 
-  test('goes on right after the version that it names, by query or by Last-Event-ID', async () => {
+  test('resumes right after a version, given by the query or by Last-Event-ID', async () => {
     const hub = await published(5);
     const { url } = await serveAt(hub);
     const clients = await Promise.all([
@@ -55,7 +55,7 @@ describe.each(DOORS)('%s', (name, serveAt, connect) => {
     expect(hub.stats().total).toMatchObject({ resumes: 3, clients: 5 });
   });
 
-  test('comes back to a hub that has had no event yet, and to one that keeps nothing', async () => {
+  test('resumes from a hub that has had no event yet, and from one without a window', async () => {
     const hub = await published(0, { replayItems: 0 });
     const { url } = await serveAt(hub);
     const client = await connect(url, from('e.0'));
@@ -73,7 +73,7 @@ describe.each(DOORS)('%s', (name, serveAt, connect) => {
     ['from the future', 'e.8'],
     ['beyond all numbers', `e.${'9'.repeat(200)}`],
     ['named like an object’s inside', '__proto__.1'],
-  ])('is told once, with 410, of a version that is %s', async (_what, version) => {
+  ])('is told once, with 410, about a version that is %s', async (_what, version) => {
     const hub = await published(7, { replayItems: 3 });
     const { url } = await serveAt(hub);
     const gone = { type: 'ERROR', object: { kind: 'Status', status: 'Failure', code: 410, reason: 'Expired' } };
@@ -111,7 +111,7 @@ describe.each(DOORS)('%s', (name, serveAt, connect) => {
     [`x=${'y'.repeat(4_000)}`, 'query'],
     ['timeoutSeconds=soon', 'timeoutSeconds'],
     ['sendInitialEvents=true', 'sendInitialEvents'],
-  ])('is told with 400 what is wrong with ?%s', async (query, what) => {
+  ])('gets 400 with the reason for ?%s', async (query, what) => {
     const hub = await published(1);
     const { url } = await serveAt(hub);
     const message = expect.stringContaining(what);
@@ -128,7 +128,7 @@ describe.each(DOORS)('%s', (name, serveAt, connect) => {
     expect(hub.stats()).toMatchObject({ clients: [], total: { refusals: { badRequest: 1 } } });
   });
 
-  test('is asked to come back when the server goes away, and told of the end when the stream is over', async () => {
+  test('is told to reconnect when the server goes away, and told of the end when the stream is over', async () => {
     const [going, over] = [await published(0), await published(0)];
     const clients = [await connect((await serveAt(going)).url), await connect((await serveAt(over)).url)] as const;
     await going.publish(added(1));
@@ -140,7 +140,7 @@ describe.each(DOORS)('%s', (name, serveAt, connect) => {
     expect(clients[0].versions()).toEqual(['e.1']);
   });
 
-  test('gets the state first, where there is one, then its end, then what follows', async () => {
+  test('gets the state first, if there is one, then its end, then later events', async () => {
     const hub = await published(1, { snapshot: () => ['a', 'b'] });
     const { url } = await serveAt(hub);
     const client = await connect(url);
@@ -153,7 +153,7 @@ describe.each(DOORS)('%s', (name, serveAt, connect) => {
     if (isSse) expect(client.ids).toEqual(['e.1', 'e.2']);
   });
 
-  test('ends in order after as many seconds as it asked for', async () => {
+  test('ends regularly after the requested number of seconds', async () => {
     const hub = await published(0);
     const { url } = await serveAt(hub);
     const client = await connect(url, { query: '?timeoutSeconds=1&allowWatchBookmarks=true' });
@@ -164,7 +164,7 @@ describe.each(DOORS)('%s', (name, serveAt, connect) => {
   });
 
   if (isSse)
-    test('an EventSource knows where to go on before any event has come', async () => {
+    test('an EventSource has a version to resume after before any event has arrived', async () => {
       const hub = await published(3, { replay: 2 });
       const first = async (url: string, options: ClientOptions = {}): Promise<string> => {
         const response = await open(`${url}/watch${options.query ?? ''}`, { accept: 'text/event-stream' });
@@ -180,7 +180,7 @@ describe.each(DOORS)('%s', (name, serveAt, connect) => {
       expect(await first(stateful.url)).toBe('retry: 2000');
     });
 
-  test('is Resumable: whatever the schedule of cuts, nothing twice and nothing missing, or 410 once', async () => {
+  test('is Resumable: for any schedule of cuts, nothing is repeated or missing, or there is one 410', async () => {
     const schedule = fc.array(fc.record({ publish: fc.nat(12), read: fc.nat(6), offline: fc.nat(20) }), {
       minLength: 2,
       maxLength: 6,

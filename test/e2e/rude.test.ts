@@ -20,8 +20,8 @@ const count = (text: string, part: string): number => text.split(part).length - 
 /** Bigger than what kernels keep for a reader that has stopped. */
 const megabyte: WatchEvent = { type: 'ADDED', object: 'x'.repeat(1_000_000) };
 
-describe('requests that do not wait for the answer', () => {
-  test('one watch per connection: what waits behind it holds nothing when the connection is gone', async () => {
+describe('pipelined requests', () => {
+  test('one watch per connection: requests behind it hold nothing after the connection has closed', async () => {
     const hub = new Hub({ overflow: 'wait', capacity: 1 });
     const { server, port } = await serve(hub);
     const { socket, heard } = await raw(port);
@@ -35,7 +35,7 @@ describe('requests that do not wait for the answer', () => {
     await hub.shutdown();
   });
 
-  test('they are refused in their turn', async () => {
+  test('are refused in order', async () => {
     const hub = new Hub();
     const { port } = await serve(hub);
     const { socket, heard } = await raw(port);
@@ -50,7 +50,7 @@ describe('requests that do not wait for the answer', () => {
     await until(() => heard().includes('HTTP/1.1 204 '));
   });
 
-  test('a WebSocket behind a watch leaves nothing either', async () => {
+  test('a WebSocket behind a watch also leaves nothing behind', async () => {
     const hub = new Hub({ overflow: 'wait', capacity: 1 });
     const { server, port } = await serve(hub);
     const { socket, heard } = await raw(port);
@@ -62,12 +62,12 @@ describe('requests that do not wait for the answer', () => {
   });
 });
 
-describe('a client that keeps its end open', () => {
+describe('a client that keeps its side open', () => {
   test.each([
     ['another path', upgrade('/nope'), '404'],
     ['another origin', upgrade('/watch', 'Origin: http://evil.example'), '403'],
     ['half a handshake', upgrade('/watch').replace('dGhl', '!!'), '400'],
-  ])('after a refused upgrade (%s) has no connection any more', async (_name, request, status) => {
+  ])('has no connection after a refused upgrade (%s)', async (_name, request, status) => {
     const { server, port } = await serve(new Hub());
     const { socket, heard, ended } = await raw(port);
     socket.write(request);
@@ -77,7 +77,7 @@ describe('a client that keeps its end open', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  test('does not hold up the end of watchmux pipe', async () => {
+  test('does not delay the end of watchmux pipe', async () => {
     const server = await pipe();
     const { socket, heard } = await raw(Number(new URL(server.url).port));
     socket.write(upgrade('/nope'));
@@ -86,7 +86,7 @@ describe('a client that keeps its end open', () => {
     expect(await server.exit).toBe(0);
   });
 
-  test('nor does an upgrade that is still under way: the end of the command line closes it', async () => {
+  test('nor does a pending upgrade: the end of the command line closes it', async () => {
     const server = createServer();
     const upgraded = new Promise((resolve) => server.once('upgrade', resolve));
     const url = await listen(server, { host: '127.0.0.1', port: 0 });
@@ -97,7 +97,7 @@ describe('a client that keeps its end open', () => {
   });
 });
 
-describe('two hubs at one server', () => {
+describe('two hubs on one server', () => {
   const status = async (port: number, path: string): Promise<string | undefined> => {
     const { socket, heard } = await raw(port);
     socket.write(upgrade(path));
@@ -106,7 +106,7 @@ describe('two hubs at one server', () => {
     return /^HTTP\/1\.1 (\d+) /.exec(heard())?.[1];
   };
 
-  test('each answers at its path, and one of them anywhere else', async () => {
+  test('each answers at its path, and requests for other paths get one answer', async () => {
     const server = createServer();
     const detach = ['/a', '/b'].map((path) => attachWebSocket(server, new Hub(), { path }));
     const { port } = await start(server);
@@ -159,7 +159,7 @@ describe.each([
 });
 
 describe('WebSocket', () => {
-  test('a pong that answers no ping of ours is no sign of life', async () => {
+  test('an unsolicited pong is not a sign of life', async () => {
     const hub = new Hub();
     const clock = new FakeClock();
     const { port } = await serve(hub, { heartbeatMs: 1_000, stallTimeoutMs: 0, clock });

@@ -88,16 +88,13 @@ for (const runtime of RUNTIMES) {
         [403, '', { origin: 'http://evil.example' }],
         [410, '?resourceVersion=other.1', {}],
         [405, '', { method: 'POST' }],
-      ])(
-        'refuses with %i what is to be refused: %s %s',
-        async (code, query, { method = 'GET', ...headers }: Record<string, string>) => {
-          const response = await fetch(`${server.url}/watch${query}`, { method, headers: { ...headers, connection: 'close' } });
-          expect(await response.json()).toMatchObject({ kind: 'Status', code });
-          expect(response.status).toBe(code);
-        },
-      );
+      ])('refuses with %i: %s %s', async (code, query, { method = 'GET', ...headers }: Record<string, string>) => {
+        const response = await fetch(`${server.url}/watch${query}`, { method, headers: { ...headers, connection: 'close' } });
+        expect(await response.json()).toMatchObject({ kind: 'Status', code });
+        expect(response.status).toBe(code);
+      });
 
-      test('knows whose connection it is: one address gets no more than its share, and leaves nothing when it goes', async () => {
+      test("knows the client's address: one address gets no more than its share, and leaves nothing behind", async () => {
         const all: Raw[] = [];
         for (let i = 0; i < 4; i++) {
           const client = await raw(server.port);
@@ -111,7 +108,7 @@ for (const runtime of RUNTIMES) {
         await until(async () => (await clients()) === 0);
       });
 
-      test.each(transports)('%s: every event once and in order, also to who comes later', async (transport) => {
+      test.each(transports)('%s: every event once and in order, also for a late client', async (transport) => {
         const before = (await server.ask('/stats')).version;
         const from = Number(before.slice(2));
         const options = { WebSocket: WebSocket as unknown as WebSocketConstructor, resourceVersion: before } as const;
@@ -131,7 +128,7 @@ for (const runtime of RUNTIMES) {
       });
 
       test.each(transports)(
-        '%s: a reader that stops holds the publisher back, and gets all when it goes on',
+        '%s: a reader that pauses delays the publisher, and gets everything when it continues',
         async (transport) => {
           const waiting = await start({ overflow: 'wait' });
           const { socket, heard } = await stalled(waiting, transport);
@@ -166,7 +163,7 @@ for (const runtime of RUNTIMES) {
 
       // Others have no such limit.
       if (runtime.name === 'Bun' && host === 'own') {
-        test('a watch is not idle, however little happens', async () => {
+        test('a quiet watch is not closed as idle', async () => {
           const quiet = await raw(server.port);
           quiet.socket.write(REQUESTS.http as string);
           await until(() => quiet.heard().includes('\r\n\r\n'));
@@ -179,7 +176,7 @@ for (const runtime of RUNTIMES) {
         });
       }
 
-      test('tells all when it goes away', async () => {
+      test('tells all clients when it goes away', async () => {
         const source = await raw(server.port);
         source.socket.write(REQUESTS.sse as string);
         await until(() => source.heard().includes('\n\n'));
@@ -189,51 +186,48 @@ for (const runtime of RUNTIMES) {
       });
     });
 
-    test.each(['http', 'sse', 'websocket', 'ws'])(
-      'a client over %s goes on where it was, however often it is cut off',
-      async (kind) => {
-        const hub = new Hub<Numbered>({ epoch: 'e', replayItems: 10_000 });
-        const options = { authenticate: ({ headers }: IncomingMessage) => headers.authorization ?? 'anonymous' };
-        const watch = createHttpHandler(hub, options);
-        const sockets: Duplex[] = [];
-        let asked = (): void => {};
-        const whenAsked = new Promise<void>((resolve) => {
-          asked = resolve;
+    test.each(['http', 'sse', 'websocket', 'ws'])('a client over %s resumes, however often it is cut off', async (kind) => {
+      const hub = new Hub<Numbered>({ epoch: 'e', replayItems: 10_000 });
+      const options = { authenticate: ({ headers }: IncomingMessage) => headers.authorization ?? 'anonymous' };
+      const watch = createHttpHandler(hub, options);
+      const sockets: Duplex[] = [];
+      let asked = (): void => {};
+      const whenAsked = new Promise<void>((resolve) => {
+        asked = resolve;
+      });
+      let left = false;
+      const keepSilent = (socket: Duplex): void => {
+        socket.on('close', () => {
+          left = true;
         });
-        let left = false;
-        const keepSilent = (socket: Duplex): void => {
-          socket.on('close', () => {
-            left = true;
-          });
-          socket.on('end', () => socket.destroy());
-          socket.resume();
-          asked();
-        };
-        const server = createServer((request, response) => {
-          if (request.url?.startsWith('/watch')) watch(request, response);
-          else if (request.url === '/asked') void whenAsked.then(() => response.end());
-          else keepSilent(request.socket);
-        });
-        attachWebSocket(server, hub, options);
-        server.on('upgrade', (request, socket) => void (request.url?.startsWith('/silent') && keepSilent(socket)));
-        server.on('connection', (socket) => sockets.push(socket));
-        const { url } = await startServer(server);
-        const client = runtime.start('test/runtimes/client.mjs', url, kind, '600');
-        await until(() => left || client.child.exitCode !== null);
-        for (let i = 0; i < 600; i++) {
-          await hub.publish({ type: 'ADDED', object: { i } });
-          if (i % 200 !== 100) continue;
-          await until(() => hub.stats().clients.length === 1 || client.child.exitCode !== null);
-          const own = kind === 'websocket' && runtime.name === 'Deno' ? 'anonymous' : 'Bearer me';
-          expect(hub.stats().clients[0]).toMatchObject({ identity: own });
-          for (const socket of sockets.splice(0)) socket.destroy();
-        }
-        const [code, out] = await client.ended;
-        expect([code, out]).toEqual([0, '{"done":true,"inOrder":true,"dropped":0,"state":"closed"}\n']);
-      },
-    );
+        socket.on('end', () => socket.destroy());
+        socket.resume();
+        asked();
+      };
+      const server = createServer((request, response) => {
+        if (request.url?.startsWith('/watch')) watch(request, response);
+        else if (request.url === '/asked') void whenAsked.then(() => response.end());
+        else keepSilent(request.socket);
+      });
+      attachWebSocket(server, hub, options);
+      server.on('upgrade', (request, socket) => void (request.url?.startsWith('/silent') && keepSilent(socket)));
+      server.on('connection', (socket) => sockets.push(socket));
+      const { url } = await startServer(server);
+      const client = runtime.start('test/runtimes/client.mjs', url, kind, '600');
+      await until(() => left || client.child.exitCode !== null);
+      for (let i = 0; i < 600; i++) {
+        await hub.publish({ type: 'ADDED', object: { i } });
+        if (i % 200 !== 100) continue;
+        await until(() => hub.stats().clients.length === 1 || client.child.exitCode !== null);
+        const own = kind === 'websocket' && runtime.name === 'Deno' ? 'anonymous' : 'Bearer me';
+        expect(hub.stats().clients[0]).toMatchObject({ identity: own });
+        for (const socket of sockets.splice(0)) socket.destroy();
+      }
+      const [code, out] = await client.ended;
+      expect([code, out]).toEqual([0, '{"done":true,"inOrder":true,"dropped":0,"state":"closed"}\n']);
+    });
 
-    test('the command line: pipe serves, watch gets all of it, both end', async () => {
+    test('the command line: watch gets everything that pipe serves, and both end', async () => {
       const pipe = runtime.start('dist/cli/main.js', 'pipe', '--port', '0', '--window', '10000');
       await until(() => pipe.out().includes('\n') || pipe.child.exitCode !== null);
       const url = pipe.out().trim().split(' ').at(-1) as string;
@@ -248,7 +242,7 @@ for (const runtime of RUNTIMES) {
       for (const [, out] of ends.slice(1)) expect(out.replace(/,"resourceVersion":"[^"]+"/g, '')).toBe(lines.join(''));
     });
 
-    test('the command line ends at a signal though its input does not', async () => {
+    test('the command line exits at a signal even if its input does not end', async () => {
       const pipe = runtime.start('dist/cli/main.js', 'pipe', '--port', '0');
       await until(() => pipe.out().includes('\n') || pipe.child.exitCode !== null);
       pipe.child.kill('SIGTERM');

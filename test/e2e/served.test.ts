@@ -5,8 +5,8 @@ import { flood, killAll, open, pipe, sse, TRANSPORTS, text, until } from './cli.
 
 afterAll(killAll);
 
-describe('what is served', () => {
-  test('SSE bears ids: one epoch, a number per event', async () => {
+describe('watchmux pipe serves', () => {
+  test('SSE with ids: one epoch, and a number per event', async () => {
     const server = await pipe();
     const client = await sse(server.url);
     server.child.stdin.end('1\n2\n3\n');
@@ -16,7 +16,7 @@ describe('what is served', () => {
     expect(client.ids).toEqual([1, 2, 3].map((number) => `${epoch}.${number}`));
   });
 
-  test('an HTTP stream begins at once, and says what it is', async () => {
+  test('an HTTP stream that starts at once, with its headers', async () => {
     const server = await pipe();
     const response = await open(`${server.url}/watch`);
     expect(response.headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-store' });
@@ -36,7 +36,7 @@ describe('what is served', () => {
   test.each([
     ['another site', { origin: 'http://evil.example' }, '/watch', 403],
     ['another path', {}, '/other', 404],
-  ])('a WebSocket from or to %s is refused', async (_name, headers, path, status) => {
+  ])('no WebSocket from or to %s', async (_name, headers, path, status) => {
     const server = await pipe();
     const socket = new WebSocket(`${server.url.replace('http', 'ws')}${path}`, { headers });
     const code = await new Promise((resolve) => {
@@ -47,7 +47,7 @@ describe('what is served', () => {
     expect(await server.exit).toBe(0);
   });
 
-  test('a page that gives its own name our address gets nothing', async () => {
+  test('nothing to a page that maps its own name to our address', async () => {
     const server = await pipe('--replay', '1');
     const { port } = new URL(server.url);
     for (const host of [`evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil.example']) {
@@ -65,7 +65,7 @@ describe('what is served', () => {
     expect(await server.exit).toBe(0);
   });
 
-  test('a client that talks too much is shown the door; one that says little is not', async () => {
+  test('clients that send little, and cuts those that send too much', async () => {
     const server = await pipe();
     const [quiet, loud] = [0, 1].map(() => new WebSocket(`${server.url.replace('http', 'ws')}/watch`)) as [WebSocket, WebSocket];
     const closed = new Promise((resolve) => loud.on('close', resolve));
@@ -81,7 +81,7 @@ describe('what is served', () => {
     expect(await server.exit).toBe(0);
   });
 
-  test('who goes away is forgotten at once', async () => {
+  test('statistics without clients that have left', async () => {
     const server = await pipe('--overflow', 'wait', '--capacity', '1');
     const clients = await Promise.all(TRANSPORTS.map(([, connect]) => connect(server.url)));
     for (const client of clients) client.pause();

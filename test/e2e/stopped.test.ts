@@ -78,7 +78,7 @@ describe.skipIf(process.platform !== 'linux').each(TRANSPORTS)('%s', (_name, con
   );
 });
 
-test('fetch: a body that nobody reads holds its limit and a slice', async () => {
+test('fetch: an unread body holds its limit and one slice', async () => {
   const hub = new Hub({ capacity: 100, overflow: 'drop-oldest' });
   const watch = createFetchHandler(hub);
   const response = await watch(new Request('http://here/watch'));

@@ -13,7 +13,7 @@ afterAll(killAll);
 const unversioned = (line: string): string => line.replace(/,"resourceVersion":"\w+\.\d+"\}$/, '}');
 
 describe.skipIf(!here)('a recorded watch stream', () => {
-  test.each([['disconnect'], ['wait']])('reaches five clients at once, event by event (%s)', async (overflow) => {
+  test.each([['disconnect'], ['wait']])('reaches five concurrent clients, event by event (%s)', async (overflow) => {
     const input = readFileSync(DATA, 'utf8');
     const lines = input.trimEnd().split('\n');
     const server = await pipe('--overflow', overflow);

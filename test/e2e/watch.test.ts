@@ -20,7 +20,7 @@ async function serve(listener: RequestListener): Promise<string> {
 }
 
 describe('watchmux watch', () => {
-  test('prints what pipe serves, to the letter, and ends with it', async () => {
+  test('prints exactly what pipe serves, and ends with it', async () => {
     const server = await pipe();
     const watching = run('watch', server.url);
     await until(async () => (await server.stats()).clients.length === 1);
@@ -33,7 +33,7 @@ describe('watchmux watch', () => {
     expect(watching.err()).toBe('');
   });
 
-  test('a URL with a path is taken as it is, query and all', async () => {
+  test('a URL with a path is used as it is, including its query', async () => {
     const asked: (string | undefined)[] = [];
     const url = await serve((request, response) => {
       asked.push(request.url);
@@ -45,7 +45,7 @@ describe('watchmux watch', () => {
     expect(watching.out()).toBe('{"type":"A","object":1}\n{"type":"B","object":2}\n');
   });
 
-  test('an ERROR at the end is exit 1, and printed like any event', async () => {
+  test('an ERROR at the end is exit code 1, and is printed like any event', async () => {
     const status = {
       kind: 'Status',
       apiVersion: 'v1',
@@ -63,7 +63,7 @@ describe('watchmux watch', () => {
     expect(watching.err()).toBe('watchmux watch: the stream ended with an error: too old\n');
   });
 
-  test('garbage is one ERROR line and exit 1', async () => {
+  test('invalid data is one ERROR line and exit code 1', async () => {
     const url = await serve(
       (_request, response) =>
         void response.setHeader('content-type', 'application/json').end('{"type":"A","object":1}\nnonsense\n'),
@@ -91,7 +91,7 @@ describe('watchmux watch', () => {
       (_, response) => void response.setHeader('content-type', 'text/html').end('<p>'),
       'is not a watch: it answered with text/html\n',
     ],
-  ])('%s is one line and exit 1', async (_name, listener, message) => {
+  ])('%s is one line and exit code 1', async (_name, listener, message) => {
     const watching = run('watch', await serve(listener));
     expect(await watching.exit).toBe(1);
     expect(watching.err()).toContain(message);
@@ -99,7 +99,7 @@ describe('watchmux watch', () => {
     expect(watching.out()).toBe('');
   });
 
-  test('nobody there is one line and exit 1', async () => {
+  test('an unreachable server is one line and exit code 1', async () => {
     const free = createRawServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => free.once('listening', resolve));
     const { port } = free.address() as AddressInfo;
@@ -109,7 +109,7 @@ describe('watchmux watch', () => {
     expect(watching.err()).toMatch(/^watchmux watch: cannot connect to http:\/\/127\.0\.0\.1:\d+\/watch: [^\n]+\n$/);
   });
 
-  test('a connection that breaks is not an end: exit 1', async () => {
+  test('a connection that breaks is not a regular end: exit code 1', async () => {
     const url = await serve((_request, response) => {
       response.setHeader('content-type', 'application/json').write('{"type":"A","object":1}\n', () => response.destroy());
     });
@@ -119,7 +119,7 @@ describe('watchmux watch', () => {
     expect(watching.err()).toBe('watchmux watch: the connection broke\n');
   });
 
-  test('a reader that has seen enough is a quiet end', async () => {
+  test('ends quietly when the reader of its output has ended', async () => {
     const url = await serve((_request, response) => {
       response.setHeader('content-type', 'application/json');
       const more = (): void => {
@@ -135,7 +135,7 @@ describe('watchmux watch', () => {
     expect(watching.err()).toBe('');
   });
 
-  test('waits for its reader, and so does the server under wait', async () => {
+  test('reads as fast as its output is read, and with wait the server does, too', async () => {
     const server = await pipe('--overflow', 'wait', '--capacity', '10');
     const watching = run('watch', server.url);
     watching.child.stdout.pause();
@@ -156,7 +156,7 @@ describe('watchmux watch', () => {
   });
 });
 
-describe('watchmux watch, whose connection breaks', () => {
+describe('watchmux watch with a connection that breaks', () => {
   const event = (sequence: number): string => `{"type":"A","object":${sequence}.0,"resourceVersion":"e.${sequence}"}\n`;
 
   /** Serves events after the version that was asked for, two per connection, and breaks it. */
@@ -171,7 +171,7 @@ describe('watchmux watch, whose connection breaks', () => {
     };
   }
 
-  test('goes on where it was: every line once, as it came, and the breaks on stderr', async () => {
+  test('resumes: every line once, as it was sent, and the breaks on stderr', async () => {
     const asked: (string | null)[] = [];
     const listener = breaking(asked, (response, from) => {
       if (from >= 6) response.setHeader('content-type', 'application/json').end();
@@ -184,7 +184,7 @@ describe('watchmux watch, whose connection breaks', () => {
     expect(watching.err()).toMatch(/^(watchmux watch: [^\n]+; retrying in \d\.\d s\n){3}$/);
   });
 
-  test('prints the ERROR of a server that cannot go on there, exit 1', async () => {
+  test('prints the ERROR of a server that cannot resume, exit code 1', async () => {
     const status = JSON.stringify({ kind: 'Status', status: 'Failure', code: 410, reason: 'Expired', message: 'too old' });
     const listener = breaking([], (response, from) => {
       if (from > 0) response.writeHead(410, { 'content-type': 'application/json' }).end(status);
@@ -196,7 +196,7 @@ describe('watchmux watch, whose connection breaks', () => {
     expect(watching.err()).toMatch(/watchmux watch: the stream ended with an error: too old\n$/);
   });
 
-  test.each(['http', 'sse', 'websocket'])('over %s, a server that goes away is not the end of the stream', async (transport) => {
+  test.each(['http', 'sse', 'websocket'])('over %s, a departing server is not the end of the stream', async (transport) => {
     const first = await pipe();
     const watching = run('watch', first.url, '--transport', transport);
     await until(async () => (await first.stats()).clients.length === 1);
@@ -215,7 +215,7 @@ describe('watchmux watch, whose connection breaks', () => {
     second.child.stdin.end();
   });
 
-  test('--no-reconnect: the break is the end, exit 1; --resume begins behind a version', async () => {
+  test('--no-reconnect: a break is the end, exit code 1; --resume starts after a version', async () => {
     const asked: (string | null)[] = [];
     const watching = run('watch', await serve(breaking(asked, () => false)), '--no-reconnect', '--resume', 'e.7');
     expect(await watching.exit).toBe(1);
@@ -236,7 +236,7 @@ describe('watchmux watch, whose connection breaks', () => {
   });
 });
 
-describe('the rest of the command line', () => {
+describe('the command line', () => {
   test('--version, --help and help per command go to stdout, exit 0', async () => {
     const version = run('--version');
     expect(await version.exit).toBe(0);
@@ -250,7 +250,7 @@ describe('the rest of the command line', () => {
   });
 
   test.each([[['frob']], [[]], [['watch']], [['watch', 'ftp://x']], [['pipe', '--frob']]])(
-    '%j is one line and exit 2',
+    '%j is one line and exit code 2',
     async (args) => {
       const refused = run(...args);
       expect(await refused.exit).toBe(2);
@@ -259,7 +259,7 @@ describe('the rest of the command line', () => {
     },
   );
 
-  test('help that nobody reads to the end is no crash', async () => {
+  test('help that is not read to its end is no crash', async () => {
     const help = run('--help');
     help.child.stdout.destroy();
     expect(await help.exit).toBe(0);

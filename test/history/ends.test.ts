@@ -66,7 +66,7 @@ describe('histories that pass', () => {
     expect(check(steps)?.message).toBeUndefined();
   });
 
-  it('none breaks any other guarantee', () => {
+  it('none violates any other guarantee', () => {
     for (const [, , steps] of cases) expect(checkHistory(steps)).toEqual([]);
   });
 });
@@ -134,12 +134,12 @@ describe('histories that must fail', () => {
 });
 
 describe('the guarantees', () => {
-  it('are a sentence each, and all but those of other streams have a checker of histories', () => {
+  it('are one sentence each, and all except those of other streams have a checker for histories', () => {
     for (const sentence of Object.values(GUARANTEES)) expect(sentence).toMatch(/^[A-Z`].*\.$/);
     expect([...Object.keys(CHECKERS), 'Resumable', 'Transitional'].sort()).toEqual(Object.keys(GUARANTEES).sort());
   });
 
-  it('hold in a history where nothing happened', () => {
+  it('hold in an empty history', () => {
     expect(checkHistory(history())).toEqual([]);
   });
 });

@@ -6,7 +6,7 @@ import { HistoryRecorder } from '../../src/testing/history-recorder.ts';
 import { ev } from './build.ts';
 
 describe('a history recorder', () => {
-  it('writes down a run that keeps all guarantees, with little effort', async () => {
+  it('records a run that keeps all guarantees, with little effort', async () => {
     const options = { capacity: 2, overflow: 'drop-oldest' } as const;
     const recorder = new HistoryRecorder(new Broadcaster(options), options);
     const abort = new AbortController();
@@ -22,7 +22,7 @@ describe('a history recorder', () => {
     expect(checkHistory(recorder.history())).toEqual([]);
   });
 
-  it('sees a watcher that loses what it must not, a timer and a listener left behind', async () => {
+  it('detects a lossy watcher, and a timer and a listener left behind', async () => {
     const broadcaster = new Broadcaster({ capacity: 1 });
     const clock = new FakeClock();
     const recorder = new HistoryRecorder(broadcaster, { timers: () => clock.pending });
@@ -42,7 +42,7 @@ describe('a history recorder', () => {
     ]);
   });
 
-  it('keeps the order of publishes that waited, though one of them is seen to arrive before another', async () => {
+  it('keeps the order of publishes that waited, even if one of them is seen to arrive before another', async () => {
     const options = { capacity: 1, incoming: 0 };
     const recorder = new HistoryRecorder(new Broadcaster(options), options);
     const [all, some] = [
@@ -61,7 +61,7 @@ describe('a history recorder', () => {
     expect(checkHistory(recorder.history())).toEqual([]);
   });
 
-  it('passes on what a filter says, and takes it as the broadcaster does', async () => {
+  it('returns the result of a filter, and interprets it as the broadcaster does', async () => {
     const recorder = new HistoryRecorder(new Broadcaster());
     const watches = [undefined, null, 1].map((said) => recorder.watch({ prefix: [ev('p')], filter: () => said as never }));
     recorder.tryPublish(ev('a'));
@@ -74,7 +74,7 @@ describe('a history recorder', () => {
     expect(checkHistory(recorder.history())).toEqual([]);
   });
 
-  it('writes down who gave a shutdown up, and what an abort ended', async () => {
+  it('records who aborted a shutdown, and what an abort ended', async () => {
     const options = { capacity: 1, incoming: 5 };
     const recorder = new HistoryRecorder(new Broadcaster(options), options);
     const [abort, giveUp] = [new AbortController(), new AbortController()];
@@ -92,7 +92,7 @@ describe('a history recorder', () => {
     expect(checkHistory(recorder.history())).toEqual([]);
   });
 
-  it('is refused what its broadcaster refuses', async () => {
+  it('throws what its broadcaster throws', async () => {
     const recorder = new HistoryRecorder(new Broadcaster());
     await recorder.shutdown();
     expect(() => recorder.watch()).toThrow('shut down');

@@ -24,7 +24,7 @@ const after = [row('ADDED', 'a'), row('ADDED', 'b'), row('MODIFIED', 'a'), row('
 );
 
 describe('Transitional', () => {
-  it('accepts what enters, changes and leaves, also by filterTransitions itself', async () => {
+  it('accepts objects that enter, change and leave, also through filterTransitions itself', async () => {
     expect(checkTransitional({ before, after, predicate })?.message).toBeUndefined();
     const own: Row[] = [];
     for await (const event of filterTransitions(
@@ -58,7 +58,7 @@ describe('Resumable', () => {
   const published = ['e.1', 'e.2', 'e.3', 'e.4', 'e.5'];
   const check = (...connections: Connection[]): string | undefined => checkResumable({ published, connections })?.message;
 
-  it('accepts going on from the last version, and 410 once', () => {
+  it('accepts resuming from the last version, and one 410', () => {
     expect(
       check({ versions: ['e.2', 'e.3'] }, { from: 'e.3', versions: ['e.4'] }, { from: 'e.4', versions: [] }),
     ).toBeUndefined();

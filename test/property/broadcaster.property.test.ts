@@ -258,9 +258,9 @@ function attempt(code: () => unknown): unknown {
 
 const RUNS = Number(process.env.WATCHMUX_RUNS ?? 1500);
 
-describe('the broadcaster against an array per watcher (Exact, Ordered, Unique, Complete, Counted)', () => {
+describe('the broadcaster compared with an array per watcher (Exact, Ordered, Unique, Complete, Counted)', () => {
   it(
-    'does what the arrays do, with all policies, capacities and filters mixed',
+    'behaves like the arrays, with all policies, capacities and filters mixed',
     async () => {
       await fc.assert(
         fc.asyncProperty(

@@ -233,7 +233,7 @@ function checkSegment(segment: readonly (Place | { readonly gap: number })[]): P
 const CAPACITIES = fc.constantFrom(1, 2, 3, 50);
 
 describe.each(KINDS)('any schedule of cuts, over %s', (kind) => {
-  test('wait, fail: exactly the log in order, or one 410 behind a part of it', async () => {
+  test('wait, fail: exactly the log in order, or one 410 after a part of it', async () => {
     await fc.assert(
       fc.asyncProperty(CAPACITIES, STEPS, async (capacity, steps) => {
         const { got, server, dropped } = await perform({ kind, overflow: 'wait', onExpired: 'fail', capacity, steps });
@@ -252,7 +252,7 @@ describe.each(KINDS)('any schedule of cuts, over %s', (kind) => {
     );
   });
 
-  test('wait, restart: a 410 stands wherever the log is not continued, and the last part is complete', async () => {
+  test('wait, restart: a 410 wherever the log is not continued, and the last part is complete', async () => {
     await fc.assert(
       fc.asyncProperty(CAPACITIES, STEPS, async (capacity, steps) => {
         const { got, server } = await perform({ kind, overflow: 'wait', onExpired: 'restart', capacity, steps });
@@ -265,7 +265,7 @@ describe.each(KINDS)('any schedule of cuts, over %s', (kind) => {
     );
   });
 
-  test('drop-newest and drop-oldest: in order, none twice, and every gap is told to the number', async () => {
+  test('drop-newest and drop-oldest: in order, no repetition, and every gap is reported with its exact size', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom<ClientOverflow>('drop-newest', 'drop-oldest'),
@@ -307,7 +307,7 @@ describe('the machine', () => {
     { maxLength: 80 },
   );
 
-  test('it moves on only, waits no longer than it may, ends for good, and never loses its place without a notice', () => {
+  test('only makes valid transitions, limits its delay, closes for good, and never loses its position without a notice', () => {
     const options = fc.record({
       ...{ minMs: fc.constantFrom(0, 100), maxMs: fc.constantFrom(0, 1_000), factor: fc.constantFrom(1, 2) },
       ...{

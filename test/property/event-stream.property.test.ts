@@ -75,7 +75,7 @@ const LINES = fc.array(fc.tuple(LINE, END), { maxLength: 40, size: 'max' }).map(
 // if it comes in a chunk of its own.
 const STREAM = fc.tuple(fc.constantFrom('', '\ufeff'), LINES, VALUE).map((parts) => parts.join('').replace(/^\ufeff+/, '\ufeff'));
 
-test('the same messages, comments and waits as eventsource-parser finds', () => {
+test('finds the same messages, comments and retry fields as eventsource-parser', () => {
   let messages = 0;
   fc.assert(
     fc.property(STREAM, fc.array(fc.nat(), { maxLength: 12 }), (text, cuts) => {

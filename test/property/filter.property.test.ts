@@ -62,7 +62,7 @@ async function rest(watch: Watch<number>): Promise<number[]> {
   return events;
 }
 
-test('any mix of reads gives the source, mapped and filtered, in order, each event judged once', async () => {
+test('any mix of reads returns the source, mapped and filtered, in order, with fn called once per event', async () => {
   await fc.assert(
     fc.asyncProperty(commands, answers, fc.boolean(), async (list, answer, stops) => {
       const judged: number[] = [];
@@ -83,7 +83,7 @@ test('any mix of reads gives the source, mapped and filtered, in order, each eve
   );
 });
 
-test('a throwing fn: all that passed before it, the error once, the end, upstream returned', async () => {
+test('a throwing fn: all earlier events, the error once, the end, upstream returned', async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(10), fc.nat(10), answers, fc.boolean(), async (before, after, answer, inBatches) => {
       const { watch, source } = start((event) => {
@@ -111,7 +111,7 @@ test('a throwing fn: all that passed before it, the error once, the end, upstrea
   );
 });
 
-test('fn may read the watch it filters, in any way: every event passes once, in order, and all ends', async () => {
+test('fn may read the watch it filters, in any way: every event passes once, in order, and everything ends', async () => {
   await fc.assert(
     fc.asyncProperty(
       commands,
@@ -140,7 +140,7 @@ test('fn may read the watch it filters, in any way: every event passes once, in 
   );
 });
 
-test('a Recorder has what was read, and passes on what it has', async () => {
+test('a Recorder has what was read, and passes it on', async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(20), fc.nat(20), async (published, reads) => {
       const source = new Broadcaster<Count>({ overflow: 'drop-newest' });

@@ -66,8 +66,8 @@ class PressedSink extends FakeSink {
 
 const even = (event: WatchEvent): boolean => ((event.object as { i: number }).i ?? 0) % 2 === 0;
 
-describe('any schedule of pressure', () => {
-  test('leaves nothing readable behind for a client that has room, skips nothing, repeats nothing, and counts', async () => {
+describe('any schedule of backpressure', () => {
+  test('leaves nothing readable for a client with room, skips nothing, repeats nothing, and counts correctly', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), async (steps) => {
         const turns = new Turns();

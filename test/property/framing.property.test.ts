@@ -108,7 +108,7 @@ const framings = [
 ];
 
 describe.each(framings)('$name', ({ make, model, stream }) => {
-  it('gives what the model gives, in any chunking, and holds no more than the limit', () => {
+  it('returns what the model returns, in any chunking, and buffers no more than the limit', () => {
     fc.assert(
       fc.property(stream, cuts, limit, fc.boolean(), (data, sizes, maxFrameBytes, lent) => {
         const got = run(make({ maxFrameBytes }), cut(data, sizes), maxFrameBytes, lent);
@@ -121,7 +121,7 @@ describe.each(framings)('$name', ({ make, model, stream }) => {
     );
   });
 
-  it('skips in silence what it would have refused, and counts it', () => {
+  it('with skip, skips and counts exactly the frames that would be errors', () => {
     fc.assert(
       fc.property(stream, cuts, limit, (data, sizes, maxFrameBytes) => {
         const refused = run(make({ maxFrameBytes }), cut(data, sizes), maxFrameBytes);
@@ -135,7 +135,7 @@ describe.each(framings)('$name', ({ make, model, stream }) => {
     );
   });
 
-  it('gives the same when chunks are pushed before the last was read to its end', () => {
+  it('returns the same if chunks are pushed before the previous one was read to its end', () => {
     fc.assert(
       fc.property(stream, cuts, (data, sizes) => {
         const framer = make({});

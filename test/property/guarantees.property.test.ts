@@ -7,7 +7,7 @@ import { type Deed, OVERFLOWS, perform, planArb } from './actors.ts';
 const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 10);
 const DEEDS: readonly Deed[] = ['none', 'publish', 'watch', 'stop-self', 'stop-other', 'return-self', 'throw', 'shutdown'];
 
-describe('readers and publishers that the scheduler orders keep the guarantees', () => {
+describe('readers and publishers in any order of steps keep the guarantees', () => {
   for (const [name, check] of Object.entries(CHECKERS)) {
     it(`${name}: ${GUARANTEES[name as keyof typeof CHECKERS]}`, async () => {
       await fc.assert(
@@ -30,7 +30,7 @@ describe('readers and publishers that the scheduler orders keep the guarantees',
     });
   }
 
-  it('all at once, with filters and onGap that publish, watch, stop, return, throw and shut down', async () => {
+  it('all at once, with filters and onGap callbacks that publish, watch, stop, return, throw and shut down', async () => {
     await fc.assert(
       fc.asyncProperty(planArb({ deeds: DEEDS }), fc.scheduler(), async (plan, scheduler) => {
         expect(checkHistory(await perform(plan, scheduler)).map(({ message }) => message)).toEqual([]);

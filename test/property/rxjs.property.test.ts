@@ -12,7 +12,7 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 
 type Step = { do: 'publish' | 'turn' | 'shutdown' } | { do: 'subscribe'; until: number } | { do: 'unsubscribe'; which: number };
 
-test('observe: each observer hears what was accepted from its subscription to its end, and no watcher is left', async () => {
+test('observe: each observer gets the events accepted from its subscription to its end, and no watcher is left', async () => {
   const steps = fc.array(
     fc.oneof(
       { weight: 6, arbitrary: fc.record({ do: fc.constantFrom('publish' as const, 'turn' as const) }) },
@@ -110,7 +110,7 @@ class ArrayQueue {
   }
 }
 
-test('fromObservable: holds, loses, fails and ends as a plain queue does, and unsubscribes', async () => {
+test('fromObservable: holds, loses, fails and ends like a plain queue, and unsubscribes', async () => {
   const commands = fc.array(
     fc.oneof({ weight: 5, arbitrary: fc.constant('emit' as const) }, { weight: 3, arbitrary: fc.constant('read' as const) }),
     { maxLength: 40 },

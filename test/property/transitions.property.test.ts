@@ -95,7 +95,7 @@ function expected(change: Change, within: Map<string, Thing>): Change[] {
   return [{ type: 'DELETED', object: { ...last, metadata } }];
 }
 
-test('Transitional: with previous objects and without, a store’s history comes out as the model says', async () => {
+test('Transitional: with previous objects and without, the history of a store matches the model', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (list) => {
       const history = storeHistory(list);
@@ -108,7 +108,7 @@ test('Transitional: with previous objects and without, a store’s history comes
   );
 });
 
-test('Transitional: any events at all come out as the model says, when only keys are known', async () => {
+test('Transitional: any sequence of events matches the model, if only keys are known', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (list) => {
       const changes = list.map((step, at): Change => ({ type: step.type, object: thingOf(step, at) }));
@@ -120,7 +120,7 @@ test('Transitional: any events at all come out as the model says, when only keys
   );
 });
 
-test('who applies the events has exactly what matches, and hears of each object only in turn', async () => {
+test('a client that applies the events has exactly the matching objects, and gets valid transitions only', async () => {
   await fc.assert(
     fc.asyncProperty(steps, fc.boolean(), async (list, withPrevious) => {
       const history = storeHistory(list);
@@ -145,7 +145,7 @@ test('who applies the events has exactly what matches, and hears of each object 
   );
 });
 
-test('a filter on a filter: with previous objects, the second sees the border of the first', async () => {
+test('stacked filters: with previous objects, the second one sees the transitions of the first', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (list) => {
       const history = storeHistory(list);

@@ -141,12 +141,12 @@ function histories(recorder: HistoryRecorder<Orders>): Violation[] {
   return checkHistory(recorder.history());
 }
 
-describe('the doors', () => {
-  it('are as the compiler has checked', () => {
+describe('the entry points', () => {
+  it('have the types that the compiler has checked', () => {
     expect(compiles(rx, fakes, clients, servers, snapshots, histories)).toBe(6);
   });
 
-  it('have what the types say', () => {
+  it('export at run time what their types declare', () => {
     expect(histories(new HistoryRecorder(new Broadcaster<Orders>()))).toEqual([]);
     expect(WATCH_CONTRACT.length).toBeGreaterThan(10);
   });

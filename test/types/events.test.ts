@@ -84,11 +84,11 @@ function guards(value: unknown, event: WatchEvent): void {
 }
 
 describe('events', () => {
-  it('are as the compiler has checked', () => {
+  it('have the types that the compiler has checked', () => {
     expect(compiles(ordersOf, podOf, types, readOnly, guards)).toBe(5);
   });
 
-  it('narrow by type, at run time as the compiler says', () => {
+  it('narrow by type, at run time as in the types', () => {
     expect(ordersOf({ type: 'placed', object: { id: 'a', total: 3 } })).toBe(3);
     expect(podOf({ type: 'ADDED', object: { metadata: { name: 'p' } } })).toBe('p');
   });

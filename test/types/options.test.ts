@@ -75,11 +75,11 @@ function options(): void {
 }
 
 describe('an option that is undefined', () => {
-  it('compiles everywhere', () => {
+  it('compiles for every option', () => {
     expect(compiles(options)).toBe(1);
   });
 
-  it('is the default', async () => {
+  it('means the default', async () => {
     const lines = (): PassThrough => new PassThrough().end('{"type":"a","object":1}\n');
     const unsaid = { framing: undefined, codec: undefined, maxFrameBytes: undefined, oversize: undefined, onSkip: undefined };
     const decoded = new StreamWatcher<WatchEvent>(toDecoder(lines(), unsaid), { reportError: undefined });

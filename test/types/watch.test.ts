@@ -111,11 +111,11 @@ function makers(): void {
 }
 
 describe('a watch', () => {
-  it('are as the compiler has checked', () => {
+  it('has the types that the compiler has checked', () => {
     expect(compiles(shapes, reads, filters, refuses, makers)).toBe(5);
   });
 
-  it('is an async iterator that the language knows', async () => {
+  it('is an async iterator for the language', async () => {
     const watch: AsyncIterableIterator<Orders, undefined> = emptyWatch<Orders>();
     for await (const event of watch) expect(event).toBeUndefined();
     expect([ProxyWatcher, StreamWatcher, toDecoder, fromAsyncIterable].every((door) => typeof door === 'function')).toBe(true);

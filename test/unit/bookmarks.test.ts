@@ -12,7 +12,7 @@ describe('bookmarks', () => {
     resourceVersion: version,
   });
 
-  test('come once per interval to who asked for them and is up to date, and keep the version fresh though the filter hides all', async () => {
+  test('are sent once per interval to clients that asked for them and are up to date, so that the version stays current even if the filter hides everything', async () => {
     const clock = new FakeClock();
     const hub = new Hub({ epoch: 'e', clock, bookmarkIntervalMs: 1_000, replayItems: 1 });
     const sink = join(hub, { allowWatchBookmarks: true }, { options: { filter: () => false } });
@@ -38,7 +38,7 @@ describe('bookmarks', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('are marks where the wire has them and no events were asked for: once per interval, to who is up to date', async () => {
+  test('are sent as marks if the wire format has them and the client did not ask for events: once per interval, while it is up to date', async () => {
     const clock = new FakeClock();
     const hub = new Hub({ epoch: 'e', clock, bookmarkIntervalMs: 1_000, replayItems: 1 });
     const marks: string[] = [];
@@ -61,7 +61,7 @@ describe('bookmarks', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('are not marked to who has not got everything yet, and a connection that throws is its own trouble', async () => {
+  test('no mark is sent to a client that is not up to date; a connection that throws affects only itself', async () => {
     const clock = new FakeClock();
     const hub = new Hub({ epoch: 'e', clock, bookmarkIntervalMs: 1_000 });
     let marks = 0;
@@ -83,7 +83,7 @@ describe('bookmarks', () => {
     expect(hub.stats().total.cuts).toEqual({ failed: 1 });
   });
 
-  test('by default come well before the minute after which most proxies end what is quiet', () => {
+  test('by default are sent often enough that proxies do not close a quiet stream after a minute', () => {
     const clock = new FakeClock();
     const hub = new Hub({ epoch: 'e', clock });
     const sink = join(hub, { allowWatchBookmarks: true });
@@ -93,7 +93,7 @@ describe('bookmarks', () => {
     }
   });
 
-  test('none overtakes what waits for a client that has no room: it would vouch for it', async () => {
+  test('never overtake events that wait for a client without room, because they vouch for them', async () => {
     const clock = new FakeClock();
     const hub = new Hub({ epoch: 'e', clock, bookmarkIntervalMs: 1_000 });
     const sink = join(hub, { allowWatchBookmarks: true });
@@ -110,7 +110,7 @@ describe('bookmarks', () => {
     sink.session.gone();
   });
 
-  test('one comes at once, to who has no version yet and gets none by what it is sent', async () => {
+  test('one is sent at once to a client that has no version and gets none otherwise', async () => {
     const hub = new Hub({ epoch: 'e', replay: 1 });
     const early = join(hub, { allowWatchBookmarks: true });
     await hub.publish(added(1));
@@ -132,7 +132,7 @@ describe('bookmarks', () => {
     expect(snapshot.events.map(({ type }) => type)).toEqual(['ADDED', 'BOOKMARK']);
   });
 
-  test('stand before an end by time, after all that is queued', async () => {
+  test('precede an end by timeout, after all queued events', async () => {
     const clock = new FakeClock();
     const hub = new Hub({ epoch: 'e', clock });
     const sink = join(hub, { allowWatchBookmarks: true, timeoutSeconds: 5 });
@@ -152,7 +152,7 @@ describe('bookmarks', () => {
     expect(hub.stats().total).toMatchObject({ cut: 0 });
   });
 
-  test('an end by time waits for a client that has no room, and vouches for nothing that it has not been sent', async () => {
+  test('an end by timeout waits for a client without room, and vouches for nothing unsent', async () => {
     const clock = new FakeClock();
     const hub = new Hub({ epoch: 'e', clock });
     const sink = join(hub, { allowWatchBookmarks: true, timeoutSeconds: 1 });
@@ -171,7 +171,7 @@ describe('bookmarks', () => {
     expect(sink.events.at(-1)).toEqual(bookmark('e.2'));
   });
 
-  test('an end by time in the middle of a snapshot vouches for nothing', async () => {
+  test('an end by timeout during a snapshot vouches for nothing', async () => {
     const clock = new FakeClock();
     const { snapshot, give, closed } = handFed();
     const hub = hubOf(snapshot, { clock });
@@ -185,7 +185,7 @@ describe('bookmarks', () => {
     await until(closed);
   });
 
-  test('a time longer than timers can count is no time at all', () => {
+  test('a timeout longer than timers support never fires', () => {
     const clock = new FakeClock();
     const sink = join(new Hub({ clock }), { timeoutSeconds: 999_999_999 });
     clock.advance(2_147_483_646);

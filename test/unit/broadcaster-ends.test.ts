@@ -9,12 +9,12 @@ const listeners = (signal: AbortSignal): number => getEventListeners(signal, 'ab
 const make = (options?: BroadcasterOptions<TestEvent>): Broadcaster<TestEvent> => new Broadcaster<TestEvent>(options);
 
 describe('abort signals', () => {
-  test('an aborted one is refused with its reason', () => {
+  test('an aborted signal throws its reason', () => {
     const reason = new Error('never mind');
     expect(thrown(() => make().watch({ signal: AbortSignal.abort(reason) }))).toBe(reason);
   });
 
-  test('an abort stops the watch: what is queued stays readable', async () => {
+  test('an abort stops the watch: queued events stay readable', async () => {
     const abort = new AbortController();
     const broadcaster = make();
     const watch = broadcaster.watch({ signal: abort.signal });
@@ -45,7 +45,7 @@ describe('abort signals', () => {
       },
     ],
   ];
-  test.each(ends)('the listener is gone after %s', async (_name, act) => {
+  test.each(ends)('the listener is removed after %s', async (_name, act) => {
     const { signal } = new AbortController();
     const broadcaster = make({ capacity: 1, overflow: 'disconnect' });
     const filter = (one: TestEvent): boolean => {
@@ -58,7 +58,7 @@ describe('abort signals', () => {
     expect(listeners(signal)).toBe(0);
   });
 
-  test('a thousand watches that came and went leave no listener behind', async () => {
+  test('a thousand watches that have ended leave no listener behind', async () => {
     const { signal } = new AbortController();
     const broadcaster = make();
     for (let i = 0; i < 1000; i++) {
@@ -69,7 +69,7 @@ describe('abort signals', () => {
     expect(listeners(signal)).toBe(0);
   });
 
-  test('one that many watches wait for is listened to once, until the last has left, and stops them in the order of their joining', async () => {
+  test('a signal of many watches has one listener, until the last watch has left, and stops them in the order in which they joined', async () => {
     const abort = new AbortController();
     const { signal } = abort;
     const broadcaster = make();
@@ -87,7 +87,7 @@ describe('abort signals', () => {
     expect(broadcaster.watchers).toBe(0);
   });
 
-  test('two signals stop their own watches only, and watches of two broadcasters stop by one', () => {
+  test('two signals stop their own watches only; one signal stops watches of two broadcasters', () => {
     const [one, other] = [new AbortController(), new AbortController()];
     const [left, right] = [make(), make()];
     const watches = [
@@ -100,7 +100,7 @@ describe('abort signals', () => {
     expect([listeners(one.signal), listeners(other.signal)]).toEqual([0, 1]);
   });
 
-  test('a watch that was cut and is not read out yet is let go of by the abort, too', async () => {
+  test('an abort also releases a watch that was cut and is not read to its end yet', async () => {
     for (const overflow of ['disconnect', 'coalesce'] as const) {
       const abort = new AbortController();
       const broadcaster = make({ capacity: 1, overflow });
@@ -112,7 +112,7 @@ describe('abort signals', () => {
     }
   });
 
-  test('user code that runs while one stops may stop the others, or watch by another signal', () => {
+  test('user code that runs while one watch stops may stop the others, or watch with another signal', () => {
     const abort = new AbortController();
     const { signal } = abort;
     const broadcaster = make({ capacity: 1, overflow: 'drop-newest' });
@@ -133,7 +133,7 @@ describe('abort signals', () => {
 });
 
 describe('shutdown', () => {
-  test('ends every watch; what is queued stays readable; the counts stand still', async () => {
+  test('ends every watch; queued events stay readable; the counts no longer change', async () => {
     for (const overflow of ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const) {
       const broadcaster = make({ capacity: 3, overflow });
       const watch = broadcaster.watch();
@@ -145,7 +145,7 @@ describe('shutdown', () => {
     }
   });
 
-  test('settles the reads that wait', async () => {
+  test('settles pending reads', async () => {
     const broadcaster = make();
     const watch = broadcaster.watch();
     const reads = [watch.next(), watch.batches().next(), watch.next()];
@@ -163,7 +163,7 @@ describe('shutdown', () => {
     await broadcaster.shutdown({ signal: AbortSignal.abort() });
   });
 
-  test('while a watcher is stalled: refuses at once, delivers what was accepted and what waited, then is done', async () => {
+  test('with a stalled watcher: refuses new events, delivers accepted and waiting ones, then is done', async () => {
     const broadcaster = make({ capacity: 1, incoming: 1 });
     const watch = broadcaster.watch();
     const publishes = events(0, 5).map((one) => fate(broadcaster.publish(one)));
@@ -180,7 +180,7 @@ describe('shutdown', () => {
     expect(publishes.every(({ state }) => state === 'resolved')).toBe(true);
   });
 
-  test('while a watcher is stalled: nothing more is accepted, though there is room', async () => {
+  test('with a stalled watcher: accepts nothing more, even if there is room', async () => {
     const broadcaster = make({ capacity: 1, incoming: 5 });
     const watch = broadcaster.watch();
     for (const one of events(0, 2)) expect(broadcaster.tryPublish(one)).toBe(true);
@@ -192,7 +192,7 @@ describe('shutdown', () => {
     await closed;
   });
 
-  test('while a watcher is stalled: its stop lets go', async () => {
+  test('with a stalled watcher: finishes when that one stops', async () => {
     const broadcaster = make({ capacity: 1, incoming: 1 });
     const watch = broadcaster.watch();
     for (const one of events(0, 2)) broadcaster.tryPublish(one);
@@ -215,7 +215,7 @@ describe('shutdown', () => {
     return { broadcaster, watch, quick, publish: fate(broadcaster.publish(event(3))) };
   }
 
-  test('gives up at once on a signal that has aborted: stalled watchers lose, and count, what does not fit', async () => {
+  test('an aborted signal ends it at once: stalled watchers lose, and count, what does not fit', async () => {
     const { broadcaster, watch, quick, publish } = stalled();
     const reason = new Error('enough');
     const signal = AbortSignal.abort(reason);
@@ -228,7 +228,7 @@ describe('shutdown', () => {
     await broadcaster.shutdown();
   });
 
-  test('gives up when the signal aborts; the shutdown that was called without one resolves', async () => {
+  test('ends when the signal aborts; a shutdown called without a signal resolves', async () => {
     const { broadcaster, watch, publish } = stalled();
     const abort = new AbortController();
     const plain = fate(broadcaster.shutdown());
@@ -244,7 +244,7 @@ describe('shutdown', () => {
     expect(watch.dropped).toBe(2);
   });
 
-  test('a signal that never aborts is let go of when it is done', async () => {
+  test('the listener on a signal that never aborts is removed when it is done', async () => {
     const { broadcaster, watch } = stalled();
     const { signal } = new AbortController();
     const closed = broadcaster.shutdown({ signal });
@@ -254,7 +254,7 @@ describe('shutdown', () => {
     expect(listeners(signal)).toBe(0);
   });
 
-  test('with nobody stalled, an aborted signal changes nothing', async () => {
+  test('without stalled watchers, an aborted signal changes nothing', async () => {
     const broadcaster = make();
     const watch = broadcaster.watch();
     broadcaster.tryPublish(event(0));
@@ -262,7 +262,7 @@ describe('shutdown', () => {
     expect(await collect(watch)).toEqual([0]);
   });
 
-  test('what a watcher full of gaps had stays countable after the end', async () => {
+  test('losses of a watcher full of gaps are still counted after the end', async () => {
     const broadcaster = make({ capacity: 2, overflow: 'drop-oldest' });
     const watch = broadcaster.watch();
     for (const one of events(0, 100)) broadcaster.tryPublish(one);
@@ -272,7 +272,7 @@ describe('shutdown', () => {
     expect(watch).toMatchObject({ queued: 0, dropped: 100 });
   });
 
-  test('when the broadcaster has shut down, every watch has ended, read or not', async () => {
+  test('after the broadcaster has shut down, every watch has ended, read or not', async () => {
     const broadcaster = new Broadcaster<TestEvent>();
     broadcaster.watch();
     broadcaster.tryPublish(event(0));

@@ -73,7 +73,7 @@ describe("publish under 'wait'", () => {
     expect(watch.stopped).toBe(true);
   });
 
-  test('those that wait are accepted in the order of their calls', async () => {
+  test('waiting publishes are accepted in the order of their calls', async () => {
     const broadcaster = make({ capacity: 1, incoming: 0 });
     const watch = broadcaster.watch();
     const order: number[] = [];
@@ -109,7 +109,7 @@ describe("publish under 'wait'", () => {
     expect(broadcaster.watch().queued).toBe(0);
   });
 
-  test('one full watcher among many that read holds all to its own pace, losing nothing', async () => {
+  test('one full watcher among many readers slows all down to its own pace, and loses nothing', async () => {
     const broadcaster = make({ capacity: 2, incoming: 1 });
     const got = Array.from({ length: 5 }, () => collect(broadcaster.watch()));
     const slow = broadcaster.watch();
@@ -135,7 +135,7 @@ describe("publish under 'wait'", () => {
   });
 });
 
-describe('publishing touches nobody who lags', () => {
+describe('publishing does not touch laggards', () => {
   test('a filter is not called while its watcher has room to lag', () => {
     const broadcaster = make({ capacity: 1000, overflow: 'drop-newest' });
     let asked = 0;
@@ -146,7 +146,7 @@ describe('publishing touches nobody who lags', () => {
     expect(asked).toBe(1000);
   });
 
-  test('a laggard with a filter is asked once for each event, once for a chunk', () => {
+  test('the filter of a laggard is called once per event, a chunk at a time', () => {
     const broadcaster = make({ capacity: 16, overflow: 'drop-newest' });
     let asked = 0;
     const watch = broadcaster.watch({ filter: () => ++asked > 0 });

@@ -7,7 +7,7 @@ import { done, event, events, fate, id, ids, range, readAll, readAllBut, type Te
 const make = (options?: BroadcasterOptions<TestEvent>): Broadcaster<TestEvent> => new Broadcaster<TestEvent>(options);
 
 describe('reads', () => {
-  test('many may wait: first come, first served', async () => {
+  test('several may be pending: first come, first served', async () => {
     const broadcaster = make({ capacity: 0 });
     const watch = broadcaster.watch();
     const reads = Array.from({ length: 5 }, () => watch.next());
@@ -16,7 +16,7 @@ describe('reads', () => {
   });
 
   test.each(['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const)(
-    "'%s': each waiting read is room for one event more",
+    "'%s': each pending read is room for one more event",
     async (overflow) => {
       const broadcaster = make({ capacity: 0, overflow, incoming: 0 });
       const watch = broadcaster.watch();
@@ -33,7 +33,7 @@ describe('reads', () => {
     ['return', (watch: Watch<TestEvent>) => watch.return()],
     ['dispose', (watch: Watch<TestEvent>) => watch[Symbol.dispose]()],
     ['asyncDispose', (watch: Watch<TestEvent>) => watch[Symbol.asyncDispose]()],
-  ])('%s settles all that wait, and those that come after', async (_name, act) => {
+  ])('%s settles all pending reads, and later ones', async (_name, act) => {
     const broadcaster = make();
     const watch = broadcaster.watch();
     const reads = [watch.next(), watch.batches().next(), watch.next()];
@@ -43,7 +43,7 @@ describe('reads', () => {
     expect(broadcaster.watchers).toBe(0);
   });
 
-  test('stop leaves what is queued readable, takes no more, and counts none of what comes after', async () => {
+  test('stop keeps queued events readable, accepts no more, and counts no later ones', async () => {
     for (const overflow of ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const) {
       const broadcaster = make({ capacity: 3, overflow, incoming: 0 });
       const watch = broadcaster.watch();
@@ -57,7 +57,7 @@ describe('reads', () => {
     }
   });
 
-  test('stop leaves what was set aside and, behind it, what still stood in the log', () => {
+  test('stop keeps events that were set aside, and later ones still in the log', () => {
     const prefixed = make();
     const first = prefixed.watch({ prefix: events(0, 2) });
     for (const one of events(2, 4)) prefixed.tryPublish(one);
@@ -77,7 +77,7 @@ describe('reads', () => {
     expect([ids(readAll(second)), gaps]).toEqual([[2, 5, 6], [2]]);
   });
 
-  test('stop after a cut leaves what was queued, and then the ERROR', () => {
+  test('stop after a cut keeps the queued events, and then the ERROR', () => {
     const broadcaster = make({ capacity: 2, overflow: 'disconnect' });
     const watch = broadcaster.watch();
     for (const one of events(0, 5)) broadcaster.tryPublish(one);
@@ -90,7 +90,7 @@ describe('reads', () => {
     expect(broadcaster.watchers).toBe(0);
   });
 
-  test('return discards what is queued, and counts it', async () => {
+  test('return discards queued events, and counts them', async () => {
     for (const overflow of ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const) {
       const broadcaster = make({ capacity: 5, overflow });
       const watch = broadcaster.watch();
@@ -104,7 +104,7 @@ describe('reads', () => {
     }
   });
 
-  test('return after a cut ends it at once: no ERROR', async () => {
+  test('return after a cut ends the watch at once, without the ERROR', async () => {
     const broadcaster = make({ capacity: 0, overflow: 'disconnect' });
     const watch = broadcaster.watch();
     broadcaster.tryPublish(event(0));
@@ -113,7 +113,7 @@ describe('reads', () => {
     expect(watch).toMatchObject({ stopped: true, dropped: 1 });
   });
 
-  test('break returns the watch, and so does leaving the loop over batches', async () => {
+  test('break returns the watch, and so does leaving a loop over batches', async () => {
     const broadcaster = make();
     const [a, b] = [broadcaster.watch(), broadcaster.watch()];
     for (const one of events(0, 4)) broadcaster.tryPublish(one);
@@ -126,7 +126,7 @@ describe('reads', () => {
     expect([a.dropped, b.dropped]).toEqual([2, 0]);
   });
 
-  test('watchers in step share their batches; one out of step has its own', async () => {
+  test('watchers in step share batches; one out of step has its own', async () => {
     const broadcaster = make();
     const [a, b, c] = [broadcaster.watch(), broadcaster.watch(), broadcaster.watch()];
     const parked = [a, b, c].map((watch) => watch.batches().next());
@@ -143,7 +143,7 @@ describe('reads', () => {
     expect(ids(own.value ?? [])).toEqual([5, 6, 7]);
   });
 
-  test('a batch with a read behind it takes one event', async () => {
+  test('a batch followed by another read takes one event', async () => {
     const broadcaster = make();
     const watch = broadcaster.watch();
     const [batch, read] = [watch.batches().next(), watch.next()];
@@ -153,7 +153,7 @@ describe('reads', () => {
     expect(watch.queued).toBe(1);
   });
 
-  test('a batch takes what was set aside and what followed, in order', async () => {
+  test('a batch takes events that were set aside and later ones, in order', async () => {
     const broadcaster = make({ capacity: 4, overflow: 'drop-oldest' });
     const watch = broadcaster.watch();
     for (const one of events(0, 6)) broadcaster.tryPublish(one);
@@ -161,7 +161,7 @@ describe('reads', () => {
     expect(ids((await watch.batches().next()).value ?? [])).toEqual([2, 3, 4, 5]);
   });
 
-  test('a burst wakes who waits once, with all of it', async () => {
+  test('a burst wakes a pending read once, with all of its events', async () => {
     const broadcaster = make();
     const watch = broadcaster.watch();
     const sizes: number[] = [];
@@ -178,7 +178,7 @@ describe('reads', () => {
     expect(sizes).toEqual([64, 3]);
   });
 
-  test('a thousand that wait and leave do not stay in the line of those to be woken', async () => {
+  test('a thousand watchers that wait and leave do not remain parked', async () => {
     const broadcaster = make();
     const stays = broadcaster.watch();
     const read = stays.next();
@@ -192,7 +192,7 @@ describe('reads', () => {
     expect(id((await read).value)).toBe(1);
   });
 
-  test('a watch that failed while its reads waited is served, though another leaves the park before', async () => {
+  test('a watch that failed while its reads were pending is served, even if another leaves the park before', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 0, incoming: 0 });
     const other = broadcaster.watch({ capacity: 5, filter: () => false });
     const watch = broadcaster.watch({

@@ -32,7 +32,7 @@ describe('upstream', () => {
     expect(await Promise.all(got)).toEqual([range(0, 50), range(0, 50)]);
   });
 
-  test('TestBroadcasterWatcherClose: one stops, shutdown ends the other; further stops are harmless', async () => {
+  test('TestBroadcasterWatcherClose: one stops, shutdown ends the other; more stops have no effect', async () => {
     const broadcaster = make();
     const [a, b] = [broadcaster.watch(), broadcaster.watch()];
     a.stop();
@@ -75,7 +75,7 @@ describe('upstream', () => {
     expect(watches.map((watch) => watch.dropped)).toEqual([1, 1]);
   });
 
-  test('TestBroadcasterWatchAfterShutdown: watch, also with a prefix, says CLOSED', async () => {
+  test('TestBroadcasterWatchAfterShutdown: watch throws CLOSED, also with a prefix', async () => {
     const broadcaster = make();
     await broadcaster.shutdown();
     for (const options of [{}, { prefix: events(0, 1) }]) {
@@ -85,7 +85,7 @@ describe('upstream', () => {
     }
   });
 
-  test('TestBroadcasterSendEventAfterShutdown: publish and tryPublish say CLOSED', async () => {
+  test('TestBroadcasterSendEventAfterShutdown: publish and tryPublish fail with CLOSED', async () => {
     const broadcaster = make();
     await broadcaster.shutdown();
     expect(thrown(() => broadcaster.tryPublish(event(0)))).toMatchObject({
@@ -95,7 +95,7 @@ describe('upstream', () => {
     await expect(broadcaster.publish(event(0))).rejects.toMatchObject({ code: 'CLOSED' });
   });
 
-  test('TestBroadcasterShutdownRace: watchers stop themselves while things are shut down', async () => {
+  test('TestBroadcasterShutdownRace: watchers stop themselves during a shutdown', async () => {
     const broadcaster = make({ capacity: 0 });
     const readers = Array.from({ length: 5 }, async () => {
       const watch = broadcaster.watch();
@@ -145,17 +145,17 @@ describe('options', () => {
     ['event', () => make().tryPublish(undefined as unknown as TestEvent), /^event: expected an event, got undefined$/],
     ['event', () => make().tryPublish(null as unknown as TestEvent), /^event: expected an event, got null$/],
   ];
-  test.each(bad)('%s: refused with its name and value', (_name, code, message) => {
+  test.each(bad)('%s: the error names the option and its value', (_name, code, message) => {
     const error = thrown(code) as WatchError;
     expect(error).toMatchObject({ name: 'WatchError', code: 'INVALID_ARGUMENT' });
     expect(error.message).toMatch(message);
   });
 
-  test('a bad event makes publish reject', async () => {
+  test('an invalid event makes publish reject', async () => {
     await expect(make().publish(undefined as unknown as TestEvent)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
   });
 
-  test('a signal of null is none, as it is to fetch: no watch is left behind, and a stalled shutdown waits', async () => {
+  test('a null signal is ignored, as by fetch: no watch is left behind, and a stalled shutdown waits', async () => {
     const signal = null as unknown as AbortSignal;
     const broadcaster = make({ capacity: 1 });
     const watch = broadcaster.watch({ signal });
@@ -165,7 +165,7 @@ describe('options', () => {
     await closed;
   });
 
-  test('a watch that was refused is not there', () => {
+  test('a watch that was refused does not count', () => {
     const broadcaster = make();
     thrown(() => broadcaster.watch({ capacity: -1 }));
     thrown(() => broadcaster.watch({ signal: AbortSignal.abort() }));
@@ -185,7 +185,7 @@ describe('options', () => {
     expect(pending.state).toBe('resolved');
   });
 
-  test("the broadcaster's own, unless the watcher has its own", () => {
+  test("the broadcaster's apply unless the watcher has its own", () => {
     const broadcaster = make({ capacity: 2, overflow: 'drop-oldest' });
     const watches = [broadcaster.watch(), broadcaster.watch({ capacity: 3 }), broadcaster.watch({ overflow: 'drop-newest' })];
     for (const one of events(0, 5)) broadcaster.tryPublish(one);
@@ -196,7 +196,7 @@ describe('options', () => {
     ]);
   });
 
-  test('objects are told apart by namespace and name, or by keyOf', () => {
+  test('objects are identified by namespace and name, or by keyOf', () => {
     const keyed = make({ overflow: 'coalesce', keyOf: () => 'one' });
     const plain = make({ overflow: 'coalesce' });
     const watches = [keyed, plain].map((broadcaster) => {
@@ -209,7 +209,7 @@ describe('options', () => {
 });
 
 describe('watch', () => {
-  test('is a position in the stream: sees none of what is accepted and not distributed, and everything after', () => {
+  test('starts at a position in the stream: it sees no accepted but undistributed events, and all later ones', () => {
     const broadcaster = make({ capacity: 2, incoming: 3 });
     const slow = broadcaster.watch();
     for (const one of events(0, 5)) expect(broadcaster.tryPublish(one)).toBe(true);
@@ -225,7 +225,7 @@ describe('watch', () => {
   });
 
   test.each(['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const)(
-    "'%s' joins behind what is accepted, and counts none of it",
+    "'%s' starts after all accepted events, and counts none of them",
     (overflow) => {
       const broadcaster = make({ capacity: 1, incoming: 3 });
       const slow = broadcaster.watch();
@@ -277,7 +277,7 @@ describe('watch', () => {
     expect(ids(readAll(watch))).toEqual([0, 2, 4, 6]);
   });
 
-  test.each([undefined, null, 0, ''])('a filter that says %j lets nothing pass, of the prefix as of what follows', (nothing) => {
+  test.each([undefined, null, 0, ''])('a filter that returns %j rejects everything, in the prefix as later', (nothing) => {
     const broadcaster = new Broadcaster<TestEvent>();
     const watch = broadcaster.watch({ prefix: events(0, 3), filter: () => nothing as never });
     broadcaster.tryPublish(event(3));
@@ -291,7 +291,7 @@ describe('watch', () => {
     expect(readAll(watch)).toEqual([event(1, 'ADDED', 'k')]);
   });
 
-  test('a filter that throws on the prefix ends this watch with the error, and nobody else', async () => {
+  test('a filter that throws during the prefix ends only this watch, with the error', async () => {
     const broadcaster = make();
     const watch = broadcaster.watch({
       prefix: events(0, 2),
@@ -306,7 +306,7 @@ describe('watch', () => {
     expect(await watch.next()).toEqual(done);
   });
 
-  test('a keyOf that throws on the prefix ends this watch after what came before', async () => {
+  test('a keyOf that throws during the prefix ends this watch after the earlier events', async () => {
     const broadcaster = make({ overflow: 'coalesce' });
     const signal = new AbortController().signal;
     const watch = broadcaster.watch({ prefix: [event(1), { type: 'X', object: {} } as TestEvent, event(2)], signal });
@@ -318,7 +318,7 @@ describe('watch', () => {
     expect(broadcaster.tryPublish(event(3))).toBe(true);
   });
 
-  test('a filter that throws ends this watch with the error after what it has; the others and publish go on', async () => {
+  test('a filter that throws ends this watch with the error, after the queued events; the others and publish continue', async () => {
     const broadcaster = make({ capacity: 10 });
     const watch = broadcaster.watch({
       filter: (one) => {
@@ -337,7 +337,7 @@ describe('watch', () => {
     expect(ids(readAll(other))).toEqual(range(0, 5));
   });
 
-  test('a full waiting watch whose filter throws does not hold the publisher back', async () => {
+  test('a full waiting watch whose filter throws does not block the publisher', async () => {
     const broadcaster = make({ capacity: 1, incoming: 1 });
     const watch = broadcaster.watch({
       filter: (one) => {
@@ -351,7 +351,7 @@ describe('watch', () => {
     expect(broadcaster.watchers).toBe(0);
   });
 
-  test('who has a filter or an onGap has his own, also where others want all the rest alike', () => {
+  test('a watcher with a filter or an onGap has its own, even if the other options are shared', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'drop-newest' });
     const told: string[] = [];
     const onGap = (name: string): { onGap: () => void } => ({ onGap: () => void told.push(name) });
@@ -366,14 +366,14 @@ describe('watch', () => {
     expect(plain).toMatchObject({ queued: 1, dropped: 3 });
   });
 
-  test('a filter that returns something truthy lets pass', () => {
+  test('a filter may return any truthy value', () => {
     const broadcaster = make();
     const watch = broadcaster.watch({ filter: (one) => (one.object.id === 1 ? 'yes' : undefined) as unknown as boolean });
     for (const one of events(0, 3)) broadcaster.tryPublish(one);
     expect(ids(readAll(watch))).toEqual([1]);
   });
 
-  test('counts those that have not ended', async () => {
+  test('counts the watches that have not ended', async () => {
     const broadcaster = make({ capacity: 0 });
     const watches = Array.from({ length: 4 }, () => broadcaster.watch({ overflow: 'disconnect' }));
     expect(broadcaster.watchers).toBe(4);
@@ -390,7 +390,7 @@ describe('watch', () => {
     expect(broadcaster.watchers).toBe(0);
   });
 
-  test('a full wait watcher whose filter throws ends, and pins nothing: it does not hold the gate open', () => {
+  test('a full wait watcher whose filter throws ends, retains nothing, and does not affect the gate', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 5 });
     broadcaster.watch({
       filter: ({ object }) => {

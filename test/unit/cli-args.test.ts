@@ -7,7 +7,7 @@ import { Lines, readLine } from '../../src/cli/lines.ts';
 const words = (line: string): string[] => line.split(' ').filter((word) => word !== '');
 
 describe('the command line', () => {
-  test('pipe has its defaults', () => {
+  test('pipe has defaults', () => {
     expect(parseCommand(['pipe'])).toEqual({
       command: 'pipe',
       host: '127.0.0.1',
@@ -22,7 +22,7 @@ describe('the command line', () => {
     });
   });
 
-  test('pipe takes every option', () => {
+  test('pipe accepts every option', () => {
     const line = 'pipe --port 0 --host ::1 --capacity 7 --overflow wait --replay=3 --window 9 --raw --keep-open --drain 0.5';
     expect(parseCommand(words(line))).toEqual({
       command: 'pipe',
@@ -38,7 +38,7 @@ describe('the command line', () => {
     });
   });
 
-  test.each(POLICIES)('the policy %s is taken', (policy) => {
+  test.each(POLICIES)('the policy %s is accepted', (policy) => {
     expect(parseCommand(['pipe', '--overflow', policy])).toMatchObject({ overflow: policy });
   });
 
@@ -58,12 +58,12 @@ describe('the command line', () => {
     });
   });
 
-  test('demo takes a directory and a duration', () => {
+  test('demo accepts a directory and a duration', () => {
     expect(parseCommand(['demo'])).toEqual({ command: 'demo', directory: undefined, durationMs: 10_000 });
     expect(parseCommand(words('demo ./x --seconds 1.5'))).toEqual({ command: 'demo', directory: './x', durationMs: 1_500 });
   });
 
-  test('help and version in all their spellings', () => {
+  test('every spelling of help and version', () => {
     for (const spelling of ['--help', '-h', 'help'])
       expect(parseCommand([spelling])).toEqual({ command: 'help', topic: undefined });
     for (const spelling of ['--version', '-v']) expect(parseCommand([spelling])).toEqual({ command: 'version' });
@@ -112,7 +112,7 @@ describe('the command line', () => {
     expect(refusal).not.toThrow(/\n/);
   });
 
-  test('what a terminal would act on is not echoed', () => {
+  test('does not echo control characters', () => {
     expect(() => parseCommand(['\u001b[31mred'])).toThrow('".[31mred"');
   });
 });
@@ -131,14 +131,14 @@ describe('lines', () => {
     return [...found, ...Array.from(lines.end(), text)];
   }
 
-  test.each([1, 2, 3, 5, 100])('are numbered as an editor numbers them, in chunks of %i', (size) => {
+  test.each([1, 2, 3, 5, 100])('are numbered as in an editor, in chunks of %i', (size) => {
     expect(read('a\n\n  \nb\r\nnaïve ✓\nlast', { size })).toEqual(['1:a', '4:b', '5:naïve ✓', '6:last']);
     expect(read('a\n\nb\n', { size, raw: true })).toEqual(['1:a', '2:', '3:b']);
     expect(read('', { size, raw: true })).toEqual([]);
     expect(read('\ufeffa\nb', { size })).toEqual(['1:a', '2:b']);
   });
 
-  test.each([1, 2, 3, 4, 7, 100])('that are too long are told once, where they stand, in chunks of %i', (size) => {
+  test.each([1, 2, 3, 4, 7, 100])('that are too long are reported once, with their number, in chunks of %i', (size) => {
     const input = 'ok\n123456\n12345\n1234567890123\nend 1234567890';
     expect(read(input, { size, maxLineBytes: 5 })).toEqual(['1:ok', '2:too long', '3:12345', '4:too long', '5:too long']);
     expect(read(input, { size, maxLineBytes: 5, raw: true })).toEqual([
@@ -153,7 +153,7 @@ describe('lines', () => {
   const reading = (input: string | Uint8Array, raw: boolean = false): unknown =>
     readLine({ number: 1, bytes: typeof input === 'string' ? bytes(input) : input }, { raw });
 
-  test('that are events pass as they are', () => {
+  test('that are events pass unchanged', () => {
     const line = '{"type":"X", "object":{"n":12345678901234567890}, "more":1}';
     expect(reading(line)).toMatchObject({ event: { type: 'X' }, json: line });
   });
@@ -168,25 +168,25 @@ describe('lines', () => {
     '{"type":1,"object":2}',
     '{"object":2}',
     '{"type":"","object":2}',
-  ])('%s, which is no event, becomes one that was ADDED', (line) => {
+  ])('%s, which is not an event, becomes an ADDED event', (line) => {
     expect(reading(line)).toEqual({
       event: { type: 'ADDED', object: JSON.parse(line) },
       json: `{"type":"ADDED","object":${line}}`,
     });
   });
 
-  test('keep the stream whole: a CR between tokens would be a line end in SSE', () => {
+  test('keep the stream intact: a CR between tokens would end the line in SSE', () => {
     expect(reading('{"type":"X",\r"object":1.0}')).toMatchObject({ json: '{"type":"X", "object":1.0}' });
     expect(reading('[1.0,\r2]')).toMatchObject({ json: '{"type":"ADDED","object":[1.0, 2]}' });
     expect(reading('"a\rb"')).toEqual({ fault: 'not JSON: "a.b"' });
   });
 
-  test('may be deeper than JSON.stringify can go', () => {
+  test('may be nested more deeply than JSON.stringify allows', () => {
     const rest = `${'['.repeat(20_000)}${']'.repeat(20_001)}`;
     expect(reading(`[\r${rest}`)).toMatchObject({ json: `{"type":"ADDED","object":[ ${rest}}` });
   });
 
-  test('that are no JSON say what is wrong', () => {
+  test('that are not JSON say what is wrong', () => {
     expect(reading('{"a":')).toEqual({ fault: 'not JSON: {"a":' });
     expect(reading(`\u001b[2J${'x'.repeat(200)}`)).toEqual({ fault: `not JSON: .[2J${'x'.repeat(76)}...` });
     expect(reading(new Uint8Array([0x22, 0xff, 0x22]))).toEqual({ fault: 'not UTF-8: "\ufffd"' });

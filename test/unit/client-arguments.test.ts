@@ -18,7 +18,7 @@ describe('the query', () => {
     return network.link.url.href;
   };
 
-  test('keeps what the URL says, takes its version, and asks for BOOKMARKs unless told not to', async () => {
+  test('keeps the parameters of the URL, uses its version, and asks for BOOKMARKs unless told otherwise', async () => {
     expect(await asked('http://h/w?a=1#x')).toBe('http://h/w?a=1&allowWatchBookmarks=true');
     expect(await asked('http://h/w?resourceVersion=e.1&a=1', { bookmarks: false })).toBe('http://h/w?a=1&resourceVersion=e.1');
     expect(await asked('http://h/w?resourceVersion=e.1', { resourceVersion: 'e.2', bookmarks: false })).toBe(
@@ -28,12 +28,12 @@ describe('the query', () => {
     expect(await asked('ws://h/w', { bookmarks: false })).toBe('http://h/w');
   });
 
-  test('0 is no version, and stays as it stands', async () => {
+  test('0 is no version, and stays in the URL', async () => {
     expect(await asked('http://h/w?resourceVersion=0', { bookmarks: false })).toBe('http://h/w?resourceVersion=0');
     expect(await asked('http://h/w?resourceVersion=', { bookmarks: false })).toBe('http://h/w?resourceVersion=');
   });
 
-  test('a snapshot that was asked for is asked for once', async () => {
+  test('a requested snapshot is requested once', async () => {
     const clock = new FakeClock();
     const network = new FakeNetwork();
     const options = { ...network.options('http'), clock, random: () => 1 };
@@ -52,7 +52,7 @@ describe('the query', () => {
     await watch.return();
   });
 
-  test('a snapshot that was asked for, and of which nothing came, is asked for again', async () => {
+  test('a requested snapshot of which nothing arrived is requested again', async () => {
     const clock = new FakeClock();
     const network = new FakeNetwork();
     const options = { ...network.options('http'), clock, random: () => 1 };
@@ -95,7 +95,7 @@ describe('arguments', () => {
     ['maxBufferedBytes', ['5', 0.5, Number.NaN, null], 'a number >= 1'],
     ['idleTimeoutMs', [-1, '5', Number.NaN, null, true], 'a number >= 0'],
     ['connectTimeoutMs', [-1, '5', null, true], 'a number >= 0'],
-  ])('%s that is no such number', (name, values, expected) => {
+  ])('%s that is out of range', (name, values, expected) => {
     for (const value of values) {
       const shown = typeof value === 'string' ? `"${value}"` : value;
       const message = `${name}: expected ${expected}, got ${shown}`;
@@ -104,7 +104,7 @@ describe('arguments', () => {
     expect(network.links).toEqual([]);
   });
 
-  test('the least that a number may be', async () => {
+  test('the smallest numbers allowed', async () => {
     for (const least of [{ capacity: 1 }, { idleTimeoutMs: 0 }, { idleTimeoutMs: undefined }, { maxAttempts: Infinity }]) {
       const { watch } = open('http', least);
       expect(watch.state).toBe('connecting');
@@ -116,11 +116,11 @@ describe('arguments', () => {
     expect(refused(url, {})).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('url') });
   });
 
-  test('a header that is none throws as the host does', () => {
+  test("an invalid header throws the host's error", () => {
     expect(thrown(() => connect('http://h/', { ...network.options('http'), headers: { 'a b': 'c' } }))).toBeInstanceOf(TypeError);
   });
 
-  test("a relative URL is the page's", async () => {
+  test('a relative URL is resolved against the page', async () => {
     vi.stubGlobal('location', { href: 'https://page.example/a/b' });
     try {
       const own = new FakeNetwork();
@@ -151,7 +151,7 @@ describe('arguments', () => {
       ['/w', 'application/json https://page.example/w'],
       ['ws://h/', 'websocket ws://h/'],
       ['wss://h/', 'websocket wss://h/'],
-    ])('is what the URL says, whatever the host has: %s', async (url, expected) => {
+    ])('follows the URL, whatever the host has: %s', async (url, expected) => {
       vi.stubGlobal('location', { href: 'https://page.example/a/b' });
       vi.stubGlobal('WebSocket', plain);
       vi.stubGlobal('fetch', fetch);
@@ -164,11 +164,11 @@ describe('arguments', () => {
       ['wss://h/', 'sse', 'text/event-stream https://h/'],
       ['http://h/', 'websocket', 'websocket ws://h/'],
       ['https://h/', 'websocket', 'websocket wss://h/'],
-    ] as const)('is the one that is named: %s as %s', async (url, transport, expected) => {
+    ] as const)('is the one in the options: %s as %s', async (url, transport, expected) => {
       expect(await asked(url, { transport, fetch, WebSocket: plain })).toBe(expected);
     });
 
-    test('a WebSocket is not asked for where none is used', async () => {
+    test('needs a WebSocket only if it uses one', async () => {
       vi.stubGlobal('WebSocket', undefined);
       const headers = { authorization: 'x' };
       expect(await asked('https://h/', { fetch, headers })).toBe('application/json https://h/');
@@ -177,7 +177,7 @@ describe('arguments', () => {
     });
   });
 
-  test('a codec makes the events', async () => {
+  test('a codec decodes the events', async () => {
     const own = new FakeNetwork();
     const decode = (frame: Uint8Array): (Event & { line: string }) | undefined => {
       const line = new TextDecoder().decode(frame);

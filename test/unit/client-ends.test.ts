@@ -10,7 +10,7 @@ import { at, event, open, range } from './client-rig.ts';
 import { fate, thrown } from './support.ts';
 
 describe.each(KINDS)('connect over %s', (kind) => {
-  test('return lets go of what is queued, counts it, and keeps the version of what was read', async () => {
+  test('return discards and counts queued events, and keeps the version of what was read', async () => {
     const { watch, accept } = open(kind);
     await accept(...range(1, 5));
     watch.tryNext();
@@ -53,14 +53,14 @@ describe.each(KINDS)('connect over %s', (kind) => {
     }
   });
 
-  test('a signal that has aborted is refused with its reason, and nothing is opened', () => {
+  test('an aborted signal throws its reason, and no connection is opened', () => {
     const network = new FakeNetwork();
     const reason = new Error('no');
     expect(thrown(() => connect('http://h/', { ...network.options(kind), signal: AbortSignal.abort(reason) }))).toBe(reason);
     expect(network.links).toEqual([]);
   });
 
-  test('what comes after the end goes nowhere', async () => {
+  test('nothing is delivered after the end', async () => {
     const { watch, accept, network } = open(kind);
     await accept(event(1));
     watch.stop();
@@ -72,7 +72,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect(network.links).toHaveLength(1);
   });
 
-  test('an onStateChange that throws ends the watch, and its reader hears of it', async () => {
+  test('an onStateChange that throws ends the watch, and its reader gets the error', async () => {
     const fault = new Error('callback');
     const told: string[] = [];
     const { watch, network, clock } = open(kind, {
@@ -91,7 +91,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect(told).toEqual(['open']);
   });
 
-  test('an onGap that throws ends the watch, and its reader hears of it', async () => {
+  test('an onGap that throws ends the watch, and its reader gets the error', async () => {
     const fault = new Error('gap');
     const { watch, accept } = open(kind, {
       capacity: 1,
@@ -108,7 +108,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
 });
 
 describe('ends', () => {
-  test('HTTP and SSE: an end in order is continued, by option not', async () => {
+  test('HTTP and SSE: resume after a regular end, unless reconnectOnEnd is false', async () => {
     for (const kind of ['http', 'sse'] as const) {
       for (const reconnectOnEnd of [true, false]) {
         const { network, watch, accept } = open(kind, { reconnectOnEnd });
@@ -121,7 +121,7 @@ describe('ends', () => {
     }
   });
 
-  test('without a version there is nothing to continue: the end is the end', async () => {
+  test('without a version there is nothing to resume: the end is final', async () => {
     const { network, accept, read, expectOver } = open('http');
     await accept({ type: 'A', object: 1 });
     network.link.end();
@@ -129,7 +129,7 @@ describe('ends', () => {
     await expectOver();
   });
 
-  test('HTTP: a last line without its end counts if it can be read, and is nothing if it cannot', async () => {
+  test('HTTP: a last line without a line end counts if it can be decoded, and is ignored otherwise', async () => {
     for (const [text, expected] of [
       ['{"type":"A","object":2}', [1, 2]],
       ['{"type":"A","obj', [1]],
@@ -142,7 +142,7 @@ describe('ends', () => {
     }
   });
 
-  test('SSE: what is unfinished is none', async () => {
+  test('SSE: an unfinished message is ignored', async () => {
     const { network, accept, read, expectOver } = open('sse', { reconnectOnEnd: false });
     await accept(event(1), 'data: {"type":"A","object":2}\n');
     network.link.end();
@@ -170,7 +170,7 @@ describe('ends', () => {
     await watch.return();
   });
 
-  test('SSE: retry is what the server asks for, and a comment is a sign of life', async () => {
+  test("SSE: retry is the server's hint, and a comment is a sign of life", async () => {
     const { network, accept, clock, watch, details } = open('sse', { resourceVersion: at(1) });
     await accept('retry: 2000\n\n', ': hello\n\n', ...['x', '1e3', '-5', '0x9', ''].map((rubbish) => `retry: ${rubbish}\n\n`));
     network.link.cut();

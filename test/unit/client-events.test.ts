@@ -7,7 +7,7 @@ import type { Event } from './client-rig.ts';
 import { at, error, event, open, range } from './client-rig.ts';
 
 describe.each(KINDS)('connect over %s', (kind) => {
-  test('a version too old: what was queued, one ERROR 410 as it came, the end', async () => {
+  test('an expired version: the queued events, one ERROR 410 as it was sent, then the end', async () => {
     const { network, clock, watch, accept, expectOver } = open(kind);
     await accept(...range(1, 3));
     network.link.cut();
@@ -24,7 +24,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await expectOver();
   });
 
-  test('onExpired restart: the ERROR in its place, then a fresh start without a version', async () => {
+  test('onExpired restart: the ERROR in its place, then a new start without a version', async () => {
     const { network, clock, read, accept, watch } = open(kind, { onExpired: 'restart' });
     await accept(...range(1, 3));
     network.link.cut();
@@ -40,7 +40,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('cut because it was too slow, it comes back for what it missed', async () => {
+  test('after a cut for being too slow, it reconnects and gets what it missed', async () => {
     const { network, clock, read, accept, watch } = open(kind);
     await accept(...range(1, 3), error(410, { details: { missed: 7 } }));
     expect(watch.state).toBe('waiting');
@@ -51,7 +51,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('an ERROR of the server for this client is the last event, and no failure of the connection', async () => {
+  test('an ERROR of the server for this client is the last event, and not a failure of the connection', async () => {
     const { read, accept, expectOver, network } = open(kind);
     await accept(event(1), error(403), event(2));
     expect(await read()).toEqual([1, 403]);
@@ -59,14 +59,14 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect(network.links).toHaveLength(1);
   });
 
-  test('an ERROR with a hint is a reason to come back', async () => {
+  test('an ERROR with a retry hint leads to a reconnect', async () => {
     const { accept, watch, details } = open(kind, { resourceVersion: at(1) });
     await accept(error(500, { details: { retryAfterSeconds: 3 } }));
     expect(details.at(-1)?.delayMs).toBe(3_500);
     await watch.return();
   });
 
-  test('an ERROR with a place in the stream is data, and an end in order behind it is the end', async () => {
+  test('an ERROR with a version is data, and a regular end after it is the end', async () => {
     const { accept, read, network, expectOver } = open(kind);
     await accept(event(1), { ...error(500), resourceVersion: at(2) }, event(3));
     expect(await read()).toEqual([1, 500, 3]);
@@ -77,7 +77,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await expectOver();
   });
 
-  test('behind such an ERROR a connection that is cut has not ended: it is made again', async () => {
+  test('after such an ERROR, a connection that is cut is made again', async () => {
     const { accept, network, watch } = open(kind);
     await accept(event(1), { ...error(500), resourceVersion: at(2) });
     network.link.cut();
@@ -86,14 +86,14 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('an ERROR for this client that is no 410 is final, also where one would start anew', async () => {
+  test('an ERROR other than 410 for this client is final, even with onExpired restart', async () => {
     const { accept, read, expectOver } = open(kind, { onExpired: 'restart' });
     await accept(event(1), error(403));
     expect(await read()).toEqual([1, 403]);
     await expectOver();
   });
 
-  test('what looks like a BOOKMARK, or like its version, is data', async () => {
+  test('an event that resembles a BOOKMARK, or its version, is data', async () => {
     const { accept, read, watch } = open(kind);
     const object = { metadata: { resourceVersion: at(1) } };
     await accept(
@@ -105,21 +105,21 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('what comes twice is handed out once', async () => {
+  test('a repeated event is delivered once', async () => {
     const { accept, read, watch } = open(kind, { resourceVersion: at(3) });
     await accept(...range(1, 6), ...range(4, 7));
     expect(await read()).toEqual([4, 5, 6]);
     await watch.return();
   });
 
-  test('a server that goes on in another epoch is none to go on with: 410', async () => {
+  test('a server with another epoch cannot be resumed from: 410', async () => {
     const { accept, read, expectOver } = open(kind, { resourceVersion: at(3) });
     await accept(event(4), event(1, 'f'), event(5));
     expect(await read()).toEqual([4, 410]);
     await expectOver();
   });
 
-  test('versions of another form are opaque: only the same one is a repetition', async () => {
+  test('versions of another form are opaque: only an equal one is a repetition', async () => {
     const { accept, read, watch } = open(kind, { resourceVersion: 'abc' });
     const opaque = (resourceVersion: string): Event => ({ type: 'X', object: resourceVersion, resourceVersion });
     await accept(opaque('abc'), opaque('aaa'), opaque('7'), opaque('7'), opaque('__proto__'), opaque('3'));
@@ -150,7 +150,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await expectOver();
   });
 
-  test('a __proto__ in what comes is data', async () => {
+  test('a __proto__ in an event is data', async () => {
     const { accept, watch } = open(kind);
     const text = '{"type":"A","object":{"__proto__":{"polluted":true}},"__proto__":{"resourceVersion":"x.1"}}';
     await accept(kind === 'http' ? `${text}\n` : kind === 'sse' ? `data: ${text}\n\n` : text);
@@ -161,7 +161,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('an empty version is none: what follows cannot be gone on from', async () => {
+  test('an empty version is no version: the client cannot resume after it', async () => {
     const { network, accept, read, watch } = open(kind, { resourceVersion: at(1) });
     await accept({ ...event(2), resourceVersion: '' });
     network.link.cut();
@@ -169,7 +169,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect(watch.state).toBe('closed');
   });
 
-  test('BOOKMARKs are kept from the reader, but for the end of a snapshot, and unless the URL asks for them', async () => {
+  test('BOOKMARKs are hidden from the reader, except at the end of a snapshot, and unless the URL asks for them', async () => {
     const end = toBookmark(at(5), { initialEventsEnd: true }) as Event;
     const own: Event = { type: 'BOOKMARK', object: { metadata: { resourceVersion: '12' } }, resourceVersion: at(6) };
     const events = [{ type: 'ADDED', object: 1 }, end, own, toBookmark(at(9)) as Event];

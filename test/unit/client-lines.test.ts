@@ -18,12 +18,12 @@ const lines = (): Parser => jsonLines(1_000);
 const texts = (frames: readonly Frame[]): string[] => frames.map(({ text }) => text);
 
 describe('lines of JSON', () => {
-  test('end in LF or CRLF; blank ones and a byte order mark are passed over; the last needs no end', () => {
+  test('end in LF or CRLF; blank lines and a byte order mark are skipped; the last one needs no line end', () => {
     expect(texts(parse(lines(), '\ufeffa\r\nb\n\n  \r\n\tc\n✓'))).toEqual(['a', 'b', '\tc', '✓']);
     expect(parse(lines(), '')).toEqual([]);
   });
 
-  test('are the same however the bytes are cut', () => {
+  test('are the same in any chunking', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom('a', '\n', '\r', '✓', '😀', ' ') }), fc.array(fc.nat()), (text, cuts) => {
         expect(parse(lines(), text, cuts)).toEqual(parse(lines(), text));
@@ -31,7 +31,7 @@ describe('lines of JSON', () => {
     );
   });
 
-  test('are refused when they are too long, before they are whole, and when they are not UTF-8', () => {
+  test('throw if they are too long, even before they are complete, and if they are not UTF-8', () => {
     const parser = jsonLines(10);
     expect([...parser(encoder.encode('0123456789'))]).toEqual([]);
     expect(() => [...parser(encoder.encode('0'))]).toThrow('longer than maxFrameChars (10)');
@@ -39,7 +39,7 @@ describe('lines of JSON', () => {
     expect(() => parse(lines(), '').concat([...lines()(new Uint8Array([0xe2, 0x9c]))])).not.toThrow();
   });
 
-  test('a long line in many pieces costs its length, not its square', () => {
+  test('a long line in many chunks takes linear time', () => {
     const parser = jsonLines(100_000_000);
     const piece = encoder.encode('x'.repeat(1_000));
     for (let i = 0; i < 20_000; i++) for (const _ of parser(piece)) throw new Error('there is none yet');
@@ -79,13 +79,13 @@ describe('Server-Sent Events', () => {
     expect(events(text)).toEqual(expected);
   });
 
-  test('tell of comments and of what is for the connection', () => {
+  test('report comments and fields of the connection', () => {
     const fields: unknown[] = [];
     expect(events(': hello\nretry: 5\n:\n\n', [], fields)).toEqual([]);
     expect(fields).toEqual([['', 'hello'], ['retry', '5'], ['', '']]); // biome-ignore format: one line
   });
 
-  test('are the same however the bytes are cut', () => {
+  test('are the same in any chunking', () => {
     const part = fc.constantFrom('data: ', 'id: ', 'a', '✓', '\n', '\r\n', ': c', 'event: x', '\n\n');
     fc.assert(
       fc.property(fc.array(part), fc.array(fc.nat()), (parts, cuts) => {
@@ -95,7 +95,7 @@ describe('Server-Sent Events', () => {
     );
   });
 
-  test('are refused when their lines together are too long', () => {
+  test('throw if their lines together are too long', () => {
     const parser = serverSentEvents(10, () => {});
     expect([...parser(encoder.encode('data: 01234\ndata: 678\n'))]).toEqual([]);
     expect(() => [...parser(encoder.encode('data: 9\n'))]).toThrow('longer than');

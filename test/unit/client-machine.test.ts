@@ -27,7 +27,7 @@ describe('a version', () => {
   });
 });
 
-test('a full queue gives up the connection from a known place alone, and no other state but open', () => {
+test('a full queue closes the connection only from a known position, and only in state open', () => {
   const [known, nowhere] = [new ClientMachine(options, 'e.1'), new ClientMachine(options)];
   expect(known.full()).toBe(false);
   for (const machine of [known, nowhere]) {

@@ -6,7 +6,7 @@ import type { Event } from './client-rig.ts';
 import { at, event, open, range } from './client-rig.ts';
 
 describe.each(KINDS)('connect over %s', (kind) => {
-  test('wait: a full queue stops the connection, and nothing is lost', async () => {
+  test('wait: a full queue pauses or closes the connection, and nothing is lost', async () => {
     const { watch, accept, network, states } = open(kind, { capacity: 4 });
     await accept(...range(1, 11));
     expect(watch.queued).toBe(4);
@@ -28,7 +28,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('wait: goes on as soon as there is room, or, where the connection was closed for it, once half the queue is free', async () => {
+  test('wait: continues as soon as there is room, or, if the connection was closed, once half of the queue is free', async () => {
     const { watch, accept, network, clock } = open(kind, { capacity: 4, idleTimeoutMs: 1_000 });
     await accept(...range(1, 5));
     const states: string[] = [];
@@ -49,7 +49,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('wait: stands still while there is no room by bytes, however many have been read', async () => {
+  test('wait: stays paused while there is no room by characters, however many events have been read', async () => {
     if (kind !== 'ws') return; // the others hold it back without a word
     const { watch, accept, network } = open(kind, { maxBufferedBytes: 200 });
     await accept(event(1), { ...event(2), object: 'x'.repeat(300) });
@@ -61,14 +61,14 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('wait is bounded in bytes, too', async () => {
+  test('wait is also bounded in characters', async () => {
     const { watch, accept } = open(kind, { maxBufferedBytes: 150 });
     await accept(...range(1, 100));
     expect(watch.queued).toBeLessThan(6);
     await watch.return();
   });
 
-  test('wait, where no version is known: there is no way back, so the connection stays, and past its bytes ends in one 410', async () => {
+  test('wait, without a version: it could not resume, so the connection stays open, and ends in one 410 beyond maxBufferedBytes', async () => {
     const { watch, accept, network, read, expectOver } = open(kind, { capacity: 2, maxBufferedBytes: 500 });
     const nameless = (object: unknown): Event => ({ type: 'ADDED', object });
     await accept(nameless(1), nameless(2), nameless(3));
@@ -85,7 +85,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     }
   });
 
-  test('drop-newest keeps the first, drop-oldest the last; both count, and tell where', async () => {
+  test('drop-newest keeps the first events, drop-oldest the last; both count losses, and report where they are', async () => {
     for (const [overflow, kept, gaps] of [
       ['drop-newest', [1, 2, 3, 8], [[4, 8]]],
       ['drop-oldest', [5, 6, 7, 8], [[4, 5]]],
@@ -111,7 +111,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     }
   });
 
-  test('a gap of which nobody wants to be told is counted, and harms nothing', async () => {
+  test('a gap is counted without an onGap', async () => {
     const { watch, accept, read } = open(kind, { capacity: 2, overflow: 'drop-oldest' });
     await accept(...range(1, 6));
     expect(await read()).toEqual([4, 5]);
@@ -119,7 +119,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('disconnect: what was queued, one ERROR 410, the end; and the version to go on from', async () => {
+  test('disconnect: the queued events, one ERROR 410, the end; and the version to resume after', async () => {
     const { watch, accept, read, expectOver } = open(kind, { capacity: 2, overflow: 'disconnect' });
     await accept(...range(1, 6));
     expect(watch.stopped).toBe(true);
@@ -129,7 +129,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await expectOver();
   });
 
-  test('disconnect: a BOOKMARK cuts only where it is shown, as the one that ends a snapshot is', async () => {
+  test('disconnect: a BOOKMARK cuts only if the reader sees it, like the one that ends a snapshot', async () => {
     const hidden = open(kind, { capacity: 1, overflow: 'disconnect' });
     await hidden.accept(event(1), toBookmark(at(2)));
     expect([hidden.watch.state, hidden.watch.queued]).toEqual(['open', 1]);

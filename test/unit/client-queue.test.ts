@@ -10,7 +10,7 @@ interface Entry {
 
 type Step = 'push' | 'error' | 'drop' | 'miss' | 'shift';
 
-test('it is what plain arrays say: events in order, losses before what comes next, errors never lost', () => {
+test('behaves like plain arrays: events in order, losses before the next event, errors never lost', () => {
   const step = fc.constantFrom<Step>('push', 'push', 'push', 'error', 'drop', 'miss', 'shift', 'shift');
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
@@ -71,7 +71,7 @@ function countOf(model: readonly Entry[]): number {
   return count;
 }
 
-test('its load is that of events or that of bytes, whichever is more', () => {
+test('its load is that of events or that of characters, whichever is higher', () => {
   const queue = new ClientQueue<number>({ capacity: 4, maxBufferedBytes: 10 });
   queue.push(1, { chars: 11, version: 'a' });
   expect([queue.load, queue.weight]).toEqual([1.1, 1.1]);

@@ -51,7 +51,7 @@ const one = (object: number): unknown => ({ done: false, value: event(object) })
 const many = (...objects: number[]): unknown => ({ done: false, value: objects.map(event) });
 
 describe('the reads of a client', () => {
-  test('those that wait are served first come, first served, batches among them', async () => {
+  test('pending reads are served first come, first served, including batches', async () => {
     const reads = new Reads();
     const batches = reads.batches();
     const order: number[] = [];
@@ -63,7 +63,7 @@ describe('the reads of a client', () => {
     expect(order).toEqual([0, 1, 2, 3]);
   });
 
-  test('a batch whose onGap reads takes one event alone: the next is that read’s', async () => {
+  test('a batch whose onGap reads takes only one event: the next one belongs to that read', async () => {
     const reads = new Reads();
     let inner: unknown;
     reads.inside = () => {
@@ -75,7 +75,7 @@ describe('the reads of a client', () => {
     expect(reads.queued).toBe(1);
   });
 
-  test('what is there is read at once, in whatever way', async () => {
+  test('queued events are read at once, by every kind of read', async () => {
     const reads = new Reads();
     reads.push(1, 2, 3, 4);
     expect(reads.tryNext()).toEqual(event(1));
@@ -85,7 +85,7 @@ describe('the reads of a client', () => {
     expect(reads.queued).toBe(0);
   });
 
-  test('a batch ends before a gap, of which is told right before what follows it', async () => {
+  test('a batch ends before a gap, which is reported right before the event after it', async () => {
     const reads = new Reads();
     const batches = reads.batches();
     reads.push(1, 2);
@@ -96,7 +96,7 @@ describe('the reads of a client', () => {
     expect(reads.gaps).toEqual([1]);
   });
 
-  test('a gap with nothing behind it is not told of', async () => {
+  test('a gap without a later event is not reported', async () => {
     const reads = new Reads();
     reads.miss();
     expect(reads.tryNext()).toBeUndefined();
@@ -107,7 +107,7 @@ describe('the reads of a client', () => {
     expect(reads.gaps).toEqual([1]);
   });
 
-  test('reads from inside onGap stand behind the one that is served', async () => {
+  test('reads from inside onGap are queued after the read being served', async () => {
     for (const begin of [(reads: Reads) => reads.next(), async (reads: Reads) => one(reads.tryNext()?.object as number)]) {
       const reads = new Reads();
       const inner: Promise<unknown>[] = [];
@@ -123,7 +123,7 @@ describe('the reads of a client', () => {
     }
   });
 
-  test('what is pushed from inside onGap stands behind the event it was told before', async () => {
+  test('an event pushed from inside onGap comes after the event behind the gap', async () => {
     const reads = new Reads();
     reads.inside = () => reads.push(2);
     const read = reads.next();
@@ -132,7 +132,7 @@ describe('the reads of a client', () => {
     expect(reads.tryNext()).toEqual(event(2));
   });
 
-  test('return from inside onGap settles the read that is served, and discards its event', async () => {
+  test('return from inside onGap settles the read being served, and discards its event', async () => {
     for (const waits of [true, false]) {
       const reads = new Reads();
       const inner: Promise<unknown>[] = [];
@@ -145,7 +145,7 @@ describe('the reads of a client', () => {
     }
   });
 
-  test('stop from inside onGap leaves what is queued', async () => {
+  test('stop from inside onGap keeps queued events', async () => {
     const reads = new Reads();
     reads.inside = () => reads.stop();
     reads.miss(1, 2);
@@ -154,7 +154,7 @@ describe('the reads of a client', () => {
     expect(await reads.next()).toEqual(done);
   });
 
-  test('return settles every read that waits, and the watch stays done', async () => {
+  test('return settles every pending read, and the watch stays done', async () => {
     const reads = new Reads();
     const waiting = [reads.next(), reads.batches().next(), reads.next()];
     expect(await reads.return()).toEqual(done);
@@ -163,7 +163,7 @@ describe('the reads of a client', () => {
     expect(reads.tryNext()).toBeUndefined();
   });
 
-  test('a failure is told to one read alone, behind all that can be read', async () => {
+  test('a failure is reported to one read only, after all readable events', async () => {
     const fault = new Error('once');
     const waiting = new Reads();
     const pending = [waiting.next(), waiting.batches().next()] as const;
@@ -184,7 +184,7 @@ describe('the reads of a client', () => {
     expect(polled.tryNext()).toBeUndefined();
   });
 
-  test('return forgets a failure, also one that comes of ending', async () => {
+  test('return forgets a failure, even one caused by ending', async () => {
     const reads = new Reads();
     const waiting = reads.next();
     reads.stop = () => reads.fail(new Error('in the last callback'));
@@ -193,7 +193,7 @@ describe('the reads of a client', () => {
     expect(reads.tryNext()).toBeUndefined();
   });
 
-  test('results are fresh, and whoever holds the connection back hears of every read', async () => {
+  test('results are fresh objects, and every read is reported, so that a paused connection can continue', async () => {
     const reads = new Reads();
     reads.push(1);
     const { servings } = reads;

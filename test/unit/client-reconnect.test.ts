@@ -7,7 +7,7 @@ import type { Event as Sent } from './client-rig.ts';
 import { at, error, event, open, range } from './client-rig.ts';
 
 describe.each(KINDS)('connect over %s', (kind) => {
-  test('hands out what comes, in order, and tells its state', async () => {
+  test('delivers events in order, and reports its state', async () => {
     const { watch, network, states, read, accept, clock } = open(kind);
     expect(watch.state).toBe('connecting');
     expect(clock.pending).toBe(1);
@@ -25,7 +25,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect(states).toEqual(['open', 'closed']);
   });
 
-  test('goes on after the last event that came, not the last that was read', async () => {
+  test('resumes after the last event received, not the last one read', async () => {
     const { network, clock, states, read, accept, watch } = open(kind);
     await accept(...range(1, 6));
     network.link.cut();
@@ -61,7 +61,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('a connection that is cut before anything came is made again from where a BOOKMARK vouched', async () => {
+  test('a connection that is cut before any event resumes from where a BOOKMARK vouched', async () => {
     const { network, clock, read, accept, watch } = open(kind);
     await accept(toBookmark(at(7)) as Sent);
     expect(await read()).toEqual([]);
@@ -74,7 +74,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('without any version a cut is one 410 and the end: nobody can tell what was missed', async () => {
+  test('without any version, a cut is one 410 and the end: nobody can tell what was missed', async () => {
     const { network, read, accept, expectOver } = open(kind);
     await accept({ type: 'ADDED', object: 'snapshot' });
     network.link.cut();
@@ -82,7 +82,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await expectOver();
   });
 
-  test('before it was ever open, it tries again without end, each time after a longer wait', async () => {
+  test('before the first connection it retries endlessly, each time after a longer delay', async () => {
     const { network, details, watch, backOff } = open(kind);
     for (let i = 0; i < 10; i++) {
       await settle();
@@ -95,7 +95,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('full jitter: the wait is a random part of that', async () => {
+  test('full jitter: the delay is a random part of that', async () => {
     const { network, details, watch } = open(kind, { random: () => 0.25, backoff: { minMs: 1_000 } });
     await settle();
     network.link.cut();
@@ -104,7 +104,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('what brings something new begins a new row of failures; what brings nothing does not', async () => {
+  test('a new event resets the count of failures; a connection without one does not', async () => {
     const { network, details, accept, watch, backOff } = open(kind, { resourceVersion: at(1) });
     for (const events of [[], [], range(2, 3), [event(2)], []]) {
       await accept(...events);
@@ -117,7 +117,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('a snapshot that always breaks off is no success, however much of it has come', async () => {
+  test('a snapshot that breaks off every time is not a success, however much of it has arrived', async () => {
     const { network, details, accept, watch, backOff } = open(kind, { onExpired: 'restart' });
     const failed = { type: 'ERROR', object: toStatus({ code: 500, reason: 'InternalError', message: 'the snapshot failed' }) };
     for (let i = 0; i < 4; i++) {
@@ -131,7 +131,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('a connection that held long is no failure in a row', async () => {
+  test('a connection that lasted long does not count as another failure', async () => {
     const { network, clock, details, accept, watch, backOff } = open(kind, { resourceVersion: at(1), idleTimeoutMs: 0 });
     for (const heldMs of [0, 4_999, 5_000]) {
       await accept();
@@ -145,7 +145,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('nor is it when the server ends it with an ERROR that asks us to come back', async () => {
+  test('nor does one that the server ends with an ERROR that asks to reconnect', async () => {
     const { network, clock, details, accept, watch, backOff } = open(kind, { resourceVersion: at(1), idleTimeoutMs: 0 });
     for (const heldMs of [0, 4_999, 5_000]) {
       await accept();
@@ -173,7 +173,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await expectOver();
   });
 
-  test('maxAttempts 0 never comes back', async () => {
+  test('maxAttempts 0 never reconnects', async () => {
     const { network, read, accept, expectOver } = open(kind, { maxAttempts: 0 });
     await accept(...range(1, 3));
     network.link.cut();
@@ -181,7 +181,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await expectOver();
   });
 
-  test('no answer within connectTimeoutMs is a failure like any other', async () => {
+  test('no response within connectTimeoutMs is a failure like any other', async () => {
     const { clock, watch, network, details } = open(kind, { connectTimeoutMs: 1_000 });
     await settle();
     clock.advance(999);
@@ -194,7 +194,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect(clock.pending).toBe(0);
   });
 
-  test('an idle connection is dead once the server has shown that it gives signs of life', async () => {
+  test('an idle connection is lost, once the server has sent signs of life', async () => {
     const { clock, watch, accept, network } = open(kind, { resourceVersion: at(1) });
     await accept(event(2));
     clock.advance(1_000_000);
@@ -213,7 +213,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test("idleTimeoutMs of one's own counts at once; 0 never", async () => {
+  test('an explicit idleTimeoutMs applies at once; 0 never', async () => {
     const own = open(kind, { resourceVersion: at(1), idleTimeoutMs: 1_000 });
     await own.accept();
     own.clock.advance(1_000);
@@ -230,7 +230,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect(150_000).toBeGreaterThanOrEqual(2 * DEFAULTS.bookmarkIntervalMs);
   });
 
-  test('an idle timeout does not run while the reader is what we wait for', async () => {
+  test('an idle timeout does not run while the client waits for its reader', async () => {
     if (kind === 'browser') return; // it has no connection then
     const { watch, accept, clock } = open(kind, { capacity: 1, idleTimeoutMs: 1_000 });
     await accept(...range(1, 4));
@@ -243,7 +243,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('nor does it when something comes that was on its way as the connection was told to stand still', async () => {
+  test('nor does it when data that was already on its way arrives after a pause', async () => {
     if (kind !== 'ws') return; // the others hold it back
     const { watch, network, accept, clock } = open(kind, { capacity: 1, idleTimeoutMs: 1_000 });
     await accept(event(1));
@@ -260,7 +260,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
 describe.each(['http', 'sse'] as const)('in a page, over %s', (kind) => {
   afterEach(() => void vi.unstubAllGlobals());
 
-  test('lets go of its connection when the page is left, whatever stage it is at, and goes on if it is come back to', async () => {
+  test('closes its connection when the page is left, in any state, and resumes when the page is restored', async () => {
     const page = new EventTarget();
     const leave = (): void => void page.dispatchEvent(new Event('pagehide'));
     vi.stubGlobal('addEventListener', page.addEventListener.bind(page));

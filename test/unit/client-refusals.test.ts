@@ -9,7 +9,7 @@ import { at, error, open, status } from './client-rig.ts';
 const telling = KINDS.filter((kind) => kind !== 'browser');
 
 describe('refusals', () => {
-  test.each(telling)('%s: 4xx is final, with the Status of the server', async (kind) => {
+  test.each(telling)("%s: 4xx is final, with the server's Status", async (kind) => {
     for (const code of [400, 401, 403, 404, 405, 421]) {
       const { network, read, expectOver, details } = open(kind);
       await settle();
@@ -20,7 +20,7 @@ describe('refusals', () => {
     }
   });
 
-  test.each(telling)('%s: 408, 429 and 5xx are not, and Retry-After is heard', async (kind) => {
+  test.each(telling)('%s: 408, 429 and 5xx are not final, and Retry-After is respected', async (kind) => {
     for (const code of [408, 429, 500, 502, 503]) {
       const { network, watch, details } = open(kind);
       await settle();
@@ -32,7 +32,7 @@ describe('refusals', () => {
     }
   });
 
-  test('the hint may stand in the Status; none is longer than five minutes', async () => {
+  test('the hint may be in the Status; it is limited to five minutes', async () => {
     const { network, details, watch } = open('http');
     await settle();
     network.link.refuse(503, JSON.stringify(status(503, { details: { retryAfterSeconds: 1e9 } })));
@@ -41,7 +41,7 @@ describe('refusals', () => {
     await watch.return();
   });
 
-  test('a body without end is not waited for, nor kept', async () => {
+  test('an endless body is neither read to its end nor kept', async () => {
     const { network, watch, clock, details } = open('http', { connectTimeoutMs: 1_000 });
     await settle();
     const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
@@ -60,7 +60,7 @@ describe('refusals', () => {
     await watch.return();
   });
 
-  test('a hint that is no time asks for nothing', async () => {
+  test('an invalid hint is ignored', async () => {
     for (const hint of ['-100', 'soon', 'NaN']) {
       const { network, details, watch } = open('http');
       await settle();
@@ -75,7 +75,7 @@ describe('refusals', () => {
     await watch.return();
   });
 
-  test('a fetch that does not heed its signal leaves nothing open, however late it answers', async () => {
+  test('a fetch that ignores its signal leaves nothing open, however late it responds', async () => {
     const cancelled: number[] = [];
     const answers: (() => void)[] = [];
     const fetch = (): Promise<Response> =>
@@ -100,7 +100,7 @@ describe('refusals', () => {
     expect([early, late, page].map((each) => each?.clock.pending)).toEqual([0, 0, 0]);
   });
 
-  test('a page is no watch', async () => {
+  test('a response that is not a stream is final', async () => {
     for (const kind of ['http', 'sse'] as const) {
       const network = new FakeNetwork();
       const fetch = async (): Promise<Response> => new Response('<p>', { headers: { 'content-type': 'text/html' } });
@@ -110,14 +110,14 @@ describe('refusals', () => {
     }
   });
 
-  test('204 is the end: there is nothing more', async () => {
+  test('204 is the end of the stream', async () => {
     const { network, expectOver } = open('sse');
     await settle();
     network.link.refuse(204);
     await expectOver();
   });
 
-  test('a WebSocket that cannot be made at all is final', async () => {
+  test('a WebSocket constructor that throws is final', async () => {
     class Refusing {
       constructor() {
         throw new Error('insecure');
@@ -128,7 +128,7 @@ describe('refusals', () => {
     expect((await watch.next()).done).toBe(true);
   });
 
-  test('whatever is thrown is a failure like any other', async () => {
+  test('any thrown value is a failure like any other', async () => {
     for (const reason of [undefined, null, 'so', {}]) {
       const fetch = (): Promise<Response> => Promise.reject(reason);
       const { watch, details } = open('http', { fetch });

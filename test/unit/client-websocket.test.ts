@@ -10,7 +10,7 @@ import { thrown } from './support.ts';
 
 const headers = { authorization: 'x' };
 
-test('one that does not tell why, and never closes, has failed with its error', async () => {
+test('a WebSocket that tells no reason and never closes has failed when it emits an error', async () => {
   const { network, watch, details } = open('browser');
   await settle();
   network.link.refuse(404);
@@ -20,7 +20,7 @@ test('one that does not tell why, and never closes, has failed with its error', 
   await watch.return();
 });
 
-test('that of Bun, which knows terminate and is no emitter, takes options in the place of the protocols', async () => {
+test('that of Bun, which has terminate but is no event emitter, gets options in place of the protocols', async () => {
   const asks: unknown[][] = [];
   class Bun {
     constructor(...args: unknown[]) {
@@ -33,7 +33,7 @@ test('that of Bun, which knows terminate and is no emitter, takes options in the
   expect(asks).toMatchObject([['ws://h/?allowWatchBookmarks=true', { headers, maxPayload: 67_108_864 }, {}]]);
 });
 
-describe('what is missing is said', () => {
+describe('connect names what is missing', () => {
   const network = new FakeNetwork();
   const { WebSocket } = network.options('ws');
   const { WebSocket: plain } = network.options('browser');
@@ -41,7 +41,7 @@ describe('what is missing is said', () => {
   const poor = 'WebSocket: expected that of the package ws (this one does not accept headers), got class';
   const refusal = (url: string, options: ConnectOptions<Event>): string => (thrown(() => connect(url, options)) as Error).message;
 
-  test('where there is no WebSocket', () => {
+  test('if there is no WebSocket', () => {
     vi.stubGlobal('WebSocket', undefined);
     try {
       expect(refusal('ws://h/', {})).toBe(none);
@@ -52,14 +52,14 @@ describe('what is missing is said', () => {
     }
   });
 
-  test('where it takes no headers', async () => {
+  test('if the WebSocket accepts no headers', async () => {
     expect(refusal('ws://h/', { headers, WebSocket: plain })).toContain(poor);
     expect(refusal('http://h/', { transport: 'websocket', headers, WebSocket: plain })).toContain(poor);
     await connect('ws://h/', { headers, WebSocket }).return();
     expect(network.link.headers).toEqual(headers);
   });
 
-  test('in a browser, where none takes them', () => {
+  test('in a browser, whose WebSocket never accepts any', () => {
     expect(() => checkWebSocket(plain, 'authorization')).toThrow('headers: expected none with a WebSocket, got "authorization"');
     expect(() => checkWebSocket(plain, undefined)).not.toThrow();
   });

@@ -21,7 +21,7 @@ describe('FakeClock', () => {
     expect(new FakeClock(100).now()).toBe(100);
   });
 
-  test('calls what falls due, in order of time and then of scheduling, each at its time', () => {
+  test('calls what is due, in order of time and then of scheduling, each at its time', () => {
     const clock = new FakeClock(10);
     const calls: string[] = [];
     const note = (name: string) => () => calls.push(`${name}@${clock.now()}`);
@@ -37,7 +37,7 @@ describe('FakeClock', () => {
     expect(calls.at(-1)).toBe('late@41');
   });
 
-  test('calls once; a cancelled one never', () => {
+  test('calls each callback once, and a cancelled one never', () => {
     const clock = new FakeClock();
     let calls = 0;
     clock.schedule(1, () => calls++);
@@ -62,7 +62,7 @@ describe('FakeClock', () => {
     expect([clock.now(), clock.pending]).toEqual([35, 1]);
   });
 
-  test('what is due at once waits for the clock to be moved; a callback may move it', () => {
+  test('a callback that is due at once waits until the clock advances; a callback may advance it', () => {
     const clock = new FakeClock();
     const calls: number[] = [];
     clock.schedule(-5, () => {
@@ -82,7 +82,7 @@ describe('FakeClock', () => {
 });
 
 describe('sleep', () => {
-  test('resolves after its time, leaving neither timer nor listener', async () => {
+  test('resolves after its time, and leaves no timer or listener', async () => {
     const clock = new FakeClock();
     const controller = new AbortController();
     const removed = vi.spyOn(controller.signal, 'removeEventListener');
@@ -100,7 +100,7 @@ describe('sleep', () => {
     controller.abort();
   });
 
-  test('rejects with the signal’s reason, and its timer is gone', async () => {
+  test('rejects with the signal’s reason, and removes its timer', async () => {
     const clock = new FakeClock();
     const controller = new AbortController();
     const reason = new Error('enough');
@@ -117,7 +117,7 @@ describe('systemClock', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  test('is the host’s clock and timers', () => {
+  test('uses the host’s clock and timers', () => {
     const before = systemClock.now();
     const calls: string[] = [];
     systemClock.schedule(10, () => calls.push('called'));
@@ -131,13 +131,10 @@ describe('systemClock', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test.each([2 ** 31, Number.POSITIVE_INFINITY])(
-    'waits long when it is told to wait %d ms, and not no time at all',
-    (delayMs) => {
-      const calls: string[] = [];
-      systemClock.schedule(delayMs, () => calls.push('called'));
-      vi.advanceTimersByTime(86_400_000);
-      expect(calls).toEqual([]);
-    },
-  );
+  test.each([2 ** 31, Number.POSITIVE_INFINITY])('waits long for a delay of %d ms, instead of not at all', (delayMs) => {
+    const calls: string[] = [];
+    systemClock.schedule(delayMs, () => calls.push('called'));
+    vi.advanceTimersByTime(86_400_000);
+    expect(calls).toEqual([]);
+  });
 });

@@ -44,7 +44,7 @@ const TABLE: [string, string[]][] = [
 ];
 
 describe('Fold', () => {
-  test.each(TABLE)('%s amounts to %j', (types, expected) => {
+  test.each(TABLE)('%s folds to %j', (types, expected) => {
     const all = changes(types);
     const fold = foldOf(...all);
     expect(fold).toMatchObject({ size: 1, live: expected.length, count: all.length, dropped: all.length - expected.length });
@@ -52,7 +52,7 @@ describe('Fold', () => {
     expect(fold).toMatchObject({ size: 0, live: 0, count: 0, dropped: all.length - expected.length });
   });
 
-  test.each(TABLE)('%s amounts to the same when it is merged from two folds, wherever it is cut', (types, expected) => {
+  test.each(TABLE)('%s folds to the same when it is merged from two folds, wherever it is split', (types, expected) => {
     const all = changes(types);
     for (let cut = 0; cut <= all.length; cut++) {
       const fold = foldOf(...all.slice(0, cut));
@@ -62,7 +62,7 @@ describe('Fold', () => {
     }
   });
 
-  test('an event that stands for itself is handed out as it is; one that is told otherwise is a copy', () => {
+  test('an event that did not change is delivered as it is; one with a new type is a copy', () => {
     const [added, modified] = [event(1, 'ADDED', 'k'), event(2, 'MODIFIED', 'k')];
     expect(foldOf(added).take()).toBe(added);
     expect(foldOf(event(0, 'MODIFIED', 'k'), modified).take()).toBe(modified);
@@ -72,7 +72,7 @@ describe('Fold', () => {
     expect(modified.type).toBe('MODIFIED');
   });
 
-  test('keys come in the order of their first unseen change', () => {
+  test('keys are in the order of their first unseen change', () => {
     const fold = foldOf(
       event(1, 'MODIFIED', 'a'),
       event(2, 'MODIFIED', 'b'),
@@ -82,7 +82,7 @@ describe('Fold', () => {
     expect(takeAll(fold)).toEqual(['MODIFIED 3', 'MODIFIED 2', 'MODIFIED 4']);
   });
 
-  test('a key that was read starts afresh, and stands last', () => {
+  test('a key that was read starts over, and is last', () => {
     const fold = foldOf(event(1, 'ADDED', 'a'), event(2, 'MODIFIED', 'b'));
     expect(fold.take()).toMatchObject({ type: 'ADDED' });
     fold.add(event(3, 'MODIFIED', 'a'), 'a');
@@ -90,7 +90,7 @@ describe('Fold', () => {
     expect(fold.dropped).toBe(0);
   });
 
-  test('what came and went unseen is no event, but a key, until what stands behind it is read', () => {
+  test('changes that cancel out deliver no event, but count as a key until a later event is read', () => {
     const fold = foldOf(event(1, 'ADDED', 'a'), event(2, 'DELETED', 'a'), event(3, 'MODIFIED', 'b'), event(4, 'MODIFIED', 'c'));
     expect(fold).toMatchObject({ size: 3, live: 2, count: 4, dropped: 2 });
     expect(fold.take()?.object.id).toBe(3);
@@ -99,7 +99,7 @@ describe('Fold', () => {
     expect(fold.take()).toBeUndefined();
   });
 
-  test('a BOOKMARK replaces the one before it and stands last: it overtakes no event that it vouches for', () => {
+  test('a BOOKMARK replaces the previous one and moves to the end: it overtakes no event that it vouches for', () => {
     const fold = foldOf(
       event(1, 'MODIFIED', 'a'),
       event(2, 'BOOKMARK', 'x'),
@@ -110,13 +110,13 @@ describe('Fold', () => {
     expect(takeAll(fold)).toEqual(['MODIFIED 1', 'MODIFIED 3', 'BOOKMARK 4']);
   });
 
-  test('a BOOKMARK that is merged in stands last, too', () => {
+  test('a BOOKMARK that is merged in also moves to the end', () => {
     const fold = foldOf(event(1, 'BOOKMARK', 'x'), event(2, 'MODIFIED', 'a'));
     fold.merge(foldOf(event(3, 'BOOKMARK', 'x'), event(4, 'MODIFIED', 'b')));
     expect(takeAll(fold)).toEqual(['MODIFIED 2', 'BOOKMARK 3', 'MODIFIED 4']);
   });
 
-  test('the BOOKMARK that ends the initial events is not folded: who waits for it would wait for ever', () => {
+  test('the BOOKMARK that ends the initial events is not folded: a client that waits for it would wait forever', () => {
     const marked = (id: number, value: string): TestEvent => {
       const { type, object } = event(id, 'BOOKMARK', 'x');
       const annotations = { 'k8s.io/initial-events-end': value };
@@ -134,7 +134,7 @@ describe('Fold', () => {
     expect(takeAll(fold)).toEqual(['ADDED 5', 'BOOKMARK 2', 'ADDED 3', 'BOOKMARK 6']);
   });
 
-  test('BOOKMARK and ERROR have no key: keyOf is not asked', () => {
+  test('BOOKMARK and ERROR have no key: keyOf is not called', () => {
     const never = (): string => {
       throw new Error('asked');
     };
@@ -145,13 +145,13 @@ describe('Fold', () => {
     expect(foldKey(event(4, 'ADDED'), byName)).toBe('k4');
   });
 
-  test('an ERROR is never folded, and keeps its place', () => {
+  test('an ERROR is never folded, and keeps its position', () => {
     const fold = foldOf(event(1, 'ERROR', 'a'), event(2, 'MODIFIED', 'a'), event(3, 'ERROR', 'a'), event(4, 'MODIFIED', 'a'));
     expect(fold).toMatchObject({ size: 3, live: 3, dropped: 1 });
     expect(takeAll(fold)).toEqual(['ERROR 1', 'MODIFIED 4', 'ERROR 3']);
   });
 
-  test('clear forgets what is unseen and says how much that was; what was folded before stays counted', () => {
+  test('clear forgets unseen changes and returns their number; earlier folded ones stay counted', () => {
     const fold = foldOf(
       event(1, 'MODIFIED', 'a'),
       event(2, 'MODIFIED', 'a'),
@@ -205,13 +205,13 @@ class Chained {
 const distinct = (i: number): string => `k${i}`;
 
 describe('FoldChain', () => {
-  test('folds nothing, and needs nothing, while nobody lags', () => {
+  test('folds nothing, and needs nothing, without laggards', () => {
     const chained = new Chained();
     chained.chunk();
     expect(chained).toMatchObject({ asked: 0, needs: 1, links: [] });
   });
 
-  test('folds each chunk once, whatever the number of those who lag', () => {
+  test('folds each chunk once, whatever the number of laggards', () => {
     const chained = new Chained();
     chained.chunk();
     const links = Array.from({ length: 100 }, () => chained.join(20));
@@ -225,7 +225,7 @@ describe('FoldChain', () => {
     expect(links[0]?.fold).toMatchObject({ count: 16, live: 1 });
   });
 
-  test('who joins later begins with a link of his own; what follows is folded into the last one', () => {
+  test('a later laggard starts with a link of its own; further events are folded into the last link', () => {
     const chained = new Chained();
     const first = chained.join(20);
     chained.chunk();
@@ -239,7 +239,7 @@ describe('FoldChain', () => {
     expect(chained.needs).toBe(2);
   });
 
-  test('a link that nobody begins with is merged into the one before', () => {
+  test('a link that no laggard starts with is merged into the one before', () => {
     const chained = new Chained();
     const first = chained.join(20);
     chained.chunk(() => 'a');
@@ -256,7 +256,7 @@ describe('FoldChain', () => {
     expect(first.fold.size).toBe(3);
   });
 
-  test('the first link goes without a trace when its last member does', () => {
+  test('the first link is removed together with its last member', () => {
     const chained = new Chained();
     const first = chained.join(20);
     chained.chunk();
@@ -270,7 +270,7 @@ describe('FoldChain', () => {
     expect(chained).toMatchObject({ links: [], needs: 1 });
   });
 
-  test('when all have left, whoever joins begins at head', () => {
+  test('when all have left, a new laggard starts at head', () => {
     const chained = new Chained();
     chained.chain.leave(chained.join(20), 20);
     chained.chunk();
@@ -281,7 +281,7 @@ describe('FoldChain', () => {
     expect(link.count).toBe(16);
   });
 
-  test('more keys than any laggard may hold spoil a link: nothing is held, and keyOf is asked no more', () => {
+  test('more keys than any laggard may hold spoil a link: it holds nothing, and keyOf is not called any more', () => {
     const chained = new Chained();
     const link = chained.join(15);
     chained.join(3);
@@ -303,7 +303,7 @@ describe('FoldChain', () => {
     expect(link.fold.size).toBe(16);
   });
 
-  test('the largest laggard of an earlier crowd counts no more', () => {
+  test('the largest laggard of an earlier group no longer counts', () => {
     const chained = new Chained();
     chained.chain.leave(chained.join(100), 100);
     const link = chained.join(2);
@@ -311,7 +311,7 @@ describe('FoldChain', () => {
     expect(link.spoiled).toEqual({});
   });
 
-  test('when the largest laggard leaves, what only it could hold is let go of', () => {
+  test('when the largest laggard leaves, what only it could hold is discarded', () => {
     const chained = new Chained();
     const link = chained.join(2);
     chained.join(100);
@@ -322,7 +322,7 @@ describe('FoldChain', () => {
     expect(link.fold.size).toBe(0);
   });
 
-  test('a link that has too many keys once another is merged into it is spoiled', () => {
+  test('a link that gets too many keys by a merge is spoiled', () => {
     const chained = new Chained();
     const first = chained.join(20);
     chained.chunk((i) => `a${i}`);
@@ -334,7 +334,7 @@ describe('FoldChain', () => {
     expect(first.fold.size).toBe(0);
   });
 
-  test('a link whose keyOf threw spoils the one that it is merged into, and brings along what came before', () => {
+  test('a link whose keyOf threw spoils the one that it is merged into, and keeps its earlier events', () => {
     const chained = new Chained();
     const first = chained.join(20);
     chained.chunk();
@@ -345,7 +345,7 @@ describe('FoldChain', () => {
     expect(first.fold).toMatchObject({ size: 4, count: 19 });
   });
 
-  test('a link that is spoiled takes in nothing more', () => {
+  test('a spoiled link accepts nothing more', () => {
     const chained = new Chained();
     const first = chained.join(20);
     chained.chunk(distinct, (i) => (i === 3 ? 'BAD' : 'MODIFIED'));
@@ -357,7 +357,7 @@ describe('FoldChain', () => {
     expect(first.fold).toMatchObject({ size: 3, count: 3 });
   });
 
-  test('a keyOf that throws ends the folding there, and is asked no more', () => {
+  test('a keyOf that throws ends the folding there, and is not called any more', () => {
     const chained = new Chained();
     const link = chained.join(20);
     chained.chunk(distinct, (i) => (i >= 5 ? 'BAD' : 'MODIFIED'));
@@ -374,7 +374,7 @@ describe('FoldChain', () => {
     expect(next.fold.count).toBe(16);
   });
 
-  test('too many keys before keyOf throws: what counts is the former', () => {
+  test('too many keys before keyOf throws: the former counts', () => {
     const chained = new Chained();
     const link = chained.join(4);
     chained.chunk(distinct, (i) => (i === 9 ? 'BAD' : 'MODIFIED'));

@@ -24,7 +24,7 @@ describe('jsonCodec.decode', () => {
     }
   });
 
-  it.each(['null', '0', 'false', '""', '[]', '{}'])('takes %s for an object, and any type if none are given', (object) => {
+  it.each(['null', '0', 'false', '""', '[]', '{}'])('accepts %s as an object, and any type unless types are given', (object) => {
     expect(jsonCodec().decode(bytes(`{"type":"x","object":${object}}`))).toEqual({ type: 'x', object: JSON.parse(object) });
   });
 
@@ -59,7 +59,7 @@ describe('jsonCodec.decode', () => {
     else expect(error.cause).toBeUndefined();
   });
 
-  it('takes no inherited object for the event’s own', () => {
+  it('ignores an inherited object', () => {
     let message: string;
     Object.defineProperty(Object.prototype, 'object', { value: 1, configurable: true, writable: true });
     try {
@@ -70,26 +70,26 @@ describe('jsonCodec.decode', () => {
     expect(message).toBe('bad frame, no "object": {"type":"x"}');
   });
 
-  it('refuses a type that is not one of the given, by name and case', () => {
+  it('rejects a type that is not in the list; case matters', () => {
     const frame = '{"type":"Added","object":{}}';
     expect(refused(frame, ['ADDED']).message).toBe(`bad frame, unknown type "Added": ${frame}`);
     expect(refused(frame, []).message).toContain('unknown type "Added"');
     expect(jsonCodec({ types: ['x', 'Added'] }).decode(bytes(frame)).type).toBe('Added');
   });
 
-  it('names at most 80 characters of an unknown type', () => {
+  it('quotes at most 80 characters of an unknown type', () => {
     const { message } = refused(`{"type":"${'t'.repeat(500)}","object":{}}`, ['ADDED']);
     expect(message.startsWith(`bad frame, unknown type "${'t'.repeat(80)}": {"type":"ttt`)).toBe(true);
   });
 
-  it('refuses what is not UTF-8, and keeps the cause', () => {
+  it('rejects invalid UTF-8, and keeps the cause', () => {
     const error = refused(new Uint8Array([0x22, 0xc3, 0x28, 0x22]));
     expect(error.code).toBe('INVALID_FRAME');
     expect(error.message).toBe('bad frame, not UTF-8: "\uFFFD("');
     expect(error.cause).toBeInstanceOf(TypeError);
   });
 
-  it('goes on after a frame that was not UTF-8', () => {
+  it('continues after a frame that was not UTF-8', () => {
     const codec = jsonCodec();
     expect(() => codec.decode(new Uint8Array([0xe2, 0x82]))).toThrow('not UTF-8');
     expect(codec.decode(bytes('{"type":"x","object":1}'))).toEqual({ type: 'x', object: 1 });
@@ -105,7 +105,7 @@ describe('jsonCodec.decode', () => {
     expect(refused('a\u001b[31m\n\tb').message).toBe('bad frame, not JSON: a.[31m..b');
   });
 
-  it('leaves __proto__ keys harmless', () => {
+  it('treats __proto__ keys as data', () => {
     const event = jsonCodec().decode(bytes('{"type":"x","object":{"__proto__":{"admin":true}},"__proto__":{"evil":1}}'));
     const object = event.object as Record<string, unknown>;
     expect(Object.getPrototypeOf(event)).toBe(Object.prototype);
@@ -117,7 +117,7 @@ describe('jsonCodec.decode', () => {
 });
 
 describe('jsonCodec.encode', () => {
-  it('gives one line', () => {
+  it('returns one line', () => {
     const event: WatchEvent = { type: 'a"b', object: { text: 'line\nnext\r\u2028', list: [1, null] } };
     const line = jsonCodec().encode(event);
     expect(line).toBe(JSON.stringify(event));
@@ -125,7 +125,7 @@ describe('jsonCodec.encode', () => {
     expect(jsonCodec().decode(bytes(line))).toEqual(event);
   });
 
-  it('writes null for what JSON cannot say', () => {
+  it('writes null for what JSON cannot represent', () => {
     expect(jsonCodec().encode({ type: 'x', object: undefined })).toBe('{"type":"x","object":null}');
     expect(jsonCodec().encode({ type: 'x', object: () => {} })).toBe('{"type":"x","object":null}');
   });

@@ -71,8 +71,8 @@ function asideOf(cursor: Cursor<TestEvent>): Aside<TestEvent> {
 
 const NOTHING = { needs: 0, stored: 0, retained: 0, due: 0, gated: 0, links: 0 };
 
-describe('who is judged', () => {
-  test.each(['drop-newest', 'disconnect'] as const)("'%s' needs nothing of the log until it is read", (overflow) => {
+describe('a laggard', () => {
+  test.each(['drop-newest', 'disconnect'] as const)("'%s' needs nothing from the log until it is read", (overflow) => {
     const rig = new Rig();
     const cursor = rig.watch(overflow);
     rig.publish(0, 31);
@@ -88,7 +88,7 @@ describe('who is judged', () => {
     expect(rig.held).toEqual(NOTHING);
   });
 
-  test("'drop-oldest' needs the last events, as many as it may queue", () => {
+  test("'drop-oldest' needs the last events, up to its capacity", () => {
     const rig = new Rig();
     const cursor = rig.watch('drop-oldest', 20);
     rig.publish(0, 1000);
@@ -101,7 +101,7 @@ describe('who is judged', () => {
     expect(rig.held.stored).toBeLessThanOrEqual(16);
   });
 
-  test("'drop-oldest' lets go of what it had set aside: only the log's last events are left of its queue", () => {
+  test("'drop-oldest' discards what it had set aside once its whole queue is in the log's last events", () => {
     const rig = new Rig();
     const cursor = rig.watch('drop-oldest');
     rig.publish(0, 20);
@@ -113,7 +113,7 @@ describe('who is judged', () => {
     expect(ids(readAll(cursor))).toEqual(range(184, 200));
   });
 
-  test('those in step share one array of what they set aside', () => {
+  test('watchers in step share one array of events that they set aside', () => {
     const rig = new Rig();
     const [a, b] = [rig.watch('drop-newest'), rig.watch('disconnect')];
     rig.publish(0, 200);
@@ -122,7 +122,7 @@ describe('who is judged', () => {
     expect(inside(b)).toBe(inside(a));
   });
 
-  test("'coalesce' needs one fold with all others at its place, and the log no longer than to fold it", () => {
+  test("'coalesce' shares one fold with all others at its position, and needs the log only until it is folded", () => {
     const rig = new Rig();
     const cursors = [rig.watch('coalesce'), rig.watch('coalesce')];
     rig.publish(0, 1000);
@@ -135,7 +135,7 @@ describe('who is judged', () => {
     expect(cursors.map((cursor) => cursor.dropped)).toEqual([997, 997]);
   });
 
-  test("'coalesce' that is cut needs nothing at all", () => {
+  test("'coalesce' that has been cut needs nothing", () => {
     const rig = new Rig((of) => `${of.object.id}`);
     const cursor = rig.watch('coalesce', 5);
     rig.publish(0, 10);
@@ -146,7 +146,7 @@ describe('who is judged', () => {
     expect(cursor.dropped).toBe(500);
   });
 
-  test("'wait' stands where it is, and is at the gate", () => {
+  test("'wait' keeps its position, and is at the gate", () => {
     const rig = new Rig();
     const cursor = rig.watch('wait');
     expect(rig.publish(0, 100)).toBe(16 + 25);
@@ -154,7 +154,7 @@ describe('who is judged', () => {
     expect(cursor.queued).toBe(16);
   });
 
-  test.each(POLICIES.slice(1))("'%s' with a filter stands on, and has seen each event", (overflow) => {
+  test.each(POLICIES.slice(1))("'%s' with a filter keeps its position, and has seen each event", (overflow) => {
     const rig = new Rig();
     let asked = 0;
     const cursor = rig.watch(overflow, 16, { filter: () => ++asked > 0 });
@@ -166,7 +166,7 @@ describe('who is judged', () => {
   });
 
   test.each(['drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const)(
-    "'%s' with a read that waits is not: it gets what it was promised",
+    "'%s' with a pending read is not one: it gets the event that it was promised",
     async (overflow) => {
       const rig = new Rig();
       const cursor = rig.watch(overflow, 1);
@@ -179,7 +179,7 @@ describe('who is judged', () => {
     },
   );
 
-  test('one who reads along is not', () => {
+  test('a watcher that reads along is not one', () => {
     const rig = new Rig();
     const cursor = rig.watch('drop-newest', 40);
     for (let i = 0; i < 500; i++) {
@@ -192,7 +192,7 @@ describe('who is judged', () => {
   });
 });
 
-describe('reads that go straight to the log', () => {
+describe('reads directly from the log', () => {
   /** A watcher that has read, and has had nothing to decide since. */
   async function inStep(
     rig: Rig,
@@ -207,7 +207,7 @@ describe('reads that go straight to the log', () => {
     return cursor;
   }
 
-  test('set nothing aside, and keep nothing of what was read', async () => {
+  test('set nothing aside, and retain nothing that was read', async () => {
     const rig = new Rig();
     const cursor = await inStep(rig, 'wait');
     for (let i = 1; i < 100; i += 2) {
@@ -222,7 +222,7 @@ describe('reads that go straight to the log', () => {
     expect(rig.held).toEqual(NOTHING);
   });
 
-  test('do not overtake one that waits', async () => {
+  test('do not overtake a pending read', async () => {
     const rig = new Rig();
     const cursor = await inStep(rig, 'wait');
     for (const [from, late] of [
@@ -237,14 +237,14 @@ describe('reads that go straight to the log', () => {
     }
   });
 
-  test('a batch is all that is queued, and is not the end', async () => {
+  test('a batch is everything that is queued, and is not the end', async () => {
     const rig = new Rig();
     const cursor = await inStep(rig, 'wait');
     rig.publish(1, 4);
     expect(await cursor.nextBatch()).toEqual({ done: false, value: events(1, 4) });
   });
 
-  test('those in step get one batch, straight from the log or not', async () => {
+  test('watchers in step get the same batch, directly from the log or not', async () => {
     const rig = new Rig();
     const cursors = [rig.watch('wait'), rig.watch('drop-oldest')];
     rig.publish(0, 5);
@@ -257,7 +257,7 @@ describe('reads that go straight to the log', () => {
     expect(d?.value).toBe(c?.value);
   });
 
-  test('of the one that head waits for let head go on', async () => {
+  test('of the watcher that head waits for let head move on', async () => {
     const rig = new Rig();
     const cursor = await inStep(rig, 'wait', 3);
     rig.publish(1, 20);
@@ -268,7 +268,7 @@ describe('reads that go straight to the log', () => {
     expect(rig.mux.log.head).toBe(8);
   });
 
-  test('a batch that has waited takes what the queue has held, not what came when it was full', async () => {
+  test('a batch that has waited takes what the queue held, not what arrived when it was full', async () => {
     const rig = new Rig();
     const cursor = await inStep(rig, 'drop-newest', 2);
     const read = cursor.nextBatch();
@@ -277,7 +277,7 @@ describe('reads that go straight to the log', () => {
     expect(cursor.dropped).toBe(6);
   });
 
-  test('not while there is a gap to tell of', async () => {
+  test('do not happen while there is a gap to report', async () => {
     const rig = new Rig();
     const gaps: number[] = [];
     const cursor = await inStep(rig, 'drop-newest', 2, { onGap: (missed) => gaps.push(missed) });
@@ -290,8 +290,8 @@ describe('reads that go straight to the log', () => {
   });
 });
 
-describe('giving up', () => {
-  test('enters the chunks that head has come to: who has overflowed leaves the log, who has not stays', () => {
+describe('an aborted shutdown', () => {
+  test('enters the chunks that head has reached: a watcher that has overflowed leaves the log, others stay', () => {
     const rig = new Rig();
     rig.watch('wait');
     const behind = rig.watch('drop-newest', 1);
@@ -317,7 +317,7 @@ describe('leaving', () => {
   ];
   for (const overflow of POLICIES)
     for (const count of [0, 3, 16, 17, 200])
-      test.each(leaves)(`'${overflow}' after ${count} events, by %s: nothing is held any more`, (_name, leave) => {
+      test.each(leaves)(`'${overflow}' after ${count} events, by %s: retains nothing`, (_name, leave) => {
         const rig = new Rig();
         const cursors = [rig.watch(overflow), rig.watch(overflow)];
         rig.publish(0, count);
@@ -330,7 +330,7 @@ describe('leaving', () => {
         for (const cursor of cursors) expect(cursor.stopped).toBe(true);
       });
 
-  test.each(POLICIES)("'%s': who has read all after the end holds nothing any more", (overflow) => {
+  test.each(POLICIES)("'%s': retains nothing after it was read to the end", (overflow) => {
     const rig = new Rig();
     const cursor = rig.watch(overflow);
     rig.publish(0, 3);
@@ -342,7 +342,7 @@ describe('leaving', () => {
     expect(rig.held).toEqual(NOTHING);
   });
 
-  test('a failure is told once, after what is queued; a second one is not', async () => {
+  test('a failure is reported once, after the queued events; a second one is not', async () => {
     const rig = new Rig();
     const cursor = rig.watch('wait');
     cursor.fail(new Error('first'));
@@ -351,7 +351,7 @@ describe('leaving', () => {
     expect((await cursor.next()).done).toBe(true);
   });
 
-  test('a failure reaches a read that waits', async () => {
+  test('a failure reaches a pending read', async () => {
     const rig = new Rig();
     const cursor = rig.watch('wait');
     const reads = [cursor.next(), cursor.next()];
@@ -362,7 +362,7 @@ describe('leaving', () => {
 });
 
 describe('counts', () => {
-  test("'drop-oldest': what was set aside and then passed over makes one gap", () => {
+  test("'drop-oldest': events that were set aside and then dropped make one gap", () => {
     const rig = new Rig();
     const gaps: number[] = [];
     const cursor = rig.watch('drop-oldest', 16, { onGap: (missed) => gaps.push(missed) });
@@ -374,7 +374,7 @@ describe('counts', () => {
     expect(gaps).toEqual([104]);
   });
 
-  test("'drop-oldest': the same, when it was looked at in between as a laggard", () => {
+  test("'drop-oldest': the same, if it was looked at as a laggard in between", () => {
     const rig = new Rig();
     const gaps: number[] = [];
     const cursor = rig.watch('drop-oldest', 5, { onGap: (missed) => gaps.push(missed) });
@@ -392,7 +392,7 @@ describe('counts', () => {
     expect(gaps).toEqual([198]);
   });
 
-  test('a waiting read keeps its claim on the oldest event', async () => {
+  test('a pending read keeps its claim on the oldest event', async () => {
     const rig = new Rig();
     const cursor = rig.watch('drop-oldest', 2);
     const read = cursor.next();
@@ -402,7 +402,7 @@ describe('counts', () => {
     expect(cursor.dropped).toBe(7);
   });
 
-  test("laggards of 'coalesce' from different places: each counts what it did not get", () => {
+  test("laggards of 'coalesce' at different positions: each counts what it did not get", () => {
     const rig = new Rig((of) => `${of.object.id}`);
     const small = rig.watch('coalesce', 20);
     rig.publish(0, 48);
@@ -412,7 +412,7 @@ describe('counts', () => {
     expect(large).toMatchObject({ queued: 100, dropped: 0, stopped: false });
   });
 
-  test("'coalesce': too many keys only together with what it had itself", () => {
+  test("'coalesce': too many keys only together with its own", () => {
     const names = (of: TestEvent): string => (of.object.id < 16 ? `a${of.object.id}` : `b${of.object.id % 4}`);
     for (const [capacity, cut] of [
       [19, true],
@@ -430,7 +430,7 @@ describe('counts', () => {
     }
   });
 
-  test("'coalesce': who had too many keys in one stretch gets nothing of a later one that has few", () => {
+  test("'coalesce': a watcher with too many keys in one stretch gets nothing of a later one with few", () => {
     const rig = new Rig(({ object }) => (object.id < 48 ? 'k' : object.id < 96 ? `n${object.id % 10}` : 'z'));
     const [small, large] = [rig.watch('coalesce', 5), rig.watch('coalesce', 40)];
     rig.publish(0, 80);
@@ -476,16 +476,19 @@ function readAllButErrors(cursor: Cursor<TestEvent>): TestEvent[] {
   return read;
 }
 
-test.each([0, 1, 2, 17])('a filter is asked about the first event after the watch was made, be it number %i', (first) => {
-  const rig = new Rig();
-  rig.publish(0, first);
-  const cursor = rig.watch('wait', 16, { filter: () => true });
-  rig.publish(first, first + 2);
-  expect(ids(readAll(cursor))).toEqual([first, first + 1]);
-});
+test.each([0, 1, 2, 17])(
+  'a filter is called with the first event after the watch was created, even if that is number %i',
+  (first) => {
+    const rig = new Rig();
+    rig.publish(0, first);
+    const cursor = rig.watch('wait', 16, { filter: () => true });
+    rig.publish(first, first + 2);
+    expect(ids(readAll(cursor))).toEqual([first, first + 1]);
+  },
+);
 
 describe('the gate asks a filter', () => {
-  test('only of a watcher that may be full', () => {
+  test('only for a watcher that may be full', () => {
     const rig = new Rig();
     let asked = 0;
     const cursor = rig.watch('wait', 10, { filter: () => ++asked > 0 });
@@ -498,7 +501,7 @@ describe('the gate asks a filter', () => {
     expect(cursor.queued).toBe(10);
   });
 
-  test('not of a watcher without one, however full', () => {
+  test('not for a watcher without one, however full', () => {
     const rig = new Rig();
     const cursor = rig.watch('wait', 0);
     rig.publish(0, 3);
@@ -507,7 +510,7 @@ describe('the gate asks a filter', () => {
     expect(asideOf(cursor)).toBe(nothingAside());
   });
 
-  test('not about what is not distributed yet, when what was rejected has made room', () => {
+  test('not with undistributed events, if rejected events have made room', () => {
     const rig = new Rig();
     const asked: number[] = [];
     rig.watch('wait', 2);
@@ -518,7 +521,7 @@ describe('the gate asks a filter', () => {
     expect(asked).toEqual([0, 1]);
   });
 
-  test('about what is not distributed yet, as far as it is rejected', () => {
+  test('with undistributed events, as long as they are rejected', () => {
     const rig = new Rig();
     const asked: number[] = [];
     const filter = (of: TestEvent): boolean => asked.push(of.object.id) > 0 && of.object.id % 10 === 0;
@@ -532,7 +535,7 @@ describe('the gate asks a filter', () => {
 });
 
 describe('waking', () => {
-  test('a read that waits is served once the turn is over, not inside publish', async () => {
+  test('a pending read is served at the end of the turn, not inside publish', async () => {
     const rig = new Rig();
     const cursor = rig.watch('wait');
     let got: number | undefined;
@@ -546,7 +549,7 @@ describe('waking', () => {
     expect(cursor.inPark).toBe(false);
   });
 
-  test('one whose filter rejects everything waits on', async () => {
+  test('a pending read whose filter rejects everything continues to wait', async () => {
     const rig = new Rig();
     const cursor = rig.watch('wait', 1, { filter: () => false });
     void cursor.next();

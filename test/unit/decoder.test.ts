@@ -72,7 +72,7 @@ function handIterator(): {
 }
 
 describe('toDecoder over an async iterable', () => {
-  it('reads bytes of any realm, and whatever extends them', async () => {
+  it('reads bytes of any realm, and subclasses of Uint8Array', async () => {
     const foreign = runInNewContext('Uint8Array.from(codes)', { codes: [...bytes(line(1))] });
     expect(foreign).not.toBeInstanceOf(Uint8Array);
     class Own extends Uint8Array {}
@@ -96,14 +96,14 @@ describe('toDecoder over an async iterable', () => {
     ]);
   });
 
-  it('takes a last line without its end if it decodes, and drops it if it does not', async () => {
+  it('decodes a last line without a line end if it can, and drops it otherwise', async () => {
     expect(await all(toDecoder(iterate(line(1) + line(2).trimEnd())))).toEqual([event(1), event(2)]);
     expect(await all(toDecoder(iterate(line(1) + line(2).slice(0, -3))))).toEqual([event(1)]);
     expect(await all(toDecoder(iterate(line(1), '{"type":"ADDED"}')))).toEqual([event(1)]);
     expect(await all(toDecoder(iterate(line(1), ' \r')))).toEqual([event(1)]);
   });
 
-  it('reads length-prefixed frames, and drops one that was cut short', async () => {
+  it('reads length-prefixed frames, and drops a truncated one', async () => {
     const frame = (text: string): number[] => [0, 0, 0, text.length, ...bytes(text)];
     const data = new Uint8Array([...frame(line(1)), ...frame(line(2).trim()), ...frame(line(3)).slice(0, -1)]);
     const whole = toDecoder(iterate(data), { framing: 'length-prefixed' });
@@ -112,7 +112,7 @@ describe('toDecoder over an async iterable', () => {
     expect(await all(cut)).toEqual([event(1), event(2)]);
   });
 
-  it('reads only when it is asked, and asks the framer before the source', async () => {
+  it('reads only on demand, and asks the framer before the source', async () => {
     const { source, log, give } = handIterator();
     const decoder = toDecoder(source);
     expect(decoder.poll?.()).toBeUndefined();
@@ -127,7 +127,7 @@ describe('toDecoder over an async iterable', () => {
     expect(log).toEqual(['next']);
   });
 
-  it('goes on behind a frame that was refused', async () => {
+  it('continues after a frame with an error', async () => {
     const text = `${line(1)}garbage\n${line(2)}${line('much too long')}${line(3)}`;
     const decoder = toDecoder(iterate(text), { maxFrameBytes: line(1).length });
     expect(await outcomes(decoder)).toEqual([event(1), 'INVALID_FRAME', event(2), 'FRAME_TOO_LARGE', event(3)]);
@@ -144,7 +144,7 @@ describe('toDecoder over an async iterable', () => {
     expect(onSkip.mock.calls[0]?.[0]).toMatchObject({ code: 'FRAME_TOO_LARGE', limit: line(1).length });
   });
 
-  it('reads with another codec, which may pass over frames', async () => {
+  it('works with another codec, which may skip frames', async () => {
     const raw: Codec<unknown> = {
       decode: (frame) => {
         const value: unknown = JSON.parse(new TextDecoder().decode(frame));
@@ -170,7 +170,7 @@ describe('toDecoder over an async iterable', () => {
     ['null', null],
     ['an ArrayBuffer', new ArrayBuffer(2)],
     ['other elements', new Uint16Array(2)],
-  ])('refuses %s for a chunk, and can still be closed', async (_, chunk) => {
+  ])('throws for %s as a chunk, and can still be closed', async (_, chunk) => {
     const { source, log, give } = handIterator();
     const decoder = toDecoder(source);
     const first = decoder.decode();
@@ -183,7 +183,7 @@ describe('toDecoder over an async iterable', () => {
     expect(log).toEqual(['next', 'return']);
   });
 
-  it('closes at once with a read under way, and ignores what that brings', async () => {
+  it('closes at once during a read, and ignores its result', async () => {
     for (const late of ['give', 'fail', 'nothing'] as const) {
       const { source, log, give, fail } = handIterator();
       const decoder = toDecoder(source);
@@ -202,7 +202,7 @@ describe('toDecoder over an async iterable', () => {
     }
   });
 
-  it('delivers nothing that is framed already after close', async () => {
+  it('delivers no framed events after close', async () => {
     const { source, log, give } = handIterator();
     const decoder = toDecoder(source);
     const first = decoder.decode();
@@ -214,7 +214,7 @@ describe('toDecoder over an async iterable', () => {
     expect(log).toEqual(['next', 'return']);
   });
 
-  it('does not cancel a source that has ended or failed by itself', async () => {
+  it('does not cancel a source that has ended or failed on its own', async () => {
     for (const failed of [true, false]) {
       const { source, log, give, fail } = handIterator();
       const decoder = toDecoder(source);
@@ -229,7 +229,7 @@ describe('toDecoder over an async iterable', () => {
     }
   });
 
-  it('closes quietly where cancelling fails, in whichever way, or is not to be had', async () => {
+  it('ignores a cancellation that fails in any way, or does not exist', async () => {
     const throwing = (): never => {
       throw new Error('no');
     };
@@ -243,7 +243,7 @@ describe('toDecoder over an async iterable', () => {
     await turns(); // an unhandled rejection would fail the run
   });
 
-  it('rejects when next throws at once', async () => {
+  it('rejects when next throws', async () => {
     const source = {
       [Symbol.asyncIterator]: () => ({
         next: () => {
@@ -255,13 +255,13 @@ describe('toDecoder over an async iterable', () => {
     expect(await outcomes(decoder)).toEqual(['at once']);
   });
 
-  it.each([undefined, null, 7, 'text', {}, [new Uint8Array(1)]])('refuses %s for a source', (source) => {
+  it.each([undefined, null, 7, 'text', {}, [new Uint8Array(1)]])('throws for %s as a source', (source) => {
     expect(() => toDecoder(source as unknown as ByteSource)).toThrow(
       /^source: expected an async iterable of bytes or a ReadableStream, got /,
     );
   });
 
-  it('refuses options of the wrong kind', () => {
+  it('throws for invalid options', () => {
     const framing = 'lines' as 'newline';
     expect(() => toDecoder(iterate('x'), { framing })).toThrow('framing: expected one of newline, length-prefixed, got "lines"');
     expect(() => toDecoder(iterate('x'), { maxFrameBytes: 0 })).toThrow('maxFrameBytes');
@@ -275,7 +275,7 @@ describe('toDecoder over an async iterable', () => {
     }
   });
 
-  it('has the types that its caller names', () => {
+  it('has the event type that its caller states', () => {
     expectTypeOf(toDecoder(iterate('x'))).toEqualTypeOf<ByteDecoder<WatchEvent>>();
     expectTypeOf(toDecoder<ObjectEvent<{ a: 1 }>>(iterate('x'))).toEqualTypeOf<ByteDecoder<ObjectEvent<{ a: 1 }>>>();
     const codec: Codec<number> = { decode: (frame) => frame.length };
@@ -298,7 +298,7 @@ describe('toDecoder over a web stream', () => {
       },
     });
 
-  it('decodes it', async () => {
+  it('decodes the stream', async () => {
     expect(await all(toDecoder(stream(bytes(line(1)), line(2))))).toEqual([event(1), event(2)]);
   });
 
@@ -319,7 +319,7 @@ describe('toDecoder over a web stream', () => {
     expect(iterator).not.toHaveBeenCalled();
   });
 
-  it('cancels it on close, also with a read under way', async () => {
+  it('cancels the stream on close, even during a read', async () => {
     for (const reading of [true, false]) {
       const cancel = vi.fn();
       const decoder = toDecoder(new ReadableStream<Uint8Array>({ cancel }));
@@ -331,13 +331,13 @@ describe('toDecoder over a web stream', () => {
     }
   });
 
-  it('is refused by a stream that is locked', () => {
+  it('throws for a locked stream', () => {
     const source = stream(line(1));
     source.getReader();
     expect(() => toDecoder(source)).toThrow(TypeError);
   });
 
-  it('tells of a stream’s error once', async () => {
+  it('reports an error of the stream once', async () => {
     const source = new ReadableStream<Uint8Array>({
       pull(controller) {
         controller.error(new TypeError('terminated'));
@@ -348,14 +348,14 @@ describe('toDecoder over a web stream', () => {
 });
 
 describe('toDecoder over a Node stream', () => {
-  it('decodes it, buffers and text alike', async () => {
+  it('decodes the stream, from buffers or text', async () => {
     expect(await all(toDecoder(Readable.from([Buffer.from(line(1)), Buffer.from(line(2))])))).toEqual([event(1), event(2)]);
     const text = new PassThrough({ encoding: 'utf8' });
     text.end(line('é'));
     expect(await all(toDecoder(text))).toEqual([event('é')]);
   });
 
-  it('destroys it on close, with a read under way', async () => {
+  it('destroys the stream on close, during a read', async () => {
     const source = new PassThrough();
     const decoder = toDecoder(source);
     const pending = decoder.decode();
@@ -365,13 +365,13 @@ describe('toDecoder over a Node stream', () => {
     expect(await pending).toBeUndefined();
   });
 
-  it('destroys it on close before any read', () => {
+  it('destroys the stream on close before any read', () => {
     const source = new PassThrough();
     toDecoder(source).close();
     expect(source.destroyed).toBe(true);
   });
 
-  it('survives an error before the first read, and tells of it then', async () => {
+  it('survives an error before the first read, and reports it then', async () => {
     const source = new PassThrough();
     const decoder = toDecoder(source);
     source.destroy(new Error('early'));
@@ -381,7 +381,7 @@ describe('toDecoder over a Node stream', () => {
 });
 
 describe('StreamWatcher over toDecoder', () => {
-  it('reports garbage as one ERROR event, and cancels its source (TestStreamWatcherError)', async () => {
+  it('reports invalid data as one ERROR event, and cancels its source (TestStreamWatcherError)', async () => {
     const { source, log, give } = handIterator();
     const watcher = new StreamWatcher(toDecoder(source));
     const first = watcher.next();
@@ -404,7 +404,7 @@ describe('StreamWatcher over toDecoder', () => {
     expect(got.map(({ type, object }) => (type === 'ERROR' ? (object as { code: number }).code : object))).toEqual([1, 413]);
   });
 
-  it('hands out the events of a chunk as one batch', async () => {
+  it('delivers the events of a chunk as one batch', async () => {
     const sizes: number[] = [];
     const watcher = new StreamWatcher(toDecoder(iterate(line(1) + line(2) + line(3), line(4) + line(5))));
     for await (const batch of watcher.batches()) sizes.push(batch.length);
@@ -412,7 +412,7 @@ describe('StreamWatcher over toDecoder', () => {
     expect(sizes.length).toBeLessThanOrEqual(4);
   });
 
-  it('settles and cancels on stop with a read under way (TestStreamWatcherRace)', async () => {
+  it('settles and cancels on stop during a read (TestStreamWatcherRace)', async () => {
     const source = new PassThrough();
     const watcher = new StreamWatcher(toDecoder(source));
     const pending = watcher.next();
@@ -422,7 +422,7 @@ describe('StreamWatcher over toDecoder', () => {
     expect(source.destroyed).toBe(true);
   });
 
-  it('ends in silence when a Node stream is cut off', async () => {
+  it('ends without an ERROR when a Node stream is cut off', async () => {
     const source = new PassThrough();
     const watcher = new StreamWatcher(toDecoder(source));
     source.write(`${line(1)}{"type":"ADD`);
@@ -435,7 +435,7 @@ describe('StreamWatcher over toDecoder', () => {
 
 const data = fileURLToPath(new URL('../../../shared/data/watch-stream.ndjson', import.meta.url));
 
-it('decodes a real watch stream like JSON.parse, however it is cut', async (context) => {
+it('decodes a recorded watch stream like JSON.parse, in any chunking', async (context) => {
   if (!existsSync(data)) {
     console.log(`no ${data}: nothing to decode here`);
     context.skip();

@@ -63,7 +63,7 @@ describe('FakeWatcher', () => {
     expect(fake.isStopped()).toBe(true);
   });
 
-  test('a sender waits until its event is read', async () => {
+  test('a sender waits until its event has been read', async () => {
     const fake = new FakeWatcher();
     const sent = fake.add('a');
     expect(await settled(sent)).toBe(false);
@@ -73,7 +73,7 @@ describe('FakeWatcher', () => {
     expect(fake.queued).toBe(0);
   });
 
-  test('a read that waits takes the event at once', async () => {
+  test('a pending read takes the event at once', async () => {
     const fake = new FakeWatcher();
     const read = fake.next();
     expect(await fake.modify('a')).toBe(true);
@@ -93,7 +93,7 @@ describe('FakeWatcher', () => {
     expect(fake.queued).toBe(2);
   });
 
-  test('stop: who waits hears false, what was accepted is still read', async () => {
+  test('stop: waiting senders get false, and accepted events are still read', async () => {
     const fake = new FakeWatcher({ capacity: 1 });
     const sent = [fake.add(1), fake.add(2)];
     fake.stop();
@@ -104,7 +104,7 @@ describe('FakeWatcher', () => {
     expect(await all(fake)).toEqual([{ type: 'ADDED', object: 1 }]);
   });
 
-  test('stop while a rendezvous is under way: false, and nothing is left to read', async () => {
+  test('stop during a rendezvous: false, and nothing is left to read', async () => {
     const fake = new FakeWatcher();
     const sent = fake.add(1);
     fake.stop();
@@ -124,7 +124,7 @@ describe('FakeWatcher', () => {
     expect(await read).toEqual(done);
   });
 
-  test('reset begins anew, with the same capacity', async () => {
+  test('reset starts over, with the same capacity', async () => {
     const fake = new FakeWatcher({ capacity: 1 });
     const sent = [fake.add(1), fake.add(2)];
     fake.reset();
@@ -141,7 +141,7 @@ describe('FakeWatcher', () => {
     expect(await fake.add(5)).toBe(true);
   });
 
-  test('a batch takes the events of all who wait', async () => {
+  test('a batch takes the events of all waiting senders', async () => {
     const fake = new FakeWatcher();
     const sent = [fake.add(1), fake.add(2)];
     const { value } = await fake.batches().next();
@@ -149,7 +149,7 @@ describe('FakeWatcher', () => {
     expect(await Promise.all(sent)).toEqual([true, true]);
   });
 
-  test('takes events of people’s own', async () => {
+  test('accepts custom event types', async () => {
     const fake = new FakeWatcher<WatchEvent<'placed', Thing> | WatchEvent<'cancelled', { id: number }>>({ capacity: 2 });
     await fake.action('placed', thing('x'));
     await fake.action('cancelled', { id: 1 });
@@ -180,7 +180,7 @@ describe('RaceFreeFakeWatcher', () => {
     expect(await all(fake)).toEqual(FIVE);
   });
 
-  test('holds 100 events; the next is a mistake that says so', () => {
+  test('holds 100 events; one more throws a clear error', () => {
     const fake = new RaceFreeFakeWatcher();
     for (let at = 0; at < 100; at++) expect(fake.add(at)).toBe(true);
     const failure = thrownBy(() => fake.add(100));
@@ -190,7 +190,7 @@ describe('RaceFreeFakeWatcher', () => {
     expect(fake.add(100)).toBe(true);
   });
 
-  test('a read that waits takes none of the 100 places', async () => {
+  test('a pending read takes none of the 100 places', async () => {
     const fake = new RaceFreeFakeWatcher();
     const read = fake.next();
     for (let at = 0; at <= 100; at++) fake.add(at);
@@ -198,7 +198,7 @@ describe('RaceFreeFakeWatcher', () => {
     expect(fake.queued).toBe(100);
   });
 
-  test('ignores what comes after a stop, also when full; reset makes room', async () => {
+  test('ignores events after a stop, even when full; reset makes room', async () => {
     const fake = new RaceFreeFakeWatcher();
     for (let at = 0; at < 100; at++) fake.add(at);
     fake.stop();
@@ -213,7 +213,7 @@ describe('RaceFreeFakeWatcher', () => {
 });
 
 describe('MockWatcher', () => {
-  test('passes on each call, and records nothing of its own but the stop', async () => {
+  test('passes on each call, and records nothing itself except the stop', async () => {
     const calls: string[] = [];
     const mock = new MockWatcher<number>({
       next: async () => {
@@ -237,7 +237,7 @@ describe('MockWatcher', () => {
     expect(mock[Symbol.asyncIterator]()).toBe(mock);
   });
 
-  test('by default return is a stop, and nothing is there', async () => {
+  test('by default, return stops, and there are no events', async () => {
     let stops = 0;
     const mock = new MockWatcher<number>({ next: async () => ({ done: true, value: undefined }), stop: () => stops++ });
     expect(mock.tryNext()).toBeUndefined();
@@ -249,7 +249,7 @@ describe('MockWatcher', () => {
     expect(stops).toBe(3);
   });
 
-  test('return is passed on where there is one', async () => {
+  test('passes on return if there is one', async () => {
     const calls: string[] = [];
     const mock = new MockWatcher<number>({
       next: async () => ({ done: false, value: 1 }),

@@ -5,7 +5,7 @@ import { type Fate, fate, turn } from './support.ts';
 
 const event = (object: number): { type: string; object: unknown } => ({ type: 'a', object });
 
-describe('a filter that comes back in', () => {
+describe('a reentrant filter', () => {
   it('a filter that publishes while the gate asks it cannot get past a full watcher (Complete)', async () => {
     const broadcaster = new Broadcaster({ incoming: 0 });
     let inner: boolean | undefined;
@@ -22,7 +22,7 @@ describe('a filter that comes back in', () => {
     expect({ queued: watch.queued, dropped: watch.dropped }).toEqual({ queued: 1, dropped: 0 });
   });
 
-  it('nor past another one that is full', async () => {
+  it('nor past another full watcher', async () => {
     const broadcaster = new Broadcaster({ incoming: 0, maxPending: 0 });
     const filter = ({ object }: { object: unknown }): boolean => {
       if (typeof object === 'number') broadcaster.publish(event(object + 100)).catch(() => {});
@@ -55,7 +55,7 @@ describe('a filter that comes back in', () => {
     expect([watch.tryNext(), watch.tryNext()]).toEqual([event(1), event(9)]);
   });
 
-  it('nor does it need a read that finds something: the one that asked the filter may find nothing', async () => {
+  it('nor does it need a read that finds something: the one that called the filter may find nothing', async () => {
     const broadcaster = new Broadcaster({ incoming: 0, capacity: 1 });
     let inner: Fate<void> | undefined;
     const watch = broadcaster.watch({
@@ -71,7 +71,7 @@ describe('a filter that comes back in', () => {
     expect(watch.tryNext()).toEqual(event(1));
   });
 
-  it('nor is there anything left behind where it took the room of the publish that asked', async () => {
+  it('nor is anything left behind if it took the room of the publish that asked', async () => {
     const broadcaster = new Broadcaster({ incoming: 1, capacity: 2 });
     let inner: Fate<void> | undefined;
     const watch = broadcaster.watch({
@@ -88,7 +88,7 @@ describe('a filter that comes back in', () => {
     expect([late.queued, watch.queued]).toEqual([1, 1]);
   });
 
-  it('a tryPublish whose room it took leaves what took it to be distributed', () => {
+  it('a tryPublish whose room was taken leaves the other event to be distributed', () => {
     const broadcaster = new Broadcaster({ incoming: 1, capacity: 2 });
     let inner: boolean | undefined;
     const all = broadcaster.watch({ overflow: 'drop-newest' });
@@ -102,7 +102,7 @@ describe('a filter that comes back in', () => {
     expect([inner, all.queued, all.dropped]).toEqual([true, 2, 1]);
   });
 
-  it('a publish that waits for one who is full is not forgotten when a filter reads that one', async () => {
+  it('a publish that waits for a full watcher is not forgotten when a filter reads that watcher', async () => {
     const broadcaster = new Broadcaster({ incoming: 0, capacity: 1 });
     const full = broadcaster.watch();
     const watch = broadcaster.watch({ filter: () => full.tryNext() === undefined });
@@ -113,7 +113,7 @@ describe('a filter that comes back in', () => {
     expect(waiting).toMatchObject({ state: 'resolved' });
   });
 
-  it('a filter that stops its own full watch disturbs nobody else (Isolated)', async () => {
+  it('a filter that stops its own full watch affects nobody else (Isolated)', async () => {
     const broadcaster = new Broadcaster();
     const other = broadcaster.watch({ overflow: 'drop-newest', capacity: 1_000 });
     for (let i = 0; i < 63; i++) broadcaster.tryPublish(event(i));
@@ -129,7 +129,7 @@ describe('a filter that comes back in', () => {
     expect(got).toEqual(Array.from({ length: 70 }, (_, i) => i));
   });
 
-  it('a filter that returns its own watch loses the event in question once (Counted)', () => {
+  it('a filter that returns its own watch loses the current event once (Counted)', () => {
     const broadcaster = new Broadcaster();
     const watch: Watch<unknown> = broadcaster.watch({
       filter: () => {
@@ -145,7 +145,7 @@ describe('a filter that comes back in', () => {
     });
   });
 
-  it('an event is not lost to a shutdown by the filter that is asked about it (Drained)', async () => {
+  it('an event is not lost in a shutdown by the filter that is called with it (Drained)', async () => {
     const broadcaster = new Broadcaster({ incoming: 0 });
     const watch = broadcaster.watch({
       capacity: 0,
@@ -163,7 +163,7 @@ describe('a filter that comes back in', () => {
     await expect(refused).rejects.toMatchObject({ code: 'CLOSED' });
   });
 
-  it('a signal that a filter aborts while it is asked about the prefix stops the watch', async () => {
+  it('a signal aborted by a filter during the prefix stops the watch', async () => {
     const broadcaster = new Broadcaster();
     const abort = new AbortController();
     const filter = (): boolean => {

@@ -34,7 +34,7 @@ async function all<E>(watch: Watch<E>): Promise<E[]> {
 }
 
 describe('filter', () => {
-  test('TestFilter: passes on what fn keeps, in order, and ends with its source', async () => {
+  test('TestFilter: passes on the events that fn keeps, in order, and ends with its source', async () => {
     const source = new Broadcaster<WatchEvent<string, string>>();
     const upstream = source.watch();
     for (const [type, object] of [
@@ -53,7 +53,7 @@ describe('filter', () => {
     ]);
   });
 
-  test('TestFilterStop: stop goes upstream; what is queued there still comes through', async () => {
+  test('TestFilterStop: stop goes upstream; events queued there are still delivered', async () => {
     const { upstream, publish } = setUp(1, 2, 3, 4);
     const filtered = filter(upstream, even);
     expect(await filtered.next()).toEqual(value(count(2)));
@@ -83,14 +83,14 @@ describe('filter', () => {
     expect(calls).toEqual([1, 2, 3, 4, 5, 6]);
   });
 
-  test('maps as well; only undefined leaves an event out', async () => {
+  test('can also map events; only undefined removes an event', async () => {
     const { upstream } = setUp(0, 1, 2, 3, 4);
     const answers: (number | string | boolean | null | undefined)[] = [0, '', false, null, undefined];
     const filtered = filter(upstream, (event) => answers[event.object]);
     expect(await filtered.batches().next()).toEqual(value([0, '', false, null]));
   });
 
-  test('a batch takes all that is queued, also behind a read that waited', async () => {
+  test('a batch takes everything that is queued, even after a pending read', async () => {
     const { upstream, publish } = setUp(1, 2, 3, 4);
     const batches = filter(upstream, even).batches();
     expect(await batches.next()).toEqual(value([count(2), count(4)]));
@@ -99,7 +99,7 @@ describe('filter', () => {
     expect(await waiting).toEqual(value([count(6), count(8)]));
   });
 
-  test('a poll leaves no read behind upstream: what is published next is there at once', () => {
+  test('a poll leaves no read pending upstream: the next published event is there at once', () => {
     const { upstream, publish } = setUp();
     const filtered = filter(upstream, even);
     expect(filtered.tryNext()).toBeUndefined();
@@ -108,7 +108,7 @@ describe('filter', () => {
     expect(filtered.tryNext()).toEqual(count(2));
   });
 
-  test('queued is an upper bound of what is there, and counts the event at hand', async () => {
+  test('queued is an upper bound, and counts the event at hand', async () => {
     const { upstream, publish } = setUp(1, 2, 3);
     const filtered = filter(upstream, even);
     expect(filtered.queued).toBe(3);
@@ -121,7 +121,7 @@ describe('filter', () => {
     expect(filtered.queued).toBe(0);
   });
 
-  test('a batch that fn ends in the middle, by returning, is counted: the read that waited for it gets nothing', async () => {
+  test('a batch during which fn returns the watch is counted: its read gets nothing', async () => {
     const { upstream, publish } = setUp();
     const filtered = filter(upstream, (event) => {
       if (event.object === 3) void filtered.return();
@@ -134,7 +134,7 @@ describe('filter', () => {
     expect(filtered.dropped).toBe(4);
   });
 
-  test('dropped is what upstream lost, not what fn leaves out', async () => {
+  test('dropped counts losses upstream, not events that fn removes', async () => {
     const source = new Broadcaster<Count>({ overflow: 'drop-newest', capacity: 2 });
     const filtered = filter(source.watch(), even);
     for (const event of numbers(1, 2, 4, 6)) source.tryPublish(event);
@@ -142,7 +142,7 @@ describe('filter', () => {
     expect(filtered.dropped).toBe(2);
   });
 
-  test('return settles reads that wait, returns upstream, and counts the event on its way', async () => {
+  test('return settles pending reads, returns upstream, and counts the event in transit', async () => {
     const { source, upstream, publish } = setUp();
     const filtered = filter(upstream, even);
     const reads = [filtered.next(), filtered.batches().next()];
@@ -160,7 +160,7 @@ describe('filter', () => {
     expect(await other.next()).toEqual(done);
   });
 
-  test('stop settles reads that wait', async () => {
+  test('stop settles pending reads', async () => {
     const { upstream } = setUp();
     const filtered = filter(upstream, even);
     const reads = [filtered.next(), filtered.next()];
@@ -182,7 +182,7 @@ describe('filter', () => {
     return event;
   };
 
-  test('a throwing fn ends this watch alone: told once, upstream returned, others go on', async () => {
+  test('a throwing fn ends only this watch: reported once, upstream returned, others continue', async () => {
     const { source, upstream, publish } = setUp(1, 2, 3, 4);
     const neighbour = source.watch();
     const filtered = filter(upstream, boom);
@@ -196,7 +196,7 @@ describe('filter', () => {
     expect(neighbour.tryNext()).toEqual(count(5));
   });
 
-  test('a throwing fn costs a batch nothing that passed before it', async () => {
+  test('a throwing fn does not cost a batch the events before it', async () => {
     const { upstream } = setUp(1, 2, 3, 4);
     const batches = filter(upstream, boom).batches();
     expect(await batches.next()).toEqual(value(numbers(1, 2)));
@@ -204,7 +204,7 @@ describe('filter', () => {
     expect(await batches.next()).toEqual(done);
   });
 
-  test('a throwing fn rejects the read that waits, the others are done', async () => {
+  test('a throwing fn rejects one pending read, the others are done', async () => {
     const { source, upstream, publish } = setUp();
     const filtered = filter(upstream, boom);
     const reads = [filtered.next(), filtered.next(), filtered.next()];
@@ -215,7 +215,7 @@ describe('filter', () => {
     expect(source.watchers).toBe(0);
   });
 
-  test('an error of upstream is told once', async () => {
+  test('an error of upstream is reported once', async () => {
     async function* failing(): AsyncGenerator<Count> {
       yield count(1);
       throw new Error('upstream');
@@ -226,7 +226,7 @@ describe('filter', () => {
     expect(await filtered.next()).toEqual(done);
   });
 
-  test('fn may read the watch it filters: order holds, nothing twice', async () => {
+  test('fn may read the watch it filters: order is kept, nothing is repeated', async () => {
     const { upstream } = setUp(1, 2, 3, 4, 6);
     const inner: unknown[] = [];
     const reads: Promise<unknown>[] = [];
@@ -243,7 +243,7 @@ describe('filter', () => {
     expect(filtered.tryNext()).toEqual(count(6));
   });
 
-  test('fn may read, stop and return the watch while a read waits', async () => {
+  test('fn may read, stop and return the watch during a pending read', async () => {
     const { upstream, publish } = setUp();
     const reads: Promise<unknown>[] = [];
     const filtered: Watch<Count> = filter(upstream, (event) => {
@@ -260,7 +260,7 @@ describe('filter', () => {
     expect(filtered.dropped).toBe(upstream.dropped + 1);
   });
 
-  test('fn may publish: what it publishes comes behind', async () => {
+  test('fn may publish: its events come after the current one', async () => {
     const { upstream, publish } = setUp(1, 2);
     const filtered = filter(upstream, (event) => {
       if (event.object < 3) publish(event.object + 10);
@@ -269,7 +269,7 @@ describe('filter', () => {
     expect(await filtered.batches().next()).toEqual(value(numbers(1, 2, 11, 12)));
   });
 
-  test('filters stand on filters', async () => {
+  test('filters can be stacked', async () => {
     const { source, upstream, publish } = setUp(1, 2, 3, 4, 5, 6);
     const halved = filter(filter(upstream, even), (event) => (event.object > 2 ? event.object / 2 : undefined));
     expect(await halved.batches().next()).toEqual(value([2, 3]));
@@ -282,7 +282,7 @@ describe('filter', () => {
 });
 
 describe('Recorder', () => {
-  test('TestRecorder: remembers what passed, in order, and passes it on', async () => {
+  test('TestRecorder: records what passes, in order, and passes it on', async () => {
     const events: WatchEvent<string, string>[] = [
       { type: 'ADDED', object: 'foo' },
       { type: 'ADDED', object: 'bar' },
@@ -300,7 +300,7 @@ describe('Recorder', () => {
     expect(recorder.events()[0]).toBe(events[0]);
   });
 
-  test('events is a snapshot of its own', () => {
+  test('events returns a copy', () => {
     const { upstream, publish } = setUp(1);
     const recorder = new Recorder(upstream);
     recorder.tryNext();

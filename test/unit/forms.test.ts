@@ -12,7 +12,7 @@ const made = (object: unknown, sequence: number = 1): Envelope =>
 const slice = (envelopes: readonly Envelope[], form: Form): string => text(toSlice(envelopes, 0, form).bytes);
 
 describe('an envelope', () => {
-  test('is the event as JSON, its version last', () => {
+  test('is the event as JSON, with its version last', () => {
     expect(text(made({ naïve: '✓' }).bytes)).toBe('{"type":"ADDED","object":{"naïve":"✓"},"resourceVersion":"e.1"}');
     expect(text(new Envelope(added(1), { sequence: 0 }).bytes)).toBe('{"type":"ADDED","object":1}');
   });
@@ -22,7 +22,7 @@ describe('an envelope', () => {
     ['{"type":"A","object":12345678901234567890} ', '{"type":"A","object":12345678901234567890,"resourceVersion":"e.1"}'],
     ['{"type":"A",\r\n"object":"}"\n}', '{"type":"A", "object":"}" ,"resourceVersion":"e.1"}'],
     ['{"type":"A","object":1,"resourceVersion":"x"}', '{"type":"A","object":1,"resourceVersion":"x","resourceVersion":"e.1"}'],
-  ])('of a text that is at hand, %j, has it as it is', (json, expected) => {
+  ])('of a given text, %j, has it unchanged', (json, expected) => {
     const envelope = new Envelope(added(1), { sequence: 1, version: 'e.1', json });
     expect(text(envelope.bytes)).toBe(expected);
     expect(JSON.parse(expected).resourceVersion).toBe('e.1');
@@ -31,13 +31,13 @@ describe('an envelope', () => {
   });
 
   test.each([undefined, () => {}, Symbol('s')])(
-    'of an object that JSON has no word for, %o, is null, so that the event stays one',
+    'of an object that JSON cannot represent, %o, has null, and is still an event',
     (object) => {
       expect(text(new Envelope(added(object), { sequence: 0 }).bytes)).toBe('{"type":"ADDED","object":null}');
     },
   );
 
-  test('refuses what is no event', () => {
+  test('rejects an invalid event', () => {
     const cycle: Record<string, unknown> = {};
     cycle.self = cycle;
     expect(() => made(cycle)).toThrow(TypeError);
@@ -45,7 +45,7 @@ describe('an envelope', () => {
     expect(() => new Envelope(added(1), { sequence: 1, json: 'no object' })).toThrow('json');
   });
 
-  test('of a copy with another type keeps the place and makes new bytes', () => {
+  test('copied with another type keeps the position and has new bytes', () => {
     const copy = envelopeOf({ ...made({ a: 1 }, 7), type: 'MODIFIED' });
     expect(copy).toMatchObject({ sequence: 7, version: 'e.7', id: 'e.7' });
     expect(text(copy.bytes)).toBe('{"type":"MODIFIED","object":{"a":1},"resourceVersion":"e.7"}');
@@ -56,7 +56,7 @@ describe('forms', () => {
   const two = [made('✓', 1), made('b', 2)];
   const [first, second] = two.map(({ bytes }) => text(bytes)) as [string, string];
 
-  test('a line each; a record each', () => {
+  test('write one line per event, or one record', () => {
     expect(slice(two, LINE)).toBe(`${first}\n${second}\n`);
     expect(slice(two, RECORD)).toBe(`id: e.1\ndata: ${first}\n\nid: e.2\ndata: ${second}\n\n`);
     expect(slice([new Envelope(added(1), { sequence: 0 })], RECORD)).toBe('data: {"type":"ADDED","object":1}\n\n');
@@ -92,7 +92,7 @@ describe('forms', () => {
 });
 
 describe('slices', () => {
-  test('are as long as they may be, at least one event, and say what they hold', () => {
+  test('are as long as allowed, contain at least one event, and know what they contain', () => {
     const batch = [
       made('x'.repeat(160_000), 1),
       made('x'.repeat(80_000), 2),
@@ -113,7 +113,7 @@ describe('slices', () => {
     ]);
   });
 
-  test('are made once per batch, form and place, until they are cleared', () => {
+  test('are made once per batch, form and position, until they are cleared', () => {
     const slices = new Slices();
     const batch = [made(1)];
     const one = slices.of(batch, 0, LINE);

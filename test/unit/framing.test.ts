@@ -54,19 +54,19 @@ const lines = (input: string | Uint8Array, size: number, options?: FramerOptions
 const SIZES = [1, 2, 3, 5, 1000];
 
 describe('NewlineFramer', () => {
-  it('finds lines however they are cut (TestJSONFrameReader)', () => {
+  it('finds lines in any chunking (TestJSONFrameReader)', () => {
     for (const size of SIZES) expect(lines('{"a":1}\n[2]\n"3"\n', size)).toEqual(['{"a":1}', '[2]', '"3"']);
   });
 
-  it('takes LF and CRLF as line ends, and no other CR', () => {
+  it('accepts LF and CRLF as line ends, and no other CR', () => {
     for (const size of SIZES) expect(lines('a\r\nb\nc\rd\r\ne\r\r\n\rf\n', size)).toEqual(['a', 'b', 'c\rd', 'e\r', '\rf']);
   });
 
-  it('passes over lines of white space only, and keeps the white space of others', () => {
+  it('skips lines of white space, and keeps white space in others', () => {
     for (const size of SIZES) expect(lines('\n \t\n\r\n \r \r\n a\t\n\n\n\tb \n', size)).toEqual([' a\t', '\tb ']);
   });
 
-  it('does not take other control characters for white space', () => {
+  it('does not treat other control characters as white space', () => {
     expect(lines('\v\n\f\n\0\n\u001f\n!\n', 100)).toEqual(['\v', '\f', '\0', '\u001f', '!']);
   });
 
@@ -81,7 +81,7 @@ describe('NewlineFramer', () => {
     }
   });
 
-  it('takes nothing but the whole byte order mark for one', () => {
+  it('accepts only a complete byte order mark', () => {
     for (const start of [
       [0xef, 0xbb, 0x61],
       [0xef, 0x61, 0xbf],
@@ -94,11 +94,11 @@ describe('NewlineFramer', () => {
     }
   });
 
-  it('is right inside a UTF-8 sequence', () => {
+  it('works inside a UTF-8 sequence', () => {
     for (const size of SIZES) expect(lines('é€😀\n😀\n', size)).toEqual(['é€😀', '😀']);
   });
 
-  it('hands out a last line without its end, if there is something in it', () => {
+  it('returns a last line without a line end, unless it is empty', () => {
     for (const size of SIZES) {
       expect(lines('a\nbc', size)).toEqual(['a', 'bc$']);
       expect(lines('a\nbc\r', size)).toEqual(['a', 'bc$']);
@@ -116,7 +116,7 @@ describe('NewlineFramer', () => {
     expect(read(framer, [bytes('c\n')])).toEqual(['c']);
   });
 
-  it('hands out its last line as a copy, whatever was lent before', () => {
+  it('returns its last line as a copy, whatever was lent before', () => {
     const framer = new NewlineFramer();
     framer.push(bytes('ab'));
     expect(framer.next(true)).toBeUndefined();
@@ -126,7 +126,7 @@ describe('NewlineFramer', () => {
     expect(text(last!)).toBe('ab');
   });
 
-  it.each(['there', 'not there, as in browsers'])('finds lines where Buffer is %s, in chunks of either kind', async (where) => {
+  it.each(['there', 'not there, as in browsers'])('finds lines whether Buffer is %s, in chunks of either type', async (where) => {
     if (where !== 'there') vi.stubGlobal('Buffer', undefined);
     vi.resetModules();
     const { NewlineFramer: Fresh } = await import('../../src/decode/framing.ts').finally(() => vi.unstubAllGlobals());
@@ -136,7 +136,7 @@ describe('NewlineFramer', () => {
     }
   });
 
-  it('measures a line without its end: the limit fits, one more does not', () => {
+  it('measures a line without its end: a line at the limit fits, one more byte does not', () => {
     for (const size of SIZES) {
       for (const end of ['\n', '\r\n']) {
         expect(lines(`1234${end}a\n`, size, { maxFrameBytes: 5 })).toEqual(['1234', 'a']);
@@ -155,7 +155,7 @@ describe('NewlineFramer', () => {
     }
   });
 
-  it('takes 16 MiB by default, and not a byte more', () => {
+  it('accepts 16 MiB by default, and not a byte more', () => {
     const line = new Uint8Array(16 * 1024 * 1024 + 2).fill(0x61);
     line[line.length - 1] = 10;
     const framer = new NewlineFramer();
@@ -165,7 +165,7 @@ describe('NewlineFramer', () => {
     expect(() => framer.next()).toThrow('16777216');
   });
 
-  it('never holds more of an endless line than the limit', () => {
+  it('never buffers more of an endless line than the limit', () => {
     const framer = new NewlineFramer({ maxFrameBytes: 5000 });
     let errors = 0;
     for (let i = 0; i < 100; i++) {
@@ -196,7 +196,7 @@ describe('NewlineFramer', () => {
 });
 
 describe('LengthPrefixedFramer', () => {
-  it('reads frames however they are cut (TestRead)', () => {
+  it('reads frames in any chunking (TestRead)', () => {
     const data = concat(prefixed('abc'), prefixed('d'), prefixed(''), prefixed('efgh\n'), prefixed(''), prefixed(''));
     for (const size of SIZES) {
       expect(read(new LengthPrefixedFramer(), chunked(data, size))).toEqual(['abc', 'd', '', 'efgh\n', '', '']);
@@ -219,7 +219,7 @@ describe('LengthPrefixedFramer', () => {
     }
   });
 
-  it('drops a header or a body that was cut short (TestReadInvalidFrame)', () => {
+  it('drops a truncated header or body (TestReadInvalidFrame)', () => {
     for (const cut of [1, 3, 4, 5, 6]) {
       for (const size of SIZES) {
         const framer = new LengthPrefixedFramer();
@@ -229,7 +229,7 @@ describe('LengthPrefixedFramer', () => {
     }
   });
 
-  it('compares the whole length with the limit', () => {
+  it('compares all bytes of the length with the limit', () => {
     const data = (body: string): Uint8Array => concat(prefixed('x'), prefixed(body), prefixed('y'));
     for (const size of SIZES) {
       const limits = (body: string): string[] => read(new LengthPrefixedFramer({ maxFrameBytes: 4 }), chunked(data(body), size));
@@ -239,7 +239,7 @@ describe('LengthPrefixedFramer', () => {
     }
   });
 
-  it('does not allocate what a header promises', () => {
+  it('does not allocate the length in a header in advance', () => {
     const framer = new LengthPrefixedFramer({ maxFrameBytes: 2 ** 32 });
     const before = process.memoryUsage().arrayBuffers;
     framer.push(prefixed('abc', 0xff_ff_ff_ff));
@@ -250,7 +250,7 @@ describe('LengthPrefixedFramer', () => {
     expect(framer.buffered).toBe(0);
   });
 
-  it('refuses a length over the limit as soon as the header is there', () => {
+  it('throws for a length over the limit as soon as the header is complete', () => {
     const framer = new LengthPrefixedFramer();
     framer.push(prefixed('', 16 * 1024 * 1024 + 1));
     expect(() => framer.next()).toThrow('frame longer than maxFrameBytes (16777216)');
@@ -271,14 +271,14 @@ describe.each([
 ])('$name and its limits', ({ make, frame }) => {
   const stream = (...bodies: string[]): Uint8Array => concat(...bodies.map((body) => frame(body)));
 
-  it('throws in the place of an oversize frame, then goes on behind it (TestDecoder)', () => {
+  it('throws in place of an oversize frame, then continues after it (TestDecoder)', () => {
     for (const size of SIZES) {
       const got = read(make({ maxFrameBytes: 3 }), chunked(stream('a', 'long', 'b', 'longer', 'too long', 'c'), size));
       expect(got).toEqual(['a', '!FRAME_TOO_LARGE', 'b', '!FRAME_TOO_LARGE', '!FRAME_TOO_LARGE', 'c']);
     }
   });
 
-  it('says which limit, in words and as a number', () => {
+  it('names the limit, in the message and as a number', () => {
     const framer = make({ maxFrameBytes: 3 });
     framer.push(stream('four'));
     let error: unknown;
@@ -291,7 +291,7 @@ describe.each([
     expect(framer.skipped).toBe(0);
   });
 
-  it('skips and counts by option, and tells of each once', () => {
+  it('skips and counts by option, and reports each once', () => {
     for (const size of SIZES) {
       const told: WatchError[] = [];
       const framer = make({ maxFrameBytes: 3, oversize: 'skip', onSkip: (error) => told.push(error) });
@@ -310,7 +310,7 @@ describe.each([
     expect(onSkip).not.toHaveBeenCalled();
   });
 
-  it('goes on behind the frame if onSkip throws', () => {
+  it('continues after the frame if onSkip throws', () => {
     const framer = make({
       maxFrameBytes: 3,
       oversize: 'skip',
@@ -324,7 +324,7 @@ describe.each([
     expect(framer.skipped).toBe(1);
   });
 
-  it('says nothing of an oversize frame that the end cuts short, but once', () => {
+  it('counts an oversize frame that the end cuts off, once', () => {
     for (const size of SIZES) {
       const framer = make({ maxFrameBytes: 3, oversize: 'skip' });
       expect(read(framer, chunked(stream('a', 'much too long').subarray(0, -2), size))).toEqual(['a']);
@@ -336,16 +336,16 @@ describe.each([
     expect(() => make({ maxFrameBytes })).toThrow(/^maxFrameBytes: expected a whole number >= 1/);
   });
 
-  it('takes a limit of 1', () => {
+  it('accepts a limit of 1', () => {
     expect(read(make({ maxFrameBytes: 1 }), [stream('a', 'ab', 'b')])).toEqual(['a', '!FRAME_TOO_LARGE', 'b']);
   });
 
-  it('puts a frame together from many small chunks (TestJSONFrameReaderShortBuffer)', () => {
+  it('assembles a frame from many small chunks (TestJSONFrameReaderShortBuffer)', () => {
     const bodies = ['x'.repeat(1023), 'y'.repeat(1024), 'z'.repeat(1025), 'w'.repeat(5000), '1'];
     for (const size of [1, 7, 100, 1024]) expect(read(make(), chunked(stream(...bodies), size))).toEqual(bodies);
   });
 
-  it('keeps no alias of the memory of a chunk, nor of an earlier frame (TestJSONFrameReaderShortBufferNoUnderlyingArrayReuse)', () => {
+  it('does not alias the memory of a chunk or of an earlier frame (TestJSONFrameReaderShortBufferNoUnderlyingArrayReuse)', () => {
     const framer = make();
     const reused = new Uint8Array(4);
     const frames: Uint8Array[] = [];
@@ -361,7 +361,7 @@ describe.each([
     expect(frames.map(text)).toEqual(['first one', 'second', 'third', 'and the last']);
   });
 
-  it('does not copy a frame that lies in one chunk', () => {
+  it('does not copy a frame within one chunk', () => {
     const framer = make();
     const chunk = stream('abc', 'def');
     framer.push(chunk);
@@ -371,7 +371,7 @@ describe.each([
     expect(framer.buffered).toBe(0);
   });
 
-  it('lets go of a chunk that it has read', () => {
+  it('releases a chunk that it has read', () => {
     const framer = make();
     framer.push(stream('abc'));
     framer.next();
@@ -379,7 +379,7 @@ describe.each([
     expect((framer as unknown as { chunk: Uint8Array }).chunk.length).toBe(0);
   });
 
-  it('is right when pushed before it was read to the end', () => {
+  it('works when pushed before it was read to the end', () => {
     const framer = make();
     const data = stream('abc', 'de', 'f', 'ghi');
     for (const chunk of chunked(data, 5)) framer.push(chunk);
@@ -389,7 +389,7 @@ describe.each([
     expect(read(framer, [new Uint8Array(0)])).toEqual(['de', 'f', 'ghi', 'jk']);
   });
 
-  it('copies a long frame a bounded number of times, however it is cut', () => {
+  it('copies a long frame a bounded number of times, in any chunking', () => {
     const length = 64 * 1024;
     const data = stream('x'.repeat(length));
     const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as Uint8Array;
@@ -410,7 +410,7 @@ describe.each([
     }
   });
 
-  it('holds on to a small buffer, and lets go of a large one', () => {
+  it('keeps a small buffer, and releases a large one', () => {
     const held = (length: number): number => {
       const framer = make();
       read(framer, chunked(stream('x'.repeat(length)), 1000), { end: false });

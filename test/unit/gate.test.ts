@@ -33,19 +33,19 @@ function gateOf(...bounds: number[]): { gate: Gate; members: Member[] } {
 const asked = (members: Member[]): number[] => members.map((member) => member.asked);
 
 describe('Gate', () => {
-  test('is open when nobody waits', () => {
+  test('is open while nobody waits', () => {
     expect(new Gate().open(1e9)).toBe(true);
     expect(new Gate().blocker).toBeUndefined();
   });
 
-  test('lets head come up to the least bound, and no further', () => {
+  test('lets head move up to the least bound, and no further', () => {
     const { gate, members } = gateOf(3, 2);
     expect([gate.open(0), gate.open(1), gate.open(2)]).toEqual([true, true, false]);
     expect(gate.blocker).toBe(members[1]);
     expect(gate.open(2)).toBe(false);
   });
 
-  test('below the least bound it asks nobody', () => {
+  test('asks nobody below the least bound', () => {
     const { gate, members } = gateOf(5, 3);
     for (let head = 0; head < 3; head++) gate.open(head);
     expect(asked(members)).toEqual([0, 0]);
@@ -69,7 +69,7 @@ describe('Gate', () => {
     expect(gate.open(1e9)).toBe(true);
   });
 
-  test('the leaving of another leaves the blocker where it is', () => {
+  test('stays with the blocker when another member leaves', () => {
     const { gate, members } = gateOf(2, 9);
     expect(gate.open(2)).toBe(false);
     gate.remove(members[1]!);
@@ -77,7 +77,7 @@ describe('Gate', () => {
     expect(gate.open(2)).toBe(false);
   });
 
-  test('a single slow reader costs one question for an event, not a round', () => {
+  test('with a single slow reader, costs one question per event, not a round', () => {
     const { gate, members } = gateOf(...new Array(50).fill(1000), 1);
     const slow = members[50]!;
     for (let head = 0; head < 900; head++) {
@@ -89,7 +89,7 @@ describe('Gate', () => {
     expect(slow.asked).toBeLessThanOrEqual(901);
   });
 
-  test('the slowest may change: the next one is asked only when head comes to its bound', () => {
+  test('the slowest member may change: the next one is asked only when head reaches its bound', () => {
     const { gate, members } = gateOf(1, 4, 8);
     members[0]!.at = 2;
     expect(gate.open(1)).toBe(true); // a round: limit 2, others 4
@@ -105,7 +105,7 @@ describe('Gate', () => {
     expect(gate.open(5)).toBe(false);
   });
 
-  test('when the slowest has left, the rest are asked at their own bound', () => {
+  test('when the slowest has left, the others are asked at their own bound', () => {
     const { gate, members } = gateOf(1, 4);
     members[0]!.at = 2;
     expect(gate.open(1)).toBe(true);
@@ -114,7 +114,7 @@ describe('Gate', () => {
     expect(gate.blocker).toBe(members[1]);
   });
 
-  test('N full watchers cost N questions for an event, not N rounds', () => {
+  test('N full watchers cost N questions per event, not N rounds', () => {
     const { gate, members } = gateOf(...new Array(100).fill(1));
     expect(gate.open(1)).toBe(false);
     for (let i = 0; i < 99; i++) {
@@ -126,7 +126,7 @@ describe('Gate', () => {
     expect(asked(members).reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(2 * 100 + 1);
   });
 
-  test('who joins in the middle of a round is asked, too', () => {
+  test('a member that joins during a round is also asked', () => {
     const { gate, members } = gateOf(1, 1);
     expect(gate.open(1)).toBe(false);
     const late = new Member(3);
@@ -136,7 +136,7 @@ describe('Gate', () => {
     expect(gate.blocker).toBe(late);
   });
 
-  test('a bound that the user code behind it makes void does not count: in a round', () => {
+  test('a bound that user code invalidates does not count: in a round', () => {
     const { gate, members } = gateOf(1, 5);
     members[0]!.onAsk = () => gate.remove(members[0]!);
     expect(gate.open(1)).toBe(true);
@@ -144,7 +144,7 @@ describe('Gate', () => {
     expect([gate.open(4), gate.open(5)]).toEqual([true, false]);
   });
 
-  test('a bound that the user code behind it makes void does not count: of a blocker', () => {
+  test('a bound that user code invalidates does not count: of a blocker', () => {
     const { gate, members } = gateOf(1, 5);
     expect(gate.open(1)).toBe(false);
     members[0]!.onAsk = () => gate.remove(members[0]!);
@@ -153,7 +153,7 @@ describe('Gate', () => {
     expect([gate.open(4), gate.open(5)]).toEqual([true, false]);
   });
 
-  test('a bound that the user code behind it makes void does not count: of the slowest', () => {
+  test('a bound that user code invalidates does not count: of the slowest', () => {
     const { gate, members } = gateOf(1, 9);
     members[0]!.at = 2;
     expect(gate.open(1)).toBe(true);
@@ -162,7 +162,7 @@ describe('Gate', () => {
     expect(gate.blocker).toBeUndefined();
   });
 
-  test('a single slow reader costs one question for an event, also while others leave', () => {
+  test('with a single slow reader, costs one question per event, even while others leave', () => {
     const { gate, members } = gateOf(...new Array(50).fill(1000), 1);
     const slow = members[50]!;
     for (let head = 0; head < 50; head++) {
@@ -173,7 +173,7 @@ describe('Gate', () => {
     expect(asked(members.slice(0, 50)).reduce((sum, count) => sum + count, 0)).toBe(50);
   });
 
-  test('a single slow reader costs one question for an event, also when someone came while head waited for it', () => {
+  test('with a single slow reader, costs one question per event, even if a member has joined meanwhile', () => {
     const { gate, members } = gateOf(1, 1000, 1000);
     const [slow, ...rest] = members as [Member, Member, Member];
     expect(gate.open(1)).toBe(false);
@@ -185,7 +185,7 @@ describe('Gate', () => {
     expect(asked(rest)).toEqual([1, 1]);
   });
 
-  test('does not hold on to a slowest that left', () => {
+  test('does not retain a slowest member that has left', () => {
     const { gate, members } = gateOf(1, 9);
     members[0]!.at = 2;
     expect(gate.open(1)).toBe(true);
@@ -197,7 +197,7 @@ describe('Gate', () => {
     expect(slowest()).toBeUndefined();
   });
 
-  test('user code that comes back in is answered apart from the round under way, which goes on', () => {
+  test('a reentrant question is answered separately, and the current round continues', () => {
     const { gate, members } = gateOf(2, 1);
     const [a, b] = members as [Member, Member];
     const inner: boolean[] = [];
@@ -215,7 +215,7 @@ describe('Gate', () => {
     expect([gate.open(2), gate.open(4), gate.open(5)]).toEqual([true, true, false]);
   });
 
-  test('one that leaves while user code asks is in nobody’s way', () => {
+  test('a member that leaves during a question blocks nobody', () => {
     const { gate, members } = gateOf(1, 1);
     const [a, b] = members as [Member, Member];
     let inner: boolean | undefined;
@@ -228,7 +228,7 @@ describe('Gate', () => {
     expect(inner).toBe(true);
   });
 
-  test('says what asking everyone would say, whoever comes, reads and goes', () => {
+  test('answers as if it asked everyone, whoever joins, reads and leaves', () => {
     const op = fc.oneof(
       { weight: 2, arbitrary: fc.record({ add: fc.nat(5) }) },
       { weight: 6, arbitrary: fc.record({ read: fc.nat(9), by: fc.integer({ min: 1, max: 4 }) }) },
@@ -266,7 +266,7 @@ describe('Gate', () => {
     );
   });
 
-  test('a gate whose members change begins its round anew', () => {
+  test('restarts its round when its members change', () => {
     const gate = new Gate();
     const round = (): unknown => (gate as unknown as { asked: unknown }).asked;
     const member = gated(() => 10);
@@ -302,7 +302,7 @@ function leaveGate(gate: Gate): WeakRef<object> {
 }
 
 describe.skipIf(globalThis.gc === undefined)(`a gate, with garbage collection${NO_GC}`, () => {
-  test('a gate at rest does not keep a member that has left', async () => {
+  test('does not retain a member that has left', async () => {
     const gate = new Gate();
     const gone = leaveGate(gate);
     expect(await collectedUntil(() => gone.deref() === undefined)).toBe(true);

@@ -14,7 +14,7 @@ describe('BroadcastWatch', () => {
     expect(watch[Symbol.asyncIterator]()).toBe(watch);
   });
 
-  test('hands everything on', async () => {
+  test('delegates everything', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 4, overflow: 'drop-newest' });
     const watch = broadcaster.watch();
     for (const one of events(0, 6)) broadcaster.tryPublish(one);
@@ -86,14 +86,14 @@ function forgetAll(how: 'read' | 'closure'): WeakRef<object> {
 }
 
 describe.skipIf(noGc)(`collected watches${NO_GC}`, () => {
-  test.each(POLICIES)("'%s': a watch that was forgotten is left", async (overflow) => {
+  test.each(POLICIES)("'%s': a forgotten watch leaves", async (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>();
     abandon(broadcaster, overflow);
     expect(broadcaster.watchers).toBe(1);
     expect(await collectedUntil(() => broadcaster.watchers === 0)).toBe(true);
   });
 
-  test("a stalled 'wait' watcher that is forgotten releases the publisher", async () => {
+  test("a forgotten stalled 'wait' watcher releases the publisher", async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 1 });
     abandon(broadcaster, 'wait');
     for (const one of events(0, 2)) expect(broadcaster.tryPublish(one)).toBe(true);
@@ -104,7 +104,7 @@ describe.skipIf(noGc)(`collected watches${NO_GC}`, () => {
     expect(broadcaster.watchers).toBe(0);
   });
 
-  test('a stalled watcher that is forgotten lets a shutdown end', async () => {
+  test('a forgotten stalled watcher lets a shutdown finish', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 2 });
     abandon(broadcaster, 'wait');
     for (const one of events(0, 3)) broadcaster.tryPublish(one);
@@ -114,7 +114,7 @@ describe.skipIf(noGc)(`collected watches${NO_GC}`, () => {
     expect(await collectedUntil(() => closed.state === 'resolved')).toBe(true);
   });
 
-  test('a consumer that waits in a read is not forgotten', async () => {
+  test('a consumer with a pending read is not forgotten', async () => {
     const broadcaster = new Broadcaster<TestEvent>();
     const got: number[] = [];
     const reading = (async () => {
@@ -129,7 +129,7 @@ describe.skipIf(noGc)(`collected watches${NO_GC}`, () => {
     expect(got).toEqual([0, 1, 2]);
   });
 
-  test('one that is still held is not left', async () => {
+  test('a watch that is still referenced does not leave', async () => {
     const broadcaster = new Broadcaster<TestEvent>();
     const [held, batches] = [broadcaster.watch(), broadcaster.watch().batches()];
     abandon(broadcaster, 'wait');
@@ -140,7 +140,7 @@ describe.skipIf(noGc)(`collected watches${NO_GC}`, () => {
   });
 
   test.each(['next', 'batch'] as const)(
-    'a watch of which only a read is left (%s) is not forgotten: the read gets its event',
+    'a watch of which only a pending read is left (%s) is not forgotten: the read gets its event',
     async (how) => {
       const broadcaster = new Broadcaster<TestEvent>();
       const read = fate(readOnly(broadcaster, how));
@@ -155,7 +155,7 @@ describe.skipIf(noGc)(`collected watches${NO_GC}`, () => {
     },
   );
 
-  test('a forgotten watch is let go also when the broadcaster itself is forgotten: who reads on gets all, and the end', async () => {
+  test('a forgotten watch is released even if the broadcaster itself is forgotten: others can be read to the end', async () => {
     const { watch, closed } = shutDownAndForget();
     const read: TestEvent[] = [];
     const over = (async () => {
@@ -167,10 +167,13 @@ describe.skipIf(noGc)(`collected watches${NO_GC}`, () => {
     expect(read).toHaveLength(20);
   });
 
-  test.each(['read', 'closure'] as const)('a broadcaster that is forgotten with its watches is collected (%s)', async (how) => {
-    const forgotten = forgetAll(how);
-    expect(await collectedUntil(() => forgotten.deref() === undefined)).toBe(true);
-  });
+  test.each(['read', 'closure'] as const)(
+    'a broadcaster that is forgotten together with its watches is collected (%s)',
+    async (how) => {
+      const forgotten = forgetAll(how);
+      expect(await collectedUntil(() => forgotten.deref() === undefined)).toBe(true);
+    },
+  );
 });
 
 /** Watches whose callbacks know them, each ended in one way. */
@@ -219,15 +222,15 @@ const ENDS: Record<string, (broadcaster: Broadcaster<TestEvent>) => WeakRef<Watc
   },
 };
 
-describe.skipIf(noGc)(`what a watcher pins${NO_GC}`, () => {
-  test.each(Object.entries(ENDS))('%s: not itself, though its own callbacks know it', async (_how, end) => {
+describe.skipIf(noGc)(`what a watcher retains${NO_GC}`, () => {
+  test.each(Object.entries(ENDS))('%s: not itself, even if its callbacks reference it', async (_how, end) => {
     const broadcaster = new Broadcaster<TestEvent>();
     const ref = end(broadcaster);
     expect(await collectedUntil(() => ref.deref() === undefined)).toBe(true);
     expect(broadcaster.watchers).toBe(0);
   });
 
-  test.each(POLICIES)("'%s': nothing once it was stopped and read out, or returned", async (overflow) => {
+  test.each(POLICIES)("'%s': nothing after it was stopped and read to the end, or returned", async (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 50, overflow });
     const [stopped, returned] = [broadcaster.watch(), broadcaster.watch()];
     const refs = publishRefs(broadcaster, 40);
@@ -238,14 +241,14 @@ describe.skipIf(noGc)(`what a watcher pins${NO_GC}`, () => {
     expect(stopped.stopped && returned.stopped).toBe(true);
   });
 
-  test.each(POLICIES)("'%s': nothing once it was forgotten", async (overflow) => {
+  test.each(POLICIES)("'%s': nothing after it was forgotten", async (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 50 });
     abandon(broadcaster, overflow);
     const refs = publishRefs(broadcaster, 40);
     expect(await collectedUntil(() => alive(refs) === 0)).toBe(true);
   });
 
-  test.each(POLICIES)("'%s': nothing of what it has read", async (overflow) => {
+  test.each(POLICIES)("'%s': nothing of what was read", async (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 64, overflow });
     const watch = broadcaster.watch();
     const refs: WeakRef<TestEvent>[] = [];
@@ -257,15 +260,18 @@ describe.skipIf(noGc)(`what a watcher pins${NO_GC}`, () => {
     expect(watch.dropped).toBe(0);
   });
 
-  test.each(POLICIES)("'%s': stalled, about its capacity rounded up to chunks, however much is published", async (overflow) => {
-    const broadcaster = new Broadcaster<TestEvent>({ capacity: 64, overflow, incoming: 10 });
-    const watch = broadcaster.watch();
-    const refs = publishRefs(broadcaster, 5000);
-    expect(await collectedUntil(() => alive(refs) <= 64 + 2 * 64)).toBe(true);
-    expect(watch.queued).toBe(overflow === 'coalesce' ? 0 : 64);
-  });
+  test.each(POLICIES)(
+    "'%s': when stalled, about its capacity rounded up to chunks, however much is published",
+    async (overflow) => {
+      const broadcaster = new Broadcaster<TestEvent>({ capacity: 64, overflow, incoming: 10 });
+      const watch = broadcaster.watch();
+      const refs = publishRefs(broadcaster, 5000);
+      expect(await collectedUntil(() => alive(refs) <= 64 + 2 * 64)).toBe(true);
+      expect(watch.queued).toBe(overflow === 'coalesce' ? 0 : 64);
+    },
+  );
 
-  test('a stalled watcher of another place pins no more because others are about', async () => {
+  test('a stalled watcher at another position retains no more because of others', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 16 });
     const watches = POLICIES.slice(1).map((overflow) => broadcaster.watch({ overflow }));
     const reader = broadcaster.watch({ capacity: 10_000 });
@@ -278,7 +284,7 @@ describe.skipIf(noGc)(`what a watcher pins${NO_GC}`, () => {
     expect(watches.every((watch) => watch.dropped > 0)).toBe(true);
   });
 
-  test('a shared batch is let go of when those in step have had it', async () => {
+  test('a shared batch is released when all watchers in step have read it', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 64 });
     const watches = [broadcaster.watch(), broadcaster.watch()];
     const reads = Promise.all(

@@ -67,7 +67,7 @@ function setUp(): {
 }
 
 describe('a client', () => {
-  test('that answers each ping stays', () => {
+  test('that answers every ping stays', () => {
     const { client, interval, cuts } = setUp();
     for (let i = 1; i <= 10; i++) {
       interval();
@@ -80,7 +80,7 @@ describe('a client', () => {
   test.each([
     ['nothing', () => {}],
     ['something else', (client: FakeClient) => client.pong('0')],
-  ])('that answers %s is cut an interval later, and nothing of it stays', (_what, answer) => {
+  ])('that answers %s is cut an interval later, and leaves nothing behind', (_what, answer) => {
     const { client, interval, cuts, clock } = setUp();
     interval();
     answer(client);
@@ -88,7 +88,7 @@ describe('a client', () => {
     expect([cuts(), clock.pending, client.pings]).toEqual([{ silent: 1 }, 0, ['1']]);
   });
 
-  test('that reads slowly stays as long as it reads, and has an interval for its answer once it has got the ping', () => {
+  test('that reads slowly stays as long as it reads, and has one interval to answer after it has received the ping', () => {
     const { client, socket, interval, cuts } = setUp();
     socket.pile(1_000);
     interval();
@@ -104,7 +104,7 @@ describe('a client', () => {
     expect([cuts(), client.pings]).toEqual([{}, ['1', '2']]);
   });
 
-  test('that stops reading behind its ping, though nothing waited before, is cut an interval later', () => {
+  test('that stops reading after a ping, with nothing else waiting, is cut an interval later', () => {
     const { client, socket, interval, cuts } = setUp();
     interval();
     socket.pile(1_000);

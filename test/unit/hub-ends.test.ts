@@ -7,8 +7,8 @@ import { FakeClock } from '../../src/testing/fake-clock.ts';
 import type { Status, WatchEvent } from '../../src/watch/event.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 
-describe('the end', () => {
-  test('delivers what is queued before it says goodbye; later clients are refused', async () => {
+describe('the end of a hub', () => {
+  test('delivers queued events before it closes; later clients are refused', async () => {
     const hub = new Hub();
     const sink = connect(hub);
     for (let i = 0; i < 10; i++) hub.tryPublish(added(i));
@@ -23,7 +23,7 @@ describe('the end', () => {
     await hub.shutdown();
   });
 
-  test('is not the end of what is kept: who comes back gets the rest of it, or is told that it is too late', async () => {
+  test('keeps serving: a client that reconnects gets the rest, or a 410', async () => {
     const hub = new Hub({ epoch: 'e', replayItems: 3, replay: 1 });
     for (let i = 1; i <= 5; i++) await hub.publish(added(i));
     await hub.shutdown();
@@ -44,7 +44,7 @@ describe('the end', () => {
     expect(hub.stats()).toMatchObject({ clients: [], total: { resumes: 2, refusals: { ended: 1, expired: 1 } } });
   });
 
-  test('is complete for whom a filter hides the rest, and not for whom it throws', async () => {
+  test('is complete for a client whose filter hides the rest, but not if its filter throws', async () => {
     const hub = new Hub({ epoch: 'e' });
     for (let i = 1; i <= 4; i++) await hub.publish(added(i));
     await hub.shutdown();
@@ -57,7 +57,7 @@ describe('the end', () => {
     expect(receptionOf(hub).start({ resourceVersion: 'e.3' }, { filter: broken })).toMatchObject({ resumed: true });
   });
 
-  test('of a server that goes away is not the end of the stream: who comes is sent away, and finds another', async () => {
+  test('of a departing server is not the end of the stream: new clients are refused, and find another server', async () => {
     const hub = new Hub({ epoch: 'e' });
     await hub.publish(added(1));
     await hub.shutdown({ retryAfterMs: 5_000 });
@@ -65,7 +65,7 @@ describe('the end', () => {
     expect(receptionOf(hub).reserve('')).toMatchObject({ code: 503, details: { retryAfterSeconds: 5 } });
   });
 
-  test('leaves no timer, also where events are gathered for some time', async () => {
+  test('leaves no timer, even if a flush was delayed', async () => {
     const clock = new FakeClock();
     const hub = new Hub({ flushIntervalMs: 60_000, clock });
     const sink = connect(hub);
@@ -79,7 +79,7 @@ describe('the end', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('does not wait for ever: an aborted signal cuts who is left', async () => {
+  test('does not wait forever: an aborted signal cuts the remaining clients', async () => {
     const hub = new Hub({ overflow: 'wait', capacity: 1 });
     const sink = connect(hub);
     sink.stall();
@@ -94,7 +94,7 @@ describe('the end', () => {
     expect(hub.stats().clients).toEqual([]);
   });
 
-  test('a client that goes while its batch is in hand gets nothing more, and is told nothing', async () => {
+  test('a client that leaves while its batch is in hand gets nothing more', async () => {
     const hub = new Hub();
     const sink = connect(hub);
     sink.stall();
@@ -109,7 +109,7 @@ describe('the end', () => {
     expect(total.delivered + total.dropped).toBe(2);
   });
 
-  test('a sink that throws is a client that is cut', async () => {
+  test('a client whose sink throws is cut', async () => {
     const hub = new Hub();
     const sink = new FakeSink();
     sink.write = () => {
@@ -123,7 +123,7 @@ describe('the end', () => {
     expect(hub.stats().total).toMatchObject({ cuts: { failed: 1 } });
   });
 
-  test('one that cannot even be closed harms nobody else: all others are flushed in the same round, and after it', async () => {
+  test('a sink that throws even when it is closed affects nobody else: all others are flushed in the same round, and later', async () => {
     const hub = new Hub();
     const sink = new FakeSink();
     sink.write = sink.destroy = () => {
@@ -136,7 +136,7 @@ describe('the end', () => {
     expect(hub.stats()).toMatchObject({ clients: [{}], total: { cuts: { failed: 1 } } });
   });
 
-  test('one that throws when it is told whom it serves is cut, and gives its seat back', () => {
+  test('a sink that throws in `opened` is cut, and its seat is free again', () => {
     const hub = new Hub({ maxClients: 1 });
     const sink = new FakeSink();
     sink.opened = () => {
@@ -151,7 +151,7 @@ describe('the end', () => {
   test.each([
     [0, []],
     [1, [3]],
-  ])('a client of which it is not said where it begins gets its replay of %i, and the end', async (replay, objects) => {
+  ])('a client without a given start gets its replay of %i, and the end', async (replay, objects) => {
     const hub = new Hub({ replay });
     for (let i = 1; i <= 3; i++) await hub.publish(added(i));
     await hub.shutdown();
@@ -160,7 +160,7 @@ describe('the end', () => {
     expect(hub.stats().total.refused).toBe(0);
   });
 
-  test('of the server, not of the stream: each client is told when to come back, all over the time that there is', async () => {
+  test('of a departing server: each client is told when to reconnect, spread over the given time', async () => {
     const numbers = [0, 0.5, 0.999];
     const hub = new Hub({ random: () => numbers.shift() ?? 0 });
     const sinks = [connect(hub), connect(hub), connect(hub)];
@@ -172,7 +172,7 @@ describe('the end', () => {
     ]);
   });
 
-  test('a shutdown that makes no sense is a rejection, and no shutdown', async () => {
+  test('an invalid shutdown is rejected, and does not shut down', async () => {
     const hub = new Hub();
     await expect(hub.shutdown({ retryAfterMs: -1 })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
     expect(hub.tryPublish(added(1))).toBe(true);

@@ -12,7 +12,7 @@ import type { WatchEvent } from '../../src/watch/event.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 
 describe('replay', () => {
-  test('gives the last N, then what follows: nothing lost between, nothing twice', async () => {
+  test('delivers the last N events, then the following ones: none lost in between, none repeated', async () => {
     const hub = new Hub({ replay: 5, epoch: 'e' });
     const sinks: FakeSink[] = [];
     for (let i = 1; i <= 200; i++) {
@@ -28,7 +28,7 @@ describe('replay', () => {
     });
   });
 
-  test('is exact while a full wait client holds the stream up', async () => {
+  test('is exact while a full wait client delays the stream', async () => {
     const hub = new Hub({ replay: 100, capacity: 2, overflow: 'wait' });
     const slow = connect(hub);
     slow.stall();
@@ -56,7 +56,7 @@ describe('limits', () => {
     expect(hub.stats().total).toMatchObject({ clients: 1, refused: 2, refusals: { full: 2 } });
   });
 
-  test('those of one address have a limit of their own; no address is nobody’s', () => {
+  test('clients of one address have a separate limit; the empty address has none', () => {
     const hub = new Hub({ maxClientsPerAddress: 2 });
     const tickets = [receptionOf(hub).reserve('a'), receptionOf(hub).reserve('a')] as Ticket[];
     expect(receptionOf(hub).reserve('a')).toMatchObject({ code: 503, message: expect.stringContaining('this address') });
@@ -69,7 +69,7 @@ describe('limits', () => {
     expect(hub.stats().total.refusals).toEqual({ address: 2 });
   });
 
-  test('publishes that pend are bounded; numbers have no holes', async () => {
+  test('pending publishes are bounded; sequence numbers have no holes', async () => {
     const hub = new Hub({ capacity: 1, overflow: 'wait', maxPending: 3, epoch: 'e' });
     const sink = connect(hub);
     sink.stall();
@@ -86,7 +86,7 @@ describe('limits', () => {
     expect(sink.versions).toEqual(sink.versions.map((_, i) => `e.${i + 1}`));
   });
 
-  test('nor have they where more may pend than a broadcaster lets by itself', async () => {
+  test('nor have they if more may be pending than a broadcaster allows by default', async () => {
     const hub = new Hub({ capacity: 1, overflow: 'wait', maxPending: 10_005, epoch: 'e', replayItems: 20_000 });
     const sink = connect(hub);
     sink.stall();
@@ -99,7 +99,7 @@ describe('limits', () => {
     expect(receptionOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ missed: { length: accepted } });
   });
 
-  test('nor are they out of order where a filter publishes while another publish waits', async () => {
+  test('nor are they out of order if a filter publishes while another publish waits', async () => {
     const hub = new Hub({ overflow: 'wait', epoch: 'e' });
     const all = connect(hub, undefined, { options: { overflow: 'drop-oldest', capacity: 100 } });
     const sink = new FakeSink();
@@ -124,7 +124,7 @@ describe('limits', () => {
     expect(all.objects).toEqual([1, 2, 3, 4, 5, 6, 7, 'inner']);
   });
 
-  test('where none may pend, what has no need to is accepted', async () => {
+  test('if none may be pending, a publish that need not wait is accepted', async () => {
     const hub = new Hub({ capacity: 1, overflow: 'wait', maxPending: 0, epoch: 'e' });
     const sink = connect(hub);
     sink.stall();
@@ -152,13 +152,13 @@ describe('limits', () => {
     ['maxClients', { maxClients: 0 }],
     ['epoch', { epoch: 'a.b' }],
     ['overflow', { overflow: 'explode' as 'wait' }],
-  ])('a bad %s is refused', (_name, options) => {
+  ])('an invalid %s throws', (_name, options) => {
     expect(() => new Hub(options)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
   });
 });
 
 describe('follow', () => {
-  test('of a watch that fails is told to those as well who come back when it is over, whatever their filter says', async () => {
+  test('a failed watch is also reported to clients that come back after its end, whatever their filter accepts', async () => {
     const hub = new Hub({ epoch: 'e' });
     await hub.publish(added(1));
     const numbers = new Broadcaster<WatchEvent>();
@@ -172,7 +172,7 @@ describe('follow', () => {
     expect(sink.ended).toBe('complete');
   });
 
-  test('bridges any watch, a filtered broadcaster for one, and ends with it', async () => {
+  test('bridges any watch, such as a filtered broadcaster, and ends with it', async () => {
     const numbers = new Broadcaster<WatchEvent<'n', number>>();
     const hub = new Hub<WatchEvent<'n', number>>();
     const followed = hub.follow(filter(numbers.watch(), (event) => (event.object % 2 === 0 ? event : undefined)));
@@ -184,7 +184,7 @@ describe('follow', () => {
     expect(sink.ended).toBe('complete');
   });
 
-  test('a watch that fails is told to the clients as an ERROR, and to the caller as what it was', async () => {
+  test('a watch that fails is an ERROR for the clients, and its own error for the caller', async () => {
     const numbers = new Broadcaster<WatchEvent<'n', number>>();
     const hub = new Hub<WatchEvent<'n', number>>();
     const sink = connect(hub as Hub);
@@ -202,7 +202,7 @@ describe('follow', () => {
     expect(JSON.stringify(sink.events)).not.toContain('secret');
   });
 
-  test('that ERROR is for those as well whose filter is about something else', async () => {
+  test('that ERROR passes every filter', async () => {
     const numbers = new Broadcaster<WatchEvent>();
     const hub = new Hub();
     const sinks = [() => false, (event: WatchEvent) => (event.object as { a: { b: boolean } }).a.b].map((filter) =>
@@ -221,7 +221,7 @@ describe('follow', () => {
     }
   });
 
-  test('a hub that is shut down lets go of what it follows', async () => {
+  test('a hub that is shut down releases the watch that it follows', async () => {
     const numbers = new Broadcaster<WatchEvent<'n', number>>();
     const hub = new Hub<WatchEvent<'n', number>>();
     const followed = hub.follow(numbers.watch());
@@ -233,7 +233,7 @@ describe('follow', () => {
   });
 });
 
-test.each([null, undefined])('%s is no event, to a hub as to a broadcaster', async (nothing) => {
+test.each([null, undefined])('%s is not an event, for a hub as for a broadcaster', async (nothing) => {
   const hub = new Hub({ epoch: 'e' });
   const sink = connect(hub);
   for (const publisher of [new Broadcaster(), hub]) {
@@ -246,7 +246,7 @@ test.each([null, undefined])('%s is no event, to a hub as to a broadcaster', asy
   expect([hub.version, sink.objects]).toEqual(['e.1', [1]]);
 });
 
-test('a namespace that is no string ends no client of coalesce', async () => {
+test('a namespace that is not a string ends no client of coalesce', async () => {
   const hub = new Hub({ overflow: 'coalesce', capacity: 2 });
   const sink = connect(hub);
   sink.stall();
@@ -258,7 +258,7 @@ test('a namespace that is no string ends no client of coalesce', async () => {
   expect(sink.objects.at(-1)).toBeDefined();
 });
 
-describe('what goes wrong in user code', () => {
+describe('errors in user code', () => {
   const oops = new Error('oops');
   const throwing = (): never => {
     throw oops;
@@ -267,7 +267,7 @@ describe('what goes wrong in user code', () => {
   test.each<[string, HubOptions, Partial<Client>, (hub: Hub) => void]>([
     ['a filter, live', {}, { options: { filter: throwing } }, () => {}],
     ['a snapshot', { snapshot: throwing }, {}, () => {}],
-  ])('%s: the notice of the end says what was thrown', async (_what, options, client) => {
+  ])('%s: the notice of the end has what was thrown', async (_what, options, client) => {
     const notices: HubNotice[] = [];
     const hub = new Hub({ ...options, onNotice: (notice) => void notices.push(notice) });
     connect(hub, undefined, client);
@@ -276,7 +276,7 @@ describe('what goes wrong in user code', () => {
     expect(notices.at(-1)).toMatchObject({ type: 'close', reason: 'failed', error: oops });
   });
 
-  test('a filter, on what was missed: the same', async () => {
+  test('a filter, with missed events: the same', async () => {
     const notices: HubNotice[] = [];
     const hub = new Hub({ epoch: 'e', onNotice: (notice) => void notices.push(notice) });
     hub.tryPublish(added(1));
@@ -290,7 +290,7 @@ describe('what goes wrong in user code', () => {
     ['on what was missed', {}, 'e.0'],
     ['on a snapshot', { snapshot: () => [1] }, undefined],
   ])(
-    'a filter that answers with a promise, which is truthy, shows its client nothing: %s',
+    'a filter that returns a promise, which is truthy, shows its client nothing: %s',
     async (_what, options, resourceVersion) => {
       const notices: HubNotice[] = [];
       const hub = new Hub({ ...options, epoch: 'e', onNotice: (notice) => void notices.push(notice) });
@@ -309,7 +309,7 @@ describe('what goes wrong in user code', () => {
     },
   );
 
-  test('a client that goes by itself is no error', () => {
+  test('a client that leaves is not an error', () => {
     const notices: HubNotice[] = [];
     const hub = new Hub({ onNotice: (notice) => void notices.push(notice) });
     connect(hub).session.gone();
@@ -317,13 +317,13 @@ describe('what goes wrong in user code', () => {
     expect(notices.at(-1)).not.toHaveProperty('error');
   });
 
-  test.each(['snapshot', 'keyOf', 'onNotice'])('a %s that is no function is refused at once', (name) => {
+  test.each(['snapshot', 'keyOf', 'onNotice'])('a %s that is not a function throws at once', (name) => {
     expect(() => new Hub({ [name]: [] })).toThrow(`${name}: expected a function`);
   });
 });
 
 describe('disconnect', () => {
-  test('ends those that it is told to, at once, and says how many', async () => {
+  test('ends the selected clients at once, and returns their number', async () => {
     const hub = new Hub();
     const [ann, bob] = ['ann', 'bob'].map((identity) => connect(hub, undefined, { identity }));
     expect(hub.stats().clients.map(({ identity }) => identity)).toEqual(['ann', 'bob']);
@@ -336,7 +336,7 @@ describe('disconnect', () => {
   });
 });
 
-test('the pace of the smallest queue is kept only as long as it is there', async () => {
+test('the smallest queue determines the pace only while its client is connected', async () => {
   let turns = 0;
   const hub = new Hub({
     nextTurn: (callback) => {
@@ -360,7 +360,7 @@ test('the pace of the smallest queue is kept only as long as it is there', async
   expect(await turnsFor(200)).toBe(usual);
 });
 
-test('what is logged of a hub is its numbers', () => {
+test('logging a hub prints its statistics', () => {
   const hub = new Hub({ epoch: 'e' });
   hub.tryPublish(added('secret'));
   expect(JSON.parse(JSON.stringify(hub))).toEqual(hub.stats());

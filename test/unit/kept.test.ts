@@ -12,7 +12,7 @@ describe('Kept', () => {
     expect(kept.gap).toBe(0);
   });
 
-  test('gives events back in order, each with the gap before it', () => {
+  test('returns events in order, each with the gap before it', () => {
     const kept = new Kept<number>();
     kept.push(1, 0);
     kept.push(2, 3);
@@ -26,7 +26,7 @@ describe('Kept', () => {
     expect(kept.gap).toBe(0);
   });
 
-  test('a dropped event widens the gap before the next one', () => {
+  test('a dropped event enlarges the gap before the next one', () => {
     const kept = new Kept<number>();
     kept.push(1, 2);
     kept.push(2, 5);
@@ -39,7 +39,7 @@ describe('Kept', () => {
     expect(kept.length).toBe(0);
   });
 
-  test('drops from the middle, and leaves what stands before it', () => {
+  test('drops from the middle, and keeps what is before it', () => {
     const kept = new Kept<number>();
     for (let i = 0; i < 4; i++) kept.push(i, 0);
     kept.shift();
@@ -50,7 +50,7 @@ describe('Kept', () => {
     ]);
   });
 
-  test('holds no event that was taken, and no room for more than as many again', () => {
+  test('retains no event that was taken, and at most twice the space it needs', () => {
     const kept = new Kept<number>();
     for (let i = 0; i < 64; i++) kept.push(i, 0);
     for (let i = 0; i < 32; i++) kept.shift();
@@ -62,7 +62,7 @@ describe('Kept', () => {
     expect(kept.shift()).toBe(33);
   });
 
-  test('does not tidy up a short row: not before 32 are gone', () => {
+  test('does not compact a short array before 32 events are gone', () => {
     const kept = new Kept<number>();
     for (let i = 0; i < 32; i++) kept.push(i, 0);
     for (let i = 0; i < 31; i++) kept.shift();
@@ -71,7 +71,7 @@ describe('Kept', () => {
     expect(inside(kept)).toHaveLength(0);
   });
 
-  test('a stretch that is shared is not written into, and let go when it was read', () => {
+  test('a shared array is not modified, and is released when it was read', () => {
     const [stretch, kept, other] = [[1, 2, 3, 4], new Kept<number>(), new Kept<number>()];
     kept.push(0, 2);
     kept.shift();
@@ -91,7 +91,7 @@ describe('Kept', () => {
     expect(inside(other)).not.toBe(stretch);
   });
 
-  test('a stretch that was shared is copied once, however much is pushed behind it', () => {
+  test('a shared array is copied once, however much is pushed after it', () => {
     const kept = new Kept<number>();
     kept.adopt([1, 2]);
     kept.push(3, 0);
@@ -101,7 +101,7 @@ describe('Kept', () => {
     expect(own).toEqual([1, 2, 3, 4]);
   });
 
-  test('remembers gaps that are to be told of, and no others', () => {
+  test('remembers only gaps that are to be reported', () => {
     const kept = new Kept<number>();
     const gaps = (): number => (kept as unknown as { gaps: Map<number, number> | undefined }).gaps?.size ?? 0;
     for (let i = 0; i < 10; i++) kept.push(i, 0);
@@ -112,7 +112,7 @@ describe('Kept', () => {
     expect(gaps()).toBe(0);
   });
 
-  test('agrees with an array', () => {
+  test('behaves like an array', () => {
     const op = fc.oneof(
       fc.record({ push: fc.nat(4) }),
       fc.constant('shift' as const),
@@ -149,7 +149,7 @@ describe('Kept', () => {
     );
   });
 
-  test('dropping the oldest behind reads that wait moves those few, not all that stand behind', () => {
+  test('dropping the oldest event behind pending reads moves only those few events', () => {
     const kept = new Kept<number>();
     for (let i = 0; i < 5; i++) kept.push(i, 0);
     const events = (kept as unknown as { events: unknown[] }).events;
@@ -159,7 +159,7 @@ describe('Kept', () => {
     expect([kept.gap, kept.shift(), kept.gap, kept.shift()]).toEqual([0, 0, 1, 2]);
   });
 
-  test('an array that was shared is let go when half of it was read', () => {
+  test('a shared array is released when half of it was read', () => {
     const kept = new Kept<number>();
     const stretch = Array.from({ length: 100 }, (_, i) => i);
     kept.adopt(stretch);

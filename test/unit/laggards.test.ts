@@ -45,7 +45,7 @@ describe('Laggards', () => {
     expect(reader.lags).toBe(1);
   });
 
-  test('who has read on meanwhile moves to the set of its new chunk', () => {
+  test('a reader that has read meanwhile moves to the set of its new chunk', () => {
     const laggards = new Laggards();
     const reader = new Reader(1);
     laggards.add(reader);
@@ -57,7 +57,7 @@ describe('Laggards', () => {
     expect(reader.lags).toBe(1);
   });
 
-  test('who is late already is looked at when head enters the next chunk, not in one that is over', () => {
+  test('a reader that is already late is looked at when head enters the next chunk, not in a past one', () => {
     const laggards = new Laggards();
     laggards.judge(7);
     const reader = new Reader(2);
@@ -67,7 +67,7 @@ describe('Laggards', () => {
     expect(reader.lags).toBe(1);
   });
 
-  test('who adds itself again while it is judged is not judged twice', () => {
+  test('a reader that adds itself again while it is judged is not judged twice', () => {
     const laggards = new Laggards();
     const reader = new Reader(1);
     reader.onLag = () => laggards.add(reader);
@@ -91,7 +91,7 @@ describe('Laggards', () => {
     expect([a.lags, b.lags]).toEqual([0, 1]);
   });
 
-  test('removing someone who is in no set is nothing', () => {
+  test('removing a reader that is in no set has no effect', () => {
     const laggards = new Laggards();
     const [a, stranger] = [new Reader(5), new Reader(5)];
     laggards.add(a);
@@ -101,7 +101,7 @@ describe('Laggards', () => {
     expect(a.lags).toBe(1);
   });
 
-  test('whoever is removed by the user code of another is not judged any more', () => {
+  test('a reader that is removed by the user code of another is not judged any more', () => {
     const laggards = new Laggards();
     const [a, b] = [new Reader(1), new Reader(1)];
     a.onLag = () => laggards.remove(b);
@@ -111,7 +111,7 @@ describe('Laggards', () => {
     expect([a.lags, b.lags]).toEqual([1, 0]);
   });
 
-  test('whoever joins while others are judged is due later', () => {
+  test('a reader that joins while others are judged is due later', () => {
     const laggards = new Laggards();
     const [a, late] = [new Reader(1), new Reader(0)];
     a.onLag = () => laggards.add(late);

@@ -5,7 +5,7 @@ import { fate, turn } from './support.ts';
 
 const here = new AbortController().signal;
 
-test('so many have places, the others wait: first come, first served, those who have begun before the rest', async () => {
+test('a limited number have places, the others wait: first come, first served, those who have begun before the rest', async () => {
   const line = new Line(1);
   expect(await line.enter(here)).toBe(true);
   const [second, third, begun] = [fate(line.enter(here)), fate(line.enter(here)), fate(line.enter(here, true))];
@@ -20,7 +20,7 @@ test('so many have places, the others wait: first come, first served, those who 
   expect(await line.enter(here)).toBe(true);
 });
 
-test('who has gone takes no place, and leaves none behind', async () => {
+test('a client that has gone takes no place, and leaves none occupied', async () => {
   const line = new Line(1);
   const gone = AbortSignal.abort();
   expect(await line.enter(gone)).toBe(false);
@@ -34,7 +34,7 @@ test('who has gone takes no place, and leaves none behind', async () => {
   expect(await line.enter(here)).toBe(true);
 });
 
-test('who got a place, or had one at once, listens no more to whether it goes', async () => {
+test('a client with a place no longer listens to its signal', async () => {
   const line = new Line(1);
   const { signal } = new AbortController();
   const listeners = new ListenerCount(signal);

@@ -20,7 +20,7 @@ function rows(set: LinkedSet<Linked>): Linked[][] {
 }
 
 describe('LinkedSet', () => {
-  test.each([0, 1, 2])('in the order of adding, also when number %i has left and come back', (at) => {
+  test.each([0, 1, 2])('iterates in the order of adding, even if number %i has left and come back', (at) => {
     const { set, members } = setOf(3);
     expect(rows(set)).toEqual([members, members.toReversed()]);
     const one = members[at]!;
@@ -37,14 +37,14 @@ describe('LinkedSet', () => {
     ]);
   });
 
-  test('who leaves says where it is from then on', () => {
+  test('a removed member records the set that holds it now', () => {
     const [{ set, members }, other] = [setOf(1), new LinkedSet<Linked>()];
     expect(set.delete(members[0]!, other)).toBe(true);
     expect(members[0]?.inSet).toBe(other);
     expect(set.first).toBeUndefined();
   });
 
-  test('taking out who is not in it harms neither', () => {
+  test('removing a non-member has no effect', () => {
     const [{ set, members }, other] = [setOf(2), setOf(2)];
     for (const stranger of [member(), other.members[0]!]) expect(set.delete(stranger)).toBe(false);
     expect(rows(set)[0]).toEqual(members);

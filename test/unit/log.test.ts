@@ -22,14 +22,14 @@ class Row extends EventLog<number> {
 }
 
 describe('EventLog', () => {
-  test('stores nothing while nobody needs it, and goes on counting', () => {
+  test('stores nothing while nobody needs it, but counts positions', () => {
     const log = new Row(0);
     expect(log.add(100)).toEqual([]);
     expect(log).toMatchObject({ head: 100, end: 100 });
     expect(log.stored).toEqual({ from: 100, count: 0 });
   });
 
-  test('stores what comes after somebody took his stand', () => {
+  test('stores events after somebody stands', () => {
     const log = new Row(0);
     log.add(7);
     log.stand(7);
@@ -47,7 +47,7 @@ describe('EventLog', () => {
     [255, 128],
     [256, 256],
     [1_000_000, 256],
-  ])('for a capacity of %i, chunks are %i long', (capacity, length) => {
+  ])('for a capacity of %i, chunks have %i events', (capacity, length) => {
     const log = new Row(capacity);
     log.stand(0);
     expect(log.add(2 * length + 1)).toEqual([length, 2 * length]);
@@ -55,7 +55,7 @@ describe('EventLog', () => {
     expect([0, 1, length, length + 1].map((count) => log.chunksFor(count))).toEqual([0, 1, 1, 2]);
   });
 
-  test('a chunk is entered when head is at its beginning, not at the end of what is accepted', () => {
+  test('a chunk is entered when head reaches its start, not when the accepted events do', () => {
     const log = new Row(0);
     log.stand(0);
     for (let i = 0; i < 40; i++) log.append(i);
@@ -63,7 +63,7 @@ describe('EventLog', () => {
     expect(entered.flatMap((yes, i) => (yes ? [i + 1] : []))).toEqual([16, 32]);
   });
 
-  test('with nothing stored, no chunk is ever entered', () => {
+  test('with nothing stored, no chunk is entered', () => {
     const log = new Row(0);
     expect(log.add(16)).toEqual([]);
     log.append(16);
@@ -72,7 +72,7 @@ describe('EventLog', () => {
     expect(log.add(16)).toEqual([33]);
   });
 
-  test('drops the chunks before the one in which the slowest stands', () => {
+  test('drops the chunks before the one of the slowest watcher', () => {
     const log = new Row(0);
     log.stand(0);
     log.stand(0);
@@ -88,7 +88,7 @@ describe('EventLog', () => {
     expect(log.at(40)).toBe(40);
   });
 
-  test('somebody in the middle holds nothing up but what comes after him', () => {
+  test('a watcher in the middle retains only what follows it', () => {
     const log = new Row(0);
     log.stand(0);
     log.stand(0);
@@ -101,7 +101,7 @@ describe('EventLog', () => {
     expect(log.stored.from).toBe(48);
   });
 
-  test('lets go of everything when the last one leaves, and numbers chunks on', () => {
+  test('discards everything when the last watcher leaves, and continues to number chunks', () => {
     const log = new Row(0);
     log.stand(0);
     log.add(20);
@@ -115,7 +115,7 @@ describe('EventLog', () => {
     expect(log.slice(20, 22)).toEqual([20, 21]);
   });
 
-  test('no number is given twice or left out, also where dead chunks are still in the row', () => {
+  test('no chunk number is used twice or skipped, even with dead chunks in the array', () => {
     const log = new Row(0);
     log.stand(0);
     log.add(16 * 100);
@@ -133,7 +133,7 @@ describe('EventLog', () => {
     expect([32, 39].map((position) => log.chunkOf(position))).toEqual(numbers);
   });
 
-  test('does not drop what is accepted and not visible yet', () => {
+  test('does not drop accepted events that are not visible yet', () => {
     const log = new Row(0);
     log.retain(0);
     for (let i = 0; i < 40; i++) log.append(i);
@@ -163,7 +163,7 @@ describe('EventLog', () => {
     expect(log.stored.from).toBe(32);
   });
 
-  test('retains the most that anybody asked for, until that one releases it', () => {
+  test('retains the largest requested number, until it is released', () => {
     const log = new Row(0);
     log.retain(10);
     log.retain(40);
@@ -185,7 +185,7 @@ describe('EventLog', () => {
     expect(log.stored.from).toBe(96);
   });
 
-  test('what two asked for is retained until both release it', () => {
+  test('what two have requested is retained until both release it', () => {
     const log = new Row(0);
     log.retain(40);
     log.retain(40);
@@ -198,7 +198,7 @@ describe('EventLog', () => {
     expect(log.stored.count).toBe(0);
   });
 
-  test('a release of less than the most leaves the most', () => {
+  test('releasing a smaller number keeps the largest', () => {
     const log = new Row(0);
     log.retain(40);
     log.retain(10);
@@ -208,7 +208,7 @@ describe('EventLog', () => {
     expect(log.stored.from).toBe(16);
   });
 
-  test('those in step get one and the same batch', () => {
+  test('watchers in step get the same batch', () => {
     const log = new Row(0);
     log.stand(0);
     log.add(5);
@@ -220,7 +220,7 @@ describe('EventLog', () => {
     expect(log.slice(1, 3)).not.toBe(batch);
   });
 
-  test('a shared batch is known, and from the next turn on not kept alive', async () => {
+  test('a shared batch is remembered, but not retained from the next turn on', async () => {
     const log = new Row(0);
     const known = (): { events: unknown; later: WeakRef<object> } => (log as unknown as { batch: never }).batch;
     log.stand(0);
@@ -236,7 +236,7 @@ describe('EventLog', () => {
     }
   });
 
-  test('a batch that nobody shared is not kept alive either', async () => {
+  test('a batch that nobody shared is not retained either', async () => {
     const log = new Row(0);
     log.stand(0);
     log.add(5);
@@ -256,7 +256,7 @@ describe('EventLog', () => {
     expect(log.slice(15, 17)).toEqual([15, 16]);
   });
 
-  test('a long row of chunks lets go of its first ones without moving the rest each time', () => {
+  test('a long array of chunks drops its first ones without moving the rest each time', () => {
     const log = new EventLog<number>(1);
     const chunks = (): unknown[] => (log as unknown as { chunks: unknown[] }).chunks;
     log.stand(0);

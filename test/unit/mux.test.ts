@@ -61,7 +61,7 @@ afterEach(() => {
 });
 
 describe('the park', () => {
-  test('a watcher is in it once, however often it parks', () => {
+  test('contains a watcher once, however often it parks', () => {
     const mux = make();
     const fake = new Fake();
     mux.park.add(fake);
@@ -70,7 +70,7 @@ describe('the park', () => {
     expect(parked(mux)).toEqual([fake]);
   });
 
-  test('the first event of a burst schedules one microtask, which serves all', async () => {
+  test('the first event of a burst schedules one microtask, which serves all watchers', async () => {
     const mux = make();
     const fakes = Array.from({ length: 5 }, () => new Fake());
     for (const fake of fakes) mux.park.add(fake);
@@ -88,7 +88,7 @@ describe('the park', () => {
     expect(fakes[0]!.woken).toBe(2);
   });
 
-  test('with nobody parked, publishing schedules nothing', () => {
+  test('publishing schedules nothing while nobody is parked', () => {
     const mux = make();
     const scheduled = vi.mocked(soon).mockClear();
     for (const one of events(0, 100)) mux.accept(one);
@@ -105,7 +105,7 @@ describe('the park', () => {
     expect(fake.woken).toBe(1);
   });
 
-  test('those who left are swept out when they are the larger part, and not before', async () => {
+  test('removes watchers that have left once they are the majority, and not before', async () => {
     const mux = make();
     const fakes = Array.from({ length: 100 }, () => new Fake());
     for (const fake of fakes) {
@@ -130,7 +130,7 @@ describe('the park', () => {
     expect(parked(mux)).not.toContain(fakes[50]);
   });
 
-  test('those who left without being in it are not counted', () => {
+  test('watchers that leave without being parked are not counted', () => {
     const mux = make();
     const stays = Array.from({ length: 10 }, () => new Fake());
     for (const fake of stays) mux.park.add(fake);
@@ -138,7 +138,7 @@ describe('the park', () => {
     expect(parked(mux)).toHaveLength(10);
   });
 
-  test('being served begins the count anew', async () => {
+  test('being served resets the count', async () => {
     const mux = make();
     const park = (count: number): Fake[] =>
       Array.from({ length: count }, () => {
@@ -153,7 +153,7 @@ describe('the park', () => {
     expect(parked(mux)).toHaveLength(80);
   });
 
-  test('one who leaves a short row has it served when the turn is over, a long one does not care', () => {
+  test('a watcher that leaves a short row has it served at the end of the turn; a long row is unaffected', () => {
     for (const [length, times] of [
       [64, 1],
       [65, 0],
@@ -167,7 +167,7 @@ describe('the park', () => {
     }
   });
 
-  test('two rows take turns, and one that has become far too long is let go', () => {
+  test('two rows take turns, and one that has grown far too long is discarded', () => {
     const { park } = make();
     const row = (): unknown[] => (park as unknown as { row: unknown[] }).row;
     const serve = (count: number): unknown[] => {
@@ -189,7 +189,7 @@ describe('the park', () => {
     expect(row()).toBe(second);
   });
 
-  test('whoever parks while others are served waits for the next event', async () => {
+  test('a watcher that parks while others are served waits for the next event', async () => {
     const mux = make();
     const [a, late] = [new Fake(), new Fake()];
     a.onWake = () => mux.park.add(late);
@@ -202,7 +202,7 @@ describe('the park', () => {
     expect([a.woken, late.woken]).toEqual([1, 1]);
   });
 
-  test('while watchers are served, what is published waits at the gate until all had their turn', async () => {
+  test('while watchers are served, published events wait at the gate until all had their turn', async () => {
     const mux = make(5);
     const full = new Fake();
     full.at = 1;
@@ -224,7 +224,7 @@ describe('the park', () => {
     expect(mux.log.head).toBe(3);
   });
 
-  test('those who left with a read that waited are not kept in the park', async () => {
+  test('watchers that have left with a pending read are not retained', async () => {
     const mux = new Mux<TestEvent>({ capacity: 1, incoming: 0, keyOf: String });
     const parked = (): unknown[] => {
       const { row, count } = mux.park as unknown as { row: unknown[]; count: number };
@@ -253,14 +253,14 @@ describe('accepting', () => {
     return fake;
   }
 
-  test('goes on to head while the gate is open, then into the incoming queue, then no further', () => {
+  test('moves head while the gate is open, then fills the incoming queue, then stops', () => {
     const mux = make(2);
     full(mux, 1);
     expect(events(0, 5).map((one) => mux.accept(one))).toEqual([true, true, true, false, false]);
     expect(mux.log).toMatchObject({ head: 1, end: 3 });
   });
 
-  test('those that wait are accepted in order as room comes, and nobody overtakes them', async () => {
+  test('waiting publishes are accepted in order as room appears, and nothing overtakes them', async () => {
     const mux = make(1);
     const fake = full(mux, 0);
     mux.accept(event(0));
@@ -285,7 +285,7 @@ describe('accepting', () => {
     expect(later.state).toBe('resolved');
   });
 
-  test('one who asks from inside the gate does not overtake those that wait, though there is room by now', () => {
+  test('a publish from inside the gate does not overtake waiting ones, even if there is room by now', () => {
     const mux = make(2);
     const fake = full(mux, 0);
     for (const one of events(0, 2)) mux.accept(one);
@@ -304,7 +304,7 @@ describe('accepting', () => {
     expect([0, 1, 2].map((position) => mux.log.at(position).object.id)).toEqual([0, 1, 2]);
   });
 
-  test('what is published from inside the gate becomes visible once that is answered', () => {
+  test('events published from inside the gate become visible after the gate has answered', () => {
     const mux = make(5);
     const heads: number[] = [];
     let room = 0;
@@ -323,7 +323,7 @@ describe('accepting', () => {
     expect(mux.log).toMatchObject({ head: 3, end: 3 });
   });
 
-  test('who publishes from inside the gate is first', () => {
+  test('an event published from inside the gate comes first', () => {
     const mux = make(3);
     let left = 1;
     const nosy = {
@@ -344,7 +344,7 @@ describe('accepting', () => {
     expect([0, 1, 2].map((position) => mux.log.at(position).object.id)).toEqual([0, 99, 1]);
   });
 
-  test('a publish from inside the gate that must wait takes nothing from the one for whose sake it is asked', async () => {
+  test('a publish from inside the gate that must wait does not take the room of the publish that asked', async () => {
     const mux = make(0);
     let [at, later] = [1, fate(Promise.resolve())];
     let asked = 0;
@@ -361,7 +361,7 @@ describe('accepting', () => {
     expect([0, 1, 2].map((position) => mux.log.at(position).object.id)).toEqual([0, 1, 99]);
   });
 
-  test('a waiting watcher that leaves lets things go on', () => {
+  test('a waiting watcher that leaves lets the others proceed', () => {
     const mux = make(2);
     const fake = full(mux, 0);
     for (const one of events(0, 2)) mux.accept(one);
@@ -373,7 +373,7 @@ describe('accepting', () => {
 });
 
 describe('closing', () => {
-  test('once all is distributed, everyone parked is served at once', () => {
+  test('once everything is distributed, all parked watchers are served at once', () => {
     const mux = make();
     const fake = new Fake();
     mux.park.add(fake);
@@ -389,14 +389,14 @@ describe('closing', () => {
     expect(told).toBe(1);
   });
 
-  test('nobody needs to be told', () => {
+  test('works without parked watchers', () => {
     const mux = make();
     mux.closing = true;
     expect(() => mux.pump()).not.toThrow();
     expect(mux.closed).toBe(true);
   });
 
-  test('waits for what is accepted and for what waits to be, also with no incoming queue', async () => {
+  test('waits for accepted and for waiting events, also without an incoming queue', async () => {
     for (const incoming of [0, 1]) {
       const mux = make(incoming);
       const fake = new Fake();
@@ -414,7 +414,7 @@ describe('closing', () => {
     }
   });
 
-  test('by force, from inside the gate: head is at the end of what was accepted, and no further', () => {
+  test('by force, from inside the gate: head is at the end of the accepted events', () => {
     const mux = make(5);
     const open = gateThatForces(mux);
     for (const one of events(0, 3)) mux.accept(one);
@@ -424,7 +424,7 @@ describe('closing', () => {
     expect(mux.log).toMatchObject({ head: 3, end: 3 });
   });
 
-  test('by force, from inside the gate that a publish waits for: it is refused, not accepted', async () => {
+  test('by force, from inside the gate that a publish waits for: that publish is rejected', async () => {
     const mux = make(0);
     const open = gateThatForces(mux);
     const later = fate(mux.acceptLater(event(0)));
@@ -436,7 +436,7 @@ describe('closing', () => {
     expect(mux.log).toMatchObject({ head: 0, end: 0 });
   });
 
-  test('by force: what waits is refused, what is accepted is distributed past the full', async () => {
+  test('by force: waiting publishes are rejected, and accepted events are distributed past full watchers', async () => {
     const mux = make(2);
     const fake = new Fake();
     mux.gate.add(fake);

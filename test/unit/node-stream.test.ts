@@ -27,7 +27,7 @@ async function objects(events: AsyncIterable<Count>): Promise<number[]> {
 }
 
 describe('toReadable', () => {
-  test('gives every event in order and ends with the watch', async () => {
+  test('delivers every event in order and ends with the watch', async () => {
     const fake = filled(...upTo(100));
     fake.stop();
     const readable = toReadable(fake);
@@ -36,7 +36,7 @@ describe('toReadable', () => {
     expect([readable.destroyed, readable.closed]).toEqual([true, true]);
   });
 
-  test('gives what comes later, too', async () => {
+  test('delivers later events, too', async () => {
     const fake = filled(1);
     const reading = objects(toReadable(fake));
     for (const object of [2, 3, 4]) {
@@ -47,7 +47,7 @@ describe('toReadable', () => {
     expect(await reading).toEqual([1, 2, 3, 4]);
   });
 
-  test('takes no more than highWaterMark out of the watch, and one read waits at most', async () => {
+  test('takes no more than highWaterMark events out of the watch, and at most one read is pending', async () => {
     const fake = filled(...upTo(50));
     const readable = toReadable(fake, { highWaterMark: 4 });
     await turn();
@@ -90,7 +90,7 @@ describe('toReadable', () => {
     expect(most).toBeLessThanOrEqual(4);
   });
 
-  test('destroy returns the watch, also while a read waits', async () => {
+  test('destroy returns the watch, even while a read is pending', async () => {
     const fake = filled();
     const readable = toReadable(fake);
     readable.on('data', () => {});
@@ -128,7 +128,7 @@ describe('toReadable', () => {
     expect(readable.destroyed).toBe(true);
   });
 
-  test('a watch whose return rejects destroys the stream with that, unless it had an error', async () => {
+  test('a watch whose return rejects destroys the stream with that error, unless it already had one', async () => {
     const unreturnable = (): FakeWatcher<Count> =>
       Object.assign(filled(), { return: () => Promise.reject(new Error('will not')) });
     const readable = toReadable(unreturnable());
@@ -158,7 +158,7 @@ describe('fromReadable', () => {
     expect(await watch.next()).toEqual(done);
   });
 
-  test('a batch takes what is buffered; reads that wait are served in order', async () => {
+  test('a batch takes what is buffered; pending reads are served in order', async () => {
     const source = handFed();
     const watch = fromReadable<number>(source);
     const reads = [watch.next(), watch.next()];
@@ -174,7 +174,7 @@ describe('fromReadable', () => {
     expect(await watch.next()).toEqual(done);
   });
 
-  test('bytes come as chunks', async () => {
+  test('bytes arrive as chunks', async () => {
     const source = new PassThrough();
     const watch = fromReadable<Buffer>(source);
     source.end('hello');
@@ -182,7 +182,7 @@ describe('fromReadable', () => {
     expect(await watch.next()).toEqual(done);
   });
 
-  test('backpressure reaches the source: its buffer fills and no further', async () => {
+  test('backpressure reaches the source: only its buffer fills', async () => {
     let made = 0;
     const source = new Readable({
       objectMode: true,
@@ -232,7 +232,7 @@ describe('fromReadable', () => {
     expect(listeners(failed)).toBe(before);
   });
 
-  test('an error rejects one read, behind what was buffered; unread, it harms nobody', async () => {
+  test('an error rejects one read, after the buffered events; unread, it is ignored', async () => {
     const source = handFed();
     const watch = fromReadable<number>(source);
     source.write(1);
@@ -262,7 +262,7 @@ describe('fromReadable', () => {
     await expect(fromReadable<number>(before).next()).rejects.toMatchObject({ code: 'ERR_STREAM_PREMATURE_CLOSE' });
   });
 
-  test('there and back', async () => {
+  test('a round trip through a stream', async () => {
     const fake = filled(...upTo(40));
     fake.stop();
     expect(await objects(fromReadable<Count>(toReadable(fake)))).toEqual(upTo(40));

@@ -19,8 +19,8 @@ function missed(of: TestEvent | undefined): number | undefined {
   return of.object.details?.missed;
 }
 
-describe('nobody reads: what a queue of so many takes of so many events', () => {
-  test.each(CASES)("'wait', capacity %i, %i events: the first, and publish is refused", (capacity, count) => {
+describe('nobody reads: what remains of the events in a queue of a given capacity', () => {
+  test.each(CASES)("'wait', capacity %i, %i events: the first ones, and publish is refused", (capacity, count) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity, incoming: 0 });
     const watch = broadcaster.watch();
     const accepted = publish(broadcaster, events(0, count));
@@ -29,7 +29,7 @@ describe('nobody reads: what a queue of so many takes of so many events', () => 
     expect(ids(readAll(watch))).toEqual(range(0, accepted));
   });
 
-  test.each(CASES)("'drop-newest', capacity %i, %i events: the first", (capacity, count) => {
+  test.each(CASES)("'drop-newest', capacity %i, %i events: the first ones", (capacity, count) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity, overflow: 'drop-newest' });
     const watch = broadcaster.watch();
     expect(publish(broadcaster, events(0, count))).toBe(count);
@@ -38,7 +38,7 @@ describe('nobody reads: what a queue of so many takes of so many events', () => 
     expect(ids(readAll(watch))).toEqual(range(0, kept));
   });
 
-  test.each(CASES)("'drop-oldest', capacity %i, %i events: the last", (capacity, count) => {
+  test.each(CASES)("'drop-oldest', capacity %i, %i events: the last ones", (capacity, count) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity, overflow: 'drop-oldest' });
     const watch = broadcaster.watch();
     expect(publish(broadcaster, events(0, count))).toBe(count);
@@ -47,7 +47,7 @@ describe('nobody reads: what a queue of so many takes of so many events', () => 
     expect(ids(readAll(watch))).toEqual(range(count - kept, count));
   });
 
-  test.each(CASES)("'disconnect', capacity %i, %i events: the first, then one ERROR, then done", async (capacity, count) => {
+  test.each(CASES)("'disconnect', capacity %i, %i events: the first ones, then one ERROR, then done", async (capacity, count) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity, overflow: 'disconnect' });
     const watch = broadcaster.watch();
     expect(publish(broadcaster, events(0, count))).toBe(count);
@@ -84,7 +84,7 @@ describe('nobody reads: what a queue of so many takes of so many events', () => 
     expect(read.map((one) => missed(one) ?? id(one))).toEqual([capacity === 0 ? count : count - 1]);
   });
 
-  test('all policies on one broadcaster mind their own business', () => {
+  test('policies on one broadcaster do not affect each other', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 2, incoming: 0 });
     const watches = {
       wait: broadcaster.watch({ capacity: 100 }),
@@ -107,7 +107,7 @@ describe('nobody reads: what a queue of so many takes of so many events', () => 
 });
 
 describe('after a full queue was read', () => {
-  test.each(['drop-newest', 'drop-oldest'] as const)("'%s' goes on, as often as one likes", (overflow) => {
+  test.each(['drop-newest', 'drop-oldest'] as const)("'%s' continues, any number of times", (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 5, overflow });
     const gaps: number[] = [];
     const watch = broadcaster.watch({ onGap: (count) => gaps.push(count) });
@@ -124,7 +124,7 @@ describe('after a full queue was read', () => {
     expect(gaps).toEqual(overflow === 'drop-newest' ? [7, 35] : [7, 35, 85]);
   });
 
-  test("'coalesce' goes on: a key that was read starts afresh", () => {
+  test("'coalesce' continues: a key that was read starts over", () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'coalesce' });
     const watch = broadcaster.watch();
     for (const count of [1, 15, 16, 40, 2, 100]) {
@@ -134,7 +134,7 @@ describe('after a full queue was read', () => {
     expect(watch.dropped).toBe(174 - 6);
   });
 
-  test("what 'coalesce' missed as a laggard: counted up to the moment it is handed out", () => {
+  test("'coalesce' as a laggard: counts missed events until the ERROR is delivered", () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 3, overflow: 'coalesce' });
     const [early, late] = [broadcaster.watch(), broadcaster.watch()];
     publish(broadcaster, events(0, 100));
@@ -146,7 +146,7 @@ describe('after a full queue was read', () => {
     expect(early).toMatchObject({ queued: 0, dropped: 100 });
   });
 
-  test("what 'disconnect' missed: counted up to the moment it is handed out", () => {
+  test("'disconnect': counts missed events until the ERROR is delivered", () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'disconnect' });
     const watch = broadcaster.watch();
     publish(broadcaster, events(0, 40));
@@ -177,7 +177,7 @@ describe('coalesce', () => {
     ['placed cancelled', ['cancelled']],
     ['BOOKMARK MODIFIED BOOKMARK', ['MODIFIED', 'BOOKMARK']],
     ['ERROR MODIFIED ERROR', ['ERROR', 'MODIFIED', 'ERROR']],
-  ])('%s comes as %j, near and far behind', (types, expected) => {
+  ])('%s is delivered as %j, near and far behind', (types, expected) => {
     for (const ballast of [0, 40]) {
       const { broadcaster, watch } = coalesce(5);
       for (let i = 0; i < ballast; i++) broadcaster.tryPublish(event(i, 'MODIFIED', 'ballast'));
@@ -188,7 +188,7 @@ describe('coalesce', () => {
     }
   });
 
-  test('keys come in the order of their first unseen change, and reads that wait get events as they are', async () => {
+  test('keys are in the order of their first unseen change, and pending reads get events unchanged', async () => {
     const { broadcaster, watch } = coalesce();
     const reads = [watch.next(), watch.next()];
     for (const [i, name] of ['a', 'a', 'b', 'a', 'b', 'c'].entries()) broadcaster.tryPublish(event(i, 'MODIFIED', name));
@@ -197,7 +197,7 @@ describe('coalesce', () => {
     expect(ids(readAll(watch))).toEqual([4, 3, 5]);
   });
 
-  test('keys that came and went still count for the capacity until they are read past', () => {
+  test('keys whose changes cancel out count toward the capacity until they are read past', () => {
     const { broadcaster, watch } = coalesce(2);
     for (const name of ['a', 'b']) for (const type of ['ADDED', 'DELETED']) broadcaster.tryPublish(event(0, type, name));
     expect(watch).toMatchObject({ queued: 0, dropped: 4, stopped: false });
@@ -206,7 +206,7 @@ describe('coalesce', () => {
     expect(readAll(watch).map(missed)).toEqual([5]);
   });
 
-  test('what was read past makes room', () => {
+  test('reading past them makes room', () => {
     const { broadcaster, watch } = coalesce(1);
     for (const type of ['ADDED', 'DELETED']) broadcaster.tryPublish(event(0, type, 'a'));
     expect(watch.tryNext()).toBeUndefined();
@@ -214,7 +214,7 @@ describe('coalesce', () => {
     expect(ids(readAll(watch))).toEqual([1]);
   });
 
-  test('a keyOf that throws ends that watch alone, after what it had', async () => {
+  test('a keyOf that throws ends only that watch, after its earlier events', async () => {
     const keyOf = (of: TestEvent): string => {
       if (of.type === 'BAD') throw new Error('no key');
       return of.object.metadata.name;
@@ -230,7 +230,7 @@ describe('coalesce', () => {
     expect(broadcaster.watchers).toBe(1);
   });
 
-  test('a keyOf that throws far behind ends the watches that lag, after what came before, exactly counted', async () => {
+  test('a keyOf that throws far behind ends the lagging watches after the earlier events, with exact counts', async () => {
     let bad = 70;
     const keyOf = (of: TestEvent): string => {
       if (of.object.id === bad) throw new Error('no key');
@@ -254,7 +254,7 @@ describe('coalesce', () => {
     expect(broadcaster.watchers).toBe(1);
   });
 
-  test('a thousand laggards at one place cost one keyOf for an event once they are judged', () => {
+  test('a thousand laggards at one position cost one keyOf call per event once they are judged', () => {
     let asked = 0;
     const keyOf = (of: TestEvent): string => {
       asked++;
@@ -271,7 +271,7 @@ describe('coalesce', () => {
     }
   });
 
-  test('a thousand who fall behind together cost one keyOf for an event, and none sees what another reads', () => {
+  test('a thousand watchers that fall behind together cost one keyOf call per event, and none sees what another reads', () => {
     let asked = 0;
     const keyOf = (of: TestEvent): string => {
       asked++;
@@ -300,7 +300,7 @@ describe('coalesce', () => {
     expect(ids(readAll(watches[0] as NonNullable<(typeof watches)[0]>))).toEqual(range(133, 140));
   });
 
-  test('who is cut already, and falls behind with others, has lost it all', () => {
+  test('a watcher that is already cut, and falls behind with others, has lost everything', () => {
     const keyOf = (of: TestEvent): string => `${of.object.id % 7}`;
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 16, overflow: 'coalesce', keyOf });
     const small = broadcaster.watch({ capacity: 3 });
@@ -313,7 +313,7 @@ describe('coalesce', () => {
     expect(readAll(small).map(missed)).toEqual([200]);
   });
 
-  test('laggards that fell behind at different places have each seen every change since', () => {
+  test('laggards that fell behind at different positions have each seen every change since', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'coalesce' });
     const watches: ReturnType<typeof broadcaster.watch>[] = [];
     for (let i = 0; i < 200; i++) {
@@ -329,7 +329,7 @@ describe('coalesce', () => {
   });
 });
 
-describe('exact counts with a filter: what it rejects takes no room and is no loss', () => {
+describe('exact counts with a filter: rejected events take no room and are not losses', () => {
   const even = (of: TestEvent): boolean => of.object.id % 2 === 0;
   test.each<[Overflow, number[], number]>([
     ['drop-newest', [0, 2, 4], 47],
@@ -354,7 +354,7 @@ describe('exact counts with a filter: what it rejects takes no room and is no lo
     expect(watch).toMatchObject({ queued: 0, dropped: 51, stopped: true });
   });
 
-  test("'wait': a full watcher lets pass what its filter rejects, before it is distributed", () => {
+  test("'wait': a full watcher lets rejected events pass before they are distributed", () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 1 });
     const watch = broadcaster.watch({ filter: even });
     const accepted = ids(events(0, 6).filter((one) => broadcaster.tryPublish(one)));
@@ -368,7 +368,7 @@ describe('exact counts with a filter: what it rejects takes no room and is no lo
     expect(ids(readAll(watch))).toEqual([2, 6]);
   });
 
-  test('a filter is asked once for an event, in order, whoever looks', () => {
+  test('a filter is called once per event, in order, whoever triggers it', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 2, incoming: 3 });
     for (const overflow of ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const) {
       const asked: number[] = [];
@@ -398,7 +398,7 @@ describe('onGap', () => {
     return { broadcaster, gaps, watch: broadcaster.watch({ onGap: (count) => gaps.push(count) }) };
   }
 
-  test('comes right before the first event after the gap, not before', () => {
+  test('is called right before the first event after the gap, not earlier', () => {
     const { broadcaster, watch, gaps } = recorded('drop-newest');
     publish(broadcaster, events(0, 5));
     expect([id(watch.tryNext()), gaps]).toEqual([0, []]);
@@ -411,7 +411,7 @@ describe('onGap', () => {
     expect([id(watch.tryNext()), gaps]).toEqual([6, [3]]);
   });
 
-  test("with 'drop-oldest' it comes at once", () => {
+  test("with 'drop-oldest', it is called at once", () => {
     const { broadcaster, watch, gaps } = recorded('drop-oldest');
     publish(broadcaster, events(0, 5));
     expect(gaps).toEqual([]);
@@ -431,7 +431,7 @@ describe('onGap', () => {
     expect(gaps).toEqual([2]);
   });
 
-  test('nobody is told: a batch is all that is queued, whatever was lost in between', async () => {
+  test('without onGap, a batch is everything that is queued, whatever was lost in between', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 3, overflow: 'drop-newest' });
     const watch = broadcaster.watch();
     const batches = watch.batches();
@@ -442,7 +442,7 @@ describe('onGap', () => {
     expect(ids((await batches.next()).value ?? [])).toEqual([1, 2, 5]);
   });
 
-  test('nobody is told: a batch that has waited is all that is queued, too', async () => {
+  test('without onGap, a batch that has waited is everything that is queued, too', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'drop-oldest' });
     const watch = broadcaster.watch();
     const batch = watch.batches().next();
@@ -451,7 +451,7 @@ describe('onGap', () => {
     expect([watch.queued, watch.dropped]).toEqual([0, 1]);
   });
 
-  test('a gap at the very end is told by the count alone', async () => {
+  test('a gap at the very end is reported only by the count', async () => {
     const { broadcaster, watch, gaps } = recorded('drop-newest');
     publish(broadcaster, events(0, 5));
     await broadcaster.shutdown();
@@ -460,7 +460,7 @@ describe('onGap', () => {
     expect(watch.dropped).toBe(3);
   });
 
-  test('if it throws, this watch alone ends with the error; the event behind the gap is not handed out', async () => {
+  test('if it throws, only this watch ends with the error; the event after the gap is not delivered', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'drop-oldest' });
     const watch = broadcaster.watch({
       onGap: () => {
@@ -476,7 +476,7 @@ describe('onGap', () => {
     expect(ids(readAll(other))).toEqual([2]);
   });
 
-  test('a read that waits takes the gap along', async () => {
+  test('a pending read reports the gap', async () => {
     const { broadcaster, watch, gaps } = recorded('drop-newest', 0);
     publish(broadcaster, events(0, 3));
     const read = watch.next();
@@ -487,7 +487,7 @@ describe('onGap', () => {
     expect(watch.dropped).toBe(4);
   });
 
-  test('is told of a gap that many lost events made, far behind', () => {
+  test('reports a gap of many lost events, far behind', () => {
     const { broadcaster, watch, gaps } = recorded('drop-newest', 20);
     publish(broadcaster, events(0, 500));
     expect(ids(readAll(watch))).toEqual(range(0, 20));

@@ -17,7 +17,7 @@ const shown = (store: EventStore, wanted = ALL, after = -1): unknown[] =>
   [...store.newest(wanted, after)].map((row) => (row.kind === 'gap' ? `${row.missed} missed` : row.event.object));
 
 describe('the page', () => {
-  test('loads nothing from elsewhere, and its policy names what it holds', () => {
+  test('loads nothing from elsewhere, and its policy allows only its own content', () => {
     const { html, policy } = livePage('let a = 1;');
     expect(html).not.toMatch(/https?:|innerHTML|\son\w+=|\sstyle=/);
     expect(html).toContain('<script type="module">let a = 1;</script>');
@@ -25,15 +25,15 @@ describe('the page', () => {
     expect(policy).not.toContain('unsafe');
   });
 
-  test('has a script that cannot end before its end', () => {
+  test('has a script that does not contain its own end tag', () => {
     const { html } = livePage('a("</script><!--")');
     expect(html).toContain('a("<\\/script>\\x3c!--")');
     expect(livePage('other').policy).not.toBe(livePage('script').policy);
   });
 });
 
-describe('events that are kept', () => {
-  test('are the last, by number', () => {
+describe('the event store', () => {
+  test('keeps the most recent events, limited by number', () => {
     const store = new EventStore({ maxRows: 3, maxChars: 1_000 });
     store.push([event(1), event(2)]);
     store.push([event(3), event(4), event(5), event(6), event(7)]);
@@ -41,7 +41,7 @@ describe('events that are kept', () => {
     expect(store).toMatchObject({ received: 7, events: 3, missed: 0 });
   });
 
-  test('are the last, by size; one that is too large alone is kept alone', () => {
+  test('keeps the most recent events, limited by size; a single event that is too large is kept', () => {
     const store = new EventStore({ maxRows: 10, maxChars: 10 });
     store.push([event(1, 'aaaa'), event(2, 'bbbb'), event(3, 'cccc')]);
     expect(shown(store)).toEqual(['cccc', 'bbbb']);
@@ -51,7 +51,7 @@ describe('events that are kept', () => {
     expect(shown(store)).toEqual(['d']);
   });
 
-  test('may be nested deeper than can be shown, and what follows is there', () => {
+  test('accepts events that are nested too deeply to show, and those after them', () => {
     const deep = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`) as unknown;
     const store = new EventStore({ maxRows: 10, maxChars: 1_000 });
     store.push([event(1, deep), event(2)]);
@@ -59,7 +59,7 @@ describe('events that are kept', () => {
     expect([...store.newest({ text: 'deeply', type: '' })]).toHaveLength(1);
   });
 
-  test('show where events are missing, and where another life of the server begins', () => {
+  test('shows where events are missing, and where the server has restarted', () => {
     const store = new EventStore({ maxRows: 10, maxChars: 1_000 });
     const error = { type: 'ERROR', object: 'cut' };
     store.push([event(1), event(2), error, event(5), event(1, 'new', 'f'), event(2, 'next', 'f')]);
@@ -67,7 +67,7 @@ describe('events that are kept', () => {
     expect(store).toMatchObject({ received: 6, events: 6, missed: 2 });
   });
 
-  test('can be searched by text and by type, whatever the case', () => {
+  test('is searched by text and type, ignoring case', () => {
     const store = new EventStore({ maxRows: 10, maxChars: 1_000 });
     store.push([event(1, { name: 'Anna' }), event(2, { name: 'Bob' }), event(5, 'annex')]);
     expect(shown(store, { text: 'ann', type: '' })).toEqual(['annex', { name: 'Anna' }]);
@@ -77,7 +77,7 @@ describe('events that are kept', () => {
     expect([...store.types]).toEqual(['ODD', 'EVEN']);
   });
 
-  test('are asked for from where the table stands', () => {
+  test('returns the rows after a given row', () => {
     const store = new EventStore({ maxRows: 2, maxChars: 1_000 });
     store.push([event(1)]);
     const drawn = store.head - 1;
@@ -117,7 +117,7 @@ describe('the poller', () => {
     return { polling, seen, asked, pass, clock };
   }
 
-  test('asks at its pace, more seldom while there is no answer, and at its pace again after one', async () => {
+  test('polls at its interval, less often while there is no answer, and at its interval again after one', async () => {
     const { polling, seen, asked, pass } = poller(['yes', 'no', 'no', 'no', 'yes', 'yes']);
     polling.start();
     await pass(0);
@@ -126,7 +126,7 @@ describe('the poller', () => {
     expect(asked.slice(0, 6).map(({ atMs }) => atMs)).toEqual([0, 1_000, 3_000, 6_000, 9_000, 10_000]);
   });
 
-  test('gives up on an answer that takes too long', async () => {
+  test('gives up on a response that takes too long', async () => {
     const { polling, seen, asked, pass } = poller(['never']);
     polling.start();
     await pass(499);
@@ -138,7 +138,7 @@ describe('the poller', () => {
     expect(seen).toEqual(['fault', 2]);
   });
 
-  test('stops: the question is aborted, and nothing is asked, told or scheduled any more', async () => {
+  test('stop: aborts the request, and nothing is requested, called or scheduled any more', async () => {
     const { polling, seen, asked, pass, clock } = poller(['never']);
     polling.start();
     polling.stop();
@@ -149,7 +149,7 @@ describe('the poller', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('asks at once when it is started again, and never twice at a time', async () => {
+  test('polls at once when it is restarted, and never twice at a time', async () => {
     const { polling, seen, asked, pass } = poller(['never', 'yes']);
     polling.start();
     polling.start();
@@ -169,7 +169,7 @@ describe('charts', () => {
   };
   const box = { width: 20, height: 10 };
 
-  test('hold so many values, and end at the right', () => {
+  test('hold a limited number of values, and end at the right', () => {
     expect(series(9, 1, 2, 3).values).toEqual([1, 2, 3]);
     expect(line(series(0, 5, 10), box, 10)).toBe('M0.0 10.0L10.0 5.0L20.0 0.0');
     expect(line(series(5, 10), box, 10)).toBe('M10.0 5.0L20.0 0.0');
@@ -177,18 +177,18 @@ describe('charts', () => {
     expect(line(series(1), box, 10)).toBe('');
   });
 
-  test('stay in their box, whatever the value', () => {
+  test('stay in their box for any value', () => {
     expect(line(series(0, 1e9), box, 10)).toBe('M10.0 10.0L20.0 0.0');
     expect(line(series(0, 0), box, 0)).not.toContain('NaN');
     expect(bars(series(0, 1e9), box, 10)).toBe('M13.3 10v-10.0h5.3V10Z');
   });
 
-  test('have an edge that seldom moves', () => {
+  test('have an upper edge that seldom moves', () => {
     expect([0, 1, 1.1, 3, 7, 12, 999].map((value) => roundUp(value, 1))).toEqual([1, 1, 2, 5, 10, 20, 1_000]);
   });
 });
 
-test('words for numbers', () => {
+test('readable numbers', () => {
   expect([0, 640, 1_024, 15_000, 3_500_000].map(size)).toEqual(['0 bytes', '640 bytes', '1.0 KiB', '15 KiB', '3.3 MiB']);
   expect([0, 0.25, 9.94, 12.5, 1_234_567].map(rate)).toEqual(['0', '0.3', '9.9', '13', '1.23 M']);
   expect([plural(1, 'event'), plural(1_200, 'event')]).toEqual(['1 event', '1,200 events']);

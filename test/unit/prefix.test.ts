@@ -4,7 +4,7 @@ import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 describe('a prefix', () => {
   const prefix = [1, 2, 3, 4].map((object) => ({ type: 'a', object }));
 
-  it('goes through the filter; what it passed before it threw is delivered, then the error', async () => {
+  it('goes through the filter; if that throws, the events it accepted before are delivered, then the error', async () => {
     const watch = new Broadcaster().watch({
       prefix,
       filter: ({ object }) => {

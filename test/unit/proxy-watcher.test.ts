@@ -43,7 +43,7 @@ describe('ProxyWatcher', () => {
     expect([watch.stopping(), watch.stopSignal.aborted, watch.stopped, fired]).toEqual([true, true, true, 1]);
   });
 
-  test('ends on stop, also while a read waits for an owner that never ends', async () => {
+  test('ends on stop, even while a read waits for an owner that never ends', async () => {
     const { iterator, returned } = owner();
     const watch = new ProxyWatcher(iterator);
     const read = watch.next();
@@ -53,7 +53,7 @@ describe('ProxyWatcher', () => {
     expect(returned()).toBe(false);
   });
 
-  test('with endOnStop false the owner ends it, after what it still has to say', async () => {
+  test('with endOnStop false, the owner ends it, after sending what is left', async () => {
     const { iterator, finish } = owner('last', 'words');
     const watch = new ProxyWatcher(iterator, { endOnStop: false });
     watch.stopSignal.addEventListener('abort', finish);
@@ -64,7 +64,7 @@ describe('ProxyWatcher', () => {
     expect(await watch.next()).toEqual(done);
   });
 
-  test('with endOnStop false a read waits on until the owner ends it', async () => {
+  test('with endOnStop false, a read waits until the owner ends it', async () => {
     const { iterator, finish } = owner();
     const watch = new ProxyWatcher(iterator, { endOnStop: false });
     let settled = false;
@@ -89,7 +89,7 @@ describe('ProxyWatcher', () => {
     expect(await watch.next()).toEqual(done);
   });
 
-  test('an end of its own fires nothing; a stop after it still does', async () => {
+  test('its own end fires nothing; a stop after it still does', async () => {
     const { iterator, finish } = owner();
     const watch = new ProxyWatcher(iterator);
     finish();
@@ -99,7 +99,7 @@ describe('ProxyWatcher', () => {
     expect(watch.stopping()).toBe(true);
   });
 
-  test('takes an iterable as well, and passes on its error once', async () => {
+  test('also accepts an iterable, and passes on its error once', async () => {
     async function* failing(): AsyncGenerator<string> {
       yield 'a';
       throw new Error('owner failed');

@@ -4,8 +4,8 @@ import { Hub } from '../../src/bridge/hub.ts';
 import { added, connect, turn } from './fake-sink.ts';
 import { fate } from './support.ts';
 
-describe('a publish from inside', () => {
-  test('a toJSON does not come before the event that is being encoded, nor does it get its number', async () => {
+describe('a reentrant publish', () => {
+  test('from toJSON does not overtake the event that is being encoded, nor get its number', async () => {
     const hub = new Hub({ epoch: 'e' });
     const sink = connect(hub);
     const said: unknown[] = [];
@@ -21,7 +21,7 @@ describe('a publish from inside', () => {
     expect(sink.versions).toEqual(['e.1', 'e.2']);
   });
 
-  test('a filter that is asked as an event gets its place does not get that one’s number', async () => {
+  test('from a filter that is called for an event does not get that event’s number', async () => {
     const hub = new Hub({ epoch: 'e', capacity: 16, overflow: 'drop-newest' });
     const witness = connect(hub);
     const said: unknown[] = [];

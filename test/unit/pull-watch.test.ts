@@ -33,7 +33,7 @@ class ManualSource implements PullSource<number> {
 }
 
 describe('PullWatch', () => {
-  test('asks for nothing before a read, and for one event at a time', async () => {
+  test('requests nothing before a read, and one event at a time', async () => {
     const source = new ManualSource();
     const watch = new PullWatch(source);
     await turn();
@@ -47,7 +47,7 @@ describe('PullWatch', () => {
     expect(source.asked).toBe(2);
   });
 
-  test('tryNext sets the source going, once, and finds the event later', async () => {
+  test('tryNext starts one pull, and finds the event later', async () => {
     const source = new ManualSource();
     const watch = new PullWatch(source);
     expect([watch.tryNext(), watch.tryNext()]).toEqual([undefined, undefined]);
@@ -73,7 +73,7 @@ describe('PullWatch', () => {
     expect(source.asked).toBe(1);
   });
 
-  test('a rejection is told to one read, then the watch is done', async () => {
+  test('a rejection reaches one read, then the watch is done', async () => {
     const source = new ManualSource();
     const watch = new PullWatch(source);
     const reads = [watch.next(), watch.next()];
@@ -84,7 +84,7 @@ describe('PullWatch', () => {
     expect(source.cancelled).toBe(1);
   });
 
-  test('a rejection that nobody waits for is told to the next read, by whichever door', async () => {
+  test('a rejection without a pending read reaches the next read, whatever its kind', async () => {
     const source = new ManualSource();
     const watch = new PullWatch(source);
     watch.tryNext();
@@ -110,7 +110,7 @@ describe('PullWatch', () => {
     expect(await watch.next()).toEqual(done);
   });
 
-  test('return while a pull is under way settles reads now; what it still brings is counted as dropped', async () => {
+  test('return during a pull settles reads at once; an event that still arrives counts as dropped', async () => {
     const source = new ManualSource();
     const watch = new PullWatch(source);
     const read = watch.next();
@@ -132,7 +132,7 @@ describe('PullWatch', () => {
     expect(failed.dropped).toBe(0);
   });
 
-  test('stop keeps the event at hand readable, return drops and counts it', async () => {
+  test('stop keeps the event at hand readable; return drops and counts it', async () => {
     const source = new ManualSource();
     const stopped = new PullWatch(source);
     stopped.tryNext();
@@ -148,7 +148,7 @@ describe('PullWatch', () => {
     expect([returned.queued, returned.dropped]).toEqual([0, 1]);
   });
 
-  test('with onStop, stop is passed on once and the source is read to its end', async () => {
+  test('with onStop, stop is passed on once, and the source is read to its end', async () => {
     const source = new ManualSource();
     let stops = 0;
     const watch = new PullWatch(source, { onStop: () => stops++ });
@@ -165,7 +165,7 @@ describe('PullWatch', () => {
     expect([stops, source.cancelled]).toEqual([1, 1]);
   });
 
-  test('poll is asked first, and gives batches without a pull', async () => {
+  test('poll comes first, and makes batches without a pull', async () => {
     const ready = [1, 2, 3];
     const source = Object.assign(new ManualSource(), { poll: () => ready.shift() });
     const watch = new PullWatch(source);
@@ -186,7 +186,7 @@ describe('PullWatch', () => {
     expect(watch.tryNext()).toBeNull();
   });
 
-  test('a poll that throws ends the watch: the source is cancelled, one read hears it', async () => {
+  test('a poll that throws ends the watch: the source is cancelled, and one read gets the error', async () => {
     const source = Object.assign(new ManualSource(), {
       poll() {
         throw new Error('poll');
@@ -198,7 +198,7 @@ describe('PullWatch', () => {
     expect(await watch.next()).toEqual(done);
   });
 
-  test('reads from inside poll start no pull beside it, and one behind it', async () => {
+  test('reads from inside poll start no concurrent pull, but one after it', async () => {
     const source = new ManualSource();
     let inner: Promise<unknown> | undefined;
     const polled: (number | undefined)[] = [undefined, 1];
@@ -217,7 +217,7 @@ describe('PullWatch', () => {
     expect(await inner).toEqual(value(2));
   });
 
-  test('return from inside poll: nothing more is handed out, the event is counted', async () => {
+  test('return from inside poll: no more events are delivered, and the event is counted', async () => {
     const source = new ManualSource();
     const watch: PullWatch<number> = new PullWatch<number>(
       Object.assign(source, {
@@ -248,13 +248,13 @@ describe('fromAsyncIterable', () => {
     expect(await watch.next()).toEqual(done);
   });
 
-  test('an iterator that answers without a promise is read like any other, as `for await` does', async () => {
+  test('an iterator that returns results without a promise is read like any other, as with `for await`', async () => {
     let last = 0;
     const watch = fromAsyncIterable<number>({ next: () => (last < 2 ? value(++last) : done) } as never);
     expect(await Promise.all([watch.next(), watch.next(), watch.next()])).toEqual([value(1), value(2), done]);
   });
 
-  test('stopping calls the iterator’s return once; its rejection harms nobody', async () => {
+  test('stopping calls the iterator’s return once; its rejection is ignored', async () => {
     let returned = 0;
     const watch = fromAsyncIterable<number>({
       next: () => new Promise(() => {}),
@@ -273,7 +273,7 @@ describe('fromAsyncIterable', () => {
 });
 
 describe('emptyWatch', () => {
-  test('TestEmpty: is over before and after stop, by every door', async () => {
+  test('TestEmpty: has ended before and after stop, for every kind of read', async () => {
     const watch = emptyWatch<number>();
     for (let round = 0; round < 2; round++) {
       expect(await watch.next()).toEqual(done);

@@ -52,7 +52,7 @@ const done = { done: true, value: undefined };
 const value = <T>(of: T): { done: false; value: T } => ({ done: false, value: of });
 
 describe('Reader', () => {
-  test('reads that wait are served first come, first served, batches among them', async () => {
+  test('pending reads are served first come, first served, including batches', async () => {
     const reader = new ArrayReader();
     const batches = reader.batches();
     const reads = [reader.next(), batches.next(), reader.next(), batches.next()];
@@ -71,7 +71,7 @@ describe('Reader', () => {
     expect(order).toEqual(['a', 'b', 'c']);
   });
 
-  test('tryNext does not overtake a read that waits', async () => {
+  test('tryNext does not overtake a pending read', async () => {
     const reader = new ArrayReader();
     const read = reader.next();
     reader.items.push(1, 2); // readable, and nobody has served yet
@@ -83,7 +83,7 @@ describe('Reader', () => {
     expect(await waiting).toEqual(value(3));
   });
 
-  test('next takes its place behind reads that wait, also when something has become readable', async () => {
+  test('next waits behind pending reads, even if something has become readable', async () => {
     const reader = new ArrayReader();
     const first = reader.next();
     reader.items.push(1, 2);
@@ -91,7 +91,7 @@ describe('Reader', () => {
     expect(await Promise.all([first, second])).toEqual([value(1), value(2)]);
   });
 
-  test('return settles every read that waits, and the watch stays done', async () => {
+  test('return settles every pending read, and the watch stays done', async () => {
     const reader = new ArrayReader();
     const reads = [reader.next(), reader.batches().next(), reader.next()];
     expect(await reader.return()).toEqual(done);
@@ -101,7 +101,7 @@ describe('Reader', () => {
     expect(reader.tryNext()).toBeUndefined();
   });
 
-  test('stop lets what is queued be read, and then is done', async () => {
+  test('stop keeps queued events readable, and then the watch is done', async () => {
     const reader = new ArrayReader();
     reader.push(1, 2);
     reader.stop();
@@ -112,7 +112,7 @@ describe('Reader', () => {
     expect(await reader.next()).toEqual(done);
   });
 
-  test('stop settles reads that wait: with what has come meanwhile, else with done', async () => {
+  test('stop settles pending reads: with events that have arrived meanwhile, or with done', async () => {
     const reader = new ArrayReader();
     const reads = [reader.next(), reader.next()];
     reader.items.push(7);
@@ -120,7 +120,7 @@ describe('Reader', () => {
     expect(await Promise.all(reads)).toEqual([value(7), done]);
   });
 
-  test('an error is told to one read alone', async () => {
+  test('an error is reported to one read only', async () => {
     const reader = new ArrayReader();
     const reads = [reader.next(), reader.next()];
     reader.push(new Error('once'));
@@ -137,7 +137,7 @@ describe('Reader', () => {
     expect(await read.next()).toEqual(done);
   });
 
-  test('an error behind the events of a batch costs none of them: the next read hears it', async () => {
+  test('an error after the events of a batch costs none of them: the next read gets it', async () => {
     const reader = new ArrayReader();
     const batches = reader.batches();
     reader.push(1, 2, new Error('third'));
@@ -154,7 +154,7 @@ describe('Reader', () => {
     await expect(alone.batches().next()).rejects.toThrow('alone');
   });
 
-  test('an error behind a batch is told to the read that waits behind it, and return forgets it', async () => {
+  test('an error after a batch is reported to the pending read after it, and return forgets the error', async () => {
     const reader = new ArrayReader();
     reader.push(1, new Error('behind'));
     await reader.batches().next();
@@ -162,7 +162,7 @@ describe('Reader', () => {
     expect(await reader.next()).toEqual(done);
   });
 
-  test('reads from inside take stand behind the one that takes', async () => {
+  test('reads from inside take are queued after the read that takes', async () => {
     const reader = new ArrayReader();
     let inner: Promise<unknown> | undefined;
     reader.items.push(1, 2);
@@ -174,7 +174,7 @@ describe('Reader', () => {
     expect(await inner).toEqual(value(2));
   });
 
-  test('reads from inside take stand behind the one that takes, also when that one has to wait', async () => {
+  test('reads from inside take are queued after the read that takes, even if that one has to wait', async () => {
     const reader = new ArrayReader();
     const inner: Promise<unknown>[] = [];
     reader.inside = () => void inner.push(reader.next(), reader.next());
@@ -211,7 +211,7 @@ describe('Reader', () => {
     expect(awaited.stopped).toBe(true);
   });
 
-  test('leaving the loop over batches returns the watch', async () => {
+  test('leaving a loop over batches returns the watch', async () => {
     const reader = new ArrayReader();
     reader.push(1, 2);
     const batches = reader.batches();
@@ -230,7 +230,7 @@ describe('Reader', () => {
     expect(await awaited.batches().return()).toEqual(done);
   });
 
-  test('results are not shared: a consumer may change its own', async () => {
+  test('results are not shared: a consumer may modify its own', async () => {
     const reader = new ArrayReader();
     reader.stop();
     const one = await reader.next();

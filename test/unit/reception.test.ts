@@ -7,7 +7,7 @@ import type { Start } from '../../src/bridge/start.ts';
 import type { HubNotice } from '../../src/bridge/tally.ts';
 import { added, connect, FakeSink, turn } from './fake-sink.ts';
 
-describe('where a client begins', () => {
+describe('where a client starts', () => {
   const snapshot = (): number[] => [];
   test.each<[string, Partial<Client>, { resourceVersion?: string }, string | undefined]>([
     ['SSE, now: the last version there is', { transport: 'sse' }, {}, 'e.5'],
@@ -21,7 +21,7 @@ describe('where a client begins', () => {
     expect(connect(hub, undefined, { ...client, start: receptionOf(hub).start(asked) as Start }).session.version).toBe(version);
   });
 
-  test('SSE, with the last events first: the version before them; with a snapshot first: none', () => {
+  test('SSE, with replayed events: the version before them; with a snapshot: none', () => {
     const replaying = new Hub({ epoch: 'e', replay: 2 });
     for (let i = 1; i <= 5; i++) replaying.tryPublish(added(i));
     expect(connect(replaying, undefined, { transport: 'sse' }).session.version).toBe('e.3');
@@ -41,7 +41,7 @@ describe('where a client begins', () => {
     expect(sink.session.stats()).toMatchObject({ delivered: 3, queued: 0, lag: 0 });
   });
 
-  test('who comes, and who comes back, is told of with its numbers', () => {
+  test('notices of a new client and of a resumed one have their numbers', () => {
     const notices: HubNotice[] = [];
     const hub = new Hub({ epoch: 'e', onNotice: (notice) => notices.push(notice) });
     for (let i = 1; i <= 5; i++) hub.tryPublish(added(i));
@@ -55,7 +55,7 @@ describe('where a client begins', () => {
   });
 });
 
-describe('who is refused', () => {
+describe('a client that is refused', () => {
   const refusing = (): { hub: Hub; refusals: [string, string][] } => {
     const refusals: [string, string][] = [];
     const onNotice = (notice: HubNotice): void => {
@@ -64,7 +64,7 @@ describe('who is refused', () => {
     return { hub: new Hub({ epoch: 'e', replayItems: 1, onNotice }), refusals };
   };
 
-  test('for what it asks: the reason, and where it came from, if that is known', () => {
+  test('for its request: the notice has the reason, and the address if it is known', () => {
     const { hub, refusals } = refusing();
     for (let i = 1; i <= 5; i++) hub.tryPublish(added(i));
     expect(receptionOf(hub).start({ resourceVersion: 'e.2' }, { address: 'here' })).toMatchObject({ code: 410 });
@@ -75,7 +75,7 @@ describe('who is refused', () => {
     ]);
   });
 
-  test('as the hub ends: before it is let in, and after', async () => {
+  test('because the hub is shutting down: before it is admitted, and after', async () => {
     const { hub, refusals } = refusing();
     connect(hub, undefined, { options: { overflow: 'wait', capacity: 1 } }).stall();
     for (let i = 1; i <= 3; i++) hub.tryPublish(added(i));
@@ -90,7 +90,7 @@ describe('who is refused', () => {
     await over;
   });
 
-  test('has a seat until it has gone, of no address, where there is one', () => {
+  test('occupies a seat until it has gone, if there is one, regardless of its address', () => {
     const hub = new Hub({ maxClients: 2, maxClientsPerAddress: 1 });
     const tickets = [receptionOf(hub).reserveForRefusal(), receptionOf(hub).reserveForRefusal()];
     expect(tickets).not.toContain(undefined);
@@ -99,7 +99,7 @@ describe('who is refused', () => {
     expect(receptionOf(hub).reserveForRefusal()).toBeDefined();
   });
 
-  test('who has stopped waiting to be let in is told no more that the hub shuts down', async () => {
+  test('a client that no longer waits for admission is not called back at a shutdown', async () => {
     const hub = new Hub();
     const told: string[] = [];
     receptionOf(hub).lifetime.whenClosing(() => told.push('waits'));

@@ -21,7 +21,7 @@ describe('a version', () => {
     ['a-b_C.17', { epoch: 'a-b_C', sequence: 17 }],
     [`e.${'9'.repeat(200)}`, { epoch: 'e', sequence: Number.POSITIVE_INFINITY }],
     ['__proto__.1', { epoch: '__proto__', sequence: 1 }],
-  ])('%s is one', (text, expected) => {
+  ])('%s is valid', (text, expected) => {
     expect(readVersion(text)).toEqual(expected);
   });
 
@@ -51,11 +51,11 @@ describe('a version', () => {
     'a.b.c',
     `${'e'.repeat(65)}.1`,
     `e.${'9'.repeat(255)}`,
-  ])('%j is none', (text) => {
+  ])('%j is invalid', (text) => {
     expect(readVersion(text)).toBeUndefined();
   });
 
-  test('whatever else is no version either, and nothing throws', () => {
+  test('any other value is invalid, and nothing throws', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (text) => {
         const version = readVersion(text);
@@ -76,12 +76,12 @@ describe('a query', () => {
     ['allowWatchBookmarks=true&timeoutSeconds=5', { allowWatchBookmarks: true, timeoutSeconds: 5 }],
     ['allowWatchBookmarks=0&sendInitialEvents=false&timeoutSeconds=0', { allowWatchBookmarks: false, sendInitialEvents: false }],
     ['sendInitialEvents=1', { sendInitialEvents: true }],
-  ])('%j is understood', (search, expected) => {
+  ])('%j is accepted', (search, expected) => {
     const asked = Object.fromEntries(Object.entries(read(search)).filter(([, value]) => value !== undefined));
     expect(asked).toEqual({ isBack: false, ...expected });
   });
 
-  test('Last-Event-ID wins, unless it is empty', () => {
+  test('Last-Event-ID takes precedence, unless it is empty', () => {
     expect(read('resourceVersion=e.1', 'e.2')).toMatchObject({ resourceVersion: 'e.2', isBack: true });
     expect(read('resourceVersion=e.1', '')).toMatchObject({ resourceVersion: 'e.1', isBack: false });
   });
@@ -106,11 +106,11 @@ describe('a query', () => {
     expect((status as { message: string }).message.length).toBeLessThan(250);
   });
 
-  test('a bad Last-Event-ID is named as such', () => {
+  test('an invalid Last-Event-ID is named as such', () => {
     expect(read('', 'e.1, e.2')).toMatchObject({ code: 400, message: expect.stringContaining('last-event-id') });
   });
 
-  test('whatever it is, the answer is one or the other', () => {
+  test('any query yields either a request or a refusal', () => {
     const words = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('true', 'e.1', '', '0', '__proto__', '%', '%zz'));
     const names = fc.oneof(
       fc.string(),
@@ -127,8 +127,8 @@ describe('a query', () => {
   });
 });
 
-describe('the window', () => {
-  test('against an array: at most so many, at most so many bytes, and always the last of them', () => {
+describe('the replay window', () => {
+  test('matches an array: limited in number and in bytes, always the most recent events', () => {
     const sizes = fc.array(fc.integer({ min: 0, max: 400 }), { maxLength: 60 });
     fc.assert(
       fc.property(sizes, fc.nat(10), fc.nat(1_000), (all, items, bytes) => {
@@ -149,14 +149,14 @@ describe('the window', () => {
     );
   });
 
-  test('what it has let go of takes no room, however much has passed', () => {
+  test('frees what it has dropped, however many events have passed', () => {
     const window = new ReplayWindow({ items: 3, bytes: 9_999 });
     for (let sequence = 1; sequence <= 1_000; sequence++) window.push(envelope(sequence));
     expect((window as unknown as { envelopes: unknown[] }).envelopes.length).toBeLessThanOrEqual(6);
     expect(places(window.last(9))).toEqual([998, 999, 1_000]);
   });
 
-  test('after a hole, what is from before it is of no use', () => {
+  test('after a hole, drops the events before it', () => {
     const window = new ReplayWindow({ items: 9, bytes: 9_999 });
     for (const sequence of [1, 2, 5, 6]) window.push(envelope(sequence));
     expect(places(window.since(4))).toEqual([5, 6]);
@@ -171,7 +171,7 @@ describe('a hub', () => {
     return hub;
   };
 
-  test('goes on right after a version, exactly as far back as its window goes', async () => {
+  test('resumes right after a version, exactly as far back as its window goes', async () => {
     const hub = await published(20, { replayItems: 5 });
     for (let from = 0; from <= 21; from++) {
       const start = receptionOf(hub).start({ resourceVersion: `e.${from}` });
@@ -187,7 +187,7 @@ describe('a hub', () => {
     expect(receptionOf(hub).start({ resourceVersion: '__proto__.1' })).toMatchObject({ code: 410 });
   });
 
-  test('keeps nothing, and yet who missed nothing can go on: before the first event, and though all was swept', async () => {
+  test('without a window, resumes a client that missed nothing: before the first event, and after all were dropped', async () => {
     const hub = await published(0, { replayItems: 0 });
     expect(hub.version).toBe('e.0');
     expect(receptionOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ missed: [], resumed: true });
@@ -196,14 +196,14 @@ describe('a hub', () => {
     expect(receptionOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ code: 410 });
   });
 
-  test('forgets by bytes as well, also when a burst is published in one go', () => {
+  test('also limits the window in bytes, even for a burst that is published at once', () => {
     const hub = new Hub({ epoch: 'e', replayItems: 1_000, replayBytes: 10_000 });
     for (let i = 0; i < 500; i++) hub.tryPublish(added('x'.repeat(900)));
     expect(receptionOf(hub).start({ resourceVersion: 'e.489' })).toMatchObject({ code: 410 });
     expect(places((receptionOf(hub).start({ resourceVersion: 'e.495' }) as Start).missed)).toEqual([496, 497, 498, 499, 500]);
   });
 
-  test('hands over from what was missed to what is live with no gap, while events come without a pause', async () => {
+  test('hands over from missed to live events without a gap, while events arrive without a pause', async () => {
     const hub = new Hub({ epoch: 'e', replayItems: 400 });
     const clients: { from: number; sink: ReturnType<typeof connect> }[] = [];
     for (let i = 1; i <= 300; i++) {
@@ -222,7 +222,7 @@ describe('a hub', () => {
     expect(hub.stats().total).toMatchObject({ resumes: 300 });
   });
 
-  test('replays only what the filter lets through, and counts the rest as nobody’s', async () => {
+  test('replays only what the filter accepts, and counts no rejected event', async () => {
     const hub = await published(10);
     const filter = (event: { object: unknown }): boolean => (event.object as number) % 2 === 0;
     const start = receptionOf(hub).start({ resourceVersion: 'e.3' }) as Start;
@@ -234,7 +234,7 @@ describe('a hub', () => {
     expect(sink.session.stats()).toMatchObject({ delivered: 5, dropped: 0, queued: 0, lag: 0, resumed: true });
   });
 
-  test('too old a version is told to an EventSource whatever its filter lets through', async () => {
+  test('reports an expired version to an EventSource whatever its filter accepts', async () => {
     const hub = await published(3);
     const filters = [() => false, (event: { object: unknown }): boolean => (event.object as { a: { b: boolean } }).a.b];
     for (const filter of filters) {
@@ -250,7 +250,7 @@ describe('a hub', () => {
     }
   });
 
-  test('a filter that throws, live or replayed, ends its own client as failed', async () => {
+  test('a filter that throws, live or replayed, ends only its own client as failed', async () => {
     const hub = await published(3);
     const filter = (): boolean => {
       throw new Error('filter');

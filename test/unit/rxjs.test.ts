@@ -59,7 +59,7 @@ describe('observe', () => {
     expect(source.watchers).toBe(0);
   });
 
-  test('completes with the broadcaster, behind all events', async () => {
+  test('completes with the broadcaster, after all events', async () => {
     const source = new Broadcaster<Count>();
     const { heard } = hear(observe(source));
     for (const event of counts(1, 2, 3)) source.tryPublish(event);
@@ -99,7 +99,7 @@ describe('observe', () => {
     expect(source.watchers).toBe(0);
   });
 
-  test('an unsubscribe inside next: nothing more arrives, of the same batch neither', async () => {
+  test('an unsubscribe inside next: no more events arrive, not even of the same batch', async () => {
     const source = new Broadcaster<Count>();
     const heard: number[] = [];
     const subscription = observe(source).subscribe((event) => {
@@ -113,7 +113,7 @@ describe('observe', () => {
     expect(source.watchers).toBe(0);
   });
 
-  test('an observer may publish, and subscribe returns all the same', async () => {
+  test('an observer may publish, and subscribe still returns', async () => {
     const source = new Broadcaster<Count>();
     const heard: number[] = [];
     const subscription = observe(source, { prefix: counts(0) }).subscribe((event) => {
@@ -126,7 +126,7 @@ describe('observe', () => {
     subscription.unsubscribe();
   });
 
-  test('an observer that throws harms nobody: RxJS reports it, all go on', async () => {
+  test('an observer that throws affects nobody else: RxJS reports the error, and everyone continues', async () => {
     const reported: unknown[] = [];
     config.onUnhandledError = (error) => reported.push((error as Error).message);
     const source = new Broadcaster<Count>();
@@ -146,7 +146,7 @@ describe('observe', () => {
     expect(source.watchers).toBe(0);
   });
 
-  test('an operator that throws errors its observer and returns its watch alone', async () => {
+  test('an operator that throws errors its own observer and returns only its watch', async () => {
     const source = new Broadcaster<Count>();
     const neighbour = hear(observe(source));
     const failing = observe(source).pipe(
@@ -179,7 +179,7 @@ describe('observe', () => {
     expect(source.watchers).toBe(0);
   });
 
-  test('what watch() refuses is an error notification: CLOSED, a bad option, an aborted signal', async () => {
+  test('errors of watch() are error notifications: CLOSED, an invalid option, an aborted signal', async () => {
     const source = new Broadcaster<Count>();
     expect(hear(observe(source, { capacity: -1 })).heard[0]).toMatch(/^error: capacity/);
     expect(hear(observe(source, { signal: AbortSignal.abort(new Error('aborted')) })).heard).toEqual(['error: aborted']);
@@ -209,7 +209,7 @@ describe('observe', () => {
 });
 
 describe('toObservable', () => {
-  test('begins with what is queued, before subscribe returns, and completes with the watch', async () => {
+  test('starts with the queued events, before subscribe returns, and completes with the watch', async () => {
     const fake = filled(1, 2);
     const { heard } = hear(toObservable(fake));
     expect(heard).toEqual(['1', '2']);
@@ -219,7 +219,7 @@ describe('toObservable', () => {
     expect(heard).toEqual(['1', '2', '3', 'complete']);
   });
 
-  test('reads nothing before a subscription; unsubscribing returns the watch while a read waits', async () => {
+  test('reads nothing before a subscription; unsubscribing returns the watch while a read is pending', async () => {
     const fake = filled(1);
     const observable = toObservable(fake);
     await turn();
@@ -239,7 +239,7 @@ describe('toObservable', () => {
     expect([fake.isStopped(), fake.dropped]).toEqual([true, 2]);
   });
 
-  test('a second subscription is an error that says what to do; share() serves several', async () => {
+  test('a second subscription is an error that suggests what to do; share() serves several', async () => {
     const fake = filled(1);
     const observable = toObservable(fake);
     const first = hear(observable);
@@ -261,7 +261,7 @@ describe('toObservable', () => {
     expect(two.map(({ heard }) => heard)).toEqual([['1'], []]);
   });
 
-  test('an error at subscribe, and one later, are error notifications behind the events', async () => {
+  test('errors during subscribe and later are error notifications after the events', async () => {
     const fn = (event: Count): Count => {
       if (event.object === 2) throw new Error('fn');
       return event;
@@ -278,7 +278,7 @@ describe('toObservable', () => {
     expect(late.isStopped()).toBe(true);
   });
 
-  test('an upper bound of what is queued is no reason to wait', async () => {
+  test('does not wait when `queued` is only an upper bound', async () => {
     const fake = filled(1, 2, 3);
     const { heard, stop } = hear(toObservable(filter(fake, (event) => (event.object === 3 ? event : undefined))));
     expect(heard).toEqual(['3']);
@@ -321,12 +321,12 @@ async function failureOf(promise: Promise<unknown>): Promise<unknown> {
 }
 
 describe('fromObservable', () => {
-  test('subscribes at once; a synchronous source loses nothing, beyond the capacity neither', async () => {
+  test('subscribes at once; a synchronous source loses nothing, even beyond the capacity', async () => {
     expect(await all(fromObservable(from(upTo(5_000)), { capacity: 3 }))).toEqual(upTo(5_000));
     expect(await all(fromObservable(of()))).toEqual([]);
   });
 
-  test('completion ends it behind what is queued', async () => {
+  test('completion ends the watch after the queued events', async () => {
     const subject = new Subject<Count>();
     const watch = fromObservable(subject);
     subject.next(count(1));
@@ -337,7 +337,7 @@ describe('fromObservable', () => {
     expect(watch.stopped).toBe(true);
   });
 
-  test('an error rejects one read, behind what is queued, by every door', async () => {
+  test('an error rejects one read, after the queued events, for every way to read', async () => {
     const failing = (): Observable<Count> =>
       concat(
         from(counts(1, 2)),
@@ -374,7 +374,7 @@ describe('fromObservable', () => {
     expect(watch.stopped).toBe(true);
   });
 
-  test('after stop what is queued is read, after return it is gone and counted', async () => {
+  test('after stop, queued events are read; after return, they are gone and counted', async () => {
     const stopped = fromObservable(concat(from(counts(1, 2)), NEVER));
     stopped.stop();
     expect(await all(stopped)).toEqual(counts(1, 2));
@@ -388,7 +388,7 @@ describe('fromObservable', () => {
     expect(await returned.next()).toEqual(done);
   });
 
-  test('wait: holds capacity + incoming, then fails with OVERLOADED behind all of it, and unsubscribes', async () => {
+  test('wait: holds capacity + incoming events, then fails with OVERLOADED after all of them, and unsubscribes', async () => {
     const subject = new Subject<Count>();
     const watch = fromObservable(subject, { capacity: 2, incoming: 3 });
     for (const event of upTo(5)) subject.next(event);
@@ -401,7 +401,7 @@ describe('fromObservable', () => {
     expect(await watch.next()).toEqual(done);
   });
 
-  test('wait: an endless synchronous source is let go of as well, by default at 10,100 events', async () => {
+  test('wait: an endless synchronous source is unsubscribed as well, by default at 10,100 events', async () => {
     let made = 0;
     const endless = new Observable<Count>((subscriber) => {
       while (!subscriber.closed) subscriber.next(count(made++));
@@ -418,7 +418,7 @@ describe('fromObservable', () => {
     expect(events).toBe(10_100);
   });
 
-  test('wait: room that a reader makes is used', async () => {
+  test('wait: uses the room that a reader makes', async () => {
     const subject = new Subject<Count>();
     const watch = fromObservable(subject, { capacity: 1, incoming: 0 });
     for (const event of upTo(10)) {
@@ -430,7 +430,7 @@ describe('fromObservable', () => {
     void watch.return();
   });
 
-  test('drop-newest and drop-oldest: bounded, counted, told', async () => {
+  test('drop-newest and drop-oldest: bounded, with losses counted and reported', async () => {
     const missed: number[] = [];
     const onGap = (lost: number): number => missed.push(lost);
     const newest = fromObservable(from(upTo(10)), { capacity: 3, overflow: 'drop-newest', onGap });
@@ -442,7 +442,7 @@ describe('fromObservable', () => {
     expect(missed).toEqual([7]);
   });
 
-  test('disconnect: what fits, one ERROR event, the end; the source is let go of', async () => {
+  test('disconnect: delivers what fits, one ERROR event, then the end; unsubscribes the source', async () => {
     const subject = new Subject<Count>();
     const watch = fromObservable(subject, { capacity: 2, overflow: 'disconnect' });
     for (const event of upTo(4)) subject.next(event);
@@ -467,7 +467,7 @@ describe('fromObservable', () => {
     expect(watch.dropped).toBe(1);
   });
 
-  test('a failing watch unsubscribes: a keyOf, an onGap that throws', async () => {
+  test('a failing watch unsubscribes: keyOf or onGap throws', async () => {
     const subject = new Subject<Count>();
     const watch = fromObservable(subject, {
       capacity: 1,
@@ -482,7 +482,7 @@ describe('fromObservable', () => {
     expect(await watch.next()).toEqual(done);
   });
 
-  test('an event that is none fails the watch', async () => {
+  test('an invalid event fails the watch', async () => {
     const watch = fromObservable(of(null as unknown as Count));
     expect(isWatchError(await failureOf(watch.next()), 'INVALID_ARGUMENT')).toBe(true);
   });
@@ -506,13 +506,13 @@ describe('fromObservable', () => {
     await watch.return();
   });
 
-  test('there and back', async () => {
+  test('a round trip through an observable', async () => {
     const back = toObservable(fromObservable(from(upTo(300))));
     const events = await new Promise((resolve) => back.pipe(toArray()).subscribe(resolve));
     expect(events).toEqual(upTo(300));
   });
 
-  test('a watch of an async iterable may be observed and read back', async () => {
+  test('a watch of an async iterable can be observed and converted back', async () => {
     const watch = fromObservable(
       toObservable(
         fromAsyncIterable(

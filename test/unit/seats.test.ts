@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { Seats, Ticket } from '../../src/bridge/seats.ts';
 
-test('a seat is given back once, by whoever holds it: the ticket, or the client that keeps it', () => {
+test('a seat is returned once, by its holder: the ticket, or the client that has taken it over', () => {
   const seats = new Seats({ maxClients: 1, maxClientsPerAddress: 9 });
   const ticket = seats.take('a') as Ticket;
   const full = { reason: 'full', message: '1 clients are connected, which is the limit' };
@@ -18,7 +18,7 @@ test('a seat is given back once, by whoever holds it: the ticket, or the client 
   expect(seats.take('d')).toEqual(full);
 });
 
-test('an address from which nobody is left is forgotten', () => {
+test('an address without clients is forgotten', () => {
   const seats = new Seats({ maxClients: 9, maxClientsPerAddress: 2 });
   const known = (seats as unknown as { byAddress: Map<string, number> }).byAddress;
   const tickets = ['a', 'a', 'b', ''].map((address) => seats.take(address) as Ticket);

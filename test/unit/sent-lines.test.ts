@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { SentLines } from '../../src/bridge/sent-lines.ts';
 
-test('sends a message per line, and tells of a drain once the last of them is out', () => {
+test('sends one message per line, and emits drain after the last one is sent', () => {
   const sent: string[] = [];
   const waiting: (() => void)[] = [];
   const client = {

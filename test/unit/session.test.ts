@@ -18,7 +18,7 @@ class Lingering extends FakeSink {
 }
 
 describe('a client', () => {
-  test('gets every event in order, each once, from the moment it came', async () => {
+  test('gets every event in order, each once, from the moment it connected', async () => {
     const hub = new Hub();
     await hub.publish(added('before'));
     const sink = connect(hub);
@@ -28,7 +28,7 @@ describe('a client', () => {
     expect(sink.ended).toBe('complete');
   });
 
-  test('that is slow holds back neither the others nor its own end', async () => {
+  test('that is slow delays neither the others nor its own end', async () => {
     const hub = new Hub({ capacity: 10 });
     const [slow, fast] = [connect(hub), connect(hub)];
     slow.stall();
@@ -47,7 +47,7 @@ describe('a client', () => {
     expect(fast.ended).toBeUndefined();
   });
 
-  test('under wait holds back the publisher, and loses nothing', async () => {
+  test('with wait delays the publisher, and loses nothing', async () => {
     const hub = new Hub({ capacity: 5, overflow: 'wait' });
     const sink = connect(hub);
     sink.stall();
@@ -64,7 +64,7 @@ describe('a client', () => {
     expect(sink.objects).toEqual(Array.from({ length: 50 }, (_, i) => i));
   });
 
-  test('that goes away under wait lets the publisher go on at once', async () => {
+  test('that leaves lets the publisher of a wait hub continue at once', async () => {
     const hub = new Hub({ capacity: 2, overflow: 'wait' });
     const sink = connect(hub);
     sink.stall();
@@ -92,7 +92,7 @@ describe('a client', () => {
     },
   );
 
-  test('gets big batches in slices, so that pressure is noticed', async () => {
+  test('gets large batches in slices, so that backpressure is noticed', async () => {
     const hub = new Hub({ capacity: 100 });
     const sink = connect(hub);
     sink.stall();
@@ -104,7 +104,7 @@ describe('a client', () => {
     expect(sink.writes.length).toBeLessThan(10);
   });
 
-  test('gets an event alone within the turn, and what follows in one write per turn', async () => {
+  test('gets a single event within the turn, and further ones in one write per turn', async () => {
     const hub = new Hub();
     const sink = connect(hub);
     hub.tryPublish(added(0));
@@ -119,7 +119,7 @@ describe('a client', () => {
     expect(sink.writes).toHaveLength(2);
   });
 
-  test('gets bursts that come once per turn in one write each, whatever half a queue is', async () => {
+  test('gets one burst per turn in one write each, whatever half of its queue is', async () => {
     const hub = new Hub({ capacity: 100 });
     const sink = connect(hub);
     for (let burst = 0; burst < 40; burst++) {
@@ -131,7 +131,7 @@ describe('a client', () => {
     expect(sink.writes.length).toBeLessThanOrEqual(41);
   });
 
-  test('is sent the very bytes that others in step are sent', async () => {
+  test('is sent the same bytes as others in step', async () => {
     const hub = new Hub();
     const [one, other] = [connect(hub), connect(hub)];
     for (let i = 0; i < 3; i++) {
@@ -145,7 +145,7 @@ describe('a client', () => {
     });
   });
 
-  test('that has room is overrun by no burst, however long, in however small a queue', () => {
+  test('with room loses nothing in any burst, however long, and however small its queue', () => {
     const hub = new Hub({ capacity: 1 });
     const sink = connect(hub);
     const small = connect(new Hub({ capacity: 100 }), undefined, {});
@@ -154,7 +154,7 @@ describe('a client', () => {
     expect(small.ended).toBeUndefined();
   });
 
-  test('with a smaller queue of its own is not overrun either', () => {
+  test('with a smaller queue of its own loses nothing either', () => {
     const hub = new Hub({ capacity: 1_000 });
     const sink = connect(hub, undefined, { options: { capacity: 3 } });
     for (let i = 0; i < 100; i++) hub.tryPublish(added(i));
@@ -162,8 +162,8 @@ describe('a client', () => {
   });
 });
 
-describe('what is sent beside the stream', () => {
-  test('goes nowhere once its client is over, or has ended: whoever sends it is told', async () => {
+describe('events sent beside the stream', () => {
+  test('are discarded when the session is over or has ended, and the sender is told', async () => {
     const hub = new Hub();
     const [gone, ended] = [connect(hub).session, connect(hub, new Lingering()).session];
     gone.gone();
@@ -173,14 +173,14 @@ describe('what is sent beside the stream', () => {
   });
 });
 
-describe('what a session says of itself', () => {
-  test('who it is, if anybody has said so', () => {
+describe('the statistics of a session', () => {
+  test('its identity, if there is one', () => {
     const hub = new Hub();
     expect(connect(hub).session.stats()).not.toHaveProperty('identity');
     expect(connect(hub, undefined, { identity: 'ann' }).session.stats()).toMatchObject({ id: 2, identity: 'ann' });
   });
 
-  test('how far behind it is: not at all while nothing waits for it, whatever its filter has hidden', async () => {
+  test('its lag: 0 while nothing waits for it, whatever its filter hides', async () => {
     const hub = new Hub();
     const [slow, blind] = [connect(hub), connect(hub, undefined, { options: { filter: () => false } })];
     for (let i = 0; i < 3; i++) await hub.publish(added(i));
@@ -194,7 +194,7 @@ describe('what a session says of itself', () => {
     expect(blind.session.stats()).toMatchObject({ delivered: 0, queued: 0, lag: 0 });
   });
 
-  test('what is queued are events: not what of a snapshot it has not got yet', async () => {
+  test('queued events do not include unsent parts of a snapshot', async () => {
     const big = 'x'.repeat(SLICE_BYTES * 0.6);
     const sink = new FakeSink();
     sink.stall();
@@ -208,7 +208,7 @@ describe('what a session says of itself', () => {
 });
 
 describe('the end of a session', () => {
-  test('is told to all who wait for it, in order; at once to those who ask later', () => {
+  test('calls all callbacks, in order; later ones at once', () => {
     const { session } = connect(new Hub());
     const told: string[] = [];
     for (const name of ['a', 'b', 'c']) session.whenOver(() => told.push(name));
@@ -221,7 +221,7 @@ describe('the end of a session', () => {
     expect(told.slice(4)).toEqual(['e', 'f']);
   });
 
-  test('is one: what comes behind it changes neither why it was nor its connection', () => {
+  test('happens once: what follows changes neither its reason nor its connection', () => {
     const notices: HubNotice[] = [];
     const hub = new Hub({ onNotice: (notice) => notices.push(notice) });
     const [gone, ended] = [connect(hub), connect(hub, new Lingering())];
@@ -238,7 +238,7 @@ describe('the end of a session', () => {
     expect(closed[1]).not.toHaveProperty('error');
   });
 
-  test('by a cut bears what was thrown first: why it is cut, or else that its connection could not be closed', () => {
+  test('by a cut has the first error: the reason for the cut, or else that of closing the connection', () => {
     const notices: HubNotice[] = [];
     const hub = new Hub({ onNotice: (notice) => notices.push(notice) });
     const [why, fault] = [new Error('why'), new Error('destroy')];
@@ -252,7 +252,7 @@ describe('the end of a session', () => {
     expect(notices.flatMap((notice) => (notice.type === 'close' ? [notice.error] : []))).toEqual([why, fault]);
   });
 
-  test('is no `expired` because an event about something else says 410', async () => {
+  test('is not `expired` because of a 410 event about something else', async () => {
     const hub = new Hub();
     const sinks = [connect(hub), connect(hub, undefined, { options: { overflow: 'coalesce' } })];
     const object = toStatus({ code: 410, reason: 'Expired', message: 'another watch' });
@@ -261,7 +261,7 @@ describe('the end of a session', () => {
     expect(sinks.map(({ ended }) => ended)).toEqual(['complete', 'complete']);
   });
 
-  test('in order has no BOOKMARK before it but by time, and no word on when to come back but from a server that goes away', async () => {
+  test('in order has a BOOKMARK only by timeout, and a time to reconnect only from a departing server', async () => {
     const hub = new Hub({ random: () => 0.5 });
     const asked = { allowWatchBookmarks: true };
     const [timed, away] = [connect(hub, undefined, { asked }), connect(hub, undefined, { asked })];
@@ -277,7 +277,7 @@ describe('the end of a session', () => {
   });
 });
 
-test('coalesce: a folded event changes its type, and of a folded batch only the last has a version to go on from', async () => {
+test('coalesce: a folded event changes its type, and in a folded batch only the last event has a version to resume after', async () => {
   const hub = new Hub({ capacity: 4, overflow: 'coalesce', epoch: 'e' });
   const sink = connect(hub);
   const publish = async (type: string, name: string, i: number): Promise<void> => {
@@ -301,7 +301,7 @@ test('coalesce: a folded event changes its type, and of a folded batch only the 
   await hub.shutdown();
 });
 
-test('coalesce: what came and went in a folded batch is behind it, too: nobody hears of its end who has not heard of it', async () => {
+test('coalesce: the version includes changes that cancelled out, so a client gets no DELETED for an unknown object', async () => {
   const hub = new Hub({ capacity: 4, overflow: 'coalesce', epoch: 'e' });
   const sink = connect(hub);
   sink.stall();
@@ -323,7 +323,7 @@ test('coalesce: what came and went in a folded batch is behind it, too: nobody h
   await hub.shutdown();
 });
 
-test('coalesce: a watch that fails vouches for no more than it has brought', async () => {
+test('coalesce: a watch that fails vouches only for what it delivered', async () => {
   const failing = ({ object }: WatchEvent): string => {
     if (object === 'bad') throw new Error('no key');
     return String(object);

@@ -29,8 +29,8 @@ function line(bytesPerSecond: number) {
   return { clock, out, drains: () => drains };
 }
 
-describe('a narrow line', () => {
-  test('lets so many bytes a second through, across chunks', () => {
+describe('a slow line', () => {
+  test('lets the given number of bytes per second through, across chunks', () => {
     const { clock, out, drains } = line(100);
     out.write('0123456789ab');
     out.write('cdefgh');
@@ -42,7 +42,7 @@ describe('a narrow line', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('is slow also with less than a byte per tick, and makes up for no idle time', () => {
+  test('also works with less than a byte per tick, and does not make up for idle time', () => {
     const { clock, out } = line(4);
     out.write('abcdef');
     for (let i = 0; i < 10; i++) clock.advance(100);
@@ -55,7 +55,7 @@ describe('a narrow line', () => {
     expect(out.text).toBe('abcdefg');
   });
 
-  test('says that it is full when its bytes are in, and takes what comes all the same', () => {
+  test('reports that it is full, but accepts everything', () => {
     const { out } = line(10);
     expect(out.write('x'.repeat(LINE_BYTES - 1))).toBe(true);
     expect(out.write('x')).toBe(false);
@@ -63,7 +63,7 @@ describe('a narrow line', () => {
     expect(out.writableLength).toBe(LINE_BYTES + 4);
   });
 
-  test('ends behind what waits; at once if nothing does', () => {
+  test('ends after the waiting bytes; at once if there are none', () => {
     const { clock, out, drains } = line(100);
     out.write('0123456789abc');
     out.end();
@@ -76,7 +76,7 @@ describe('a narrow line', () => {
     expect(idle.out.ended).toBe(true);
   });
 
-  test('holds no timer when the connection has gone', () => {
+  test('has no timer after the connection has closed', () => {
     const { clock, out } = line(1);
     out.write('abc');
     out.destroyed = true;

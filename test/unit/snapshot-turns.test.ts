@@ -8,7 +8,7 @@ import { added, connect, FakeSink, join, turn, until } from './fake-sink.ts';
 import { handFed, hubOf } from './snapshot-source.ts';
 
 describe('a snapshot', () => {
-  test('waits for a client that has no room, and holds no more than a slice for it', async () => {
+  test('waits for a client without room, and holds no more than a slice for it', async () => {
     let asked = 0;
     const hub = hubOf(function* () {
       for (; asked < 10_000; asked++) yield 'x'.repeat(1_000);
@@ -31,7 +31,7 @@ describe('a snapshot', () => {
     expect(other.objects).toEqual(['live']);
   });
 
-  test('does so as well when the filter keeps all of it from its client, who may leave', async () => {
+  test('does so even if the filter hides all of it from its client, which may leave', async () => {
     let looked = 0;
     const endless = function* (): Generator<number> {
       for (;;) yield looked++;
@@ -56,7 +56,7 @@ describe('a snapshot', () => {
     }
   });
 
-  test('that the queue does not outlast is a slow client like any other', async () => {
+  test('that takes longer than the queue lasts makes its client a slow one like any other', async () => {
     const { snapshot, finish } = handFed();
     const hub = hubOf(snapshot, { capacity: 3 });
     const sink = join(hub);
@@ -68,7 +68,7 @@ describe('a snapshot', () => {
     expect(sink.ended).toBe('expired');
   });
 
-  test('stands in line when as many as may be are being read; who leaves the line or dies gives up the place', async () => {
+  test('waits in line at the limit of concurrent snapshots; a client that leaves or fails frees its place', async () => {
     const sources = Array.from({ length: 6 }, handFed);
     let begun = 0;
     const hub = hubOf((context) => (sources[begun++] as ReturnType<typeof handFed>).snapshot(context), { maxSnapshots: 2 });
@@ -90,7 +90,7 @@ describe('a snapshot', () => {
     expect(begun).toBe(5);
   });
 
-  test('whose client has no room for it leaves its place to others, and goes on before those who have not begun', async () => {
+  test('whose client has no room gives its place to others, and continues before those that have not started', async () => {
     /** Who has begun, and how much the slow one had got by then. */
     const begun: [unknown, number][] = [];
     const slow = new FakeSink();

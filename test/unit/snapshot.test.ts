@@ -46,7 +46,7 @@ describe('a snapshot', () => {
     },
   );
 
-  test('takes the position first, then asks for the data: nothing falls in between', async () => {
+  test('records the position before it reads the data, so nothing is lost in between', async () => {
     const state = new Set<string>();
     const hub = hubOf(({ resourceVersion }) => {
       expect(resourceVersion).toBe(hub.version);
@@ -69,7 +69,7 @@ describe('a snapshot', () => {
     for (const each of seen) expect(each).toEqual(state);
   });
 
-  test('is there also when the stream has ended: who comes then gets the state, and the end', async () => {
+  test('also exists after the stream has ended: a new client gets the state, and the end', async () => {
     const hub = hubOf(async () => ['state'], { replayItems: 0 });
     await hub.publish(added(1));
     await hub.shutdown();
@@ -83,7 +83,7 @@ describe('a snapshot', () => {
     expect(hub.stats().clients).toEqual([]);
   });
 
-  test('is for those without a version, unless they say otherwise', async () => {
+  test('is sent to clients without a version, unless they request otherwise', async () => {
     const hub = hubOf(() => ['state']);
     await hub.publish(added(1));
     const cases: [Asked, unknown[]][] = [
@@ -103,14 +103,14 @@ describe('a snapshot', () => {
     expect(receptionOf(new Hub()).start({ sendInitialEvents: true })).toMatchObject({ code: 400 });
   });
 
-  test('shows no more than the filter lets through', async () => {
+  test('shows only what the filter accepts', async () => {
     const hub = hubOf(() => [1, 2, 3, 4]);
     const sink = join(hub, {}, { options: { filter: (event) => (event.object as number) % 2 === 0 } });
     await until(() => sink.events.length === 3);
     expect(sink.objects.slice(0, 2)).toEqual([2, 4]);
   });
 
-  test.each([undefined, null, 0, ''])('shows nothing where the filter says %j, as what is live does not', async (nothing) => {
+  test.each([undefined, null, 0, ''])('shows nothing if the filter returns %j, like live events', async (nothing) => {
     const hub = hubOf(() => ['a', 'b']);
     const sink = join(hub, {}, { options: { filter: () => nothing as never } });
     await until(() => sink.events.length > 0);
@@ -119,7 +119,7 @@ describe('a snapshot', () => {
     expect(sink.events).toEqual([end('e.0')]);
   });
 
-  test('whose filter answers with a promise is the end of it, though nothing else is published', async () => {
+  test('ends if its filter returns a promise, even if nothing else is published', async () => {
     const hub = hubOf(() => ['a', 'b']);
     const sink = join(hub, {}, { options: { filter: (async () => true) as never } });
     await until(() => sink.ended !== undefined);
@@ -127,7 +127,7 @@ describe('a snapshot', () => {
     expect(sink.events[0]).toMatchObject({ type: 'ERROR', object: { code: 500 } });
   });
 
-  test('that fails is one ERROR 500 and the end, and tells no secrets', async () => {
+  test('that fails is one ERROR 500 and the end, and reveals no details', async () => {
     const failing: Snapshot[] = [
       () => {
         throw new Error('secret');
@@ -153,7 +153,7 @@ describe('a snapshot', () => {
     }
   });
 
-  test('is abandoned when its client goes: the signal aborts, the source is closed, nothing pends', async () => {
+  test('is abandoned when its client leaves: the signal aborts, the source is closed, nothing stays pending', async () => {
     const { snapshot, give, closed } = handFed();
     let signal: AbortSignal | undefined;
     const hub = hubOf((context) => {
@@ -170,7 +170,7 @@ describe('a snapshot', () => {
     expect(hub.stats().clients).toEqual([]);
   });
 
-  test('closes a source that it leaves, whatever that says to it, and none that has come to its end', async () => {
+  test('closes a source that it abandons, even if closing fails, but not one that has ended', async () => {
     const closed: string[] = [];
     const unheard: unknown[] = [];
     const onUnheard = (reason: unknown): void => void unheard.push(reason);
@@ -196,7 +196,7 @@ describe('a snapshot', () => {
     expect(unheard).toEqual([]);
   });
 
-  test('leaves no listener on its signal, however many of its parts have been waited for', async () => {
+  test('leaves no listener on its signal, even after many parts', async () => {
     let listeners: ListenerCount | undefined;
     const counts: (number | undefined)[] = [];
     const hub = hubOf(async function* ({ signal }) {
@@ -212,7 +212,7 @@ describe('a snapshot', () => {
     expect(listeners?.count).toBe(0);
   });
 
-  test('does not keep a hub from its shutdown: it is finished first, and then the stream', async () => {
+  test("does not block the hub's shutdown: it is finished first, and then the stream", async () => {
     const { snapshot, give, finish } = handFed();
     const hub = hubOf(snapshot);
     const sink = join(hub);
@@ -225,7 +225,7 @@ describe('a snapshot', () => {
     expect(sink.ended).toBe('complete');
   });
 
-  test('knows for whom it is', async () => {
+  test('is given the identity of its client', async () => {
     let identity: unknown;
     const hub = hubOf((context) => {
       identity = context.identity;
@@ -241,7 +241,7 @@ describe.skipIf(globalThis.gc === undefined)(`with garbage collection${NO_GC}`, 
   test.each([
     ['an array', false],
     ['objects one by one', true],
-  ])('a client that has got its snapshot, %s, does not keep it', async (_name, oneByOne) => {
+  ])('a client that has received its snapshot, %s, does not retain it', async (_name, oneByOne) => {
     const refs: WeakRef<object>[] = [];
     const known = <T extends object>(object: T): T => {
       refs.push(new WeakRef(object));

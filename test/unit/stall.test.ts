@@ -22,7 +22,7 @@ const pile = (socket: Numbers, bytes: number): void => {
   socket.bytesWritten = (socket.bytesWritten ?? 0) + bytes;
 };
 
-test('a client that takes nothing is cut, no sooner than it may be and a quarter later at most', () => {
+test('a client that takes nothing is cut, not before the timeout and at most a quarter later', () => {
   const { sink, socket, clock } = watched();
   clock.advance(10_249);
   pile(socket, 100);
@@ -33,7 +33,7 @@ test('a client that takes nothing is cut, no sooner than it may be and a quarter
   expect(clock.pending).toBe(0);
 });
 
-test('what is added meanwhile is no progress', () => {
+test('newly written bytes are not progress', () => {
   const { sink, socket, clock } = watched();
   for (let at = 0; at < 1_250; at += 125) {
     pile(socket, 100);
@@ -59,7 +59,7 @@ test.each([
   expect(sink.destroyed).toBe(true);
 });
 
-test('a stream that is no socket is judged by what the session has sent', () => {
+test('a stream that is not a socket is judged by what the session has sent', () => {
   const { sink, socket, clock } = watched();
   socket.bytesWritten = undefined as unknown as number;
   socket.writableLength = 1_000;
@@ -72,7 +72,7 @@ test('a stream that is no socket is judged by what the session has sent', () => 
   expect(sink.destroyed).toBe(true);
 });
 
-test('many clients share one timer, and each is cut by itself', () => {
+test('many clients share one timer, and each is cut separately', () => {
   const clock = new FakeClock();
   const pulse = new Pulse(1_000, clock);
   const sockets = Array.from({ length: 3 }, () => ({ writableLength: 0, bytesWritten: 0 }));
@@ -89,7 +89,7 @@ test('many clients share one timer, and each is cut by itself', () => {
   expect(clock.pending).toBe(0);
 });
 
-test('without a pulse nobody is cut, and a client that has gone leaves no timer', () => {
+test('without a pulse no client is cut, and a client that has gone leaves no timer', () => {
   const stalled = connect(new Hub());
   guardStalls(stalled.session, { writableLength: 1, bytesWritten: 1 }, undefined);
   expect(stalled.destroyed).toBe(false);

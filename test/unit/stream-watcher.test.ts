@@ -62,7 +62,7 @@ async function all(watcher: StreamWatcher<WatchEvent>): Promise<WatchEvent[]> {
 }
 
 describe('StreamWatcher', () => {
-  it('hands out what is decoded, until it is stopped (TestStreamWatcher)', async () => {
+  it('delivers decoded events until it is stopped (TestStreamWatcher)', async () => {
     const decoder = new HandDecoder().give(event(1));
     const watcher = new StreamWatcher(decoder);
     expect(await watcher.next()).toEqual({ done: false, value: event(1) });
@@ -77,7 +77,7 @@ describe('StreamWatcher', () => {
     expect(decoder.closes).toBe(1);
   });
 
-  it('asks for nothing before it is read, and for one event at a time', async () => {
+  it('requests nothing before it is read, and one event at a time', async () => {
     const decoder = new HandDecoder();
     const watcher = new StreamWatcher(decoder);
     await turns();
@@ -93,7 +93,7 @@ describe('StreamWatcher', () => {
     expect(decoder.decodes).toBe(2);
   });
 
-  it('ends in silence with its stream (TestEmptyDecoder)', async () => {
+  it('ends without an ERROR when its stream ends (TestEmptyDecoder)', async () => {
     const decoder = new HandDecoder().give(undefined);
     const watcher = new StreamWatcher(decoder);
     expect(await all(watcher)).toEqual([]);
@@ -103,7 +103,7 @@ describe('StreamWatcher', () => {
     expect(decoder.closes).toBe(1);
   });
 
-  it('ends in silence with its connection (TestReadClientTimeout)', async () => {
+  it('ends without an ERROR when its connection breaks (TestReadClientTimeout)', async () => {
     for (const error of [reset(), new DOMException('The operation timed out', 'TimeoutError')]) {
       const decoder = new HandDecoder().give(event(1), { fail: error });
       expect(await all(new StreamWatcher(decoder))).toEqual([event(1)]);
@@ -133,7 +133,7 @@ describe('StreamWatcher', () => {
     expect(got).toEqual([{ type: 'ERROR', object: errorToStatus(new Error('odd')) }]);
   });
 
-  it('takes a decode that throws at once like one that rejects', async () => {
+  it('treats a decode that throws like one that rejects', async () => {
     const decoder: Decoder<WatchEvent> = {
       decode: () => {
         throw new Error('at once');
@@ -147,7 +147,7 @@ describe('StreamWatcher', () => {
     expect(decoder.close).toHaveBeenCalledTimes(1);
   });
 
-  it('delivers nothing after stop, and leaves nothing pending, when an error comes in (TestStreamWatcherRace)', async () => {
+  it('delivers nothing after stop, and leaves nothing pending, when an error arrives (TestStreamWatcherRace)', async () => {
     const decoder = new HandDecoder();
     const reportError = vi.fn(() => ({}));
     const watcher = new StreamWatcher(decoder, { reportError });
@@ -161,7 +161,7 @@ describe('StreamWatcher', () => {
     expect(decoder.closes).toBe(1);
   });
 
-  it.each(['stop', 'return'] as const)('discards on %s an event that is decoded, but not read', async (end) => {
+  it.each(['stop', 'return'] as const)('discards on %s an event that is decoded but not read', async (end) => {
     const decoder = new HandDecoder().give(event(1));
     const watcher = new StreamWatcher(decoder);
     expect(watcher.tryNext()).toBeUndefined(); // gets the source moving
@@ -174,7 +174,7 @@ describe('StreamWatcher', () => {
     expect([decoder.closes, decoder.decodes]).toEqual([1, 1]);
   });
 
-  it.each(['stop', 'return'] as const)('discards on %s an ERROR event that nobody read', async (end) => {
+  it.each(['stop', 'return'] as const)('discards on %s an unread ERROR event', async (end) => {
     const decoder = new HandDecoder().give({ fail: new Error('odd') });
     const watcher = new StreamWatcher(decoder);
     watcher.tryNext();
@@ -185,7 +185,7 @@ describe('StreamWatcher', () => {
     expect(decoder.closes).toBe(1);
   });
 
-  it('discards an event that a decode under way brings after stop', async () => {
+  it('discards an event that a pending decode delivers after stop', async () => {
     const decoder = new HandDecoder();
     const watcher = new StreamWatcher(decoder);
     const pending = watcher.next();
@@ -196,7 +196,7 @@ describe('StreamWatcher', () => {
     expect([watcher.queued, watcher.dropped]).toEqual([0, 1]);
   });
 
-  it('closes its decoder when a loop is left', async () => {
+  it('closes its decoder when a loop is left early', async () => {
     const decoder = new HandDecoder().give(event(1), event(2));
     for await (const got of new StreamWatcher(decoder)) {
       expect(got).toEqual(event(1));
@@ -214,7 +214,7 @@ describe('StreamWatcher', () => {
     expect([decoder.closes, decoder.decodes]).toEqual([1, 0]);
   });
 
-  it('rejects once, and hangs nobody, when reportError throws', async () => {
+  it('rejects once, and leaves no read pending, when reportError throws', async () => {
     const decoder = new HandDecoder().give(event(1), { fail: new Error('odd') });
     const watcher = new StreamWatcher(decoder, {
       reportError: () => {
@@ -229,7 +229,7 @@ describe('StreamWatcher', () => {
     expect(decoder.closes).toBe(1);
   });
 
-  it('ends all the same when close throws', async () => {
+  it('ends even if close throws', async () => {
     const close = vi.fn(() => {
       throw new Error('close');
     });
@@ -241,7 +241,7 @@ describe('StreamWatcher', () => {
     expect(close).toHaveBeenCalledTimes(2);
   });
 
-  it('is stopped from inside reportError without a word', async () => {
+  it('can be stopped from inside reportError, and then reports nothing', async () => {
     const decoder = new HandDecoder().give({ fail: new Error('odd') });
     const watcher: StreamWatcher<WatchEvent> = new StreamWatcher(decoder, {
       reportError: () => {
@@ -255,7 +255,7 @@ describe('StreamWatcher', () => {
 });
 
 describe('StreamWatcher over a decoder that polls', () => {
-  it('reads what is ready without waiting, all of it as one batch', async () => {
+  it('reads ready events without waiting, all of them as one batch', async () => {
     const decoder = new HandDecoder();
     const watcher = new StreamWatcher(decoder);
     decoder.ready = [event(1), event(2), event(3)];
@@ -268,7 +268,7 @@ describe('StreamWatcher over a decoder that polls', () => {
     expect(await batches.next()).toEqual(DONE);
   });
 
-  it('reports an error behind the events before it, once, and polls no more', async () => {
+  it('reports an error after the events before it, once, and stops polling', async () => {
     const decoder = new HandDecoder();
     const watcher = new StreamWatcher(decoder, { reportError: (error) => error as Error });
     const error = new Error('odd');
@@ -281,14 +281,14 @@ describe('StreamWatcher over a decoder that polls', () => {
     expect([decoder.closes, decoder.decodes, decoder.ready.length]).toEqual([1, 0, 1]);
   });
 
-  it('ends in silence when a poll finds the connection broken', async () => {
+  it('ends without an ERROR when a poll finds the connection broken', async () => {
     const decoder = new HandDecoder();
     decoder.ready = [event(1), { fail: reset() }];
     expect(await all(new StreamWatcher(decoder))).toEqual([event(1)]);
     expect([decoder.closes, decoder.decodes]).toEqual([1, 0]);
   });
 
-  it('delivers nothing that is ready after stop', async () => {
+  it('delivers no ready events after stop', async () => {
     const decoder = new HandDecoder();
     const watcher = new StreamWatcher(decoder);
     decoder.ready = [event(1), event(2), event(3)];
@@ -299,7 +299,7 @@ describe('StreamWatcher over a decoder that polls', () => {
     expect(decoder.ready.length).toBe(2);
   });
 
-  it('reports nothing after stop of an error that a poll met', async () => {
+  it('does not report, after stop, an error found by a poll', async () => {
     const decoder = new HandDecoder();
     const reportError = vi.fn(() => ({}));
     const watcher = new StreamWatcher(decoder, { reportError });
@@ -372,7 +372,7 @@ describe('isBrokenConnection', () => {
     },
   );
 
-  it('looks through five causes, and no deeper', () => {
+  it('looks at five nested causes, and no deeper', () => {
     const nested = (depth: number): Error => (depth === 0 ? reset() : new Error('outer', { cause: nested(depth - 1) }));
     expect(isBrokenConnection(nested(5))).toBe(true);
     expect(isBrokenConnection(nested(6))).toBe(false);
@@ -419,7 +419,7 @@ describe('errorToStatus', () => {
     [undefined, 'undefined'],
     [null, 'null'],
     [Symbol('s'), 'Symbol(s)'],
-  ])('says what it can of %s', (error, what) => {
+  ])('returns what it can about %s', (error, what) => {
     expect(errorToStatus(error).message).toBe(`cannot decode the watch stream: ${what}`);
   });
 });

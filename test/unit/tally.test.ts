@@ -9,7 +9,7 @@ import { added, connect } from './fake-sink.ts';
 
 afterEach(() => void vi.restoreAllMocks());
 
-test('who only looks on and throws harms neither clients nor others who look on: its fault is reported as uncaught', () => {
+test('an observer that throws affects neither clients nor other observers: its error is reported as uncaught', () => {
   const reported: (() => void)[] = [];
   vi.spyOn(globalThis, 'queueMicrotask').mockImplementation((callback) => void reported.push(callback));
   const hub = new Hub();
@@ -29,7 +29,7 @@ test('who only looks on and throws harms neither clients nor others who look on:
   expect(reported.at(-1)).toThrow(fault);
 });
 
-test('who wants some notices only is told of no others, and of none once it has stopped', () => {
+test('an observer gets only the notices that it wants, and none after it has stopped', () => {
   const hub = new Hub();
   const [told, none]: HubNotice['type'][][] = [[], []];
   const stop = hub.observe({ wants: (type) => type === 'close', tell: ({ type }) => told?.push(type) });
@@ -46,7 +46,7 @@ const stats = (id: number): ClientStats => ({
 });
 const refusal = { reason: 'full', status: toStatus({ code: 503, reason: 'Full', message: '' }), address: 'a' } as const;
 
-test('the sums are those of who has gone and who is there', () => {
+test('totals include clients that have gone and those that are connected', () => {
   const tally = new Tally();
   tally.clients = 4;
   tally.closed(stats(1), 'gone', undefined);
@@ -59,7 +59,7 @@ test('the sums are those of who has gone and who is there', () => {
   expect(tally.totals([stats(4), stats(5)])).toEqual({ ...sums, delivered: 15, dropped: 150, sentBytes: 1_500 });
 });
 
-test('each notice says what has happened, and is asked for by its type', () => {
+test('each notice has its data, and is requested by its type', () => {
   const tally = new Tally();
   const [asked, notices]: [string[], HubNotice[]] = [[], []];
   const wants = (type: string): boolean => asked.push(type) > 0;

@@ -59,18 +59,18 @@ describe('filterTransitions with previousOf', () => {
     expect(await judge(event)).toEqual(expected);
   });
 
-  test('remembers nothing from event to event', async () => {
+  test('stores nothing between events', async () => {
     const events = [change('ADDED', on('1')), change('ADDED', on('2')), change('DELETED', off('3'), off('2'))];
     const options = { previousOf: (event: Change) => event.previous };
     expect(await all(filterTransitions(watchOf(events), isOn, options))).toEqual(events.slice(0, 2));
   });
 
-  test('asks for no key', async () => {
+  test('calls no keyOf', async () => {
     const nameless: Change = { type: 'ADDED', object: { metadata: {}, on: true } };
     expect(await judge(nameless)).toEqual([nameless]);
   });
 
-  test('what needs no change is passed on as it is; what is retyped bears type and object alone', async () => {
+  test('an unchanged event is passed on as it is; a retyped one has only type and object', async () => {
     const stays = change('MODIFIED', on('2'), on('1'));
     expect((await judge(stays))[0]).toBe(stays);
     const enters = change('MODIFIED', on('2'), off('1'));
@@ -79,7 +79,7 @@ describe('filterTransitions with previousOf', () => {
     expect(entered?.object).toBe(enters.object);
   });
 
-  test('never changes an object: the last content is copied to bear the new version', async () => {
+  test('never changes an object: the last content is copied to get the new version', async () => {
     const previous = Object.freeze({ ...on('1'), metadata: Object.freeze(on('1').metadata) });
     const [gone] = await judge(change('MODIFIED', off('2'), previous));
     expect(gone?.object).not.toBe(previous);
@@ -94,7 +94,7 @@ describe('filterTransitions with previousOf', () => {
     ['no metadata in the change', { metadata: { resourceVersion: '1' }, on: true }, { metadata: null, on: false }],
     ['no metadata to put it in', { on: true }, { metadata: { resourceVersion: '2' }, on: false }],
     ['null metadata to put it in', { metadata: null, on: true }, { metadata: { resourceVersion: '2' }, on: false }],
-  ])('without %s the last content goes out as it is', async (_name, previous, object) => {
+  ])('without %s the last content is delivered as it is', async (_name, previous, object) => {
     type Loose = { on: boolean; metadata?: { resourceVersion: string } | null };
     const event: WatchEvent<'MODIFIED', Loose> = { type: 'MODIFIED', object };
     const [gone] = await all(
@@ -104,7 +104,7 @@ describe('filterTransitions with previousOf', () => {
     expect(gone?.object).toBe(previous);
   });
 
-  test('objects may be no objects at all', async () => {
+  test('objects may be primitive values', async () => {
     const events: WatchEvent<string, string | null>[] = [
       { type: 'MODIFIED', object: 'no' },
       { type: 'MODIFIED', object: null },
@@ -145,14 +145,14 @@ describe('filterTransitions without previous objects', () => {
     expect(got).toEqual(expected.map((line) => read(line, Number(line.split(' ')[2]))));
   });
 
-  test('bears the last content that matched, of several', async () => {
+  test('delivers the last content that matched, of several', async () => {
     const events = [on('1'), { ...on('2'), note: 'last' }, { ...off('3'), note: 'out' }].map((object) =>
       change('MODIFIED', object),
     );
     expect((await follow(...events)).at(-1)).toEqual(change('DELETED', { ...on('3'), note: 'last' } as Pod));
   });
 
-  test('keys are namespace and name; a missing namespace is the empty one', async () => {
+  test('keys are namespace and name; a missing namespace equals the empty one', async () => {
     const events = [
       change('ADDED', pod('a', true, '1', 'x')),
       change('ADDED', pod('a', true, '2', 'y')),
@@ -163,7 +163,7 @@ describe('filterTransitions without previous objects', () => {
     expect((await follow(...events)).map((event) => event.type)).toEqual(['ADDED', 'ADDED', 'ADDED', 'ADDED', 'MODIFIED']);
   });
 
-  test('keyOf gives keys of any kind', async () => {
+  test('keyOf may return keys of any type', async () => {
     type Order = WatchEvent<'ADDED' | 'MODIFIED', { id: number; open: boolean }>;
     const events: Order[] = [
       { type: 'MODIFIED', object: { id: 1, open: true } },
@@ -190,7 +190,7 @@ describe('filterTransitions without previous objects', () => {
     expect((await watch.next()).done).toBe(true);
   });
 
-  test('an object may be undefined, with a key of its own', async () => {
+  test('an object may be undefined, with its own key', async () => {
     const events: WatchEvent[] = [
       { type: 'ADDED', object: undefined },
       { type: 'DELETED', object: undefined },
@@ -198,7 +198,7 @@ describe('filterTransitions without previous objects', () => {
     expect(await all(filterTransitions(watchOf(events), () => true, { keyOf: () => 'k' }))).toEqual(events);
   });
 
-  test('BOOKMARK, ERROR and types of people’s own pass through, unjudged and untouched', async () => {
+  test('BOOKMARK, ERROR and custom types pass through, unfiltered and unchanged', async () => {
     const events: WatchEvent[] = [
       { type: 'BOOKMARK', object: off('1') },
       { type: 'ERROR', object: toStatus({ code: 410, reason: 'Expired', message: 'gone' }) },
@@ -222,7 +222,7 @@ describe('filterTransitions without previous objects', () => {
     expect((await watch.next()).done).toBe(true);
   });
 
-  test('what is in already is judged once per event', async () => {
+  test('a known object is judged once per event', async () => {
     const judged: string[] = [];
     const events = [change('ADDED', on('1')), change('MODIFIED', on('2')), change('DELETED', on('3'))];
     await all(

@@ -71,7 +71,7 @@ describe('from inside keyOf', () => {
     }
   });
 
-  test('publishing at the end of what lags so far keeps order: the folds of nested chunks wait for their turn', () => {
+  test('publishing at the end of what is folded so far keeps order: folds of nested chunks wait for their turn', () => {
     const broadcaster = lagging(195, (own) => {
       for (const one of events(1000, 1060)) own.tryPublish(one);
     });
@@ -85,7 +85,7 @@ describe('from inside keyOf', () => {
     }
   });
 
-  test('an event whose key was asked for, and what keyOf has published meanwhile, fold in their order', () => {
+  test('an event whose key is being computed, and events that keyOf publishes meanwhile, fold in their order', () => {
     let left = 1;
     const broadcaster: Broadcaster<TestEvent> = new Broadcaster<TestEvent>({
       capacity: 16,
@@ -112,7 +112,7 @@ describe('from inside keyOf', () => {
     expect(ids(readAll(b)).sort()).toEqual([197, 198, 199]);
   });
 
-  test.each(['stop', 'return'] as const)('%s of all laggards while they are folded lets go of them', (leave) => {
+  test.each(['stop', 'return'] as const)('%s of all laggards while they are folded releases them', (leave) => {
     const broadcaster: Broadcaster<TestEvent> = lagging(80, () => {
       for (const watch of watches) void watch[leave]();
     });
@@ -128,7 +128,7 @@ describe('from inside keyOf', () => {
     expect(fresh).toMatchObject({ queued: 3, dropped: 197 });
   });
 
-  test('who falls behind while others are folded does not join them in the middle', () => {
+  test('a watcher that falls behind while others are folded does not join them halfway', () => {
     const broadcaster = lagging(80, (own) => {
       for (const one of events(1000, 1050)) own.tryPublish(one);
     });
@@ -139,7 +139,7 @@ describe('from inside keyOf', () => {
     expect(late).toMatchObject({ queued: 3, dropped: 50 + 112 - 3 });
   });
 
-  test('who has gone on, by what keyOf has published, past where others are folded does not join them there', () => {
+  test('a watcher that moved past the fold, through what keyOf has published, does not join there', () => {
     let asked = 0;
     const broadcaster: Broadcaster<TestEvent> = new Broadcaster<TestEvent>({
       capacity: 16,
@@ -158,7 +158,7 @@ describe('from inside keyOf', () => {
     expect(late).toMatchObject({ queued: 3, dropped: 1 + 112 - 3 });
   });
 
-  test('a filter that publishes while laggards are judged brings nobody an event twice', () => {
+  test('a filter that publishes while laggards are judged delivers no event twice', () => {
     const broadcaster = new Broadcaster<TestEvent>({
       capacity: 16,
       overflow: 'coalesce',
@@ -171,7 +171,7 @@ describe('from inside keyOf', () => {
     for (const watch of watches) expect(watch).toMatchObject({ queued: 3, dropped: 152 });
   });
 
-  test('a filter that reads who has just fallen behind, and publishes, leaves nothing out for the next to fall behind', () => {
+  test('a filter that reads a watcher that has just fallen behind, and publishes, skips nothing for the next one', () => {
     const keyOf = ({ object }: TestEvent): string => (object.id < 1000 ? `${object.id % 3}` : 'new');
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 16, overflow: 'coalesce', keyOf });
     const first = broadcaster.watch();

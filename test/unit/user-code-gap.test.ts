@@ -12,7 +12,7 @@ describe('from inside an onGap', () => {
     ['shutdown', (_watch, broadcaster) => broadcaster.shutdown(), [3, 4]],
     ['watch', (_watch, broadcaster) => broadcaster.watch(), [3, 4]],
   ];
-  test.each(act)('%s: order is kept, and the gap is told of once', (_name, code, expected) => {
+  test.each(act)('%s: order is kept, and the gap is reported once', (_name, code, expected) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 2, overflow: 'drop-newest' });
     let gaps = 0;
     const watch: Watch<TestEvent> = broadcaster.watch({
@@ -29,7 +29,7 @@ describe('from inside an onGap', () => {
   });
 
   test.each(['drop-newest', 'drop-oldest'] as const)(
-    'publishing (%s): a read that waited has its event, and is no room for another',
+    'publishing (%s): a pending read has its event, and is not room for another',
     async (overflow) => {
       const broadcaster = new Broadcaster<TestEvent>({ capacity: 0, overflow });
       const looks: number[] = [];
@@ -48,7 +48,7 @@ describe('from inside an onGap', () => {
     },
   );
 
-  test('publishing, and looking: an event that nobody waited for left its room to the next', () => {
+  test('publishing, and looking: an event that no read waited for has left its room to the next', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'drop-newest' });
     const looks: number[] = [];
     const watch: Watch<TestEvent> = broadcaster.watch({
@@ -65,7 +65,7 @@ describe('from inside an onGap', () => {
     expect(watch).toMatchObject({ queued: 1, dropped: 1 });
   });
 
-  test('return: the event behind the gap is discarded, and the read hears of the end', async () => {
+  test('return: the event after the gap is discarded, and the read ends', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'drop-oldest' });
     const watch: Watch<TestEvent> = broadcaster.watch({ onGap: () => void watch.return() });
     for (const one of events(0, 3)) broadcaster.tryPublish(one);
@@ -73,7 +73,7 @@ describe('from inside an onGap', () => {
     expect(watch).toMatchObject({ stopped: true, queued: 0, dropped: 3 });
   });
 
-  test('publishing what makes the filter return: what a batch had of it by then is discarded, and counted', async () => {
+  test('publishing an event whose filter returns the watch: what a batch had collected is discarded, and counted', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'drop-newest' });
     const watch: Watch<TestEvent> = broadcaster.watch({
       filter: (one) => {
@@ -92,7 +92,7 @@ describe('from inside an onGap', () => {
     expect(watch.dropped).toBe(4);
   });
 
-  test('with drop-oldest, publishing so much that the queue turns over: the event behind the gap goes out all the same, and the next gap is told of', () => {
+  test('with drop-oldest, publishing so much that the queue is replaced: the event after the gap is still delivered, and the next gap is reported', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'drop-oldest' });
     const gaps: number[] = [];
     const watch = broadcaster.watch({
@@ -107,7 +107,7 @@ describe('from inside an onGap', () => {
     expect(watch.dropped).toBe(31);
   });
 
-  test('an onGap that publishes with drop-oldest terminates: the event that it is told about is out of the queue', () => {
+  test('an onGap that publishes with drop-oldest terminates: the event after the gap has already left the queue', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, overflow: 'drop-oldest' });
     let told = 0;
     const watch = broadcaster.watch({
@@ -138,7 +138,7 @@ describe('from inside an onGap', () => {
     }
   });
 
-  test('an onGap that stops its watch: what is queued stays readable, the event in hand too', () => {
+  test('an onGap that stops its watch: queued events stay readable, including the event in hand', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 2, overflow: 'drop-oldest' });
     const watch = broadcaster.watch({ onGap: () => watch.stop() });
     for (const one of events(0, 5)) broadcaster.tryPublish(one);

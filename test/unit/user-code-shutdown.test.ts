@@ -6,7 +6,7 @@ import type { Watch } from '../../src/watch/watch.ts';
 import { done, event, events, fate, ids, readAll, type TestEvent, turn } from './support.ts';
 
 describe('shutting down from inside a filter or keyOf', () => {
-  test('shutting down delivers what was accepted', async () => {
+  test('shutting down delivers all accepted events', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 10 });
     let closed: Promise<void> | undefined;
     const watch = broadcaster.watch({
@@ -22,7 +22,7 @@ describe('shutting down from inside a filter or keyOf', () => {
     expect(thrown(() => broadcaster.tryPublish(event(9)))).toBe(true);
   });
 
-  test('giving up when it is asked ahead, and looking: the event that it is asked about is judged once it has answered', () => {
+  test('aborting the shutdown from a filter asked in advance, and looking: the event in question is judged after the filter has answered', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 10 });
     const seen: number[] = [];
     const watch: Watch<TestEvent> = broadcaster.watch({
@@ -39,7 +39,7 @@ describe('shutting down from inside a filter or keyOf', () => {
     expect(watch).toMatchObject({ queued: 1, dropped: 1 });
   });
 
-  test('on a prefix: shutting down ends the watch that is being made', async () => {
+  test('during a prefix: shutting down ends the watch that is being created', async () => {
     const broadcaster = new Broadcaster<TestEvent>();
     const { signal } = new AbortController();
     const watch = broadcaster.watch({
@@ -56,7 +56,7 @@ describe('shutting down from inside a filter or keyOf', () => {
     expect(broadcaster.watchers).toBe(0);
   });
 
-  test('a shutdown from inside a filter, in the middle of a shutdown: both settle', async () => {
+  test('a shutdown from inside a filter, during a shutdown: both settle', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1 });
     const inner: ReturnType<typeof fate<void>>[] = [];
     const watch = broadcaster.watch({
@@ -73,44 +73,41 @@ describe('shutting down from inside a filter or keyOf', () => {
     expect(inner.every(({ state }) => state === 'resolved')).toBe(true);
   });
 
-  test.each(['gate', 'advance'] as const)(
-    'giving up from user code while a publish that waits is admitted (%s)',
-    async (where) => {
-      let armed = false;
-      const giveUp = (): void => {
-        if (!armed) return;
-        armed = false;
-        void broadcaster.shutdown({ signal: AbortSignal.abort(new Error('enough')) }).catch(() => {});
-      };
-      const keyOf = (one: TestEvent): string => {
-        if (where === 'advance') giveUp();
-        return one.object.metadata.name;
-      };
-      const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 0, keyOf });
-      const filter = (): boolean => {
-        if (where === 'gate') giveUp();
-        return true;
-      };
-      const watch = broadcaster.watch({ filter });
-      if (where === 'advance') broadcaster.watch({ overflow: 'coalesce' });
-      const publishes = events(0, 40).map((one) => fate(broadcaster.publish(one)));
-      const read: TestEvent[] = [];
-      for (let i = 0; i < 40; i++) {
-        if (i === 10) armed = true;
-        const one = watch.tryNext();
-        if (one !== undefined) read.push(one);
-      }
-      await broadcaster.shutdown();
-      await turn();
-      // What was accepted was distributed, in order; what was refused was not: no publish is both.
-      const accepted = publishes.filter(({ state }) => state === 'resolved').length;
-      expect(publishes.map(({ state }) => state)).toEqual(publishes.map((_, at) => (at < accepted ? 'resolved' : 'rejected')));
-      expect(accepted).toBeGreaterThan(10);
-      expect(read.length + watch.queued + watch.dropped).toBe(accepted);
-    },
-  );
+  test.each(['gate', 'advance'] as const)('aborting from user code while a waiting publish is admitted (%s)', async (where) => {
+    let armed = false;
+    const giveUp = (): void => {
+      if (!armed) return;
+      armed = false;
+      void broadcaster.shutdown({ signal: AbortSignal.abort(new Error('enough')) }).catch(() => {});
+    };
+    const keyOf = (one: TestEvent): string => {
+      if (where === 'advance') giveUp();
+      return one.object.metadata.name;
+    };
+    const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 0, keyOf });
+    const filter = (): boolean => {
+      if (where === 'gate') giveUp();
+      return true;
+    };
+    const watch = broadcaster.watch({ filter });
+    if (where === 'advance') broadcaster.watch({ overflow: 'coalesce' });
+    const publishes = events(0, 40).map((one) => fate(broadcaster.publish(one)));
+    const read: TestEvent[] = [];
+    for (let i = 0; i < 40; i++) {
+      if (i === 10) armed = true;
+      const one = watch.tryNext();
+      if (one !== undefined) read.push(one);
+    }
+    await broadcaster.shutdown();
+    await turn();
+    // What was accepted was distributed, in order; what was refused was not: no publish is both.
+    const accepted = publishes.filter(({ state }) => state === 'resolved').length;
+    expect(publishes.map(({ state }) => state)).toEqual(publishes.map((_, at) => (at < accepted ? 'resolved' : 'rejected')));
+    expect(accepted).toBeGreaterThan(10);
+    expect(read.length + watch.queued + watch.dropped).toBe(accepted);
+  });
 
-  test('giving up distributes all that was accepted before it asks anyone: who is stopped by that has lost every event', async () => {
+  test('aborting distributes all accepted events before it asks anyone: a watcher stopped by that has lost every event', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1 });
     const stalled = broadcaster.watch({ capacity: 0 });
     const filter = (): boolean => {

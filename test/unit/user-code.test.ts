@@ -27,7 +27,7 @@ describe('from inside a consumer', () => {
     expect(got).toEqual([range(0, 21), range(0, 21)]);
   });
 
-  test('watching gives what comes after', async () => {
+  test('watching delivers later events only', async () => {
     const broadcaster = new Broadcaster<TestEvent>();
     const watch = broadcaster.watch();
     let late: Watch<TestEvent> | undefined;
@@ -84,7 +84,7 @@ describe('from inside a filter', () => {
     expect(ids(readAll(plain))).toEqual(got);
   });
 
-  test('publishing from a full watcher: the gate asks, and what is published meanwhile comes before', () => {
+  test('publishing from a full watcher: the gate calls the filter, and events published by it come first', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 10 });
     const plain = broadcaster.watch({ capacity: 100 });
     let extra = 100;
@@ -101,7 +101,7 @@ describe('from inside a filter', () => {
     expect(got.slice().sort((a, b) => a - b)).toEqual([0, 1, 2, 3, 100, 101, 102, 103]);
   });
 
-  test.each(POLICIES)("'%s': stopping its own watch leaves what it let pass before", (overflow) => {
+  test.each(POLICIES)("'%s': stopping its own watch keeps what it accepted before", (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 10 });
     const watch: Watch<TestEvent> = broadcaster.watch({
       overflow,
@@ -116,7 +116,7 @@ describe('from inside a filter', () => {
     expect(broadcaster.watchers).toBe(0);
   });
 
-  test.each(POLICIES)("'%s': stopping its own watch at an event that it rejects: that is no loss", (overflow) => {
+  test.each(POLICIES)("'%s': stopping its own watch at an event that it rejects: that is not a loss", (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 10 });
     const watch: Watch<TestEvent> = broadcaster.watch({
       overflow,
@@ -129,7 +129,7 @@ describe('from inside a filter', () => {
     expect(watch).toMatchObject({ queued: 2, dropped: 0, stopped: true });
   });
 
-  test.each(POLICIES)("'%s': returning its own watch discards it all, exactly counted", async (overflow) => {
+  test.each(POLICIES)("'%s': returning its own watch discards everything, with exact counts", async (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 10 });
     const watch: Watch<TestEvent> = broadcaster.watch({
       overflow,
@@ -144,7 +144,7 @@ describe('from inside a filter', () => {
     expect(broadcaster.watchers).toBe(0);
   });
 
-  test('a full waiting watcher that stops inside its filter lets the publisher go on', () => {
+  test('a full waiting watcher that stops inside its filter lets the publisher continue', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 0 });
     const watch: Watch<TestEvent> = broadcaster.watch({
       filter: (one) => {
@@ -161,7 +161,7 @@ describe('from inside a filter', () => {
     for (const one of events(2, 9)) expect(broadcaster.tryPublish(one)).toBe(true);
   });
 
-  test('stopping who holds the others up, and publishing right then: nothing is refused, and all keep their order', async () => {
+  test('stopping the watcher that blocks the others, and publishing right then: nothing is refused, and all keep their order', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ incoming: 2 });
     const witness = broadcaster.watch({ overflow: 'drop-newest' });
     const stalled = broadcaster.watch({ capacity: 0 });
@@ -182,7 +182,7 @@ describe('from inside a filter', () => {
     expect(ids(readAll(witness))).toEqual(range(0, 5));
   });
 
-  test('leaving while the filter looks ahead for a full queue opens the gate', () => {
+  test('leaving while the filter is called in advance for a full queue opens the gate', () => {
     for (const leave of ['stop', 'return'] as const) {
       const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 1 });
       const watch: Watch<TestEvent> = broadcaster.watch({
@@ -196,7 +196,7 @@ describe('from inside a filter', () => {
     }
   });
 
-  test('on a prefix: what it publishes comes after the prefix or not at all, and never between', () => {
+  test('during a prefix: what it publishes comes after the prefix or not at all, and never in between', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 10 });
     const watch = broadcaster.watch({
       prefix: events(0, 3),
@@ -222,7 +222,7 @@ describe('from inside a filter', () => {
     expect(ids(readAll(watch))).toEqual([2]);
   });
 
-  test('a read that user code makes while another only looks is served in this turn', async () => {
+  test('a read that user code starts while another one only looks is served in this turn', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 10 });
     let inner: ReturnType<typeof fate<IteratorResult<TestEvent, undefined>>> | undefined;
     const watch: Watch<TestEvent> = broadcaster.watch({
@@ -237,7 +237,7 @@ describe('from inside a filter', () => {
     expect(id(inner?.value?.value as TestEvent)).toBe(0);
   });
 
-  test('watching, stopping another, returning another: nobody else is harmed', () => {
+  test('watching, stopping another, returning another: nobody else is affected', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 2, incoming: 10 });
     const others = [broadcaster.watch(), broadcaster.watch(), broadcaster.watch()];
     const made: Watch<TestEvent>[] = [];

@@ -18,7 +18,7 @@ function filled(...objects: number[]): FakeWatcher<Count> {
 const objects = (events: readonly Count[]): number[] => events.map((event) => event.object);
 
 describe('toReadableStream', () => {
-  test('gives every event in order and closes at the end of the watch', async () => {
+  test('delivers every event in order and closes at the end of the watch', async () => {
     const fake = filled(1, 2, 3);
     fake.stop();
     const events: Count[] = [];
@@ -26,7 +26,7 @@ describe('toReadableStream', () => {
     expect(objects(events)).toEqual([1, 2, 3]);
   });
 
-  test('pulls on demand alone: nothing ahead by default, highWaterMark events if asked to', async () => {
+  test('pulls only on demand: nothing ahead by default, up to highWaterMark events on request', async () => {
     const fake = filled(1, 2, 3, 4, 5);
     const reader = toReadableStream<Count>(fake).getReader();
     await turn();
@@ -42,7 +42,7 @@ describe('toReadableStream', () => {
     await stream.cancel();
   });
 
-  test('cancel returns the watch, also while a read waits', async () => {
+  test('cancel returns the watch, even while a read is pending', async () => {
     const fake = filled();
     const reader = toReadableStream<Count>(fake).getReader();
     const read = reader.read();
@@ -53,7 +53,7 @@ describe('toReadableStream', () => {
     await reader.closed;
   });
 
-  test('an error of the watch is the stream’s', async () => {
+  test('an error of the watch becomes the stream’s error', async () => {
     const reader = toReadableStream(
       fromAsyncIterable(
         (async function* () {
@@ -105,13 +105,13 @@ describe('fromReadableStream', () => {
     expect(log).toEqual(['pull', 'pull', 'pull']);
   });
 
-  test('reads that wait are served in order', async () => {
+  test('pending reads are served in order', async () => {
     const { stream } = noted([1, 2, 3]);
     const watch = fromReadableStream(stream);
     expect(await Promise.all([watch.next(), watch.batches().next(), watch.next()])).toEqual([value(1), value([2]), value(3)]);
   });
 
-  test.each(['stop', 'return'] as const)('%s cancels the stream and settles reads that wait', async (end) => {
+  test.each(['stop', 'return'] as const)('%s cancels the stream and settles pending reads', async (end) => {
     const { stream, log } = noted([]);
     const watch = fromReadableStream(stream);
     const reads = [watch.next(), watch.next()];
@@ -123,7 +123,7 @@ describe('fromReadableStream', () => {
     expect(await watch.next()).toEqual(done);
   });
 
-  test('an error of the stream rejects one read; one of its cancel harms nobody', async () => {
+  test('an error of the stream rejects one read; an error of its cancel is ignored', async () => {
     const failing = new ReadableStream<number>({
       start(controller) {
         controller.error(new Error('broken'));
@@ -142,7 +142,7 @@ describe('fromReadableStream', () => {
     await turn();
   });
 
-  test('there and back', async () => {
+  test('a round trip through a stream', async () => {
     const fake = filled(1, 2, 3);
     fake.stop();
     const watch = fromReadableStream(toReadableStream<Count>(fake));
@@ -151,7 +151,7 @@ describe('fromReadableStream', () => {
     expect(objects(events)).toEqual([1, 2, 3]);
   });
 
-  test('a locked stream is refused', () => {
+  test('a locked stream throws', () => {
     const { stream } = noted([]);
     stream.getReader();
     expect(() => fromReadableStream(stream)).toThrow(TypeError);
