@@ -1,4 +1,4 @@
-// Those workloads that time no deliveries see it, too, if a contender does not do its work.
+// Workloads that time no deliveries also detect a contender that does not do its work.
 import { describe, expect, test } from 'vitest';
 import { expectHeld, expectJoinAndLeave } from './answers.ts';
 import type { Hub } from './contender.ts';

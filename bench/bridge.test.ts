@@ -1,4 +1,4 @@
-// Whoever reads for the bridge's contenders sees it if a client gets something wrong, and reads what servers write.
+// The load of the bridge benchmark detects wrong bytes, and decodes what each server writes.
 import { constants, deflateRawSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { decode } from './bridge/protocols.ts';

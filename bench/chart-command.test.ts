@@ -1,4 +1,4 @@
-// What the command that draws charts takes, and what it says to what it does not take.
+// The command that draws charts: its input, its output, and its errors.
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Charts say what the figures say: in the right place, in the right order, and in XML.
+// Charts show their figures in the right place and order, as valid XML.
 import { describe, expect, test } from 'vitest';
 import { INPUT, laggards } from './chart-fixture.ts';
 import type { ChartInput, ChartTable } from './chart-input.ts';

@@ -1,4 +1,4 @@
-// Whoever is compared gives the right answer: every event to every watcher, once, in order. And whoever drives them sees it if not.
+// Every contender delivers every event to every watcher, once and in order, and the fleet detects one that does not.
 import { setMaxListeners } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';

@@ -1,4 +1,4 @@
-// The commands, as a user starts them.
+// The commands, as users start them.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// A contender that a stalled watcher stops is left out. One of ours is not, nor is a wrong answer taken for that.
+// A contender whose publisher is stopped by a stalled watcher is left out. One of ours, or a wrong answer, is a failure.
 import { describe, expect, test } from 'vitest';
 import type { Hub, Take, Tick } from './contender.ts';
 import { Fleet, WrongAnswer } from './fleet.ts';

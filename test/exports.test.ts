@@ -1,4 +1,4 @@
-// What the package offers: the same doors in package.json, in the build and in the tests, and behind each what is written here.
+// The package has the same entry points in package.json, in the build and in the tests, and each exports what is listed here.
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Options } from 'tsup';

@@ -1,4 +1,4 @@
-// The house holds together: who may import whom, what the root door may reach, and how long a file may be.
+// The structure of the source: which file may import which, what the root entry point may reach, and how long a file may be.
 import { readdirSync, readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join, posix } from 'node:path';

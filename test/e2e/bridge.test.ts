@@ -1,4 +1,4 @@
-// The doors watchmux/http and watchmux/ws as a server of one's own uses them, over real sockets.
+// watchmux/http and watchmux/ws in a user's own server, over real sockets.
 import type { Server } from 'node:http';
 import { createServer, request as send } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,5 +1,4 @@
-// What runs in pages, in real browsers: the built root door and client, served as they are and loaded without a bundler, and the
-// browser's own EventSource.
+// The built root entry point and client in real browsers, loaded without a bundler, and the browser's own EventSource.
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { createServer } from 'node:http';

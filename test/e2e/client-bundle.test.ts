@@ -1,4 +1,4 @@
-// The client as browsers get it: what holds for its source holds for the bundle, in which names are shortened and parts left out.
+// The client as browsers get it: the bundle, with shortened names and parts left out, behaves like the source.
 import { expect, test, vi } from 'vitest';
 
 vi.mock('../../src/bridge/client.ts', () => import('../../dist/client-browser.js' as string));

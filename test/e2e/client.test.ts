@@ -1,4 +1,4 @@
-// The client against real servers: the hub over real sockets, and a server that is killed and started again.
+// The client with real servers: a hub over real sockets, and a server that is killed and restarted.
 import type { IncomingMessage, Server } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';

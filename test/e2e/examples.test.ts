@@ -1,4 +1,4 @@
-// Every example does what its README says, in a process of its own, at a free port, with the built package.
+// Every example does what its README says, in its own process, on a free port, with the built package.
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// What is on a WebSocket's wire, as clients of others read it: the package ws, and Chromium.
+// The bytes of a WebSocket, as other clients read them: the package ws, and Chromium.
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:http';
 import type { Browser } from 'playwright-core';

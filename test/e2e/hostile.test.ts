@@ -1,4 +1,4 @@
-// Clients that mean harm: nothing of them may crash the server, stay in it, or be noticed by others.
+// Malicious clients: they must not crash the server, leave anything behind, or affect others.
 import { createServer } from 'node:http';
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';

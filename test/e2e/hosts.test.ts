@@ -1,4 +1,4 @@
-// What stands around the handler in other people's servers: other versions of HTTP, middleware that rewrites, listeners.
+// The handler in other environments: other versions of HTTP, middleware, listeners.
 
 import { channel, subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
-// Delivery under jitter, shortened: see bench/bridge/jitter. Server and clients are processes of their own, sockets break without a
-// goodbye, and every client comes back by itself. Nothing here looks at how long anything takes.
+// Delivery under jitter, shortened; see bench/bridge/jitter. Server and clients are separate processes, sockets break without a
+// close, and every client reconnects by itself. No time is measured.
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bundle } from '../../bench/bridge/jitter/bundle.mjs';

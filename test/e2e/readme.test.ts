@@ -1,5 +1,4 @@
-// Every example of README.md runs against the built package, and prints what README.md says that it prints. Its tables say what
-// the code says.
+// Every example of README.md runs with the built package, and prints what README.md says. Its tables match the code.
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// What becomes of clients when their server is killed, told to end, or started again; and when their connections break before,
-// between and after events. Servers are processes of their own; the client is `connect`, over the host's own fetch and ws.
+// Clients whose server is killed, terminated or restarted, and clients whose connections break before, between and after events.
+// Servers are separate processes; the client is `connect`, with the host's own fetch and ws.
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';

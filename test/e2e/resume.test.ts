@@ -1,4 +1,4 @@
-// Coming back over real sockets: what the answer is, on each transport, and that no schedule of cuts loses or repeats anything.
+// Resuming over real sockets: the response on each transport, and that no schedule of cuts loses or repeats an event.
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { HubOptions } from '../../src/bridge/hub.ts';

@@ -1,4 +1,4 @@
-// Clients that break the manners but not the rules, over raw sockets: nothing of them may stay.
+// Impolite but valid clients, over raw sockets: they must leave nothing behind.
 import { createServer } from 'node:http';
 import { afterAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';

@@ -1,4 +1,4 @@
-// The built package in Bun and in Deno: each serves, by its own server and by node:http, and each is a client of Node.
+// The built package in Bun and in Deno: as servers, both with their own server and with node:http, and as clients of Node.
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:http';
 import type { Duplex } from 'node:stream';

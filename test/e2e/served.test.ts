@@ -1,4 +1,4 @@
-// What `watchmux pipe` serves, to whom, and to whom not.
+// What `watchmux pipe` serves, and to whom.
 import { afterAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { flood, killAll, open, pipe, sse, TRANSPORTS, text, until } from './cli.ts';

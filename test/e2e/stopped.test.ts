@@ -1,5 +1,5 @@
-// A reader that has stopped, while 200 MB are offered: the server's process grows by what the limits say, and others notice
-// nothing. Server, flood and readers are processes of their own.
+// A reader that has stopped, while 200 MB are offered: the server's process grows within the limits, and others are not affected.
+// Server, flood and readers are separate processes.
 import { readFileSync } from 'node:fs';
 import { afterAll, describe, expect, test } from 'vitest';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';

@@ -1,4 +1,4 @@
-// A real watch stream, of real Kubernetes objects, through `pipe` to clients of every kind at once.
+// A recorded watch stream of real Kubernetes objects, through `pipe` to clients of every kind at once.
 import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, describe, expect, test } from 'vitest';
 import { httpStream, killAll, pipe, run, sse, until, webSocket } from './cli.ts';

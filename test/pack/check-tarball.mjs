@@ -177,7 +177,7 @@ try {
   await step('install', () => {
     full = project('full', { watchmux: `file:${tarball}`, ...peers });
   });
-  await step('every door as ES module and as CommonJS', () => checkRuns(full));
+  await step('every entry point as ES module and as CommonJS', () => checkRuns(full));
   await step('the client for browsers', () => checkBrowser(full));
   await step('npx watchmux --version', () => checkBin(full));
   await step('without rxjs and ws', () => checkBare(project('bare', { watchmux: `file:${tarball}` })));

@@ -1,4 +1,4 @@
-// The client against a server with a log: whatever happens to their connections, what the reader gets is the log, or it is told.
+// The client with a server that has a log: whatever happens to connections, the reader gets the log, or an error.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ClientOverflow } from '../../src/bridge/client.ts';

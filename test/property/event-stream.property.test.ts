@@ -1,4 +1,4 @@
-// Our parser of Server-Sent Events beside the package eventsource-parser: over any stream, cut anywhere, they find the same.
+// Our parser of Server-Sent Events and the package eventsource-parser find the same messages in any stream, in any chunking.
 import type { EventSourceMessage } from 'eventsource-parser';
 import { createParser } from 'eventsource-parser';
 import fc from 'fast-check';

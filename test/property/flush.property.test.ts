@@ -1,4 +1,4 @@
-// Whatever sinks say of pressure, and whenever: what can be read is on its way, in order, once, and the numbers add up.
+// For any schedule of backpressure, everything readable is sent, in order and once, and the counts are right.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Hub } from '../../src/bridge/hub.ts';

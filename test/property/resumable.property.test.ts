@@ -1,4 +1,4 @@
-// Resumable, without a socket: first a hub and careful readers that keep what they have read, then the hub and our client, whole.
+// Resumable, without sockets: first a hub and strict readers that keep what they have read, then the hub and our client.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Reception } from '../../bench/bridge/jitter/reception.ts';

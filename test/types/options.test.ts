@@ -1,4 +1,4 @@
-// What may be left out may also be undefined: under exactOptionalPropertyTypes these are two things, and callers pass values on.
+// Every optional member also accepts undefined. With exactOptionalPropertyTypes these differ, and callers pass values on.
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { ReadableOptions } from '../../src/adapters/node-stream.ts';

@@ -1,4 +1,4 @@
-// Who comes in: origins, the application's word, limits of time, and what becomes of those who leave meanwhile.
+// Who is admitted: origins, the application's hooks, timeouts, and clients that leave meanwhile.
 import { describe, expect, test } from 'vitest';
 import type { AdmissionOptions, Admitted, Caller } from '../../src/bridge/admission.ts';
 import { Admission } from '../../src/bridge/admission.ts';

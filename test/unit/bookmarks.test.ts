@@ -1,4 +1,4 @@
-// Bookmarks, marks, and ends by time.
+// Bookmarks, marks, and ends by timeout.
 import { describe, expect, test } from 'vitest';
 import { Hub, receptionOf } from '../../src/bridge/hub.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';

@@ -1,4 +1,4 @@
-// What a publisher meets: the gate of `wait`, and no gate but that.
+// The publisher's side: the gate of `wait`, and that nothing else blocks.
 import { describe, expect, test } from 'vitest';
 import { Broadcaster, type BroadcasterOptions, type WatchOptions } from '../../src/broadcast/broadcaster.ts';
 import type { Watch } from '../../src/watch/watch.ts';

@@ -1,4 +1,4 @@
-// What a consumer of a broadcaster reads, by all the ways there are.
+// What consumers of a broadcaster read, with every kind of read.
 import { describe, expect, test } from 'vitest';
 import { Broadcaster, type BroadcasterOptions } from '../../src/broadcast/broadcaster.ts';
 import type { Watch } from '../../src/watch/watch.ts';

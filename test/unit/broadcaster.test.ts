@@ -1,4 +1,4 @@
-// Upstream's tests of the broadcaster, its options, and what watch() promises.
+// Upstream's tests of the broadcaster, its options, and the promises of watch().
 import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { Broadcaster, type BroadcasterOptions } from '../../src/broadcast/broadcaster.ts';

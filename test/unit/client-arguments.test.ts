@@ -1,4 +1,4 @@
-// Which options a client takes, which it refuses, and what becomes of its URL.
+// The options that a client accepts or rejects, and the URLs that it requests.
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { ConnectOptions } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';

@@ -1,4 +1,4 @@
-// How a client's watch ends: by its reader, a signal, user code that throws, and in order by the server.
+// The end of a client's watch: by its reader, a signal, user code that throws, and regularly by the server.
 import { describe, expect, test } from 'vitest';
 import { connect } from '../../src/bridge/client.ts';
 import { CLOSE_CODES, CLOSE_REASONS, toRetryReason } from '../../src/bridge/protocol.ts';

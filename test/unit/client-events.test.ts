@@ -1,4 +1,4 @@
-// What comes from a server, and what a client makes of it: versions, ERRORs, BOOKMARKs, and frames that cannot be read.
+// How a client handles what a server sends: versions, ERRORs, BOOKMARKs, and invalid frames.
 import { describe, expect, test } from 'vitest';
 import { connect } from '../../src/bridge/client.ts';
 import { toBookmark } from '../../src/bridge/protocol.ts';

@@ -1,4 +1,4 @@
-// What the client's machine says to versions and to the ends of connections.
+// How the client's state machine handles versions and ends of connections.
 import { describe, expect, test } from 'vitest';
 import { ClientMachine, toFailure } from '../../src/bridge/client-machine.ts';
 

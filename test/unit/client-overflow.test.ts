@@ -1,4 +1,4 @@
-// What becomes of events for which a slow reader has no room.
+// What happens to events that do not fit in the queue of a slow reader.
 import { describe, expect, test } from 'vitest';
 import { toBookmark } from '../../src/bridge/protocol.ts';
 import { KINDS, settle } from './client-network.ts';

@@ -1,4 +1,4 @@
-// When a client connects again, where it goes on, how long it waits before, and when it takes a connection for dead.
+// When a client reconnects, where it resumes, how long it waits, and when it declares a connection dead.
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { DEFAULTS, toBookmark } from '../../src/bridge/protocol.ts';
 import { toStatus } from '../../src/watch/event.ts';

@@ -1,4 +1,4 @@
-// What a client does about an answer that is no stream, and about none at all.
+// How a client handles a response that is not a stream, and a missing response.
 import { describe, expect, test, vi } from 'vitest';
 import { connect } from '../../src/bridge/client.ts';
 import { FakeNetwork, KINDS, settle } from './client-network.ts';

@@ -1,4 +1,4 @@
-// What only some WebSockets can do, and what a client does about those that cannot.
+// Features that only some WebSockets have, and how the client handles the others.
 import { describe, expect, test, vi } from 'vitest';
 import type { ConnectOptions } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';

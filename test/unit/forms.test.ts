@@ -1,4 +1,4 @@
-// Envelopes and the forms in which they stand on a wire.
+// Envelopes and their wire formats.
 import { describe, expect, test } from 'vitest';
 import { Envelope, envelopeOf } from '../../src/bridge/envelope.ts';
 import type { Form } from '../../src/bridge/forms.ts';

@@ -1,4 +1,4 @@
-// A WebSocket's pings, without a socket: who is silent is cut, who is only slow is not.
+// WebSocket pings, without sockets: a silent client is cut, a slow one is not.
 import { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { describe, expect, test } from 'vitest';

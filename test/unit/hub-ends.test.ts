@@ -1,4 +1,4 @@
-// How a hub ends, and how its clients hear of it: without a socket.
+// The end of a hub, and what its clients see of it, without sockets.
 import { describe, expect, test } from 'vitest';
 import { SLICE_BYTES } from '../../src/bridge/forms.ts';
 import { Hub, receptionOf } from '../../src/bridge/hub.ts';

@@ -1,4 +1,4 @@
-// Hubs without a socket: replay, limits, and watches that are bridged.
+// Hubs without sockets: replay, limits, and bridged watches.
 import { describe, expect, test } from 'vitest';
 import type { HubOptions } from '../../src/bridge/hub.ts';
 import { Hub, receptionOf } from '../../src/bridge/hub.ts';

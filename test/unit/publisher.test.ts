@@ -1,4 +1,4 @@
-// Which number an event gets when user code publishes while another is being published.
+// The sequence numbers of events that user code publishes while another event is being published.
 import { describe, expect, test } from 'vitest';
 import { Hub } from '../../src/bridge/hub.ts';
 import { added, connect, turn } from './fake-sink.ts';

@@ -1,4 +1,4 @@
-// How a hub takes clients: the place from which each begins, what is told of it, and why some are refused.
+// How a hub admits clients: where each one starts, the notices about it, and the reasons for refusals.
 import { describe, expect, test } from 'vitest';
 import { Hub, receptionOf } from '../../src/bridge/hub.ts';
 import type { Client } from '../../src/bridge/reception.ts';

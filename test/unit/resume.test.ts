@@ -1,4 +1,4 @@
-// Coming back: what a version is, what is kept, and where a client goes on.
+// Resuming: what a version is, what is kept, and where a client resumes.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Admitted } from '../../src/bridge/admission.ts';

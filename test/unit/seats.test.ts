@@ -1,4 +1,4 @@
-// How many clients there may be, in all and from one address.
+// The limits on the number of clients, in total and per address.
 import { expect, test } from 'vitest';
 import { Seats, Ticket } from '../../src/bridge/seats.ts';
 

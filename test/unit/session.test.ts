@@ -1,4 +1,4 @@
-// Sessions without a socket: what one client gets, in which bytes, and who waits for whom.
+// Sessions without sockets: what a client gets, in which bytes, and who waits for whom.
 
 import { describe, expect, test } from 'vitest';
 import { SLICE_BYTES } from '../../src/bridge/forms.ts';

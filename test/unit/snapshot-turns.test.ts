@@ -1,4 +1,4 @@
-// Snapshots beside other clients: turns of the event loop, room, and the line.
+// Snapshots and other clients: turns of the event loop, backpressure, and the limit on concurrent snapshots.
 import { describe, expect, test } from 'vitest';
 import { SLICE_BYTES } from '../../src/bridge/forms.ts';
 import { receptionOf } from '../../src/bridge/hub.ts';

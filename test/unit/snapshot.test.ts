@@ -1,4 +1,4 @@
-// Snapshot and tail: what a client gets, and what is left when it goes.
+// Snapshots: what a client gets, and what is left when it leaves.
 import { describe, expect, test } from 'vitest';
 import { Hub, receptionOf } from '../../src/bridge/hub.ts';
 import type { Asked } from '../../src/bridge/query.ts';

@@ -1,4 +1,4 @@
-// What a hub counts, and whom it tells.
+// What a hub counts, and whom it notifies.
 import { afterEach, expect, test, vi } from 'vitest';
 import type { ClientStats } from '../../src/bridge/client-info.ts';
 import { Hub } from '../../src/bridge/hub.ts';

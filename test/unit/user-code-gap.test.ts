@@ -1,4 +1,4 @@
-// User code that comes back in: from inside an onGap.
+// Reentrant user code: in onGap.
 import { describe, expect, test } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import type { Watch } from '../../src/watch/watch.ts';

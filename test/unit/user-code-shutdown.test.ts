@@ -1,4 +1,4 @@
-// User code that shuts down, or gives up, while it is being asked.
+// User code that shuts the broadcaster down, or aborts a shutdown, while it is being called.
 import { describe, expect, test } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { isWatchError } from '../../src/watch/errors.ts';

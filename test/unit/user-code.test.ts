@@ -1,4 +1,4 @@
-// User code that comes back in: from inside a consumer, and from inside a filter.
+// Reentrant user code: in a consumer, and in a filter.
 import { describe, expect, test } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import type { Watch } from '../../src/watch/watch.ts';
