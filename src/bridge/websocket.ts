@@ -77,8 +77,8 @@ export function attachWebSocket<I = unknown, E extends WatchEvent = WatchEvent>(
 }
 
 /**
- * The same without a server, for applications that route upgrade requests themselves. Refuses before the handshake, as
- * {@link AdmissionOptions} says. The handler returns false and does nothing if the request is for another path.
+ * The same without a server, for applications that route upgrade requests themselves. The handler returns false and does nothing
+ * for another path. It refuses before the handshake, as {@link AdmissionOptions} says.
  */
 export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEvent>(
   hub: Hub<E>,

@@ -45,7 +45,7 @@ test.each([
   ['http', serve],
   ['fetch', serveFetch],
 ] as const)(
-  'a quiet stream of watchmux/%s sends a first byte to clients that ask for BOOKMARKs: without it Firefox would not pass on the response',
+  'a quiet stream of watchmux/%s sends a first byte to clients that ask for BOOKMARKs: Firefox waits for it',
   async (_door, host) => {
     const hub = new Hub({ epoch: 'e' });
     const { url } = await host(hub);
@@ -444,7 +444,7 @@ describe('observers', () => {
     expect(names.map((name) => channel(name).hasSubscribers)).toEqual(names.map(() => false));
   });
 
-  test('also get those of a hub behind createFetchHandler, alone or beside another handler, and of each client once', async () => {
+  test('also get those of a hub behind createFetchHandler, alone or beside another handler, each client once', async () => {
     const hub = new Hub();
     const told: unknown[] = [];
     const listen = (message: unknown): void => {

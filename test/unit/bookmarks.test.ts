@@ -12,7 +12,7 @@ describe('bookmarks', () => {
     resourceVersion: version,
   });
 
-  test('are sent once per interval to clients that asked for them and are up to date, so that the version stays current even if the filter hides everything', async () => {
+  test('are sent once per interval to clients that are up to date, even if the filter hides all events', async () => {
     const clock = new FakeClock();
     const hub = new Hub({ epoch: 'e', clock, bookmarkIntervalMs: 1_000, replayItems: 1 });
     const sink = join(hub, { allowWatchBookmarks: true }, { options: { filter: () => false } });
@@ -38,7 +38,7 @@ describe('bookmarks', () => {
     expect(clock.pending).toBe(0);
   });
 
-  test('are sent as marks if the wire format has them and the client did not ask for events: once per interval, while it is up to date', async () => {
+  test('are marks where the wire has them and events were not requested: once per interval, while up to date', async () => {
     const clock = new FakeClock();
     const hub = new Hub({ epoch: 'e', clock, bookmarkIntervalMs: 1_000, replayItems: 1 });
     const marks: string[] = [];

@@ -318,7 +318,7 @@ describe('watch', () => {
     expect(broadcaster.tryPublish(event(3))).toBe(true);
   });
 
-  test('a filter that throws ends this watch with the error, after the queued events; the others and publish continue', async () => {
+  test('a filter that throws ends this watch with the error, after its queue; the others and publish continue', async () => {
     const broadcaster = make({ capacity: 10 });
     const watch = broadcaster.watch({
       filter: (one) => {

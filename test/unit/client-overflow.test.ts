@@ -68,7 +68,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('wait, without a version: it could not resume, so the connection stays open, and ends in one 410 beyond maxBufferedBytes', async () => {
+  test('wait, without a version: cannot resume, so the connection stays; ends in one 410 beyond maxBufferedBytes', async () => {
     const { watch, accept, network, read, expectOver } = open(kind, { capacity: 2, maxBufferedBytes: 500 });
     const nameless = (object: unknown): Event => ({ type: 'ADDED', object });
     await accept(nameless(1), nameless(2), nameless(3));

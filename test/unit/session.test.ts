@@ -277,7 +277,7 @@ describe('the end of a session', () => {
   });
 });
 
-test('coalesce: a folded event changes its type, and in a folded batch only the last event has a version to resume after', async () => {
+test('coalesce: a folded event changes its type, and only the last of a folded batch has a version', async () => {
   const hub = new Hub({ capacity: 4, overflow: 'coalesce', epoch: 'e' });
   const sink = connect(hub);
   const publish = async (type: string, name: string, i: number): Promise<void> => {

@@ -22,7 +22,7 @@ describe('shutting down from inside a filter or keyOf', () => {
     expect(thrown(() => broadcaster.tryPublish(event(9)))).toBe(true);
   });
 
-  test('aborting the shutdown from a filter asked in advance, and looking: the event in question is judged after the filter has answered', () => {
+  test('aborting the shutdown from a filter, and looking: the event in question is judged after the filter', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 10 });
     const seen: number[] = [];
     const watch: Watch<TestEvent> = broadcaster.watch({
@@ -107,7 +107,7 @@ describe('shutting down from inside a filter or keyOf', () => {
     expect(read.length + watch.queued + watch.dropped).toBe(accepted);
   });
 
-  test('aborting distributes all accepted events before it asks anyone: a watcher stopped by that has lost every event', async () => {
+  test('aborting first distributes all accepted events: a watcher stopped by user code then has lost all', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1 });
     const stalled = broadcaster.watch({ capacity: 0 });
     const filter = (): boolean => {

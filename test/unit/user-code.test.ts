@@ -161,7 +161,7 @@ describe('from inside a filter', () => {
     for (const one of events(2, 9)) expect(broadcaster.tryPublish(one)).toBe(true);
   });
 
-  test('stopping the watcher that blocks the others, and publishing right then: nothing is refused, and all keep their order', async () => {
+  test('stopping the watcher that blocks the others, and publishing at once: nothing is refused, order is kept', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ incoming: 2 });
     const witness = broadcaster.watch({ overflow: 'drop-newest' });
     const stalled = broadcaster.watch({ capacity: 0 });
