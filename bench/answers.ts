@@ -1,20 +1,20 @@
-// Answers of those workloads that time something else than deliveries: whether watchers that join, wait, lag and leave still are
-// watchers. Looked at when the clock does not run.
+// Answers of the workloads that do not time deliveries: checks, outside the timed part, that watchers join, wait, lag and leave
+// correctly.
 import { setImmediate } from 'node:timers/promises';
 import type { Hub, Take } from './contender.ts';
 
-/** Some need several turns of the event loop to deliver, and there may be thousands of them. */
+/** Some contenders need several turns of the event loop to deliver, and there may be thousands of watchers. */
 const MOST_TURNS = 5_000;
-/** What comes although it should not comes within so many. */
+/** An event that should not arrive arrives within this many turns. */
 const FEW_TURNS = 20;
 
-/** Waits until as much has come as is due, and then whether more comes. */
+/** Waits until the due number of events has arrived, and then for events that should not. */
 export async function settle(due: number, came: () => number): Promise<void> {
   for (let turn = 0; turn < MOST_TURNS && came() < due; turn++) await setImmediate();
   for (let turn = 0; turn < FEW_TURNS; turn++) await setImmediate();
 }
 
-/** The numbers that a watcher which nobody has read yet holds. Throws when they are not those that are due. */
+/** Reads the numbers held for a watcher that was never read. Throws if they are not the due ones. */
 export async function expectHeld(hub: Hub, watcher: unknown, due: readonly number[]): Promise<void> {
   const numbers: number[] = [];
   hub.read?.(watcher, (event) => void numbers.push(event.object));
@@ -28,11 +28,11 @@ export function expectNumbers(numbers: readonly number[], due: readonly number[]
   if (numbers.length !== due.length) throw new Error(`wrong answer: ${numbers.length} events where ${due.length} were due`);
 }
 
-/** A group joins, gets the event that is published then, leaves, and gets none after that. */
+/** A group joins, gets the next event, leaves, and gets none after that. */
 export async function expectJoinAndLeave(hub: Hub, { group, waiting }: { group: number; waiting: boolean }): Promise<void> {
   let came = 0;
   const take: Take = () => void came++;
-  // A consumer of its own for each: some keep a list of them by identity.
+  // Each has its own consumer, because some contenders identify consumers by reference.
   const joined = Array.from({ length: group }, () => (waiting ? hub.watch((event) => take(event)) : hub.open?.()));
   publish(hub, 0);
   if (!waiting) for (const each of joined) hub.read?.(each, (event) => take(event));

@@ -1,9 +1,9 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
-/** What the user wrote makes no sense. The message says what was expected, so that no stack is needed. */
+/** An invalid command line. The message says what was expected, so that no stack is needed. */
 export class UsageError extends Error {}
 
-/** As `parseArgs`, of the process. Throws {@link UsageError}. */
+/** Like `parseArgs`, for this process. Throws {@link UsageError}. */
 export function parseOptions<T extends ParseArgsConfig>(config: T): ReturnType<typeof parseArgs<T>> {
   try {
     return parseArgs(config);
@@ -12,7 +12,7 @@ export function parseOptions<T extends ParseArgsConfig>(config: T): ReturnType<t
   }
 }
 
-/** The whole numbers of `--name 1,100`. */
+/** Parses `--name 1,100` into whole numbers. */
 export function numbers(name: string, text: string): number[] {
   const list = text.split(',').map(Number);
   if (list.some((n) => !Number.isSafeInteger(n) || n < 1))
@@ -20,14 +20,14 @@ export function numbers(name: string, text: string): number[] {
   return list;
 }
 
-/** The one of `--name 5`. */
+/** Parses `--name 5` into one whole number. */
 export function oneNumber(name: string, text: string): number {
   const [first, ...more] = numbers(name, text);
   if (first === undefined || more.length > 0) throw new UsageError(`--${name}: expected one whole number >= 1, got "${text}"`);
   return first;
 }
 
-/** Says what went wrong, and ends the process. */
+/** Prints the error, and exits. */
 export function giveUp(error: unknown): never {
   console.error(error instanceof UsageError ? error.message : error);
   process.exit(1);

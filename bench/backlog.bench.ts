@@ -6,7 +6,7 @@ import { type Entry, LeftOut, numberOf, type Prepared, type Settings, type Shape
 
 const ARRAY: Entry = { name: 'bare loop', queue: 'none' };
 
-/** Everything that queues for a watcher which nobody reads yet. */
+/** The contenders that queue events for a watcher that nobody reads yet. */
 const QUEUED: ReadonlySet<string> = new Set([
   'watchmux for await',
   'watchmux batches()',
@@ -19,7 +19,7 @@ const QUEUED: ReadonlySet<string> = new Set([
   'writable-consumable-stream',
 ]);
 
-/** Publishes for a watcher that nobody reads, then lets it be read. Answers how many seconds the reading took. */
+/** Publishes for an unread watcher, then lets it be read. Returns the seconds that reading took. */
 async function drain(hub: Hub, backlog: number): Promise<number> {
   const { open, read } = hub;
   if (open === undefined || read === undefined) throw new Error('it has no queue');
@@ -41,7 +41,7 @@ async function drain(hub: Hub, backlog: number): Promise<number> {
   return seconds;
 }
 
-/** The floor: an array, and a loop. */
+/** The control: an array, and a loop. */
 function arrayHub(): Hub {
   const events: { type: 'TICK'; object: number }[] = [];
   return {
@@ -60,7 +60,7 @@ async function prepare(contender: string, shape: Shape, { warmMs, tooSlowMs }: S
   const backlog = numberOf(shape, 'backlog');
   const start = async (): Promise<Hub> =>
     contender === ARRAY.name ? arrayHub() : await contenderOf(contender).start({ capacity: 2 ** Math.ceil(Math.log2(backlog)) });
-  // From small to large: some take longer than in proportion.
+  // From small to large, because some take longer than in proportion.
   for (const part of [backlog / 8, backlog / 4, backlog / 2]) {
     const seconds = await drain(await start(), part);
     if (seconds * 1000 > tooSlowMs) throw new LeftOut(`the first ${part.toLocaleString('en')} took ${seconds.toFixed(1)} s`);
@@ -71,7 +71,7 @@ async function prepare(contender: string, shape: Shape, { warmMs, tooSlowMs }: S
   return { round: async () => [backlog / (await drain(await start(), backlog)) / 1e6] };
 }
 
-/** One watcher has fallen far behind, in a queue that is long enough, and now catches up. */
+/** One watcher has fallen far behind, in a queue that is long enough, and catches up. */
 export const backlog: Workload = {
   name: 'backlog',
   about: 'events per second for one reader that catches up on 200,000',

@@ -5,9 +5,9 @@ import { heapBytes } from './heap.ts';
 import { numberOf, type Prepared, type Settings, type Shape, type Wanted, type Workload } from './workload.ts';
 
 const PLAIN = 'ws.send loop';
-/** Sockets and two processes are noisier than calls: a turn is so many times as long as elsewhere. */
+/** Sockets and two processes are noisier than calls, so a turn takes this many times as long as elsewhere. */
 const LONGER = 2;
-/** Most of the time is the kernel's, so that code is called less often than elsewhere before it counts as warm. */
+/** Most of the time is spent in the kernel, so code is called less often, and warming up takes longer. */
 const WARM_LONGER = 4;
 
 function contenderOf(name: string, { transport }: Shape): BridgeContender {
@@ -34,7 +34,7 @@ async function prepareTraffic(contender: BridgeContender, shape: Shape, { warmMs
   let took: Took = await stage.run({ bursts: 1, burst, eventBytes });
   let bursts = 1;
   for (let spent = took.cpuMs; spent < warmMs * WARM_LONGER; spent += took.cpuMs) {
-    // Twice as long as the last at most, and not longer than a round is to be.
+    // At most twice as long as the last one, and no longer than a round.
     bursts = Math.max(1, Math.min(bursts * 2, Math.round((bursts * roundMs * LONGER) / took.cpuMs)));
     took = await stage.run({ bursts, burst, eventBytes });
   }
@@ -48,7 +48,7 @@ async function prepareTraffic(contender: BridgeContender, shape: Shape, { warmMs
   };
 }
 
-/** What each of so many idle clients takes of the server's memory. */
+/** Returns the server memory per idle client. */
 async function idleBytes(contender: BridgeContender, clients: number): Promise<number> {
   const stage = await Stage.open(contender);
   const read = async (): Promise<number> => {
@@ -66,7 +66,7 @@ async function idleBytes(contender: BridgeContender, clients: number): Promise<n
 async function prepareMemory(contender: BridgeContender, shape: Shape): Promise<Prepared> {
   const clients = numberOf(shape, 'clients');
   const plain = contenderOf(PLAIN, shape);
-  // The first clients bring code and shapes along, which stay.
+  // The first clients load code and create object shapes, which stay.
   await idleBytes(contender, clients);
   await idleBytes(plain, clients);
   return {
@@ -77,7 +77,7 @@ async function prepareMemory(contender: BridgeContender, shape: Shape): Promise<
   };
 }
 
-/** Bytes and sockets: events to many clients, from one process to another, and what an idle client costs. */
+/** Bytes and sockets: events to many clients, from one process to another, and the cost of an idle client. */
 export const bridge: Workload = {
   name: 'bridge',
   about: 'events to 500 clients over WebSocket, SSE and an HTTP stream; memory of idle ones',

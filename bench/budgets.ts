@@ -6,16 +6,16 @@ import type { Shape, Workload } from './workload.ts';
 export interface Budget {
   readonly name: string;
   readonly workload: string;
-  /** Of the table that it is read from. */
+  /** The shape of the table with the row. */
   readonly shape: Shape;
   readonly row: string;
-  /** The row that it is divided by; of several, the best. Without it, the row's own figure counts. */
+  /** The row to divide by; of several, the best one. Without it, the row's own figure counts. */
   readonly against?: string | readonly string[];
-  /** The table that the other row is read from, if it is another one of the same rounds. */
+  /** The table of the other row, if it is another one of the same rounds. */
   readonly againstShape?: Shape;
   readonly atLeast?: number;
   readonly atMost?: number;
-  /** The share by which noise may move it. */
+  /** Tolerance for noise, as a share. */
   readonly slack?: number;
   readonly why?: string;
 }
@@ -30,7 +30,7 @@ export interface Judgement {
   readonly to: number;
   readonly verdict: Verdict;
   readonly note: string;
-  /** Why it is not measured: whether the very row that it is about is not there, and not one that it is held against. */
+  /** Whether it is not measured because its own row is missing, and not the row to compare with. */
   readonly ownIsMissing: boolean;
 }
 
@@ -39,8 +39,8 @@ export function hasFloor({ atLeast, atMost }: Budget): boolean {
 }
 
 /**
- * Whether the check fails by it. A row that it is held against may be missing: Go is not everywhere, and a peer may be too slow to
- * wait for. Its own may not: then nothing is known, and that is no reason to go on.
+ * Whether the check fails because of it. The row to compare with may be missing: Go is not installed everywhere, and a peer may
+ * be too slow. The floor's own row may not be missing: then nothing is known.
  */
 export function fails({ budget, verdict, ownIsMissing }: Judgement, absent: ReadonlyMap<string, string>): boolean {
   return verdict === 'BELOW' || (hasFloor(budget) && ownIsMissing && !absent.has(budget.row));
@@ -51,7 +51,7 @@ function same(a: Shape, b: Shape): boolean {
   return [...keys].every((key) => a[key] === b[key]);
 }
 
-/** What a workload runs for a table: the shape without what its figures add to it. */
+/** Returns the shape that a workload runs for a table, without what the figures add to it. */
 export function runShape(workload: Workload, shape: Shape): Shape {
   const added = new Set(workload.figures(shape).flatMap((figure) => Object.keys(figure.shape)));
   return Object.fromEntries(Object.entries(shape).filter(([key]) => !added.has(key)));
@@ -61,7 +61,7 @@ export function rowsOf({ row, against = [] }: Budget): readonly string[] {
   return [row, ...(typeof against === 'string' ? [against] : against)];
 }
 
-/** Round by round: the row's figure, or its ratio to the best of the others. Undefined if a row is missing. */
+/** Returns the row's figures, or their ratios to the best other row, round by round. Undefined if a row is missing. */
 function figuresOf(budget: Budget, results: readonly Result[]): readonly number[] | undefined {
   const tableAt = (shape: Shape): Result[] =>
     results.filter((each) => each.workload === budget.workload && same(each.shape, shape));
@@ -82,7 +82,7 @@ function figuresOf(budget: Budget, results: readonly Result[]): readonly number[
   return pairedRatios(own, best);
 }
 
-/** Holds a floor against what was measured, in one run or several: their rounds count together. */
+/** Compares a floor with measurements of one or several runs, whose rounds count together. */
 export function judge(budget: Budget, results: readonly Result[]): Judgement {
   const figures = figuresOf(budget, results);
   if (figures === undefined) {

@@ -17,21 +17,21 @@ import {
 } from './chart-parts.ts';
 
 export interface Bar extends Pick<ChartRow, 'median' | 'min' | 'max'> {
-  /** Stands before the bar, where a contender has several. */
+  /** Text before the bar, if a contender has several. */
   readonly label?: string | undefined;
 }
 
-/** A contender with its bars. */
+/** A contender and its bars. */
 export interface Group extends Pick<ChartRow, 'contender' | 'queue'> {
   readonly bars: readonly Bar[];
-  /** Stands in the last column. */
+  /** Text of the last column. */
   readonly note: string;
 }
 
-/** Groups that are compared with one another, under a heading of their own if there is more than one section. */
+/** Groups that are compared with each other, with a heading if there are several sections. */
 export interface Section {
   readonly heading?: string | undefined;
-  /** What the notes are. */
+  /** Heading of the notes. */
   readonly noteName: string;
   readonly groups: readonly Group[];
 }
@@ -50,12 +50,12 @@ const GAP = 12;
 
 interface Columns {
   readonly id: string;
-  /** Where names end, where labels of bars end, where bars start and how long the longest may be. */
+  /** X positions: the ends of names and labels, the start of bars, and the maximum length of a bar. */
   readonly names: number;
   readonly labels: number;
   readonly start: number;
   readonly length: number;
-  /** The value that the longest stands for. */
+  /** The value of the longest bar. */
   readonly most: number;
 }
 
@@ -70,7 +70,7 @@ function columnsOf({ id, sections }: BarChart): Columns {
   return { id, names, labels, start, length, most: Math.max(...bars.map(({ max, median }) => Math.max(max, median))) || 1 };
 }
 
-/** What fills bars whose queue is not bounded, in the colour of each role: hatches for unbounded, dots for lossy. */
+/** The fill patterns of bars in each colour: hatched for unbounded queues, dotted for lossy ones. */
 function patterns(id: string): string {
   return ['ours', 'peer']
     .flatMap((role) => {
@@ -87,7 +87,7 @@ function patterns(id: string): string {
 
 type Box = { readonly x: number; readonly y: number; readonly width: number; readonly height: number };
 
-/** Solid when bounded, hatched when unbounded, dotted when lossy, empty without a queue, dashed for the control. */
+/** Solid if bounded, hatched if unbounded, dotted if lossy, empty without a queue, dashed for the control. */
 function box(id: string, row: Pick<ChartRow, 'contender' | 'queue'>, { x, y, width, height }: Box): string {
   const role = roleOf(row);
   const at = `x="${round(x)}" y="${round(y)}" width="${Math.max(1, round(width))}" height="${height}"`;
@@ -96,7 +96,7 @@ function box(id: string, row: Pick<ChartRow, 'contender' | 'queue'>, { x, y, wid
   return `<rect class="bar ${classOf(row)}" style="fill:url(#${id}-${role}-${row.queue})" ${at}/>`;
 }
 
-/** A bar, its spread, its value. */
+/** Draws a bar, its spread and its value. */
 function drawBar(
   { id, labels, start, length, most }: Columns,
   { group, bar, y }: { group: Group; bar: Bar; y: number },
@@ -113,7 +113,7 @@ function drawBar(
   ];
 }
 
-/** A contender's name, its bars under one another, its note. Answers what is drawn, and where the next one starts. */
+/** Draws a contender's name, its bars below each other, and its note. Returns the drawing, and where the next group starts. */
 function drawGroup(columns: Columns, group: Group, top: number): { readonly parts: readonly string[]; readonly bottom: number } {
   const { bars, note } = group;
   const several = bars.length > 1;
@@ -151,7 +151,7 @@ function inWords({ subtitle, sections }: BarChart): string {
   return [`${subtitle}.`, ...sections.map(section)].join(' ');
 }
 
-/** Horizontal bars from 0, in the order given, with whiskers from the least to the most. */
+/** Horizontal bars from 0, in the given order, with whiskers from the minimum to the maximum. */
 export function barChart(chart: BarChart): string {
   const columns = columnsOf(chart);
   const rows = chart.sections.flatMap(({ groups }) => groups);

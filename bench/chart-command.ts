@@ -12,13 +12,13 @@ Draws SVG charts from the figures that npm run bench has written:
   laggards-filling.svg  publishing while watchers lag whose queues fill
   decode.svg            decoding a watch stream`;
 
-/** Where lines for the user go. */
+/** Output for the user. */
 export interface Say {
   out(line: string): void;
   err(line: string): void;
 }
 
-/** Draws what the report has figures for. Answers the exit code: 2 for arguments or a file that make no sense. */
+/** Draws the charts that the report has data for. Returns the exit code: 2 for invalid arguments or an invalid file. */
 export function drawCharts(args: readonly string[], say: Say): number {
   if (args.includes('--help')) {
     say.out(USAGE);

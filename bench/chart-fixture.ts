@@ -40,7 +40,7 @@ const DECODERS = [
   row('watchmux batches()', 'bounded', 190),
 ];
 
-/** A report with something for every chart. Tables are not in order. */
+/** A report with data for every chart. The tables are not in order. */
 export const INPUT: ChartInput = {
   node: 'v20.1.2',
   cpu: 'A <fast> "one" & more',

@@ -2,7 +2,7 @@ import type { Result, Row } from './compare.ts';
 import type { Report } from './report.ts';
 import type { Queue } from './workload.ts';
 
-/** What charts are drawn from: the part of a report's rows that they show. */
+/** The part of a report's rows that charts show. */
 export type ChartRow = Pick<Row, 'contender' | 'queue' | 'rounds' | 'median' | 'min' | 'max' | 'ratio'>;
 
 /** A table of the report. */
@@ -10,17 +10,17 @@ export interface ChartTable extends Pick<Result, 'workload' | 'shape' | 'unit' |
   readonly rows: readonly ChartRow[];
 }
 
-/** A report, as far as charts need it. */
+/** The part of a report that charts need. */
 export interface ChartInput extends Pick<Report, 'node' | 'cpu' | 'cores' | 'date'> {
   readonly workloads: readonly ChartTable[];
 }
 
-/** The file is not a report. Its message is one line. */
+/** The file is not a report. The message is one line. */
 export class InputError extends Error {}
 
 const QUEUES: readonly Queue[] = ['bounded', 'unbounded', 'lossy', 'none'];
 
-/** Reads a report. Throws {@link InputError}, which names the first place that is wrong. */
+/** Parses a report. Throws {@link InputError}, which names the first invalid part. */
 export function readReport(text: string): ChartInput {
   let json: unknown;
   try {
@@ -61,7 +61,7 @@ function toRow(row: Place): ChartRow {
   };
 }
 
-/** A value in the report, and the way to it. */
+/** A value in the report, and its path. */
 class Place {
   readonly value: unknown;
   private readonly path: string;

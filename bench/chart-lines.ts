@@ -17,7 +17,7 @@ import {
   whole,
 } from './chart-parts.ts';
 
-/** One contender's way through the chart. Points go from left to right; both numbers are above 0. */
+/** One contender's line. Points are in order of x; both numbers are greater than 0. */
 export interface Line extends Pick<ChartRow, 'contender' | 'queue'> {
   readonly points: readonly { readonly x: number; readonly y: number }[];
 }
@@ -47,7 +47,7 @@ function logScale(values: readonly number[], { from, to, room = 1 }: { from: num
   return { low, high, of: (value) => from + ((to - from) * Math.log(value / low)) / span };
 }
 
-/** Numbers that are good to read, within a scale: powers of ten, and 2 and 5 times those where they are few. */
+/** Round numbers within a scale: powers of ten, and 2 and 5 times those if there are few. */
 function ticks({ low, high }: Scale): number[] {
   const steps = high / low < 1000 ? [1, 2, 5] : [1];
   const all: number[] = [];
@@ -57,13 +57,14 @@ function ticks({ low, high }: Scale): number[] {
   return all.filter((tick) => tick >= low && tick <= high);
 }
 
-/** Moves labels as little as it takes to keep them apart and within the plot. */
+/** Moves labels as little as necessary to keep them apart and within the plot. */
 export function spread(
   wanted: readonly number[],
   { pitch, top, bottom }: { pitch: number; top: number; bottom: number },
 ): number[] {
   const order = wanted.map((_, at) => at).sort((a, b) => (wanted[a] as number) - (wanted[b] as number));
-  // Neighbours that touch stand together, centred on the middle of what they want: one more makes the group wider, and may join the one above.
+  // Labels that touch form a group, centred on the mean of their wanted positions. A new label enlarges the group, which may then
+  // join the group above.
   const groups: { members: number[]; sum: number }[] = [];
   const edge = (group: { members: number[]; sum: number }): number => {
     const height = (group.members.length - 1) * pitch;
@@ -82,7 +83,7 @@ export function spread(
   return placed;
 }
 
-/** A point of a line: full when the queue is bounded, a square when there is none. */
+/** A point of a line: filled if the queue is bounded, a square if there is no queue. */
 function marker({ contender, queue }: Pick<Line, 'contender' | 'queue'>, x: number, y: number): string {
   const [at, up] = [round(x), round(y)];
   const look = `class="${queue === 'bounded' ? 'fill' : 'hollow'} ${classOf({ contender, queue })}"`;
@@ -99,7 +100,7 @@ function sign(row: Pick<Line, 'contender' | 'queue'>): LegendItem['sign'] {
   };
 }
 
-/** Where the plot is, and what its places stand for. */
+/** The area and the scales of the plot. */
 interface Plot {
   readonly x: Scale;
   readonly y: Scale;
@@ -124,12 +125,12 @@ function axes({ x, y, bottom }: Plot, { counts, xName }: { counts: readonly numb
   ];
 }
 
-/** The last point of a line, which has one. */
+/** The last point of a line. Every line has one. */
 function endOf({ points }: Line): Line['points'][number] {
   return points.at(-1) as Line['points'][number];
 }
 
-/** A line, its points, and its name beside its end. */
+/** Draws a line, its points, and its name next to its end. */
 function drawLine(line: Line, { x, y }: Plot, labelY: number): string {
   const places = line.points.map((point) => ({ left: round(x.of(point.x)), top: round(y.of(point.y)) }));
   const end = endOf(line);
@@ -148,7 +149,7 @@ function inWords({ subtitle, lines, xName }: LineChart): string {
   return `${subtitle}. By ${xName}. ${lines.map(line).join('; ')}.`;
 }
 
-/** A line per contender on two logarithmic axes, with its name at its end. Ours are drawn last, on top of the others. */
+/** One line per contender on two logarithmic axes, with its name at its end. Ours are drawn last, on top of the others. */
 export function lineChart(chart: LineChart): string {
   const lines = [...chart.lines].sort((a, b) => Number(roleOf(a) === 'ours') - Number(roleOf(b) === 'ours'));
   const points = lines.flatMap((line) => line.points);

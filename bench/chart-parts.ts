@@ -2,14 +2,14 @@ import type { ChartInput, ChartRow, ChartTable } from './chart-input.ts';
 import { digits } from './report.ts';
 import type { Queue } from './workload.ts';
 
-/** Every chart is as wide as GitHub shows a README's picture without shrinking it. */
+/** The width of every chart: that at which GitHub shows a picture in a README without shrinking it. */
 export const WIDTH = 720;
 export const MARGIN = 20;
-/** Where the middle of the legend's first row is. */
+/** The vertical centre of the legend's first row. */
 export const LEGEND_TOP = 74;
 const FOOTER_PITCH = 16;
 
-/** Who stands out, and how. Colour never says more than shape, pattern and label do. */
+/** How a contender is highlighted. Colour is never the only difference: shape, pattern or label differ, too. */
 export type Role = 'ours' | 'control' | 'peer';
 
 const CONTROL = /^bare loop$|ready lines|\bcontrol\b/i;
@@ -19,12 +19,12 @@ export function roleOf({ contender }: Pick<ChartRow, 'contender'>): Role {
   return CONTROL.test(contender) ? 'control' : 'peer';
 }
 
-/** How a chart calls a row. */
+/** The name of a row in charts. */
 export function nameOf(row: Pick<ChartRow, 'contender'>): string {
   return roleOf(row) === 'control' && !/control/i.test(row.contender) ? `${row.contender} (control)` : row.contender;
 }
 
-/** The class that gives a row its colours. */
+/** The CSS class with the colours of a row. */
 export function classOf(row: Pick<ChartRow, 'contender' | 'queue'>): string {
   const role = roleOf(row);
   return role === 'peer' ? row.queue : role;
@@ -37,7 +37,7 @@ const QUEUE_NAMES: Readonly<Record<Queue, string>> = {
   none: 'no queue: calls consumers',
 };
 
-/** Every look that is in a chart, with what it means: ours first. The control has it in its name. */
+/** Returns each look in a chart with its meaning, ours first. The control is named instead. */
 export function looks<R extends Pick<ChartRow, 'contender' | 'queue'>>(
   rows: readonly R[],
 ): { readonly row: R; readonly label: string }[] {
@@ -68,7 +68,7 @@ const DARK = {
   gray: '#8b949e',
 };
 
-/** What depends on light and dark. Written out twice, as not every renderer of SVG knows CSS variables. */
+/** The colours for light and dark mode. Written out twice, because not every SVG renderer supports CSS variables. */
 function theme({ page, ink, soft, grid, ours, warm, gray }: typeof LIGHT): string {
   return [
     `.page{fill:${page}}text{fill:${ink}}.soft{fill:${soft}}.grid{stroke:${grid}}.axis,.leader{stroke:${soft}}.whisker{stroke:${ink}}`,
@@ -89,7 +89,7 @@ const STYLE = [
 ].join('');
 
 export interface Picture {
-  /** Goes in front of the ids in it, so that charts can stand inline in one page. */
+  /** Prefix of the ids in the chart, so that several charts can be inlined in one page. */
   readonly id: string;
   readonly title: string;
   readonly subtitle: string;
@@ -103,8 +103,8 @@ export interface Picture {
 }
 
 /**
- * A picture with its name and its description. It brings its own page, light or dark: a browser tells it which one the system prefers, and
- * that need not be the one that the page around it has.
+ * A picture with a name and a description. It has its own light or dark background, because it follows the system's preference,
+ * which may differ from that of the page around it.
  */
 export function picture({ id, title, subtitle, description, footer, defs = '', body, ...rest }: Picture): string {
   const height = rest.height + footer.length * FOOTER_PITCH + 10;
@@ -123,7 +123,7 @@ export function picture({ id, title, subtitle, description, footer, defs = '', b
   ].join('\n');
 }
 
-/** Text that may come from a file: neither markup, nor characters that XML does not have. */
+/** Escapes text from a file, and removes characters that XML does not allow. */
 export function escapeXml(raw: string): string {
   return raw.replace(/[\p{Cc}\p{Cs}\uFFFE\uFFFF]/gu, ' ').replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
@@ -136,18 +136,18 @@ export function round(pixels: number): number {
   return Math.round(pixels * 10) / 10;
 }
 
-/** About how wide a text gets at 12 px, in a wide font, and in bold: names that stand out are. */
+/** Estimates the width of a text at 12 px, in a wide font; highlighted names are bold. */
 export function widthOf(raw: string): number {
   return raw.length * (raw.startsWith('watchmux ') ? 7.9 : 7);
 }
 
 export interface LegendItem {
-  /** Draws its sign, 18 px wide and centred on y. */
+  /** Draws the symbol, 18 px wide and centred on y. */
   readonly sign: (x: number, y: number) => string;
   readonly label: string;
 }
 
-/** Signs and what they mean, in as many rows as it takes. */
+/** Symbols and their meanings, in as many rows as necessary. */
 export function legend(
   items: readonly LegendItem[],
   top: number,
@@ -167,7 +167,7 @@ export function legend(
   return { parts, bottom: y + 22 };
 }
 
-/** What the figures are; and where and when they come from. */
+/** What the figures are, and where and when they were measured. */
 export function footerOf(
   { node, cpu, cores, date }: ChartInput,
   { tables, spread }: { tables: readonly ChartTable[]; spread: string },
@@ -181,13 +181,13 @@ export function footerOf(
   ];
 }
 
-/** Three digits that count, or two where a number is below 1: 297, 20.1, 0.32, 0.0016. */
+/** Three significant digits, or two below 1: 297, 20.1, 0.32, 0.0016. */
 export function figure(value: number): string {
   if (value >= 1 || value <= 0) return digits(value);
   return value < 0.995 ? value.toPrecision(2) : '1.00';
 }
 
-/** 10000 becomes 10,000. */
+/** Formats 10000 as 10,000. */
 export function whole(value: number): string {
   return value.toLocaleString('en');
 }

@@ -10,11 +10,11 @@ const WHISKERS = ', whiskers from the least to the most';
 
 /** One of the charts. */
 export interface Chart {
-  /** The name of its file, without the ending. */
+  /** File name, without extension. */
   readonly id: string;
-  /** What a report must have for it. */
+  /** What the report must contain. */
   readonly needs: string;
-  /** Answers undefined when the report does not have that. */
+  /** Returns undefined if the report does not contain it. */
   draw(input: ChartInput, id: string): string | undefined;
 }
 
@@ -34,7 +34,7 @@ function times(ratio: number | null): string {
   return ratio === null ? '' : `${figure(ratio)}×`;
 }
 
-/** A table as groups of one bar each, with the ratio to its reference. */
+/** Converts a table to groups of one bar each, with the ratio to the reference. */
 function ranked(table: ChartTable): Group[] {
   return bestFirst(table, table.rows).map((row) => ({ ...row, bars: [row], note: times(row.ratio) }));
 }
@@ -84,7 +84,10 @@ const fanoutBars: Chart = {
   },
 };
 
-/** Times as rates, where the longer bar is the better one: a time that has got out of hand would leave the others no length. */
+/**
+ * Converts times to rates, so that longer bars are better. As a time, one very slow contender would make all other bars too
+ * short.
+ */
 function perSecond(table: ChartTable): ChartTable {
   if (table.unit !== 'ns/publish') return table;
   const rate = (ns: number): number => (ns > 0 ? 1000 / ns : 0);
@@ -98,7 +101,7 @@ function perSecond(table: ChartTable): ChartTable {
   return { ...table, unit: 'million publishes/s', better: 'higher', rows };
 }
 
-/** How much longer it took with many, round by round as all ratios are: what disturbs the machine disturbs both. */
+/** How much longer it takes with many, as a median of ratios per round, so that a disturbance affects both sides. */
 function longer(better: ChartTable['better'], { few, many }: { few: ChartRow; many: ChartRow }): number | null {
   const ratios = few.rounds.map((one, round) => {
     const other = many.rounds[round] ?? Number.NaN;
@@ -108,7 +111,7 @@ function longer(better: ChartTable['better'], { few, many }: { few: ChartRow; ma
   return Number.isNaN(middle) ? null : middle;
 }
 
-/** A contender's bar for each number of laggards, and how much longer a publish takes with the most than with the fewest. */
+/** A contender's bar per number of laggards, and how much longer a publish takes with the most laggards than with the fewest. */
 function byLaggards(contender: string, tables: readonly ChartTable[]): Group {
   const bars = tables.flatMap(({ shape, rows }) => {
     const row = rows.find((each) => each.contender === contender);

@@ -17,7 +17,7 @@ function texts(svg: Element): string[] {
   return all(svg).flatMap(({ name, text }) => (name === 'text' ? [text] : []));
 }
 
-/** Rectangles of bars, without those of the legend. */
+/** Rectangles of bars, except those of the legend. */
 function bars(svg: Element): Element[] {
   return all(svg).filter((element) => has(element, 'bar') && element.attributes.height === '14');
 }

@@ -22,7 +22,7 @@ Options:
   --round-ms 60  how long a contender's turn is, about
   --help`;
 
-/** What floors share: one shape of one workload, with the rows that they look at. */
+/** Floors that share one shape of one workload, and the rows that they need. */
 interface Run {
   readonly workload: Workload;
   readonly shape: Shape;
@@ -42,7 +42,7 @@ function runsFor(budgets: readonly Budget[]): Run[] {
   return [...runs.values()];
 }
 
-/** A neighbour on the machine can spoil a whole run of a shape; hardly three in a row. */
+/** Another process on the machine may spoil a whole run, but hardly three in a row. */
 const MOST_AGAIN = 2;
 
 const SETTINGS = { warmMs: 250, tooSlowMs: 3_000 };

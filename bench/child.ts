@@ -2,22 +2,22 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Order, Reply } from './worker.ts';
 
-/** The processes that run now. */
+/** The running processes. */
 const running: Set<ChildProcess> = new Set();
 
-/** Ends every process that was started here and still runs. */
+/** Ends every process started here. */
 export function killAll(): void {
   for (const child of running) child.kill('SIGKILL');
 }
 
 export interface ChildOptions {
-  /** A round or a warm-up that takes longer than this has failed. */
+  /** Time limit of a round or a warm-up. */
   readonly limitMs: number;
-  /** Where a CPU profile of each process goes. */
+  /** Directory for the CPU profile of each process. */
   readonly profileTo?: string | undefined;
 }
 
-/** A worker process, asked one thing at a time. */
+/** A worker process that handles one request at a time. */
 export class Child {
   private readonly child: ChildProcess;
   private readonly limitMs: number;
@@ -54,7 +54,7 @@ export class Child {
     });
   }
 
-  /** Lets it end by itself, which writes its profile, or makes it. */
+  /** Lets the process exit by itself, so that it writes its profile, or kills it. */
   async end(): Promise<void> {
     if (this.child.connected) this.child.disconnect();
     const late = setTimeout(() => this.child.kill('SIGKILL'), 5_000);

@@ -5,10 +5,10 @@ import { CONTENDERS, contenderOf } from './contenders.ts';
 import { warmingUp } from './warm.ts';
 import { LeftOut, numberOf, type Prepared, type Settings, type Shape, type Workload } from './workload.ts';
 
-/** So many join, and then leave again, before the event loop gets a turn. */
+/** Number of watchers that join and leave before the event loop gets a turn. */
 const GROUP = 100;
 
-/** Of those with queues: yoga subscribes at the first read. */
+/** Contenders with queues; yoga subscribes only at the first read. */
 const CALLED_OR_ALIKE: ReadonlySet<string> = new Set([
   'watchmux observe',
   'watchmux batches()',
@@ -16,7 +16,7 @@ const CALLED_OR_ALIKE: ReadonlySet<string> = new Set([
   'graphql-yoga pub/sub',
 ]);
 
-/** One group joins and leaves, first come, first served. Waiting, each has a consumer whose read waits. */
+/** One group joins and leaves, first come, first served. If waiting, each watcher has a consumer with a pending read. */
 function pass(hub: Hub, waiting: boolean): void {
   const joined: unknown[] = [];
   for (let i = 0; i < GROUP; i++) joined.push(waiting ? hub.watch(() => {}) : hub.open?.());
@@ -35,7 +35,7 @@ async function prepare(contender: string, shape: Shape, { warmMs, roundMs, tooSl
     const began = performance.now();
     for (let i = 0; i < groups; i++) {
       pass(hub, waiting);
-      await setImmediate(); // consumers that were told to end do so
+      await setImmediate(); // consumers that were told to end do so here
     }
     return (performance.now() - began) / 1000;
   };
@@ -61,7 +61,7 @@ async function prepare(contender: string, shape: Shape, { warmMs, roundMs, tooSl
   };
 }
 
-/** Watchers come and go, among none or many who stay. */
+/** Watchers join and leave, among none or many others. */
 export const churn: Workload = {
   name: 'churn',
   about: 'watchers that join and leave per second, unread or with a read that waits, among 0 and 10,000 others',
@@ -71,7 +71,7 @@ export const churn: Workload = {
   entries: ({ how }) =>
     CONTENDERS.filter(({ name, queue }) => {
       if (how === 'waiting') return name !== 'bare loop';
-      // Who is called has no such state, and the others differ from a row that is there in their consumer only.
+      // Called consumers have no such state. The others left out differ from an included row only in their consumer.
       return queue !== 'none' && !CALLED_OR_ALIKE.has(name);
     }),
   prepare,

@@ -2,7 +2,7 @@ import { Child, type ChildOptions } from './child.ts';
 import { median, pairedRatios } from './stats.ts';
 import type { Entry, Figure, Queue, Settings, Shape, Workload } from './workload.ts';
 
-/** A contender in a table. The ratio is the median of the ratios to the reference, round by round. */
+/** A contender's row in a table. The ratio is the median of its ratios to the reference, round by round. */
 export interface Row {
   readonly contender: string;
   readonly queue: Queue;
@@ -15,7 +15,6 @@ export interface Row {
   readonly ratioMax: number | null;
 }
 
-/** A table. */
 export interface Result {
   readonly workload: string;
   readonly shape: Shape;
@@ -31,7 +30,7 @@ export interface CompareOptions extends Omit<ChildOptions, 'limitMs'> {
   readonly settings: Settings;
   /** Which contenders take part. */
   readonly takesPart: (entry: Entry) => boolean;
-  /** Contenders that cannot be had, and why. */
+  /** Contenders that are unavailable, and why. */
   readonly absent?: ReadonlyMap<string, string> | undefined;
   readonly progress: (what: string) => void;
 }
@@ -46,8 +45,8 @@ interface Player {
 }
 
 /**
- * Who runs when in a round. Who begins changes from round to round, and every other round goes backwards: what a process leaves
- * behind, such as a collection that goes on, does not always meet the same neighbour.
+ * The order of contenders in a round. The first one changes from round to round, and every other round is reversed. So what a
+ * process leaves behind, such as an ongoing garbage collection, does not always affect the same contender.
  */
 export function turnsOf(round: number, players: number): number[] {
   const step = round % 2 === 0 ? 1 : -1;
@@ -57,8 +56,8 @@ export function turnsOf(round: number, players: number): number[] {
 /**
  * Lets contenders take turns at one shape of a workload.
  *
- * Each has a process of its own, that is started fresh and warmed up before the first round; then, in each round, each runs once
- * while the others wait. A wrong answer ends it all.
+ * Each has a process of its own, which is started fresh and warmed up before the first round. In each round, each contender runs
+ * once while the others wait. A wrong answer ends the comparison.
  */
 export async function compare(workload: Workload, shape: Shape, options: CompareOptions): Promise<Result[]> {
   const { absent = new Map(), progress, rounds, settings } = options;
@@ -86,7 +85,7 @@ export async function compare(workload: Workload, shape: Shape, options: Compare
     const warmUpRest = async (): Promise<void> => {
       for (let player = cold.shift(); player !== undefined; player = cold.shift()) await warmUp(player);
     };
-    // Nothing is timed yet, so that two may share the machine.
+    // Nothing is timed yet, so two may share the machine.
     await Promise.all([warmUpRest(), warmUpRest()]);
     const ready = players.filter((player) => player.ready);
     for (let round = 0; round < rounds; round++) {

@@ -1,65 +1,68 @@
 import type { Entry } from './workload.ts';
 
-/** What is published: small, and checkable for order by its number. */
+/** The published event: small, with a number to check the order. */
 export interface Tick {
   readonly type: 'TICK';
   readonly object: number;
 }
 
-/** What a consumer does with an event. */
+/** A consumer's code for an event. */
 export type Take = (event: Tick) => void;
 
-/** Which events a watcher wants. */
+/** Selects the events that a watcher wants. */
 export type Wants = (event: Tick) => boolean;
 
-/** A way to get events from one publisher to many consumers, running. `H` is what a subscriber holds. */
+/** A running way to send events from one publisher to many consumers. `H` is a subscriber's handle. */
 export interface Hub<H = unknown> {
   publish(event: Tick): void;
-  /** A burst is complete. Only the control needs to know. */
+  /** A burst is complete. Only the control needs this. */
   flush?(): void;
-  /** A watcher with a consumer that takes all it can get, and waits for more. `wants` only where {@link Contender.filters} says so. */
+  /**
+   * A watcher with a consumer that takes everything and waits for more. `wants` is only passed if {@link Contender.filters} is
+   * set.
+   */
   watch(take: Take, wants?: Wants): H;
-  /** Ends one. */
+  /** Ends a watcher. */
   leave(watcher: H): unknown;
-  /** A watcher that nobody reads yet. Absent where consumers are called, and so nothing is queued for them. */
+  /** A watcher that nobody reads yet. Absent if consumers are called directly, without a queue. */
   open?(): H;
-  /** The consumer of one that was only open so far. */
+  /** Starts the consumer of an open watcher. */
   read?(watcher: H, take: Take): void;
-  /** A watcher whose consumer takes one event and is stuck in it for ever. */
+  /** A watcher whose consumer takes one event and never finishes it. */
   stall?(): H;
   close(): Promise<void> | void;
 }
 
-/** How many events a bounded queue holds. */
+/** Capacity of a bounded queue, in events. */
 export const CAPACITY: number = 1024;
 
 export interface HubOptions {
-  /** Of a bounded queue, {@link CAPACITY} by default. */
+  /** Capacity of a bounded queue; default {@link CAPACITY}. */
   readonly capacity?: number | undefined;
 }
 
-/** One of those that are compared. */
+/** A contender. */
 export interface Contender extends Entry {
-  /** Whether it has filters of its own; for the others a consumer looks at each event. */
+  /** Whether it has filters; otherwise each consumer filters. */
   readonly filters?: boolean;
-  /** Loads its package only now: each contender has a process to itself. */
+  /** Loads its package only now, because each contender has its own process. */
   start(options?: HubOptions): Promise<Hub> | Hub;
 }
 
 /** A promise that never settles. */
 export const never: Promise<never> = new Promise(() => {});
 
-/** The consumer of everything that is an async iterable of events. */
+/** The consumer of any async iterable of events. */
 export async function consume(events: AsyncIterable<Tick>, take: Take): Promise<void> {
   for await (const event of events) take(event);
 }
 
-/** A consumer that is stuck in its first event. */
+/** A consumer that never finishes its first event. */
 export async function getStuck(events: AsyncIterable<unknown>): Promise<void> {
   for await (const _ of events) await never;
 }
 
-/** Where a watcher is an async iterable that queues from the start: reading it and getting stuck in it are the same for all. */
+/** For hubs whose watchers are async iterables that queue from the start: reading and stalling are the same for all. */
 export function iterated<H extends AsyncIterable<unknown>>(hub: {
   publish(event: Tick): void;
   open(): H;
@@ -82,7 +85,7 @@ export function iterated<H extends AsyncIterable<unknown>>(hub: {
   };
 }
 
-/** Hubs differ in what their subscribers hold; who drives them only gives back what it got. */
+/** Hides the type of the handle, which the driver only passes back. */
 export function anyHub<H>(hub: Hub<H>): Hub {
   return hub as Hub;
 }

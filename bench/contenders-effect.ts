@@ -3,12 +3,12 @@ import { anyHub, CAPACITY, type Contender, type Take, type Tick } from './conten
 
 type Package = typeof import('effect');
 
-/** The fiber of a consumer: an effect that goes on until it is interrupted. */
+/** A consumer's fiber: an effect that runs until it is interrupted. */
 type Loop = (effect: Package, subscription: Subscription<Tick>, take: Take) => Effect<unknown>;
 
 /**
- * Effect's PubSub, read event by event or by all there is. Of what it offers, what was fastest was chosen for each: `publishUnsafe`,
- * and these loops. Streams and generators are slower, with `take` and with `takeAll`.
+ * Effect's PubSub, read event by event or in batches. These are the fastest of its ways to do it: `publishUnsafe`, and these
+ * loops. Streams and generators are slower, both with `take` and with `takeAll`.
  */
 function pubSubReadBy(name: string, loop: Loop): Contender {
   return {
@@ -28,7 +28,7 @@ function pubSubReadBy(name: string, loop: Loop): Contender {
       };
       return anyHub<Opened>({
         publish(event) {
-          // Its own `publish` would wait here, with everybody.
+          // Its own `publish` would wait here, and block everyone.
           if (!PubSub.publishUnsafe(pubSub, event)) throw new Error('the publisher must wait: the slowest watcher is full');
         },
         watch(take) {
@@ -53,13 +53,13 @@ function pubSubReadBy(name: string, loop: Loop): Contender {
   };
 }
 
-/** Not `forever`: it yields to the scheduler after each event, which takes a single watcher three times as long. */
+/** Not `forever`, which yields to the scheduler after each event and takes a single watcher three times as long. */
 const perEvent = pubSubReadBy('Effect PubSub', ({ Effect, PubSub }, subscription, take) => {
   const next = PubSub.take(subscription);
   return Effect.whileLoop({ while: () => true, body: () => next, step: take });
 });
 
-/** `forever`, because it yields: without, a burst would be taken apart, the first event alone. */
+/** `forever`, because it yields: otherwise a burst would be split, with its first event alone. */
 const inBatches = pubSubReadBy('Effect PubSub takeAll', ({ Effect, PubSub }, subscription, take) =>
   Effect.forever(
     Effect.map(PubSub.takeAll(subscription), (events) => {

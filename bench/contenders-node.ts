@@ -1,7 +1,7 @@
 import { EventEmitter, on } from 'node:events';
 import { anyHub, type Contender, iterated, type Take, type Tick } from './contender.ts';
 
-/** What calling every consumer costs, with no queue, nobody to wait for, and the order of calls that suits the machine best. */
+/** The cost of calling every consumer, without a queue, and in the order of calls that suits the machine best. */
 const control: Contender = {
   name: 'bare loop',
   queue: 'none',
@@ -90,7 +90,7 @@ const target: Contender = {
       },
       leave: (listener) => source.removeEventListener('tick', listener),
       close() {
-        source = new EventTarget(); // there is no word for "remove all"
+        source = new EventTarget(); // EventTarget cannot remove all listeners
       },
     });
   },

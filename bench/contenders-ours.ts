@@ -4,12 +4,12 @@ import { Broadcaster } from '../src/broadcast/broadcaster.ts';
 import type { Watch } from '../src/watch/watch.ts';
 import { anyHub, CAPACITY, type Contender, consume, getStuck, type Take, type Tick } from './contender.ts';
 
-/** Queues are bounded, and drop the newest when full. In a timed round nothing may be lost: a number that is missing fails it. */
+/** Queues are bounded, and drop the newest event when full. Nothing may be lost in a timed round: a missing number fails it. */
 function broadcasterOf(capacity: number): Broadcaster<Tick> {
   return new Broadcaster({ capacity, overflow: 'drop-newest' });
 }
 
-/** Ours, read in one of two ways. */
+/** watchmux, read in one of two ways. */
 function read(name: string, reader: (watch: Watch<Tick>, take: Take) => Promise<void>): Contender {
   return {
     name,
@@ -81,7 +81,7 @@ function wake(queue: Queue): void {
   waiting?.();
 }
 
-/** The design that watchmux does not have: every event is copied into a bounded queue of each watcher, which is read in batches. */
+/** A design that watchmux does not use: every event is copied into each watcher's bounded queue, which is read in batches. */
 const queuePerWatcher: Contender = {
   name: 'queue per watcher',
   queue: 'bounded',

@@ -30,13 +30,13 @@ const subject: Contender = {
       publish: (event) => source.next(event),
       watch: (take) => source.subscribe(take),
       leave: (subscription) => subscription.unsubscribe(),
-      // Not `complete`: that lets each subscriber leave a list of its own accord, which takes minutes when they are 100,000.
+      // Not `complete`: each subscriber would remove itself from a list, which takes minutes for 100,000 of them.
       close: () => source.unsubscribe(),
     });
   },
 };
 
-/** emittery 2 is for Node 22; this is the one thing of it that Node 20 lacks. */
+/** emittery 2 is for Node 22. This is the only thing that Node 20 lacks. */
 function supplyWithResolvers(): void {
   const promise = Promise as { withResolvers?: unknown };
   promise.withResolvers ??= () => {
@@ -106,7 +106,7 @@ const itPushable: Contender = {
 
 const yoga: Contender = {
   name: 'graphql-yoga pub/sub',
-  // 1,024 events wait for a consumer; the next one is thrown, where nobody can catch it.
+  // 1,024 events wait for a consumer; the next one is thrown where nobody can catch it.
   queue: 'bounded',
   async start() {
     const { createPubSub } = await import('@graphql-yoga/subscription');
@@ -128,7 +128,7 @@ const yoga: Contender = {
         for (const source of sources) await source.return?.();
       },
     });
-    // It subscribes at the first read: one that is only open gets nothing.
+    // It subscribes at the first read, so an open watcher gets nothing.
     return anyHub({ publish: hub.publish, watch: hub.watch, leave: hub.leave, close: hub.close, stall: () => hub.stall?.() });
   },
 };

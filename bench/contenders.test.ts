@@ -105,7 +105,7 @@ describe('a full queue', () => {
 });
 
 describe('a fleet refuses', () => {
-  /** A hub of which each event makes the consumers' events as `spoil` says. */
+  /** A hub whose consumers get what `spoil` makes of each event. */
   function spoilt(spoil: (event: Tick) => readonly Tick[]): Hub {
     const takes: Take[] = [];
     return {

@@ -3,7 +3,7 @@ import { OF_NODE } from './contenders-node.ts';
 import { OURS } from './contenders-ours.ts';
 import { OF_PACKAGES } from './contenders-packages.ts';
 
-/** Everyone who fans out inside a Node process. The Go original is a program of its own: see go.ts. */
+/** All contenders inside a Node process. The Go original is a separate program: see go.ts. */
 export const CONTENDERS: readonly Contender[] = [...OURS, ...OF_NODE, ...OF_PACKAGES];
 
 export function contenderOf(name: string): Contender {

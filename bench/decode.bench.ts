@@ -15,15 +15,15 @@ interface Input {
   readonly chunks: readonly Uint8Array[];
 }
 
-/** Reads all of the stream, and hands on each event. */
+/** Reads the whole stream, and passes on each event. */
 type Read = (input: Input, take: (event: WatchEvent) => void) => Promise<void> | void;
 
-/** A Node stream, as a socket or a file is. Making one of chunks costs about as much as decoding them, if they are small. */
+/** A Node stream, like a socket or a file. Creating one from small chunks costs about as much as decoding them. */
 function streamOf({ chunks }: Input): Readable {
   return Readable.from(chunks, { objectMode: false });
 }
 
-/** The least that a source can be. */
+/** The cheapest possible source. */
 function chunksOf({ chunks }: Input): AsyncIterable<Uint8Array> {
   const iterator = chunks.values();
   return { [Symbol.asyncIterator]: () => ({ next: () => Promise.resolve(iterator.next()) }) };
@@ -57,7 +57,7 @@ const READERS: readonly (Entry & { readonly read: Read })[] = [
     queue: 'unbounded',
     read: (input, take) =>
       new Promise((resolve) => {
-        // By its event: its async iterator is slower.
+        // With its event, because its async iterator is slower.
         const lines = createInterface({ input: streamOf(input), crlfDelay: Number.POSITIVE_INFINITY });
         lines.on('line', (line) => take(JSON.parse(line))).on('close', resolve);
       }),
@@ -78,7 +78,7 @@ function load(chunkBytes: number): Input {
   return { bytes, chunks, lines: bytes.toString('utf8').trimEnd().split('\n') };
 }
 
-/** What an event is known by. */
+/** Identifies an event. */
 function markOf({ type, object }: WatchEvent): string {
   const { metadata } = object as { metadata?: { resourceVersion?: string } };
   return `${type} ${metadata?.resourceVersion}`;
@@ -101,14 +101,14 @@ async function prepare(contender: string, shape: Shape, { warmMs, roundMs }: Set
     }
     return (performance.now() - began) / 1000;
   };
-  // Whole events, once: the marks stand for them from here on.
+  // Compares whole events once. From then on, only marks are compared.
   let at = 0;
   await reader.read(input, (event) => {
     if (JSON.stringify(event) !== JSON.stringify(JSON.parse(input.lines[at++] as string)))
       throw new Error(`wrong answer: event ${at}`);
   });
-  // A pass is 160 events and takes milliseconds: by the common measure, compiling would count, and so would what a processor has
-  // forgotten while the others had their turns.
+  // A pass has 160 events and takes milliseconds. With the usual time, it would measure compilation, and cold processor caches
+  // after the other contenders' turns.
   const cold = warmingUp(4 * warmMs);
   let seconds: number;
   do seconds = await run(1);
@@ -121,7 +121,7 @@ async function prepare(contender: string, shape: Shape, { warmMs, roundMs }: Set
   return { round };
 }
 
-/** Real Kubernetes objects, from the bytes of a stream to events. The control has its lines as strings already. */
+/** Real Kubernetes objects, from the bytes of a stream to events. The control starts from strings. */
 export const decode: Workload = {
   name: 'decode',
   about: 'a watch stream of Kubernetes objects, 1.7 MB in chunks of 64 KiB and of 1 KiB, to events',

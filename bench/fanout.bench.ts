@@ -4,11 +4,11 @@ import { Fleet } from './fleet.ts';
 import { GO, prepareGo } from './go.ts';
 import { LeftOut, numberOf, type Prepared, type Settings, type Shape, type Workload } from './workload.ts';
 
-/** From so many deliveries per burst on, a slow contender may need longer than anybody wants to wait. */
+/** From this many deliveries per burst on, a slow contender may take too long. */
 const LARGE = 150_000;
 const PROBE_MS = 50;
 
-/** Refuses a contender whose smallest possible round would take too long. It is told from bursts that grow until it shows. */
+/** Leaves out a contender whose smallest possible round would take too long, estimated from growing bursts. */
 async function refuseSlow(fleet: Fleet, limitMs: number): Promise<void> {
   const { watchers, burst: whole } = fleet.options;
   if (watchers * whole < LARGE) return;
@@ -26,7 +26,7 @@ async function prepare(contender: string, shape: Shape, settings: Settings): Pro
   if (contender === GO.name) return prepareGo(size, settings);
   const hub = await contenderOf(contender).start();
   const fleet = new Fleet(hub, size);
-  // Ours must show what they cost, however much it is.
+  // Ours must show their cost, whatever it is.
   if (!OURS.some(({ name }) => name === contender)) await refuseSlow(fleet, settings.tooSlowMs);
   const bursts = await fleet.warmUp(settings);
   return {
@@ -38,7 +38,7 @@ async function prepare(contender: string, shape: Shape, settings: Settings): Pro
   };
 }
 
-/** Events are published to all watchers, burst by burst: each burst in one go, and the next one when everybody has it. */
+/** Events are published to all watchers, burst by burst: a burst at once, and the next one when everyone has it. */
 export const fanout: Workload = {
   name: 'fanout',
   about: 'deliveries per second to 1 ... 10,000 watchers, in bursts; burst 1 is one event per turn',

@@ -3,8 +3,8 @@ import { Fleet } from './fleet.ts';
 import { numberOf, type Workload } from './workload.ts';
 
 /**
- * Each watcher wants one event in so many. Ours have a filter, which is asked before an event takes room in a queue; for the others
- * the consumer looks at every event and passes over what it does not want.
+ * Each watcher wants one event in N. watchmux calls a filter before an event takes room in a queue. For the others, the consumer
+ * checks every event and ignores those that it does not want.
  */
 export const filters: Workload = {
   name: 'filters',

@@ -5,35 +5,38 @@ import type { Settings } from './workload.ts';
 
 export interface FleetOptions {
   readonly watchers: number;
-  /** Events that are published in one go. */
+  /** Events published at once. */
   readonly burst: number;
-  /** Each watcher wants one event in so many; with 1, the default, all. */
+  /** Each watcher wants one event in this many; default 1, all events. */
   readonly oneIn?: number;
-  /** Whether the hub filters by itself, or each consumer has to. */
+  /** Whether the hub filters, or each consumer. */
   readonly filters?: boolean | undefined;
   readonly lateMs?: number;
 }
 
-/** A watcher got what was not due. That it gets nothing at all is no such error: it may be the publisher's fault. */
+/** A watcher got a wrong event. Getting none at all is a different error, because it may be the publisher's fault. */
 export class WrongAnswer extends Error {}
 
 const LATE_MS = 60_000;
-/** After so many deliveries the event loop gets a turn: a program has such, and a WeakRef holds what it refers to until then. */
+/**
+ * The event loop gets a turn after this many deliveries: real programs have such turns, and a WeakRef retains its target until
+ * then.
+ */
 const PER_TURN = 20_000;
 
 /**
- * Watchers that check what they get, and the publisher who drives them.
+ * Watchers that check what they get, and their publisher.
  *
- * Events are numbered on from 0. Each watcher counts along: a number that is not the one it waits for, be it lost, repeated or
- * out of order, ends the run. The last watcher to have all of a burst resolves the one promise that the publisher waits for, so
- * the driver costs each delivery a comparison and a count, and each burst a promise.
+ * Events are numbered from 0. Each watcher counts along. A number that is not the expected one (lost, repeated or out of order)
+ * ends the run. The last watcher to finish a burst resolves the one promise that the publisher waits for. So the driver costs one
+ * comparison and one count per delivery, and one promise per burst.
  */
 export class Fleet {
   readonly hub: Hub;
   readonly options: FleetOptions;
-  /** The number after the last one of the burst under way. */
+  /** The number after the last one of the current burst. */
   private goal: number = 0;
-  /** Watchers that do not have all of it yet. */
+  /** Watchers that have not finished it. */
   private behind: number = 0;
   private resolve: () => void = () => {};
   private reject: (error: Error) => void = () => {};
@@ -58,7 +61,7 @@ export class Fleet {
     }
   }
 
-  /** Publishes bursts, each after all have got the one before, and answers how many seconds it took. */
+  /** Publishes bursts, each after all have received the previous one. Returns the seconds. */
   async run(bursts: number, burst: number = this.options.burst): Promise<number> {
     const { watchers, lateMs = LATE_MS } = this.options;
     const perTurn = Math.ceil(PER_TURN / (burst * watchers));
@@ -81,7 +84,7 @@ export class Fleet {
     return seconds;
   }
 
-  /** Runs for about `warmMs`, and answers how many bursts fill a round. */
+  /** Runs for about `warmMs`. Returns the number of bursts in a round. */
   async warmUp({ warmMs, roundMs }: Settings): Promise<number> {
     const cold = warmingUp(warmMs);
     let bursts = 1;

@@ -6,7 +6,7 @@ import { CAPACITY } from './contender.ts';
 import { BENCH } from './paths.ts';
 import type { Entry, Prepared, Settings } from './workload.ts';
 
-/** The Go original: the Broadcaster of Kubernetes' apimachinery, in a program of its own that checks its answers by itself. */
+/** The Go original: the Broadcaster of Kubernetes' apimachinery, in a separate program that checks its own answers. */
 export const GO: Entry = { name: 'Go Broadcaster', queue: 'bounded' };
 
 const GO_FOLDER = fileURLToPath(new URL('go/', BENCH));
@@ -14,7 +14,7 @@ const PROGRAM = `${GO_FOLDER}.build/fanout`;
 const BUILD_LIMIT_MS = 300_000;
 const FIRST_DELIVERIES = 100_000;
 
-/** Builds the Go program. Answers why it cannot be had, or undefined if it can. */
+/** Builds the Go program. Returns why it is unavailable, or undefined. */
 export async function buildGo(): Promise<string | undefined> {
   try {
     await promisify(execFile)('go', ['build', '-o', '.build/fanout', '.'], { cwd: GO_FOLDER, timeout: BUILD_LIMIT_MS });
@@ -31,7 +31,7 @@ interface Answer {
   readonly ok: boolean;
 }
 
-/** A conversation with the Go program: one line for each line. */
+/** A dialogue with the Go program: one line per line. */
 class GoProgram {
   private readonly child: ChildProcessWithoutNullStreams;
   private readonly lines: AsyncIterator<string>;
@@ -41,7 +41,7 @@ class GoProgram {
     const args = Object.entries({ ...options, queue: CAPACITY }).flatMap(([name, value]) => [`--${name}`, String(value)]);
     this.child = spawn(PROGRAM, args);
     this.child.stderr.on('data', (text) => (this.complaint += text));
-    this.child.stdin.on('error', () => {}); // its stdout ends, too: that is where it is noticed
+    this.child.stdin.on('error', () => {}); // its stdout also ends, and that is handled
     this.lines = createInterface({ input: this.child.stdout })[Symbol.asyncIterator]();
   }
 
@@ -69,7 +69,7 @@ async function start(size: { watchers: number; burst: number }, deliveries: numb
   return program;
 }
 
-/** Go publishes its bursts back to back, which suits it best: its watchers run beside the publisher. */
+/** Go publishes its bursts back to back, which suits it best: its watchers run in parallel with the publisher. */
 export async function prepareGo(size: { watchers: number; burst: number }, settings: Settings): Promise<Prepared> {
   const least = size.watchers * size.burst;
   const probe = await start(size, Math.max(least, FIRST_DELIVERIES));
@@ -90,7 +90,7 @@ export async function prepareGo(size: { watchers: number; burst: number }, setti
   };
 }
 
-/** Go measures by itself, in a fresh process each time. */
+/** Go measures itself, in a new process each time. */
 export async function prepareGoLatency({ watchers, events }: { watchers: number; events: number }): Promise<Prepared> {
   const args = ['latency', '--watchers', watchers, '--events', events, '--queue', CAPACITY].map(String);
   return {

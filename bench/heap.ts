@@ -1,16 +1,16 @@
 import { setImmediate } from 'node:timers/promises';
 
-/** Everything that can be collected is. */
+/** Collects all garbage. */
 export async function collectGarbage(): Promise<void> {
   if (globalThis.gc === undefined) throw new Error('this needs node --expose-gc');
-  // Promises that were settled let go of their reactions, and WeakRefs of what they were asked for, when the turn is over.
+  // At the end of a turn, settled promises release their reactions, and dereferenced WeakRefs their targets.
   for (let i = 0; i < 2; i++) {
     await setImmediate();
     globalThis.gc();
   }
 }
 
-/** What the heap holds when everything was collected that can be. */
+/** Size of the heap after garbage collection. */
 export async function heapBytes(): Promise<number> {
   await collectGarbage();
   const { heapUsed, external } = process.memoryUsage();

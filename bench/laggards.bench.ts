@@ -9,7 +9,7 @@ import type { Entry, Prepared, Settings, Shape, Workload } from './workload.ts';
 
 const LAGGARDS: readonly number[] = [1, 100, 10_000];
 const CAPACITY = 100;
-/** `coalesce` folds by key: as many as a queue holds, so that nobody is cut. */
+/** `coalesce` folds by key. There are as many keys as a queue holds, so that no watcher is cut. */
 const KEYS = 100;
 const SLICES = 9;
 
@@ -25,11 +25,11 @@ const OTHERS: readonly Entry[] = [
   { name: 'writable-consumable-stream', queue: 'unbounded' },
 ];
 
-/** A publisher with watchers that nobody reads, each open. */
+/** A publisher with open watchers that nobody reads. */
 interface Lagged {
   publish(event: Tick): void;
   readonly held: readonly unknown[];
-  /** Throws when the first one does not hold what is due, or has not counted what it lost. */
+  /** Throws if the first watcher does not hold the due events, or has not counted its losses. */
   expect(due: readonly number[], lost: number): Promise<void> | void;
   close(): unknown;
 }
@@ -70,7 +70,7 @@ function secondsFor({ publish }: Lagged, events: number): number {
   return (performance.now() - began) / 1000;
 }
 
-/** An unbounded queue grows with every event: it gets a new one before it is gigabytes. */
+/** An unbounded queue grows with every event. It is replaced before it takes gigabytes. */
 const MOST_QUEUED = 2_000_000;
 
 async function prepareFull(contender: string, { roundMs }: Settings): Promise<Prepared> {
@@ -96,7 +96,7 @@ async function prepareFull(contender: string, { roundMs }: Settings): Promise<Pr
     }
     const times = new Map(LAGGARDS.map((laggards): [number, number[]] => [laggards, []]));
     await collectGarbage();
-    // In small slices by turns: what disturbs one number of laggards, disturbs the others.
+    // In small alternating slices, so that a disturbance affects all numbers of laggards.
     for (let slice = 0; slice < SLICES; slice++) {
       for (const [laggards, each] of lagged) {
         const count = Math.floor(events.get(laggards) as number);
@@ -111,7 +111,7 @@ async function prepareFull(contender: string, { roundMs }: Settings): Promise<Pr
 
 const range = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
 
-/** After more events than queues hold, a laggard has what its policy leaves it. */
+/** After more events than a queue holds, a laggard has what its policy leaves. */
 async function expectPolicy(contender: string): Promise<void> {
   const events = 4 * CAPACITY + 7;
   const lagged = await start(contender, 3);
@@ -120,7 +120,7 @@ async function expectPolicy(contender: string): Promise<void> {
   if (isUnbounded) await lagged.expect(range(0, events), 0);
   else if (contender === 'watchmux drop-oldest') await lagged.expect(range(events - CAPACITY, events), events - CAPACITY);
   else if (contender === 'watchmux coalesce')
-    // The last of each key, in order of the keys.
+    // The last event of each key, in the order of the keys.
     await lagged.expect([...range(4 * KEYS, events), ...range(events - KEYS, 4 * KEYS)], events - KEYS);
   else await lagged.expect(range(0, CAPACITY), events - CAPACITY);
   await lagged.close();
@@ -132,7 +132,7 @@ async function prepareFalling(contender: string): Promise<Prepared> {
   const round = async (): Promise<number[]> => {
     const values: number[] = [];
     for (const laggards of LAGGARDS) {
-      // The fewer they are, the more often: one time is short.
+      // The fewer there are, the more repetitions, because a single time is short.
       const times: number[] = [];
       for (let i = 0; i < Math.max(1, Math.min(50, 10_000 / laggards)); i++) {
         const each = await start(contender, laggards);
@@ -148,14 +148,14 @@ async function prepareFalling(contender: string): Promise<Prepared> {
   return { round };
 }
 
-/** Nobody reads. Publishing must not cost more because many lag, or what they hold would be everybody's problem. */
+/** Nobody reads. Publishing must not cost more with many laggards, or their backlog would be everyone's problem. */
 export const laggards: Workload = {
   name: 'laggards',
   about: 'cost of publishing while 1, 100 and 10,000 watchers lag, for each policy: full ones, and while they fill',
   reference: 'queue per watcher',
   shapes: () => [{ are: 'full' }, { are: 'filling' }],
   figures: () => LAGGARDS.map((some) => ({ shape: { laggards: some }, unit: 'ns/publish', better: 'lower' })),
-  // While it fills, `events.on` would take seconds for each figure.
+  // `events.on` would take seconds per figure while it fills.
   entries: ({ are }) => [...OURS, ...OTHERS].filter(({ name }) => are === 'full' || name !== 'Node events.on'),
   async prepare(contender: string, shape: Shape, settings: Settings) {
     await expectPolicy(contender);

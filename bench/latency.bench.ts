@@ -12,7 +12,7 @@ const QUANTILES: readonly [string, number][] = [
   ['p99.9', 0.999],
 ];
 
-/** One figure needs enough samples beyond the highest quantile: 100 watchers make 200,000 of 2,000 events. */
+/** A figure needs enough samples beyond the highest quantile: 100 watchers get 200,000 from 2,000 events. */
 const EVENTS = 2_000;
 
 async function prepare(contender: string, shape: Shape, { warmMs }: Settings): Promise<Prepared> {
@@ -36,7 +36,7 @@ async function prepare(contender: string, shape: Shape, { warmMs }: Settings): P
   const measure = async (events: number): Promise<void> => {
     count = 0;
     for (let i = 0; i < events; i++) {
-      await setImmediate(); // a turn of the event loop for each event
+      await setImmediate(); // one turn of the event loop per event
       left = watchers;
       number++;
       const event = { type: 'TICK', object: number } as const;
@@ -63,7 +63,7 @@ async function prepare(contender: string, shape: Shape, { warmMs }: Settings): P
   };
 }
 
-/** How long an event takes from right before its publishing to each of its consumers, when there is one event at a time. */
+/** The time from just before publishing an event until each consumer has it, with one event at a time. */
 export const latency: Workload = {
   name: 'latency',
   about: 'time from publish to each of 100 consumers, one event per turn of the event loop',

@@ -4,12 +4,12 @@ import { CONTENDERS, contenderOf } from './contenders.ts';
 import { heapBytes } from './heap.ts';
 import { type Entry, numberOf, type Prepared, type Queue, type Shape, type Workload } from './workload.ts';
 
-/** What a stalled watcher of a bounded queue holds. */
+/** Events held by a stalled watcher of a bounded queue. */
 const CAPACITY = 100;
 
-/** Who is called has no other state than this. */
+/** Contenders that call their consumers have only this state. */
 const CALLED: ReadonlySet<string> = new Set(['EventEmitter', 'EventTarget', 'mitt', 'RxJS Subject', 'watchmux observe']);
-/** What differs from another row in its consumer only, and whose publisher cannot go on beside a stalled watcher, or has none. */
+/** Contenders that differ from another row only in their consumer, or whose publisher cannot continue with a stalled watcher. */
 const WAITING_ONLY: ReadonlySet<string> = new Set([
   ...CALLED,
   'watchmux batches()',
@@ -17,11 +17,11 @@ const WAITING_ONLY: ReadonlySet<string> = new Set([
   'Effect PubSub takeAll',
   'graphql-yoga pub/sub',
 ]);
-/** It needs 35 KB for each, whatever their state: once is enough. */
+/** It needs 35 KB per watcher in any state, so once is enough. */
 const LARGE = 'Node events.on';
-/** Enough for a figure per watcher. */
+/** Enough watchers for a figure per watcher. */
 const SOME = 2_000;
-/** From here on, those that need kilobytes for each are left out. */
+/** From here on, contenders that need kilobytes per watcher are left out. */
 const MANY = 100_000;
 const SMALL: ReadonlySet<string> = new Set([
   'watchmux for await',
@@ -38,7 +38,7 @@ function entriesOf({ state, watchers }: Shape): readonly Entry[] {
   });
 }
 
-/** What the last watcher holds when all were measured and one event more was published. */
+/** The events that the last watcher holds after the measurement and one more event. */
 function dueOf(state: unknown, queue: Queue): number[] {
   if (state === 'unread') return [2 * CAPACITY];
   return Array.from({ length: queue === 'bounded' ? CAPACITY : 2 * CAPACITY + 1 }, (_, number) => number);
@@ -79,7 +79,7 @@ async function prepare(contender: string, shape: Shape): Promise<Prepared> {
   };
 }
 
-/** What a watcher costs: one that is open and not read yet, one whose consumer waits, and one that is stalled and full. */
+/** The memory of a watcher: open and not read yet, with a waiting consumer, and stalled and full. */
 export const memory: Workload = {
   name: 'memory',
   about: 'memory of 2,000 and 100,000 watchers: not read yet, waiting in a read, stalled and full',

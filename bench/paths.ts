@@ -1,2 +1,2 @@
-/** This folder, also from a bundle in `.build/<name>/`. */
+/** This folder, even from a bundle in `.build/<name>/`. */
 export const BENCH: URL = new URL(import.meta.url.includes('/.build/') ? '../../' : './', import.meta.url);

@@ -1,4 +1,4 @@
-/** What goes on, on stderr: one line that is rewritten on a terminal, else a line for each table. */
+/** Progress on stderr: one line that is rewritten on a terminal, else one line per table. */
 export class Progress {
   private readonly began: number = performance.now();
   private total: number;
@@ -15,7 +15,7 @@ export class Progress {
     if (!process.stderr.isTTY) process.stderr.write(`${this.where()}\n`);
   }
 
-  /** One more than was foreseen. */
+  /** Adds one more table than planned. */
   again(title: string): void {
     this.total++;
     this.next(`${title}, once more`);

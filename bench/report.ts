@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import type { Result } from './compare.ts';
 import type { Shape } from './workload.ts';
 
-/** What is written to a file: charts are drawn from it. */
+/** The JSON file from which charts are drawn. */
 export interface Report {
   readonly node: string;
   readonly cpu: string;
@@ -36,7 +36,7 @@ export function nameOf(shape: Shape): string {
     .join(', ');
 }
 
-/** Three digits that count. */
+/** Formats three significant digits. */
 export function digits(value: number | null): string {
   if (value === null || Number.isNaN(value)) return '-';
   const size = Math.abs(value);
@@ -44,7 +44,7 @@ export function digits(value: number | null): string {
   return value.toFixed(size >= 10 ? 1 : size >= 1 ? 2 : 3);
 }
 
-/** Columns under one another: the first is text, and so is the second; the others are numbers. */
+/** Aligns columns. The first two are text; the others are numbers. */
 export function columns(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows
@@ -53,7 +53,7 @@ export function columns(rows: readonly (readonly string[])[]): string {
     .join('\n');
 }
 
-/** A table. Who is left out is said once, if the table before is of the same rounds. */
+/** Formats a table. What was left out is not repeated if the previous table is of the same rounds. */
 export function tableOf(result: Result, before?: Result): string {
   const { workload, shape, unit, better, reference, rows, leftOut } = result;
   const best = [...rows].sort((a, b) => (better === 'higher' ? b.median - a.median : a.median - b.median));

@@ -84,7 +84,7 @@ test('prints help, and rejects invalid arguments', { timeout: 60_000 }, () => {
   });
   expect(start('run', '--watchers', '0')).toMatchObject({ status: 1, stderr: expect.stringContaining('--watchers') });
   expect(start('nonsense').status).toBe(2);
-  expect(start('stats').status).toBe(2); // a file of this folder, and no command
+  expect(start('stats').status).toBe(2); // a file of this folder, but not a command
 });
 
 test.each([
@@ -126,7 +126,7 @@ test.skipIf(!existsSync('/proc/self'))('SIGINT also ends the processes of the co
   started.push(child);
   const pid = child.pid as number;
   const ended = once(child, 'exit');
-  await once(child.stderr as NodeJS.ReadableStream, 'data'); // the first line: its contenders are about to be started
+  await once(child.stderr as NodeJS.ReadableStream, 'data'); // the first line: its contenders are about to start
   let children: number[] = [];
   while (children.length < 3) {
     children = childrenOf(pid).filter((each) => readFileSync(`/proc/${each}/cmdline`, 'utf8').includes('worker.js'));

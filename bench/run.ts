@@ -75,7 +75,7 @@ function parse() {
 
 type Table = readonly [Workload, Shape];
 
-/** Refuses an `--only` that leaves nobody to be timed. */
+/** Throws if `--only` leaves no contender. */
 function refuseNobody(
   tables: readonly Table[],
   { takesPart }: Pick<CompareOptions, 'takesPart'>,
@@ -87,7 +87,7 @@ function refuseNobody(
   throw new UsageError(`--only: expected parts of these names: ${names}; got "${only}"`);
 }
 
-/** Go is built once, and left out of all tables if that fails. */
+/** Go is built once. If that fails, it is left out of all tables. */
 async function absentees(
   tables: readonly Table[],
   { takesPart }: Pick<CompareOptions, 'takesPart'>,
@@ -118,7 +118,7 @@ async function main(): Promise<void> {
       writeReport(json, toReport(results));
     }
   } finally {
-    // What is done is told, whatever came after it.
+    // Prints what is finished, even after an error.
     progress.clear();
     print(results, options.rounds);
     if (results.length > 0) console.log(`\nfigures: ${relative(process.cwd(), json)}`);

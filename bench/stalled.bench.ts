@@ -7,10 +7,10 @@ import { heapBytes } from './heap.ts';
 import { LeftOut, numberOf, type Prepared, type Settings, type Shape, type Workload } from './workload.ts';
 
 const BURST = 64;
-/** A round changes so often between the fleet with a stalled watcher and the one without: noise hits both. */
+/** A round alternates this often between the fleets with and without a stalled watcher, so that noise affects both. */
 const SLICES = 16;
 
-/** Everything whose consumers can be stuck. */
+/** Contenders whose consumers can stall. */
 const STUCK: ReadonlySet<string> = new Set([
   'watchmux for await',
   'watchmux batches()',
@@ -24,8 +24,8 @@ const STUCK: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Publishes until a bounded queue would be full twice. Refuses a contender whose publisher fails by it: one of ours must not, and
- * what a watcher gets must be right for all.
+ * Publishes twice the capacity of a bounded queue. Leaves out a contender whose publisher then fails. One of ours must not fail,
+ * and no watcher may get a wrong event.
  */
 export async function fill(fleet: Fleet, isOurs: boolean): Promise<void> {
   let crash: unknown;
@@ -38,7 +38,7 @@ export async function fill(fleet: Fleet, isOurs: boolean): Promise<void> {
   } catch (error) {
     crash ??= error;
   }
-  await setImmediate(); // what a listener throws is thrown again when the turn is over
+  await setImmediate(); // an error thrown by a listener is rethrown at the end of the turn
   process.off('uncaughtException', caught);
   if (crash !== undefined && (isOurs || crash instanceof WrongAnswer)) throw crash;
   if (crash !== undefined) throw new LeftOut(`one stalled watcher stops all: ${(crash as Error).message}`);
@@ -64,7 +64,7 @@ async function prepare(contender: string, shape: Shape, settings: Settings): Pro
       let stalled = 0;
       const before = await heapBytes();
       for (let slice = 0; slice < slices; slice++) {
-        // The one goes first as often as the other.
+        // Each goes first equally often.
         if (slice % 2 === 0) alone += await without.run(bursts);
         stalled += await beside.run(bursts);
         if (slice % 2 === 1) alone += await without.run(bursts);
@@ -77,7 +77,7 @@ async function prepare(contender: string, shape: Shape, settings: Settings): Pro
   };
 }
 
-/** One consumer is stuck in an event for ever; the others go on reading. What do they feel of it, and what does it cost? */
+/** One consumer never finishes an event, and the others continue to read. How does that affect them, and what does it cost? */
 export const stalled: Workload = {
   name: 'stalled',
   about: 'one stalled watcher beside 10 and 100 live ones: their throughput, with against without it, and memory',

@@ -5,7 +5,7 @@ import { Fleet, WrongAnswer } from './fleet.ts';
 import { fill } from './stalled.bench.ts';
 import { LeftOut } from './workload.ts';
 
-/** A fleet of two on a hub that hands on what `publish` makes of an event. */
+/** A fleet of two on a hub that passes on what `publish` makes of an event. */
 function fleetOn(publish: (event: Tick) => Tick): Fleet {
   const takes: Take[] = [];
   const hub: Hub = {

@@ -1,7 +1,7 @@
 // node bench/start.mjs run|check|charts [...]: bundles a program of this folder from the working tree, and runs it.
 //
-// Each run has a bundle of its own, so that nothing changes under it while somebody works on the sources. The bundle is made as the
-// package is: one file or a few, not minified, and no package bundled in.
+// Each run has its own bundle, so that changes to the sources do not affect it. Bundles are made like the package: one file or a
+// few, not minified, and without other packages.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -31,7 +31,7 @@ function runs(pid) {
   }
 }
 
-// Bundles of runs that were killed.
+// Removes bundles of runs that were killed.
 if (existsSync(path('.build'))) {
   for (const each of readdirSync(path('.build'))) {
     if (!runs(Number(each))) rmSync(path(`.build/${each}`), { recursive: true, force: true });

@@ -9,18 +9,18 @@ export function median(values: readonly number[]): number {
   return all.length % 2 === 1 ? upper : (upper + (all[middle - 1] ?? Number.NaN)) / 2;
 }
 
-/** The value that a share of all does not exceed. The values are sorted. */
+/** Returns a quantile of sorted values. */
 export function quantile(values: Float64Array, share: number): number {
   return values[Math.max(0, Math.ceil(values.length * share) - 1)] ?? Number.NaN;
 }
 
-/** Where the middle half of the values lies. */
+/** Returns the range of the middle half of the values. */
 export function middleHalf(values: readonly number[]): readonly [from: number, to: number] {
   const all = sorted(values);
   return [quantile(all, 0.25), quantile(all, 0.75)];
 }
 
-/** Two rows, round by round: what disturbs the machine for a while, disturbs both. */
+/** Divides two rows round by round, so that a disturbance affects both. */
 export function pairedRatios(rounds: readonly number[], reference: readonly number[]): number[] {
   return rounds.flatMap((value, round) => {
     const other = reference[round];

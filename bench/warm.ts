@@ -1,8 +1,8 @@
 const AT_MOST = 4;
 
 /**
- * Says whether a contender is to run on before it is timed: until it has had so many milliseconds of a processor. On a busy
- * machine that takes longer by the clock, and the compiler, which works beside it, needs that.
+ * Returns a function that says whether a contender should continue to warm up: until it has used this many milliseconds of
+ * processor time. On a busy machine that takes longer, which the concurrent compiler needs.
  */
 export function warmingUp(warmMs: number): () => boolean {
   const began = performance.now();

@@ -1,4 +1,4 @@
-// The process that one contender has to itself, for one shape of one workload. It does what it is told over IPC, and answers.
+// The process of one contender, for one shape of one workload. It answers requests over IPC.
 import { setMaxListeners } from 'node:events';
 import { LeftOut, type Prepared, type Settings, type Shape } from './workload.ts';
 import { workloadOf } from './workloads.ts';
@@ -19,7 +19,7 @@ export type Reply =
   | { readonly is: 'left out'; readonly why: string }
   | { readonly is: 'failed'; readonly why: string };
 
-setMaxListeners(0); // thousands of listeners are the point, and no leak
+setMaxListeners(0); // thousands of listeners are intended
 
 let prepared: Prepared | undefined;
 

@@ -1,4 +1,4 @@
-/** An element of a picture. */
+/** An element. */
 export interface Element {
   readonly name: string;
   readonly attributes: Readonly<Record<string, string>>;
@@ -13,7 +13,7 @@ function unescaped(raw: string): string {
   return raw.replace(ENTITY, (entity, code) => (code === undefined ? entity : String.fromCharCode(Number(code))));
 }
 
-/** Reads the XML that charts are made of, and nothing beyond it. Throws where it is not well formed. */
+/** Parses the subset of XML that charts use. Throws if it is not well-formed. */
 export function parseXml(xml: string): Element {
   const root: Element = { name: '', attributes: {}, children: [], text: '' };
   const open: Element[] = [root];
@@ -45,12 +45,12 @@ export function parseXml(xml: string): Element {
   return root.children[0] as Element;
 }
 
-/** All elements of a tree, in their order. */
+/** Returns all elements of a tree, in document order. */
 export function all(element: Element): Element[] {
   return [element, ...element.children.flatMap(all)];
 }
 
-/** Whether it has a class. */
+/** Whether an element has a class. */
 export function has(element: Element, style: string): boolean {
   return (element.attributes.class ?? '').split(' ').includes(style);
 }

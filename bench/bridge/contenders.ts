@@ -9,19 +9,19 @@ import type { WatchEvent } from '../../src/watch/event.ts';
 import type { Entry } from '../workload.ts';
 import type { Protocol } from './protocols.ts';
 
-/** One way to send events to many clients, running. */
+/** A running way to send events to many clients. */
 export interface Sender {
   readonly server: Server;
-  /** Sends events to all clients, as the host's users would: the next line of theirs may run at once. */
+  /** Sends events to all clients, as users of the host would. The caller may continue at once. */
   send(events: readonly WatchEvent[]): void;
-  /** Whether something waits before it comes to the sockets. Absent where nothing can. */
+  /** Whether something waits before it reaches the sockets. Absent if that is impossible. */
   waits?(): boolean;
 }
 
-/** One of those that are compared. */
+/** A contender. */
 export interface BridgeContender extends Entry {
   readonly protocol: Protocol;
-  /** Loads its package only now: each contender has a process to itself. */
+  /** Loads its package only now, because each contender has its own process. */
   start(): Promise<Sender> | Sender;
 }
 
@@ -37,7 +37,7 @@ const contender = (name: string, protocol: Protocol, start: BridgeContender['sta
   start,
 });
 
-/** All that is compared. The first of each transport is the control: the bytes alone. */
+/** All contenders. The first one of each transport is the control: only the bytes. */
 export const CONTENDERS: Readonly<Record<Transport, readonly BridgeContender[]>> = {
   websocket: [
     contender('socket.write', 'websocket', () => rawFrames(false)),
@@ -65,7 +65,7 @@ export const CONTENDERS: Readonly<Record<Transport, readonly BridgeContender[]>>
   ],
 };
 
-/** The JSON that we send, made once, so that all send the same. */
+/** The JSON that watchmux sends, created once, so that all send the same. */
 let sequence = 0;
 const version = (): string => `0123456789abcdef.${++sequence}`;
 const toJson = (event: WatchEvent): string => `${JSON.stringify(event).slice(0, -1)},"resourceVersion":"${version()}"}`;
@@ -106,7 +106,7 @@ async function socketIo(): Promise<Sender> {
 
 type BetterSse = typeof import('better-sse');
 
-/** Its channel, and a server whose clients join it. */
+/** A channel, and a server whose clients join it. */
 function channelOf({ createChannel, createSession }: BetterSse): {
   channel: ReturnType<BetterSse['createChannel']>;
   server: Server;
@@ -118,7 +118,7 @@ function channelOf({ createChannel, createSession }: BetterSse): {
   return { channel, server };
 }
 
-/** Its way to all: a broadcast, which encodes and writes per client and event. */
+/** Its broadcast, which encodes and writes per client and event. */
 async function betterSse(): Promise<Sender> {
   const { channel, server } = channelOf(await import('better-sse'));
   return {
@@ -132,7 +132,7 @@ async function betterSse(): Promise<Sender> {
   };
 }
 
-/** Its way to send several at once: a buffer, encoded once, and one write per client. Its host says what belongs together. */
+/** Its batch, which is encoded once, with one write per client. The host decides what belongs to a batch. */
 async function betterSseBatch(): Promise<Sender> {
   const betterSse = await import('better-sse');
   const { channel, server } = channelOf(betterSse);
@@ -194,7 +194,7 @@ function frame(text: string, deflate: boolean): Buffer {
   return Buffer.concat([head, payload]);
 }
 
-/** The control over HTTP: one chunk, built and joined once, one write per client to the socket. */
+/** The control over HTTP: one chunk, built and joined once, one write to each client's socket. */
 function rawChunks(type: string, toText: (event: WatchEvent) => string): Sender {
   const raw = new Set<Duplex>();
   const server = createServer((_request, response) => {
@@ -215,7 +215,7 @@ function rawChunks(type: string, toText: (event: WatchEvent) => string): Sender 
   };
 }
 
-/** What everybody writes over HTTP: a `write` per client and event. */
+/** The usual code over HTTP: one `write` per client and event. */
 function resWrite(type: string, toText: (event: WatchEvent) => string): Sender {
   const responses = new Set<ServerResponse>();
   const server = createServer((_request, response) => {

@@ -3,7 +3,7 @@ import { gunzipSync } from 'node:zlib';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { BENCH } from '../paths.ts';
 
-/** Events are numbered; after so many bursts their numbers begin again. */
+/** Events are numbered, and the numbers start over after this many bursts. */
 export const CYCLE = 64;
 
 /** Real Kubernetes objects, as text that stands in a JSON string as it is: what a large event is filled with compresses as they do. */

@@ -1,4 +1,5 @@
-// What the contenders use of their packages, so that the project type-checks without them: they are installed in bench/ only.
+// The parts of the contenders' packages that are used. The packages are installed in bench/ only, and the project type-checks
+// without them.
 
 declare module 'socket.io' {
   export class Server {

@@ -1,4 +1,4 @@
-// How the load asks for a stream, and how what it has read becomes events again.
+// How the load requests a stream, and how it decodes what it has read.
 
 import { constants, inflateRawSync } from 'node:zlib';
 
@@ -24,7 +24,7 @@ const DEFLATE = 'permessage-deflate; server_no_context_takeover; client_no_conte
 const asks = (path: string, headers: readonly string[]): string =>
   [`GET ${path} HTTP/1.1`, 'Host: 127.0.0.1', ...headers, '', ''].join('\r\n');
 
-/** The request of each. */
+/** The request of each protocol. */
 export const REQUESTS: Readonly<Record<Protocol, string>> = {
   websocket: asks('/watch', UPGRADE),
   'permessage-deflate': asks('/watch', [...UPGRADE, `Sec-WebSocket-Extensions: ${DEFLATE}`]),
@@ -33,11 +33,11 @@ export const REQUESTS: Readonly<Record<Protocol, string>> = {
   http: asks('/watch', ['Accept: application/json']),
 };
 
-/** Socket.IO's second step: a masked text message that connects to the main namespace, and how its answer begins. */
+/** Socket.IO's second step: a masked text message that connects to the main namespace, and the beginning of its response. */
 export const CONNECT: Uint8Array = Uint8Array.of(0x81, 0x82, 0, 0, 0, 0, 0x34, 0x30);
 export const CONNECTED = '40{"sid"';
 
-/** The events of a stretch of bytes that begins and ends between two of them. Throws when that is not what it is. */
+/** Decodes bytes that begin and end between two events. Throws if they are invalid. */
 export function decode(bytes: Buffer, protocol: Protocol): Received[] {
   if (protocol === 'websocket' || protocol === 'permessage-deflate') return messages(bytes).map((text) => JSON.parse(text));
   if (protocol === 'socket.io') return messages(bytes).map(fromPacket);

@@ -1,5 +1,5 @@
-// The load, in a process of its own: raw sockets that ask once and then compare what they read. Cheap, so that it is the server
-// that is measured.
+// The load, in its own process: raw sockets that send one request and then compare what they read. It is cheap, so that the
+// server is what is measured.
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
@@ -7,7 +7,7 @@ import { CYCLE, toEvent } from './events.ts';
 import { CONNECT, CONNECTED, decode, type Protocol, REQUESTS } from './protocols.ts';
 import { SharedStream } from './shared-stream.ts';
 
-/** Come to a server. */
+/** Connect to a server. */
 export interface Join {
   readonly do: 'join';
   readonly port: number;
@@ -15,10 +15,10 @@ export interface Join {
   readonly protocol: Protocol;
 }
 
-/** Wait until every client has what was sent, and look whether it is right. */
+/** Wait until every client has received everything, and check it. */
 export interface Expect {
   readonly do: 'expect';
-  /** To each client. */
+  /** Per client. */
   readonly bytes: number;
   readonly bursts: number;
   readonly burst: number;
@@ -27,7 +27,7 @@ export interface Expect {
 
 export type Request = Join | Expect | { readonly do: 'leave' };
 
-/** How much the load has worked since it was asked last: if it is never idle, it is the load that is measured. */
+/** Processor time of the load since the last request. If the load is never idle, the figures measure the load. */
 export interface Answer {
   readonly error?: string;
   readonly cpuMs: number;
@@ -44,7 +44,7 @@ async function join({ port, count, protocol: asked }: Join): Promise<void> {
     const some = Array.from({ length: Math.min(100, count - at) }, (_, i) => open(port, at + i));
     sockets.push(...(await Promise.all(some)));
   }
-  // What a server says by itself at the beginning, such as SSE's retry, may still be on its way, and differs.
+  // Initial output of a server, such as SSE's retry, may still be on its way, and differs between clients.
   await new Promise((resolve) => setTimeout(resolve, 200));
   stream = new SharedStream(count);
 }
@@ -72,11 +72,11 @@ function open(port: number, client: number): Promise<Socket> {
   });
 }
 
-/** The processor time until all was read; to decode it and to look at it comes after that. */
+/** Returns the processor time until everything was read. Decoding and checking come after that. */
 async function expectEvents({ bytes, bursts, burst, eventBytes }: Expect): Promise<number> {
   while (!stream.all(bytes)) await setImmediate();
   const cpuMs = cpuSince();
-  // What is sent twice would come now.
+  // Anything sent twice would arrive now.
   for (let i = 0; i < 20; i++) await setImmediate();
   stream.all(bytes);
   const events = decode(stream.take(), protocol);
@@ -109,7 +109,7 @@ function cpuSince(): number {
   return (user + system) / 1_000;
 }
 
-// Nobody is left to answer: a run that broke off leaves nothing behind.
+// The main process has gone. Exit, so that an aborted run leaves nothing behind.
 process.on('disconnect', () => process.exit());
 process.on('message', (request: Request) => {
   obey(request).then(

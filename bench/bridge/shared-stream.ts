@@ -1,13 +1,13 @@
 /**
- * What all clients of one server have read, once.
+ * What all clients of one server have read, stored once.
  *
  *     kept      |===================|      as far as the client that is ahead
  *     client 0  |--------------|
  *     client 1  |-------------------|
  *     client 2  |------|
  *
- * Each is sent the same bytes. So what the first one reads is kept, and what any other reads there is compared with it: every
- * byte of every client is looked at, at the price of a memory comparison, and it is decoded once for all.
+ * All clients are sent the same bytes. What the first one reads is kept, and what the others read is compared with it. So every
+ * byte of every client is checked at the price of a memory comparison, and decoded only once.
  */
 export class SharedStream {
   private kept: Buffer = Buffer.allocUnsafe(1 << 20);
@@ -32,14 +32,14 @@ export class SharedStream {
     this.ends[client] = end;
   }
 
-  /** Whether each client has read so much. Throws when one has read more, or something else than the others. */
+  /** Whether each client has read this much. Throws if one has read more, or other bytes. */
   all(bytes: number): boolean {
     if (this.wrong !== undefined) throw new Error(this.wrong);
     if (this.length > bytes) throw new Error(`a client has read ${this.length} bytes, and ${bytes} were sent to each`);
     return this.ends.every((end) => end === bytes);
   }
 
-  /** What each has read. The next byte is the first one again. */
+  /** Returns what each client has read, and starts over. */
   take(): Buffer {
     const bytes = Buffer.from(this.kept.subarray(0, this.length));
     this.length = 0;

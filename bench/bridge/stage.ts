@@ -7,26 +7,28 @@ import type { BridgeContender, Sender } from './contenders.ts';
 import { CYCLE, toEvent } from './events.ts';
 import type { Answer, Request } from './readers.ts';
 
-/** A stretch of work. Everything is sent to all clients. */
+/** A piece of work. Everything is sent to all clients. */
 export interface Stretch {
   readonly bursts: number;
   readonly burst: number;
   readonly eventBytes: number;
 }
 
-/** What it took. */
+/** Its cost. */
 export interface Took {
   readonly wallMs: number;
-  /** Time on a processor, of the server alone. */
+  /** Processor time of the server. */
   readonly cpuMs: number;
-  /** Time on a processor, of the load. */
+  /** Processor time of the load. */
   readonly loadMs: number;
 }
 
-/** So much may wait in a socket before the next burst waits: the same for all, and less than what ours takes for pressure. */
+/**
+ * If a socket buffers more than this, the next burst waits: the same for all, and less than what watchmux treats as backpressure.
+ */
 const AHEAD_BYTES = 131_072;
 
-/** One contender, serving in this process, and its clients in another. */
+/** One contender, serving in this process, and its clients in another one. */
 export class Stage {
   private readonly contender: BridgeContender;
   private readonly sender: Sender;
@@ -64,7 +66,7 @@ export class Stage {
     this.load.kill();
   }
 
-  /** Sends, and waits until the kernel has taken it all. Then the clients say whether each has got every event, in order. */
+  /** Sends, waits until the kernel has taken everything, and then lets the clients check that each has every event, in order. */
   async run({ bursts, burst, eventBytes }: Stretch): Promise<Took> {
     const { sender, sockets } = this;
     const made = Array.from({ length: CYCLE * burst }, (_, i) => toEvent(i, eventBytes));
@@ -78,7 +80,7 @@ export class Stage {
       await setImmediate();
       await this.calm(AHEAD_BYTES);
     }
-    // A flush may be due in the next turn, and sockets take what is left.
+    // A flush may be due in the next turn, and sockets then take the rest.
     await setImmediate();
     await setImmediate();
     await this.calm(0);
@@ -99,7 +101,7 @@ export class Stage {
     }
   }
 
-  /** The load's time on a processor since it was asked last. */
+  /** Returns the processor time of the load since the last request. */
   private ask(request: Request): Promise<number> {
     const { load } = this;
     return new Promise((resolve, reject) => {
@@ -115,7 +117,7 @@ export class Stage {
   }
 }
 
-/** Until readers have read some more. A timer: turns of the loop would be processor time, which is measured. */
+/** Waits until readers have read more. A timer, because turns of the event loop would cost processor time, which is measured. */
 function rest(): Promise<void> {
   return setTimeout(1);
 }

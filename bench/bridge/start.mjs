@@ -1,4 +1,4 @@
-// node bench/bridge/start.mjs [options]: the workload `bridge` of the suite. With --check, its floors in bench/budgets.json.
+// node bench/bridge/start.mjs [options]: runs the workload `bridge`. With --check, checks its floors in bench/budgets.json.
 const args = process.argv.splice(2);
 const check = args.indexOf('--check');
 if (check < 0) process.argv.push('run', 'bridge', ...args);

@@ -1,9 +1,9 @@
-// The programs of this folder, bundled from the working tree: nothing changes under a run while somebody works on the sources.
+// Bundles the programs of this folder from the working tree, so that changes to the sources do not affect a run.
 import { rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { build } from 'tsup';
 
-/** Bundles them into a folder of this process's own, and answers where it is. `remove` takes it away again. */
+/** Bundles into a folder of this process. Returns its path, and `remove`, which deletes it. */
 export async function bundle() {
   const path = (name) => fileURLToPath(new URL(name, import.meta.url));
   const outDir = path(`.build/${process.pid}-${Math.random().toString(36).slice(2)}`);

@@ -7,15 +7,15 @@ import { Reception } from './reception.ts';
 import type { Tick } from './tick.ts';
 import { now } from './tick.ts';
 
-/** How a client lives. */
+/** The schedule of a client. */
 export interface Life {
   readonly url: string;
   readonly transport: ClientTransport;
-  /** Between being back and the next cut, on average: anything from half of it to one and a half. */
+  /** Average time between a reconnect and the next cut; the actual time is 0.5 to 1.5 times as long. */
   readonly cutEveryMs: number;
   /** How long it is refused after a cut. */
   readonly offlineMs: number;
-  /** Longest wait after the first failed attempt, and ever. */
+  /** Maximum delay after the first failed attempt, and in general. */
   readonly minMs?: number | undefined;
   readonly maxMs?: number | undefined;
   readonly seed: number;
@@ -23,12 +23,12 @@ export interface Life {
 
 type Heard = Tick | WireEvent<'ERROR', { code: number; message: string }>;
 
-/** One client on a line that is cut now and then. The client is `connect`, as everybody uses it. */
+/** A client on a line that is cut from time to time. It uses `connect`, like everyone. */
 export class CutClient {
   readonly reception: Reception = new Reception();
-  /** How long each event took from its publishing to here, in milliseconds. */
+  /** Milliseconds from publishing to receiving, for each event. */
   readonly latencies: number[] = [];
-  /** Connections that were made. */
+  /** Number of connections made. */
   opens: number = 0;
   state: ClientState = 'connecting';
   private readonly line: Line = new Line();
@@ -73,7 +73,7 @@ export class CutClient {
     }
   }
 
-  /** From now on it is cut, now and then. */
+  /** Starts the cuts. */
   suffer(): void {
     const { cutEveryMs, offlineMs } = this.life;
     this.timer = setTimeout(
@@ -88,7 +88,7 @@ export class CutClient {
     );
   }
 
-  /** No more cuts. */
+  /** Stops the cuts. */
   calm(): void {
     clearTimeout(this.timer);
     this.line.mend();
@@ -100,7 +100,7 @@ export class CutClient {
   }
 }
 
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
+/** Returns random numbers from 0 to 1, the same ones for the same seed (mulberry32). */
 export function numbersFrom(seed: number): () => number {
   let state = seed | 0;
   return () => {

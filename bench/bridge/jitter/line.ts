@@ -6,16 +6,16 @@ import { WebSocket } from 'ws';
 import type { FetchLike, WebSocketConstructor } from '../../../src/bridge/client.ts';
 
 /**
- * A client's way to its server, which can be cut: connections break without a goodbye, and new ones are refused until it is
- * mended. The client above it is the one that everybody uses, and knows nothing of this.
+ * A client's network path, which can be cut: connections break without a close, and new ones are refused until it is repaired.
+ * The client is the usual one, and knows nothing about this.
  */
 export class Line {
-  /** Connections that were broken. */
+  /** Number of broken connections. */
   cuts: number = 0;
   private readonly sockets: Set<Socket> = new Set();
   private down: boolean = false;
 
-  /** Breaks what is connected, or on its way to be. */
+  /** Breaks open and pending connections. */
   cut(): void {
     this.down = true;
     this.cuts += this.sockets.size;

@@ -1,4 +1,4 @@
-// Many clients in a process of their own, on lines that are cut. It does what it is told over IPC.
+// Many clients in a separate process, on lines that are cut. It answers requests over IPC.
 import { setMaxListeners } from 'node:events';
 import type { ClientTransport } from '../../../src/bridge/client.ts';
 import type { Life } from './client.ts';
@@ -6,20 +6,20 @@ import { CutClient } from './client.ts';
 import { answer } from './peer.ts';
 import type { Received } from './reception.ts';
 
-/** How many clients, and how they live; each has a seed of its own, counted from that of the first. */
+/** The number of clients and their schedule. Their seeds are consecutive. */
 export interface Join extends Omit<Life, 'transport'> {
   readonly clients: number;
-  /** They take turns with these. */
+  /** Assigned to clients in turn. */
   readonly transports: readonly ClientTransport[];
 }
 
-/** What has become of the clients. */
+/** The results of the clients. */
 export interface Report {
   /** Of each client, in the order in which they joined. */
   readonly received: readonly Received[];
   readonly latencies: Float64Array;
   readonly cuts: number;
-  /** Connections beyond each client's first. */
+  /** Connections beyond each client's first one. */
   readonly reconnects: number;
 }
 
@@ -36,7 +36,7 @@ async function until(condition: () => boolean, limitMs: number = 60_000): Promis
   return true;
 }
 
-/** So many handshakes at a time. */
+/** Concurrent handshakes. */
 const AT_ONCE = 50;
 
 async function join({ clients: count, transports, ...life }: Join): Promise<boolean> {
@@ -50,19 +50,19 @@ async function join({ clients: count, transports, ...life }: Join): Promise<bool
   return opened({});
 }
 
-/** Whether all are connected, after so long at most. */
+/** Resolves to whether all are connected within the limit. */
 function opened({ limitMs }: { limitMs?: number }): Promise<boolean> {
   return until(() => clients.every(({ state }) => state === 'open'), limitMs);
 }
 
-/** Whether all have got an event of this number or a later one, after so long at most. */
+/** Resolves to whether all have received this event or a later one within the limit. */
 function reached({ last, limitMs }: { last: number; limitMs?: number }): Promise<boolean> {
   return until(() => clients.every(({ reception }) => reception.last >= last), limitMs);
 }
 
 function report(): Report {
   return {
-    // Numbers only: what a client remembers besides is its own.
+    // Numbers only, without the client's own bookkeeping.
     received: clients.map(({ reception }) => {
       const { delivered, duplicates, outOfOrder, told, silent, expired, blind, repeated, failures } = reception;
       return { delivered, duplicates, outOfOrder, told, silent, expired, blind, repeated, failures };

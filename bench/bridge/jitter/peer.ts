@@ -1,11 +1,11 @@
-// A child process that is asked over IPC, and the other half of it.
+// A child process that answers requests over IPC, and the code inside it.
 import type { ChildProcess } from 'node:child_process';
 import { fork } from 'node:child_process';
 
-/** The processes that run now. */
+/** The running processes. */
 const running: Set<ChildProcess> = new Set();
 
-/** Ends every process that was started here and still runs. */
+/** Ends every process started here. */
 export function endAll(): void {
   for (const child of running) child.kill('SIGKILL');
 }
@@ -15,7 +15,7 @@ interface Pending {
   reject(error: Error): void;
 }
 
-/** A process that answers each question with what its handler resolves with. */
+/** A process that answers each request with the result of its handler. */
 export class Peer {
   /** The exit code, or the signal that ended it. */
   readonly exit: Promise<number | NodeJS.Signals>;
@@ -24,7 +24,7 @@ export class Peer {
   private asked: number = 0;
 
   constructor(script: string) {
-    // Samples are arrays of numbers: JSON would make text of them.
+    // Samples are arrays of numbers, which JSON would convert to text.
     this.child = fork(script, [], { execArgv: ['--expose-gc'], serialization: 'advanced' });
     running.add(this.child);
     this.child.on('message', (said: { id: number; answer?: unknown; error?: string }) => {
@@ -52,17 +52,17 @@ export class Peer {
     });
   }
 
-  /** Resolves with how it went: the exit code, or the signal. */
+  /** Resolves with the exit code, or the signal. */
   kill(signal: NodeJS.Signals): Promise<number | NodeJS.Signals> {
     this.child.kill(signal);
     return this.exit;
   }
 }
 
-/** What a child can be asked. */
+/** The handlers of a child, by request. */
 export type Answers = Readonly<Record<string, (question: never) => unknown>>;
 
-/** The other half. Ends the process when whoever asks has gone; the function that comes back only stops listening. */
+/** The code inside the child. Exits when the parent has gone. Returns a function that only stops listening. */
 export function answer(answers: Answers): () => void {
   const onMessage = ({ id, what, ...question }: { id: number; what: string }): void => {
     Promise.resolve()

@@ -6,9 +6,9 @@ import type { Received } from './reception.ts';
 import { sumOf } from './reception.ts';
 import type { Broadcasts, Listen, Listening, Memory } from './server.ts';
 
-/** A server, clients whose connections are cut again and again, and what is published meanwhile. */
+/** A server, clients whose connections are cut again and again, and the events published meanwhile. */
 export interface Profile {
-  /** Clients take turns with these. */
+  /** Assigned to clients in turn. */
   readonly transports: readonly ClientTransport[];
   readonly clients: number;
   readonly broadcasts: number;
@@ -16,15 +16,15 @@ export interface Profile {
   readonly eventBytes: number;
   readonly cutEveryMs: number;
   readonly offlineMs: number;
-  /** Events that the server keeps for those who come back; default: more than can be missed. */
+  /** Events that the server keeps for resuming; default: more than can be missed. */
   readonly replayItems?: number | undefined;
-  /** The client's backoff; default: its own. */
+  /** The client's backoff; default: the client's own. */
   readonly minMs?: number | undefined;
   readonly maxMs?: number | undefined;
-  /** Processes that hold the clients. */
+  /** Number of processes with clients. */
   readonly loads: number;
   readonly seed: number;
-  /** Whether to look at the server's memory, which takes the server some time. */
+  /** Whether to measure the server's memory, which takes it some time. */
   readonly weighs: boolean;
 }
 
@@ -36,26 +36,28 @@ export interface Scripts {
 
 export interface Outcome {
   readonly profile: Profile;
-  /** Clients times events that were published, those that end a run among them. */
+  /** Number of clients times published events, including those that end a run. */
   readonly expected: number;
   readonly received: Received;
   readonly byTransport: Readonly<Partial<Record<ClientTransport, Received>>>;
   readonly latencies: Float64Array;
   readonly cuts: number;
   readonly reconnects: number;
-  /** The server's own account. */
+  /** The server's own counts. */
   readonly resumes: number;
   readonly refused: number;
   /** Clients that the server still holds after all have gone. */
   readonly left: number;
-  /** Of the server: without clients, with all of them at the end, and when they have gone. Nothing, if it was not looked at. */
+  /**
+   * Memory of the server: without clients, with all of them at the end, and after they have gone. Empty if it was not measured.
+   */
   readonly memory: readonly Memory[];
 }
 
-/** A client may take so long to find its way back when the cuts are over: the longest of its backoffs. */
+/** Time limit for all clients to reconnect after the last cut. */
 const BACK_MS = 45_000;
 
-/** Runs a profile from beginning to end, in processes of their own. */
+/** Runs a profile from start to end, in separate processes. */
 export async function runProfile(profile: Profile, scripts: Scripts, tell: (what: string) => void = () => {}): Promise<Outcome> {
   const server = new Peer(scripts.server);
   const loads = Array.from({ length: profile.loads }, () => new Peer(scripts.load));
@@ -128,12 +130,13 @@ async function joinAll(loads: readonly Peer[], profile: Profile, url: string): P
   if (joined.includes(false)) throw new Error('not all clients could connect');
 }
 
-/** Events that end a run. */
+/** Maximum number of events that end a run. */
 const MOST_ENDINGS = 20;
 
 /**
- * One event more, when all are back: whoever has got it has got all that it will get. Who was refused at that moment begins
- * anew behind it, and so there may have to be another one. Answers how many were published in all.
+ * Publishes one more event when all clients are back. A client that has it has everything that it will get. A client that was
+ * refused at that moment starts over after this event, so another one may be necessary. Returns the total number of published
+ * events.
  */
 async function finish(server: Peer, loads: readonly Peer[], broadcasts: number): Promise<number> {
   for (let published = broadcasts + 1; published <= broadcasts + MOST_ENDINGS; published++) {
@@ -145,7 +148,7 @@ async function finish(server: Peer, loads: readonly Peer[], broadcasts: number):
   throw new Error('not all clients have got the last event');
 }
 
-/** A server hears of a client's end a little later. */
+/** A server notices the end of a client a little later. */
 async function clientsLeft(server: Peer): Promise<number> {
   let left = Number.NaN;
   for (let i = 0; i < 100 && left !== 0; i++) {
@@ -169,7 +172,7 @@ function merge(parts: readonly Float64Array[]): Float64Array {
   return all.sort();
 }
 
-/** What is wrong with an outcome: nothing, if all is as it should be. Time is no part of it. */
+/** Returns what is wrong with an outcome; empty if nothing is. Ignores all times. */
 export function faultsOf({ profile, expected, received, cuts, refused, left }: Outcome): string[] {
   const { delivered, duplicates, outOfOrder, told, silent, expired, blind, repeated, failures } = received;
   const faults: [boolean, string][] = [
@@ -182,7 +185,7 @@ export function faultsOf({ profile, expected, received, cuts, refused, left }: O
     [cuts === 0, 'no connection was ever cut'],
     [left !== 0, `the server still holds ${left} clients that have gone`],
   ];
-  // A refusal may have been on its way when the line was cut: it was not heard, and is said again.
+  // A refusal that was on its way when the line was cut was not received, and is sent again.
   if (expired > refused) faults.push([true, `${expired} refusals were heard, and ${refused} said`]);
   if (profile.replayItems === undefined) {
     faults.push([delivered !== expected, `${delivered} of ${expected} events were delivered`]);

@@ -1,26 +1,26 @@
 import type { Status } from '../../../src/watch/event.ts';
 
-/** What one client has got, in numbers. */
+/** What one client has received, in numbers. */
 export interface Received {
   /** Different events. */
   readonly delivered: number;
   readonly duplicates: number;
   readonly outOfOrder: number;
-  /** Events that it did not get, and a 410 stands where they are missing. */
+  /** Missed events that a 410 reports. */
   readonly told: number;
-  /** Events that it did not get, and nothing says so. */
+  /** Missed events that nothing reports. */
   readonly silent: number;
-  /** 410s by which the server refused its version. */
+  /** 410s by which the server refused a version. */
   readonly expired: number;
-  /** 410s of its own: the connection broke before there was any version. */
+  /** 410s of the client: the connection broke before there was a version. */
   readonly blind: number;
-  /** 410s for a version that was refused already. */
+  /** 410s for a version that was already refused. */
   readonly repeated: number;
-  /** ERRORs of another kind. */
+  /** Other ERRORs. */
   readonly failures: readonly string[];
 }
 
-/** Judges what one client gets, as it comes: events are numbered from 1, and it was there before the first. */
+/** Judges what one client receives. Events are numbered from 1, and it was connected before the first. */
 export class Reception implements Received {
   delivered: number = 0;
   duplicates: number = 0;
@@ -60,14 +60,14 @@ export class Reception implements Received {
     const blind = message.includes('no version');
     if (blind) this.blind++;
     else this.expired++;
-    // The message says which version it is about.
+    // The message contains the version.
     if (!blind && this.refusals.has(message)) this.repeated++;
     this.refusals.add(message);
     this.gone = true;
   }
 }
 
-/** Of many clients, the sums. */
+/** Adds up the numbers of many clients. */
 export function sumOf(all: readonly Received[]): Received {
   const sum = (of: (one: Received) => number): number => all.reduce((so, one) => so + of(one), 0);
   return {

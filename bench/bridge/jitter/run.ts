@@ -36,7 +36,7 @@ Options:
 
 const TRANSPORTS: readonly ClientTransport[] = ['websocket', 'sse', 'http'];
 
-/** Undefined: help was asked for. */
+/** Returns undefined if help was requested. */
 function parse(): { profile: Profile; json: string | undefined } | undefined {
   const string = { type: 'string' } as const;
   const { values } = parseArgs({

@@ -1,5 +1,5 @@
-// A hub in a process of its own, for those who cut its clients off and kill it. It does what it is told over IPC; SIGTERM
-// ends it as a server should end: clients are told to come back, and then nothing is left that could keep the process.
+// A hub in a separate process, whose clients are cut off and which is killed. It answers requests over IPC. SIGTERM ends it as a
+// server should end: clients are told to reconnect, and then nothing keeps the process alive.
 import type { Server } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -10,24 +10,24 @@ import { answer } from './peer.ts';
 import type { Tick } from './tick.ts';
 import { now } from './tick.ts';
 
-/** How to serve. */
+/** Options of the server. */
 export interface Listen {
   /** Default: a free one. */
   readonly port?: number;
   readonly replayItems?: number;
   /** The number of the first event. */
   readonly first?: number;
-  /** Serves a snapshot: these, and what was published since. */
+  /** Serves a snapshot: these objects, and what was published since. */
   readonly state?: readonly unknown[];
-  /** When it is told to end, clients come back spread over so long... */
+  /** When it is told to end, clients reconnect within this time... */
   readonly retryAfterMs?: number;
-  /** ...by this share of it, or each by its own. */
+  /** ...after this share of it, or each after its own. */
   readonly spread?: number;
-  /** Clients that have not taken their queue by then are cut. */
+  /** Time limit for clients to take their queues; others are cut. */
   readonly drainMs?: number;
 }
 
-/** Where it serves, and the version before the first event. */
+/** Its URL, and the version before the first event. */
 export interface Listening {
   readonly url: string;
   readonly port: number;
@@ -37,7 +37,7 @@ export interface Listening {
 export interface Broadcasts {
   readonly count: number;
   readonly perSecond: number;
-  /** Of one event on the wire, about. */
+  /** Approximate size of an event on the wire. */
   readonly eventBytes: number;
 }
 
@@ -46,7 +46,7 @@ export interface Memory {
   readonly heapUsed: number;
 }
 
-/** What clients hear: ticks, and of a state whatever it was told to begin with. */
+/** The events: ticks, and the objects of the initial state. */
 type Told = Tick | WatchEvent<'ADDED'>;
 
 const sockets: Set<Socket> = new Set();
@@ -64,7 +64,7 @@ async function listen(how: Listen): Promise<Listening> {
   state.push(...(how.state ?? []));
   hub = new Hub<Told>({
     replayItems,
-    // All of them have one address.
+    // All clients have the same address.
     maxClientsPerAddress: 20_000,
     maxClients: 20_000,
     ...(how.state === undefined ? {} : { snapshot: () => [...state] }),
@@ -89,14 +89,14 @@ function tick(filler: string): Tick {
   return { type: 'MODIFIED', object };
 }
 
-/** In one go. Answers the last one's version. */
+/** Publishes events at once. Returns the version of the last one. */
 async function publish({ count, bytes = 0 }: { count: number; bytes?: number }): Promise<string> {
   const filler = 'x'.repeat(bytes);
   for (let i = 0; i < count; i++) await hub.publish(tick(filler));
   return hub.version;
 }
 
-/** One after the other, as often as is asked; no later than planned, whatever a timer makes of it. */
+/** Publishes events at a fixed rate. Catches up if a timer is late. */
 async function broadcast({ count, perSecond, eventBytes }: Broadcasts): Promise<string> {
   const filler = 'x'.repeat(Math.max(0, eventBytes - BARE_BYTES));
   const began = performance.now();
@@ -108,10 +108,10 @@ async function broadcast({ count, perSecond, eventBytes }: Broadcasts): Promise<
   return hub.version;
 }
 
-/** An event without filler: its words, a number, a time, and a version. */
+/** Size of an event without filler: names, a number, a time, and a version. */
 const BARE_BYTES = 130;
 
-/** Publishes about one per millisecond, until `stop` or the end of them. */
+/** Publishes about one event per millisecond, until `stop` or the maximum. */
 function pour({ most }: { most: number }): void {
   pouring = true;
   let left = most;
@@ -137,7 +137,7 @@ async function memory(): Promise<Memory> {
   return { rss, heapUsed };
 }
 
-/** Breaks all connections, without a goodbye; what is published in the same step, nobody is there to hear. */
+/** Breaks all connections without a close. Nobody receives what is published in the same step. */
 async function cut({ count = 0 }: { count?: number }): Promise<string> {
   for (const socket of sockets) socket.destroy();
   return publish({ count });
@@ -158,7 +158,7 @@ const release = answer({
 process.once('SIGTERM', () => {
   const { retryAfterMs = 1_000, drainMs = 1_000 } = settings;
   pouring = false;
-  // Nobody is let in any more, and then everybody goes.
+  // Nobody is admitted any more, and then all clients leave.
   server.close();
   const deadline = new AbortController();
   const timer = setTimeout(() => deadline.abort(), drainMs);

@@ -1,4 +1,4 @@
-// npm run bench:jitter -- [options]: bundles the jitter profile from the working tree, and runs it. See run.ts.
+// npm run bench:jitter -- [options]: bundles and runs the jitter profile. See run.ts.
 import { bundle } from './bundle.mjs';
 
 const { outDir, remove } = await bundle();
