@@ -1,4 +1,4 @@
-// The door "watchmux": what it has to offer, in the order in which data flows. No code here.
+// The entry point "watchmux": its exports, in the order in which data flows. No code here.
 
 // The words that everything else speaks.
 

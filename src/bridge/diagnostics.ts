@@ -40,7 +40,7 @@ export function publishNotices(hub: Hub, channel: ToChannel): void {
 }
 
 /**
- * Returns the host's channels, or undefined if it has none. For a door that must not import Node; Node has this from 20.16 on.
+ * Returns the host's channels, or undefined if it has none. For an entry point that must not import Node. Node >= 20.16 has it.
  */
 export function channelOfHost(): ToChannel | undefined {
   const { process } = globalThis as { process?: { getBuiltinModule?(name: string): { channel?: ToChannel } | undefined } };

@@ -1,6 +1,6 @@
 /**
- * The door `watchmux/fetch`: a hub for hosts that answer a `Request` with a `Response`, such as Hono, Deno and Bun. It serves
- * JSON lines or Server-Sent Events, and does not need Node.
+ * The entry point `watchmux/fetch`: a hub for hosts that answer a `Request` with a `Response`, such as Hono, Deno and Bun. It
+ * serves JSON lines or Server-Sent Events, and does not need Node.
  *
  *     const watch = createFetchHandler(hub);
  *     Deno.serve(watch);                                        // Bun.serve({ fetch: watch })

@@ -1,5 +1,5 @@
 /**
- * The door `watchmux/http`: a hub over plain HTTP, as a stream of JSON lines or as Server-Sent Events.
+ * The entry point `watchmux/http`: a hub over plain HTTP, as a stream of JSON lines or as Server-Sent Events.
  *
  *     const hub = new Hub({ replay: 10 });
  *     createServer(createHttpHandler(hub)).listen(8080);

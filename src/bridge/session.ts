@@ -6,7 +6,7 @@
  *                         v
  *     cursor --tryBatch--> hand --slice by slice--> sink --> network
  *                           ^                        |
- *                           '-- stays here under backpressure; `relieved` goes on
+ *                           '-- stays here under backpressure; `relieved` continues
  *
  * **Order.** First missed events, then the snapshot, then what the cursor reads, in slices of about 256 KiB. **Slow clients.**
  * While the sink has no room, the session reads nothing. Its queue fills up, and then its overflow policy applies. So a client

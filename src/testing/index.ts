@@ -1,4 +1,4 @@
-/** The door `watchmux/testing`: tools for testing consumers of watches. Works with any test runner. */
+/** The entry point `watchmux/testing`: tools for testing consumers of watches. Works with any test runner. */
 
 export { checkDrained, checkIsolated, checkSettled } from './check-ends.ts';
 export { checkExact } from './check-exact.ts';

@@ -39,7 +39,7 @@ export class Notebook<E> {
     };
   }
 
-  /** Wraps an `onGap`: records the gap before it runs. Also records gaps if there is none. */
+  /** Wraps an `onGap`, which may be undefined: records each gap before it runs. */
   onGap(own: ((missed: number) => void) | undefined): (missed: number) => void {
     return (missed) => {
       this.write({ step: 'gap', watcher: this.watcher, missed });
