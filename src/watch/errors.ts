@@ -6,7 +6,7 @@
  * | code | when | data |
  * |---|---|---|
  * | `CLOSED` | `publish`, `tryPublish` or `watch` after `shutdown`; a pending `publish` when the signal of `shutdown` aborts | |
- * | `OVERLOADED` | `publish` while `maxPending` publishes pend already; `fromObservable` with `wait` when its queue is full | `limit` |
+ * | `OVERLOADED` | `publish` while `maxPending` publishes are pending; `fromObservable` with `wait` when its queue is full | `limit` |
  * | `INVALID_ARGUMENT` | an option or argument of the wrong kind; the message names the value and what was expected | |
  * | `FRAME_TOO_LARGE` | a frame of a byte stream is longer than `maxFrameBytes` | `limit` |
  * | `INVALID_FRAME` | a frame is not what the codec reads: not JSON, not an event | |

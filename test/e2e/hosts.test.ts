@@ -373,7 +373,7 @@ describe('watchmux/fetch', () => {
     const read = reader?.read();
     gone.abort();
     expect(hub.stats().clients).toEqual([]);
-    await expect(read).rejects.toThrow('does not wait');
+    await expect(read).rejects.toThrow('no longer waits');
   });
 });
 

@@ -162,7 +162,7 @@ inBrowsers('the live page', ({ name, launch }) => {
     await end(server);
   });
 
-  test('slow on purpose: its queue fills, it is cut and told what it missed; at full speed again it resumes without a loss', async () => {
+  test('slow on purpose: its queue fills, it is cut and told what it missed; at full speed it loses nothing', async () => {
     const server = await pipe('--capacity', '10');
     const { page, faults } = await visit(server.url);
     const fast = await webSocket(server.url);

@@ -50,7 +50,7 @@ describe.each(TRANSPORTS)('over %s', (name, connect) => {
     expect(await server.exit).toBe(0);
   });
 
-  test('a client that is too slow gets its queue, then the number of missed events, then the end; others are not affected', async () => {
+  test('a client that is too slow gets its queue, then the number of missed events, then the end; others go on', async () => {
     const server = await pipe('--capacity', '50');
     const slow = await connect(server.url);
     slow.pause();

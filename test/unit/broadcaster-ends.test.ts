@@ -69,7 +69,7 @@ describe('abort signals', () => {
     expect(listeners(signal)).toBe(0);
   });
 
-  test('a signal of many watches has one listener, until the last watch has left, and stops them in the order in which they joined', async () => {
+  test('a signal of many watches has one listener, until the last watch has left, and stops them in order', async () => {
     const abort = new AbortController();
     const { signal } = abort;
     const broadcaster = make();

@@ -5,7 +5,7 @@ import { fate, turn } from './support.ts';
 
 const here = new AbortController().signal;
 
-test('a limited number have places, the others wait: first come, first served, those who have begun before the rest', async () => {
+test('a limited number have places, the others wait in order, those who have begun before the rest', async () => {
   const line = new Line(1);
   expect(await line.enter(here)).toBe(true);
   const [second, third, begun] = [fate(line.enter(here)), fate(line.enter(here)), fate(line.enter(here, true))];
