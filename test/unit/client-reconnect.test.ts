@@ -213,6 +213,22 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
+  test('a later connection does not have to show it again: the network may be lost in its first seconds', async () => {
+    const { clock, watch, accept, network, backOff } = open(kind, { resourceVersion: at(1) });
+    await accept(toBookmark(at(1)) as Sent);
+    network.link.cut();
+    await settle();
+    backOff();
+    await accept();
+    expect(watch.state).toBe('open');
+    clock.advance(149_999);
+    expect(watch.state).toBe('open');
+    clock.advance(1);
+    expect(watch.state).toBe('waiting');
+    expect(network.link.closed).toBe(true);
+    await watch.return();
+  });
+
   test('an explicit idleTimeoutMs applies at once; 0 never', async () => {
     const own = open(kind, { resourceVersion: at(1), idleTimeoutMs: 1_000 });
     await own.accept();
