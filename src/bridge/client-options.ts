@@ -88,8 +88,8 @@ export interface ConnectOptions<E> {
    */
   readonly connectTimeoutMs?: number | undefined;
   /**
-   * Reconnect if nothing arrives for this long. The server must send signs of life more often: a hub sends a BOOKMARK every 30 s.
-   * Default: 150,000 after the server's first sign of life. 0: never.
+   * Reconnect if nothing arrives for this long. The server must send signs of life more often: a hub sends a BOOKMARK at once, and
+   * then every 30 s. Default: 150,000 after the server's first sign of life. 0: never.
    */
   readonly idleTimeoutMs?: number | undefined;
   /**

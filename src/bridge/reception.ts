@@ -189,8 +189,9 @@ export class Reception {
       void this.snapshots.run(session, { source, identity, version, filter: options?.filter });
     }
     session.flush();
-    // A client without a version that is cut off before its first event could not resume.
-    if (asked.allowWatchBookmarks === true && asked.resourceVersion === undefined && session.delivered === 0) session.bookmark();
+    // A client without a version that is cut off now could not resume otherwise, and a client that has seen no sign of life does not
+    // take silence for a lost connection.
+    if (asked.allowWatchBookmarks === true) session.bookmark();
   }
 
   private toHost(clock: Clock): Reception['host'] {

@@ -154,7 +154,11 @@ test('over HTTP/2, a client that has gone before the handler is called leaves ne
 
 describe('middleware', () => {
   test('that compresses gets every byte through its own `write`, and is flushed', async () => {
-    const hub = new Hub({ epoch: 'e' });
+    let read = (_state: string[]): void => {};
+    const state = new Promise<string[]>((resolve) => {
+      read = resolve;
+    });
+    const hub = new Hub({ epoch: 'e', snapshot: () => state });
     const watch = createHttpHandler(hub);
     const { url } = await start(
       createServer((request, response) => {
@@ -169,16 +173,18 @@ describe('middleware', () => {
         watch(request, response);
       }),
     );
-    const response = await open(`${url}/watch?allowWatchBookmarks=true&resourceVersion=e.0`);
+    const response = await open(`${url}/watch?allowWatchBookmarks=true`);
     let text = '';
     response.pipe(createGunzip()).on('data', (bytes) => {
       text += String(bytes);
     });
     // What stands before the first event, too.
     await until(() => text === ' ');
+    read([]);
+    await until(() => text.split('\n').length === 2);
     for (let i = 0; i < 3; i++) {
       await hub.publish(added(i));
-      await until(() => text.split('\n').length === i + 2);
+      await until(() => text.split('\n').length === i + 3);
     }
     response.destroy();
     await until(() => hub.stats().clients.length === 0);

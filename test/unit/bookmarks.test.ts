@@ -110,7 +110,7 @@ describe('bookmarks', () => {
     sink.session.gone();
   });
 
-  test('one is sent at once to a client that has no version and gets none otherwise', async () => {
+  test('one is sent at once, after what is sent to begin with, to every client that asks for BOOKMARKs', async () => {
     const hub = new Hub({ epoch: 'e', replay: 1 });
     const early = join(hub, { allowWatchBookmarks: true });
     await hub.publish(added(1));
@@ -118,6 +118,7 @@ describe('bookmarks', () => {
     const replayed = join(hub, { allowWatchBookmarks: true });
     const filtered = join(hub, { allowWatchBookmarks: true }, { options: { filter: () => false } });
     const resumed = join(hub, { allowWatchBookmarks: true, resourceVersion: 'e.2' });
+    const late = join(hub, { allowWatchBookmarks: true, resourceVersion: 'e.1' });
     const unasked = join(new Hub({ epoch: 'e' }));
     const stateful = new Hub({ epoch: 'e', snapshot: () => ['a'] });
     const snapshot = join(stateful, { allowWatchBookmarks: true });
@@ -125,10 +126,11 @@ describe('bookmarks', () => {
     await turn();
     expect(early.versions).toEqual(['e.0', 'e.1', 'e.2']);
     expect(early.events[0]).toEqual(bookmark('e.0'));
-    expect(replayed.versions).toEqual(['e.2']);
-    expect(replayed.objects).toEqual([2]);
+    expect(replayed.events).toEqual([expect.objectContaining({ type: 'ADDED', object: 2 }), bookmark('e.2')]);
     expect(filtered.events).toEqual([bookmark('e.2')]);
-    expect([resumed.events, unasked.events]).toEqual([[], []]);
+    expect(resumed.events).toEqual([bookmark('e.2')]);
+    expect(late.versions).toEqual(['e.2', 'e.2']);
+    expect(unasked.events).toEqual([]);
     expect(snapshot.events.map(({ type }) => type)).toEqual(['ADDED', 'BOOKMARK']);
   });
 
