@@ -7,6 +7,9 @@ import type { Ending } from './protocol.ts';
 import type { Served, Sink } from './sink.ts';
 import type { Outbound } from './stall.ts';
 
+/** How far a reader has come shows only piece by piece: it may need minutes for a long event, and is at work all the time. */
+const PIECE_BYTES = 65_536;
+
 /**
  * A response body. Bytes that its reader has not taken stay in the stream's queue: at most `maxBufferedBytes` and one slice.
  *
@@ -62,7 +65,7 @@ export class FetchSink implements Sink, Outbound {
 
   write(bytes: Uint8Array): boolean {
     if (this.closed) return false;
-    this.controller?.enqueue(bytes);
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES) this.controller?.enqueue(bytes.subarray(at, at + PIECE_BYTES));
     return (this.controller?.desiredSize ?? 0) > 0;
   }
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import { Hub } from '../../src/bridge/hub.ts';
 import { Pulse } from '../../src/bridge/pulse.ts';
 import type { Outbound } from '../../src/bridge/stall.ts';
@@ -70,6 +71,26 @@ test('a stream that is not a socket is judged by what the session has sent', () 
   expect(sink.destroyed).toBe(false);
   clock.advance(1_250);
   expect(sink.destroyed).toBe(true);
+});
+
+test.each([
+  ['one long event', [1_000_000, 10, 10]],
+  ['many events at once', Array.from({ length: 99 }, () => 10_000)],
+])('a host that passes on %s at 5 KB/s is at work all the time', async (_what, sizes) => {
+  const clock = new FakeClock();
+  const hub = new Hub({ clock });
+  const { body } = await createFetchHandler(hub, { clock })(new Request('http://here/watch'));
+  const reader = (body as ReadableStream<Uint8Array>).getReader();
+  for (const size of sizes) await hub.publish({ type: 'text', object: 'x'.repeat(size) });
+  let text = '';
+  while (text.split('\n').length <= sizes.length) {
+    const { value } = await reader.read();
+    text += new TextDecoder().decode(value);
+    clock.advance((value?.length ?? 0) / 5);
+    expect(hub.stats().total.cut).toBe(0);
+  }
+  await reader.cancel();
+  expect(clock.pending).toBe(0);
 });
 
 test('many clients share one timer, and each is cut separately', () => {
