@@ -3,12 +3,10 @@ import type { Form } from './forms.ts';
 import { LINE, RECORD, toBytes } from './forms.ts';
 import type { Beginning } from './http-head.ts';
 import { toMark, toPreface } from './http-head.ts';
+import { PIECE_BYTES, toPieces } from './pieces.ts';
 import type { Ending } from './protocol.ts';
 import type { Served, Sink } from './sink.ts';
 import type { Outbound } from './stall.ts';
-
-/** How far a reader has come shows only piece by piece: it may need minutes for a long event, and is at work all the time. */
-const PIECE_BYTES = 65_536;
 
 /**
  * A response body. Bytes that its reader has not taken stay in the stream's queue: at most `maxBufferedBytes` and one slice.
@@ -65,8 +63,10 @@ export class FetchSink implements Sink, Outbound {
 
   write(bytes: Uint8Array): boolean {
     if (this.closed) return false;
-    for (let at = 0; at < bytes.length; at += PIECE_BYTES) this.controller?.enqueue(bytes.subarray(at, at + PIECE_BYTES));
-    return (this.controller?.desiredSize ?? 0) > 0;
+    const { controller } = this;
+    if (bytes.length <= PIECE_BYTES) controller?.enqueue(bytes);
+    else for (const piece of toPieces(bytes)) controller?.enqueue(piece);
+    return (controller?.desiredSize ?? 0) > 0;
   }
 
   end(_how: Ending, retryMs: number | undefined): void {

@@ -2,6 +2,7 @@ import type { Form } from './forms.ts';
 import { chunked, LINE, RECORD, toBytes } from './forms.ts';
 import type { Beginning } from './http-head.ts';
 import { toMark, toPreface } from './http-head.ts';
+import { toPieces } from './pieces.ts';
 import type { Ending } from './protocol.ts';
 import type { Served, Sink } from './sink.ts';
 
@@ -22,6 +23,8 @@ export interface EndableResponse {
   destroy(): unknown;
   /** Added by compression middleware, which buffers everything until this is called. */
   flush?(): void;
+  /** The stream under an HTTP/2 response. */
+  readonly stream?: { _writev?: unknown };
 }
 
 /** Whether a response has already closed; `close` is emitted only once. An HTTP/2 response does not tell, but its stream does. */
@@ -50,6 +53,8 @@ export class HttpSink implements Sink {
   private readonly stream: ByteStream;
   private readonly direct: boolean;
   private readonly wrapped: boolean;
+  /** Whether to write in pieces: an HTTP/2 stream reports its progress by whole writes only. */
+  private readonly pieces: boolean;
   private readonly maxBufferedBytes: number;
   /** Bytes written since the stream last had room: an upper bound for what is buffered. */
   private sinceRoom: number = 0;
@@ -65,6 +70,9 @@ export class HttpSink implements Sink {
     this.wrapped = wrapped;
     this.maxBufferedBytes = maxBufferedBytes;
     this.beginning = { sse, bookmarks };
+    this.pieces = typeof response.stream?._writev === 'function';
+    // Without this, Node would join everything that is buffered into one write, and report no progress until all of it is gone.
+    if (this.pieces) (response.stream as { _writev: unknown })._writev = null;
     this.form = sse ? (direct ? CHUNKED_RECORD : RECORD) : direct ? CHUNKED_LINE : LINE;
   }
 
@@ -92,8 +100,7 @@ export class HttpSink implements Sink {
   write(bytes: Uint8Array): boolean {
     const { stream } = this;
     if (stream.destroyed) return false;
-    // A wrapper may return nothing.
-    const room = stream.write(bytes) !== false;
+    const room = this.pass(bytes);
     if (!this.direct) this.response.flush?.();
     this.sinceRoom = room ? 0 : this.sinceRoom + bytes.length;
     // A stream emits `drain` only after `write` has returned false.
@@ -102,6 +109,15 @@ export class HttpSink implements Sink {
     if (!this.listening) stream.on('drain', this.onDrain);
     this.listening = true;
     return false;
+  }
+
+  private pass(bytes: Uint8Array): boolean {
+    const { stream } = this;
+    // A wrapper may return nothing.
+    if (!this.pieces) return stream.write(bytes) !== false;
+    let room = true;
+    for (const piece of toPieces(bytes)) room = stream.write(piece) !== false;
+    return room;
   }
 
   end(how: Ending, retryMs: number | undefined): void {

@@ -130,6 +130,33 @@ test('HTTP/2 is served through its own responses, and a stalled reader is bounde
   await new Promise((resolve) => server.close(resolve));
 });
 
+test('over HTTP/2, a slow client shows progress while it reads a long event, and is not cut as stalled', async () => {
+  const hub = new Hub({ epoch: 'e' });
+  const server = createHttp2Server(createHttpHandler(hub) as never);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const session = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const stream = session.request({ ':path': '/watch' });
+  await new Promise((resolve) => stream.once('response', resolve));
+  const waiting = (): number => hub.stats().clients[0]?.bufferedBytes ?? 0;
+  for (let i = 0; i < 3; i++) {
+    await hub.publish(added('x'.repeat(300_000)));
+    await until(() => waiting() > i * 300_000);
+  }
+  let taken = 0;
+  for (let steps = 0; steps < 3; steps++) {
+    const before = waiting();
+    await until(() => {
+      taken += (stream.read() as Buffer | null)?.length ?? 0;
+      return waiting() < before;
+    });
+    expect(waiting()).toBeGreaterThan(300_000);
+  }
+  expect(taken).toBeLessThan(600_000);
+  session.destroy();
+  await until(() => hub.stats().clients.length === 0);
+  await new Promise((resolve) => server.close(resolve));
+});
+
 test('over HTTP/2, a client that has gone before the handler is called leaves neither a session nor a seat', async () => {
   const hub = new Hub({ maxClients: 1 });
   const handler = createHttpHandler(hub) as never as (request: Http2ServerRequest, response: Http2ServerResponse) => void;
