@@ -61,6 +61,9 @@ export interface FetchOptions<I = unknown, E extends WatchEvent = WatchEvent>
  * Bun and Deno call the handler with a second argument. Pass it on if you call the handler yourself: it has the client's address,
  * and in Bun it exempts the watch from `idleTimeout` (10 s), after which Bun would close a quiet stream.
  *
+ * Only the host can notice that the client of a stream on which nothing is sent has vanished. On Node, tell the server to ask:
+ * `createServer({ keepAlive: true, keepAliveInitialDelay: 60_000 }, listener)`.
+ *
  * Some hosts, such as @hono/node-server on Node, accept pipelined requests. When the connection closes they may neither cancel
  * nor abort the requests behind the first, which then keep their seats. Set `clientAddress` there, so that `maxClientsPerAddress`
  * limits them.
