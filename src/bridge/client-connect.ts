@@ -93,6 +93,9 @@ function opener<E>(target: URL, settings: Settings<E>, begin: string | undefined
   const [header] = new Headers(settings.headers).keys();
   const socket = transport === 'websocket';
   if (socket) checkWebSocket(WebSocket, header);
+  // What the host lacks, no later attempt will find.
+  const means = socket ? 'WebSocket' : 'fetch';
+  if (typeof settings[means] !== 'function') throw invalid(means, settings[means], 'a function');
   target.protocol = target.protocol.replace(/ws|http/, socket ? 'ws' : 'http');
   target.hash = '';
   return (from, receiver) => {

@@ -2,13 +2,12 @@ import type { WatchEvent } from '../watch/event.ts';
 import { checkLength } from './client-lines.ts';
 import type { ClientSettings } from './client-settings.ts';
 
-const encoder = new TextEncoder();
-
 /** Decodes the event in a frame; undefined if the codec finds none. Throws for a frame that is invalid or too long. */
 export function toEvent<E extends WatchEvent>(text: string, settings: ClientSettings<E>): E | undefined {
   const { codec, maxFrameChars } = settings;
   checkLength(text.length, maxFrameChars);
-  if (codec) return codec.decode(encoder.encode(text));
+  // Made only where one is asked for: the client can be loaded where there is none, such as in tests under jsdom.
+  if (codec) return codec.decode(new TextEncoder().encode(text));
   const value = JSON.parse(text) as Partial<WatchEvent> | null;
   if (typeof value?.type === 'string' && value.type && 'object' in value) return value as E;
   throw new Error(`not an event: ${text.slice(0, 80)}`);

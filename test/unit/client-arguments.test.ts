@@ -177,6 +177,31 @@ describe('arguments', () => {
     });
   });
 
+  describe('a host like jsdom, which lacks a part', () => {
+    afterEach(() => void vi.unstubAllGlobals());
+
+    test.each([
+      ['http', 'fetch'],
+      ['sse', 'fetch'],
+      ['websocket', 'WebSocket'],
+    ] as const)('is refused over %s without %s: to try again would change nothing', async (transport, name) => {
+      vi.stubGlobal(name, undefined);
+      const own = new FakeNetwork();
+      expect(thrown(() => connect('http://h/', { transport }))).toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        message: expect.stringMatching(new RegExp(`^${name}: expected .*, got undefined$`)),
+      });
+      await connect('http://h/', { ...own.options(transport === 'websocket' ? 'browser' : transport), transport }).return();
+      expect(own.links).toHaveLength(1);
+    });
+
+    test('can load the client without a TextEncoder', async () => {
+      vi.stubGlobal('TextEncoder', undefined);
+      vi.resetModules();
+      await expect(import('../../src/bridge/client.ts')).resolves.toHaveProperty('connect');
+    });
+  });
+
   test('a codec decodes the events', async () => {
     const own = new FakeNetwork();
     const decode = (frame: Uint8Array): (Event & { line: string }) | undefined => {
