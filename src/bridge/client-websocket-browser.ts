@@ -10,5 +10,8 @@ export function checkWebSocket(_WebSocket: unknown, header: unknown): void {
 
 /** A browser does not tell why it was refused, so a refusal counts as a failed connection. It cannot be paused. */
 export function openWebSocket({ url, WebSocket }: WebSocketOpening, receiver: Receiver): Connection {
-  return listen(new WebSocket(url.href), receiver);
+  const socket = new WebSocket(url.href);
+  // It may be another than the browser's: that of ws ends the process by an error that nobody hears, Node's has no more to say.
+  socket.onerror = ({ message }: { message?: string }) => socket.onclose?.({ code: 1006, reason: message || '' } as never);
+  return listen(socket, receiver);
 }

@@ -32,6 +32,16 @@ describe('refusals', () => {
     }
   });
 
+  test('a WebSocket that tells no reason and never closes has failed when it emits an error', async () => {
+    const { network, watch, details } = open('browser');
+    await settle();
+    network.link.refuse(404);
+    expect(watch.state).toBe('waiting');
+    expect(details).toMatchObject([{ error: { code: 503, message: expect.stringContaining('no handshake') }, delayMs: 500 }]);
+    expect(network.link.closed).toBe(true);
+    await watch.return();
+  });
+
   test('the hint may be in the Status; it is limited to five minutes', async () => {
     const { network, details, watch } = open('http');
     await settle();

@@ -3,22 +3,11 @@ import { describe, expect, test, vi } from 'vitest';
 import type { ConnectOptions } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
 import { checkWebSocket } from '../../src/bridge/client-websocket-browser.ts';
-import { FakeNetwork, settle } from './client-network.ts';
+import { FakeNetwork } from './client-network.ts';
 import type { Event } from './client-rig.ts';
-import { open } from './client-rig.ts';
 import { thrown } from './support.ts';
 
 const headers = { authorization: 'x' };
-
-test('a WebSocket that tells no reason and never closes has failed when it emits an error', async () => {
-  const { network, watch, details } = open('browser');
-  await settle();
-  network.link.refuse(404);
-  expect(watch.state).toBe('waiting');
-  expect(details).toMatchObject([{ error: { code: 503, message: 'no handshake' }, delayMs: 500 }]);
-  expect(network.link.closed).toBe(true);
-  await watch.return();
-});
 
 test('that of Bun, which has terminate but is no event emitter, gets options in place of the protocols', async () => {
   const asks: unknown[][] = [];
