@@ -104,6 +104,21 @@ inBrowsers('the built entry points', ({ name, launch }) => {
     expect(await page.evaluate('window.faults')).toEqual([]);
   });
 
+  test('the page of README.md shows the latest price, and the state of its connection', async () => {
+    const readme = readFileSync(new URL('../README.md', DIST), 'utf8');
+    const [, script = ''] = /^```js\n(.*?)^```$/ms.exec(readme) ?? [];
+    expect(script).toContain("from 'watchmux/client'");
+    await page.addScriptTag({ type: 'module', content: script.replace('watchmux/client', '/client-browser.js') });
+    const shows = (price: number, title: string): Promise<unknown> =>
+      page.waitForFunction(`document.body.textContent === '${price}' && document.title === '${title}'`);
+    await until(() => clients() === 1);
+    await hub.publish({ type: 'price', object: 42 });
+    await shows(42, 'open');
+    server.closeAllConnections();
+    await hub.publish({ type: 'price', object: 43 });
+    await shows(43, 'open');
+  });
+
   test.each(TRANSPORTS)('the client, over %s: resumes, and a slow page loses nothing', async (transport) => {
     await open(transport);
     // Before anything has happened.

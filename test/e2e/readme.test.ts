@@ -123,8 +123,9 @@ describe('the examples', () => {
       'Test your own code',
       'Check the guarantees',
     ]);
-    // No example is left out because it is written in another way; the lines for nginx are no program.
-    expect(readme.match(/^ *```\w*$/gm)?.filter((fence) => !/^```(ts|sh|text|nginx|)$/.test(fence))).toEqual([]);
+    // No example is left out because it is written in another way; the lines for nginx are no program, and browser.test.ts runs the page.
+    expect(readme.match(/^ *```\w*$/gm)?.filter((fence) => !/^```(ts|js|sh|text|nginx|)$/.test(fence))).toEqual([]);
+    expect(readme.match(/^```js$/gm)).toHaveLength(1);
   });
 
   test.each(code)('$heading', async ({ code, prints }) => {
