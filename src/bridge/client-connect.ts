@@ -10,8 +10,8 @@ import { Client } from './client-watch.ts';
 import { checkWebSocket, openWebSocket } from './client-websocket.ts';
 
 /**
- * Watches a hub at a URL. In a browser the URL may be relative. The client connects at once, and reconnects whenever the
- * connection is lost.
+ * Watches a hub at a URL. In a browser the URL may be relative, as for `fetch`. The client connects at once, and reconnects
+ * whenever the connection is lost.
  *
  * Refusals such as 400, 401, 403 and 404 are final: the watch delivers one ERROR event with the server's Status, then ends. After
  * 408, 429, 5xx and network failures the client tries again. A frame that is not a valid event is also final, because the next
@@ -95,7 +95,7 @@ function opener<E>(target: URL, settings: Settings<E>, begin: string | undefined
   if (socket) checkWebSocket(WebSocket, header);
   // What the host lacks, no later attempt will find.
   const means = socket ? 'WebSocket' : 'fetch';
-  if (typeof settings[means] !== 'function') throw invalid(means, settings[means], 'a function');
+  if (!settings[means]) throw invalid(means, settings[means], 'a function');
   target.protocol = target.protocol.replace(/ws|http/, socket ? 'ws' : 'http');
   target.hash = '';
   return (from, receiver) => {
@@ -110,9 +110,17 @@ function opener<E>(target: URL, settings: Settings<E>, begin: string | undefined
   };
 }
 
+/** What the global object of a page has. Its base may differ from its location. */
+interface Page {
+  readonly document: { readonly baseURI: string };
+  readonly location: { readonly href: string };
+}
+
 function toUrl(url: string | URL): URL {
+  // A worker has no document.
+  const { document, location } = globalThis as Partial<Page>;
   try {
-    const target = new URL(url, (globalThis as { location?: { href: string } }).location?.href);
+    const target = new URL(url, document?.baseURI ?? location?.href);
     if (/^(ws|http)s?:$/.test(target.protocol)) return target;
   } catch {
     // Not a URL.

@@ -12,6 +12,6 @@ export function checkWebSocket(_WebSocket: unknown, header: unknown): void {
 export function openWebSocket({ url, WebSocket }: WebSocketOpening, receiver: Receiver): Connection {
   const socket = new WebSocket(url.href);
   // It may be another than the browser's: that of ws ends the process by an error that nobody hears, Node's has no more to say.
-  socket.onerror = ({ message }: { message?: string }) => socket.onclose?.({ code: 1006, reason: message || '' } as never);
+  socket.onerror = ({ message = '' }: { message?: string }) => socket.onclose?.({ code: 1006, reason: message } as never);
   return listen(socket, receiver);
 }

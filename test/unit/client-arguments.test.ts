@@ -132,6 +132,19 @@ describe('arguments', () => {
     }
   });
 
+  test('and its base decides, as it does for fetch', async () => {
+    vi.stubGlobal('location', { href: 'https://page.example/a/b' });
+    vi.stubGlobal('document', { baseURI: 'https://page.example/app/' });
+    try {
+      const own = new FakeNetwork();
+      const watch = connect('watch', { ...own.options('browser'), bookmarks: false });
+      expect(own.link.url.href).toBe('wss://page.example/app/watch');
+      await watch.return();
+    } finally {
+      vi.unstubAllGlobals();
+    }
+  });
+
   describe('the transport', () => {
     const own = new FakeNetwork();
     const { fetch } = own.options('http');
