@@ -13,7 +13,7 @@ const common: Options = {
 export const INTERNAL_NAMES: readonly string[] = [
   ...['opened', 'alive', 'frame', 'over', 'why', 'hintMs', 'sse', 'settle', 'notice', 'position', 'failures', 'full', 'failure'],
   ...['serve', 'served', 'discard', 'queue', 'load', 'weight', 'readVersion', 'pushError', 'miss', 'drop'],
-  ...['chars', 'version'],
+  ...['chars', 'version', 'count', 'lost'],
 ];
 
 /** Browsers have no WebSocket of ws. */

@@ -3,7 +3,7 @@ interface Place<E> {
   event?: E;
   chars: number;
   version?: string | undefined;
-  missed: number;
+  lost: number;
   error?: E | undefined;
   next?: Place<E>;
 }
@@ -19,13 +19,13 @@ interface Place<E> {
  */
 export class ClientQueue<E> {
   /** Events and errors that can be read. */
-  size: number = 0;
+  count: number = 0;
   /** The version of the last event that was read. */
   readVersion: string | undefined;
   readonly #limits: { readonly capacity: number; readonly maxBufferedBytes: number };
   #events: number = 0;
   #chars: number = 0;
-  #head: Place<E> = { chars: 0, missed: 0 };
+  #head: Place<E> = { chars: 0, lost: 0 };
   #tail: Place<E> = this.#head;
 
   constructor(limits: { readonly capacity: number; readonly maxBufferedBytes: number }) {
@@ -44,26 +44,26 @@ export class ClientQueue<E> {
 
   /** Whether everything that arrived has been read. */
   get complete(): boolean {
-    return this.size + this.#tail.missed === 0;
+    return this.count + this.#tail.lost === 0;
   }
 
   /** Events lost right before the next readable one. */
-  get missed(): number {
-    return this.#head.missed;
+  get lost(): number {
+    return this.#head.lost;
   }
 
   push(event: E, more: { chars: number; version: string | undefined }): void {
-    const next = { chars: 0, missed: 0 };
+    const next = { chars: 0, lost: 0 };
     Object.assign(this.#tail, more, { event, next });
     this.#tail = next;
     this.#chars += more.chars;
     this.#events++;
-    this.size++;
+    this.count++;
   }
 
   /** Adds an error after all that has arrived. If no event has arrived since the last error, the new one replaces it. */
   pushError(error: E): void {
-    if (!this.#tail.error) this.size++;
+    if (!this.#tail.error) this.count++;
     this.#tail.error = error;
   }
 
@@ -71,9 +71,9 @@ export class ClientQueue<E> {
   shift(): E | undefined {
     const head = this.#head;
     const { error } = head;
-    if (this.size > 0) {
-      this.size--;
-      head.missed = 0;
+    if (this.count > 0) {
+      this.count--;
+      head.lost = 0;
     }
     head.error = undefined;
     if (error || !head.next) return error;
@@ -84,24 +84,24 @@ export class ClientQueue<E> {
 
   /** Counts an event that found no room. */
   miss(): void {
-    this.#tail.missed++;
+    this.#tail.lost++;
   }
 
   /** Drops the oldest event. */
   drop(): void {
-    const { missed, error, next } = this.#head;
+    const { lost, error, next } = this.#head;
     if (!next) return;
-    next.missed += missed + 1;
-    if (error && next.error) this.size--;
+    next.lost += lost + 1;
+    if (error && next.error) this.count--;
     next.error ??= error;
-    this.size--;
+    this.count--;
     this.#leave(next);
   }
 
   /** Discards everything. It counts as not read. */
   clear(): void {
-    this.#head = this.#tail = { chars: 0, missed: 1 };
-    this.size = this.#events = this.#chars = 0;
+    this.#head = this.#tail = { chars: 0, lost: 1 };
+    this.count = this.#events = this.#chars = 0;
   }
 
   #leave(next: Place<E>): void {

@@ -43,7 +43,7 @@ export abstract class ClientReads<E extends WatchEvent> extends Iteration implem
   protected abstract served(): void;
 
   get queued(): number {
-    return this.queue.size;
+    return this.queue.count;
   }
 
   next(): Result<E> {
@@ -98,9 +98,9 @@ export abstract class ClientReads<E extends WatchEvent> extends Iteration implem
 
   /** Returns the next event, or undefined. If the watch has failed and its queue is empty, throws once. */
   #take(): E | undefined {
-    const { missed, size } = this.queue;
+    const { lost, count } = this.queue;
     this.#telling = true;
-    if (missed > 0 && size > 0) this.onGap(missed);
+    if (lost > 0 && count > 0) this.onGap(lost);
     this.#telling = false;
     const event = this.queue.shift();
     const { failure } = this;
@@ -113,7 +113,7 @@ export abstract class ClientReads<E extends WatchEvent> extends Iteration implem
   #batch(event: E): readonly E[] {
     const { queue } = this;
     const events = [event];
-    while (this.#reads.length < 2 && queue.size > 0 && queue.missed === 0) events.push(queue.shift() as E);
+    while (this.#reads.length < 2 && queue.count > 0 && queue.lost === 0) events.push(queue.shift() as E);
     return events;
   }
 }

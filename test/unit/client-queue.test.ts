@@ -34,12 +34,12 @@ test('behaves like plain arrays: events in order, losses before the next event, 
           if (oldest >= 0) model[oldest] = { kind: 'gap', value: 1 };
         } else {
           const expected = readModel(model);
-          const missed = queue.size > 0 ? queue.missed : 0;
+          const missed = queue.count > 0 ? queue.lost : 0;
           expect([queue.shift(), missed]).toEqual([expected.got, expected.missed]);
           model = expected.rest;
         }
         const events = model.filter(({ kind }) => kind === 'event');
-        expect(queue.size).toBe(countOf(model));
+        expect(queue.count).toBe(countOf(model));
         expect(queue.load).toBe(Math.max(events.length / 3, events.reduce((sum, { value }) => sum + value, 0) / 100));
         expect(queue.complete).toBe(model.length === 0);
       }
