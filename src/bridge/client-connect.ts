@@ -93,7 +93,7 @@ function opener<E>(target: URL, settings: Settings<E>, begin: string | undefined
   const [header] = new Headers(settings.headers).keys();
   const socket = transport === 'websocket';
   if (socket) checkWebSocket(WebSocket, header);
-  // What the host lacks, no later attempt will find.
+  // If the host has none, a later attempt would fail as well.
   const means = socket ? 'WebSocket' : 'fetch';
   if (!settings[means]) throw invalid(means, settings[means], 'a function');
   target.protocol = target.protocol.replace(/ws|http/, socket ? 'ws' : 'http');

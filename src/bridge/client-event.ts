@@ -6,7 +6,7 @@ import type { ClientSettings } from './client-settings.ts';
 export function toEvent<E extends WatchEvent>(text: string, settings: ClientSettings<E>): E | undefined {
   const { codec, maxFrameChars } = settings;
   checkLength(text.length, maxFrameChars);
-  // Made only where one is asked for: the client can be loaded where there is none, such as in tests under jsdom.
+  // Created only when it is needed, so that the client can be loaded where there is no TextEncoder, such as in Jest's jsdom.
   if (codec) return codec.decode(new TextEncoder().encode(text));
   const value = JSON.parse(text) as Partial<WatchEvent> | null;
   if (typeof value?.type === 'string' && value.type && 'object' in value) return value as E;

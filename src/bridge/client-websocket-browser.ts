@@ -11,7 +11,7 @@ export function checkWebSocket(_WebSocket: unknown, header: unknown): void {
 /** A browser does not tell why it was refused, so a refusal counts as a failed connection. It cannot be paused. */
 export function openWebSocket({ url, WebSocket }: WebSocketOpening, receiver: Receiver): Connection {
   const socket = new WebSocket(url.href);
-  // It may be another than the browser's: that of ws ends the process by an error that nobody hears, Node's has no more to say.
+  // It may not be a browser's. An unhandled error of ws ends the process, and Node's may emit nothing else.
   socket.onerror = ({ message = '' }: { message?: string }) => socket.onclose?.({ code: 1006, reason: message } as never);
   return listen(socket, receiver);
 }

@@ -104,7 +104,7 @@ inBrowsers('the built entry points', ({ name, launch }) => {
     expect(await page.evaluate('window.faults')).toEqual([]);
   });
 
-  test('the page of README.md shows the latest price, and the state of its connection', async () => {
+  test('the page in README.md shows the latest price and the state of its connection', async () => {
     const readme = readFileSync(new URL('../README.md', DIST), 'utf8');
     const [, script = ''] = /^```js\n(.*?)^```$/ms.exec(readme) ?? [];
     expect(script).toContain("from 'watchmux/client'");

@@ -132,7 +132,7 @@ describe('arguments', () => {
     }
   });
 
-  test('and its base decides, as it does for fetch', async () => {
+  test('a relative URL is resolved against the base of the page, as for fetch', async () => {
     vi.stubGlobal('location', { href: 'https://page.example/a/b' });
     vi.stubGlobal('document', { baseURI: 'https://page.example/app/' });
     try {
@@ -190,14 +190,14 @@ describe('arguments', () => {
     });
   });
 
-  describe('a host like jsdom, which lacks a part', () => {
+  describe('a host that lacks something, as jsdom does', () => {
     afterEach(() => void vi.unstubAllGlobals());
 
     test.each([
       ['http', 'fetch'],
       ['sse', 'fetch'],
       ['websocket', 'WebSocket'],
-    ] as const)('is refused over %s without %s: to try again would change nothing', async (transport, name) => {
+    ] as const)('over %s without %s: connect throws instead of trying again', async (transport, name) => {
       vi.stubGlobal(name, undefined);
       const own = new FakeNetwork();
       expect(thrown(() => connect('http://h/', { transport }))).toMatchObject({
@@ -208,7 +208,7 @@ describe('arguments', () => {
       expect(own.links).toHaveLength(1);
     });
 
-    test('can load the client without a TextEncoder', async () => {
+    test('without a TextEncoder: the client can be loaded', async () => {
       vi.stubGlobal('TextEncoder', undefined);
       vi.resetModules();
       await expect(import('../../src/bridge/client.ts')).resolves.toHaveProperty('connect');
