@@ -62,8 +62,8 @@ export interface ResumeHistory {
 
 /** **Resumable**: reconnecting from the last version repeats nothing and skips nothing, or reports one 410. */
 export function checkResumable({ published, connections }: ResumeHistory): Violation | undefined {
-  const order = new Map(published.map((version, index) => [version, index]));
-  const refused = new Set<string>();
+  const order = new Map<string | undefined, number>(published.map((version, index) => [version, index]));
+  const refused = new Set<string | undefined>();
   for (const [index, { from, versions, gone }] of connections.entries()) {
     const watcher = `connection ${index + 1}`;
     if (from !== undefined && refused.has(from)) {
@@ -75,11 +75,11 @@ export function checkResumable({ published, connections }: ResumeHistory): Viola
       });
     }
     if (gone) {
-      if (from !== undefined) refused.add(from);
+      refused.add(from);
       if (versions.length > 0) return violation('Resumable', { watcher, expected: 'nothing with a 410', seen: show(versions) });
       continue;
     }
-    const start = from === undefined ? undefined : order.get(from);
+    const start = order.get(from);
     if (from !== undefined && start === undefined) {
       return violation('Resumable', { watcher, event: from, expected: '410 for an unknown version', seen: 'it accepted' });
     }
@@ -92,15 +92,17 @@ export function checkResumable({ published, connections }: ResumeHistory): Viola
 /** Returns where a sequence of versions repeats or skips one. */
 function brokenRow(
   versions: readonly string[],
-  order: ReadonlyMap<string, number>,
+  order: ReadonlyMap<string | undefined, number>,
   start: number | undefined,
 ): { event: string; expected: string; seen: string } | undefined {
   let last = start;
   for (const event of versions) {
     const place = order.get(event);
     if (place === undefined) return { event, expected: 'a version that was published', seen: 'another one' };
-    if (last !== undefined && place <= last) return { event, expected: 'nothing repeated', seen: `it after number ${last}` };
-    if (last !== undefined && place > last + 1) return { event, expected: `number ${last + 1} next`, seen: `number ${place}` };
+    if (last !== undefined && place !== last + 1) {
+      if (place <= last) return { event, expected: 'nothing repeated', seen: `it after number ${last}` };
+      return { event, expected: `number ${last + 1} next`, seen: `number ${place}` };
+    }
     last = place;
   }
   return undefined;

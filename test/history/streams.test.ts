@@ -87,3 +87,19 @@ describe('Resumable', () => {
     expect(check(...connections)).toMatch(/^Resumable for connection [12][ :]/);
   });
 });
+
+describe('where a stream breaks', () => {
+  it('Transitional: a change is missing at the very end', () => {
+    const violation = checkTransitional({ before: before.slice(0, 6), after: after.slice(0, 4), predicate });
+    expect(violation).toMatchObject({ event: before[5], expected: 'DELETED', seen: 'nothing' });
+  });
+
+  it.each<[string, Connection[], string | undefined]>([
+    ['a fresh start may be refused, and tried again', [{ versions: [], gone: true }, { versions: ['e.1'] }], undefined],
+    ['one is skipped', [{ from: 'e.1', versions: ['e.2', 'e.4'] }], 'expected number 2 next, seen number 3'],
+    ['one is repeated', [{ from: 'e.2', versions: ['e.3', 'e.3'] }], 'expected nothing repeated, seen it after number 2'],
+  ])('Resumable: %s', (_, connections, expected) => {
+    const violation = checkResumable({ published: ['e.1', 'e.2', 'e.3', 'e.4'], connections });
+    expect(violation?.message.replace(/^.*: /, '')).toBe(expected);
+  });
+});
