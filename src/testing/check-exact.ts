@@ -1,5 +1,5 @@
-import type { WatchEvent } from '../watch/event.ts';
-import { digest, type Given, lostOf, type Owed, type Run, readOut, takenAt } from './digest.ts';
+import { wrongFold } from './check-fold.ts';
+import { digest, type Given, lostOf, type Owed, type Run, takenAt } from './digest.ts';
 import { type Violation, violation } from './guarantees.ts';
 import type { History } from './history.ts';
 
@@ -7,13 +7,14 @@ import type { History } from './history.ts';
  * **Exact**: with any policy, a watcher gets precisely what its own bounded array, filled at each event, would have given it.
  *
  * So an event is lost only when the array was full, and kept only when there was room or a pending read. After its first loss
- * `disconnect` delivers only the ERROR event. `coalesce` delivers the net change of each key, up to its latest state.
+ * `disconnect` delivers only the ERROR event. `coalesce` delivers the net change of each key, up to its latest state, and a
+ * BOOKMARK after all that it covers.
  */
 export function checkExact<E>(history: History<E>): Violation | undefined {
   const known = digest(history);
   for (const run of known.runs) {
     const { overflow } = run.options;
-    const stray = run.given.find(({ place, reason }) => place < 0 && reason.includes('after stop'));
+    const stray = run.given.find(({ reason }) => reason.includes('after stop'));
     if (stray !== undefined) return fault(run, stray.event, 'only events that its array would hold', stray.reason);
     const wrong =
       overflow === 'coalesce' ? wrongFold(run) : (wrongLoss(run, known.gaveUp) ?? wrongKeep(run) ?? wrongAfterCut(run));
@@ -29,10 +30,7 @@ function fault<E>(run: Run<E>, event: unknown, expected: string, seen: string): 
 /** Finds an event that was lost although its array had room, or a read was pending. */
 function wrongLoss<E>(run: Run<E>, gaveUp: number): Violation | undefined {
   const { overflow, capacity } = run.options;
-  const kept = run.given
-    .filter(({ place }) => place >= 0)
-    .map((given) => ({ ...given, gone: takenAt(run, given).to }))
-    .sort((a, b) => a.place - b.place);
+  const kept = run.given.filter(({ place }) => place >= 0).map((given) => ({ ...given, gone: takenAt(run, given).to }));
   const lost = lostOf(run);
   // After its first loss `disconnect` accepts nothing. That loss may have been a doubtful event, published as the watch began.
   for (const place of overflow === 'disconnect' ? lost.slice(0, 1).filter((first) => !mayBeCut(run, first)) : lost) {
@@ -66,11 +64,8 @@ function wrongKeep<E>(run: Run<E>): Violation | undefined {
     if (owed === undefined) continue;
     const taken = takenAt(run, given).from;
     if (taken <= owed.to) continue;
-    const isAfter =
-      overflow === 'drop-oldest'
-        ? (other: Owed<E>, place: number) => place > given.place && !other.doubtful && other.to < taken
-        : () => false;
-    const newer = run.owed.filter(isAfter).length;
+    const later = overflow === 'drop-oldest' ? run.owed.slice(given.place + 1) : [];
+    const newer = later.filter(({ doubtful, to }) => !doubtful && to < taken).length;
     if (newer >= Math.max(1, capacity)) return fault(run, given.event, 'it pushed out', `it kept before ${newer} newer ones`);
     const before = run.given.filter((other) => other.place <= given.place && isHeld(run, other, owed)).length;
     if (before > capacity)
@@ -91,88 +86,4 @@ function wrongAfterCut<E>(run: Run<E>): Violation | undefined {
   if (late !== undefined) return fault(run, late.event, 'nothing after a loss but one ERROR event', 'this event');
   if (lost === undefined || cut !== undefined || run.ends.some(({ failed }) => failed)) return undefined;
   return fault(run, (run.owed[lost] as Owed<E>).event, 'an ERROR event (410) at its loss', 'the end without one');
-}
-
-/** `coalesce`: each event is the net change of its key since the one before, and its latest state. */
-function wrongFold<E>(run: Run<E>): Violation | undefined {
-  const unseen = new Map<unknown, number>();
-  for (const given of run.given) {
-    if (given.place < 0) continue;
-    const { type } = given.event as WatchEvent;
-    if (type === 'BOOKMARK' || type === 'ERROR') continue;
-    const key = run.options.keyOf(given.event);
-    const changes = changesOf(run, key, { from: unseen.get(key) ?? 0, to: given.place });
-    if (!netTypes(changes).has(type)) return fault(run, given.event, `the net change of ${typesOf(changes)}`, type);
-    const { from } = takenAt(run, given);
-    const later = changesOf(run, key, { from: given.place + 1, to: run.owed.length - 1 }).find(
-      ({ doubtful, to }) => !doubtful && to < from,
-    );
-    if (later !== undefined) return fault(run, given.event, 'the latest state of its key', 'one from before it');
-    unseen.set(key, given.place + 1);
-  }
-  return run.cut === undefined ? neverTold(run, unseen) : tooFewKeys(run, unseen);
-}
-
-/** A watch that was read to its end must have delivered the net change of every key. */
-function neverTold<E>(run: Run<E>, unseen: ReadonlyMap<unknown, number>): Violation | undefined {
-  if (!readOut(run)) return undefined;
-  for (const { event } of run.owed) {
-    if (!isChange(event)) continue;
-    const key = run.options.keyOf(event);
-    const rest = changesOf(run, key, { from: unseen.get(key) ?? 0, to: run.owed.length - 1 });
-    if (rest.some(({ doubtful, to }) => doubtful || to >= run.stopped)) continue;
-    if (rest.length > 0 && !netTypes(rest).has('')) return fault(run, event, `the net change of ${typesOf(rest)}`, 'nothing');
-  }
-  return undefined;
-}
-
-function tooFewKeys<E>(run: Run<E>, unseen: ReadonlyMap<unknown, number>): Violation | undefined {
-  const keys = new Set<unknown>();
-  run.owed.forEach(({ event }, place) => {
-    const key = isChange(event) ? run.options.keyOf(event) : event;
-    if (place >= (unseen.get(key) ?? 0)) keys.add(key);
-  });
-  if (keys.size > run.options.capacity) return undefined;
-  return fault(run, run.cut?.event, `it cut only by more than ${run.options.capacity} keys`, `${keys.size} keys`);
-}
-
-function isChange(event: unknown): boolean {
-  const { type } = event as WatchEvent;
-  return type !== 'BOOKMARK' && type !== 'ERROR';
-}
-
-function changesOf<E>(run: Run<E>, key: unknown, places: { from: number; to: number }): Owed<E>[] {
-  return run.owed.filter(
-    ({ event }, place) => place >= places.from && place <= places.to && isChange(event) && run.options.keyOf(event) === key,
-  );
-}
-
-function typesOf<E>(changes: readonly Owed<E>[]): string {
-  return changes.map(({ event }) => (event as WatchEvent).type).join(', ');
-}
-
-/**
- * Returns the possible net types of a sequence of changes; '' is none. There may be several: a queue that was read in between has
- * forgotten changes that cancelled out, or may not have seen a doubtful first one.
- */
-function netTypes<E>(changes: readonly Owed<E>[]): Set<string> {
-  const types = new Set<string>();
-  const last = (changes.at(-1)?.event as WatchEvent | undefined)?.type ?? '';
-  let forgotten = true;
-  let existed = false;
-  for (const { event, doubtful } of changes) {
-    const { type } = event as WatchEvent;
-    if (forgotten) {
-      existed = type !== 'ADDED';
-      types.add(net(existed, last));
-    }
-    forgotten = doubtful || (!existed && type === 'DELETED');
-  }
-  return types;
-}
-
-function net(existed: boolean, last: string): string {
-  if (last === 'DELETED') return existed ? 'DELETED' : '';
-  if (last === 'ADDED' && existed) return 'MODIFIED';
-  return last === 'MODIFIED' && !existed ? 'ADDED' : last;
 }

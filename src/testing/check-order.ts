@@ -4,15 +4,17 @@ import type { History } from './history.ts';
 
 /** **Ordered**: a watcher's events are a subsequence of the published order; with `coalesce`, this holds for each key. */
 export function checkOrdered<E>(history: History<E>): Violation | undefined {
-  for (const { name: watcher, options, given } of digest(history).runs) {
+  for (const { name: watcher, options, given, owed } of digest(history).runs) {
     const last = new Map<unknown, number>();
     for (const { event, place, reason } of given) {
       if (reason.includes('never accepted')) {
         return violation('Ordered', { watcher, event, expected: 'an event that was published', seen: reason });
       }
-      const key = options.overflow === 'coalesce' && place >= 0 ? options.keyOf(event) : '';
+      const published = owed[place];
+      if (published === undefined) continue;
+      const key = options.overflow === 'coalesce' ? options.keyOf(published.event) : undefined;
       const before = last.get(key) ?? -1;
-      if (place >= 0 && place < before) {
+      if (place < before) {
         return violation('Ordered', {
           watcher,
           event,

@@ -80,7 +80,8 @@ function wrongCut<E>(run: Run<E>): Violation | undefined {
   const coalesces = options.overflow === 'coalesce';
   const least = coalesces ? options.capacity + 1 : Math.max(1, sure);
   if (missed >= least && (coalesces || missed <= most)) return undefined;
-  const expected = least === most ? `details.missed of ${most}` : `details.missed of ${least} to ${most}`;
+  const range = coalesces ? `at least ${least}` : least === most ? most : `${least} to ${most}`;
+  const expected = least > most ? 'no cut, as nothing was lost' : `details.missed of ${range}`;
   return violation('Counted', { watcher, event: cut.event, expected, seen: `${missed}` });
 }
 
@@ -93,7 +94,7 @@ export function checkBounded<E>(history: History<E>): Violation | undefined {
     if (over !== undefined) {
       return violation('Bounded', { watcher: run.name, expected: `at most ${capacity} queued`, seen: `${over.queued}` });
     }
-    const fault = run.options.overflow === 'coalesce' ? undefined : heldTooMuch(run, known);
+    const fault = heldTooMuch(run, known);
     if (fault !== undefined) return fault;
   }
   return undefined;
@@ -107,16 +108,12 @@ function heldTooMuch<E>(run: Run<E>, { behind }: Digest<E>): Violation | undefin
     const owed = run.owed[given.place] as Owed<E>;
     const heldAt = (moment: number): number =>
       kept.filter((other) => other.given.place <= given.place && other.taken > moment).length;
+    const fault = (expected: string, seen: number): Violation =>
+      violation('Bounded', { watcher: run.name, event: given.event, expected, seen: `${seen}` });
     const queued = heldAt(owed.to);
+    if (queued > capacity) return fault(`at most ${capacity} in the queue`, queued);
     const held = heldAt(owed.at);
-    if (queued <= capacity && held <= capacity + behind) continue;
-    const limit = queued > capacity ? `${capacity} in the queue` : `${capacity + behind} unread`;
-    return violation('Bounded', {
-      watcher: run.name,
-      event: given.event,
-      expected: `at most ${limit}`,
-      seen: `${Math.max(queued, held)}`,
-    });
+    if (held > capacity + behind) return fault(`at most ${capacity + behind} unread`, held);
   }
   return undefined;
 }

@@ -1,3 +1,4 @@
+import { foldKey } from '../broadcast/coalesce.ts';
 import { objectKey } from '../broadcast/key.ts';
 import { isErrorEvent, type WatchEvent } from '../watch/event.ts';
 import { type Accepted, acceptedOf } from './accepted.ts';
@@ -35,6 +36,7 @@ export interface Given<E> {
 /** One watcher's part of a history. */
 export interface Run<E> {
   readonly name: string;
+  /** `keyOf` returns the key under which `coalesce` folds the event: a BOOKMARK or an ERROR is no change of an object. */
   readonly options: WatcherOptions<E> & { readonly keyOf: (event: E) => unknown };
   readonly joined: number;
   readonly owed: readonly Owed<E>[];
@@ -107,7 +109,7 @@ function runOf<E>({ steps }: History<E>, { watcher, options }: StepOf<E, 'watch'
   const cutAt = given.findIndex((one) => one.place < 0 && isCut(one.event, options));
   return {
     name: watcher,
-    options: { ...options, keyOf: options.keyOf ?? ((event) => objectKey(event as WatchEvent)) },
+    options: { ...options, keyOf: (event) => foldKey(event, options.keyOf ?? ((one) => objectKey(one as WatchEvent))) },
     joined: known.at,
     owed,
     given: given.filter((_, index) => index !== cutAt),

@@ -1,4 +1,5 @@
 import type { Overflow } from '../../src/broadcast/broadcaster.ts';
+import { checkHistory } from '../../src/testing/checkers.ts';
 import type { History, Step, WatcherOptions } from '../../src/testing/history.ts';
 import { toStatus, type WatchEvent } from '../../src/watch/event.ts';
 
@@ -69,3 +70,27 @@ export function history(...steps: (Step<WatchEvent> | Step<WatchEvent>[])[]): Hi
 
 /** A message that says what was expected and what was seen. */
 export const WORDED = /^[A-Z][a-z]+( for [\w ]+)?( at [{"].+)?: expected (?!undefined)\S.*, seen (?!undefined)\S/;
+
+/** What all checkers say of a history, in short: an event is named by its word. */
+export function verdicts(steps: History<WatchEvent>): string[] {
+  return checkHistory(steps).map(({ guarantee, watcher, event, expected, seen }) => {
+    const { type, object } = (event ?? {}) as { type?: string; object?: { name?: string } };
+    const where = `${watcher === undefined ? '' : ` for ${watcher}`}${event === undefined ? '' : ` at ${object?.name ?? type}`}`;
+    return `${guarantee}${where}: expected ${expected}, seen ${seen}`.replace(/\{.*"name":"(\w+)","metadata".*\}/, '$1');
+  });
+}
+
+export function publish(...names: (string | WatchEvent)[]): Step<WatchEvent>[] {
+  return names.map((name) => ({ step: 'publish', event: typeof name === 'string' ? ev(name) : name }));
+}
+
+/** A read during whose call, or while it pends, these steps happen. */
+export function readAmid(watcher: string, steps: Step<WatchEvent>[], ...got: (string | WatchEvent)[]): Step<WatchEvent>[] {
+  const [asked, delivered] = read(watcher, ...got) as [Step<WatchEvent>, Step<WatchEvent>];
+  return [asked, ...steps, delivered];
+}
+
+/** The history of a broadcaster that accepts one event ahead of a full `wait` watcher. */
+export function oneAhead(...steps: (Step<WatchEvent> | Step<WatchEvent>[])[]): History<WatchEvent> {
+  return { ...history(...steps), incoming: 1 };
+}

@@ -37,7 +37,7 @@ export interface Plan {
   readonly shutdown: 'end' | 'early' | 'give-up';
 }
 
-const TYPES = ['ADDED', 'MODIFIED', 'DELETED', 'MODIFIED'];
+const TYPES = ['ADDED', 'MODIFIED', 'DELETED', 'MODIFIED', 'BOOKMARK'];
 const LETS_GO: readonly Leave[] = ['stay', 'stay', 'break', 'throw', 'stop', 'abort'];
 const STYLES: readonly Style[] = ['for-await', 'batches', 'try', 'pending', 'stalled', 'mixed'];
 
@@ -136,7 +136,7 @@ class Stage {
 
   private event(key: number): ModelEvent {
     const id = this.ids++;
-    return { type: TYPES[(id + key) % 4] as string, object: { id, metadata: { name: `k${key % 4}` } } };
+    return { type: TYPES[(id + key) % TYPES.length] as string, object: { id, metadata: { name: `k${key % 4}` } } };
   }
 
   private async publisher({ how, count, key }: Plan['publishers'][number]): Promise<void> {
