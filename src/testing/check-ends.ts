@@ -57,7 +57,7 @@ export function checkDrained<E>(history: History<E>): Violation | undefined {
     if (after !== undefined) {
       return violation('Drained', { watcher, event: after.event, expected: 'nothing after the end', seen: 'this event' });
     }
-    if (run.options.overflow !== 'wait' || closed === NEVER || gaveUp < closed || run.stopped < NEVER || run.broken) continue;
+    if (run.options.overflow !== 'wait' || shutdown === NEVER || gaveUp < closed || run.stopped < NEVER || run.broken) continue;
     const counts = run.counts.findLast(({ at }) => at > closed);
     const here = given.length + (ends.length > 0 ? 0 : (counts?.queued ?? NEVER));
     const all = owed.filter(({ doubtful }) => !doubtful).length;
@@ -75,8 +75,8 @@ export function checkSettled<E>(history: History<E>): Violation | undefined {
   const over = Math.min(closed, gaveUp);
   for (const { name: watcher, stopped, ends, cut, waiting } of runs) {
     const ended = Math.min(stopped, over, ends[0]?.at ?? NEVER, cut?.seen ?? NEVER);
-    if (ended < NEVER && waiting.length > 0) {
-      return violation('Settled', { watcher, expected: 'no read that pends after the end', seen: `${waiting.length}` });
+    if (ended < NEVER && waiting > 0) {
+      return violation('Settled', { watcher, expected: 'no read that pends after the end', seen: `${waiting}` });
     }
   }
   const holds = runs.some((run) => mayHold(run, NEVER));

@@ -20,7 +20,7 @@ export interface Owed<E> {
 /** An event that a watcher received. */
 export interface Given<E> {
   readonly event: E;
-  /** Its index among the owed events; -1 if it is none of them, for the `reason` given. */
+  /** Its index among the owed events; -1 if it is none of them, and then `reason` says why. */
   readonly place: number;
   readonly reason: string;
   /** When the read was called, and when its result was seen. */
@@ -53,8 +53,8 @@ export interface Run<E> {
   /** Whether its filter or `onGap` threw. */
   readonly broken: boolean;
   readonly ends: readonly { readonly failed: boolean; readonly at: number }[];
-  /** The steps at which reads that never settled were called. */
-  readonly waiting: readonly number[];
+  /** How many reads never settled. */
+  readonly waiting: number;
 }
 
 /** A history, arranged by watcher. */
@@ -72,10 +72,7 @@ export interface Digest<E> {
 /** Arranges a history by watcher. */
 export function digest<E>(history: History<E>): Digest<E> {
   const { steps, idOf = (event) => (event as WatchEvent).object, incoming = 25 } = history;
-  const first = (kind: Step['step']): number => {
-    const at = steps.findIndex(({ step }) => step === kind);
-    return at < 0 ? Number.POSITIVE_INFINITY : at;
-  };
+  const first = (kind: Step['step']): number => indexOf(steps, ({ step }) => step === kind);
   const waits = steps.some((step) => step.step === 'watch' && step.options.overflow === 'wait');
   const known = {
     accepted: acceptedOf(steps, idOf),
@@ -93,14 +90,19 @@ interface Known<E> extends Omit<Digest<E>, 'runs'> {
   readonly idOf: (event: E) => unknown;
 }
 
+/** Returns the index of the first match; Infinity if there is none. */
+function indexOf<T>(all: readonly T[], matches: (one: T) => boolean): number {
+  const at = all.findIndex(matches);
+  return at < 0 ? Number.POSITIVE_INFINITY : at;
+}
+
 type StepOf<E, Kind> = Extract<Step<E>, { step: Kind }>;
 
 function runOf<E>({ steps }: History<E>, { watcher, options }: StepOf<E, 'watch'>, known: Known<E>): Run<E> {
   const mine = steps.map((step) => ('watcher' in step && step.watcher === watcher ? step : undefined));
-  const stopAt = mine.findIndex((step) => step?.step === 'stop' || step?.step === 'return');
-  const stopped = stopAt < 0 ? Number.POSITIVE_INFINITY : stopAt;
-  const over = stopAt < 0 ? stopped : mine.findIndex((step, at) => at > stopAt && step?.step === 'stopped');
-  const stop = { asked: stopped, over: over < 0 ? stopped : over };
+  const stopped = indexOf(mine, (step) => step?.step === 'stop' || step?.step === 'return');
+  const over = indexOf(mine, (step) => step?.step === 'stopped');
+  const stop = { asked: stopped, over: over === Number.POSITIVE_INFINITY ? stopped : over };
   const { owed: all, broken } = owedTo(options, known, stop);
   const { given, waiting } = givenTo(mine, all, known);
   const last = Math.max(-1, ...given.map(({ place }) => place));
@@ -132,29 +134,40 @@ function owedTo<E>(
 ): { owed: Owed<E>[]; broken: boolean } {
   const { accepted, at: joined, behind, closed, gaveUp } = known;
   const { filter, prefix = [] } = options;
-  const owed: Owed<E>[] = [];
-  try {
-    for (const event of prefix) {
-      if (!filter || filter(event)) owed.push({ event, from: joined, at: joined, to: joined, doubtful: false });
+  const owed: Owed<E>[] = prefix.map((event) => ({ event, from: joined, at: joined, to: joined, doubtful: false }));
+  accepted.forEach(({ event, called, at }, index) => {
+    if (at < joined || called > stop.over) return;
+    const by = Math.max(at, Math.min(accepted[index + behind]?.at ?? Number.POSITIVE_INFINITY, closed, gaveUp));
+    // An event that was on its way when the watch stopped may have arrived before, or never.
+    const to = by > stop.asked ? Number.POSITIVE_INFINITY : by;
+    owed.push({ event, from: called, at, to, doubtful: called < joined || at > stop.asked });
+  });
+  return filter === undefined ? { owed, broken: false } : passed(owed, filter);
+}
+
+/**
+ * Filters the events that are owed. A filter that throws ends the watch. At an event that may not belong to the watch, it may have
+ * thrown or not, so all later ones are as doubtful.
+ */
+function passed<E>(owed: readonly Owed<E>[], filter: (event: E) => boolean): { owed: Owed<E>[]; broken: boolean } {
+  const rest: Owed<E>[] = [];
+  let broken = false;
+  for (const one of owed) {
+    try {
+      if (filter(one.event)) rest.push({ ...one, doubtful: one.doubtful || broken });
+    } catch {
+      if (!one.doubtful) return { owed: rest, broken: true };
+      broken = true;
     }
-    accepted.forEach(({ event, called, at }, index) => {
-      if (at < joined || called > stop.over || (filter && !filter(event))) return;
-      const by = Math.max(at, Math.min(accepted[index + behind]?.at ?? Number.POSITIVE_INFINITY, closed, gaveUp));
-      // An event that was on its way when the watch stopped may have arrived before, or never.
-      const to = by > stop.asked ? Number.POSITIVE_INFINITY : by;
-      owed.push({ event, from: called, at, to, doubtful: called < joined || at > stop.asked });
-    });
-    return { owed, broken: false };
-  } catch {
-    return { owed, broken: true };
   }
+  return { owed: rest, broken };
 }
 
 function givenTo<E>(
   mine: readonly (Step<E> | undefined)[],
   owed: readonly Owed<E>[],
   known: Known<E>,
-): { given: Given<E>[]; waiting: number[] } {
+): { given: Given<E>[]; waiting: number } {
   const places = new Map(owed.map(({ event }, place) => [known.idOf(event), place]));
   const asked = new Map<number, { at: number; waits: number; batch: boolean }>();
   const got: { read: number; seen: number; events: readonly E[] }[] = [];
@@ -165,7 +178,7 @@ function givenTo<E>(
       asked.set(step.read, { at, waits, batch: step.by === 'batch' });
     }
     const call = step?.step === 'asked' ? asked.get(step.read) : undefined;
-    if (call !== undefined && call.waits === call.at) call.waits = at;
+    if (call !== undefined) call.waits = at;
     if (step?.step === 'delivered' || step?.step === 'end') settled.add(step.read);
     if (step?.step === 'delivered') got.push({ read: step.read, seen: at, events: step.events });
   });
@@ -178,7 +191,7 @@ function givenTo<E>(
       return { event, place, reason: place < 0 ? reasonOf(event, known) : '', asked: at, ...call, seen, first: index === 0 };
     }),
   );
-  return { given, waiting: [...asked].filter(([read]) => !settled.has(read)).map(([, { at }]) => at) };
+  return { given, waiting: [...asked.keys()].filter((read) => !settled.has(read)).length };
 }
 
 function reasonOf<E>(event: E, { accepted, at, idOf }: Known<E>): string {
@@ -196,7 +209,7 @@ function isCut<E>(event: E, { overflow }: WatcherOptions<E>): boolean {
 export function takenAt<E>(run: Run<E>, { place, asked, seen, batch, waits }: Given<E>): { from: number; to: number } {
   const { from = 0, to = seen } = run.owed[place] ?? {};
   // A pending batch also takes events that come after its first one, somewhat later. User code inside a read may publish.
-  const late = to > asked && (batch || to < waits);
+  const late = batch && to > asked;
   return { from: Math.max(asked, from), to: late ? seen : Math.min(seen, Math.max(waits, to)) };
 }
 
@@ -205,12 +218,12 @@ export function readOut<E>(run: Run<E>): boolean {
   return run.ends.length > 0 && !run.returned && !run.broken;
 }
 
-/** Returns the indices of the events that are certainly lost. */
+/** Returns the indices of the events that are certainly lost. A watch that ended by itself has been told of all. */
 export function lostOf<E>(run: Run<E>): number[] {
   const got = new Set(run.given.map(({ place }) => place));
   const last = Math.max(-1, ...got);
   const until = Math.min(run.stopped, run.cut?.asked ?? Number.POSITIVE_INFINITY);
   const isLost = ({ doubtful, to }: Owed<E>, place: number): boolean =>
-    !doubtful && !got.has(place) && (place < last || (readOut(run) && to < until));
+    !doubtful && !got.has(place) && (place < last || (readOut(run) && to <= until));
   return run.owed.flatMap((owed, place) => (isLost(owed, place) ? [place] : []));
 }
