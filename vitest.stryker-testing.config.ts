@@ -1,0 +1,11 @@
+import { defineConfig } from 'vitest/config';
+
+/** What mutation testing of the history checkers runs: the histories that they judge. See vitest.stryker.config.ts. */
+export default defineConfig({
+  test: {
+    include: ['test/history/*.test.ts', 'test/property/guarantees.property.test.ts'],
+    setupFiles: ['./test/fixed-seed.ts'],
+    testTimeout: 8_000,
+    env: { WATCHMUX_RUNS: '60' },
+  },
+});
