@@ -50,7 +50,7 @@ export interface Run<E> {
   /** When that call returned. */
   readonly over: number;
   readonly returned: boolean;
-  /** Whether its filter or `onGap` threw. */
+  /** Whether its filter, its `keyOf` or `onGap` threw. */
   readonly broken: boolean;
   readonly ends: readonly { readonly failed: boolean; readonly at: number }[];
   /** How many reads never settled. */
@@ -98,7 +98,9 @@ function indexOf<T>(all: readonly T[], matches: (one: T) => boolean): number {
 
 type StepOf<E, Kind> = Extract<Step<E>, { step: Kind }>;
 
-function runOf<E>({ steps }: History<E>, { watcher, options }: StepOf<E, 'watch'>, known: Known<E>): Run<E> {
+function runOf<E>({ steps }: History<E>, { watcher, options: own }: StepOf<E, 'watch'>, known: Known<E>): Run<E> {
+  const keyOf = (event: E): unknown => foldKey(event, own.keyOf ?? ((one) => objectKey(one as WatchEvent)));
+  const options = { ...own, keyOf };
   const mine = steps.map((step) => ('watcher' in step && step.watcher === watcher ? step : undefined));
   const stopped = indexOf(mine, (step) => step?.step === 'stop' || step?.step === 'return');
   const over = indexOf(mine, (step) => step?.step === 'stopped');
@@ -111,7 +113,7 @@ function runOf<E>({ steps }: History<E>, { watcher, options }: StepOf<E, 'watch'
   const cutAt = given.findIndex((one) => one.place < 0 && isCut(one.event, options));
   return {
     name: watcher,
-    options: { ...options, keyOf: (event) => foldKey(event, options.keyOf ?? ((one) => objectKey(one as WatchEvent))) },
+    options,
     joined: known.at,
     owed,
     given: given.filter((_, index) => index !== cutAt),
@@ -128,12 +130,12 @@ function runOf<E>({ steps }: History<E>, { watcher, options }: StepOf<E, 'watch'
 }
 
 function owedTo<E>(
-  options: WatcherOptions<E>,
+  options: Run<E>['options'],
   known: Known<E>,
   stop: { asked: number; over: number },
 ): { owed: Owed<E>[]; broken: boolean } {
   const { accepted, at: joined, behind, closed, gaveUp } = known;
-  const { filter, prefix = [] } = options;
+  const { filter, prefix = [], overflow, keyOf } = options;
   const owed: Owed<E>[] = prefix.map((event) => ({ event, from: joined, at: joined, to: joined, doubtful: false }));
   accepted.forEach(({ event, called, at }, index) => {
     if (at < joined || called > stop.over) return;
@@ -142,19 +144,23 @@ function owedTo<E>(
     const to = by > stop.asked ? Number.POSITIVE_INFINITY : by;
     owed.push({ event, from: called, at, to, doubtful: called < joined || at > stop.asked });
   });
-  return filter === undefined ? { owed, broken: false } : passed(owed, filter);
+  return passed(owed, (event) => {
+    if (filter && !filter(event)) return false;
+    if (overflow === 'coalesce') keyOf(event);
+    return true;
+  });
 }
 
 /**
- * Filters the events that are owed. A filter that throws ends the watch. At an event that may not belong to the watch, it may have
+ * Filters the events that are owed. A filter or a `keyOf` that throws ends the watch. At an event that may not belong to the watch, it may have
  * thrown or not, so all later ones are as doubtful.
  */
-function passed<E>(owed: readonly Owed<E>[], filter: (event: E) => boolean): { owed: Owed<E>[]; broken: boolean } {
+function passed<E>(owed: readonly Owed<E>[], passes: (event: E) => boolean): { owed: Owed<E>[]; broken: boolean } {
   const rest: Owed<E>[] = [];
   let broken = false;
   for (const one of owed) {
     try {
-      if (filter(one.event)) rest.push({ ...one, doubtful: one.doubtful || broken });
+      if (passes(one.event)) rest.push({ ...one, doubtful: one.doubtful || broken });
     } catch {
       if (!one.doubtful) return { owed: rest, broken: true };
       broken = true;

@@ -44,6 +44,10 @@ const whole: [string, History<WatchEvent>][] = [
     'it is cut by more keys than it holds',
     history(watch('w', 'coalesce', 1), accept('a1', 'a2', 'b1', 'b2'), read('w', cut(4)), end('w')),
   ],
+  [
+    'an object without a name, for which no key is known, ends the watch',
+    history(w, accept('a1', { type: 'MODIFIED', object: {} }, 'b1'), read('w', 'a1'), end('w', 'INVALID_ARGUMENT')),
+  ],
   ['a BOOKMARK and an ERROR need no name', history(w, accept(nameless, failure), read('w', nameless), read('w', failure))],
   ['a BOOKMARK is no change of the object that it names', history(w, accept('a1', mark, 'a3'), read('w', 'a3'), read('w', mark))],
   [
