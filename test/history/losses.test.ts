@@ -24,6 +24,11 @@ const stop: One = { step: 'stop', watcher: 'w' };
 const stopInFilter: One = { step: 'stop', watcher: 'w', inFilter: true };
 const failed500: WatchEvent = { type: 'ERROR', object: toStatus({ code: 500, reason: 'InternalError', message: 'of nobody' }) };
 
+const throws = (event: WatchEvent): boolean => {
+  if (event === ev('b')) throw new Error('filter');
+  return true;
+};
+
 /** Broken stories, and all that the checkers say of each: what is another guarantee's business, a checker leaves to it. */
 const stories: Record<string, [string, History<WatchEvent>, string[]][]> = {
   'events that are not owed': [
@@ -50,6 +55,13 @@ const stories: Record<string, [string, History<WatchEvent>, string[]][]> = {
       'may be older than the watch',
       history(accept('a'), watch('w', 'wait', 9), accept('b'), read('w', 'b', 'a')),
       ['Eager for w at a: expected only events from after watch(), seen an event from before watch()'],
+    ],
+    [
+      'may come after the filter threw',
+      history(watch('w', 'wait', 9, { filter: throws }), accept('a', 'b', 'c'), read('w', 'a'), read('w', 'c')),
+      [
+        'Exact for w at c: expected only events that its array would hold, seen an event from after stop, or that the filter rejects',
+      ],
     ],
     [
       'may be an ERROR where nothing is cut',

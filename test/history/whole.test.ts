@@ -37,6 +37,10 @@ const stories: Record<string, [string, History<WatchEvent>][]> = {
       history(publish('b'), watch('w', 'wait', 9, { filter: throws }), accept('b', 'c'), read('w', 'c'), counts('w', 0, 0)),
     ],
     [
+      'a filter throws at an event on its way then, which ends the watch',
+      history(publish('b'), watch('w', 'wait', 9, { filter: throws }), accept('b', 'c'), end('w', 'filter'), counts('w', 0, 1)),
+    ],
+    [
       'a filter that is asked about the prefix aborts the watch',
       history(
         stopInFilter,
