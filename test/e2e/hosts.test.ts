@@ -151,7 +151,8 @@ test('over HTTP/2, a slow client shows progress while it reads a long event, and
     });
     expect(waiting()).toBeGreaterThan(300_000);
   }
-  expect(taken).toBeLessThan(600_000);
+  // 900,000 less the 300,000 that still wait, and the piece on its way, which counts on both sides.
+  expect(taken).toBeLessThan(700_000);
   session.destroy();
   await until(() => hub.stats().clients.length === 0);
   await new Promise((resolve) => server.close(resolve));
