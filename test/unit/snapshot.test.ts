@@ -147,7 +147,8 @@ describe('a snapshot', () => {
       const sink = join(hub);
       await until(() => sink.ended !== undefined);
       expect(sink.ended).toBe('failed');
-      expect(sink.events.at(-1)).toMatchObject({ type: 'ERROR', object: { code: 500, reason: 'InternalError' } });
+      const message = 'the snapshot of this watch failed';
+      expect(sink.events.at(-1)).toMatchObject({ type: 'ERROR', object: { code: 500, reason: 'InternalError', message } });
       expect(sink.text).not.toContain('secret');
       expect(hub.stats().clients).toEqual([]);
     }
