@@ -63,6 +63,12 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
    */
   bookmarkIntervalMs?: number | undefined;
   /**
+   * Milliseconds after which a client is told to reconnect, and resumes; default 0, never. Each client is given a random time
+   * between half of it and all of it, counted from the end of its snapshot. So `authenticate` is called again, clients spread over
+   * new servers, and one that vanished without a word gives up its place.
+   */
+  maxConnectionAgeMs?: number | undefined;
+  /**
    * Returns an event's key, for `coalesce`. Default: namespace and name in `object.metadata`; events without a name are not
    * folded.
    */
@@ -154,6 +160,7 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
     maxPending: count('maxPending', 10_000),
     flushIntervalMs: count('flushIntervalMs', 0),
     bookmarkIntervalMs: count('bookmarkIntervalMs', DEFAULTS.bookmarkIntervalMs, 1),
+    maxConnectionAgeMs: count('maxConnectionAgeMs', 0),
     snapshot: options.snapshot,
     keyOf: options.keyOf,
     onNotice: options.onNotice,

@@ -14,7 +14,7 @@ import { LEAVING, unavailable } from './refusals.ts';
 import { Seats, Ticket } from './seats.ts';
 import { Session } from './session.ts';
 import type { ReadableWatch, SessionHost } from './session-host.ts';
-import { startTimers } from './session-timers.ts';
+import { limitAge, startTimers } from './session-timers.ts';
 import type { Sink } from './sink.ts';
 import { Snapshots } from './snapshot.ts';
 import type { Start } from './start.ts';
@@ -185,9 +185,11 @@ export class Reception {
     const { snapshot: source, bookmarkIntervalMs: intervalMs, clock } = this.settings;
     const { start, version, asked = {}, identity, options } = client;
     startTimers(session, sink, { asked, intervalMs, clock, version: () => this.version });
+    const age = (): void => limitAge(session, this.settings);
+    // An age counted from before the snapshot could end each attempt at a long one.
     if (start.snapshot && source !== undefined) {
-      void this.snapshots.run(session, { source, identity, version, filter: options?.filter });
-    }
+      void this.snapshots.run(session, { source, identity, version, filter: options?.filter }).then(age);
+    } else age();
     session.flush();
     // A client without a version that is cut off now could not resume otherwise, and a client that has seen no sign of life does not
     // take silence for a lost connection.

@@ -22,12 +22,26 @@ export function startTimers(session: Session, sink: Sink, { asked, version, inte
   else markEvery(session, sink, { intervalMs, clock, version });
 }
 
+/** Settings of a session's age limit; 0: none. */
+export interface AgeLimit {
+  readonly maxConnectionAgeMs: number;
+  readonly random: () => number;
+  readonly clock: Clock;
+}
+
+/** Ends a session so that its client reconnects. The time is random: clients that came together must not all return together. */
+export function limitAge(session: Session, { maxConnectionAgeMs, random, clock }: AgeLimit): void {
+  if (maxConnectionAgeMs === 0) return;
+  const delayMs = Math.ceil((maxConnectionAgeMs * (1 + random())) / 2);
+  session.whenOver(clock.schedule(delayMs, () => session.stop('goingAway')));
+}
+
 /** Ends a session regularly after a delay. */
 function endAfter(session: Session, delayMs: number, clock: Clock): void {
   session.whenOver(clock.schedule(delayMs, () => session.stop('timeout')));
 }
 
-/** Sends a BOOKMARK at each interval, and one before an end by timeout. */
+/** Sends a BOOKMARK at each interval, and one before an end by timeout or age. */
 function bookmarkEvery(session: Session, interval: Interval): void {
   session.bookmarks = true;
   every(session, interval, () => session.bookmark());

@@ -67,7 +67,7 @@ export class Session implements Served {
   reason: Ending | CutReason | 'gone' = 'gone';
   /** What user code has thrown, if that is the reason. */
   error: unknown = undefined;
-  /** The client asked for BOOKMARKs, so one precedes an end by timeout. */
+  /** The client asked for BOOKMARKs, so one precedes an end by timeout or age. */
   bookmarks: boolean = false;
   private lost: number = 0;
   /** The version of the head when the session was stopped. Later events are not for this client. */
@@ -267,7 +267,7 @@ export class Session implements Served {
 
   /** The watch has ended, and everything was sent. Returns whether a last BOOKMARK remains to be sent. */
   private end(): boolean {
-    if (this.ending === 'timeout' && this.bookmarks) {
+    if (this.bookmarks && (this.ending === 'timeout' || this.ending === 'goingAway')) {
       this.bookmarks = false;
       this.hand = [bookmarkOf(this.lastVersion)];
       return true;

@@ -73,6 +73,24 @@ const range = (count: number): number[] => Array.from({ length: count }, (_, i) 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 describe.each(TRANSPORTS)('connect over %s, to a hub', (transport) => {
+  test('gets every event once, in order, from a hub that limits the age of its connections', async () => {
+    const { hub, url } = await serve({ maxConnectionAgeMs: 60 });
+    const watch = open(url, { transport, resourceVersion: hub.version });
+    const { got, done } = collect(watch);
+    // Clients of event streams are told to wait 2 s before they reconnect.
+    const resumes = transport === 'sse' ? 2 : 5;
+    for (let i = 0; hub.stats().total.resumes < resumes; i++) {
+      hub.tryPublish({ type: 'ADDED', object: i });
+      await pause(1);
+    }
+    const count = Number(hub.version.split('.')[1]);
+    await until(() => got.length >= count);
+    expect(got).toEqual(range(count));
+    expect(hub.stats().total).toMatchObject({ cut: 0, refused: 0 });
+    watch.stop();
+    await done;
+  });
+
   test('gets every event once, in order, even if its connections are cut again and again', async () => {
     const { hub, url, cut, clients } = await serve();
     const start = hub.version;
