@@ -39,7 +39,7 @@ export interface WatchOptions<E> {
    * counted.
    */
   readonly filter?: ((event: E) => boolean) | undefined;
-  /** Events to deliver first, through the filter. `capacity` grows to their number + 1 if it is smaller. */
+  /** Events to deliver first, through the filter. `capacity` grows to their number + 1 if it is smaller, so at least to 1. */
   readonly prefix?: readonly E[] | undefined;
   /** Stops the watch when it aborts. `watch` throws the signal's reason if it has already aborted. */
   readonly signal?: AbortSignal | undefined;
@@ -102,7 +102,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     const { filter, onGap, prefix = [], signal } = options;
     if (!Array.isArray(prefix)) throw invalid('prefix', prefix, 'an array');
     const own: CursorOptions<E> = {
-      capacity: Math.max(wholeNumber('capacity', options.capacity ?? this.#capacity), prefix.length > 0 ? prefix.length + 1 : 0),
+      capacity: Math.max(wholeNumber('capacity', options.capacity ?? this.#capacity), options.prefix ? prefix.length + 1 : 0),
       overflow: toOverflow(options.overflow ?? this.#overflow),
       filter: callable('filter', filter),
       onGap: callable('onGap', onGap),

@@ -143,12 +143,12 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
     return { ...(idOf && { idOf }), ...(incoming !== undefined && { incoming }), steps };
   }
 
-  private watcherOptions({ prefix = [], filter, ...own }: WatchOptions<E>): WatcherOptions<E> {
+  private watcherOptions({ prefix, filter, ...own }: WatchOptions<E>): WatcherOptions<E> {
     const { capacity = 100, overflow = 'wait', keyOf } = this.options;
     return {
-      capacity: Math.max(own.capacity ?? capacity, prefix.length > 0 ? prefix.length + 1 : 0),
+      capacity: Math.max(own.capacity ?? capacity, prefix ? prefix.length + 1 : 0),
       overflow: own.overflow ?? overflow,
-      prefix,
+      prefix: prefix ?? [],
       ...(filter && { filter }),
       ...(keyOf && { keyOf }),
     };

@@ -19,7 +19,7 @@ export interface ReaderPlan {
   readonly overflow: Overflow;
   readonly capacity: number;
   readonly filter: 'all' | 'even' | 'throwing';
-  readonly prefix: number;
+  readonly prefix: number | undefined;
   readonly style: Style;
   readonly late: boolean;
   readonly leave: Leave;
@@ -47,7 +47,7 @@ export function planArb(only: { overflows?: readonly Overflow[]; deeds?: readonl
     overflow: fc.constantFrom(...overflows),
     capacity: fc.constantFrom(0, 1, 2, 3, 5, 1000),
     filter: fc.constantFrom('all', 'all', 'even', 'throwing'),
-    prefix: fc.constantFrom(0, 0, 0, 2),
+    prefix: fc.constantFrom(undefined, undefined, undefined, 0, 2),
     style: fc.constantFrom(...STYLES),
     late: fc.boolean(),
     leave: fc.constantFrom(...LETS_GO),
@@ -165,7 +165,7 @@ class Stage {
         overflow,
         signal: abort.signal,
         name: `reader ${index}`,
-        prefix: Array.from({ length: plan.prefix }, (_, key) => this.event(key)),
+        prefix: plan.prefix === undefined ? undefined : Array.from({ length: plan.prefix }, (_, key) => this.event(key)),
         ...((plan.filter !== 'all' || plan.inFilter !== 'none') && { filter }),
         onGap: () => this.do(plan.inGap, index),
       }),

@@ -29,7 +29,7 @@ export interface ModelWatchOptions {
   filter?: ((event: ModelEvent) => boolean) | undefined;
   /** Whether the watch has an `onGap`, before which a batch must end. */
   told: boolean;
-  prefix?: readonly ModelEvent[];
+  prefix?: readonly ModelEvent[] | undefined;
 }
 
 export class ModelWatch {
@@ -53,7 +53,7 @@ export class ModelWatch {
     this.owner = owner;
     this.options = options;
     const prefix = (options.prefix ?? []).filter((event) => options.filter?.(event) ?? true);
-    this.capacity = Math.max(options.capacity, options.prefix?.length ? options.prefix.length + 1 : 0);
+    this.capacity = Math.max(options.capacity, options.prefix ? options.prefix.length + 1 : 0);
     for (const event of prefix) this.offer(event);
   }
 

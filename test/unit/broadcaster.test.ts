@@ -260,7 +260,7 @@ describe('watch', () => {
     [3, 3, 4],
     [4, 3, 4],
     [5, 3, 5],
-    [0, 0, 0],
+    [0, 0, 1],
     [2, 0, 2],
   ])('capacity %i with a prefix of %i is a capacity of %i', (capacity, length, grown) => {
     const broadcaster = make({ overflow: 'drop-newest' });
