@@ -23,13 +23,13 @@ export class Gate {
   /** The full watcher that head is waiting for. */
   blocker: Gated | undefined;
   private readonly members: LinkedSet<Gated> = new LinkedSet();
-  private limit: number = Number.POSITIVE_INFINITY;
+  private limit: number = Infinity;
   private slowest: Gated | undefined;
-  private others: number = Number.POSITIVE_INFINITY;
+  private others: number = Infinity;
   /** The member asked last in the current round, if there is one. A member that joins or leaves ends the round. */
   private asked: Gated | undefined;
-  private least: number = Number.POSITIVE_INFINITY;
-  private second: number = Number.POSITIVE_INFINITY;
+  private least: number = Infinity;
+  private second: number = Infinity;
   private leastOf: Gated | undefined;
   /** Set while a member is asked. That may run user code, which may publish and so call `open` again. */
   private asking: boolean = false;
@@ -97,7 +97,7 @@ export class Gate {
 
   private endRound(): void {
     this.asked = this.leastOf = undefined;
-    this.least = this.second = Number.POSITIVE_INFINITY;
+    this.least = this.second = Infinity;
   }
 
   private ask(member: Gated): number {

@@ -9,6 +9,11 @@ export interface Codec<E> {
    * read.
    */
   decode(frame: Uint8Array): E | undefined;
+  /**
+   * Whether a last line without a line end, which `decode` refused, is nevertheless whole, so that its error counts. If not, the end
+   * of the stream cut it off, and it is dropped. Default: it is not.
+   */
+  isWhole?(frame: Uint8Array): boolean;
   /** Returns the frame of an event, as text. */
   encode?(event: E): string;
 }
@@ -21,17 +26,13 @@ export interface JsonCodec<E> extends Codec<E> {
    * @throws {WatchError} INVALID_FRAME for a frame that is not an event.
    */
   decode(frame: Uint8Array): E;
+  /** Whether the frame closes every brace that it opens. The start of an event does not. */
+  isWhole(frame: Uint8Array): boolean;
   /** Returns one line of JSON text, without a line terminator. Throws what `JSON.stringify` throws, for example for a cycle. */
   encode(event: E): string;
 }
 
 const EXCERPT_BYTES = 80;
-
-/** Quotes the start of the frame, safe to print: control characters and incomplete UTF-8 sequences are replaced. */
-function invalidFrame(fault: string, frame: Uint8Array, cause?: unknown): WatchError {
-  const excerpt = new TextDecoder().decode(frame.subarray(0, EXCERPT_BYTES)).replace(/\p{C}/gu, '.');
-  return new WatchError('INVALID_FRAME', `bad frame, ${fault}: ${excerpt}`, cause === undefined ? undefined : { cause });
-}
 
 /** Returns why a JSON value is not an event, or undefined if it is one. */
 function faultOf(value: unknown, types: readonly string[] | undefined): string | undefined {
@@ -50,7 +51,9 @@ function faultOf(value: unknown, types: readonly string[] | undefined): string |
  * `decode` throws INVALID_FRAME for a frame that is not UTF-8, not JSON or not an event. The message says which, and quotes the
  * first 80 bytes.
  *
- * Upstream: the watch decoder of `client-go/rest/watch`, which only knows the five types.
+ * Numbers are what `JSON.parse` makes of them: an integer beyond 2^53 loses digits.
+ *
+ * Upstream: the watch decoder of `client-go/rest/watch`, which only knows the five types, and replaces bytes that are not UTF-8.
  */
 export function jsonCodec<E extends WatchEvent = WatchEvent>(
   options: { types?: readonly E['type'][] | undefined } = {},
@@ -59,17 +62,31 @@ export function jsonCodec<E extends WatchEvent = WatchEvent>(
   const utf8 = new TextDecoder('utf-8', { fatal: true });
   return {
     decode: (frame) => {
-      let text: string | undefined;
-      let value: unknown;
+      let fault: string | undefined = 'not UTF-8';
+      let reason: { cause: unknown } | undefined;
       try {
-        text = utf8.decode(frame);
-        value = JSON.parse(text);
+        const text = utf8.decode(frame);
+        fault = 'not JSON';
+        const value: unknown = JSON.parse(text);
+        fault = faultOf(value, types);
+        if (fault === undefined) return value as E;
       } catch (cause) {
-        throw invalidFrame(text === undefined ? 'not UTF-8' : 'not JSON', frame, cause);
+        reason = { cause };
       }
-      const fault = faultOf(value, types);
-      if (fault !== undefined) throw invalidFrame(fault, frame);
-      return value as E;
+      // Safe to print: control characters and incomplete UTF-8 sequences are replaced.
+      const excerpt = new TextDecoder().decode(frame.subarray(0, EXCERPT_BYTES)).replace(/\p{C}/gu, '.');
+      throw new WatchError('INVALID_FRAME', `bad frame, ${fault}: ${excerpt}`, reason);
+    },
+    isWhole: (frame) => {
+      let depth = 0;
+      let quoted = false;
+      for (let i = 0; i < frame.length; i++) {
+        const byte = frame[i];
+        if (byte === 34) quoted = !quoted;
+        else if (byte === 92) i++;
+        else if (!quoted) depth += byte === 123 ? 1 : byte === 125 ? -1 : 0;
+      }
+      return depth < 1;
     },
     // Built from its members, because JSON.stringify would omit an `object` of undefined, and the result would not be an event.
     encode: ({ type, object }) => `{"type":${JSON.stringify(type)},"object":${JSON.stringify(object) ?? 'null'}}`,

@@ -60,16 +60,6 @@ function toBytes(chunk: unknown): Uint8Array {
   throw invalid('chunk', chunk, 'bytes (a Uint8Array) or a string');
 }
 
-/** Decodes what the framer holds at the end of the stream. A last frame that was cut off is ignored. */
-function decodeLast<E>(framer: Framer, codec: Codec<E>): E | undefined {
-  const frame = framer.end();
-  try {
-    return frame && codec.decode(frame);
-  } catch {
-    return undefined;
-  }
-}
-
 function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDecoder<E> {
   let over = false;
   let release: ((nothing: undefined) => void) | undefined;
@@ -99,7 +89,13 @@ function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDe
       if (over) return undefined;
       if (read.done) {
         over = true;
-        return decodeLast(framer, codec);
+        const frame = framer.end();
+        try {
+          return frame && codec.decode(frame);
+        } catch (error) {
+          if (codec.isWhole?.(frame!)) throw error;
+          return undefined; // the end of the stream cut it off
+        }
       }
       framer.push(toBytes(read.value));
     }
@@ -127,7 +123,8 @@ function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDe
 
 /**
  * Creates a {@link Decoder} over a source of bytes. It decodes one frame per event, and only on demand. If the end of the stream
- * cuts off the last frame, that frame is dropped. A last line without a line end counts if it can be decoded.
+ * cuts off the last frame, that frame is dropped. A last line without a line end counts if it can be decoded. If it cannot, it was
+ * cut off, unless the codec knows better ({@link Codec.isWhole}), as `jsonCodec` does.
  *
  * `decode` rejects with FRAME_TOO_LARGE, with what the codec throws (INVALID_FRAME), with INVALID_ARGUMENT for a chunk that is
  * not bytes, and with the source's own error, which ends the decoder. `close` settles a pending `decode` with undefined at once,

@@ -22,7 +22,8 @@
  * - `buffered` is 0 while a frame is being skipped.
  *
  * Upstream: the JSON and length-delimited frame readers. Their "short buffer" has no counterpart, because frames are never cut
- * here.
+ * here. The JSON reader finds values rather than lines, so it also accepts several values in one line, or one over several lines.
+ * Kubernetes writes one per line.
  */
 import { oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
 

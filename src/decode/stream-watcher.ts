@@ -36,7 +36,7 @@ const CAUSES_DEEP = 5;
  */
 export function isBrokenConnection(error: unknown): boolean {
   let at = error as { code?: unknown; name?: unknown; message?: unknown; cause?: unknown } | null | undefined;
-  for (let depth = 0; depth <= CAUSES_DEEP && typeof at === 'object' && at !== null; depth++) {
+  for (let depth = 0; depth <= CAUSES_DEEP && at; depth++) {
     if (at.name === 'TimeoutError' || BROKEN_CODE.test(String(at.code))) return true;
     if (at.name === 'TypeError' && BROKEN_FETCH.test(String(at.message))) return true;
     at = at.cause as typeof at;
@@ -64,51 +64,46 @@ export function errorToStatus(error: unknown): Status {
  *       |----any other error-------------------> closed, one ERROR event, then done
  *       `----stop, return----------------------> closed, done, whatever a pending decode still returns
  */
-class DecoderSource<E> implements PullSource<E> {
-  private readonly decoder: Decoder<E>;
-  private readonly reportError: (error: unknown) => object;
-  private failure: { error: unknown } | undefined = undefined;
-  private closed: boolean = false;
+function toSource<E>(decoder: Decoder<E>, reportError: (error: unknown) => object): PullSource<E> {
+  let failure: { error: unknown } | undefined;
+  let closed = false;
 
-  constructor(decoder: Decoder<E>, reportError: (error: unknown) => object) {
-    this.decoder = decoder;
-    this.reportError = reportError;
-  }
-
-  poll(): E | undefined {
-    if (this.closed || this.failure) return undefined;
+  const cancel = (): void => {
+    if (closed) return;
+    closed = true;
     try {
-      return this.decoder.poll?.();
-    } catch (error) {
-      // Left to the next `pull`: throwing here would lose the events that a batch has already collected.
-      this.failure = { error };
-      return undefined;
-    }
-  }
-
-  async pull(): Promise<IteratorResult<E, undefined>> {
-    const done = { done: true, value: undefined } as const;
-    if (this.closed) return done;
-    try {
-      if (this.failure) throw this.failure.error;
-      const value = await this.decoder.decode();
-      return value === undefined ? done : { done: false, value };
-    } catch (error) {
-      if (this.closed || isBrokenConnection(error)) return done;
-      this.cancel();
-      return { done: false, value: { type: 'ERROR', object: this.reportError(error) } as E };
-    }
-  }
-
-  cancel(): void {
-    if (this.closed) return;
-    this.closed = true;
-    try {
-      this.decoder.close();
+      decoder.close();
     } catch {
       // The watch is over either way, and its consumer could do nothing about it.
     }
-  }
+  };
+
+  return {
+    poll: () => {
+      if (closed || failure) return undefined;
+      try {
+        return decoder.poll?.();
+      } catch (error) {
+        // Left to the next `pull`: throwing here would lose the events that a batch has already collected.
+        failure = { error };
+        return undefined;
+      }
+    },
+    pull: async () => {
+      const done = { done: true, value: undefined } as const;
+      if (closed) return done;
+      try {
+        if (failure) throw failure.error;
+        const value = await decoder.decode();
+        return value === undefined ? done : { done: false, value };
+      } catch (error) {
+        if (closed || isBrokenConnection(error)) return done;
+        cancel();
+        return { done: false, value: { type: 'ERROR', object: reportError(error) } as E };
+      }
+    },
+    cancel,
+  };
 }
 
 /**
@@ -123,7 +118,7 @@ class DecoderSource<E> implements PullSource<E> {
  */
 export class StreamWatcher<E> extends PullWatch<E> {
   constructor(decoder: Decoder<E>, options: StreamWatcherOptions = {}) {
-    super(new DecoderSource(decoder, options.reportError ?? errorToStatus));
+    super(toSource(decoder, options.reportError ?? errorToStatus));
   }
 
   protected override end(): void {

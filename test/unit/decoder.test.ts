@@ -99,8 +99,44 @@ describe('toDecoder over an async iterable', () => {
   it('decodes a last line without a line end if it can, and drops it otherwise', async () => {
     expect(await all(toDecoder(iterate(line(1) + line(2).trimEnd())))).toEqual([event(1), event(2)]);
     expect(await all(toDecoder(iterate(line(1) + line(2).slice(0, -3))))).toEqual([event(1)]);
-    expect(await all(toDecoder(iterate(line(1), '{"type":"ADDED"}')))).toEqual([event(1)]);
     expect(await all(toDecoder(iterate(line(1), ' \r')))).toEqual([event(1)]);
+  });
+
+  it('drops a last line wherever the end of the stream cut it off', async () => {
+    const last = bytes(line({ text: '}} \\" {', é: ['😀', { a: '\\' }], n: -1.5e3, yes: true, no: null }).trimEnd());
+    for (let cut = 1; cut < last.length; cut++) {
+      expect(await all(toDecoder(iterate<Uint8Array | string>(line(1), last.slice(0, cut))))).toEqual([event(1)]);
+    }
+    expect(await all(toDecoder(iterate<Uint8Array | string>(line(1), last)))).toHaveLength(2);
+  });
+
+  it.each([
+    ['is no event', '{"type":"ADDED"}'],
+    ['is another answer', '{"kind":"PodList","items":[{"metadata":{"name":"}{"}}]}'],
+    ['is another value', '[7]'],
+    ['is no JSON', '<html>502 Bad Gateway</html>'],
+    ['is a word', 'garbage'],
+    ['has two events', line(2).trimEnd() + line(3).trimEnd()],
+    ['has more behind an event', `${line(2).trimEnd()}}`],
+  ])('reports a last line without a line end that is whole, and %s', async (_, last) => {
+    expect(await outcomes(toDecoder(iterate(line(1), last)))).toEqual([event(1), 'INVALID_FRAME']);
+    const decoder = toDecoder(iterate(last));
+    await expect(decoder.decode()).rejects.toMatchObject({ code: 'INVALID_FRAME' });
+    expect(await decoder.decode()).toBeUndefined();
+  });
+
+  it('drops a last line that another codec refuses, unless that codec calls it whole', async () => {
+    const refuse: Codec<string> = {
+      decode: (frame) => {
+        if (frame[0] === 120) throw new Error('x');
+        return new TextDecoder().decode(frame);
+      },
+    };
+    expect(await outcomes(toDecoder(iterate('a\nx'), { codec: refuse }))).toEqual(['a']);
+    const isWhole = vi.fn((frame: Uint8Array) => frame.length > 1);
+    expect(await outcomes(toDecoder(iterate('a\nx'), { codec: { ...refuse, isWhole } }))).toEqual(['a']);
+    expect(await outcomes(toDecoder(iterate('x\na\nxy'), { codec: { ...refuse, isWhole } }))).toEqual(['x', 'a', 'x']);
+    expect(isWhole).toHaveBeenCalledTimes(2);
   });
 
   it('reads length-prefixed frames, and drops a truncated one', async () => {
