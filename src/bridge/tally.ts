@@ -125,9 +125,8 @@ export class Tally {
 
   private tell(type: HubNotice['type'], notice: () => HubNotice): void {
     for (const observer of this.observers) {
-      if (observer.wants?.(type) === false) continue;
       try {
-        observer.tell(notice());
+        if (observer.wants?.(type) !== false) observer.tell(notice());
       } catch (error) {
         // An observer must not interfere with the hub and its clients. Its error is reported as an uncaught one.
         queueMicrotask(() => {

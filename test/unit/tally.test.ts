@@ -5,7 +5,7 @@ import { Hub } from '../../src/bridge/hub.ts';
 import type { HubNotice } from '../../src/bridge/tally.ts';
 import { Tally } from '../../src/bridge/tally.ts';
 import { toStatus } from '../../src/watch/event.ts';
-import { added, connect } from './fake-sink.ts';
+import { added, connect, turn } from './fake-sink.ts';
 
 afterEach(() => void vi.restoreAllMocks());
 
@@ -25,6 +25,27 @@ test('an observer that throws affects neither clients nor other observers: its e
   reported.length = 0;
   hub.tryPublish(added(1));
   sink.session.gone();
+  expect(told).toEqual(['open', 'close']);
+  expect(reported.at(-1)).toThrow(fault);
+});
+
+test('nor does one that throws when it is asked what it wants: its error, too, is reported as uncaught', async () => {
+  const reported: (() => void)[] = [];
+  vi.spyOn(globalThis, 'queueMicrotask').mockImplementation((callback) => void reported.push(callback));
+  const hub = new Hub();
+  const fault = new Error('cannot decide');
+  const wants = (): never => {
+    throw fault;
+  };
+  hub.observe({ wants, tell: () => {} });
+  const told: HubNotice['type'][] = [];
+  hub.observe({ tell: ({ type }) => told.push(type) });
+  const sink = connect(hub);
+  sink.end = () => {}; // it closes later
+  const down = hub.shutdown();
+  await turn();
+  sink.session.gone();
+  await down; // does not pend: the hub has noticed that its last client has gone
   expect(told).toEqual(['open', 'close']);
   expect(reported.at(-1)).toThrow(fault);
 });
