@@ -257,7 +257,8 @@ export class Session implements Served {
       this.ending = 'failed';
       this.error ??= error;
     }
-    if (batch === undefined) return this.watch.stopped && this.end();
+    // A filter may have cut its own client.
+    if (batch === undefined) return !this.over && this.watch.stopped && this.end();
     const last = batch[batch.length - 1] as WatchEvent;
     if (!(last instanceof Envelope) && isErrorEvent(last) && last.object.code === 410) this.ending = 'expired';
     // A failed or stopped watch was not read to the head.

@@ -238,6 +238,17 @@ describe('the end of a session', () => {
     expect(closed[1]).not.toHaveProperty('error');
   });
 
+  test('may come from its own filter: the connection is destroyed, and is not told of another end', async () => {
+    const notices: HubNotice[] = [];
+    const hub = new Hub({ onNotice: (notice) => notices.push(notice) });
+    const filter = (): boolean => hub.disconnect(() => true) > 0;
+    const sink = connect(hub, new Lingering(), { options: { filter } });
+    await hub.publish(added(1));
+    await turn();
+    expect([sink.destroyed, sink.ends, sink.session.reason]).toEqual([true, 0, 'disconnected']);
+    expect(notices.at(-1)).toMatchObject({ type: 'close', reason: 'disconnected' });
+  });
+
   test('by a cut has the first error: the reason for the cut, or else that of closing the connection', () => {
     const notices: HubNotice[] = [];
     const hub = new Hub({ onNotice: (notice) => notices.push(notice) });
