@@ -59,7 +59,8 @@ export class Snapshots {
     session.whenOver(() => gone.abort());
     const copy: Copy = { ...request, session, gone: gone.signal, placed: await this.line.enter(gone.signal) };
     try {
-      if (!copy.placed || !(await this.copy(copy))) return;
+      // The client may have left since it got its place.
+      if (!copy.placed || gone.signal.aborted || !(await this.copy(copy))) return;
       this.stepAside(copy);
       if (await session.send([bookmarkOf(request.version, { initialEventsEnd: true })])) session.release();
     } catch (error) {
@@ -146,6 +147,7 @@ function iterate(objects: Objects): { iterator: Iterator<unknown> | AsyncIterato
 function unless<T>(gone: AbortSignal, outcome: T | PromiseLike<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const leave = (): void => resolve(undefined);
+    if (gone.aborted) leave();
     gone.addEventListener('abort', leave, { once: true });
     void Promise.resolve(outcome)
       .then(resolve, reject)

@@ -94,6 +94,39 @@ describe('a snapshot', () => {
     expect(begun).toBe(5);
   });
 
+  test('whose client leaves at once is not read, and frees its place', async () => {
+    const asked: unknown[] = [];
+    const hub = hubOf(
+      ({ identity }) => {
+        asked.push(identity);
+        return [identity];
+      },
+      { maxSnapshots: 1 },
+    );
+    join(hub, {}, { identity: 'gone' }).session.gone();
+    const sink = join(hub, {}, { identity: 'here' });
+    await until(() => sink.events.length === 2);
+    expect(asked).toEqual(['here']);
+  });
+
+  test.each(['asked', 'read'])('whose source disconnects its client as it is %s frees its place', async (when) => {
+    const hub = hubOf(
+      ({ identity }) => {
+        if (identity === 'here') return [1];
+        const cut = (): Promise<never> => {
+          hub.disconnect((client) => client.identity === identity);
+          return new Promise(() => {});
+        };
+        return when === 'asked' ? cut() : { [Symbol.asyncIterator]: () => ({ next: cut }) };
+      },
+      { maxSnapshots: 1 },
+    );
+    join(hub, {}, { identity: 'leaving' });
+    const sink = join(hub, {}, { identity: 'here' });
+    await until(() => sink.events.length === 2);
+    expect(hub.stats().total.cuts).toEqual({ disconnected: 1 });
+  });
+
   test('whose client has no room gives its place to others, and continues before those that have not started', async () => {
     /** Who has begun, and how much the slow one had got by then. */
     const begun: [unknown, number][] = [];
