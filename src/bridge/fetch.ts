@@ -121,15 +121,23 @@ class FetchHandler<I> {
 
   private answer(caller: Asking, verdict: Verdict): Response {
     if (isStatus(verdict)) return this.refuse(verdict, caller);
+    try {
+      return this.begin(caller, verdict);
+    } finally {
+      // Has no effect if a session has taken over the seat. Frees it in all other cases, also if the host threw.
+      verdict.ticket.release();
+    }
+  }
+
+  private begin(caller: Asking, admitted: Admitted): Response {
     const { request, via } = caller;
     const sse = accepts(request.headers.get('accept'), EVENT_STREAM);
-    const start = startOf(this.reception, verdict, sse);
-    if (isStatus(start) || request.method === 'HEAD' || request.signal.aborted) verdict.ticket.release();
+    const start = startOf(this.reception, admitted, sse);
     if (isStatus(start)) return this.refuse(start, caller);
     const headers = { ...streamHeaders(sse), ...this.admission.corsHeaders(caller), ...this.headers };
     if (request.method === 'HEAD' || request.signal.aborted) return new Response(null, { headers });
     if (typeof via.timeout === 'function') via.timeout(request, 0);
-    return new Response(this.serve(request, { ...verdict, start, sse }), { headers });
+    return new Response(this.serve(request, { ...admitted, start, sse }), { headers });
   }
 
   private serve(request: Request, client: Admitted & { start: Start; sse: boolean }): ReadableStream<Uint8Array> {

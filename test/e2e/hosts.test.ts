@@ -386,6 +386,15 @@ describe('watchmux/fetch', () => {
     expect(hub.stats().total.refusals).toMatchObject({ full: 5 });
   });
 
+  test('a host that throws costs no seat', async () => {
+    const watch = createFetchHandler(new Hub({ maxClients: 1 }));
+    const timeout = (): never => {
+      throw new TypeError('not a request of this server');
+    };
+    expect(() => watch(new Request('http://here/watch'), { timeout })).toThrow('not a request of this server');
+    expect((await watch(new Request('http://here/watch'))).status).toBe(200);
+  });
+
   test('a client that leaves is no error in the log of a host that cancels the body', async () => {
     const hub = new Hub();
     const { url } = await start(createAdaptorServer({ fetch: createFetchHandler(hub) }) as Server);
