@@ -193,6 +193,8 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.#expect(this.#settings.connectTimeoutMs);
     try {
       this.#connection = this.#open(this.#machine.position, this);
+      // User code, such as a custom `fetch`, may have stopped the watch.
+      if (this.stopped) this.#hangUp();
     } catch (error) {
       // For example, a page may not open an unencrypted connection. Trying again would not help.
       this.over({ code: 400, why: messageOf(error) });

@@ -1,5 +1,6 @@
 // The end of a client's watch: by its reader, a signal, user code that throws, and regularly by the server.
 import { describe, expect, test } from 'vitest';
+import type { FetchLike, WebSocketConstructor } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
 import { CLOSE_CODES, CLOSE_REASONS, toRetryReason } from '../../src/bridge/protocol.ts';
 import { WATCH_CONTRACT } from '../../src/testing/contract.ts';
@@ -70,6 +71,39 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect(watch.queued).toBe(1);
     expect(watch.tryNext()).toEqual(event(1));
     expect(network.links).toHaveLength(1);
+  });
+
+  test('stopped by user code while it connects, such as a custom fetch: the new connection is closed, too', async () => {
+    let stop = (): void => {};
+    const network = new FakeNetwork();
+    const { fetch, WebSocket = class {} as never } = network.options(kind);
+    class Stopping extends WebSocket {
+      constructor(...request: ConstructorParameters<WebSocketConstructor>) {
+        super(...request);
+        stop();
+      }
+    }
+    const stopping: FetchLike = (...request) => {
+      stop();
+      return (fetch as FetchLike)(...request);
+    };
+    const { watch, clock } = open(kind, { fetch: stopping, WebSocket: Stopping });
+    await settle();
+    network.link.accept();
+    await settle();
+    network.link.send(event(1));
+    network.link.cut();
+    await settle();
+    stop = () => watch.stop();
+    clock.advance(500);
+    await settle();
+    expect(network.links).toHaveLength(2);
+    expect([watch.state, network.link.closed, clock.pending]).toEqual(['closed', true, 0]);
+    network.link.accept();
+    await settle();
+    network.link.send(event(2));
+    await settle();
+    expect([watch.queued, watch.tryNext()]).toEqual([1, event(1)]);
   });
 
   test('an onStateChange that throws ends the watch, and its reader gets the error', async () => {
