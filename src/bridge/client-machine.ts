@@ -120,8 +120,9 @@ export class ClientMachine {
     if (this.state === 'closed' || (notice && !restart)) return this.close(told);
     if (notice) this.position = undefined;
     this.state = 'waiting';
-    // Full jitter on top of the server's delay, because the server may have told the same delay to thousands of clients.
-    const jitterMs = random() * Math.min(maxMs, minMs * factor ** this.failures++);
+    // Full jitter on top of the server's delay, because the server may have told the same delay to thousands of clients. With a
+    // `minMs` of 0, a thousand failures make 0 * Infinity, which is NaN.
+    const jitterMs = random() * Math.min(maxMs, minMs * factor ** this.failures++ || 0);
     // A negative hint or NaN means no hint.
     return { delayMs: Math.min(hintMs > 0 ? hintMs : 0, MAX_HINT_MS) + jitterMs, error: told, notice };
   }

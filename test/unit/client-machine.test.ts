@@ -1,6 +1,6 @@
 // How the client's state machine handles versions and ends of connections.
 import { describe, expect, test } from 'vitest';
-import { ClientMachine, toFailure } from '../../src/bridge/client-machine.ts';
+import { ClientMachine, LOST, toFailure } from '../../src/bridge/client-machine.ts';
 
 const options = { minMs: 1, maxMs: 9, factor: 2, maxAttempts: 9, reconnectOnEnd: true, random: (): number => 1 };
 
@@ -47,4 +47,11 @@ test.each([
 ])('the failure of %i is a Status of %i, %s', (code, expected, reason) => {
   expect(toFailure(code, 'why')).toMatchObject({ code: expected, reason, message: 'why' });
   expect(toFailure(code).message).toBe('');
+});
+
+test('a delay is a number after any count of failures, also if it is 0', () => {
+  const delays = new Set<number | undefined>();
+  const machine = new ClientMachine({ ...options, minMs: 0, maxAttempts: Infinity }, 'e.1');
+  for (let i = 0; i < 1_100; i++) delays.add(machine.over({ code: LOST, error: toFailure(LOST) })?.delayMs);
+  expect([...delays]).toEqual([0]);
 });
