@@ -157,6 +157,15 @@ inBrowsers('the live page', ({ name, launch }) => {
     await page.waitForFunction(() => document.querySelector('#pause')?.textContent === 'Continue, 1 new');
     await page.click('#pause');
     await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '7');
+    // A search closes the row that was open, so there is no reason left to stand still.
+    await page.focus('#rows button');
+    await page.keyboard.press('Enter');
+    expect(await page.locator('#pause').textContent()).toBe('Continue');
+    await page.fill('#text', 'e');
+    expect(await page.locator('#rows .detail').count()).toBe(0);
+    expect(await page.locator('#pause').textContent()).toBe('Pause');
+    server.write('eight');
+    await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '8');
     expect(faults).toEqual([]);
     await page.close();
     await end(server);

@@ -63,6 +63,8 @@ export class EventTable {
     this.parts.body.replaceChildren();
     this.prepend();
     this.sayNote();
+    // The row that was open is closed now.
+    if (this.paused === 'open') this.hold(undefined);
   }
 
   private prepend(): void {
