@@ -14,6 +14,9 @@ export interface FileState {
 /** A change of a file. */
 export type FileEvent = ObjectEvent<FileState>;
 
+/** The inode tells a file from another one that has taken its name. */
+type Seen = FileState & { readonly inode: number };
+
 /**
  * Reports what really happens to the files of a directory. The operating system's notices come duplicated, merged or late, so
  * they are only hints that a name needs another look. The event follows from comparing the file with how it was last seen.
@@ -23,7 +26,7 @@ export type FileEvent = ObjectEvent<FileState>;
 export class DirectoryWatch {
   private readonly path: string;
   private readonly tell: (event: FileEvent) => Promise<void>;
-  private readonly known: Map<string, FileState & { readonly inode: number }> = new Map();
+  private readonly known: Map<string, Seen> = new Map();
   private readonly names: Set<string> = new Set();
   private watcher: FSWatcher | undefined = undefined;
   private looking: Promise<void> | undefined = undefined;
@@ -81,7 +84,7 @@ export class DirectoryWatch {
   }
 
   /** Returns the file's state; undefined if it is gone, is not a regular file, or cannot be accessed. */
-  private async look(name: string): Promise<(FileState & { inode: number }) | undefined> {
+  private async look(name: string): Promise<Seen | undefined> {
     try {
       const found = await stat(join(this.path, name));
       return found.isFile() ? { name, bytes: found.size, modifiedMs: found.mtimeMs, inode: found.ino } : undefined;
@@ -90,8 +93,6 @@ export class DirectoryWatch {
     }
   }
 }
-
-type Seen = FileState & { readonly inode: number };
 
 function difference(before: Seen | undefined, now: Seen | undefined): 'ADDED' | 'MODIFIED' | 'DELETED' | undefined {
   if (before === undefined) return now === undefined ? undefined : 'ADDED';

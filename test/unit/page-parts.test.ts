@@ -38,7 +38,7 @@ describe('the event store', () => {
     store.push([event(1), event(2)]);
     store.push([event(3), event(4), event(5), event(6), event(7)]);
     expect(shown(store)).toEqual([7, 6, 5]);
-    expect(store).toMatchObject({ received: 7, events: 3, missed: 0 });
+    expect(store).toMatchObject({ received: 7, events: 3 });
   });
 
   test('keeps the most recent events, limited by size; a single event that is too large is kept', () => {
@@ -64,7 +64,7 @@ describe('the event store', () => {
     const error = { type: 'ERROR', object: 'cut' };
     store.push([event(1), event(2), error, event(5), event(1, 'new', 'f'), event(2, 'next', 'f')]);
     expect(shown(store)).toEqual(['next', 'new', 'undefined missed', 5, '2 missed', 'cut', 2, 1]);
-    expect(store).toMatchObject({ received: 6, events: 6, missed: 2 });
+    expect(store).toMatchObject({ received: 6, events: 6 });
   });
 
   test('is searched by text and type, ignoring case', () => {

@@ -50,7 +50,6 @@ export class EventStore {
   /** The event types seen, up to a limit. */
   readonly types: Set<string> = new Set();
   received: number = 0;
-  missed: number = 0;
   private rows: Row[] = [];
   private chars: number = 0;
   private kept: number = 0;
@@ -113,7 +112,6 @@ export class EventStore {
     }
     const missed = (placeOf(resourceVersion) ?? 0) - (placeOf(last) ?? 0) - 1;
     if (!(missed > 0)) return;
-    this.missed += missed;
     this.rows.push({ kind: 'gap', id: this.nextId++, missed });
   }
 
