@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: [
-      'test/unit/{admission,bookmarks,client-*,forms,heartbeat,hub*,line,publisher,reception,resume,seats,session,snapshot*,stall,tally}.test.ts',
+      'test/unit/{admission,bookmarks,client-*,forms,heartbeat,hub*,publisher,reception,resume,seats,semaphore,session,snapshot*,stall,tally}.test.ts',
       'test/property/{client,event-stream,flush,resumable}.property.test.ts',
     ],
     setupFiles: ['./test/fixed-seed.ts'],

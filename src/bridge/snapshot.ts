@@ -2,7 +2,7 @@ import type { WatchEvent } from '../watch/event.ts';
 import { toStatus } from '../watch/event.ts';
 import { bookmarkOf, Envelope } from './envelope.ts';
 import { SLICE_BYTES } from './forms.ts';
-import { Line } from './line.ts';
+import { Semaphore } from './semaphore.ts';
 import type { Session } from './session.ts';
 
 /** What a snapshot function is told about its client. */
@@ -44,11 +44,11 @@ const BATCH = 256;
  * client whose connection is full holds no slot; otherwise four slow readers would block all others.
  */
 export class Snapshots {
-  private readonly line: Line;
+  private readonly slots: Semaphore;
   private readonly turn: () => Promise<void>;
 
   constructor(options: { atOnce: number; turn: () => Promise<void> }) {
-    this.line = new Line(options.atOnce);
+    this.slots = new Semaphore(options.atOnce);
     this.turn = options.turn;
   }
 
@@ -57,10 +57,10 @@ export class Snapshots {
     session.hold();
     const gone = new AbortController();
     session.whenOver(() => gone.abort());
-    const copy: Copy = { ...request, session, gone: gone.signal, placed: await this.line.enter(gone.signal) };
+    const copy: Copy = { ...request, session, gone: gone.signal, hasSlot: await this.slots.enter(gone.signal) };
     try {
-      // The client may have left since it got its place.
-      if (!copy.placed || gone.signal.aborted || !(await this.copy(copy))) return;
+      // The client may have left since it got its slot.
+      if (!copy.hasSlot || gone.signal.aborted || !(await this.copy(copy))) return;
       this.stepAside(copy);
       if (await session.send([bookmarkOf(request.version, { initialEventsEnd: true })])) session.release();
     } catch (error) {
@@ -116,13 +116,13 @@ export class Snapshots {
     if (copy.session.hasRoom) return sent;
     this.stepAside(copy);
     if (!(await sent)) return false;
-    copy.placed = await this.line.enter(copy.gone, true);
-    return copy.placed;
+    copy.hasSlot = await this.slots.enter(copy.gone, true);
+    return copy.hasSlot;
   }
 
   private stepAside(copy: Copy): void {
-    if (copy.placed) this.line.leave();
-    copy.placed = false;
+    if (copy.hasSlot) this.slots.leave();
+    copy.hasSlot = false;
   }
 }
 
@@ -132,7 +132,7 @@ interface Copy extends SnapshotRequest {
   /** Aborts when the client goes. */
   readonly gone: AbortSignal;
   /** Whether it holds one of the slots. */
-  placed: boolean;
+  hasSlot: boolean;
 }
 
 function iterate(objects: Objects): { iterator: Iterator<unknown> | AsyncIterator<unknown>; isAsync: boolean } {

@@ -72,7 +72,7 @@ describe('a snapshot', () => {
     expect(sink.ended).toBe('expired');
   });
 
-  test('waits in line at the limit of concurrent snapshots; a client that leaves or fails frees its place', async () => {
+  test('waits in line at the limit of concurrent snapshots; a client that leaves or fails frees its slot', async () => {
     const sources = Array.from({ length: 6 }, handFed);
     let begun = 0;
     const hub = hubOf((context) => (sources[begun++] as ReturnType<typeof handFed>).snapshot(context), { maxSnapshots: 2 });
@@ -94,7 +94,7 @@ describe('a snapshot', () => {
     expect(begun).toBe(5);
   });
 
-  test('whose client leaves at once is not read, and frees its place', async () => {
+  test('whose client leaves at once is not read, and frees its slot', async () => {
     const asked: unknown[] = [];
     const hub = hubOf(
       ({ identity }) => {
@@ -109,7 +109,7 @@ describe('a snapshot', () => {
     expect(asked).toEqual(['here']);
   });
 
-  test.each(['asked', 'read'])('whose source disconnects its client as it is %s frees its place', async (when) => {
+  test.each(['asked', 'read'])('whose source disconnects its client as it is %s frees its slot', async (when) => {
     const hub = hubOf(
       ({ identity }) => {
         if (identity === 'here') return [1];
@@ -127,7 +127,7 @@ describe('a snapshot', () => {
     expect(hub.stats().total.cuts).toEqual({ disconnected: 1 });
   });
 
-  test('whose client has no room gives its place to others, and continues before those that have not started', async () => {
+  test('whose client has no room gives its slot to others, and continues before those that have not started', async () => {
     /** Who has begun, and how much the slow one had got by then. */
     const begun: [unknown, number][] = [];
     const slow = new FakeSink();

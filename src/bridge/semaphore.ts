@@ -2,16 +2,16 @@
  * A semaphore with two lines. Each line is first come, first served. Those who have begun and paused go before those who have not
  * begun, because unfinished work holds more memory.
  */
-export class Line {
+export class Semaphore {
   private free: number;
   private readonly begun: Set<() => void> = new Set();
   private readonly fresh: Set<() => void> = new Set();
 
-  constructor(places: number) {
-    this.free = places;
+  constructor(slots: number) {
+    this.free = slots;
   }
 
-  /** Resolves to true when there is a place; to false if `gone` aborts first. */
+  /** Resolves to true when there is a slot; to false if `gone` aborts first. */
   enter(gone: AbortSignal, hasBegun: boolean = false): Promise<boolean> {
     if (gone.aborted) return Promise.resolve(false);
     if (this.free > 0) {
@@ -34,7 +34,7 @@ export class Line {
     });
   }
 
-  /** Frees a place and gives it to the first in line. */
+  /** Frees a slot and gives it to the first in line. */
   leave(): void {
     const [go] = this.begun.size > 0 ? this.begun : this.fresh;
     if (go === undefined) this.free++;
