@@ -1,7 +1,8 @@
 import { systemClock } from '../watch/clock.ts';
 import { invalid } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
-import type { ClientEvent, ConnectOptions } from './client-options.ts';
+import type { ClientEvent } from './client-event.ts';
+import type { ConnectOptions } from './client-options.ts';
 import type { ClientOverflow, ClientWatch, Open } from './client-settings.ts';
 import type { WebSocketConstructor, WebSocketOpening } from './client-socket.ts';
 import type { FetchLike } from './client-stream.ts';

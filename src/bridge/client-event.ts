@@ -1,6 +1,13 @@
-import type { WatchEvent } from '../watch/event.ts';
+import type { ErrorEvent, WatchEvent } from '../watch/event.ts';
 import { checkLength } from './client-lines.ts';
 import type { ClientSettings } from './client-settings.ts';
+import type { BookmarkEvent } from './protocol.ts';
+
+/**
+ * The events that a client delivers: a hub's own events, an ERROR when the watch cannot continue, and the BOOKMARK that ends a
+ * snapshot. Objects of a snapshot have the type ADDED, whatever types the other events have.
+ */
+export type ClientEvent<E extends WatchEvent = WatchEvent> = E | ErrorEvent | BookmarkEvent;
 
 /** Decodes the event in a frame; undefined if the codec finds none. Throws for a frame that is invalid or too long. */
 export function toEvent<E extends WatchEvent>(text: string, settings: ClientSettings<E>): E | undefined {

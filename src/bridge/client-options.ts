@@ -1,18 +1,9 @@
 import type { Codec } from '../decode/codec.ts';
 import type { Clock } from '../watch/clock.ts';
-import type { ErrorEvent, WatchEvent } from '../watch/event.ts';
 import type { ClientState } from './client-machine.ts';
 import type { ClientOverflow, StateDetail } from './client-settings.ts';
 import type { WebSocketConstructor } from './client-socket.ts';
 import type { FetchLike } from './client-stream.ts';
-
-import type { BookmarkEvent } from './protocol.ts';
-
-/**
- * The events that a client delivers: a hub's own events, an ERROR when the watch cannot continue, and the BOOKMARK that ends a
- * snapshot. Objects of a snapshot have the type ADDED, whatever types the other events have.
- */
-export type ClientEvent<E extends WatchEvent = WatchEvent> = E | ErrorEvent | BookmarkEvent;
 
 /** The transport; see PROTOCOL.md. */
 export type ClientTransport = 'websocket' | 'sse' | 'http';

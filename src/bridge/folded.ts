@@ -22,7 +22,7 @@ export interface Read {
  * The latest change may have been folded away together with the one that it undid. So the version is that of the head up to which
  * the batch was read, if that is known.
  */
-export function unfolded(
+export function toResumable(
   batch: readonly WatchEvent[],
   { after, read }: { after: number; read?: Read | undefined },
 ): readonly WatchEvent[] {

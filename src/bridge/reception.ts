@@ -1,4 +1,3 @@
-import type { Clock } from '../watch/clock.ts';
 import { emptyWatch } from '../watch/empty-watch.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
@@ -73,7 +72,7 @@ export class Reception {
       atOnce: settings.maxSnapshots,
       turn: () => new Promise((resolve) => settings.nextTurn(resolve)),
     });
-    this.host = this.toHost(settings.clock);
+    this.host = this.toHost();
   }
 
   /** The version of the last distributed event. */
@@ -191,15 +190,14 @@ export class Reception {
       void this.snapshots.run(session, { source, identity, version, filter: options?.filter }).then(age);
     } else age();
     session.flush();
-    // A client without a version that is cut off now could not resume otherwise, and a client that has seen no sign of life does not
-    // take silence for a lost connection.
+    // A client without a version that is cut off now could not resume otherwise, and a client that has seen no sign of life does
+    // not take silence for a lost connection.
     if (asked.allowWatchBookmarks === true) session.bookmark();
   }
 
-  private toHost(clock: Clock): Reception['host'] {
+  private toHost(): Reception['host'] {
     const reception = this;
     return {
-      clock,
       slices: this.flusher.slices,
       seen: 0,
       closing: false,

@@ -1,4 +1,3 @@
-import type { Clock } from '../watch/clock.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 import type { ClientInfo } from './client-info.ts';
@@ -10,7 +9,6 @@ import type { Slices } from './slices.ts';
 /** What a session of type `S` needs from its hub. */
 export interface SessionHost<S> {
   readonly slices: Slices;
-  readonly clock: Clock;
   /** Position and version of the last distributed event. */
   readonly head: number;
   readonly version: string;

@@ -27,7 +27,7 @@ import type { WatchEvent } from '../watch/event.ts';
 import { isErrorEvent } from '../watch/event.ts';
 import type { ClientInfo, ClientStats, CutReason } from './client-info.ts';
 import { bookmarkOf, Envelope } from './envelope.ts';
-import { unfolded } from './folded.ts';
+import { toResumable } from './folded.ts';
 import type { Ending } from './protocol.ts';
 import type { ReadableWatch, SessionHost, SessionOptions } from './session-host.ts';
 import type { Cleanup, Served, Sink } from './sink.ts';
@@ -262,7 +262,7 @@ export class Session implements Served {
     const last = batch[batch.length - 1] as WatchEvent;
     if (!(last instanceof Envelope) && isErrorEvent(last) && last.object.code === 410) this.ending = 'expired';
     // A failed or stopped watch was not read to the head.
-    this.hand = folds ? unfolded(batch, { after: this.sequence, read: watch.stopped ? undefined : read }) : batch;
+    this.hand = folds ? toResumable(batch, { after: this.sequence, read: watch.stopped ? undefined : read }) : batch;
     return true;
   }
 

@@ -16,7 +16,7 @@ export interface Start {
 }
 
 /** What a hub can start a client with. */
-export interface Beginnings {
+export interface StartOptions {
   readonly epoch: string;
   readonly window: ReplayWindow;
   /** Number of recent events that a client without a version gets. */
@@ -37,7 +37,7 @@ export const COMPLETE: Status = toStatus({ code: 204, reason: 'Complete', messag
  * Returns where a client with this request starts. Without a version: with the snapshot, the last events, or live events. With a
  * version: right after it, or a Status of code 410 if any later event is missing. Never with a part.
  */
-export function toStart(asked: Asked, { epoch, window, replay, hasSnapshot }: Beginnings): Start | Status {
+export function toStart(asked: Asked, { epoch, window, replay, hasSnapshot }: StartOptions): Start | Status {
   const { resourceVersion, sendInitialEvents, isBack = false } = asked;
   if (sendInitialEvents === true && !isBack && !hasSnapshot) {
     return bad('sendInitialEvents', 'true', 'false, because this server has no snapshot');
