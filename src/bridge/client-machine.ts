@@ -14,8 +14,8 @@
  *   skipped. An event that is not after `position` is not accepted, so no event is repeated.
  * - If that is impossible (no version is known, the version is too old, or the server is a different one), the consumer gets one
  *   ERROR of code 410 before anything else.
- * - `failures` counts the consecutive connections that delivered no event to resume from. It determines the delay. The failure
- *   after `maxAttempts` of them ends the watch.
+ * - `failures` counts the consecutive connections that delivered no event to resume from; the shell sets it to 0 after one that
+ *   lasted for `maxMs`. It determines the delay. The failure after `maxAttempts` of them ends the watch.
  * - `closed` is final: every later input returns no action.
  */
 import type { Status } from '../watch/event.ts';

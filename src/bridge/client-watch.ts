@@ -34,7 +34,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   #blocked: boolean = false;
   /** The last event was an ERROR, so an end right after it is expected. */
   #errored: boolean = false;
-  /** The server sends signs of life while nothing happens. This outlasts a connection: the next one is expected to do the same. */
+  /** The server sends signs of life while nothing happens. Outlasts a connection: the next one is expected to do the same. */
   #beats: boolean = false;
   #openedMs: number = 0;
   readonly #onAbort = (): void => this.stop();

@@ -77,7 +77,10 @@ export function bookmarkOf(version: string, options?: { initialEventsEnd: true }
   return new Envelope(toBookmark(version, options), { sequence: 0, version });
 }
 
-/** JSON of one line, without its last brace. An object that JSON has no word for, such as undefined, is null: an event always has its two fields. */
+/**
+ * Returns an event as JSON on one line, without the last brace. An object that JSON cannot represent, such as undefined, becomes
+ * null, because an event always has both members.
+ */
 function stringify({ type, object }: WatchEvent): string {
   return `{"type":${JSON.stringify(type)},"object":${JSON.stringify(object) ?? 'null'}`;
 }

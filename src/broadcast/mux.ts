@@ -30,8 +30,8 @@ interface Pending<E> {
  * other slow readers are not noticed here. **Waking** of pending reads: see park.ts. **Closing**: once every accepted event is
  * visible, `closed` is set and nothing moves again.
  *
- * Everything here is synchronous. User code (filters, `onGap`, `keyOf`) runs inside `gate.open` and `laggards.judge`, and may
- * publish, watch, stop or shut down. Every loop therefore re-reads the state after calling them.
+ * Everything here is synchronous. User code (filters, `onGap`, `keyOf`) runs inside `gate.open`, `enter` and `park.serve`, and
+ * may publish, watch, stop or shut down. Every loop therefore re-reads the state after calling them.
  */
 export class Mux<E> {
   readonly log: EventLog<E>;

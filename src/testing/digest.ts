@@ -152,8 +152,8 @@ function owedTo<E>(
 }
 
 /**
- * Filters the events that are owed. A filter or a `keyOf` that throws ends the watch. At an event that may not belong to the watch, it may have
- * thrown or not, so all later ones are as doubtful.
+ * Filters the events that are owed. A filter or a `keyOf` that throws ends the watch. At an event that may not belong to the
+ * watch, it may have thrown or not, so all later ones are as doubtful.
  */
 function passed<E>(owed: readonly Owed<E>[], passes: (event: E) => boolean): { owed: Owed<E>[]; broken: boolean } {
   const rest: Owed<E>[] = [];
