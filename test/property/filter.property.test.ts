@@ -4,6 +4,7 @@ import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { filter, Recorder } from '../../src/broadcast/filter.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
+import { macrotask } from '../unit/support.ts';
 
 /**
  * The model: what a filter passes on is the array of its source, mapped, without the undefined ones; reads take from its front
@@ -13,7 +14,6 @@ import type { Watch } from '../../src/watch/watch.ts';
 type Count = WatchEvent<'count', number>;
 type Command = 'publish' | 'next' | 'tryNext' | 'batch' | 'turn';
 
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const commands = fc.array(
   fc.oneof(
     { weight: 4, arbitrary: fc.constant<Command>('publish') },
@@ -49,7 +49,7 @@ function start(fn: (event: Count) => number | undefined): Run {
       const event = watch.tryNext();
       if (event !== undefined) reads.push(Promise.resolve([event]));
     } else {
-      return turn();
+      return macrotask();
     }
     return undefined;
   };

@@ -5,10 +5,10 @@ import { fromObservable, observe } from '../../src/adapters/rxjs.ts';
 import { Broadcaster, type Overflow } from '../../src/broadcast/broadcaster.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
+import { macrotask } from '../unit/support.ts';
 
 type Count = WatchEvent<string, number>;
 const count = (object: number): Count => ({ type: 'count', object });
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 type Step = { do: 'publish' | 'turn' | 'shutdown' } | { do: 'subscribe'; until: number } | { do: 'unsubscribe'; which: number };
 
@@ -33,7 +33,7 @@ test('observe: each observer gets the events accepted from its subscription to i
         if (step.do === 'publish' && !closed) {
           source.tryPublish(count(published++));
         } else if (step.do === 'turn') {
-          await turn();
+          await macrotask();
         } else if (step.do === 'shutdown') {
           closed = true;
           void source.shutdown();
@@ -65,7 +65,7 @@ test('observe: each observer gets the events accepted from its subscription to i
         }
       }
       await source.shutdown();
-      await turn();
+      await macrotask();
       for (const { from, to, heard, ends, left } of observers) {
         const all = Array.from({ length: Math.max(0, Math.min(to, published) - from) }, (_, at) => from + at);
         expect(heard).toEqual(all);

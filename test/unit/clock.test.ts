@@ -2,15 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import { sleep, systemClock } from '../../src/watch/clock.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
-
-function thrownBy(code: () => unknown): unknown {
-  try {
-    code();
-  } catch (error) {
-    return error;
-  }
-  return undefined;
-}
+import { thrown } from './support.ts';
 
 describe('FakeClock', () => {
   test('stands still until it is advanced', () => {
@@ -76,7 +68,7 @@ describe('FakeClock', () => {
   });
 
   test.each([-1, Number.NaN, Number.POSITIVE_INFINITY])('refuses to advance by %s', (ms) => {
-    const failure = thrownBy(() => new FakeClock().advance(ms));
+    const failure = thrown(() => new FakeClock().advance(ms));
     expect(isWatchError(failure, 'INVALID_ARGUMENT')).toBe(true);
   });
 });

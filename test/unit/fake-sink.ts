@@ -11,9 +11,11 @@ import type { Session } from '../../src/bridge/session.ts';
 import type { Sink } from '../../src/bridge/sink.ts';
 import type { Start } from '../../src/bridge/start.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
+import { macrotask } from './support.ts';
 
+/** A turn of the event loop, in which a hub flushes. */
+export const turn = macrotask;
 export const added = (object: unknown): WatchEvent => ({ type: 'ADDED', object });
-export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** A connection that can be stalled, and that decodes what it is sent. */
 export class FakeSink implements Sink {

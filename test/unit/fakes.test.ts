@@ -3,6 +3,7 @@ import { FakeWatcher, MockWatcher, RaceFreeFakeWatcher } from '../../src/testing
 import { isWatchError } from '../../src/watch/errors.ts';
 import { type ObjectEvent, toStatus, type WatchEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
+import { macrotask, thrown } from './support.ts';
 
 interface Thing {
   readonly name: string;
@@ -10,7 +11,6 @@ interface Thing {
 const thing = (name: string): Thing => ({ name });
 const status = toStatus({ code: 500, reason: 'InternalError', message: 'no' });
 const done = { done: true, value: undefined };
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const FIVE: ObjectEvent<Thing>[] = [
   { type: 'ADDED', object: thing('foo') },
@@ -31,17 +31,8 @@ async function settled(promise: Promise<unknown>): Promise<boolean> {
   void promise.then(() => {
     is = true;
   });
-  await turn();
+  await macrotask();
   return is;
-}
-
-function thrownBy(code: () => unknown): unknown {
-  try {
-    code();
-  } catch (error) {
-    return error;
-  }
-  return undefined;
 }
 
 describe('FakeWatcher', () => {
@@ -183,7 +174,7 @@ describe('RaceFreeFakeWatcher', () => {
   test('holds 100 events; one more throws a clear error', () => {
     const fake = new RaceFreeFakeWatcher();
     for (let at = 0; at < 100; at++) expect(fake.add(at)).toBe(true);
-    const failure = thrownBy(() => fake.add(100));
+    const failure = thrown(() => fake.add(100));
     expect(isWatchError(failure, 'QUEUE_FULL') && failure.limit).toBe(100);
     expect(fake.queued).toBe(100);
     fake.tryNext();

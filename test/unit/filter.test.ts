@@ -4,13 +4,13 @@ import { filter, Recorder } from '../../src/broadcast/filter.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
 import type { Watch } from '../../src/watch/watch.ts';
+import { macrotask } from './support.ts';
 
 type Count = WatchEvent<'count', number>;
 const count = (object: number): Count => ({ type: 'count', object });
 const numbers = (...from: number[]): Count[] => from.map(count);
 const done = { done: true, value: undefined };
 const value = <T>(of: T): { done: false; value: T } => ({ done: false, value: of });
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const even = (event: Count): Count | undefined => (event.object % 2 === 0 ? event : undefined);
 
 function setUp(...objects: number[]): {
@@ -72,7 +72,7 @@ describe('filter', () => {
       calls.push(event.object);
       return even(event);
     });
-    await turn();
+    await macrotask();
     expect(calls).toEqual([]);
     expect(filtered.tryNext()).toEqual(count(2));
     expect(calls).toEqual([1, 2]);
@@ -128,7 +128,7 @@ describe('filter', () => {
       return event;
     });
     const batch = filtered.batches().next();
-    await turn();
+    await macrotask();
     publish(1, 2, 3, 4);
     expect(await batch).toEqual(done);
     expect(filtered.dropped).toBe(4);
@@ -154,7 +154,7 @@ describe('filter', () => {
     void other.next();
     next.publish(2);
     await other.return();
-    await turn();
+    await macrotask();
     expect(other.dropped).toBe(1);
     publish(2);
     expect(await other.next()).toEqual(done);
@@ -254,7 +254,7 @@ describe('filter', () => {
     });
     reads.push(filtered.next());
     publish(1, 2, 4, 6, 8);
-    await turn();
+    await macrotask();
     expect(await Promise.all(reads)).toEqual([value(count(2)), value(count(4))]);
     expect(await filtered.next()).toEqual(done);
     expect(filtered.dropped).toBe(upstream.dropped + 1);

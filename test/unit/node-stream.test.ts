@@ -6,11 +6,11 @@ import { fromReadable, toReadable } from '../../src/adapters/node-stream.ts';
 import { FakeWatcher } from '../../src/testing/fakes.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
+import { macrotask } from './support.ts';
 
 type Count = WatchEvent<'count', number>;
 const done = { done: true, value: undefined };
 const value = <T>(of: T): { done: false; value: T } => ({ done: false, value: of });
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 function filled(...objects: number[]): FakeWatcher<Count> {
   const fake = new FakeWatcher<Count>({ capacity: 1_000 });
@@ -32,7 +32,7 @@ describe('toReadable', () => {
     fake.stop();
     const readable = toReadable(fake);
     expect(await objects(readable)).toEqual(upTo(100));
-    await turn();
+    await macrotask();
     expect([readable.destroyed, readable.closed]).toEqual([true, true]);
   });
 
@@ -40,7 +40,7 @@ describe('toReadable', () => {
     const fake = filled(1);
     const reading = objects(toReadable(fake));
     for (const object of [2, 3, 4]) {
-      await turn();
+      await macrotask();
       await fake.action('count', object);
     }
     fake.stop();
@@ -50,20 +50,20 @@ describe('toReadable', () => {
   test('takes no more than highWaterMark events out of the watch, and at most one read is pending', async () => {
     const fake = filled(...upTo(50));
     const readable = toReadable(fake, { highWaterMark: 4 });
-    await turn();
+    await macrotask();
     expect(fake.queued).toBe(50);
     readable.read(0);
-    await turn();
+    await macrotask();
     expect(fake.queued).toBe(46);
     expect(readable.read()).toEqual({ type: 'count', object: 0 });
-    await turn();
+    await macrotask();
     expect(fake.queued).toBe(45);
     readable.destroy();
     const few = filled(1, 2);
     const waiting = toReadable(few);
     for (let reads = 0; reads < 3; reads++) {
       waiting.read();
-      await turn();
+      await macrotask();
     }
     void few.action('count', 3);
     void few.action('count', 4);
@@ -94,11 +94,11 @@ describe('toReadable', () => {
     const fake = filled();
     const readable = toReadable(fake);
     readable.on('data', () => {});
-    await turn();
+    await macrotask();
     readable.destroy();
     await once(readable, 'close');
     expect(fake.stopped).toBe(true);
-    await turn();
+    await macrotask();
     expect(readable.errored).toBeNull();
   });
 
@@ -164,11 +164,11 @@ describe('fromReadable', () => {
     const reads = [watch.next(), watch.next()];
     for (const chunk of [1, 2, 3, 4]) source.write(chunk);
     expect(await Promise.all(reads)).toEqual([value(1), value(2)]);
-    await turn();
+    await macrotask();
     expect(await watch.batches().next()).toEqual(value([3, 4]));
     expect(watch.tryNext()).toBeUndefined();
     source.write(5);
-    await turn();
+    await macrotask();
     expect(watch.tryNext()).toBe(5);
     source.end();
     expect(await watch.next()).toEqual(done);
@@ -192,10 +192,10 @@ describe('fromReadable', () => {
       },
     });
     const watch = fromReadable<number>(source);
-    await turn();
+    await macrotask();
     expect(made).toBeLessThanOrEqual(4);
     for (let at = 0; at < 10; at++) expect(await watch.next()).toEqual(value(at));
-    await turn();
+    await macrotask();
     expect(made).toBeLessThanOrEqual(10 + 4);
     await watch.return();
   });
@@ -205,11 +205,11 @@ describe('fromReadable', () => {
     const before = listeners(source);
     const watch = fromReadable<number>(source);
     const reads = [watch.next(), watch.next()];
-    await turn();
+    await macrotask();
     void watch[end]();
     expect(await Promise.all(reads)).toEqual([done, done]);
     expect(source.destroyed).toBe(true);
-    await turn();
+    await macrotask();
     expect(source.errored).toBeNull();
     expect(listeners(source)).toBe(before);
     expect(await watch.next()).toEqual(done);
@@ -222,13 +222,13 @@ describe('fromReadable', () => {
     ended.end(1);
     expect(await watch.next()).toEqual(value(1));
     expect(await watch.next()).toEqual(done);
-    await turn();
+    await macrotask();
     expect(listeners(ended)).toBe(before);
     const failed = handFed();
     const rejected = expect(fromReadable<number>(failed).next()).rejects.toThrow('broken');
     failed.destroy(new Error('broken'));
     await rejected;
-    await turn();
+    await macrotask();
     expect(listeners(failed)).toBe(before);
   });
 
@@ -237,9 +237,9 @@ describe('fromReadable', () => {
     const watch = fromReadable<number>(source);
     source.write(1);
     source.write(2);
-    await turn();
+    await macrotask();
     source.destroy(new Error('broken'));
-    await turn();
+    await macrotask();
     expect(await watch.next()).toEqual(value(1));
     expect(watch.tryNext()).toBe(2);
     await expect(watch.next()).rejects.toThrow('broken');
@@ -247,7 +247,7 @@ describe('fromReadable', () => {
     const unread = handFed();
     fromReadable<number>(unread);
     unread.destroy(new Error('unheard'));
-    await turn();
+    await macrotask();
   });
 
   test('a stream destroyed before its end is an error, not an end', async () => {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { emptyWatch } from '../../src/watch/empty-watch.ts';
 import { fromAsyncIterable, type PullSource, PullWatch } from '../../src/watch/pull-watch.ts';
+import { macrotask } from './support.ts';
 
 const done = { done: true, value: undefined } as const;
 const value = <T>(of: T): { done: false; value: T } => ({ done: false, value: of });
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** A source whose pulls settle by hand. */
 class ManualSource implements PullSource<number> {
@@ -20,15 +20,15 @@ class ManualSource implements PullSource<number> {
   }
   async bring(event: number): Promise<void> {
     this.pulls.shift()?.resolve(value(event));
-    await turn();
+    await macrotask();
   }
   async finish(): Promise<void> {
     this.pulls.shift()?.resolve(done);
-    await turn();
+    await macrotask();
   }
   async fail(error: unknown): Promise<void> {
     this.pulls.shift()?.reject(error);
-    await turn();
+    await macrotask();
   }
 }
 
@@ -36,7 +36,7 @@ describe('PullWatch', () => {
   test('requests nothing before a read, and one event at a time', async () => {
     const source = new ManualSource();
     const watch = new PullWatch(source);
-    await turn();
+    await macrotask();
     expect(source.asked).toBe(0);
     const reads = [watch.next(), watch.next()];
     expect(source.asked).toBe(1);
@@ -267,7 +267,7 @@ describe('fromAsyncIterable', () => {
     watch.stop();
     await watch.return();
     expect(await read).toEqual(done);
-    await turn();
+    await macrotask();
     expect(returned).toBe(1);
   });
 });

@@ -8,6 +8,7 @@ import { isWatchError } from '../../src/watch/errors.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
 import type { Watch } from '../../src/watch/watch.ts';
+import { macrotask } from './support.ts';
 
 type Count = WatchEvent<string, number>;
 const count = (object: number): Count => ({ type: 'count', object });
@@ -15,7 +16,6 @@ const counts = (...objects: number[]): Count[] => objects.map(count);
 const upTo = (length: number): Count[] => Array.from({ length }, (_, at) => count(at));
 const done = { done: true, value: undefined };
 const value = <T>(of: T): { done: false; value: T } => ({ done: false, value: of });
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** What an observer heard, in words. */
 function hear(source: Observable<Count>): { heard: string[]; stop: () => void } {
@@ -48,11 +48,11 @@ describe('observe', () => {
     const late = hear(events);
     expect(source.watchers).toBe(2);
     await source.publish(count(2));
-    await turn();
+    await macrotask();
     early.stop();
     expect(source.watchers).toBe(1);
     await source.publish(count(3));
-    await turn();
+    await macrotask();
     expect(early.heard).toEqual(['1', '2']);
     expect(late.heard).toEqual(['2', '3']);
     late.stop();
@@ -64,7 +64,7 @@ describe('observe', () => {
     const { heard } = hear(observe(source));
     for (const event of counts(1, 2, 3)) source.tryPublish(event);
     void source.shutdown();
-    await turn();
+    await macrotask();
     expect(heard).toEqual(['1', '2', '3', 'complete']);
   });
 
@@ -81,11 +81,11 @@ describe('observe', () => {
       }),
     );
     expect(heard).toEqual(['1', '3']);
-    await turn();
+    await macrotask();
     for (const event of upTo(20)) source.tryPublish(event);
-    await turn();
+    await macrotask();
     source.tryPublish(count(99));
-    await turn();
+    await macrotask();
     expect(heard[2]).toBe('0');
     expect(heard.at(-1)).toBe('99');
     expect(missed).toEqual([20 - 1 - (heard.length - 3)]);
@@ -106,9 +106,9 @@ describe('observe', () => {
       heard.push(event.object);
       if (event.object === 2) subscription.unsubscribe();
     });
-    await turn();
+    await macrotask();
     for (const event of counts(1, 2, 3)) source.tryPublish(event);
-    await turn();
+    await macrotask();
     expect(heard).toEqual([1, 2]);
     expect(source.watchers).toBe(0);
   });
@@ -121,7 +121,7 @@ describe('observe', () => {
       if (event.object < 5) source.tryPublish(count(event.object + 1));
     });
     expect(heard).toEqual([0]);
-    await turn();
+    await macrotask();
     expect(heard).toEqual([0, 1, 2, 3, 4, 5]);
     subscription.unsubscribe();
   });
@@ -157,7 +157,7 @@ describe('observe', () => {
     );
     const { heard } = hear(failing);
     for (const event of counts(1, 2, 3)) source.tryPublish(event);
-    await turn();
+    await macrotask();
     expect(heard).toEqual(['1', 'error: operator']);
     expect(source.watchers).toBe(1);
     expect(neighbour.heard).toEqual(['1', '2', '3']);
@@ -174,7 +174,7 @@ describe('observe', () => {
     });
     const { heard } = hear(failing);
     for (const event of counts(1, 2, 3)) source.tryPublish(event);
-    await turn();
+    await macrotask();
     expect(heard).toEqual(['1', 'error: filter']);
     expect(source.watchers).toBe(0);
   });
@@ -199,7 +199,7 @@ describe('observe', () => {
     const removed = vi.spyOn(controller.signal, 'removeEventListener');
     const { heard } = hear(observe(source, { signal: controller.signal }));
     controller.abort();
-    await turn();
+    await macrotask();
     expect(heard).toEqual(['complete']);
     const { stop } = hear(observe(source, { signal: new AbortController().signal }));
     stop();
@@ -215,20 +215,20 @@ describe('toObservable', () => {
     expect(heard).toEqual(['1', '2']);
     void fake.action('count', 3);
     fake.stop();
-    await turn();
+    await macrotask();
     expect(heard).toEqual(['1', '2', '3', 'complete']);
   });
 
   test('reads nothing before a subscription; unsubscribing returns the watch while a read is pending', async () => {
     const fake = filled(1);
     const observable = toObservable(fake);
-    await turn();
+    await macrotask();
     expect(fake.queued).toBe(1);
     const { heard, stop } = hear(observable);
-    await turn();
+    await macrotask();
     stop();
     expect(fake.isStopped()).toBe(true);
-    await turn();
+    await macrotask();
     expect(heard).toEqual(['1']);
   });
 
@@ -252,7 +252,7 @@ describe('toObservable', () => {
     expect(isWatchError(failure, 'INVALID_ARGUMENT')).toBe(true);
     expect((failure as Error).message).toContain('share()');
     void fake.action('count', 2);
-    await turn();
+    await macrotask();
     expect(first.heard).toEqual(['1', '2']);
     first.stop();
     expect(hear(observable).heard[0]).toMatch(/^error: toObservable/);
@@ -273,7 +273,7 @@ describe('toObservable', () => {
     const { heard } = hear(toObservable(filter(late, fn)));
     void late.action('count', 1);
     void late.action('count', 2);
-    await turn();
+    await macrotask();
     expect(heard).toEqual(['1', 'error: fn']);
     expect(late.isStopped()).toBe(true);
   });
@@ -302,7 +302,7 @@ describe('toObservable', () => {
       }),
     }) as unknown as Watch<Count>;
     const { heard } = hear(toObservable(counted));
-    await turn();
+    await macrotask();
     expect([heard.length, pulls]).toEqual([1_001, 2]);
   });
 });

@@ -30,6 +30,9 @@ export function gated(bound: () => number): Gated {
   return { bound, inSet: undefined, before: undefined, after: undefined };
 }
 
+/** Runs everything that is due, streams and sockets among it. */
+export const macrotask = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
 /** Reads everything that is available. */
 export function readAll(watch: Watch<TestEvent>): TestEvent[] {
   const read: TestEvent[] = [];
@@ -84,8 +87,6 @@ export function thrown(code: () => unknown): unknown {
   }
   throw new Error('expected it to throw');
 }
-
-const macrotask = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Collects garbage until the condition holds; gives up after a hundred rounds. */
 export async function collectedUntil(condition: () => boolean): Promise<boolean> {

@@ -3,11 +3,11 @@ import { fromReadableStream, toReadableStream } from '../../src/adapters/web-str
 import { FakeWatcher } from '../../src/testing/fakes.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
+import { macrotask } from './support.ts';
 
 type Count = WatchEvent<'count', number>;
 const done = { done: true, value: undefined };
 const value = <T>(of: T): { done: false; value: T } => ({ done: false, value: of });
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 function filled(...objects: number[]): FakeWatcher<Count> {
   const fake = new FakeWatcher<Count>({ capacity: 100 });
@@ -29,15 +29,15 @@ describe('toReadableStream', () => {
   test('pulls only on demand: nothing ahead by default, up to highWaterMark events on request', async () => {
     const fake = filled(1, 2, 3, 4, 5);
     const reader = toReadableStream<Count>(fake).getReader();
-    await turn();
+    await macrotask();
     expect(fake.queued).toBe(5);
     expect((await reader.read()).value?.object).toBe(1);
-    await turn();
+    await macrotask();
     expect(fake.queued).toBe(4);
     await reader.cancel();
     const ahead = filled(1, 2, 3, 4, 5);
     const stream = toReadableStream<Count>(ahead, { highWaterMark: 2 });
-    await turn();
+    await macrotask();
     expect(ahead.queued).toBe(3);
     await stream.cancel();
   });
@@ -46,7 +46,7 @@ describe('toReadableStream', () => {
     const fake = filled();
     const reader = toReadableStream<Count>(fake).getReader();
     const read = reader.read();
-    await turn();
+    await macrotask();
     await reader.cancel('enough');
     expect(await read).toEqual(done);
     expect(fake.stopped).toBe(true);
@@ -93,10 +93,10 @@ describe('fromReadableStream', () => {
     const { stream, log } = noted([1, 2], { end: true });
     const watch = fromReadableStream(stream);
     expect(stream.locked).toBe(true);
-    await turn();
+    await macrotask();
     expect(log).toEqual([]);
     expect(await watch.next()).toEqual(value(1));
-    await turn();
+    await macrotask();
     expect(log).toEqual(['pull']);
     expect(await watch.next()).toEqual(value(2));
     expect(await watch.next()).toEqual(done);
@@ -115,7 +115,7 @@ describe('fromReadableStream', () => {
     const { stream, log } = noted([]);
     const watch = fromReadableStream(stream);
     const reads = [watch.next(), watch.next()];
-    await turn();
+    await macrotask();
     void watch[end]();
     expect(await Promise.all(reads)).toEqual([done, done]);
     expect(log).toEqual(['pull', 'cancel']);
@@ -139,7 +139,7 @@ describe('fromReadableStream', () => {
       },
     });
     await fromReadableStream(stubborn).return();
-    await turn();
+    await macrotask();
   });
 
   test('a round trip through a stream', async () => {
