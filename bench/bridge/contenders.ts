@@ -9,19 +9,19 @@ import type { WatchEvent } from '../../src/watch/event.ts';
 import type { Entry } from '../workload.ts';
 import type { Protocol } from './protocols.ts';
 
-/** A running way to send events to many clients. */
+/** A running server that sends events to all of its clients. */
 export interface Sender {
   readonly server: Server;
-  /** Sends events to all clients, as users of the host would. The caller may continue at once. */
+  /** Sends events to all clients, as a user of the contender would. Does not wait for them to arrive. */
   send(events: readonly WatchEvent[]): void;
-  /** Whether something waits before it reaches the sockets. Absent if that is impossible. */
+  /** Whether anything is still queued or compressed before it reaches the sockets. Absent if nothing can be. */
   waits?(): boolean;
 }
 
 /** A contender. */
 export interface BridgeContender extends Entry {
   readonly protocol: Protocol;
-  /** Loads its package only now, because each contender has its own process. */
+  /** Starts the server. Loads its package here, because each contender runs in its own process. */
   start(): Promise<Sender> | Sender;
 }
 
@@ -37,7 +37,7 @@ const contender = (name: string, protocol: Protocol, start: BridgeContender['sta
   start,
 });
 
-/** All contenders. The first one of each transport is the control: only the bytes. */
+/** The contenders of each transport. The first is the control: it writes the same bytes and does nothing else. */
 export const CONTENDERS: Readonly<Record<Transport, readonly BridgeContender[]>> = {
   websocket: [
     contender('socket.write', 'websocket', () => rawFrames(false)),
@@ -65,7 +65,7 @@ export const CONTENDERS: Readonly<Record<Transport, readonly BridgeContender[]>>
   ],
 };
 
-/** The JSON that watchmux sends, created once, so that all send the same. */
+/** Creates the JSON that watchmux sends, so that all contenders send the same text. */
 let sequence = 0;
 const version = (): string => `0123456789abcdef.${++sequence}`;
 const toJson = (event: WatchEvent): string => `${JSON.stringify(event).slice(0, -1)},"resourceVersion":"${version()}"}`;
@@ -76,10 +76,10 @@ const toRecord = (event: WatchEvent): string => {
 };
 
 function ours(compression: boolean = false): Sender {
-  // All clients come from one address. A BOOKMARK or an id without an event would be bytes that the load does not expect.
+  // All clients have the same address. The load expects neither BOOKMARKs nor ids without an event.
   const hub = new Hub({ epoch: '0123456789abcdef', maxClientsPerAddress: 10_000, bookmarkIntervalMs: WEEK_MS });
   const server = createServer(createHttpHandler(hub));
-  // The load answers no ping.
+  // The load does not answer pings.
   attachWebSocket(server, hub, { heartbeatMs: WEEK_MS, compression });
   return {
     server,
@@ -89,11 +89,11 @@ function ours(compression: boolean = false): Sender {
   };
 }
 
-/** Its `emit` to all: encoded and framed once, queued and sent per client. */
+/** `emit` to all clients: encodes and frames each event once, then queues and sends it per client. */
 async function socketIo(): Promise<Sender> {
   const { Server } = await import('socket.io');
   const server = createServer();
-  // The load answers no ping.
+  // The load does not answer pings.
   const io = new Server(server, { transports: ['websocket'], serveClient: false, pingInterval: WEEK_MS });
   return {
     server,
@@ -106,7 +106,7 @@ async function socketIo(): Promise<Sender> {
 
 type BetterSse = typeof import('better-sse');
 
-/** A channel, and a server whose clients join it. */
+/** Creates a channel, and a server whose clients join it. */
 function channelOf({ createChannel, createSession }: BetterSse): {
   channel: ReturnType<BetterSse['createChannel']>;
   server: Server;
@@ -118,7 +118,7 @@ function channelOf({ createChannel, createSession }: BetterSse): {
   return { channel, server };
 }
 
-/** Its broadcast, which encodes and writes per client and event. */
+/** `broadcast` of a channel: encodes and writes each event once per client. */
 async function betterSse(): Promise<Sender> {
   const { channel, server } = channelOf(await import('better-sse'));
   return {
@@ -132,7 +132,7 @@ async function betterSse(): Promise<Sender> {
   };
 }
 
-/** Its batch, which is encoded once, with one write per client. The host decides what belongs to a batch. */
+/** `batch` of a session: the events are encoded once and written with one call per client. The caller chooses the batches. */
 async function betterSseBatch(): Promise<Sender> {
   const betterSse = await import('better-sse');
   const { channel, server } = channelOf(betterSse);
@@ -149,7 +149,7 @@ async function betterSseBatch(): Promise<Sender> {
   };
 }
 
-/** What everybody writes: the text made once, a `send` per client and event. ws compresses in each of them. */
+/** The usual code over WebSocket: each event is encoded once, then sent to each client. ws compresses it in every `send`. */
 function wsLoop(perMessageDeflate: boolean): Sender {
   const server = createServer();
   const sockets = new WebSocketServer({ server, perMessageDeflate });
@@ -161,12 +161,12 @@ function wsLoop(perMessageDeflate: boolean): Sender {
         for (const client of sockets.clients) client.send(text);
       }
     },
-    // What is being compressed.
+    // Messages that are being compressed count as buffered.
     waits: () => perMessageDeflate && [...sockets.clients].some(({ bufferedAmount }) => bufferedAmount > 0),
   };
 }
 
-/** The control: frames built and joined once, one write per client to the socket, nothing else. */
+/** The control over WebSocket: builds and joins the frames once, then makes one write per client, directly to its socket. */
 function rawFrames(perMessageDeflate: boolean): Sender {
   const server = createServer();
   const sockets = new WebSocketServer({ noServer: true, perMessageDeflate, clientTracking: false });
@@ -194,7 +194,7 @@ function frame(text: string, deflate: boolean): Buffer {
   return Buffer.concat([head, payload]);
 }
 
-/** The control over HTTP: one chunk, built and joined once, one write to each client's socket. */
+/** The control over HTTP: builds one chunk once, then makes one write per client, directly to its socket. */
 function rawChunks(type: string, toText: (event: WatchEvent) => string): Sender {
   const raw = new Set<Duplex>();
   const server = createServer((_request, response) => {

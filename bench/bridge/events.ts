@@ -3,16 +3,19 @@ import { gunzipSync } from 'node:zlib';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { BENCH } from '../paths.ts';
 
-/** Events are numbered, and the numbers start over after this many bursts. */
+/** Events are numbered. The numbers start again after this many bursts. */
 export const CYCLE = 64;
 
-/** Real Kubernetes objects, as text that stands in a JSON string as it is: what a large event is filled with compresses as they do. */
+/**
+ * Text from real Kubernetes objects, without characters that JSON would escape. Large events are filled with it, so that they
+ * compress as well as real ones.
+ */
 const FILLING = gunzipSync(readFileSync(new URL('data/watch-stream.ndjson.gz', BENCH)))
   .toString('latin1')
   .replaceAll(/["\\]/g, "'")
   .replaceAll(/[^ -~]/g, ' ');
 
-/** A Kubernetes object of about the size that is asked for, as watchmux writes it, with its number in its name. */
+/** Creates an event that takes about `bytes` bytes as watchmux sends it: a Kubernetes object with the number in its name. */
 export function toEvent(index: number, bytes: number): WatchEvent {
   const metadata = { name: `pod-${index}`, namespace: 'default', uid: '7f9c2d1e-0000-4000-8000-0123456789ab' };
   const object = { kind: 'Pod', apiVersion: 'v1', metadata, status: { phase: 'Running', podIP: '10.0.0.1', message: '' } };
