@@ -188,8 +188,10 @@ export class Reception {
     // An age counted from before the snapshot could end each attempt at a long one.
     if (start.snapshot && source !== undefined) {
       void this.snapshots.run(session, { source, identity, version, filter: options?.filter }).then(age);
-    } else age();
-    session.flush();
+    } else {
+      age();
+      session.release();
+    }
     // A client without a version that is cut off now could not resume otherwise, and a client that has seen no sign of life does
     // not take silence for a lost connection.
     if (asked.allowWatchBookmarks === true) session.bookmark();

@@ -41,7 +41,8 @@ export class Session implements Served {
   over: boolean = false;
   private ended: boolean = false;
   private pressed: boolean = false;
-  private held: boolean = false;
+  /** Nothing is read from the watch yet: what the client gets first has not been sent. */
+  private held: boolean = true;
   /** This flush has written something. */
   private wrote: boolean = false;
   private from: number = 0;
@@ -119,11 +120,6 @@ export class Session implements Served {
     this.host.ready(this);
   }
 
-  /** Stops reading the watch until `release`, so that `send` comes first. */
-  hold(): void {
-    this.held = true;
-  }
-
   /**
    * Sends events without a position, such as parts of a snapshot. Call only with nothing in hand. Resolves to true when there is
    * room for more, or to false if the session has ended.
@@ -141,6 +137,7 @@ export class Session implements Served {
     });
   }
 
+  /** Starts to read the watch. Until then, only missed events and those of `send` are written. */
   release(): void {
     this.held = false;
     this.flush();

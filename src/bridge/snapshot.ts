@@ -36,7 +36,7 @@ const BATCH = 256;
  * Sends snapshots to clients without a version: **position first, then data**. The client's watch starts before the source is
  * asked. Events that come meanwhile wait in its queue and follow the BOOKMARK that ends the snapshot.
  *
- *     open: watch, hold --> in line --> copying --> BOOKMARK, release
+ *     open: watch, held --> in line --> copying --> BOOKMARK, release
  *                 |            ^           |   client gone, at any point: signal aborted, slot released
  *                 |            '-----------' connection full: its slot is another's until it has room
  *
@@ -54,7 +54,6 @@ export class Snapshots {
 
   /** Sends a snapshot to a client and then releases its live events. Cleans up when the client leaves. */
   async run(session: Session, request: SnapshotRequest): Promise<void> {
-    session.hold();
     const gone = new AbortController();
     session.whenOver(() => gone.abort());
     const copy: Copy = { ...request, session, gone: gone.signal, hasSlot: await this.slots.enter(gone.signal) };

@@ -285,6 +285,19 @@ describe('errors in user code', () => {
     expect(notices.at(-1)).toMatchObject({ type: 'close', reason: 'failed', error: oops });
   });
 
+  test('a filter that throws at a missed event shows no later one either: its client would resume after that', () => {
+    const hub: Hub = new Hub({
+      epoch: 'e',
+      capacity: 2,
+      onNotice: ({ type }) => type === 'open' && void hub.publish(added('somebody has come')),
+    });
+    hub.tryPublish(added(1));
+    const start = receptionOf(hub).start({ resourceVersion: 'e.0' }) as Start;
+    const filter = ({ object }: WatchEvent): boolean => (object === 1 ? throwing() : true);
+    const sink = connect(hub, undefined, { start, options: { filter } });
+    expect([sink.ended, sink.objects]).toEqual(['failed', []]);
+  });
+
   test.each<[string, HubOptions, string | undefined]>([
     ['live', {}, undefined],
     ['on what was missed', {}, 'e.0'],

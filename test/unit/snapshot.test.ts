@@ -226,6 +226,16 @@ describe('a snapshot', () => {
     expect(sink.ended).toBe('complete');
   });
 
+  test('comes before an event that an observer publishes on the arrival of its client, however small the queue', async () => {
+    const hub: Hub = hubOf(() => ['state'], {
+      capacity: 2,
+      onNotice: ({ type }) => type === 'open' && void hub.publish(added('somebody has come')),
+    });
+    const sink = join(hub);
+    await until(() => sink.events.length === 3);
+    expect(sink.events).toEqual([added('state'), end('e.0'), { ...added('somebody has come'), resourceVersion: 'e.1' }]);
+  });
+
   test('is given the identity of its client', async () => {
     let identity: unknown;
     const hub = hubOf((context) => {
