@@ -26,6 +26,7 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'bridge/deflate.ts': ['node:zlib'],
   'bridge/handshakes.ts': ['node:http', 'node:stream', 'ws'],
   'bridge/http.ts': ['node:diagnostics_channel', 'node:http'],
+  'bridge/node-caller.ts': ['node:http'],
   'bridge/upgrades.ts': ['node:http', 'node:stream'],
   'bridge/websocket.ts': ['node:diagnostics_channel', 'node:http', 'ws'],
   'bridge/websocket-sink.ts': ['ws'],

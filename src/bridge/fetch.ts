@@ -13,8 +13,8 @@ import { Admission } from './admission.ts';
 import { channelOfHost, publishNotices } from './diagnostics.ts';
 import { FetchSink } from './fetch-sink.ts';
 import {
-  ALLOW_ORIGIN,
   accepts,
+  allowsOrigin,
   methodRefusal,
   preflightHeaders,
   refusalBody,
@@ -173,12 +173,11 @@ interface Asking extends Caller<Request> {
 
 function toCaller(request: Request, { via, headers }: { via: Host; headers: Readonly<Record<string, string>> }): Asking {
   const { host, search } = new URL(request.url);
-  const decided = Object.keys(headers).some((name) => name.toLowerCase() === ALLOW_ORIGIN);
   return {
     request,
     via,
     address: addressOf(request, via),
-    origin: decided ? undefined : (request.headers.get('origin') ?? undefined),
+    origin: allowsOrigin(headers) ? undefined : (request.headers.get('origin') ?? undefined),
     host,
     search: search.slice(1),
     lastEventId: request.headers.get(LAST_EVENT_ID) ?? undefined,

@@ -10,6 +10,11 @@ import { FROM_NOW } from './start.ts';
 /** The header that admits pages of another origin. An application that sets it has decided on the origin itself. */
 export const ALLOW_ORIGIN = 'access-control-allow-origin';
 
+/** Whether an application's own headers include that one. */
+export function allowsOrigin(headers: Readonly<Record<string, string>>): boolean {
+  return Object.keys(headers).some((name) => name.toLowerCase() === ALLOW_ORIGIN);
+}
+
 /**
  * Present only in real WebSocket requests; a proxy may set `Upgrade` on any request. If there is no upgrade listener, such a
  * request arrives here. A stream as the response would leave its client waiting for the handshake forever.

@@ -21,6 +21,7 @@ import { publishNotices } from './diagnostics.ts';
 import {
   ALLOW_ORIGIN,
   accepts,
+  allowsOrigin,
   methodRefusal,
   preflightHeaders,
   refusalBody,
@@ -35,7 +36,8 @@ import type { Hub } from './hub.ts';
 import { receptionOf } from './hub.ts';
 import type { ConnectionOptions, Limits } from './limits.ts';
 import { toLimits } from './limits.ts';
-import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
+import { toCaller } from './node-caller.ts';
+import { EVENT_STREAM } from './protocol.ts';
 import type { Pulse } from './pulse.ts';
 import { toPulse } from './pulse.ts';
 import type { Reception } from './reception.ts';
@@ -105,7 +107,7 @@ class HttpHandler<I> {
   handle(request: IncomingMessage, response: ServerResponse): void {
     // No body is expected. Read and drop one anyway, so that the connection can end.
     request.resume();
-    const caller = toCaller(request, response, this.headers);
+    const caller = this.callerOf(request, response);
     if (request.method === 'OPTIONS' && caller.origin !== undefined && this.admission.allows(caller)) {
       this.preflight(caller, response);
       return;
@@ -118,6 +120,15 @@ class HttpHandler<I> {
     const verdict = this.admission.admit(caller);
     if (verdict instanceof Promise) void verdict.then((late) => late && this.answer(caller, response, late));
     else this.answer(caller, response, verdict);
+  }
+
+  private callerOf(request: IncomingMessage, response: ServerResponse): Caller<IncomingMessage> {
+    const caller = toCaller(request, (callback) => {
+      response.once('close', callback);
+      return () => response.off('close', callback);
+    });
+    // If earlier middleware or our own options set this header, the application has decided on the origin.
+    return response.hasHeader(ALLOW_ORIGIN) || allowsOrigin(this.headers) ? { ...caller, origin: undefined } : caller;
   }
 
   private answer(caller: Caller<IncomingMessage>, response: ServerResponse, verdict: Verdict): void {
@@ -207,30 +218,6 @@ class HttpHandler<I> {
     });
     response.end();
   }
-}
-
-function toCaller(
-  request: IncomingMessage,
-  response: ServerResponse,
-  headers: Readonly<Record<string, string>>,
-): Caller<IncomingMessage> {
-  const { url = '', socket } = request;
-  const at = url.indexOf('?');
-  const { origin, host, ':authority': authority, [LAST_EVENT_ID]: lastEventId } = request.headers;
-  // If the application or earlier middleware sets this header, it has decided on the origin.
-  const decided = response.hasHeader(ALLOW_ORIGIN) || Object.keys(headers).some((name) => name.toLowerCase() === ALLOW_ORIGIN);
-  return {
-    request,
-    address: socket.remoteAddress ?? '',
-    origin: decided ? undefined : origin,
-    host: host ?? (authority as string | undefined),
-    search: at < 0 ? '' : url.slice(at + 1),
-    lastEventId: Array.isArray(lastEventId) ? lastEventId.join() : lastEventId,
-    onGone: (callback) => {
-      response.once('close', callback);
-      return () => response.off('close', callback);
-    },
-  };
 }
 
 /** Whether bytes written to the socket equal those written to the response: chunked, and not transformed by anyone. */

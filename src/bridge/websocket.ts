@@ -10,7 +10,7 @@ import type { WebSocket, WebSocketServer } from 'ws';
 import { invalid, wholeNumber } from '../watch/errors.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
-import type { AdmissionOptions, Admitted, Caller, Verdict } from './admission.ts';
+import type { AdmissionOptions, Admitted, Verdict } from './admission.ts';
 import { Admission } from './admission.ts';
 import { IN_BUN } from './bun.ts';
 import { publishNotices } from './diagnostics.ts';
@@ -20,7 +20,8 @@ import type { Hub } from './hub.ts';
 import { receptionOf } from './hub.ts';
 import type { ConnectionOptions, Limits } from './limits.ts';
 import { toLimits } from './limits.ts';
-import { CLOSE_CODES, CLOSE_REASONS, DEFAULTS, LAST_EVENT_ID, WATCH_PATH } from './protocol.ts';
+import { toCaller } from './node-caller.ts';
+import { CLOSE_CODES, CLOSE_REASONS, DEFAULTS, WATCH_PATH } from './protocol.ts';
 import type { Pulse } from './pulse.ts';
 import { toPulse } from './pulse.ts';
 import type { Reception } from './reception.ts';
@@ -146,21 +147,6 @@ function ignore(): void {}
 
 /** Maximum overhead of a client's message: mask, length, first byte. */
 const MOST_FRAMING_BYTES = 14;
-
-function toCaller(request: IncomingMessage, onGone: Caller<IncomingMessage>['onGone']): Caller<IncomingMessage> {
-  const { url = '', socket } = request;
-  const at = url.indexOf('?');
-  const { origin, host, [LAST_EVENT_ID]: lastEventId } = request.headers;
-  return {
-    request,
-    address: socket.remoteAddress ?? '',
-    origin,
-    host,
-    search: at < 0 ? '' : url.slice(at + 1),
-    lastEventId: Array.isArray(lastEventId) ? lastEventId.join() : lastEventId,
-    onGone,
-  };
-}
 
 /** An open WebSocket, its socket, and the wire format to write there. */
 type Connection = Pick<WebSocketConnection, 'client' | 'socket' | 'form'>;
