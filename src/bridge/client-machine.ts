@@ -109,7 +109,7 @@ export class ClientMachine {
     const { onExpired, maxAttempts, reconnectOnEnd, minMs, maxMs, factor, random } = this.#options;
     const restart = onExpired === 'restart';
     // The stream was open but had no version yet. Nobody can tell what the server sends until the next connection.
-    const blind = this.state === 'open' && this.position === undefined;
+    const blind = this.state === 'open' && !this.position;
     const spent = this.failures >= maxAttempts;
     const enough = !reconnectOnEnd || spent || (blind && !restart);
     if (code === COMPLETE || (code === ENDED && enough)) return this.close();
@@ -129,7 +129,7 @@ export class ClientMachine {
 
   /** The queue is full. Returns whether the connection may be closed until there is room, which requires a known position. */
   full(): boolean {
-    if (this.position === undefined || this.state !== 'open') return false;
+    if (!this.position || this.state !== 'open') return false;
     this.state = 'waiting';
     return true;
   }
@@ -138,7 +138,7 @@ export class ClientMachine {
   close(error?: Status): Action | undefined {
     if (this.state === 'closed') return undefined;
     this.state = 'closed';
-    return { error, notice: error !== undefined };
+    return { error, notice: !!error };
   }
 }
 

@@ -104,7 +104,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
 
   frame(text: string, id?: string): void {
     const event = toEvent(text, this.#settings);
-    if (event === undefined) return;
+    if (!event) return;
     const { resourceVersion } = event as { resourceVersion?: string };
     // The server sends an ERROR without a version to this client only, and nothing after it.
     if (resourceVersion === undefined && isErrorEvent(event)) this.#refused(event);
@@ -124,14 +124,14 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   #refused(event: ErrorEvent & E): void {
     const { code, details } = event.object;
     // A client that was cut for being too slow reconnects. It gets what it missed if the server still has it.
-    const back = details?.missed !== undefined || details?.retryAfterSeconds !== undefined;
+    const back = (details?.missed ?? details?.retryAfterSeconds) !== undefined;
     this.over({ code: back ? LOST : Math.min(code, 410), why: event.object }, event);
   }
 
   #accept(event: E, more: { chars: number; version: string | undefined }): void {
     const { version } = more;
     const object = event.object as Partial<Bookmark> | undefined;
-    const mark = event.type === 'BOOKMARK' && version !== undefined && object?.metadata?.resourceVersion === version;
+    const mark = event.type === 'BOOKMARK' && version && object?.metadata?.resourceVersion === version;
     const shown = !mark || this.#settings.bookmarks || isInitialEventsEnd(event);
     if (this.#settings.overflow === 'disconnect' && this.queue.load >= 1 && shown) {
       this.dropped++;
@@ -177,7 +177,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   }
 
   #perform(action: Action | undefined, event?: E): void {
-    if (action === undefined) return;
+    if (!action) return;
     const { error, delayMs, notice } = action;
     this.#hangUp();
     if (notice) this.queue.pushError(event ?? ({ type: 'ERROR', object: error } as WatchEvent as E));
