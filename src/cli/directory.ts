@@ -27,7 +27,8 @@ export class DirectoryWatch {
   private readonly path: string;
   private readonly tell: (event: FileEvent) => Promise<void>;
   private readonly known: Map<string, Seen> = new Map();
-  private readonly names: Set<string> = new Set();
+  /** The names to look at; null for all. */
+  private readonly names: Set<string | null> = new Set();
   private watcher: FSWatcher | undefined = undefined;
   private looking: Promise<void> | undefined = undefined;
   private closed: boolean = false;
@@ -39,13 +40,11 @@ export class DirectoryWatch {
 
   /** Records the existing files and starts to listen. Rejects with the system's error if the path is not a directory. */
   async open(): Promise<void> {
-    // Listens first, so that files that change while the directory is read are looked at again.
+    // Listens first. Files that change while the directory is read are looked at after that, when it is known what was there.
     this.watcher = watchFiles(this.path, (_kind, name) => this.notice(name));
     this.watcher.on('error', () => this.watcher?.close());
-    for (const name of await readdir(this.path)) {
-      const state = await this.look(name);
-      if (state !== undefined) this.known.set(name, state);
-    }
+    await this.busy(this.record());
+    if (this.names.size > 0) void this.busy(this.lookAll());
   }
 
   /** Looks at everything once more, reports it, and stops. */
@@ -57,20 +56,35 @@ export class DirectoryWatch {
     this.closed = true;
   }
 
+  private async record(): Promise<void> {
+    for (const name of await readdir(this.path)) {
+      const state = await this.look(name);
+      if (state !== undefined) this.known.set(name, state);
+    }
+  }
+
   private notice(name: string | null): void {
     if (this.closed) return;
-    if (name === null) for (const known of this.known.keys()) this.names.add(known);
-    else this.names.add(name);
-    this.looking ??= this.lookAll(name === null).finally(() => {
+    this.names.add(name);
+    if (this.looking === undefined) void this.busy(this.lookAll());
+  }
+
+  /** What is noticed until this work is done waits in `names`. */
+  private busy(work: Promise<void>): Promise<void> {
+    this.looking = work.finally(() => {
       this.looking = undefined;
     });
+    return this.looking;
   }
 
   /** Looks at one name at a time, so that a file's events are in order. Under backpressure names wait here, each at most once. */
-  private async lookAll(everything: boolean): Promise<void> {
-    if (everything) for (const name of await readdir(this.path).catch(() => [])) this.names.add(name);
+  private async lookAll(): Promise<void> {
     for (const name of this.names) {
       this.names.delete(name);
+      if (name === null) {
+        for (const each of [...this.known.keys(), ...(await readdir(this.path).catch(() => []))]) this.names.add(each);
+        continue;
+      }
       const before = this.known.get(name);
       const now = await this.look(name);
       if (now === undefined) this.known.delete(name);

@@ -95,3 +95,16 @@ test('a directory watch reports the final state of a file', async () => {
   }
   expect(state).toEqual(new Map([['old', 3]]));
 });
+
+test('a file that changes while a directory watch opens was there before: it is not ADDED', async () => {
+  const path = await directory();
+  const names = Array.from({ length: 500 }, (_, i) => `old-${i}`);
+  for (const name of names) await writeFile(join(path, name), '1');
+  const told: string[] = [];
+  const watch = new DirectoryWatch(path, async ({ type }) => void told.push(type));
+  const opened = watch.open();
+  for (const name of names.slice(-50)) await writeFile(join(path, name), '333');
+  await opened;
+  await watch.close();
+  expect(told).not.toContain('ADDED');
+});
