@@ -137,5 +137,5 @@ export class Publisher {
 }
 
 function paceOf(capacity: number): number {
-  return Math.min(1_024, Math.max(1, capacity >> 1));
+  return Math.min(1_024, Math.max(1, Math.floor(capacity / 2)));
 }

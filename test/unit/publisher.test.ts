@@ -47,3 +47,17 @@ describe('a reentrant publish', () => {
     expect(witness.objects.at(-1)).toBe('later');
   });
 });
+
+test.each([100, 2 ** 31, Number.MAX_SAFE_INTEGER])(
+  'with a queue of %i, a short burst is one write per client',
+  async (capacity) => {
+    const hub = new Hub({ capacity });
+    const [sink, own] = [connect(hub), connect(hub, undefined, { options: { capacity } })];
+    for (let i = 0; i < 10; i++) hub.tryPublish(added(i));
+    await turn();
+    expect([sink, own].map(({ objects, writes }) => [objects.length, writes.length])).toEqual([
+      [10, 1],
+      [10, 1],
+    ]);
+  },
+);
