@@ -104,7 +104,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
 
   frame(text: string, id?: string): void {
     const event = toEvent(text, this.#settings);
-    if (!event) return;
+    if (!event || this.stopped) return;
     const { resourceVersion } = event as { resourceVersion?: string };
     // The server sends an ERROR without a version to this client only, and nothing after it.
     if (resourceVersion === undefined && isErrorEvent(event)) this.#refused(event);

@@ -106,6 +106,18 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect([watch.queued, watch.tryNext()]).toEqual([1, event(1)]);
   });
 
+  test('stopped by its codec: the event being decoded is not queued', async () => {
+    const decode = (frame: Uint8Array): Event => {
+      const decoded = JSON.parse(new TextDecoder().decode(frame)) as Event;
+      if (decoded.object === 2) watch.stop();
+      return decoded;
+    };
+    const { watch, accept } = open(kind, { codec: { decode } });
+    await accept(event(1), event(2), event(3));
+    expect([watch.queued, watch.tryNext(), watch.tryNext()]).toEqual([1, event(1), undefined]);
+    expect(watch.resourceVersion).toBe(at(1));
+  });
+
   test('an onStateChange that throws ends the watch, and its reader gets the error', async () => {
     const fault = new Error('callback');
     const told: string[] = [];
