@@ -16,7 +16,10 @@ export interface StateDetail {
   readonly delayMs?: number | undefined;
 }
 
-/** A watch that reconnects when its connection is lost. */
+/**
+ * A watch that reconnects when its connection is lost. An ERROR that the client itself delivers counts as an event in `queued`,
+ * and in `dropped` if `return` discards it.
+ */
 export interface ClientWatch<E> extends Watch<E> {
   /** State of the connection. `closed` is final; queued events stay readable. */
   readonly state: ClientState;

@@ -67,6 +67,8 @@ export interface FetchOptions<I = unknown, E extends WatchEvent = WatchEvent>
  * Some hosts, such as @hono/node-server on Node, accept pipelined requests. When the connection closes they may neither cancel
  * nor abort the requests behind the first, which then keep their seats. Set `clientAddress` there, so that `maxClientsPerAddress`
  * limits them.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for anything but a hub, and for an invalid option; TypeError for an invalid header.
  */
 export function createFetchHandler<I = unknown, E extends WatchEvent = WatchEvent>(
   hub: Hub<E>,

@@ -74,6 +74,8 @@ export interface HttpOptions<I = unknown, E extends WatchEvent = WatchEvent>
  * WebSocket handshake (use `watchmux/ws`); 405 for methods except GET and HEAD; 410 for a version that is too old (SSE sends an
  * ERROR event and continues live instead); 503 if the hub is full or shutting down, or if an earlier request of the connection is
  * unanswered. Once the stream has ended, a client that has all of it gets 204, which makes an EventSource stop asking.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for anything but a hub, and for an invalid option; TypeError for an invalid header.
  */
 export function createHttpHandler<I = unknown, E extends WatchEvent = WatchEvent>(
   hub: Hub<E>,

@@ -65,6 +65,8 @@ export interface WebSocketOptions<I = unknown, E extends WatchEvent = WatchEvent
  *
  * A `ws` server that is given this `server` aborts all requests for other paths, including ours. Create it with `noServer`
  * instead.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for anything but a server or a hub, and for an invalid option.
  */
 export function attachWebSocket<I = unknown, E extends WatchEvent = WatchEvent>(
   server: Server,
@@ -80,6 +82,8 @@ export function attachWebSocket<I = unknown, E extends WatchEvent = WatchEvent>(
 /**
  * The same without a server, for applications that route upgrade requests themselves. The handler returns false and does nothing
  * for another path. It refuses before the handshake, as {@link AdmissionOptions} says.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for anything but a hub, and for an invalid option.
  */
 export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEvent>(
   hub: Hub<E>,
@@ -120,6 +124,8 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
  * Serves the hub to all clients of an existing `ws` server. That server does the handshake, so a client is refused with an ERROR
  * event and the close code 4000 + HTTP status. Compression and limits are those of the server. Returns a function that detaches
  * the hub; connected clients stay.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for anything but a hub, and for an invalid option.
  */
 export function attachWebSocketServer<I = unknown, E extends WatchEvent = WatchEvent>(
   sockets: WebSocketServer,

@@ -23,6 +23,7 @@ export interface BroadcasterOptions<E> {
   readonly maxPending?: number | undefined;
   /**
    * The key by which `coalesce` folds; default namespace and name in `object.metadata`, which objects of several kinds may share.
+   * If it throws, as the default does for an object without a name (INVALID_ARGUMENT), the `coalesce` watch ends with that error.
    */
   readonly keyOf?: ((event: E) => string) | undefined;
 }

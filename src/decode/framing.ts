@@ -172,6 +172,8 @@ abstract class BufferedFramer implements Framer {
 /**
  * Finds frames that are lines, ended by LF or CRLF. Skips lines that contain only spaces, tabs and CRs. Removes a UTF-8 byte
  * order mark before the first line, although it counts towards that line's length. A last line without a terminator is a frame.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT from the constructor, for an invalid option.
  */
 export class NewlineFramer extends BufferedFramer {
   private started: boolean = false;
@@ -209,6 +211,8 @@ export class NewlineFramer extends BufferedFramer {
 /**
  * Finds frames that follow their length, 4 bytes big-endian. A length of 0 is an empty frame. A header or body that the end of
  * the stream cuts short is dropped. Upstream: the framing of `application/vnd.kubernetes.protobuf;stream=watch`.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT from the constructor, for an invalid option.
  */
 export class LengthPrefixedFramer extends BufferedFramer {
   private headerBytes: number = 0;
