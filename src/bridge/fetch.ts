@@ -13,9 +13,10 @@ import { Admission } from './admission.ts';
 import { channelOfHost, publishNotices } from './diagnostics.ts';
 import { FetchSink } from './fetch-sink.ts';
 import {
+  ALLOW_ORIGIN,
   accepts,
-  allowsOrigin,
   methodRefusal,
+  ownHeaders,
   preflightHeaders,
   refusalBody,
   refusalHeaders,
@@ -47,7 +48,10 @@ export type { ConnectionOptions } from './limits.ts';
 export interface FetchOptions<I = unknown, E extends WatchEvent = WatchEvent>
   extends ConnectionOptions,
     AdmissionOptions<Request, I, E> {
-  /** Headers to add to every stream. */
+  /**
+   * Headers to add to every stream. They replace ours: `{ 'cache-control': 'no-store' }`, without `no-transform`, lets middleware
+   * compress that flushes, such as `compression` in Express.
+   */
   headers?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -101,7 +105,7 @@ class FetchHandler<I> {
     this.reception = reception;
     this.limits = toLimits(options);
     this.admission = new Admission(reception, options, this.limits);
-    this.headers = options.headers ?? {};
+    this.headers = ownHeaders(options.headers);
     new Headers(this.headers); // throws for invalid headers
     const { stallTimeoutMs, clock } = this.limits;
     this.stalls = toPulse(stallTimeoutMs, clock);
@@ -179,7 +183,7 @@ function toCaller(request: Request, { via, headers }: { via: Host; headers: Read
     request,
     via,
     address: addressOf(request, via),
-    origin: allowsOrigin(headers) ? undefined : (request.headers.get('origin') ?? undefined),
+    origin: ALLOW_ORIGIN in headers ? undefined : (request.headers.get('origin') ?? undefined),
     host,
     search: search.slice(1),
     lastEventId: request.headers.get(LAST_EVENT_ID) ?? undefined,

@@ -10,11 +10,6 @@ import { FROM_NOW } from './start.ts';
 /** The header that admits pages of another origin. An application that sets it has decided on the origin itself. */
 export const ALLOW_ORIGIN = 'access-control-allow-origin';
 
-/** Whether an application's own headers include that one. */
-export function allowsOrigin(headers: Readonly<Record<string, string>>): boolean {
-  return Object.keys(headers).some((name) => name.toLowerCase() === ALLOW_ORIGIN);
-}
-
 /**
  * Present only in real WebSocket requests; a proxy may set `Upgrade` on any request. If there is no upgrade listener, such a
  * request arrives here. A stream as the response would leave its client waiting for the handshake forever.
@@ -25,11 +20,17 @@ export const WEBSOCKET_KEY = 'sec-websocket-key';
 export function streamHeaders(sse: boolean): Record<string, string> {
   return {
     'content-type': sse ? EVENT_STREAM : JSON_LINES,
-    'cache-control': 'no-store',
+    // Middleware and proxies that compress often do not flush, and would keep the events.
+    'cache-control': 'no-store, no-transform',
     'x-content-type-options': 'nosniff',
     // A proxy that buffers responses would delay events.
     'x-accel-buffering': 'no',
   };
+}
+
+/** The application's own headers, with names in lower case, so that each of them replaces ours. */
+export function ownHeaders(headers: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 /** The start of a stream. */

@@ -21,8 +21,8 @@ import { publishNotices } from './diagnostics.ts';
 import {
   ALLOW_ORIGIN,
   accepts,
-  allowsOrigin,
   methodRefusal,
+  ownHeaders,
   preflightHeaders,
   refusalBody,
   refusalHeaders,
@@ -62,7 +62,10 @@ const KEEP_ALIVE_MS = 60_000;
 export interface HttpOptions<I = unknown, E extends WatchEvent = WatchEvent>
   extends ConnectionOptions,
     AdmissionOptions<IncomingMessage, I, E> {
-  /** Headers to add to every stream. */
+  /**
+   * Headers to add to every stream. They replace ours: `{ 'cache-control': 'no-store' }`, without `no-transform`, lets middleware
+   * compress that flushes, such as `compression` in Express.
+   */
   headers?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -97,7 +100,7 @@ class HttpHandler<I> {
     this.reception = reception;
     this.limits = toLimits(options);
     this.admission = new Admission(reception, options, this.limits);
-    this.headers = options.headers ?? {};
+    this.headers = ownHeaders(options.headers);
     for (const [name, value] of Object.entries(this.headers)) {
       validateHeaderName(name);
       validateHeaderValue(name, value);
@@ -130,7 +133,7 @@ class HttpHandler<I> {
       return () => response.off('close', callback);
     });
     // If earlier middleware or our own options set this header, the application has decided on the origin.
-    return response.hasHeader(ALLOW_ORIGIN) || allowsOrigin(this.headers) ? { ...caller, origin: undefined } : caller;
+    return response.hasHeader(ALLOW_ORIGIN) || ALLOW_ORIGIN in this.headers ? { ...caller, origin: undefined } : caller;
   }
 
   private answer(caller: Caller<IncomingMessage>, response: ServerResponse, verdict: Verdict): void {

@@ -10,6 +10,8 @@ import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { constants, createGunzip, createGzip } from 'node:zlib';
 import { createAdaptorServer } from '@hono/node-server';
+import { Hono } from 'hono';
+import { compress } from 'hono/compress';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import { SLICE_BYTES } from '../../src/bridge/forms.ts';
@@ -219,6 +221,26 @@ describe('middleware', () => {
     await until(() => hub.stats().clients.length === 0);
   });
 
+  test.each(['application/json', 'text/event-stream'])(
+    'that compresses and never flushes, as that of Hono and a proxy of others, keeps away from %s',
+    async (accept) => {
+      const hub = new Hub({ epoch: 'e' });
+      const watch = createFetchHandler(hub);
+      const app = new Hono().use(compress()).get('/watch', (context) => watch(context.req.raw));
+      const { url } = await start(createAdaptorServer({ fetch: app.fetch }) as Server);
+      const response = await open(`${url}/watch?resourceVersion=e.0`, { accept, 'accept-encoding': 'gzip' });
+      expect(response.headers).not.toHaveProperty('content-encoding');
+      let text = '';
+      response.on('data', (bytes) => {
+        text += String(bytes);
+      });
+      await hub.publish(added(1));
+      await until(() => text.includes('"resourceVersion":"e.1"'));
+      response.destroy();
+      await until(() => hub.stats().clients.length === 0);
+    },
+  );
+
   test('that buffers what its client does not take is given no more than a connection', async () => {
     const hub = new Hub({ capacity: 2, overflow: 'wait' });
     const watch = createHttpHandler(hub, { maxBufferedBytes: 262_144 });
@@ -420,6 +442,19 @@ describe('watchmux/fetch', () => {
     await expect(read).rejects.toThrow('no longer waits');
   });
 });
+
+test.each([
+  ['http', serve],
+  ['fetch', serveFetch],
+] as const)(
+  'a header that the application gives to watchmux/%s replaces ours, in whatever case it is written',
+  async (_door, host) => {
+    const { url } = await host(new Hub(), { headers: { 'Cache-Control': 'no-store', 'X-Own': 'a' } });
+    const response = await open(`${url}/watch`);
+    expect(response.headers).toMatchObject({ 'cache-control': 'no-store', 'x-own': 'a' });
+    response.destroy();
+  },
+);
 
 test('invalid headers throw when the handler is created, not when clients connect', () => {
   for (const headers of [{ 'x y': 'a' }, { x: 'a\u0100' }, { x: 'a\r\nb: c' }]) {

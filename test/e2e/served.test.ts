@@ -19,7 +19,7 @@ describe('watchmux pipe serves', () => {
   test('an HTTP stream that starts at once, with its headers', async () => {
     const server = await pipe();
     const response = await open(`${server.url}/watch`);
-    expect(response.headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-store' });
+    expect(response.headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-store, no-transform' });
     const events = await open(`${server.url}/watch?x=1`, { accept: 'text/html, text/event-stream;q=0.9' });
     expect(events.headers['content-type']).toBe('text/event-stream');
     expect((await open(`${server.url}/`)).headers['content-security-policy']).toContain("default-src 'none'");
