@@ -8,40 +8,66 @@ import { NO_WEBSOCKET } from './refusals.ts';
 /** A listener for an HTTP server's `upgrade` event. Returns whether the request was meant for it. */
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
 
-/** The handlers attached to a server. They share one listener, so any other listener is somebody else's. */
-interface Attached {
-  readonly handlers: Set<UpgradeHandler>;
-  readonly listener: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
-}
-
-const servers: WeakMap<Server, Attached> = new WeakMap();
+const servers: WeakMap<Server, Upgrades> = new WeakMap();
 
 /**
- * Adds a handler to a server. Other upgrade listeners keep working. If there are none, an upgrade request that no handler accepts
+ * Adds a handler to a server. Other upgrade listeners get the requests that no handler accepts. If there are none, such a request
  * is answered with 404. Returns a function that removes the handler.
  */
 export function attachHandler(server: Server, handler: UpgradeHandler): () => void {
-  const { handlers, listener } = attachedTo(server);
-  if (handlers.size === 0) server.on('upgrade', listener);
-  handlers.add(handler);
-  return () => {
-    handlers.delete(handler);
-    if (handlers.size === 0) server.off('upgrade', listener);
-  };
+  const upgrades = servers.get(server) ?? new Upgrades(server);
+  servers.set(server, upgrades);
+  upgrades.add(handler);
+  return () => upgrades.remove(handler);
 }
 
-function attachedTo(server: Server): Attached {
-  const known = servers.get(server);
-  if (known !== undefined) return known;
-  const handlers: Set<UpgradeHandler> = new Set();
-  const listener: Attached['listener'] = (request, socket, head) => {
-    for (const handler of handlers) if (handler(request, socket, head)) return;
-    if (server.listenerCount('upgrade') > 1) return;
-    refuseUpgrade(socket, NO_WEBSOCKET);
-  };
-  const attached = { handlers, listener };
-  servers.set(server, attached);
-  return attached;
+/**
+ * The handlers attached to a server. An accepted request must not reach other listeners. Many of them answer or destroy all that is
+ * not for them: `ws` servers that are given a server (graphql-ws), NestJS, Fastify, and Socket.IO after a second. Listeners cannot
+ * withhold an event from each other, so `emit` of this server does.
+ */
+class Upgrades {
+  private readonly server: Server;
+  private readonly handlers: Set<UpgradeHandler> = new Set();
+  private restore = (): void => {};
+
+  constructor(server: Server) {
+    this.server = server;
+  }
+
+  add(handler: UpgradeHandler): void {
+    if (this.handlers.size === 0) this.listen();
+    this.handlers.add(handler);
+  }
+
+  remove(handler: UpgradeHandler): void {
+    if (this.handlers.delete(handler) && this.handlers.size === 0) this.restore();
+  }
+
+  private listen(): void {
+    const { server, handlers } = this;
+    const emit: (name: string, ...args: unknown[]) => boolean = server.emit;
+    const isOwn = Object.hasOwn(server, 'emit');
+    const claim = ((name: string, ...args: unknown[]): boolean => {
+      if (name === 'upgrade') {
+        for (const handler of handlers) if (handler(...(args as Parameters<UpgradeHandler>))) return true;
+      }
+      return emit.call(server, name, ...args);
+    }) as Server['emit'];
+    // Node drops requests for an upgrade that nobody listens to.
+    const refuse = (_request: IncomingMessage, socket: Duplex): void => {
+      if (server.listenerCount('upgrade') === 1) refuseUpgrade(socket, NO_WEBSOCKET);
+    };
+    server.emit = claim;
+    server.on('upgrade', refuse);
+    this.restore = () => {
+      server.off('upgrade', refuse);
+      // Whoever has wrapped it since keeps it. Without handlers it changes nothing.
+      if (server.emit !== claim) return;
+      if (isOwn) server.emit = emit as Server['emit'];
+      else delete (server as Partial<Server>).emit;
+    };
+  }
 }
 
 /** Returns the path of a request target. A client behind a proxy may send an absolute URL. */
