@@ -58,10 +58,10 @@ export type { HubNotice, HubTotals, Observer, Refusal, RefusalReason } from './t
 /** How long a connection is silent before the operating system probes the other end. */
 const KEEP_ALIVE_MS = 60_000;
 
-/** Options of {@link createHttpHandler}. */
-export interface HttpOptions<I = unknown, E extends WatchEvent = WatchEvent>
+/** Options of {@link createHttpHandler}. `R` is the request of the framework, if a hook asks for it. */
+export interface HttpOptions<I = unknown, E extends WatchEvent = WatchEvent, R extends IncomingMessage = IncomingMessage>
   extends ConnectionOptions,
-    AdmissionOptions<IncomingMessage, I, E> {
+    AdmissionOptions<R, I, E> {
   /**
    * Headers to add to every stream. They replace ours: `{ 'cache-control': 'no-store' }`, without `no-transform`, lets middleware
    * compress that flushes, such as `compression` in Express.
@@ -78,12 +78,15 @@ export interface HttpOptions<I = unknown, E extends WatchEvent = WatchEvent>
  * ERROR event and continues live instead); 503 if the hub is full or shutting down, or if an earlier request of the connection is
  * unanswered. Once the stream has ended, a client that has all of it gets 204, which makes an EventSource stop asking.
  *
+ * The hooks get the request that the handler was given, with all that a framework and its middleware have added to it:
+ * `clientAddress: (request: express.Request) => request.ip ?? ''`.
+ *
  * @throws {WatchError} INVALID_ARGUMENT for anything but a hub, and for an invalid option; TypeError for an invalid header.
  */
-export function createHttpHandler<I = unknown, E extends WatchEvent = WatchEvent>(
+export function createHttpHandler<I = unknown, E extends WatchEvent = WatchEvent, R extends IncomingMessage = IncomingMessage>(
   hub: Hub<E>,
-  options: HttpOptions<I, E> = {},
-): (request: IncomingMessage, response: ServerResponse) => void {
+  options: HttpOptions<I, E, R> = {},
+): (request: R, response: ServerResponse) => void {
   const handler = new HttpHandler(receptionOf(hub), options as HttpOptions<I>);
   publishNotices(hub as Hub, channel);
   return (request, response) => handler.handle(request, response);

@@ -27,7 +27,7 @@ export interface Refusal {
 
 /** Something that happened to a client. If the reason is `failed`, `error` is what a filter, a snapshot or a hook threw. */
 export type HubNotice =
-  | { readonly type: 'open'; readonly client: ClientStats }
+  | { readonly type: 'open'; readonly client: ClientStats; readonly error?: undefined }
   | {
       readonly type: 'close';
       readonly client: ClientStats;
@@ -36,7 +36,7 @@ export type HubNotice =
     }
   | { readonly type: 'cut'; readonly client: ClientStats; readonly reason: CutReason; readonly error?: unknown }
   | ({ readonly type: 'refused' } & Refusal)
-  | { readonly type: 'resume'; readonly client: ClientStats; readonly missed: number };
+  | { readonly type: 'resume'; readonly client: ClientStats; readonly missed: number; readonly error?: undefined };
 
 /** A receiver of notices. */
 export interface Observer {

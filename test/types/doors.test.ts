@@ -1,4 +1,6 @@
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
+import { createServer } from 'node:http';
+import type { Request as ExpressRequest, RequestHandler } from 'express';
 import type { Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { WebSocket as NodeWebSocket } from 'ws';
@@ -103,6 +105,19 @@ function servers(hub: Hub<Orders>, server: Server, user: User | undefined): void
     authenticate: () => user,
     watchOptions: (_request, known) => ({ capacity: known.name.length }),
   });
+  // Frameworks extend Node's request; what asks for theirs can be mounted only there.
+  const mounted = createHttpHandler(hub, {
+    clientAddress: (request: ExpressRequest) => request.ip ?? '',
+    authenticate: ({ cookies }) => (cookies === undefined ? undefined : user),
+    watchOptions: (_request, known) => ({ capacity: known.name.length }),
+  });
+  claim<Equal<Parameters<typeof mounted>[0], ExpressRequest>>();
+  claim<Assignable<typeof mounted, RequestHandler>>();
+  // @ts-expect-error node:http has no such requests
+  createServer(mounted);
+  const plain = createHttpHandler(hub, { authenticate: ({ headers }) => headers.authorization });
+  claim<Equal<Parameters<typeof plain>[0], IncomingMessage>>();
+  new Hub({ onNotice: ({ type, error }) => void (error !== undefined && console.error(type, error)) });
   // @ts-expect-error the hub has no such events
   attachWebSocket(server, hub, { watchOptions: () => ({ filter: (event) => event.type === 'eaten' }) });
   claim<Assignable<typeof hub, Hub>>();
