@@ -27,19 +27,30 @@ const BROKEN_CODE =
   /^(ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|UND_ERR_SOCKET|UND_ERR_\w+_TIMEOUT|ERR_STREAM_PREMATURE_CLOSE|ERR_HTTP2_GOAWAY_SESSION)$/;
 // The errors of a fetch body in undici, Chromium, Firefox and Safari (two). They have no code, so the text has to do.
 const BROKEN_FETCH = /^(terminated$|network ?error|error in input stream|load failed|the network connection)/i;
+// Undici also terminates a body whose bytes are bad. Its cause is then an error of zlib, zstd, brotli or the HTTP parser.
+const BAD_BYTES = /^(Z|ERR__|H)/;
 const CAUSES_DEEP = 5;
+
+interface Failure {
+  readonly name?: unknown;
+  readonly message?: unknown;
+  readonly code?: unknown;
+  readonly cause?: Failure | null | undefined;
+}
 
 /**
  * Whether an error means that the connection broke or timed out, so that the remedy is to watch again. Recognizes the codes of
- * Node and undici, a `TimeoutError`, and the TypeErrors with which browsers report a broken response body. Examines up to five
- * nested causes. A refused connection does not count. Upstream: `IsProbableEOF` and `IsTimeout`.
+ * Node and undici, a `TimeoutError`, and the TypeErrors with which `fetch` reports a broken response body, unless its cause says
+ * that the bytes were bad. Examines up to five nested causes. A refused connection does not count. Upstream: `IsProbableEOF`
+ * and `IsTimeout`.
  */
 export function isBrokenConnection(error: unknown): boolean {
-  let at = error as { code?: unknown; name?: unknown; message?: unknown; cause?: unknown } | null | undefined;
+  let at = error as Failure | null | undefined;
   for (let depth = 0; depth <= CAUSES_DEEP && at; depth++) {
     if (at.name === 'TimeoutError' || BROKEN_CODE.test(String(at.code))) return true;
-    if (at.name === 'TypeError' && BROKEN_FETCH.test(String(at.message))) return true;
-    at = at.cause as typeof at;
+    if (at.name === 'TypeError' && BROKEN_FETCH.test(String(at.message)))
+      return !BAD_BYTES.test(String(at.cause?.code ?? at.cause?.name));
+    at = at.cause;
   }
   return false;
 }

@@ -360,6 +360,21 @@ describe('isBrokenConnection', () => {
     expect(isBrokenConnection(new TypeError(`not: ${message}`))).toBe(false);
   });
 
+  it.each(['Z_DATA_ERROR', 'ZSTD_error_corruption_detected', 'ERR__ERROR_FORMAT_HUFFMAN_SPACE', 'HPE_INVALID_CHUNK_SIZE'])(
+    'is false for a fetch that was terminated because its bytes were bad: %s',
+    (code) => {
+      expect(isBrokenConnection(new TypeError('terminated', { cause: coded(code) }))).toBe(false);
+      expect(isBrokenConnection(new TypeError('terminated', { cause: coded('UND_ERR_INFO') }))).toBe(true);
+      expect(isBrokenConnection(new TypeError('terminated', { cause: new Error(code) }))).toBe(true);
+      expect(isBrokenConnection(new TypeError('terminated', { cause: null }))).toBe(true);
+    },
+  );
+
+  it('is false for a fetch that the HTTP parser terminated, also where undici gives it no code', () => {
+    const cause = Object.assign(new Error('x'), { name: 'HTTPParserError', code: undefined });
+    expect(isBrokenConnection(new TypeError('terminated', { cause }))).toBe(false);
+  });
+
   it('is true for a timeout, not for an abort', () => {
     expect(isBrokenConnection(AbortSignal.abort().reason)).toBe(false);
     expect(isBrokenConnection(new DOMException('x', 'TimeoutError'))).toBe(true);
