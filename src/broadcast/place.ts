@@ -15,7 +15,8 @@ import type { Mux } from './mux.ts';
  * - `disconnect`: the watch is cut: it delivers its queue, then one ERROR with code 410 and `details.missed`, then ends.
  * - `coalesce`: unseen changes are folded to the latest per key. ADDED then MODIFIED is ADDED, ADDED then DELETED is nothing,
  *   MODIFIED then DELETED is DELETED, DELETED then ADDED is MODIFIED; of custom types the last event stays. Keys are in the order
- *   of their first unseen change. With more than `capacity` keys the watch is cut as by `disconnect`.
+ *   of their first unseen change. With more than `capacity` keys the watch is cut: unlike `disconnect` it delivers none of them,
+ *   only that ERROR, which counts all events behind them.
  */
 export type Overflow = 'wait' | 'drop-newest' | 'drop-oldest' | 'disconnect' | 'coalesce';
 
