@@ -14,7 +14,7 @@ export interface Laggard extends Linked {
  * depend on the number of laggards.
  *
  *     head enters chunk 12:   due 12: {p, q}      due 13: {r}      due 16: {s, t, ...}
- *                                      |  `- has read: moves to the set of its new due chunk, once per capacity
+ *                                      |  `- has read: moves to the set of its new due chunk
  *                                      `---- has not: lag(), and it stands nowhere until it reads again
  */
 export class Laggards {

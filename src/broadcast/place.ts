@@ -68,6 +68,7 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
   }
 
   abstract bound(): number;
+  protected abstract get room(): number;
   abstract lag(): void;
   abstract wake(): void;
 
@@ -97,9 +98,15 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
     if (failure !== this.aside.failure) this.own.failure = failure;
   }
 
+  /**
+   * What it has set aside counts: a full watcher that stays, for its filter, needs no more than a chunk of the log. For drop-oldest
+   * this is where a whole queue has been overwritten, so that `lag` need not look at what was set aside.
+   */
   dueChunk(): number {
     const { log } = this.mux;
-    return log.chunkOf(this.position) + log.chunksFor(this.options.capacity) + 1;
+    return (
+      log.chunkOf(this.position) + log.chunksFor(this.dropsOldest && !this.options.filter ? this.options.capacity : this.room) + 1
+    );
   }
 
   /** Ends the watch with an error, which its consumer gets after the queued events. */

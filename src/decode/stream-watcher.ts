@@ -29,7 +29,6 @@ const BROKEN_CODE =
 const BROKEN_FETCH = /^(terminated$|network ?error|error in input stream|load failed|the network connection)/i;
 // Undici also terminates a body whose bytes are bad. Its cause is then an error of zlib, zstd, brotli or the HTTP parser.
 const BAD_BYTES = /^(Z|ERR__|H)/;
-const CAUSES_DEEP = 5;
 
 interface Failure {
   readonly name?: unknown;
@@ -46,7 +45,8 @@ interface Failure {
  */
 export function isBrokenConnection(error: unknown): boolean {
   let at = error as Failure | null | undefined;
-  for (let depth = 0; depth <= CAUSES_DEEP && at; depth++) {
+  // The error, and five nested causes.
+  for (let depth = 0; depth < 6 && at; depth++) {
     if (at.name === 'TimeoutError' || BROKEN_CODE.test(String(at.code))) return true;
     if (at.name === 'TypeError' && BROKEN_FETCH.test(String(at.message)))
       return !BAD_BYTES.test(String(at.cause?.code ?? at.cause?.name));

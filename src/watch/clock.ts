@@ -6,14 +6,11 @@ export interface Clock {
   schedule(delayMs: number, callback: () => void): () => void;
 }
 
-/** The longest delay `setTimeout` accepts; it fires at once for a longer one. */
-const LONGEST_MS = 2_147_483_647;
-
 /** The host's clock. Delays longer than 2^31 - 1 ms (about 24 days) are shortened to that. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   schedule: (delayMs, callback) => {
-    const timer = setTimeout(callback, Math.min(delayMs, LONGEST_MS));
+    const timer = setTimeout(callback, Math.min(delayMs, 2 ** 31 - 1)); // it fires at once for a longer delay
     return () => clearTimeout(timer);
   },
 };

@@ -165,6 +165,29 @@ describe('a laggard', () => {
     expect(cursor.queued + cursor.dropped).toBe(1000);
   });
 
+  test.each(['drop-newest', 'disconnect'] as const)("'%s' whose counts are read needs no more, either", (overflow) => {
+    const rig = new Rig();
+    const cursor = rig.watch(overflow, 64);
+    for (let at = 0; at < 400; at++) {
+      rig.publish(at, at + 1);
+      if (at % 50 === 49) expect(cursor.queued).toBe(Math.min(64, at + 1));
+      expect(asideOf(cursor).kept.length + rig.held.stored).toBeLessThanOrEqual(64 + 2 * 16);
+    }
+  });
+
+  test.each(['drop-newest', 'drop-oldest'] as const)(
+    "'%s' with a filter needs no more of the log than its queue has room for, rounded up to chunks",
+    (overflow) => {
+      const rig = new Rig();
+      const cursor = rig.watch(overflow, 64, { filter: () => true });
+      for (let at = 0; at < 400; at++) {
+        rig.publish(at, at + 1);
+        expect(asideOf(cursor).kept.length + rig.held.stored).toBeLessThanOrEqual(64 + 2 * 16);
+      }
+      expect(cursor.queued).toBe(64);
+    },
+  );
+
   test.each(['drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const)(
     "'%s' with a pending read is not one: it gets the event that it was promised",
     async (overflow) => {
