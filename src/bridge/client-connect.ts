@@ -36,7 +36,7 @@ export function connect<E extends WatchEvent = WatchEvent>(
   if (begin) searchParams.delete('resourceVersion');
   const asked = searchParams.get('allowWatchBookmarks');
   if (settings.bookmarks && asked === null) searchParams.set('allowWatchBookmarks', 'true');
-  const open = opener(target, settings, begin);
+  const open = opener(target, settings);
   settings.signal?.throwIfAborted();
   return new Client<ClientEvent<E>>({ ...settings, bookmarks: asked === 'true' }, open, begin);
 }
@@ -89,7 +89,7 @@ function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
 }
 
 /** Returns a function that opens a connection from a given version on. */
-function opener<E>(target: URL, settings: Settings<E>, begin: string | undefined): Open {
+function opener<E>(target: URL, settings: Settings<E>): Open {
   const { WebSocket, transport = target.protocol[0] === 'w' ? 'websocket' : 'http' } = settings;
   const [header] = new Headers(settings.headers).keys();
   const socket = transport === 'websocket';
@@ -104,7 +104,7 @@ function opener<E>(target: URL, settings: Settings<E>, begin: string | undefined
     if (from) {
       url.searchParams.set('resourceVersion', from);
       // The requested snapshot has arrived. A new connection must not ask for it again.
-      if (from !== begin) url.searchParams.delete('sendInitialEvents');
+      if (receiver.first) url.searchParams.delete('sendInitialEvents');
     }
     const opening = { ...settings, url, sse: transport === 'sse' };
     return socket ? openWebSocket(opening as WebSocketOpening, receiver) : openStream(opening, receiver);

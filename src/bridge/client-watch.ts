@@ -23,6 +23,7 @@ const IDLE_TIMEOUT_MS = 150_000;
  */
 export class Client<E extends WatchEvent> extends ClientReads<E> implements ClientWatch<E>, Receiver {
   dropped: number = 0;
+  first: string | undefined;
   readonly #settings: ClientSettings<E>;
   readonly #machine: ClientMachine;
   protected readonly queue: ClientQueue<E>;
@@ -139,6 +140,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
       return;
     }
     const order = this.#machine.accept(version);
+    this.first ||= version;
     if (mark) this.alive(true);
     if (order === 'foreign') this.over({ code: 410, why: `${version} does not follow ${this.#machine.position}` });
     else if (shown && (mark || order === 'next')) {

@@ -52,6 +52,27 @@ describe('the query', () => {
     await watch.return();
   });
 
+  test.each([
+    ['of one object', [{ type: 'ADDED', object: 1 }]],
+    ['of nothing', []],
+  ])('a requested snapshot %s is requested once, also if it is at the version that the client began with', async (_, objects) => {
+    const clock = new FakeClock();
+    const network = new FakeNetwork();
+    const options = { ...network.options('http'), clock, random: () => 1 };
+    const watch = connect<Event>('http://h/w?sendInitialEvents=true', { ...options, resourceVersion: at(1) });
+    await settle();
+    network.link.accept();
+    await settle();
+    network.link.send(...objects, toBookmark(at(1), { initialEventsEnd: true }) as Event);
+    await settle();
+    network.link.cut();
+    await settle();
+    clock.advance(500);
+    await settle();
+    expect(network.link.url.search).toBe('?allowWatchBookmarks=true&resourceVersion=e.1');
+    await watch.return();
+  });
+
   test('a requested snapshot of which nothing arrived is requested again', async () => {
     const clock = new FakeClock();
     const network = new FakeNetwork();
