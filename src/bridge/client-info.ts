@@ -21,8 +21,9 @@ export interface ClientStats extends ClientInfo {
   readonly lag: number;
   /** Events that this client did not get; with `coalesce`, those folded into a later one. */
   readonly dropped: number;
-  /** Bytes handed to the connection in total, and those that the network has not taken yet. */
+  /** Bytes of events handed to the connection in total, as its transport frames them. */
   readonly sentBytes: number;
+  /** Bytes in the connection that the network has not taken yet. */
   readonly bufferedBytes: number;
   /** Whether the client has reconnected and resumed after a version. */
   readonly resumed: boolean;
