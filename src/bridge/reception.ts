@@ -140,8 +140,9 @@ export class Reception {
     const filter = options.filter && this.judge(options.filter);
     const watch = this.lifetime.ended ? emptyWatch<Envelope>() : this.feed.watch({ ...options, overflow, filter });
     const { missed, thrown } = permitted(start.missed, filter);
-    // The first missed envelope may be an ERROR, which has no position.
-    const after = (start.missed[0]?.sequence || this.feed.head + 1) - 1;
+    // The first may be an ERROR, which has no position. With a version before it, a client could resume and never see it.
+    const first = start.missed[0]?.sequence;
+    const after = (first || this.feed.head + 1) - 1;
     const session = new Session({
       id: ++this.tally.clients,
       identity: client.identity,
@@ -152,7 +153,7 @@ export class Reception {
       resumed: start.resumed,
       missed,
       after,
-      version: client.transport === 'sse' && !start.snapshot ? this.feed.versionOf(after) : undefined,
+      version: client.transport === 'sse' && !start.snapshot && first !== 0 ? this.feed.versionOf(after) : undefined,
       watch: watch as ReadableWatch<Envelope>,
       sink,
     });

@@ -36,7 +36,7 @@ export interface SessionOptions<S> extends ClientInfo {
   /** Events to send before those of the watch, and the position before the first of them. */
   readonly missed: readonly Envelope[];
   readonly after: number;
-  /** The version of that position, for SSE, which can send it without an event; undefined before a snapshot. */
+  /** The version of that position, for SSE, which can send it without an event; undefined before a snapshot or an ERROR. */
   readonly version: string | undefined;
   readonly resumed: boolean;
   /** The watch folds events, so a client cannot resume after each of them. */

@@ -62,7 +62,7 @@ export class Session implements Served {
   readonly transport: ClientInfo['transport'];
   readonly address: string;
   readonly resumed: boolean;
-  /** For SSE: the version from which this client can resume before its first event; undefined if a snapshot comes first. */
+  /** For SSE: the version to resume from before the first event; undefined if a snapshot or an ERROR comes first. */
   readonly version: string | undefined;
   /** Why the session has ended, or will end. */
   reason: Ending | CutReason | 'gone' = 'gone';

@@ -172,10 +172,11 @@ describe.each(DOORS)('%s', (name, serveAt, connect) => {
         return String(chunk).split('\n\n', 1)[0] as string;
       };
       const { url } = await serveAt(hub);
-      // Before what is replayed, after what it has; with a version that is too old, from now; and not before a snapshot is through.
+      // Before what is replayed, or after what it has. Not before a snapshot is through, and not before the ERROR of a version that
+      // is too old: one that is cut off right then would come back with this version, and never learn that it has missed events.
       expect(await first(url)).toBe('retry: 2000\nid: e.1\nevent: bookmark\ndata');
       expect(await first(url, from('e.2'))).toBe('retry: 2000\nid: e.2\nevent: bookmark\ndata');
-      expect(await first(url, from('x.2'))).toBe('retry: 2000\nid: e.3\nevent: bookmark\ndata');
+      expect(await first(url, from('x.2'))).toBe('retry: 2000');
       const stateful = await serveAt(await published(3, { snapshot: () => [] }));
       expect(await first(stateful.url)).toBe('retry: 2000');
     });

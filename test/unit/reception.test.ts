@@ -1,5 +1,6 @@
 // How a hub admits clients: where each one starts, the notices about it, and the reasons for refusals.
 import { describe, expect, test } from 'vitest';
+import { startOf } from '../../src/bridge/http-head.ts';
 import { Hub, receptionOf } from '../../src/bridge/hub.ts';
 import type { Client } from '../../src/bridge/reception.ts';
 import { LEAVING } from '../../src/bridge/refusals.ts';
@@ -26,6 +27,16 @@ describe('where a client starts', () => {
     for (let i = 1; i <= 5; i++) replaying.tryPublish(added(i));
     expect(connect(replaying, undefined, { transport: 'sse' }).session.version).toBe('e.3');
     expect(connect(new Hub({ snapshot }), undefined, { transport: 'sse' }).session.version).toBeUndefined();
+  });
+
+  test('SSE, with a version that is too old: none before the ERROR has said so', () => {
+    const hub = new Hub({ epoch: 'e' });
+    hub.tryPublish(added(1));
+    const asked = { asked: { resourceVersion: 'x.1' }, address: '', identity: undefined, options: {} };
+    const start = startOf(receptionOf(hub), asked as never, true) as Start;
+    const sink = connect(hub, undefined, { transport: 'sse', start });
+    expect(sink.session.version).toBeUndefined();
+    expect(sink.events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
   });
 
   test('its lag is counted from there', () => {
