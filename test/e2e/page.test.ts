@@ -256,6 +256,19 @@ inBrowsers('the live page', ({ name, launch }) => {
     expect(await second.exit).toBe(0);
   });
 
+  test('says of a source that has ended what it is: an end, and no lost connection', async () => {
+    const server = await pipe('--replay', '5');
+    const { page } = await visit(server.url);
+    server.write('last');
+    await page.waitForFunction(() => document.querySelectorAll('#rows tr').length === 1);
+    server.child.stdin.end();
+    await page.waitForSelector('#state[data-state=off]');
+    await until(async () => (await history(page)).join('\n').includes('The stream has ended'));
+    expect((await history(page)).join('\n')).not.toContain('status 200');
+    await page.close();
+    expect(await server.exit).toBe(0);
+  });
+
   test('in the back/forward cache it holds no connection; restored, it resumes', async () => {
     const server = await pipe();
     const { page, faults } = await visit(server.url);

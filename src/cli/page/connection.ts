@@ -100,11 +100,15 @@ export class Connection {
       onHistory(`Expired (410): the server cannot resume after event ${place}; ${why}. Starting from now.`, 'loss');
     } else if (error.code === 410) {
       onHistory('The connection broke before there was an event to resume after. Starting from now.', 'loss');
+    } else if (error.message === ENDED) {
+      onHistory('The stream has ended. If it goes on, this page resumes.', 'note');
     } else {
       onHistory(state === 'closed' ? `Ended: ${error.message}` : `Connection lost: ${error.message}`, 'note');
     }
   }
 }
 
+/** How the client reports a response that is complete: a source has ended, or a proxy has cut a long response. */
+const ENDED = 'status 200';
 /** The longest pause between two attempts. */
 const MAX_PAUSE_MS = 10_000;
