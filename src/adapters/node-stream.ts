@@ -40,9 +40,9 @@ export function toReadable<E>(watch: Watch<E>, options: ReadableOptions = {}): R
 
 /**
  * Returns the chunks of a Node `Readable` as a watch; in object mode these are its objects. The stream buffers no more than its
- * `highWaterMark`, so backpressure reaches the source. `stop` and `return` destroy the stream and drop what it has buffered. An
- * error of the stream rejects one read, after the buffered chunks; so does a stream that was destroyed before its end
- * (`ERR_STREAM_PREMATURE_CLOSE`). After the end no listener stays on the stream.
+ * `highWaterMark`, and a batch takes what it has buffered, so backpressure reaches the source. `stop` and `return` destroy the
+ * stream and drop what it has buffered. An error of the stream rejects one read, after the buffered chunks; so does a stream that
+ * was destroyed before its end (`ERR_STREAM_PREMATURE_CLOSE`). After the end no listener stays on the stream.
  */
 export function fromReadable<E>(readable: Readable): Watch<E> {
   let wake = (): void => {};
@@ -57,12 +57,27 @@ export function fromReadable<E>(readable: Readable): Watch<E> {
     else readable.once('close', unlisten);
   });
   readable.on('readable', onReadable);
-  const poll = (): E | undefined => readable.read() ?? undefined;
+  const read = (): E | undefined => readable.read() ?? undefined;
+  // What the source has added during our own reads of this turn. A source that does so at every read would never end a batch.
+  let added = 0;
+  const poll = (): E | undefined => {
+    const { readableLength: held, readableObjectMode: inObjects } = readable;
+    if (held <= added) return undefined;
+    const value = read();
+    const more = readable.readableLength - (inObjects ? held - 1 : 0); // bytes are read all at once
+    if (added === 0 && more > 0) {
+      queueMicrotask(() => {
+        added = 0;
+      });
+    }
+    added = inObjects ? added + more : more;
+    return value;
+  };
   return new PullWatch<E>({
     poll,
     async pull() {
       for (;;) {
-        const value = poll();
+        const value = read();
         if (value !== undefined) return { done: false, value };
         if (over !== undefined) {
           if (over.error) throw over.error;

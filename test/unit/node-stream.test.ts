@@ -3,6 +3,7 @@ import { PassThrough, Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { describe, expect, test } from 'vitest';
 import { fromReadable, toReadable } from '../../src/adapters/node-stream.ts';
+import { filter } from '../../src/broadcast/filter.ts';
 import { FakeWatcher } from '../../src/testing/fakes.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
@@ -172,6 +173,49 @@ describe('fromReadable', () => {
     expect(watch.tryNext()).toBe(5);
     source.end();
     expect(await watch.next()).toEqual(done);
+  });
+
+  test.each(['objects', 'bytes'])('a batch ends, also of a source that is never out of %s', async (kind) => {
+    const objectMode = kind === 'objects';
+    let reads = 0;
+    const endless = new Readable({
+      objectMode,
+      highWaterMark: 4,
+      read() {
+        if (++reads > 1_000) this.destroy(new Error('read without end'));
+        else this.push(objectMode ? reads : 'b');
+      },
+    });
+    const watch = fromReadable<number | Buffer>(endless);
+    const batches = filter(watch, (event) => event).batches();
+    for (let batch = 0; batch < 10; batch++) expect((await batches.next()).value?.length).toBeLessThanOrEqual(5);
+    await turn();
+    let polled = 0;
+    while (watch.tryNext() !== undefined) polled++;
+    expect(polled).toBeLessThanOrEqual(5);
+    expect(reads).toBeLessThan(200);
+    const seen: unknown[] = [];
+    if (objectMode) for (let read = 0; read < 3; read++) seen.push((await watch.next()).value);
+    expect(seen).toEqual(seen.map((_, at) => (seen[0] as number) + at));
+    await batches.return?.();
+    expect(endless.destroyed).toBe(true);
+  });
+
+  test('what is added between two reads of a turn is readable in that turn', async () => {
+    const source = new PassThrough({ objectMode: true });
+    const watch = fromReadable<number>(source);
+    expect(watch.tryNext()).toBeUndefined();
+    await turn();
+    for (const chunk of [1, 2, 3]) source.write(chunk);
+    await turn();
+    expect([watch.tryNext(), watch.tryNext(), watch.tryNext(), watch.tryNext()]).toEqual([1, 2, 3, undefined]);
+    await turn();
+    for (const chunk of [4, 5]) source.write(chunk);
+    await turn();
+    expect(watch.tryNext()).toBe(4);
+    source.write(6);
+    expect([watch.tryNext(), watch.tryNext()]).toEqual([5, 6]);
+    await watch.return();
   });
 
   test('bytes arrive as chunks', async () => {
