@@ -1,8 +1,11 @@
 // Resuming: what a version is, what is kept, and where a client resumes.
+import type { EventSourceMessage } from 'eventsource-parser';
+import { createParser } from 'eventsource-parser';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Admitted } from '../../src/bridge/admission.ts';
 import { Envelope } from '../../src/bridge/envelope.ts';
+import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import { startOf } from '../../src/bridge/http-head.ts';
 import { Hub, receptionOf } from '../../src/bridge/hub.ts';
 import { readQuery, readVersion } from '../../src/bridge/query.ts';
@@ -248,6 +251,22 @@ describe('a hub', () => {
       expect(sink.events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
       expect(sink.ended).toBeUndefined();
     }
+  });
+
+  test('an EventSource that is cut off anywhere has not got past its version without the ERROR', async () => {
+    const hub = await published(3);
+    const request = new Request('http://here/watch', { headers: { accept: 'text/event-stream', 'last-event-id': 'old.3' } });
+    const reader = ((await createFetchHandler(hub)(request)).body as ReadableStream<Uint8Array>).getReader();
+    let heard = '';
+    while (!heard.includes('ERROR')) heard += new TextDecoder().decode((await reader.read()).value);
+    await reader.cancel();
+    for (let cut = 0; cut <= heard.length; cut++) {
+      const messages: EventSourceMessage[] = [];
+      createParser({ onEvent: (message) => messages.push(message) }).feed(heard.slice(0, cut));
+      const moved = messages.some(({ id }) => id !== undefined);
+      expect([cut, moved]).toEqual([cut, messages.some(({ data }) => data.includes('"ERROR"'))]);
+    }
+    expect(heard).toContain('id: e.3\ndata: {"type":"ERROR"');
   });
 
   test('a filter that throws, live or replayed, ends only its own client as failed', async () => {
