@@ -53,7 +53,8 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
         if (gate) await gate;
         if (signal.aborted) return;
         if (streams) receiver.frame(text, id);
-        else if (refusal.length < MAX_REFUSAL_CHARS) refusal += text;
+        else refusal += text;
+        if (refusal.length > MAX_REFUSAL_CHARS) over(end());
       }
     };
     const write = (chunk: Uint8Array): Promise<void> => {

@@ -40,13 +40,15 @@ export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Co
   };
   socket.on?.('unexpected-response', (_request: never, response: RefusedUpgrade) => {
     let body = '';
+    const over = (): void => {
+      if (socket.onclose) receiver.over(toRefusal(response.statusCode, body, response.headers['retry-after']));
+    };
     response
       .on('data', (chunk) => {
-        if (body.length < MAX_REFUSAL_CHARS) body += chunk;
+        body += chunk;
+        if (body.length > MAX_REFUSAL_CHARS) over();
       })
-      .on('close', () => {
-        if (socket.onclose) receiver.over(toRefusal(response.statusCode, body, response.headers['retry-after']));
-      });
+      .on('close', over);
   });
   return {
     pause: socket.pause && ((paused) => (paused ? socket.pause!() : socket.resume!())),

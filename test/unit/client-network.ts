@@ -19,7 +19,8 @@ export interface Link {
   cut(): void;
   /** Ends the connection regularly. `code` and `reason` are those of a WebSocket. */
   end(code?: number, reason?: string): void;
-  refuse(code: number, body?: string, headers?: Record<string, string>): void;
+  /** Refuses. A body in chunks does not end. */
+  refuse(code: number, body?: string | readonly string[], headers?: Record<string, string>): void;
 }
 
 const encoder = new TextEncoder();
@@ -92,8 +93,10 @@ class StreamLink implements Link {
     attempt(() => this.controller?.close());
   }
 
-  refuse(status: number, body: string = '', headers: Record<string, string> = {}): void {
-    this.answer(new Response(status === 204 ? null : body, { status, headers }));
+  refuse(status: number, body: string | readonly string[] = '', headers: Record<string, string> = {}): void {
+    const stream = typeof body === 'string' ? body : new ReadableStream<Uint8Array>({ start: (own) => this.hold(own) });
+    this.answer(new Response(status === 204 ? null : stream, { status, headers }));
+    if (typeof body !== 'string') this.send(...body);
   }
 }
 
@@ -137,7 +140,7 @@ class SocketLink implements Link {
   }
 
   /** Like Node 22, which reports a failed handshake only by `error`. */
-  refuse(_code: number, _body?: string, _headers?: Record<string, string>): void {
+  refuse(_code: number, _body?: string | readonly string[], _headers?: Record<string, string>): void {
     this.onerror?.({ message: 'no handshake' });
   }
 }
@@ -178,13 +181,13 @@ class RichSocketLink extends SocketLink {
     else super.cut();
   }
 
-  override refuse(statusCode: number, body: string = '', headers: Record<string, string> = {}): void {
+  override refuse(statusCode: number, body: string | readonly string[] = '', headers: Record<string, string> = {}): void {
     const response = {
       statusCode,
       headers,
       on(event: string, listener: (chunk?: string) => void) {
-        if (event === 'data') listener(body);
-        if (event === 'close') listener();
+        if (event === 'data') for (const chunk of typeof body === 'string' ? [body] : body) listener(chunk);
+        if (event === 'close' && typeof body === 'string') listener();
         return response;
       },
     };

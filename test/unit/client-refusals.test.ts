@@ -1,5 +1,5 @@
 // How a client handles a response that is not a stream, and a missing response.
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { connect } from '../../src/bridge/client.ts';
 import { FakeNetwork, KINDS, settle } from './client-network.ts';
 import type { Event } from './client-rig.ts';
@@ -51,23 +51,17 @@ describe('refusals', () => {
     await watch.return();
   });
 
-  test('an endless body is neither read to its end nor kept', async () => {
-    const { network, watch, clock, details } = open('http', { connectTimeoutMs: 1_000 });
+  test.each(telling)('%s: an endless body is neither read to its end nor kept, and the refusal counts', async (kind) => {
+    const { network, expectOver, read, details } = open(kind);
     await settle();
-    const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
-      async pull(controller) {
-        await new Promise((resolve) => setImmediate(resolve));
-        controller.enqueue(new TextEncoder().encode(`${'x'.repeat(1_000)}\n`));
-      },
-    });
-    vi.spyOn(globalThis.Response.prototype, 'body', 'get').mockReturnValueOnce(body);
-    network.link.refuse(404, 'x');
-    await settle();
-    clock.advance(1_000);
-    await settle();
-    expect(watch.state).toBe('waiting');
+    const line = `${'x'.repeat(999)}\n`;
+    network.link.refuse(
+      404,
+      Array.from({ length: 20 }, () => line),
+    );
+    expect(await read()).toEqual([404]);
     expect(details[0]?.error?.message.length).toBeLessThan(300);
-    await watch.return();
+    await expectOver();
   });
 
   test('an invalid hint is ignored', async () => {
