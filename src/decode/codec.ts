@@ -36,9 +36,9 @@ const EXCERPT_BYTES = 80;
 
 /** Returns why a JSON value is not an event, or undefined if it is one. */
 function faultOf(value: unknown, types: readonly string[] | undefined): string | undefined {
-  if (typeof value !== 'object' || value === null) return 'not an object';
+  if (!value || typeof value !== 'object') return 'not an object';
   const { type } = value as { type?: unknown };
-  if (typeof type !== 'string' || type === '') return 'no "type"';
+  if (!type || typeof type !== 'string') return 'no "type"';
   if (!Object.hasOwn(value, 'object')) return 'no "object"';
   return !types || types.includes(type) ? undefined : `unknown type ${JSON.stringify(type.slice(0, EXCERPT_BYTES))}`;
 }
@@ -78,14 +78,12 @@ export function jsonCodec<E extends WatchEvent = WatchEvent>(
       throw new WatchError('INVALID_FRAME', `bad frame, ${fault}: ${excerpt}`, reason);
     },
     isWhole: (frame) => {
+      const unquoted = new TextDecoder()
+        .decode(frame)
+        .replace(/\\./gs, '')
+        .replace(/"[^"]*("|$)/g, '');
       let depth = 0;
-      let quoted = false;
-      for (let i = 0; i < frame.length; i++) {
-        const byte = frame[i];
-        if (byte === 34) quoted = !quoted;
-        else if (byte === 92) i++;
-        else if (!quoted) depth += byte === 123 ? 1 : byte === 125 ? -1 : 0;
-      }
+      for (const char of unquoted) depth += char === '{' ? 1 : char === '}' ? -1 : 0;
       return depth < 1;
     },
     // Built from its members, because JSON.stringify would omit an `object` of undefined, and the result would not be an event.

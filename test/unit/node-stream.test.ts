@@ -189,7 +189,7 @@ describe('fromReadable', () => {
     const watch = fromReadable<number | Buffer>(endless);
     const batches = filter(watch, (event) => event).batches();
     for (let batch = 0; batch < 10; batch++) expect((await batches.next()).value?.length).toBeLessThanOrEqual(5);
-    await turn();
+    await macrotask();
     let polled = 0;
     while (watch.tryNext() !== undefined) polled++;
     expect(polled).toBeLessThanOrEqual(5);
@@ -205,13 +205,13 @@ describe('fromReadable', () => {
     const source = new PassThrough({ objectMode: true });
     const watch = fromReadable<number>(source);
     expect(watch.tryNext()).toBeUndefined();
-    await turn();
+    await macrotask();
     for (const chunk of [1, 2, 3]) source.write(chunk);
-    await turn();
+    await macrotask();
     expect([watch.tryNext(), watch.tryNext(), watch.tryNext(), watch.tryNext()]).toEqual([1, 2, 3, undefined]);
-    await turn();
+    await macrotask();
     for (const chunk of [4, 5]) source.write(chunk);
-    await turn();
+    await macrotask();
     expect(watch.tryNext()).toBe(4);
     source.write(6);
     expect([watch.tryNext(), watch.tryNext()]).toEqual([5, 6]);
