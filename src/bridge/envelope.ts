@@ -90,7 +90,7 @@ function open(json: string): string {
   // In JSON a line break can only be white space; on the wire it would end the event.
   const line = /[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, ' ') : json;
   const end = line.lastIndexOf('}');
-  if (end < 0) throw invalid('json', json, 'the JSON text of an event');
+  if (end < 0 || !/^\s*\{\s*"/.test(line)) throw invalid('json', json, 'the JSON text of an event');
   return line.slice(0, end);
 }
 

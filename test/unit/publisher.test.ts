@@ -61,3 +61,25 @@ test.each([100, 2 ** 31, Number.MAX_SAFE_INTEGER])(
     ]);
   },
 );
+
+describe('an event’s own JSON text', () => {
+  test.each([
+    ['{"type":"ADDED","object":1}', '{"type":"ADDED","object":1,"resourceVersion":"e.1"}\n'],
+    [' {\n"object" : 1, "type":"ADDED" }\n', ' { "object" : 1, "type":"ADDED" ,"resourceVersion":"e.1"}\n'],
+    ['{"type":"ADDED","object":{}}', '{"type":"ADDED","object":{},"resourceVersion":"e.1"}\n'],
+  ])('%j is sent as it is, on one line, with the version as its last member', async (json, sent) => {
+    const hub = new Hub({ epoch: 'e' });
+    const sink = connect(hub);
+    await hub.publish(added(1), json);
+    await turn();
+    expect(sink.text).toBe(sent);
+  });
+
+  test.each(['', '{', '{}', ' { } ', '[{"type":"ADDED"}]', '"}"', 'null'])('%j is refused', async (json) => {
+    const hub = new Hub({ epoch: 'e' });
+    const refusal = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('json') };
+    await expect(hub.publish(added(1), json)).rejects.toMatchObject(refusal);
+    expect(() => hub.tryPublish(added(1), json)).toThrow(expect.objectContaining(refusal));
+    expect(hub.version).toBe('e.0');
+  });
+});
