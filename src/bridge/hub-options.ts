@@ -42,6 +42,11 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
    * it pauses half-read.
    */
   maxSnapshots?: number | undefined;
+  /**
+   * Milliseconds within which a snapshot must produce its first, and each next, object; default 60,000. A snapshot that takes
+   * longer has failed, and another client gets its turn. 0: no limit.
+   */
+  snapshotTimeoutMs?: number | undefined;
   /** Clients served at the same time; default 10,000. */
   maxClients?: number | undefined;
   /**
@@ -155,6 +160,7 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
     capacity: count('capacity', DEFAULTS.capacity, 1),
     replayBytes: count('replayBytes', DEFAULTS.replayBytes),
     maxSnapshots: count('maxSnapshots', DEFAULTS.maxSnapshots, 1),
+    snapshotTimeoutMs: count('snapshotTimeoutMs', DEFAULTS.snapshotTimeoutMs),
     maxClients: count('maxClients', DEFAULTS.maxClients, 1),
     maxClientsPerAddress: count('maxClientsPerAddress', DEFAULTS.maxClientsPerAddress, 1),
     maxPending: count('maxPending', 10_000),

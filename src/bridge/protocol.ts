@@ -139,6 +139,8 @@ export const DEFAULTS = {
   retryMs: 2_000,
   /** Snapshots read at the same time. */
   maxSnapshots: 4,
+  /** Time until a snapshot's next object. Longer than a slow query takes. */
+  snapshotTimeoutMs: 60_000,
 } as const;
 
 /**

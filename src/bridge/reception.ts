@@ -69,6 +69,8 @@ export class Reception {
     this.publisher = new Publisher({ ...settings, broadcaster: feed.broadcaster, flush: () => flusher.flush() });
     this.snapshots = new Snapshots({
       atOnce: settings.maxSnapshots,
+      timeoutMs: settings.snapshotTimeoutMs,
+      clock: settings.clock,
       turn: () => new Promise((resolve) => settings.nextTurn(resolve)),
     });
     this.host = this.toHost();

@@ -1,3 +1,4 @@
+import type { Clock } from '../watch/clock.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import { toStatus } from '../watch/event.ts';
 import { bookmarkOf, Envelope } from './envelope.ts';
@@ -11,7 +12,7 @@ export interface SnapshotContext {
   readonly identity: unknown;
   /** The position taken before the snapshot. Events after it follow the snapshot automatically. */
   readonly resourceVersion: string;
-  /** Aborts when the client is gone and the rest is not needed. */
+  /** Aborts when the client is gone, or has waited too long, and the rest is not needed. */
   readonly signal: AbortSignal;
 }
 
@@ -29,6 +30,16 @@ export interface SnapshotRequest {
   readonly filter: ((event: WatchEvent) => boolean) | undefined;
 }
 
+/** Settings of all snapshots of a hub. */
+interface SnapshotsOptions {
+  readonly atOnce: number;
+  /** The limit of each wait for a source; 0: none. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  /** Resolves in the next turn of the event loop. */
+  readonly turn: () => Promise<void>;
+}
+
 /** How many objects are examined, and sent, at once at most. */
 const BATCH = 256;
 
@@ -41,15 +52,16 @@ const BATCH = 256;
  *                 |            '-----------' connection full: its slot is another's until it has room
  *
  * The number of snapshots copied at the same time is limited. Waiting clients count as clients, so `maxClients` limits them. A
- * client whose connection is full holds no slot; otherwise four slow readers would block all others.
+ * client whose connection is full holds no slot; otherwise four slow readers would block all others. Nor may four sources that
+ * produce nothing: each wait for one is limited.
  */
 export class Snapshots {
   private readonly slots: Semaphore;
-  private readonly turn: () => Promise<void>;
+  private readonly options: SnapshotsOptions;
 
-  constructor(options: { atOnce: number; turn: () => Promise<void> }) {
+  constructor(options: SnapshotsOptions) {
     this.slots = new Semaphore(options.atOnce);
-    this.turn = options.turn;
+    this.options = options;
   }
 
   /** Sends a snapshot to a client and then releases its live events. Cleans up when the client leaves. */
@@ -76,7 +88,7 @@ export class Snapshots {
   private async copy(copy: Copy): Promise<boolean> {
     const { source, gone, identity, version, filter } = copy;
     const asked = Promise.resolve(source({ identity, resourceVersion: version, signal: gone }));
-    const objects = await unless(gone, asked);
+    const objects = await this.unless(gone, asked);
     if (gone.aborted) return false;
     const { iterator, isAsync } = iterate(objects as Objects);
     let batch: Envelope[] = [];
@@ -87,7 +99,7 @@ export class Snapshots {
     try {
       while (!done) {
         const pulled = iterator.next();
-        const result = isAsync ? await unless(gone, pulled) : (pulled as IteratorResult<unknown>);
+        const result = isAsync ? await this.unless(gone, pulled) : (pulled as IteratorResult<unknown>);
         if (gone.aborted) return false;
         const { value, done: last } = result as IteratorResult<unknown>;
         done = last === true;
@@ -99,7 +111,7 @@ export class Snapshots {
         }
         if (batch.length > 0 && !(await this.send(copy, batch))) return false;
         // A source with all objects at hand must leave the other clients their turns.
-        await this.turn();
+        await this.options.turn();
         batch = [];
         looked = bytes = 0;
       }
@@ -117,6 +129,30 @@ export class Snapshots {
     if (!(await sent)) return false;
     copy.hasSlot = await this.slots.enter(copy.gone, true);
     return copy.hasSlot;
+  }
+
+  /**
+   * Resolves with the outcome of a promise, or with undefined as soon as the client is gone. Rejects when it takes too long.
+   * `Promise.race` would leak: a promise that lasts as long as the client would keep every value it ever raced with.
+   */
+  private unless<T>(gone: AbortSignal, outcome: T | PromiseLike<T>): Promise<T | undefined> {
+    const { timeoutMs, clock } = this.options;
+    return new Promise((resolve, reject) => {
+      const late = (): void => settle(() => reject(new Error(`no object for ${timeoutMs} ms (snapshotTimeoutMs)`)));
+      const cancel = timeoutMs > 0 ? clock.schedule(timeoutMs, late) : undefined;
+      const leave = (): void => settle(() => resolve(undefined));
+      const settle = (how: () => void): void => {
+        cancel?.();
+        gone.removeEventListener('abort', leave);
+        how();
+      };
+      gone.addEventListener('abort', leave);
+      Promise.resolve(outcome).then(
+        (value) => settle(() => resolve(value)),
+        (error: unknown) => settle(() => reject(error)),
+      );
+      if (gone.aborted) leave();
+    });
   }
 
   private stepAside(copy: Copy): void {
@@ -137,21 +173,6 @@ interface Copy extends SnapshotRequest {
 function iterate(objects: Objects): { iterator: Iterator<unknown> | AsyncIterator<unknown>; isAsync: boolean } {
   if (Symbol.asyncIterator in objects) return { iterator: objects[Symbol.asyncIterator](), isAsync: true };
   return { iterator: objects[Symbol.iterator](), isAsync: false };
-}
-
-/**
- * Resolves with the outcome of a promise, or with undefined as soon as the client is gone. `Promise.race` would leak: a promise
- * that lasts as long as the client would keep every value it ever raced with.
- */
-function unless<T>(gone: AbortSignal, outcome: T | PromiseLike<T>): Promise<T | undefined> {
-  return new Promise((resolve, reject) => {
-    const leave = (): void => resolve(undefined);
-    if (gone.aborted) leave();
-    gone.addEventListener('abort', leave, { once: true });
-    void Promise.resolve(outcome)
-      .then(resolve, reject)
-      .then(() => gone.removeEventListener('abort', leave));
-  });
 }
 
 /** The client is gone, so an error of its source is of no interest. */
