@@ -62,7 +62,7 @@ describe('maxConnectionAgeMs', () => {
   test('leaves no timer for a client that went before, during a snapshot or after', async () => {
     const clock = new FakeClock();
     const { snapshot } = handFed();
-    const hub = hubOf(snapshot, { clock, maxConnectionAgeMs: 1_000 });
+    const hub = hubOf(snapshot, { clock, maxConnectionAgeMs: 1_000, snapshotTimeoutMs: 0 });
     const copying = join(hub);
     const live = join(hub, { sendInitialEvents: false });
     await turn();
