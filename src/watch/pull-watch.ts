@@ -87,8 +87,13 @@ export class PullWatch<E> extends Reader<E> {
     this.pulling = false;
     if (event !== undefined && !this.over) return event;
     if (event !== undefined) this.lost++; // user code has ended the watch
-    if (this.first) this.pull();
     return NONE;
+  }
+
+  /** Also pulls for a read that user code started in `poll`, but not for a batch that ends there: that would read ahead. */
+  protected override serve(): void {
+    super.serve();
+    if (this.first) this.pull();
   }
 
   protected override wasted(count: number): void {
@@ -144,7 +149,6 @@ export class PullWatch<E> extends Reader<E> {
       this.finish();
     }
     this.serve();
-    if (this.first) this.pull();
   }
 
   private finish(): void {

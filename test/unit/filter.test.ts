@@ -99,6 +99,22 @@ describe('filter', () => {
     expect(await waiting).toEqual(value([count(6), count(8)]));
   });
 
+  test('a batch that waited leaves no read pending upstream: fn sees the next event when that is read', async () => {
+    const { upstream, publish } = setUp();
+    const seen: number[] = [];
+    const filtered = filter(upstream, (event) => {
+      seen.push(event.object);
+      return event;
+    });
+    const waiting = filtered.batches().next();
+    publish(1);
+    expect(await waiting).toEqual(value([count(1)]));
+    publish(2);
+    await macrotask();
+    expect([seen, upstream.queued]).toEqual([[1], 1]);
+    expect(filtered.tryNext()).toEqual(count(2));
+  });
+
   test('a poll leaves no read pending upstream: the next published event is there at once', () => {
     const { upstream, publish } = setUp();
     const filtered = filter(upstream, even);

@@ -180,6 +180,16 @@ describe('PullWatch', () => {
     expect(await watch.next()).toEqual(value(5));
   });
 
+  test('a batch that waited ends where poll finds nothing: no pull for an event that nobody has asked for', async () => {
+    const ready: number[] = [];
+    const source = Object.assign(new ManualSource(), { poll: () => ready.shift() });
+    const waiting = new PullWatch(source).batches().next();
+    ready.push(2);
+    await source.bring(1);
+    expect(await waiting).toEqual(value([1, 2]));
+    expect(source.asked).toBe(1);
+  });
+
   test('null is an event like any other', async () => {
     const ready: (null | undefined)[] = [null];
     const watch = new PullWatch<null>({ poll: () => ready.shift(), pull: () => new Promise(() => {}), cancel() {} });
