@@ -1,9 +1,9 @@
 import { Observable, type Subscriber, type Subscription, takeWhile } from 'rxjs';
 import { Broadcaster, type BroadcasterOptions, type WatchOptions } from '../broadcast/broadcaster.ts';
-import { invalid, WatchError } from '../watch/errors.ts';
+import { invalid, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
-import { type PullSource, PullWatch } from '../watch/pull-watch.ts';
-import type { Watch } from '../watch/watch.ts';
+import { Batches, Iteration } from '../watch/iteration.ts';
+import type { Watch, WatchBatches } from '../watch/watch.ts';
 
 /**
  * Converts watches to observables and back. An observable pushes and cannot be slowed down, so there is a queue wherever the two
@@ -101,56 +101,101 @@ export function fromObservable<E extends WatchEvent>(
   return new ObservableWatch(observable, options);
 }
 
-/** The queue between an observable and its watch (that of a broadcaster's only watcher), and how the observable has ended. */
-class Intake<E extends WatchEvent> implements PullSource<E> {
-  readonly queue: Watch<E>;
+/** The queue of a broadcaster's only watcher, fed by an observable, and how the observable has failed. */
+class ObservableWatch<E extends WatchEvent> extends Iteration implements Watch<E> {
   private readonly broadcaster: Broadcaster<E>;
-  /** Maximum number of events held with `wait`. */
+  private readonly queue: Watch<E>;
+  /** Maximum number of unread events with `wait`. */
   private readonly limit: number;
   private subscription: Subscription | undefined = undefined;
+  /** Why the observable failed. Cleared when a read has reported it. */
   private failure: { readonly error: unknown } | undefined = undefined;
+  /** Number of pending reads. They come before a `tryNext`. */
+  private pending: number = 0;
 
-  constructor(options: FromObservableOptions<E>) {
-    const { capacity = 100, incoming = INCOMING, onGap } = options;
-    this.limit = capacity + incoming;
-    this.broadcaster = new Broadcaster<E>({ ...options, incoming });
+  constructor(observable: Observable<E>, { incoming = INCOMING, onGap, ...options }: FromObservableOptions<E>) {
+    super();
+    const { capacity = 100, overflow = 'wait' } = options;
+    this.limit = wholeNumber('capacity', capacity) + wholeNumber('incoming', incoming);
+    // One queue, not a queue and a line before it: all that is held can be read, and counts.
+    this.broadcaster = new Broadcaster<E>({ ...options, capacity: overflow === 'wait' ? this.limit : capacity, incoming: 0 });
     this.queue = this.broadcaster.watch({ ...(onGap && { onGap }) });
-  }
-
-  open(observable: Observable<E>): void {
     // takeWhile can unsubscribe from within an event, even while `subscribe` is still running.
     this.subscription = observable.pipe(takeWhile((event) => this.accepts(event))).subscribe({
       error: (error) => {
         this.failure = { error };
-        void this.broadcaster.shutdown();
+        this.queue.stop();
       },
-      complete: () => void this.broadcaster.shutdown(),
+      complete: () => this.queue.stop(),
     });
   }
 
-  poll(): E | undefined {
-    const { queue } = this;
-    const event = queue.tryNext();
-    if (event === undefined && this.failure !== undefined && queue.stopped && queue.queued === 0) throw this.failure.error;
-    return event;
+  get stopped(): boolean {
+    return this.queue.stopped;
   }
 
-  async pull(): Promise<IteratorResult<E, undefined>> {
-    const result = await this.queue.next();
-    if (result.done === true && this.failure !== undefined) throw this.failure.error;
-    return result;
+  get queued(): number {
+    return this.queue.queued;
   }
 
-  /** Accepts no more events. Those held stay readable. */
-  close(): void {
+  get dropped(): number {
+    return this.queue.dropped;
+  }
+
+  next(): Promise<IteratorResult<E, undefined>> {
+    return this.read(this.queue.next());
+  }
+
+  tryNext(): E | undefined {
+    try {
+      const event = this.queue.tryNext();
+      if (event === undefined && this.pending === 0 && this.queue.queued === 0) this.report();
+      return event;
+    } catch (error) {
+      this.leave();
+      throw error;
+    }
+  }
+
+  batches(): WatchBatches<E> {
+    const batches = this.queue.batches();
+    return new Batches(this, () => this.read(batches.next()));
+  }
+
+  stop(): void {
     this.subscription?.unsubscribe();
-    // Not `queue.stop()`: events beyond the queue's capacity were taken from the source and must stay readable.
-    void this.broadcaster.shutdown();
+    this.queue.stop();
   }
 
-  cancel(): void {
+  return(): Promise<IteratorResult<E, undefined>> {
+    this.leave();
+    return this.queue.return();
+  }
+
+  private async read<T>(reading: Promise<IteratorResult<T, undefined>>): Promise<IteratorResult<T, undefined>> {
+    this.pending++;
+    try {
+      const result = await reading;
+      if (result.done === true) this.report();
+      return result;
+    } catch (error) {
+      this.leave(); // an `onGap` or `keyOf` that throws ends the queue
+      throw error;
+    } finally {
+      this.pending--;
+    }
+  }
+
+  /** Throws the error of the observable, once. */
+  private report(): void {
+    const { failure } = this;
+    this.failure = undefined;
+    if (failure !== undefined) throw failure.error;
+  }
+
+  private leave(): void {
     this.subscription?.unsubscribe();
-    void this.queue.return();
+    this.failure = undefined;
   }
 
   private accepts(event: E): boolean {
@@ -158,30 +203,4 @@ class Intake<E extends WatchEvent> implements PullSource<E> {
     const { limit } = this;
     throw new WatchError('OVERLOADED', `fromObservable: ${limit} events are unread, and an observable cannot wait`, { limit });
   }
-}
-
-class ObservableWatch<E extends WatchEvent> extends PullWatch<E> {
-  private readonly queue: Watch<E>;
-
-  constructor(observable: Observable<E>, options: FromObservableOptions<E>) {
-    const intake = new Intake<E>(options);
-    super(intake, { onStop: () => intake.close() });
-    this.queue = intake.queue;
-    intake.open(observable);
-  }
-
-  override get stopped(): boolean {
-    return super.stopped || this.queue.stopped;
-  }
-
-  override get queued(): number {
-    return super.queued + this.queue.queued;
-  }
-
-  override get dropped(): number {
-    return super.dropped + this.queue.dropped;
-  }
-
-  // `poll` finds every event there is. A read left pending in the queue would take one out of it.
-  protected override idle(): void {}
 }

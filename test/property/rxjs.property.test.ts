@@ -118,9 +118,7 @@ test('fromObservable: holds, loses, fails and ends like a plain queue, and unsub
   const overflows = fc.constantFrom<Overflow>('wait', 'drop-newest', 'drop-oldest', 'disconnect');
   const ends = fc.constantFrom('complete' as const, 'error' as const, 'stop' as const);
   await fc.assert(
-    fc.asyncProperty(commands, overflows, fc.nat(3), fc.nat(3), ends, async (list, overflow, length, incoming, end) => {
-      // A `wait` watcher of capacity 0 gives its events to reads that wait alone; this test polls.
-      const capacity = overflow === 'wait' ? Math.max(1, length) : length;
+    fc.asyncProperty(commands, overflows, fc.nat(3), fc.nat(3), ends, async (list, overflow, capacity, incoming, end) => {
       const subject = new Subject<Count>();
       const watch = fromObservable(subject, { overflow, capacity, incoming });
       const model = new ArrayQueue(overflow, capacity, incoming);
@@ -136,6 +134,7 @@ test('fromObservable: holds, loses, fails and ends like a plain queue, and unsub
           read.push(watch.tryNext()?.object);
         }
       }
+      if (model.end === 'done') expect([watch.queued, watch.dropped]).toEqual([model.events.length, model.lost]);
       expect(read).toEqual(modelRead);
       expect(subject.observed).toBe(!model.over);
       if (end === 'stop') watch.stop();
@@ -155,6 +154,54 @@ test('fromObservable: holds, loses, fails and ends like a plain queue, and unsub
       else if (model.end === 'source') expect(failure).toMatchObject({ message: 'source' });
       else expect(failure).toBeUndefined();
       if (overflow !== 'wait') expect(watch.dropped).toBe(model.lost);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+type Look = 'emit' | 'next' | 'batch' | 'poll' | 'counts' | 'turn';
+
+test('fromObservable: reads get what a watcher of a broadcaster gives them, however many are pending', async () => {
+  const looks = fc.array(
+    fc.oneof(
+      { weight: 6, arbitrary: fc.constant<Look>('emit') },
+      { weight: 6, arbitrary: fc.constantFrom<Look>('next', 'batch', 'poll', 'counts', 'turn') },
+    ),
+    { maxLength: 30 },
+  );
+  const overflows = fc.constantFrom<Overflow>('wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce');
+  const ends = fc.constantFrom('complete' as const, 'stop' as const, 'return' as const);
+  await fc.assert(
+    fc.asyncProperty(looks, overflows, fc.nat(3), ends, async (list, overflow, capacity, end) => {
+      const keyOf = (event: Count): string => String(event.object % 3);
+      const subject = new Subject<Count>();
+      const source = new Broadcaster<Count>({ overflow, capacity: overflow === 'wait' ? capacity + 100 : capacity, keyOf });
+      const watches = [fromObservable(subject, { overflow, capacity, incoming: 100, keyOf }), source.watch()] as const;
+      const seen: [unknown[], unknown[]] = [[], []];
+      let emitted = 0;
+      for (const look of [...list, 'turn', end, 'turn', 'next', 'batch', 'next', 'turn'] as const) {
+        if (look === 'turn') await macrotask();
+        else if (look === 'emit') {
+          const event: Count = { type: 'MODIFIED', object: emitted++ };
+          subject.next(event);
+          if (!watches[1].stopped) source.tryPublish(event); // one that is cut has unsubscribed
+        } else if (look === 'complete') {
+          subject.complete();
+          void source.shutdown();
+        } else {
+          for (const [at, watch] of watches.entries()) {
+            const note = (what: unknown): unknown => seen[at as 0 | 1].push([look, what]);
+            if (look === 'next') void watch.next().then(note);
+            else if (look === 'batch') void watch.batches().next().then(note);
+            else if (look === 'poll') note(watch.tryNext());
+            else if (look === 'counts') note([watch.queued, watch.dropped, watch.stopped]);
+            else void watch[look]();
+          }
+        }
+      }
+      expect(seen[0]).toEqual(seen[1]);
+      expect(watches[0].dropped).toBe(watches[1].dropped);
+      expect(subject.observed).toBe(false);
     }),
     { numRuns: 1_000 },
   );

@@ -430,6 +430,50 @@ describe('fromObservable', () => {
     void watch.return();
   });
 
+  test.each(['wait', 'drop-newest', 'drop-oldest', 'disconnect'] as const)(
+    '%s: every pending read gets an event of the same turn, also with no room beside them',
+    async (overflow) => {
+      const subject = new Subject<Count>();
+      const watch = fromObservable(subject, { capacity: 0, incoming: 0, overflow });
+      const reads = [watch.next(), watch.next(), watch.next()];
+      for (const event of upTo(3)) subject.next(event);
+      expect(await Promise.all(reads)).toEqual(upTo(3).map(value));
+      expect([watch.dropped, subject.observed]).toEqual([0, true]);
+      await watch.return();
+    },
+  );
+
+  test('wait: all held events are queued, and dropped by return', async () => {
+    const subject = new Subject<Count>();
+    const watch = fromObservable(subject, { capacity: 1, incoming: 10 });
+    for (const event of upTo(5)) subject.next(event);
+    expect(watch.queued).toBe(5);
+    await watch.return();
+    expect([watch.queued, watch.dropped]).toEqual([0, 5]);
+  });
+
+  test('an error goes to the first pending read, not to a poll', async () => {
+    const subject = new Subject<Count>();
+    const watch = fromObservable(subject);
+    const reads = [watch.next(), watch.next()] as const;
+    subject.error(new Error('source'));
+    expect(watch.tryNext()).toBeUndefined();
+    await expect(reads[0]).rejects.toThrow('source');
+    expect(await reads[1]).toEqual(done);
+  });
+
+  test('an onGap that throws after the source has failed: one read rejects, not two', async () => {
+    const subject = new Subject<Count>();
+    const onGap = (): void => {
+      throw new Error('onGap');
+    };
+    const watch = fromObservable(subject, { capacity: 1, overflow: 'drop-oldest', onGap });
+    for (const event of upTo(3)) subject.next(event);
+    subject.error(new Error('source'));
+    await expect(watch.next()).rejects.toThrow('onGap');
+    expect(await watch.next()).toEqual(done);
+  });
+
   test('drop-newest and drop-oldest: bounded, with losses counted and reported', async () => {
     const missed: number[] = [];
     const onGap = (lost: number): number => missed.push(lost);
