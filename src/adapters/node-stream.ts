@@ -39,10 +39,11 @@ export function toReadable<E>(watch: Watch<E>, options: ReadableOptions = {}): R
 }
 
 /**
- * Returns the chunks of a Node `Readable` as a watch; in object mode these are its objects. The stream buffers no more than its
- * `highWaterMark`, and a batch takes what it has buffered, so backpressure reaches the source. `stop` and `return` destroy the
- * stream and drop what it has buffered. An error of the stream rejects one read, after the buffered chunks; so does a stream that
- * was destroyed before its end (`ERR_STREAM_PREMATURE_CLOSE`). After the end no listener stays on the stream.
+ * Returns the chunks of a Node `Readable` as a watch; in object mode these are its objects, but for `undefined`. The stream
+ * buffers no more than its `highWaterMark`, and a batch takes what it has buffered, so backpressure reaches the source. `stop`
+ * and `return` destroy the stream and drop what it has buffered. A stream that has ended is left to itself: a `Duplex`, such as a
+ * socket, can still be written to. An error of the stream rejects one read, after the buffered chunks; so does a stream that was
+ * destroyed before its end (`ERR_STREAM_PREMATURE_CLOSE`). After the end no listener stays on the stream.
  */
 export function fromReadable<E>(readable: Readable): Watch<E> {
   let wake = (): void => {};
@@ -53,7 +54,7 @@ export function fromReadable<E>(readable: Readable): Watch<E> {
     over ??= { error };
     readable.off('readable', onReadable);
     wake();
-    if (readable.closed) unlisten();
+    if (!error || readable.closed) unlisten();
     else readable.once('close', unlisten);
   });
   readable.on('readable', onReadable);
@@ -91,7 +92,8 @@ export function fromReadable<E>(readable: Readable): Watch<E> {
     cancel() {
       over ??= {};
       readable.off('readable', onReadable);
-      readable.destroy();
+      // At its own end a stream destroys itself, and a duplex may still write.
+      if (!readable.readableEnded) readable.destroy();
       wake();
     },
   });

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { PassThrough, Readable, Writable } from 'node:stream';
+import { Duplex, PassThrough, Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { describe, expect, test } from 'vitest';
 import { fromReadable, toReadable } from '../../src/adapters/node-stream.ts';
@@ -257,6 +257,29 @@ describe('fromReadable', () => {
     expect(source.errored).toBeNull();
     expect(listeners(source)).toBe(before);
     expect(await watch.next()).toEqual(done);
+  });
+
+  test('the end of a duplex leaves it open for writing, without a listener', async () => {
+    const written: string[] = [];
+    const duplex = new Duplex({
+      read() {},
+      write(chunk, _encoding, callback) {
+        written.push(String(chunk));
+        setImmediate(callback);
+      },
+    });
+    const before = listeners(duplex);
+    const watch = fromReadable<Buffer>(duplex);
+    duplex.write('early');
+    duplex.push('question');
+    duplex.push(null);
+    expect(String((await watch.next()).value)).toBe('question');
+    expect(await watch.next()).toEqual(done);
+    expect(listeners(duplex)).toBe(before);
+    duplex.end('late');
+    await once(duplex, 'close');
+    expect(written).toEqual(['early', 'late']);
+    expect(duplex.errored).toBeNull();
   });
 
   test('leaves no listener at the end of the stream, nor after an error', async () => {
