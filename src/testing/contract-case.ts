@@ -5,8 +5,8 @@ import { show } from './guarantees.ts';
 export interface WatchSubject<E = unknown> {
   readonly watch: Watch<E>;
   /**
-   * Makes the source emit one more event. Returns the event, or an equal one, as the watch must deliver it. `number` counts from
-   * 0.
+   * Makes the source emit one more event. Returns the event, or one with the same JSON, as the watch must deliver it. `number`
+   * counts from 0.
    */
   send(number: number): E;
   /** Ends the source, after the events sent so far. */
@@ -40,9 +40,23 @@ export function expectThat(truth: boolean, expected: string, seen?: unknown): vo
 
 /** Expects these events to be the ones that were sent, or equal to them. */
 export function expectSame(got: readonly unknown[], sent: readonly unknown[], what: string): void {
-  const same =
-    got.length === sent.length && got.every((event, index) => event === sent[index] || show(event) === show(sent[index]));
-  expectThat(same, `${what}: ${show(sent)}`, got);
+  for (let at = 0; at < Math.max(got.length, sent.length); at++) {
+    if (at < got.length && at < sent.length && equal(got[at], sent[at])) continue;
+    const [is, was] = [got, sent].map((events) => (at < events.length ? show(events[at]) : 'nothing'));
+    expectThat(false, `${what}: number ${at} of ${sent.length} to be ${was}, got ${is}`);
+  }
+}
+
+/** Whether they are one and the same, or have the same JSON: all of it, because long events may begin alike. */
+function equal(one: unknown, other: unknown): boolean {
+  if (Object.is(one, other)) return true;
+  const digits = (_key: string, value: unknown): unknown => (typeof value === 'bigint' ? `${value}n` : value);
+  try {
+    const text = JSON.stringify(one, digits);
+    return text !== undefined && text === JSON.stringify(other, digits);
+  } catch {
+    return false; // a cycle
+  }
 }
 
 /** Whether a promise settles on its own, within a few microtasks. */

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { WATCH_CONTRACT } from '../../src/testing/contract.ts';
+import { RaceFreeFakeWatcher } from '../../src/testing/fakes.ts';
+import type { WatchEvent } from '../../src/watch/event.ts';
 import { IMPLEMENTERS } from './watch.contract.ts';
 
 describe.each(IMPLEMENTERS)('the contract of a watch, $name', ({ open, lacks }) => {
@@ -23,6 +25,42 @@ describe('the contract', () => {
     ['does not count what it discards', 'return discards', () => ({ dropped: 0 })],
     ['promises what it has not', 'queued promises', () => ({ queued: 7 })],
   ];
+
+  const order = WATCH_CONTRACT.find(({ name }) => name.startsWith('delivers what'));
+  /** A watch that gives its first two events in the wrong order. */
+  const swapped = (object: (number: number) => unknown): Promise<void> | undefined =>
+    order?.run(() => {
+      const watch = new RaceFreeFakeWatcher();
+      const held: WatchEvent[] = [];
+      const send = (number: number): WatchEvent => {
+        const event = { type: 'ADDED', object: object(number) };
+        if (number === 0) held.push(event);
+        else for (const next of [event, ...held.splice(0)]) watch.action(next.type, next.object);
+        return event;
+      };
+      return { watch, send, end: () => watch.stop() };
+    });
+
+  it.each<[string, (number: number) => unknown]>([
+    ['begin alike', (number) => ({ padding: 'x'.repeat(200), number })],
+    ['hold a bigint', (number) => ({ number: BigInt(number) })],
+    [
+      'hold themselves',
+      () => ({
+        get own() {
+          return this;
+        },
+      }),
+    ],
+  ])('tells events apart that %s', async (_, object) => {
+    await expect(swapped(object)).rejects.toThrow(/^watch contract: expected all events in order: number 0 of 5 to be /);
+  });
+
+  it('says which event is wrong, and what was expected instead', async () => {
+    await expect(swapped((number) => number)).rejects.toThrow(
+      'watch contract: expected all events in order: number 0 of 5 to be {"type":"ADDED","object":0}, got {"type":"ADDED","object":1}',
+    );
+  });
 
   it.each(broken)('rejects a watch that %s', async (_, title, wrong) => {
     const rule = WATCH_CONTRACT.find(({ name }) => name.startsWith(title));
