@@ -25,7 +25,8 @@ interface Read<T> {
  * Invariants
  * - While a read is pending, no event is readable. Code that makes an event readable calls `serve`, now or later in the same
  *   turn.
- * - Reads settle in the order in which they joined the queue. `return` settles all of them.
+ * - Reads settle in the order in which they joined the queue. `return` settles all of them. (A rejection is passed on as a
+ *   promise, so it is seen two microtasks later, after the `done` of the reads behind it.)
  * - User code (a filter, an `onGap`) that runs inside `take` may call any method of this watch. Its reads join the end of the
  *   queue.
  * - `take` does not throw. It stores an error in `failure`, which one read reports after all readable events have been read.
