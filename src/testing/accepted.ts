@@ -1,3 +1,5 @@
+import { invalid } from '../watch/errors.ts';
+import { show } from './guarantees.ts';
 import type { Step } from './history.ts';
 
 /** An accepted event. `called` is the step at which its publisher asked, `at` the step at which the publisher was told. */
@@ -8,15 +10,21 @@ export interface Accepted<E> {
   readonly at: number;
 }
 
-/** Returns the accepted events in the order in which they were accepted. */
+/**
+ * Returns the accepted events in the order in which they were accepted. Throws INVALID_ARGUMENT for two with one identity: every
+ * checker would blame the broadcaster for what it cannot tell apart.
+ */
 export function acceptedOf<E>(steps: readonly Step<E>[], idOf: (event: E) => unknown): Accepted<E>[] {
   const called = new Map<unknown, number>();
   const accepted: Accepted<E>[] = [];
+  const ids = new Set<unknown>();
   const { got, gotLater } = witnesses(steps, idOf);
   steps.forEach((step, at) => {
     if (step.step === 'publish') called.set(idOf(step.event), at);
     if (step.step !== 'accepted') return;
     const id = idOf(step.event);
+    if (ids.has(id)) throw invalid('idOf', show(id), 'an identity of its own for each accepted event');
+    ids.add(id);
     const one = { event: step.event, id, called: called.get(id) ?? at, at };
     // Both publishes ran at the same time, one inside the other. Only watchers that received both can tell which came first.
     const behind = accepted.findIndex((other) => {

@@ -22,7 +22,11 @@ export const CHECKERS: Readonly<Record<Exclude<GuaranteeName, 'Resumable' | 'Tra
   Settled: checkSettled,
 };
 
-/** Runs all checkers on a history. Returns at most one violation per guarantee, in the order of the guarantees. */
+/**
+ * Runs all checkers on a history. Returns at most one violation per guarantee, in the order of the guarantees.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT if two accepted events have the same identity; see {@link History.idOf}.
+ */
 export function checkHistory<E>(history: History<E>): Violation[] {
   return Object.values(CHECKERS).flatMap((check) => check(history) ?? []);
 }

@@ -15,7 +15,10 @@ export interface History<E = unknown> {
    * 25.
    */
   readonly incoming?: number | undefined;
-  /** Returns the identity of a published event; default its `object`, so each event needs an object of its own. */
+  /**
+   * Returns the identity of a published event; default its `object`, so each event needs an object of its own. The checkers throw
+   * INVALID_ARGUMENT if two accepted events have the same identity.
+   */
   readonly idOf?: ((event: E) => unknown) | undefined;
   readonly steps: readonly Step<E>[];
 }

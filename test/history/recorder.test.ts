@@ -22,6 +22,20 @@ describe('a history recorder', () => {
     expect(checkHistory(recorder.history())).toEqual([]);
   });
 
+  it('refuses events that it cannot tell apart, instead of accusing the broadcaster; idOf tells them apart', async () => {
+    const seven = { type: 'temperature', object: 7 };
+    const run = async (idOf?: (event: unknown) => unknown): Promise<unknown> => {
+      const recorder = new HistoryRecorder(new Broadcaster(), idOf && { idOf });
+      const watch = recorder.watch();
+      for (const event of [seven, { ...seven }]) await recorder.publish(event);
+      await recorder.shutdown();
+      for await (const event of watch) expect(event).toEqual(seven);
+      return checkHistory(recorder.history());
+    };
+    await expect(run()).rejects.toThrow('idOf: expected an identity of its own for each accepted event, got "7"');
+    expect(await run((event) => event)).toEqual([]);
+  });
+
   it('detects a lossy watcher, and a timer and a listener left behind', async () => {
     const broadcaster = new Broadcaster({ capacity: 1 });
     const clock = new FakeClock();
