@@ -1,3 +1,4 @@
+import type { Telling } from '../broadcast/coalesce.ts';
 import { invalid } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import { toBookmark } from './protocol.ts';
@@ -14,6 +15,8 @@ export interface Place {
   readonly json?: string | undefined;
   /** The encoded text, including the version. */
   readonly bytes?: Uint8Array | undefined;
+  /** Whether `coalesce` tells of a deletion that it would fold away; default false. */
+  readonly telling?: boolean | undefined;
 }
 
 /**
@@ -23,13 +26,15 @@ export interface Place {
  *
  *     {"type":"ADDED","object":{...},"resourceVersion":"3f9a6c0d.42"}
  */
-export class Envelope implements WatchEvent {
+export class Envelope implements WatchEvent, Telling {
   readonly type: string;
   readonly object: unknown;
   readonly sequence: number;
   readonly version: string | undefined;
   readonly id: string | undefined;
   readonly bytes: Uint8Array;
+  /** Clients may know the object from a snapshot that was ahead of its ADDED event, so `coalesce` must tell of its deletion. */
+  readonly telling: boolean;
   /** The compressed bytes, created on first use. */
   deflated: Uint8Array | undefined = undefined;
 
@@ -46,6 +51,7 @@ export class Envelope implements WatchEvent {
     this.sequence = place.sequence;
     this.version = place.version;
     this.id = place.id ?? place.version;
+    this.telling = place.telling ?? false;
     this.bytes =
       place.bytes ?? encoder.encode((place.json === undefined ? stringify(event) : open(place.json)) + end(place.version));
   }

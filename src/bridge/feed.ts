@@ -4,11 +4,9 @@ import type { Status, WatchEvent } from '../watch/event.ts';
 import type { Envelope } from './envelope.ts';
 import type { HubSettings } from './hub-options.ts';
 import { eventKey } from './key.ts';
-import type { OverlapOptions } from './overlap.ts';
-import { Overlap } from './overlap.ts';
 import { toVersion } from './protocol.ts';
 import type { Asked } from './query.ts';
-import type { ReadableWatch, SessionWatch } from './session-host.ts';
+import type { ReadableWatch } from './session-host.ts';
 import type { Start } from './start.ts';
 import { toStart } from './start.ts';
 import { ReplayWindow } from './window.ts';
@@ -30,7 +28,7 @@ export class Feed {
   private readonly tail: ReadableWatch<Envelope>;
 
   constructor(settings: HubSettings<WatchEvent>) {
-    const { capacity, overflow, maxPending, replayItems, replayBytes } = settings;
+    const { capacity, overflow, keyOf, maxPending, replayItems, replayBytes } = settings;
     this.settings = settings;
     // With an incoming queue, an event could be accepted but not distributed. Neither the tail nor a new client would see it.
     this.broadcaster = new Broadcaster<Envelope>({
@@ -38,7 +36,7 @@ export class Feed {
       overflow,
       maxPending,
       incoming: 0,
-      keyOf: (event) => this.keyOf(event),
+      keyOf: (event) => eventKey(event, keyOf),
     });
     this.tail = this.watch({ capacity: Math.max(replayItems, 1), overflow: 'drop-oldest' });
     this.window = new ReplayWindow({ items: replayItems, bytes: replayBytes });
@@ -49,23 +47,9 @@ export class Feed {
     return this.window.head;
   }
 
-  /** Returns the key by which an event folds. */
-  private keyOf(event: Envelope): string {
-    return eventKey(event, this.settings.keyOf);
-  }
-
   /** Watches all events from now on. */
   watch(options: WatchOptions<Envelope>): ReadableWatch<Envelope> {
     return this.broadcaster.watch(options) as ReadableWatch<Envelope>;
-  }
-
-  /** Does the same for a client that first gets a snapshot, which is read from now on. */
-  watchFromSnapshot(options: WatchOptions<Envelope>): SessionWatch {
-    const watch = this.watch(options);
-    if (options.overflow !== 'coalesce') return watch;
-    const { capacity = this.settings.capacity, filter } = options;
-    const follow: OverlapOptions['follow'] = (each) => this.watch({ overflow: 'drop-newest', filter: each });
-    return new Overlap({ watch, follow, filter, capacity, keyOf: (event) => this.keyOf(event) });
   }
 
   /** Returns where a client with this request starts, or a Status of code 410 or 400. */

@@ -12,6 +12,8 @@ export interface PublisherOptions {
   /** The default queue length of a client. */
   readonly capacity: number;
   readonly maxPending: number;
+  /** Set if clients get snapshots, which can be ahead of the events. */
+  readonly snapshot?: unknown;
   readonly nextTurn: Turn;
   /** Writes to every client what is available for it. */
   readonly flush: () => void;
@@ -84,9 +86,10 @@ export class Publisher {
 
   private envelop(event: WatchEvent, json: string | undefined): Envelope {
     const sequence = this.sequence + 1;
+    const { epoch, snapshot } = this.options;
     this.busy = true;
     try {
-      return new Envelope(event, { sequence, version: toVersion(this.options.epoch, sequence), json });
+      return new Envelope(event, { sequence, version: toVersion(epoch, sequence), json, telling: snapshot !== undefined });
     } finally {
       this.busy = false;
     }

@@ -2,6 +2,7 @@ import { emptyWatch } from '../watch/empty-watch.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
 import type { ClientInfo } from './client-info.ts';
+import type { Envelope } from './envelope.ts';
 import { Feed } from './feed.ts';
 import { Flusher } from './flusher.ts';
 import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
@@ -11,7 +12,7 @@ import type { Asked } from './query.ts';
 import { LEAVING, unavailable } from './refusals.ts';
 import { Seats, Ticket } from './seats.ts';
 import { Session } from './session.ts';
-import type { SessionHost, SessionWatch } from './session-host.ts';
+import type { ReadableWatch, SessionHost } from './session-host.ts';
 import { limitAge, startTimers } from './session-timers.ts';
 import type { Sink } from './sink.ts';
 import { Snapshots } from './snapshot.ts';
@@ -139,8 +140,7 @@ export class Reception {
     const { start = this.decide({}) as Start, options = {}, ticket } = client;
     const overflow = options.overflow ?? this.settings.overflow;
     const filter = options.filter && this.judge(options.filter);
-    const own = { ...options, overflow, filter };
-    const watch = this.lifetime.ended ? emptyWatch() : start.snapshot ? this.feed.watchFromSnapshot(own) : this.feed.watch(own);
+    const watch = this.lifetime.ended ? emptyWatch<Envelope>() : this.feed.watch({ ...options, overflow, filter });
     const { missed, thrown } = permitted(start.missed, filter);
     // The first may be an ERROR, which has no position. With a version before it, a client could resume and never see it.
     const first = start.missed[0]?.sequence;
@@ -156,7 +156,7 @@ export class Reception {
       missed,
       after,
       version: client.transport === 'sse' && !start.snapshot && first !== 0 ? this.feed.versionOf(after) : undefined,
-      watch: watch as SessionWatch,
+      watch: watch as ReadableWatch<Envelope>,
       sink,
     });
     if (ticket === undefined) this.seats.add(client.address);

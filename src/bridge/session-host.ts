@@ -30,7 +30,7 @@ export interface SessionHost<S> {
 export interface SessionOptions<S> extends ClientInfo {
   readonly id: number;
   readonly identity: unknown;
-  readonly watch: SessionWatch;
+  readonly watch: ReadableWatch;
   readonly sink: Sink;
   readonly host: SessionHost<S>;
   /** Events to send before those of the watch, and the position before the first of them. */
@@ -46,9 +46,4 @@ export interface SessionOptions<S> extends ClientInfo {
 /** The watch of a broadcaster, with a read that never waits. */
 export interface ReadableWatch<E = WatchEvent> extends Watch<E> {
   tryBatch(): readonly E[] | undefined;
-}
-
-/** What a session uses of its watch. */
-export interface SessionWatch extends Pick<ReadableWatch, 'stopped' | 'queued' | 'dropped' | 'tryBatch' | 'stop'> {
-  return(): Promise<unknown>;
 }

@@ -11,6 +11,8 @@ import type { EventLog } from './log.ts';
  *     does not       |  ADDED     | nothing
  *     exists         |  MODIFIED  | DELETED
  *
+ * "Nothing" becomes DELETED for events that are {@link Telling}.
+ *
  * So a {@link Fold} keeps, per key, whether it existed before, and the last event. The folds of two adjacent stretches merge into
  * the fold of both, which lets laggards share folds (see {@link FoldChain}).
  *
@@ -51,17 +53,18 @@ export class Fold<E> {
    * none.
    */
   take(): E | undefined {
-    for (const [key, { existed, last, count }] of this.entries) {
+    for (const [key, entry] of this.entries) {
+      const { existed, last, count } = entry;
       this.entries.delete(key);
+      const live = amounts(entry);
       this.count -= count;
-      this.folded += count;
+      this.folded += count - live;
+      this.live -= live;
+      if (!live) continue;
       const { type } = last as WatchEvent;
-      if (!existed && type === 'DELETED') continue;
-      this.folded--;
-      this.live--;
       // Custom types have no defined meaning here, so the last event is passed on.
-      const net = type === 'ADDED' && existed ? 'MODIFIED' : type === 'MODIFIED' && !existed ? 'ADDED' : type;
-      return net === type ? last : { ...last, type: net };
+      if (type !== (existed ? 'ADDED' : 'MODIFIED')) return last;
+      return { ...last, type: existed ? 'MODIFIED' : 'ADDED' };
     }
     return undefined;
   }
@@ -101,7 +104,12 @@ interface Entry<E> {
 
 /** Number of events an entry results in: 1, or 0 for an object that was added and deleted unseen. */
 function amounts({ existed, last }: Entry<unknown>): number {
-  return existed || (last as WatchEvent).type !== 'DELETED' ? 1 : 0;
+  return existed || (last as WatchEvent & Telling).telling || (last as WatchEvent).type !== 'DELETED' ? 1 : 0;
+}
+
+/** Marks an event whose object watchers may know from elsewhere, before it was added: its deletion is never folded away. */
+export interface Telling {
+  readonly telling?: boolean;
 }
 
 /** A folded stretch of the log, and the number of laggards that start at it. */

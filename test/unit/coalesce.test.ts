@@ -52,6 +52,15 @@ describe('Fold', () => {
     expect(fold).toMatchObject({ size: 0, live: 0, count: 0, dropped: all.length - expected.length });
   });
 
+  test.each(TABLE)('%s folds to %j, but never to nothing if the events are telling', (types, expected) => {
+    const all = changes(types);
+    const told = expected.length > 0 ? expected : [`DELETED ${all.length - 1}`];
+    const fold = foldOf(...all.map((one) => ({ ...one, telling: true })));
+    expect(fold).toMatchObject({ size: 1, live: 1, count: all.length, dropped: all.length - 1 });
+    expect(takeAll(fold)).toEqual(told);
+    expect(fold).toMatchObject({ size: 0, live: 0, count: 0, dropped: all.length - 1 });
+  });
+
   test.each(TABLE)('%s folds to the same when it is merged from two folds, wherever it is split', (types, expected) => {
     const all = changes(types);
     for (let cut = 0; cut <= all.length; cut++) {

@@ -1,7 +1,8 @@
 // Where a snapshot and a `coalesce` watch meet: a client never keeps an object that is gone.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Hub, HubOptions } from '../../src/bridge/hub.ts';
+import type { HubOptions } from '../../src/bridge/hub.ts';
+import { Hub } from '../../src/bridge/hub.ts';
 import type { WireEvent } from '../../src/bridge/protocol.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { join, turn } from './fake-sink.ts';
@@ -25,7 +26,7 @@ function stateful(options: HubOptions = {}) {
     yield* [...state.values()];
     await finished;
   }
-  const hub: Hub = hubOf(snapshot, { overflow: 'coalesce', ...options });
+  const hub = hubOf(snapshot, { overflow: 'coalesce', ...options });
   let n = 0;
   const change = async (type: string, name: string): Promise<void> => {
     const object = { metadata: { name }, n: ++n };
@@ -58,14 +59,58 @@ describe('a client that gets a snapshot, then folded events', () => {
     expect(told(sink.events)).toEqual(['ADDED a', 'BOOKMARK', 'DELETED a', 'ADDED b']);
     expect(sink.versions).toEqual([undefined, 'e.0', undefined, 'e.3']);
     expect(sink.session.stats()).toMatchObject({ delivered: 2, dropped: 1, queued: 0 });
-    // From here on, a fold is a fold.
+    // Later snapshots and states may be ahead of the events too.
     sink.stall();
     for (const name of ['c', 'd']) await change('ADDED', name);
     await change('DELETED', 'd');
     sink.resume();
     await settle();
-    expect(told(sink.events).slice(4)).toEqual(['ADDED c']);
-    expect(sink.session.stats()).toMatchObject({ delivered: 3, dropped: 3, queued: 0 });
+    expect(told(sink.events).slice(4)).toEqual(['ADDED c', 'DELETED d']);
+    expect(sink.session.stats()).toMatchObject({ delivered: 4, dropped: 2, queued: 0 });
+  });
+
+  test('is told of it also if the change was published long after the snapshot had it', async () => {
+    const { hub, state, change, read, finish } = stateful();
+    const object = { metadata: { name: 'a' }, n: 0 };
+    state.set('a', object);
+    read();
+    finish();
+    const sink = join(hub);
+    const cut = join(hub);
+    await settle();
+    cut.session.gone();
+    const back = join(hub, { resourceVersion: 'e.0' });
+    await settle();
+    void hub.publish({ type: 'ADDED', object });
+    await change('DELETED', 'a');
+    await settle();
+    expect(told(sink.events)).toEqual(['ADDED a', 'BOOKMARK', 'DELETED a']);
+    expect(told(back.events)).toEqual(['DELETED a']);
+  });
+
+  test('is told of it also if a client with `wait` held the change back', async () => {
+    const { hub, change, read, finish } = stateful();
+    const slow = join(hub, { sendInitialEvents: false }, { options: { overflow: 'wait', capacity: 1 } });
+    slow.stall();
+    for (let i = 0; i < 3; i++) void hub.publish({ type: 'ADDED', object: i });
+    void change('ADDED', 'a');
+    read();
+    finish();
+    const sink = join(hub);
+    await settle();
+    void change('DELETED', 'a');
+    slow.session.gone();
+    await settle();
+    expect(told(sink.events).filter((one) => one.endsWith('a'))).toEqual(['ADDED a', 'DELETED a']);
+  });
+
+  test('is told nothing of short lives if there are no snapshots', async () => {
+    const hub = new Hub({ epoch: 'e', overflow: 'coalesce' });
+    const sink = join(hub);
+    for (const type of ['ADDED', 'DELETED']) void hub.publish({ type, object: { metadata: { name: 'a' } } });
+    await hub.publish({ type: 'ADDED', object: { metadata: { name: 'b' } } });
+    await settle();
+    expect(told(sink.events)).toEqual(['ADDED b']);
   });
 
   test('has a version to resume after, also if the deletions are all that it is told', async () => {
