@@ -13,7 +13,11 @@ const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 2);
 
 const capacity = fc.integer({ min: 1, max: 8 });
 const overflow = fc.constantFrom(...OVERFLOWS, 'coalesce' as const);
-const change = fc.record({ op: fc.constant('change' as const), name: fc.constantFrom(...NAMES), remove: fc.boolean() });
+const change = fc.record({
+  op: fc.constant('change' as const),
+  all: fc.array(fc.tuple(fc.constantFrom(...NAMES), fc.boolean()), { minLength: 1, maxLength: 4 }),
+  publish: fc.boolean(),
+});
 
 const options: fc.Arbitrary<Options> = fc.record({
   source: fc.constantFrom(...SOURCES),
@@ -29,7 +33,7 @@ const often = <T>(weight: number, arbitrary: fc.Arbitrary<T>): fc.WeightedArbitr
 const steps = fc.array(
   fc.oneof(
     often(8, change),
-    often(4, fc.record({ op: fc.constant('publish' as const) })),
+    often(2, fc.record({ op: fc.constant('publish' as const) })),
     often(8, fc.record({ op: fc.constantFrom('turn' as const, 'feed' as const), times: fc.integer({ min: 1, max: 4 }) })),
     often(
       5,
@@ -41,7 +45,7 @@ const steps = fc.array(
       }),
     ),
     often(4, fc.record({ op: fc.constantFrom('stall' as const, 'resume' as const), who })),
-    often(3, fc.record({ op: fc.constant('cut' as const), who, lost: fc.nat(4) })),
+    often(3, fc.record({ op: fc.constant('cut' as const), who, lost: fc.nat(2) })),
     often(1, fc.record({ op: fc.constant('pass' as const), ms: fc.constantFrom(1_000, 5_000, MAX_AGE_MS, 70_000) })),
   ),
   { minLength: 5, maxLength: 60 },
@@ -51,8 +55,10 @@ const plans = fc.tuple(steps, options, fc.array(taste, { minLength: 1, maxLength
 type Plan = typeof plans extends fc.Arbitrary<infer T> ? T : never;
 
 async function perform(server: Server, readers: readonly Reader[], step: Step): Promise<void> {
-  if (step.op === 'change') server.due.push(server.state.change(step.name, step.remove));
-  else if (step.op === 'publish') server.publish();
+  if (step.op === 'change') {
+    for (const [name, remove] of step.all) server.due.push(server.state.change(name, remove));
+    if (step.publish) server.publish();
+  } else if (step.op === 'publish') server.publish();
   else if (step.op === 'pass') server.clock.advance(step.ms);
   else if ('times' in step) {
     for (let i = 0; i < step.times; i++) {
@@ -93,6 +99,7 @@ async function run(
   const server = new Server(given);
   const readers = tastes.map((its) => new Reader(server, its));
   sabotage?.(server, readers);
+  for (const reader of readers) reader.connect();
   for (const step of plan) await perform(server, readers, step);
   await settle(server, readers);
   const wrong: unknown[] = [];
