@@ -10,7 +10,8 @@ export type ObjectOf<E extends WatchEvent> = Exclude<E, ErrorEvent>['object'];
 export interface TransitionOptions<E extends WatchEvent> {
   /**
    * Returns the object as it was before this change, or undefined if there was none or it is unknown. With this option nothing is
-   * remembered between events. A DELETED event without a previous object is judged by its own, which is the last state.
+   * remembered between events. A DELETED event without a previous object is judged by its own, which is the last state. Not for a
+   * watch that folds or drops events: the object before a change must be the one that this watch has told of last.
    */
   previousOf?: ((event: E) => ObjectOf<E> | undefined) | undefined;
   /**
