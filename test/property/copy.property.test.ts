@@ -174,10 +174,10 @@ describe('a copy of what a hub serves', () => {
       }),
       { numRuns: RUNS },
     );
-    // All outcomes occur: some 50, 110 and 17 in 750 plans.
-    expect(seen.told).toBeGreaterThan(RUNS / 50);
-    expect(seen.resumed).toBeGreaterThan(RUNS / 20);
-    expect(seen.lost).toBeGreaterThan(0);
+    // All outcomes occur: some 340, 300 and 110 in 750 plans.
+    expect(seen.told).toBeGreaterThan(RUNS / 5);
+    expect(seen.resumed).toBeGreaterThan(RUNS / 5);
+    expect(seen.lost).toBeGreaterThan(RUNS / 25);
   });
 
   test.each(Object.entries(BREAKS))('shows %s', async (_what, sabotage) => {
