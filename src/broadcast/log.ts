@@ -108,11 +108,6 @@ export class EventLog<E> {
     return this.firstChunk + ((position - this.base) >> this.shift);
   }
 
-  /** Returns how many chunks `count` events span, rounded up. */
-  chunksFor(count: number): number {
-    return Math.ceil(count / this.chunkLength);
-  }
-
   /** Keeps all events from this position on, until `leave`. */
   stand(position: number): void {
     this.needs++;

@@ -69,6 +69,7 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
 
   abstract bound(): number;
   protected abstract get room(): number;
+  protected abstract get oneByOne(): boolean;
   abstract lag(): void;
   abstract wake(): void;
 
@@ -103,10 +104,8 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
    * this is where a whole queue has been overwritten, so that `lag` need not look at what was set aside.
    */
   dueChunk(): number {
-    const { log } = this.mux;
-    return (
-      log.chunkOf(this.position) + log.chunksFor(this.dropsOldest && !this.options.filter ? this.options.capacity : this.room) + 1
-    );
+    const { capacity } = this.options;
+    return this.mux.log.chunkOf(this.position + (this.dropsOldest && !this.oneByOne ? capacity : this.room)) + 1;
   }
 
   /** Ends the watch with an error, which its consumer gets after the queued events. */

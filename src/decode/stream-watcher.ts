@@ -27,8 +27,10 @@ const BROKEN_CODE =
   /^(ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|UND_ERR_SOCKET|UND_ERR_\w+_TIMEOUT|ERR_STREAM_PREMATURE_CLOSE|ERR_HTTP2_GOAWAY_SESSION)$/;
 // The errors of a fetch body in undici, Chromium, Firefox and Safari (two). They have no code, so the text has to do.
 const BROKEN_FETCH = /^(terminated$|network ?error|error in input stream|load failed|the network connection)/i;
-// Undici also terminates a body whose bytes are bad. Its cause is then an error of zlib, zstd, brotli or the HTTP parser.
-const BAD_BYTES = /^(Z|ERR__|H)/;
+// Undici also terminates a body whose bytes are bad. Its cause is then an error of zlib, zstd, brotli or the HTTP parser. They, too,
+// may say that the connection broke: Z_BUF_ERROR is an unexpected end, and so is HPE_INVALID_EOF_STATE, which some releases call
+// "HTTPParserError: ... (Invalid EOF state)".
+const BAD_BYTES = /^(Z(?!_BUF)|H(?!.*EOF)|ERR__)/;
 
 interface Failure {
   readonly name?: unknown;
@@ -46,11 +48,9 @@ interface Failure {
 export function isBrokenConnection(error: unknown): boolean {
   let at = error as Failure | null | undefined;
   // The error, and five nested causes.
-  for (let depth = 0; depth < 6 && at; depth++) {
+  for (let depth = 6; at && depth--; at = at.cause) {
     if (at.name === 'TimeoutError' || BROKEN_CODE.test(String(at.code))) return true;
-    if (at.name === 'TypeError' && BROKEN_FETCH.test(String(at.message)))
-      return !BAD_BYTES.test(String(at.cause?.code ?? at.cause?.name));
-    at = at.cause;
+    if (at.name === 'TypeError' && BROKEN_FETCH.test(String(at.message))) return !BAD_BYTES.test(String(at.cause?.code ?? at.cause));
   }
   return false;
 }

@@ -370,6 +370,18 @@ describe('isBrokenConnection', () => {
     },
   );
 
+  it('is true where the parser, or the decompressor, says that the bytes end too early', () => {
+    // Undici parses on to the end of the connection if the server has sent `connection: close`. Some releases give no code.
+    const message = 'Response does not match the HTTP/1.1 protocol (Invalid EOF state)';
+    const early = [
+      { name: 'HTTPParserError' },
+      { name: 'HTTPParserError', code: 'HPE_INVALID_EOF_STATE' },
+      { code: 'Z_BUF_ERROR' },
+    ];
+    for (const cause of early.map((own) => Object.assign(new Error(message), own)))
+      expect(isBrokenConnection(new TypeError('terminated', { cause }))).toBe(true);
+  });
+
   it('is false for a fetch that the HTTP parser terminated, also where undici gives it no code', () => {
     const cause = Object.assign(new Error('x'), { name: 'HTTPParserError', code: undefined });
     expect(isBrokenConnection(new TypeError('terminated', { cause }))).toBe(false);
