@@ -10,6 +10,11 @@ export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Bu
 
 const servers: WeakMap<Server, Upgrades> = new WeakMap();
 
+/** Marks the listeners that refuse, also those of another copy of this package: a server can have been given to both builds. */
+const REFUSES: unique symbol = Symbol.for('watchmux.refuses');
+
+type Refuser = ((request: IncomingMessage, socket: Duplex) => void) & { [REFUSES]?: true };
+
 /**
  * Adds a handler to a server. Other upgrade listeners get the requests that no handler accepts. If there are none, such a request
  * is answered with 404. Returns a function that removes the handler.
@@ -55,9 +60,11 @@ class Upgrades {
       return emit.call(server, name, ...args);
     }) as Server['emit'];
     // Node drops requests for an upgrade that nobody listens to.
-    const refuse = (_request: IncomingMessage, socket: Duplex): void => {
-      if (server.listenerCount('upgrade') === 1) refuseUpgrade(socket, NO_WEBSOCKET);
+    const refuse: Refuser = (_request, socket) => {
+      const listeners = server.listeners('upgrade') as Refuser[];
+      if (listeners[0] === refuse && listeners.every((each) => each[REFUSES])) refuseUpgrade(socket, NO_WEBSOCKET);
     };
+    refuse[REFUSES] = true;
     server.emit = claim;
     server.on('upgrade', refuse);
     this.restore = () => {

@@ -50,7 +50,8 @@ export function isBrokenConnection(error: unknown): boolean {
   // The error, and five nested causes.
   for (let depth = 6; at && depth--; at = at.cause) {
     if (at.name === 'TimeoutError' || BROKEN_CODE.test(String(at.code))) return true;
-    if (at.name === 'TypeError' && BROKEN_FETCH.test(String(at.message))) return !BAD_BYTES.test(String(at.cause?.code ?? at.cause));
+    if (at.name === 'TypeError' && BROKEN_FETCH.test(String(at.message)))
+      return !BAD_BYTES.test(String(at.cause?.code ?? at.cause));
   }
   return false;
 }

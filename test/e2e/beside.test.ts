@@ -2,7 +2,7 @@
 import type { IncomingMessage, Server } from 'node:http';
 import { createServer } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { Hub } from '../../src/bridge/http.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
@@ -87,4 +87,18 @@ test('detached while somebody else has wrapped `emit`: theirs stays, and every r
   const { url } = await start(server);
   expect(await open(`${url.replace('http', 'ws')}/watch`)).toContain('418');
   expect(seen).toContain('upgrade');
+});
+
+test('two copies of this package on one server: what neither accepts is refused, once', async () => {
+  vi.resetModules();
+  const other = await import('../../src/bridge/websocket.ts');
+  expect(other.attachWebSocket).not.toBe(attachWebSocket);
+  const server = createServer();
+  const detach = attachWebSocket(server, new Hub(), { path: '/ours' });
+  other.attachWebSocket(server, new other.Hub(), { path: '/also' });
+  const { url } = await start(server);
+  const path = (name: string): Promise<string> => open(`${url.replace('http', 'ws')}/${name}`);
+  expect(await Promise.all(['ours', 'also', 'nobodys'].map(path))).toEqual(['open', 'open', expect.stringContaining('404')]);
+  detach();
+  expect(await Promise.all(['ours', 'also'].map(path))).toEqual([expect.stringContaining('404'), 'open']);
 });
