@@ -28,6 +28,7 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
   const abort = new AbortController();
   const { signal } = abort;
   let hintMs: number | undefined;
+  let refusal = '';
   let gate: Promise<void> | undefined;
   let open = (): void => {};
 
@@ -45,9 +46,12 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     const { status, body, headers: answered } = await fetch(url, { signal, cache: 'no-store', headers: { ...headers, accept } });
     const streams = status === 200;
     const type = answered.get('content-type');
-    let refusal = '';
     const end = (): End => toRefusal(status, refusal, answered.get('retry-after'));
-    const parse = sse && streams ? serverSentEvents(maxFrameChars, onField) : jsonLines(maxFrameChars);
+    const parse = !streams
+      ? jsonLines(MAX_REFUSAL_CHARS)
+      : sse
+        ? serverSentEvents(maxFrameChars, onField)
+        : jsonLines(maxFrameChars);
     const feed = async (chunk?: Uint8Array): Promise<void> => {
       for (const { text, id } of parse(chunk)) {
         if (gate) await gate;

@@ -51,18 +51,21 @@ describe('refusals', () => {
     await watch.return();
   });
 
-  test.each(telling)('%s: an endless body is neither read to its end nor kept, and the refusal counts', async (kind) => {
-    const { network, expectOver, read, details } = open(kind);
-    await settle();
-    const line = `${'x'.repeat(999)}\n`;
-    network.link.refuse(
-      404,
-      Array.from({ length: 20 }, () => line),
-    );
-    expect(await read()).toEqual([404]);
-    expect(details[0]?.error?.message.length).toBeLessThan(300);
-    await expectOver();
-  });
+  test.each(telling.flatMap((kind) => [[kind, 'lines', '\n'] as const, [kind, 'one line', 'x'] as const]))(
+    '%s: an endless body of %s is neither read to its end nor kept, and the refusal counts',
+    async (kind, _name, end) => {
+      const { network, expectOver, read, details } = open(kind);
+      await settle();
+      const line = `${'x'.repeat(999)}${end}`;
+      network.link.refuse(
+        404,
+        Array.from({ length: 20 }, () => line),
+      );
+      expect(await read()).toEqual([404]);
+      expect(details[0]?.error?.message.length).toBeLessThan(300);
+      await expectOver();
+    },
+  );
 
   test('an invalid hint is ignored', async () => {
     for (const hint of ['-100', 'soon', 'NaN']) {
