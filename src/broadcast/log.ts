@@ -103,9 +103,9 @@ export class EventLog<E> {
     batch.events = undefined;
   };
 
-  /** Returns the number of the chunk that holds a position. */
+  /** Returns the number of the chunk that holds a position, which may be far ahead: a shift would end at 2^31. */
   chunkOf(position: number): number {
-    return this.firstChunk + ((position - this.base) >> this.shift);
+    return this.firstChunk + Math.floor((position - this.base) / this.chunkLength);
   }
 
   /** Keeps all events from this position on, until `leave`. */
