@@ -13,7 +13,7 @@ const common: Options = {
 export const INTERNAL_NAMES: readonly string[] = [
   ...['opened', 'alive', 'frame', 'over', 'why', 'hintMs', 'sse', 'settle', 'notice', 'position', 'failures', 'full', 'failure'],
   ...['serve', 'served', 'discard', 'queue', 'load', 'weight', 'readVersion', 'pushError', 'miss', 'drop'],
-  ...['chars', 'version', 'count', 'lost'],
+  ...['chars', 'version', 'count', 'lost', 'allRead', 'first'],
 ];
 
 /** Browsers have no WebSocket of ws. */

@@ -113,8 +113,7 @@ export class ClientMachine {
     const spent = this.failures >= maxAttempts;
     const enough = !reconnectOnEnd || spent || (blind && !restart);
     if (code === COMPLETE || (code === ENDED && enough)) return this.close();
-    const final = code > COMPLETE && code < 500 && ![408, 410, 429].includes(code);
-    if (final || spent) return this.close(error);
+    if (spent || (code > COMPLETE && code < 500 && ![408, 410, 429].includes(code))) return this.close(error);
     const notice = blind || code === 410;
     const told = blind ? toFailure(410, `${error.message}; no version to resume from`) : error;
     if (this.state === 'closed' || (notice && !restart)) return this.close(told);
@@ -129,9 +128,9 @@ export class ClientMachine {
 
   /** The queue is full. Returns whether the connection may be closed until there is room, which requires a known position. */
   full(): boolean {
-    if (!this.position || this.state !== 'open') return false;
-    this.state = 'waiting';
-    return true;
+    const may = this.state === 'open' && !!this.position;
+    if (may) this.state = 'waiting';
+    return may;
   }
 
   /** Ends the watch for good, with an error if it failed. */
@@ -147,7 +146,7 @@ function orderOf(version: string | undefined, last: string | undefined): Order {
   if (version && version === last) return 'known';
   const [, lastEpoch, lastSequence, epoch, sequence] = /^(.+)\.(\d+)\n(.+)\.(\d+)$/.exec(`${last}\n${version}`) ?? [];
   if (epoch !== lastEpoch) return 'foreign';
-  return Number(sequence) <= Number(lastSequence) ? 'known' : 'next';
+  return +(sequence as string) <= +(lastSequence as string) ? 'known' : 'next';
 }
 
 const REASONS: Readonly<Record<number, string>> = { 410: 'Expired', 503: 'ServiceUnavailable' };

@@ -1,21 +1,28 @@
+/** An error, and how many events were lost before it. */
+interface Failure<E> {
+  event: E;
+  lost: number;
+}
+
 /** One event and what is delivered before it. The last place has no event yet. */
 interface Place<E> {
   event?: E;
   chars: number;
   version?: string | undefined;
   lost: number;
-  error?: E | undefined;
+  error?: Failure<E> | undefined;
   next?: Place<E>;
 }
 
 /**
  * Events that have arrived and were not read yet, bounded in number and in characters. The queue is full when either limit is
  * reached, so the last event may exceed `maxBufferedBytes`. An ERROR created by the client takes no room and is never dropped. If
- * the event after it is dropped, the ERROR moves before the next one.
+ * the event after it is dropped, the ERROR moves before the next one. What was lost before an ERROR is counted there, because a
+ * reader that starts over at the ERROR has to hear of what was lost since.
  *
- *     head                              tail: a gap and an error wait here for the next event
- *      v                                 v
- *     [a] -> [ERROR, b] -> [2 missed, c] -> [ ]
+ *     head                                           tail: gaps and an error wait here for the next event
+ *      v                                              v
+ *     [a] -> [3 missed, ERROR, 1 missed, b] -> [c] -> [ ]
  */
 export class ClientQueue<E> {
   /** Events and errors that can be read. */
@@ -43,13 +50,13 @@ export class ClientQueue<E> {
   }
 
   /** Whether everything that arrived has been read. */
-  get complete(): boolean {
+  get allRead(): boolean {
     return this.count + this.#tail.lost === 0;
   }
 
-  /** Events lost right before the next readable one. */
+  /** Events lost right before the next readable event or error. */
   get lost(): number {
-    return this.#head.lost;
+    return (this.#head.error ?? this.#head).lost;
   }
 
   push(event: E, more: { chars: number; version: string | undefined }): void {
@@ -62,24 +69,24 @@ export class ClientQueue<E> {
   }
 
   /** Adds an error after all that has arrived. If no event has arrived since the last error, the new one replaces it. */
-  pushError(error: E): void {
-    if (!this.#tail.error) this.count++;
-    this.#tail.error = error;
+  pushError(event: E): void {
+    const { error, lost } = this.#tail;
+    if (!error) this.count++;
+    this.#tail.error = { event, lost: error ? error.lost + lost : lost };
+    this.#tail.lost = 0;
   }
 
   /** Removes and returns the next event or error. The caller has already reported the gap before it. */
   shift(): E | undefined {
     const head = this.#head;
-    const { error } = head;
-    if (this.count > 0) {
-      this.count--;
-      head.lost = 0;
-    }
+    const { error, next } = head;
     head.error = undefined;
-    if (error || !head.next) return error;
-    this.readVersion = head.version;
-    this.#leave(head.next);
-    return head.event;
+    if (error) this.count--;
+    else if (next) {
+      this.readVersion = head.version;
+      this.#leave(next);
+    }
+    return (error ?? head).event;
   }
 
   /** Counts an event that found no room. */
@@ -91,22 +98,25 @@ export class ClientQueue<E> {
   drop(): void {
     const { lost, error, next } = this.#head;
     if (!next) return;
-    next.lost += lost + 1;
-    if (error && next.error) this.count--;
-    next.error ??= error;
-    this.count--;
+    (next.error ?? next).lost += lost + 1;
+    if (!next.error) next.error = error;
+    else if (error) {
+      next.error.lost += error.lost;
+      this.count--;
+    }
     this.#leave(next);
   }
 
   /** Discards everything. It counts as not read. */
   clear(): void {
-    this.#head = this.#tail = { chars: 0, lost: 1 };
+    this.#head = this.#tail = { chars: 0, lost: Number(!this.allRead) };
     this.count = this.#events = this.#chars = 0;
   }
 
   #leave(next: Place<E>): void {
     this.#chars -= this.#head.chars;
     this.#events--;
+    this.count--;
     this.#head = next;
   }
 }

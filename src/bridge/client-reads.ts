@@ -100,20 +100,21 @@ export abstract class ClientReads<E extends WatchEvent> extends Iteration implem
   #take(): E | undefined {
     const { lost, count } = this.queue;
     this.#telling = true;
-    if (lost > 0 && count > 0) this.onGap(lost);
+    if (lost && count) this.onGap(lost);
     this.#telling = false;
     const event = this.queue.shift();
     const { failure } = this;
-    if (!event) this.failure = undefined;
-    if (!event && failure) throw failure.error;
-    return event;
+    if (event) return event;
+    this.failure = undefined;
+    if (failure) throw failure.error;
+    return undefined;
   }
 
   /** Returns an event and those after it, up to the next gap. If another read is pending, the next event belongs to that one. */
   #batch(event: E): readonly E[] {
     const { queue } = this;
     const events = [event];
-    while (this.#reads.length < 2 && queue.count > 0 && queue.lost === 0) events.push(queue.shift() as E);
+    while (this.#reads.length < 2 && queue.count && !queue.lost) events.push(queue.shift() as E);
     return events;
   }
 }

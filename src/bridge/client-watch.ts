@@ -45,6 +45,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.#settings = settings;
     this.#machine = new ClientMachine(settings, position);
     this.queue = new ClientQueue(settings);
+    this.queue.readVersion = position;
     this.#open = open;
     settings.signal?.addEventListener('abort', this.#onAbort);
     this.#connect();
@@ -55,7 +56,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   }
 
   get resourceVersion(): string | undefined {
-    return this.queue.complete ? this.#machine.position : this.queue.readVersion;
+    return this.queue.allRead ? this.#machine.position : this.queue.readVersion;
   }
 
   get stopped(): boolean {
@@ -74,8 +75,13 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     } else if (this.queue.load < 1) {
       this.#blocked = false;
       this.alive();
-      this.#connection.pause?.(false);
+      this.#connection.pause!(false);
     }
+  }
+
+  /** There is no room, and nothing may be lost. */
+  get #full(): boolean {
+    return this.queue.load >= 1 && this.#settings.overflow === 'wait';
   }
 
   stop(): void {
@@ -117,16 +123,22 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     // A connection that lasted this long is not part of a series of failures.
     if (this.state === 'open' && clock.now() - this.#openedMs >= maxMs) this.#machine.failures = 0;
     const error = isStatus(why) ? why : toFailure(code, why);
-    const retryAfterSeconds = error.details?.retryAfterSeconds ?? 0;
-    const end = code === ENDED && this.#errored ? COMPLETE : code;
-    this.#perform(this.#machine.over({ code: end, error, hintMs: hintMs || retryAfterSeconds * 1000 }), event);
+    this.#perform(
+      this.#machine.over({
+        code: code === ENDED && this.#errored ? COMPLETE : code,
+        error,
+        // Without a hint it is NaN, which means none.
+        hintMs: hintMs || (error.details?.retryAfterSeconds as number) * 1000,
+      }),
+      event,
+    );
   }
 
   #refused(event: ErrorEvent & E): void {
     const { code, details } = event.object;
     // A client that was cut for being too slow reconnects. It gets what it missed if the server still has it.
-    const back = (details?.missed ?? details?.retryAfterSeconds) !== undefined;
-    this.over({ code: back ? LOST : Math.min(code, 410), why: event.object }, event);
+    const back = details?.missed ?? details?.retryAfterSeconds;
+    this.over({ code: back === undefined ? Math.min(code, 410) : LOST, why: event.object }, event);
   }
 
   #accept(event: E, more: { chars: number; version: string | undefined }): void {
@@ -152,18 +164,17 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   #push(event: E, more: { chars: number; version: string | undefined }): void {
     const { overflow } = this.#settings;
     const queue = this.queue;
-    while (queue.load >= 1 && overflow === 'drop-oldest') {
+    while (queue.load >= 1 && overflow !== 'wait') {
+      this.dropped++;
+      if (overflow === 'drop-newest') {
+        queue.miss();
+        return;
+      }
       queue.drop();
-      this.dropped++;
-    }
-    if (queue.load >= 1 && overflow !== 'wait') {
-      queue.miss();
-      this.dropped++;
-      return;
     }
     queue.push(event, more);
     this.serve();
-    if (queue.load >= 1 && overflow === 'wait') this.#block();
+    if (this.#full) this.#block();
   }
 
   #block(): void {
@@ -190,8 +201,11 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   }
 
   #connect(): void {
+    // Every new connection would add to a full queue.
+    this.#blocked = this.#full;
+    if (this.#blocked) return;
     this.#machine.connect();
-    this.#blocked = this.#errored = false;
+    this.#errored = false;
     this.#expect(this.#settings.connectTimeoutMs);
     try {
       this.#connection = this.#open(this.#machine.position, this);
@@ -214,8 +228,10 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   /** Declares the connection lost if nothing arrives in time; 0: no limit. The delay between connections uses the same timer. */
   #expect(timeoutMs: number): void {
     this.#cancelTimer?.();
-    const lost = (): void => this.over({ code: LOST, why: `no data for ${timeoutMs} ms` });
-    this.#cancelTimer = timeoutMs > 0 ? this.#settings.clock.schedule(timeoutMs, lost) : undefined;
+    if (timeoutMs > 0) {
+      const why = `no data for ${timeoutMs} ms`;
+      this.#cancelTimer = this.#settings.clock.schedule(timeoutMs, () => this.over({ code: LOST, why }));
+    }
   }
 
   /** Reports a state change, after it has happened. */

@@ -1,6 +1,7 @@
 // What happens to events that do not fit in the queue of a slow reader.
 import { describe, expect, test } from 'vitest';
 import { toBookmark } from '../../src/bridge/protocol.ts';
+import { isErrorEvent } from '../../src/watch/event.ts';
 import { KINDS, settle } from './client-network.ts';
 import type { Event } from './client-rig.ts';
 import { at, event, open, range } from './client-rig.ts';
@@ -117,6 +118,48 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect(await read()).toEqual([4, 5]);
     expect([watch.state, watch.dropped]).toEqual(['open', 3]);
     await watch.return();
+  });
+
+  test('what is lost after an ERROR is reported after it, not before it', async () => {
+    for (const [overflow, expected] of [
+      ['drop-oldest', ['gap 1', 410, 'gap 1', 2]],
+      ['drop-newest', [1, 410, 'gap 1', 3]],
+    ] as const) {
+      const got: unknown[] = [];
+      const { watch, accept, network, clock } = open(kind, {
+        ...{ capacity: 1, overflow, onExpired: 'restart' },
+        onGap: (missed) => got.push(`gap ${missed}`),
+      });
+      const readAll = (): void => {
+        for (let each = watch.tryNext(); each; each = watch.tryNext())
+          got.push(isErrorEvent(each) ? each.object.code : each.object);
+      };
+      await accept(event(1), event(1, 'f'));
+      expect(watch.state).toBe('waiting');
+      clock.advance(500);
+      await accept(...(overflow === 'drop-oldest' ? [event(1, 'f'), event(2, 'f')] : [event(2, 'f')]));
+      readAll();
+      network.link.send(event(3, 'f'));
+      await settle();
+      if (overflow === 'drop-newest') readAll();
+      expect(got).toEqual(expected);
+      await watch.return();
+    }
+  });
+
+  test('wait: while the queue is full, a connection that ended is made again only when there is room', async () => {
+    if (kind === 'ws') return; // what a paused one has is read before its end
+    const { watch, accept, network, clock, read } = open(kind, { capacity: 2, maxBufferedBytes: 200, onExpired: 'restart' });
+    // A browser's WebSocket is closed anyway, unless it has no version. Then the client gives up beyond maxBufferedBytes.
+    await accept(...(kind === 'browser' ? [{ type: 'ADDED', object: 'x'.repeat(200) }] : range(1, 3)));
+    network.link.end();
+    await settle();
+    clock.advance(600_000);
+    expect([network.links.length, watch.state, watch.queued, clock.pending]).toEqual([1, 'waiting', 2, 0]);
+    expect(await read()).toHaveLength(2);
+    expect([network.links.length, watch.state]).toEqual([2, 'connecting']);
+    await watch.return();
+    expect(clock.pending).toBe(0);
   });
 
   test('disconnect: the queued events, one ERROR 410, the end; and the version to resume after', async () => {

@@ -41,23 +41,22 @@ test('behaves like plain arrays: events in order, losses before the next event, 
         const events = model.filter(({ kind }) => kind === 'event');
         expect(queue.count).toBe(countOf(model));
         expect(queue.load).toBe(Math.max(events.length / 3, events.reduce((sum, { value }) => sum + value, 0) / 100));
-        expect(queue.complete).toBe(model.length === 0);
+        expect(queue.allRead).toBe(model.length === 0);
       }
     }),
     { numRuns: 2_000 },
   );
 });
 
-/** Of errors with no event between them the last one counts; what was missed is told before whatever is next. */
+/** Of errors with no event between them the last one counts; what was missed is told before what was next at the time. */
 function readModel(model: readonly Entry[]): { got: string | undefined; missed: number; rest: Entry[] } {
   const end = model.findIndex(({ kind }) => kind === 'event');
   const before = end < 0 ? model : model.slice(0, end);
-  const missed = before.filter(({ kind }) => kind === 'gap').length;
-  const error = before.findLast(({ kind }) => kind === 'error');
-  const rest = end < 0 ? [] : model.slice(end);
-  if (error !== undefined) return { got: `error ${error.value}`, missed, rest };
+  const last = before.findLastIndex(({ kind }) => kind === 'error');
+  const missed = before.filter(({ kind }, i) => kind === 'gap' && (last < 0 || i < last)).length;
+  if (last >= 0) return { got: `error ${before[last]?.value}`, missed, rest: model.slice(last + 1) };
   if (end < 0) return { got: undefined, missed: 0, rest: [...model] };
-  return { got: `event ${rest[0]?.value}`, missed, rest: rest.slice(1) };
+  return { got: `event ${model[end]?.value}`, missed, rest: model.slice(end + 1) };
 }
 
 function countOf(model: readonly Entry[]): number {

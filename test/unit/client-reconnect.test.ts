@@ -25,6 +25,21 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect(states).toEqual(['open', 'closed']);
   });
 
+  test('until an event is read, the version is that where the watch began, also after return', async () => {
+    const unread = open(kind, { resourceVersion: at(3) });
+    await unread.accept(event(4));
+    expect([unread.watch.queued, unread.watch.resourceVersion]).toEqual([1, at(3)]);
+    await unread.watch.return();
+    expect([unread.watch.dropped, unread.watch.resourceVersion]).toEqual([1, at(3)]);
+
+    const idle = open(kind, { resourceVersion: at(3) });
+    await idle.accept(toBookmark(at(9)) as Sent);
+    await idle.watch.return();
+    expect(idle.watch.resourceVersion).toBe(at(9));
+    await idle.watch.return();
+    expect(idle.watch.resourceVersion).toBe(at(9));
+  });
+
   test('resumes after the last event received, not the last one read', async () => {
     const { network, clock, states, read, accept, watch } = open(kind);
     await accept(...range(1, 6));
