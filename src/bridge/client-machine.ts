@@ -115,7 +115,7 @@ export class ClientMachine {
     if (code === COMPLETE || (code === ENDED && enough)) return this.close();
     if (spent || (code > COMPLETE && code < 500 && ![408, 410, 429].includes(code))) return this.close(error);
     const notice = blind || code === 410;
-    const told = blind ? toFailure(410, `${error.message}; no version to resume from`) : error;
+    const told = blind ? toFailure(410, `${error.message}; no version yet`) : error;
     if (this.state === 'closed' || (notice && !restart)) return this.close(told);
     if (notice) this.position = undefined;
     this.state = 'waiting';
