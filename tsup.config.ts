@@ -20,8 +20,8 @@ export const INTERNAL_NAMES: readonly string[] = [
 const browserWebSocket: NonNullable<Options['esbuildPlugins']>[number] = {
   name: 'browser-websocket',
   setup(build) {
-    build.onResolve({ filter: /\/client-websocket\.ts$/ }, ({ resolveDir }) => ({
-      path: `${resolveDir}/client-websocket-browser.ts`,
+    build.onResolve({ filter: /^\.\/websocket\.ts$/ }, ({ resolveDir }) => ({
+      path: `${resolveDir}/websocket-browser.ts`,
     }));
   },
 };

@@ -149,7 +149,7 @@ describe('the entry points', () => {
   });
 
   test('no name that the browser bundle shortens occurs in its options, events, wire format or host', () => {
-    const sources = ['bridge/client-options.ts', 'bridge/protocol.ts', 'watch/clock.ts', 'watch/event.ts', 'watch/watch.ts'];
+    const sources = ['bridge/client/options.ts', 'bridge/protocol.ts', 'watch/clock.ts', 'watch/event.ts', 'watch/watch.ts'];
     const members = sources.flatMap((source) => membersOf(readFileSync(new URL(`src/${source}`, root), 'utf8')));
     expect(members).toEqual(expect.arrayContaining(['capacity', 'resourceVersion', 'missed', 'now', 'next', 'batches']));
     const host = [Headers, Response, URL, URLSearchParams, WebSocket, AbortController].flatMap((type) =>

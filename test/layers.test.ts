@@ -19,17 +19,24 @@ const RANKS: Readonly<Record<string, number>> = {
   cli: 6,
 };
 
+/**
+ * The same within the bridge, which has two ends. They share only the words on the wire (protocol.ts): the client knows nothing of
+ * the hub, and the hub nothing of sockets. The files beside the folders, but for protocol.ts, are the doors.
+ */
+const BRIDGE: Readonly<Record<string, number>> = { 'protocol.ts': 0, events: 1, client: 1, hub: 2, transport: 3 };
+const BRIDGE_DOORS = ['client.ts', 'fetch.ts', 'http.ts', 'websocket.ts'];
+
 /** Which file may import what from outside `src`. Node's builtins stand for themselves. */
 const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'adapters/rxjs.ts': ['rxjs'],
   'adapters/node-stream.ts': ['node:stream'],
-  'bridge/deflate.ts': ['node:zlib'],
-  'bridge/handshakes.ts': ['node:http', 'node:stream', 'ws'],
+  'bridge/events/deflate.ts': ['node:zlib'],
+  'bridge/transport/handshakes.ts': ['node:http', 'node:stream', 'ws'],
   'bridge/http.ts': ['node:diagnostics_channel', 'node:http'],
-  'bridge/node-caller.ts': ['node:http'],
-  'bridge/upgrades.ts': ['node:http', 'node:stream'],
+  'bridge/transport/node-caller.ts': ['node:http'],
+  'bridge/transport/upgrades.ts': ['node:http', 'node:stream'],
   'bridge/websocket.ts': ['node:diagnostics_channel', 'node:http', 'ws'],
-  'bridge/websocket-sink.ts': ['ws'],
+  'bridge/transport/websocket-sink.ts': ['ws'],
   'cli/main.ts': ['../../package.json'],
   'cli/watch.ts': ['ws'], // loaded late
 };
@@ -111,6 +118,18 @@ describe('layers', () => {
     expect(wrong.map(shown)).toEqual([]);
   });
 
+  test('within the bridge, an import points to a lower rank, or stays in its folder', () => {
+    const within = imports.filter(({ from, to }) => folderOf(from) === 'bridge' && folderOf(to) === 'bridge' && files.includes(to));
+    const part = (file: string): string => file.split('/')[1] as string;
+    expect(new Set(files.filter((file) => folderOf(file) === 'bridge').map(part))).toEqual(
+      new Set([...Object.keys(BRIDGE), ...BRIDGE_DOORS]),
+    );
+    const rank = (file: string): number => BRIDGE[part(file)] ?? Number.POSITIVE_INFINITY;
+    const wrong = within.filter(({ from, to }) => part(from) !== part(to) && rank(to) >= rank(from));
+    expect(within.length).toBeGreaterThan(100);
+    expect(wrong.map(shown)).toEqual([]);
+  });
+
   test('nobody imports index.ts', () => {
     expect(inside.filter(({ to }) => to === 'index.ts').map(shown)).toEqual([]);
   });
@@ -156,7 +175,7 @@ describe('layers', () => {
 
   test('the entry point for hosts without Node reaches neither a dependency nor a builtin of Node', () => {
     const reach = reached('bridge/fetch.ts');
-    expect(reach).toContain('bridge/hub.ts');
+    expect(reach).toContain('bridge/hub/hub.ts');
     expect(outside.filter(({ from }) => reach.has(from)).map(shown)).toEqual([]);
     expect([...reach].filter((file) => /\b(process|Buffer|setImmediate|require)\(/.test(code(file)))).toEqual([]);
   });
@@ -178,7 +197,7 @@ describe('ARCHITECTURE.md', () => {
   });
 
   test('names only existing files', () => {
-    const named = Array.from(text.matchAll(/`([a-z-]+\/[a-z-]+\.ts)`/g), ([, file]) => file?.replace('src/', '')).filter(
+    const named = Array.from(text.matchAll(/`((?:[a-z-]+\/)+[a-z-]+\.ts)`/g), ([, file]) => file?.replace('src/', '')).filter(
       (file) => !file?.startsWith('test/'),
     );
     expect(named.length).toBeGreaterThan(25);

@@ -8,10 +8,18 @@
  */
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
-import type { AdmissionOptions, Admitted, Caller, Verdict } from './admission.ts';
-import { Admission } from './admission.ts';
-import { channelOfHost, publishNotices } from './diagnostics.ts';
-import { FetchSink } from './fetch-sink.ts';
+import type { AdmissionOptions, Admitted, Caller, Verdict } from './hub/admission.ts';
+import { Admission } from './hub/admission.ts';
+import { channelOfHost, publishNotices } from './hub/diagnostics.ts';
+import type { Hub } from './hub/hub.ts';
+import { receptionOf } from './hub/hub.ts';
+import type { ConnectionOptions, Limits } from './hub/limits.ts';
+import { toLimits } from './hub/limits.ts';
+import type { Reception } from './hub/reception.ts';
+import { noWebSocket } from './hub/refusals.ts';
+import type { Start } from './hub/start.ts';
+import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
+import { FetchSink } from './transport/fetch-sink.ts';
 import {
   ALLOW_ORIGIN,
   accepts,
@@ -23,23 +31,15 @@ import {
   startOf,
   streamHeaders,
   WEBSOCKET_KEY,
-} from './http-head.ts';
-import type { Hub } from './hub.ts';
-import { receptionOf } from './hub.ts';
-import type { ConnectionOptions, Limits } from './limits.ts';
-import { toLimits } from './limits.ts';
-import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
-import type { Pulse } from './pulse.ts';
-import { toPulse } from './pulse.ts';
-import type { Reception } from './reception.ts';
-import { noWebSocket } from './refusals.ts';
-import { guardStalls } from './stall.ts';
-import type { Start } from './start.ts';
+} from './transport/http-head.ts';
+import type { Pulse } from './transport/pulse.ts';
+import { toPulse } from './transport/pulse.ts';
+import { guardStalls } from './transport/stall.ts';
 
-export type { AdmissionOptions, Identified } from './admission.ts';
-export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub.ts';
-export { Hub } from './hub.ts';
-export type { ConnectionOptions } from './limits.ts';
+export type { AdmissionOptions, Identified } from './hub/admission.ts';
+export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub/hub.ts';
+export { Hub } from './hub/hub.ts';
+export type { ConnectionOptions } from './hub/limits.ts';
 
 /**
  * Options of {@link createFetchHandler}. A `Request` does not tell its sender's address. Bun and Deno pass it in a second

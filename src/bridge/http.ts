@@ -14,10 +14,18 @@ import type { IncomingMessage } from 'node:http';
 import { ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
-import type { AdmissionOptions, Admitted, Caller, Verdict } from './admission.ts';
-import { Admission } from './admission.ts';
-import { IN_BUN } from './bun.ts';
-import { publishNotices } from './diagnostics.ts';
+import type { AdmissionOptions, Admitted, Caller, Verdict } from './hub/admission.ts';
+import { Admission } from './hub/admission.ts';
+import { publishNotices } from './hub/diagnostics.ts';
+import type { Hub } from './hub/hub.ts';
+import { receptionOf } from './hub/hub.ts';
+import type { ConnectionOptions, Limits } from './hub/limits.ts';
+import { toLimits } from './hub/limits.ts';
+import type { Reception } from './hub/reception.ts';
+import { noWebSocket, PIPELINED } from './hub/refusals.ts';
+import type { Start } from './hub/start.ts';
+import { EVENT_STREAM } from './protocol.ts';
+import { IN_BUN } from './transport/bun.ts';
 import {
   ALLOW_ORIGIN,
   accepts,
@@ -29,31 +37,23 @@ import {
   startOf,
   streamHeaders,
   WEBSOCKET_KEY,
-} from './http-head.ts';
-import type { ByteStream } from './http-sink.ts';
-import { HttpSink, hasClosed } from './http-sink.ts';
-import type { Hub } from './hub.ts';
-import { receptionOf } from './hub.ts';
-import type { ConnectionOptions, Limits } from './limits.ts';
-import { toLimits } from './limits.ts';
-import { toCaller } from './node-caller.ts';
-import { EVENT_STREAM } from './protocol.ts';
-import type { Pulse } from './pulse.ts';
-import { toPulse } from './pulse.ts';
-import type { Reception } from './reception.ts';
-import { noWebSocket, PIPELINED } from './refusals.ts';
-import type { Outbound } from './stall.ts';
-import { guardStalls } from './stall.ts';
-import type { Start } from './start.ts';
+} from './transport/http-head.ts';
+import type { ByteStream } from './transport/http-sink.ts';
+import { HttpSink, hasClosed } from './transport/http-sink.ts';
+import { toCaller } from './transport/node-caller.ts';
+import type { Pulse } from './transport/pulse.ts';
+import { toPulse } from './transport/pulse.ts';
+import type { Outbound } from './transport/stall.ts';
+import { guardStalls } from './transport/stall.ts';
 
-export type { AdmissionOptions, Identified } from './admission.ts';
-export type { ClientInfo, ClientStats, CutReason } from './client-info.ts';
-export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub.ts';
-export { Hub } from './hub.ts';
-export type { ConnectionOptions } from './limits.ts';
+export type { AdmissionOptions, Identified } from './hub/admission.ts';
+export type { ClientInfo, ClientStats, CutReason } from './hub/client-info.ts';
+export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub/hub.ts';
+export { Hub } from './hub/hub.ts';
+export type { ConnectionOptions } from './hub/limits.ts';
+export type { Snapshot, SnapshotContext } from './hub/snapshot.ts';
+export type { HubNotice, HubTotals, Observer, Refusal, RefusalReason } from './hub/tally.ts';
 export * from './protocol.ts';
-export type { Snapshot, SnapshotContext } from './snapshot.ts';
-export type { HubNotice, HubTotals, Observer, Refusal, RefusalReason } from './tally.ts';
 
 /** How long a connection is silent before the operating system probes the other end. */
 const KEEP_ALIVE_MS = 60_000;

@@ -4,7 +4,7 @@ import { createServer, get } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createHttpHandler } from '../bridge/http.ts';
-import { Hub } from '../bridge/hub.ts';
+import { Hub } from '../bridge/hub/hub.ts';
 import { Broadcaster } from '../broadcast/broadcaster.ts';
 import { toDecoder } from '../decode/decoder.ts';
 import { StreamWatcher } from '../decode/stream-watcher.ts';

@@ -1,5 +1,5 @@
 import type { Server } from 'node:http';
-import { Hub } from '../bridge/hub.ts';
+import { Hub } from '../bridge/hub/hub.ts';
 import type { PipeCommand } from './args.ts';
 import { UsageError } from './args.ts';
 import { Lines, readLine } from './lines.ts';

@@ -15,7 +15,7 @@ interface Read<T> {
 /**
  * The consumer's half of every {@link Watch} except the client's: it queues pending reads and decides which one is served. A
  * subclass supplies the events: it implements `take`, reports when it is `drained`, and calls `serve` when there may be more.
- * (The client's half, bridge/client-reads.ts, has one source, no fast paths and half the size.)
+ * (The client's half, bridge/client/reads.ts, has one source, no fast paths and half the size.)
  *
  *     next() --------> take() has one? ----> settled at once
  *                          | no

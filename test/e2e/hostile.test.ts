@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { HttpOptions } from '../../src/bridge/http.ts';
 import { createHttpHandler } from '../../src/bridge/http.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
 import type { WebSocketOptions } from '../../src/bridge/websocket.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { httpStream, open, until, webSocket } from './cli.ts';

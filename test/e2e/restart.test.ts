@@ -8,7 +8,7 @@ import { endAll, Peer } from '../../bench/bridge/jitter/peer.ts';
 import type { Listen, Listening } from '../../bench/bridge/jitter/server.ts';
 import type { ConnectOptions, StateDetail } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
-import type { HubStats } from '../../src/bridge/hub.ts';
+import type { HubStats } from '../../src/bridge/hub/hub.ts';
 import type { WireEvent } from '../../src/bridge/protocol.ts';
 import { isInitialEventsEnd } from '../../src/bridge/protocol.ts';
 import type { Clock } from '../../src/watch/clock.ts';

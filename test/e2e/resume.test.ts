@@ -1,8 +1,8 @@
 // Resuming over real sockets: the response on each transport, and that no schedule of cuts loses or repeats an event.
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
-import type { HubOptions } from '../../src/bridge/hub.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub.ts';
+import type { HubOptions } from '../../src/bridge/hub/hub.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
 import type { Connection } from '../../src/testing/check-streams.ts';
 import { checkResumable } from '../../src/testing/check-streams.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';

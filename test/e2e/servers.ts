@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import type { HttpOptions } from '../../src/bridge/http.ts';
 import { createHttpHandler } from '../../src/bridge/http.ts';
-import type { Hub } from '../../src/bridge/hub.ts';
+import type { Hub } from '../../src/bridge/hub/hub.ts';
 import type { WebSocketOptions } from '../../src/bridge/websocket.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
 import { close, listen } from '../../src/cli/server.ts';

@@ -2,9 +2,9 @@
 // Server, flood and readers are separate processes.
 import { readFileSync } from 'node:fs';
 import { afterAll, describe, expect, test } from 'vitest';
+import { SLICE_BYTES } from '../../src/bridge/events/forms.ts';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
-import { SLICE_BYTES } from '../../src/bridge/forms.ts';
-import { Hub } from '../../src/bridge/hub.ts';
+import { Hub } from '../../src/bridge/hub/hub.ts';
 import type { Pipe } from './cli.ts';
 import { flood, httpStream, killAll, pipe, TRANSPORTS, until } from './cli.ts';
 

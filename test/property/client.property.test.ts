@@ -1,10 +1,10 @@
 // The client with a server that has a log: whatever happens to connections, the reader gets the log, or an error.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { Action, MachineOptions } from '../../src/bridge/client/machine.ts';
+import { ClientMachine, MAX_HINT_MS, toFailure } from '../../src/bridge/client/machine.ts';
 import type { ClientOverflow } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
-import type { Action, MachineOptions } from '../../src/bridge/client-machine.ts';
-import { ClientMachine, MAX_HINT_MS, toFailure } from '../../src/bridge/client-machine.ts';
 import type { WireEvent } from '../../src/bridge/protocol.ts';
 import { toBookmark, toVersion } from '../../src/bridge/protocol.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';

@@ -1,8 +1,8 @@
 // A client that keeps a copy, as PROTOCOL.md describes it, for the property test of copies.
 import { expect } from 'vitest';
-import { receptionOf } from '../../src/bridge/hub.ts';
-import type { Asked } from '../../src/bridge/query.ts';
-import type { Start } from '../../src/bridge/start.ts';
+import { receptionOf } from '../../src/bridge/hub/hub.ts';
+import type { Asked } from '../../src/bridge/hub/query.ts';
+import type { Start } from '../../src/bridge/hub/start.ts';
 import type { Overflow } from '../../src/broadcast/broadcaster.ts';
 import { isInitialEventsEnd, isStatus } from '../../src/watch/event.ts';
 import { connect, FakeSink } from '../unit/fake-sink.ts';

@@ -1,8 +1,8 @@
 // What users rely on: a client that applies what it gets to a copy ends with the server's state, or was told that it cannot know.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { receptionOf } from '../../src/bridge/hub.ts';
-import { ReplayWindow } from '../../src/bridge/window.ts';
+import { ReplayWindow } from '../../src/bridge/events/window.ts';
+import { receptionOf } from '../../src/bridge/hub/hub.ts';
 import { turn } from '../unit/fake-sink.ts';
 import type { Change, Options, Thing } from './copies.ts';
 import { isCaught, LOSSY, MAX_AGE_MS, NAMES, OVERFLOWS, Server, SOURCES, State, same } from './copies.ts';

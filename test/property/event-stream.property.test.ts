@@ -3,7 +3,7 @@ import type { EventSourceMessage } from 'eventsource-parser';
 import { createParser } from 'eventsource-parser';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { serverSentEvents } from '../../src/bridge/client-lines.ts';
+import { serverSentEvents } from '../../src/bridge/client/lines.ts';
 
 /** What a parser has found, in order. */
 type Found =

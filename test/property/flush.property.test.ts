@@ -1,8 +1,8 @@
 // For any schedule of backpressure, everything readable is sent, in order and once, and the counts are right.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Hub } from '../../src/bridge/hub.ts';
-import type { Session } from '../../src/bridge/session.ts';
+import { Hub } from '../../src/bridge/hub/hub.ts';
+import type { Session } from '../../src/bridge/hub/session.ts';
 import type { Overflow } from '../../src/broadcast/broadcaster.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { connect, FakeSink } from '../unit/fake-sink.ts';

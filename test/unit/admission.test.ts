@@ -1,9 +1,9 @@
 // Who is admitted: origins, the application's hooks, timeouts, and clients that leave meanwhile.
 import { describe, expect, test } from 'vitest';
-import type { AdmissionOptions, Admitted, Caller } from '../../src/bridge/admission.ts';
-import { Admission } from '../../src/bridge/admission.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub.ts';
-import { toLimits } from '../../src/bridge/limits.ts';
+import type { AdmissionOptions, Admitted, Caller } from '../../src/bridge/hub/admission.ts';
+import { Admission } from '../../src/bridge/hub/admission.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import { toLimits } from '../../src/bridge/hub/limits.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 
 type Request = { readonly user?: string };

@@ -1,6 +1,6 @@
 // Bookmarks, marks, and ends by timeout.
 import { describe, expect, test } from 'vitest';
-import { Hub, receptionOf } from '../../src/bridge/hub.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import { added, connect, FakeSink, join, turn, until } from './fake-sink.ts';
 import { handFed, hubOf } from './snapshot-source.ts';

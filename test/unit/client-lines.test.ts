@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Frame, Parser } from '../../src/bridge/client-lines.ts';
-import { jsonLines, serverSentEvents } from '../../src/bridge/client-lines.ts';
+import type { Frame, Parser } from '../../src/bridge/client/lines.ts';
+import { jsonLines, serverSentEvents } from '../../src/bridge/client/lines.ts';
 
 const encoder = new TextEncoder();
 

@@ -1,6 +1,6 @@
 // How the client's state machine handles versions and ends of connections.
 import { describe, expect, test } from 'vitest';
-import { ClientMachine, LOST, toFailure } from '../../src/bridge/client-machine.ts';
+import { ClientMachine, LOST, toFailure } from '../../src/bridge/client/machine.ts';
 
 const options = { minMs: 1, maxMs: 9, factor: 2, maxAttempts: 9, reconnectOnEnd: true, random: (): number => 1 };
 

@@ -1,8 +1,8 @@
 // Features that only some WebSockets have, and how the client handles the others.
 import { describe, expect, test, vi } from 'vitest';
+import { checkWebSocket } from '../../src/bridge/client/websocket-browser.ts';
 import type { ConnectOptions } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
-import { checkWebSocket } from '../../src/bridge/client-websocket-browser.ts';
 import { FakeNetwork } from './client-network.ts';
 import type { Event } from './client-rig.ts';
 import { thrown } from './support.ts';

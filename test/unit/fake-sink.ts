@@ -1,15 +1,15 @@
 // Connections without sockets, for the tests of hubs and sessions.
 
-import type { Form } from '../../src/bridge/forms.ts';
-import { LINE } from '../../src/bridge/forms.ts';
-import type { Hub } from '../../src/bridge/hub.ts';
-import { receptionOf } from '../../src/bridge/hub.ts';
+import type { Form } from '../../src/bridge/events/forms.ts';
+import { LINE } from '../../src/bridge/events/forms.ts';
+import type { Hub } from '../../src/bridge/hub/hub.ts';
+import { receptionOf } from '../../src/bridge/hub/hub.ts';
+import type { Asked } from '../../src/bridge/hub/query.ts';
+import type { Client } from '../../src/bridge/hub/reception.ts';
+import type { Session } from '../../src/bridge/hub/session.ts';
+import type { Sink } from '../../src/bridge/hub/sink.ts';
+import type { Start } from '../../src/bridge/hub/start.ts';
 import type { Ending, WireEvent } from '../../src/bridge/protocol.ts';
-import type { Asked } from '../../src/bridge/query.ts';
-import type { Client } from '../../src/bridge/reception.ts';
-import type { Session } from '../../src/bridge/session.ts';
-import type { Sink } from '../../src/bridge/sink.ts';
-import type { Start } from '../../src/bridge/start.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { macrotask } from './support.ts';
 

@@ -3,10 +3,10 @@ import { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import type { WebSocket } from 'ws';
-import { MESSAGE } from '../../src/bridge/forms.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub.ts';
-import { Pulse } from '../../src/bridge/pulse.ts';
-import { WebSocketSink } from '../../src/bridge/websocket-sink.ts';
+import { MESSAGE } from '../../src/bridge/events/forms.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import { Pulse } from '../../src/bridge/transport/pulse.ts';
+import { WebSocketSink } from '../../src/bridge/transport/websocket-sink.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 
 /** What is used of a WebSocket. */

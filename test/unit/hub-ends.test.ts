@@ -1,8 +1,8 @@
 // The end of a hub, and what its clients see of it, without sockets.
 import { describe, expect, test } from 'vitest';
-import { SLICE_BYTES } from '../../src/bridge/forms.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub.ts';
-import type { Start } from '../../src/bridge/start.ts';
+import { SLICE_BYTES } from '../../src/bridge/events/forms.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import type { Start } from '../../src/bridge/hub/start.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import type { Status, WatchEvent } from '../../src/watch/event.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';

@@ -1,11 +1,11 @@
 // Hubs without sockets: replay, limits, and bridged watches.
 import { describe, expect, test } from 'vitest';
-import type { HubOptions } from '../../src/bridge/hub.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub.ts';
-import type { Client } from '../../src/bridge/reception.ts';
-import type { Ticket } from '../../src/bridge/seats.ts';
-import type { Start } from '../../src/bridge/start.ts';
-import type { HubNotice } from '../../src/bridge/tally.ts';
+import type { HubOptions } from '../../src/bridge/hub/hub.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import type { Client } from '../../src/bridge/hub/reception.ts';
+import type { Ticket } from '../../src/bridge/hub/seats.ts';
+import type { Start } from '../../src/bridge/hub/start.ts';
+import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { filter } from '../../src/broadcast/filter.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';

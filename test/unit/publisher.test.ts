@@ -1,6 +1,6 @@
 // The sequence numbers of events that user code publishes while another event is being published.
 import { describe, expect, test } from 'vitest';
-import { Hub } from '../../src/bridge/hub.ts';
+import { Hub } from '../../src/bridge/hub/hub.ts';
 import { added, connect, turn } from './fake-sink.ts';
 import { fate } from './support.ts';
 

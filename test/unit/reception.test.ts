@@ -1,11 +1,11 @@
 // How a hub admits clients: where each one starts, the notices about it, and the reasons for refusals.
 import { describe, expect, test } from 'vitest';
-import { startOf } from '../../src/bridge/http-head.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub.ts';
-import type { Client } from '../../src/bridge/reception.ts';
-import { LEAVING } from '../../src/bridge/refusals.ts';
-import type { Start } from '../../src/bridge/start.ts';
-import type { HubNotice } from '../../src/bridge/tally.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import type { Client } from '../../src/bridge/hub/reception.ts';
+import { LEAVING } from '../../src/bridge/hub/refusals.ts';
+import type { Start } from '../../src/bridge/hub/start.ts';
+import type { HubNotice } from '../../src/bridge/hub/tally.ts';
+import { startOf } from '../../src/bridge/transport/http-head.ts';
 import { added, connect, FakeSink, turn } from './fake-sink.ts';
 
 describe('where a client starts', () => {

@@ -1,6 +1,6 @@
 // The limits on the number of clients, in total and per address.
 import { expect, test } from 'vitest';
-import { Seats, Ticket } from '../../src/bridge/seats.ts';
+import { Seats, Ticket } from '../../src/bridge/hub/seats.ts';
 
 test('a seat is returned once, by its holder: the ticket, or the client that has taken it over', () => {
   const seats = new Seats({ maxClients: 1, maxClientsPerAddress: 9 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Semaphore } from '../../src/bridge/semaphore.ts';
+import { Semaphore } from '../../src/bridge/hub/semaphore.ts';
 import { ListenerCount } from '../../src/testing/listener-count.ts';
 import { fate, turn } from './support.ts';
 

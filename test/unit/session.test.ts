@@ -1,9 +1,9 @@
 // Sessions without sockets: what a client gets, in which bytes, and who waits for whom.
 
 import { describe, expect, test } from 'vitest';
-import { SLICE_BYTES } from '../../src/bridge/forms.ts';
-import { Hub } from '../../src/bridge/hub.ts';
-import type { HubNotice } from '../../src/bridge/tally.ts';
+import { SLICE_BYTES } from '../../src/bridge/events/forms.ts';
+import { Hub } from '../../src/bridge/hub/hub.ts';
+import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { toStatus } from '../../src/watch/event.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';

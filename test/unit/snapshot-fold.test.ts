@@ -1,8 +1,8 @@
 // Where a snapshot and a `coalesce` watch meet: a client never keeps an object that is gone.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { HubOptions } from '../../src/bridge/hub.ts';
-import { Hub } from '../../src/bridge/hub.ts';
+import type { HubOptions } from '../../src/bridge/hub/hub.ts';
+import { Hub } from '../../src/bridge/hub/hub.ts';
 import type { WireEvent } from '../../src/bridge/protocol.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { join, turn } from './fake-sink.ts';

@@ -1,8 +1,8 @@
 // Snapshots: what a client gets, and what is left when it leaves.
 import { describe, expect, test } from 'vitest';
-import { Hub, receptionOf } from '../../src/bridge/hub.ts';
-import type { Asked } from '../../src/bridge/query.ts';
-import type { Snapshot } from '../../src/bridge/snapshot.ts';
+import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import type { Asked } from '../../src/bridge/hub/query.ts';
+import type { Snapshot } from '../../src/bridge/hub/snapshot.ts';
 import { ListenerCount } from '../../src/testing/listener-count.ts';
 import { added, join, turn, until } from './fake-sink.ts';
 import { handFed, hubOf } from './snapshot-source.ts';

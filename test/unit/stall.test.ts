@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
-import { Hub } from '../../src/bridge/hub.ts';
-import { Pulse } from '../../src/bridge/pulse.ts';
-import type { Outbound } from '../../src/bridge/stall.ts';
-import { guardStalls } from '../../src/bridge/stall.ts';
+import { Hub } from '../../src/bridge/hub/hub.ts';
+import { Pulse } from '../../src/bridge/transport/pulse.ts';
+import type { Outbound } from '../../src/bridge/transport/stall.ts';
+import { guardStalls } from '../../src/bridge/transport/stall.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import { connect } from './fake-sink.ts';
 

@@ -1,5 +1,5 @@
 import type { ClientTransport } from '../../../src/bridge/client.ts';
-import type { HubStats } from '../../../src/bridge/hub.ts';
+import type { HubStats } from '../../../src/bridge/hub/hub.ts';
 import type { Join, Report } from './load.ts';
 import { Peer } from './peer.ts';
 import type { Received } from './reception.ts';

@@ -1,4 +1,4 @@
-import type { ClientStats } from '../../bridge/client-info.ts';
+import type { ClientStats } from '../../bridge/hub/client-info.ts';
 import { area, bars, Series } from './charts.ts';
 import { clone, say } from './elements.ts';
 import type { PipeStats } from './stats.ts';

@@ -1,5 +1,5 @@
 import type { ClientState } from '../../bridge/client.ts';
-import type { ClientStats } from '../../bridge/client-info.ts';
+import type { ClientStats } from '../../bridge/hub/client-info.ts';
 import type { Announcer } from './announcer.ts';
 import type { Connection, HistoryKind } from './connection.ts';
 import { byId, make, say } from './elements.ts';

@@ -1,5 +1,5 @@
-import type { ClientStats } from '../../bridge/client-info.ts';
-import type { HubTotals } from '../../bridge/tally.ts';
+import type { ClientStats } from '../../bridge/hub/client-info.ts';
+import type { HubTotals } from '../../bridge/hub/tally.ts';
 
 /** The content of `/stats`. */
 export interface PipeStats {

@@ -1,0 +1,130 @@
+import { systemClock } from '../../watch/clock.ts';
+import { invalid } from '../../watch/errors.ts';
+import type { WatchEvent } from '../../watch/event.ts';
+import type { ClientEvent } from './event.ts';
+import type { ConnectOptions } from './options.ts';
+import type { ClientOverflow, ClientWatch, Open } from './settings.ts';
+import type { WebSocketConstructor, WebSocketOpening } from './socket.ts';
+import type { FetchLike } from './stream.ts';
+import { openStream } from './stream.ts';
+import { Client } from './watch.ts';
+import { checkWebSocket, openWebSocket } from './websocket.ts';
+
+/**
+ * Watches a hub at a URL. In a browser the URL may be relative, as for `fetch`. The client connects at once, and reconnects
+ * whenever the connection is lost.
+ *
+ * Refusals such as 400, 401, 403 and 404 are final: the watch delivers one ERROR event with the server's Status, then ends. After
+ * 408, 429, 5xx and network failures the client tries again. A frame that is not a valid event is also final, because the next
+ * connection would deliver it again.
+ *
+ * The client runs until it is stopped, even if nobody reads it.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for an invalid URL or option; TypeError for invalid headers; the reason of `signal` if it
+ * has aborted.
+ */
+export function connect<E extends WatchEvent = WatchEvent>(
+  url: string | URL,
+  options: ConnectOptions<E> = {},
+): ClientWatch<ClientEvent<E>> {
+  const settings = toSettings(options);
+  const target = toUrl(url);
+  const { searchParams } = target;
+  const position = options.resourceVersion || searchParams.get('resourceVersion') || '0';
+  // In Kubernetes, `0` means any version, so it is the same as none.
+  const begin = position === '0' ? undefined : position;
+  if (begin) searchParams.delete('resourceVersion');
+  const asked = searchParams.get('allowWatchBookmarks');
+  if (settings.bookmarks && asked === null) searchParams.set('allowWatchBookmarks', 'true');
+  const open = opener(target, settings);
+  settings.signal?.throwIfAborted();
+  return new Client<ClientEvent<E>>({ ...settings, bookmarks: asked === 'true' }, open, begin);
+}
+
+/** Default settings. */
+const defaults = ({ fetch, WebSocket } = globalThis) => ({
+  capacity: 1_000,
+  maxBufferedBytes: 16_777_216,
+  maxFrameChars: 16_777_216,
+  connectTimeoutMs: 10_000,
+  factor: 2,
+  minMs: 500,
+  maxMs: 5_000,
+  maxAttempts: Infinity,
+  overflow: 'wait' as ClientOverflow,
+  bookmarks: true,
+  reconnectOnEnd: true,
+  clock: systemClock,
+  random: Math.random,
+  fetch: fetch as FetchLike,
+  WebSocket: WebSocket as WebSocketConstructor | undefined,
+});
+
+/** The options that accept one of a few words. */
+const WORDS: Readonly<Record<string, string>> = {
+  transport: 'websocket, sse, http',
+  overflow: 'wait, drop-newest, drop-oldest, disconnect',
+  onExpired: 'fail, restart',
+};
+
+type Defaults = ReturnType<typeof defaults>;
+type Settings<E> = Omit<ConnectOptions<E>, keyof Defaults> & Defaults;
+
+function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
+  const settings: Record<string, unknown> = defaults();
+  for (const [name, value] of Object.entries({ ...options, ...options.backoff })) {
+    if (value === undefined) continue;
+    const words = WORDS[name];
+    const whole = name === 'capacity';
+    // Nothing fits in a queue of length 0.
+    const min = whole || name === 'maxBufferedBytes' ? 1 : 0;
+    const isNumber = typeof settings[name] === 'number' || name === 'idleTimeoutMs';
+    const fits = words
+      ? words.split(', ').includes(value as string)
+      : !isNumber || ((whole ? Number.isInteger(value) : typeof value === 'number') && (value as number) >= min);
+    if (!fits) throw invalid(name, value, words ? `one of ${words}` : `a ${whole ? 'whole ' : ''}number >= ${min}`);
+    settings[name] = value;
+  }
+  return settings as Settings<E>;
+}
+
+/** Returns a function that opens a connection from a given version on. */
+function opener<E>(target: URL, settings: Settings<E>): Open {
+  const { WebSocket, transport = target.protocol[0] === 'w' ? 'websocket' : 'http' } = settings;
+  const [header] = new Headers(settings.headers).keys();
+  const socket = transport === 'websocket';
+  if (socket) checkWebSocket(WebSocket, header);
+  // If the host has none, a later attempt would fail as well.
+  const means = socket ? 'WebSocket' : 'fetch';
+  if (!settings[means]) throw invalid(means, settings[means], 'a function');
+  target.protocol = target.protocol.replace(/ws|http/, socket ? 'ws' : 'http');
+  target.hash = '';
+  return (from, receiver) => {
+    const url = new URL(target);
+    if (from) {
+      url.searchParams.set('resourceVersion', from);
+      // The requested snapshot has arrived. A new connection must not ask for it again.
+      if (receiver.first) url.searchParams.delete('sendInitialEvents');
+    }
+    const opening = { ...settings, url, sse: transport === 'sse' };
+    return socket ? openWebSocket(opening as WebSocketOpening, receiver) : openStream(opening, receiver);
+  };
+}
+
+/** What the global object of a page has. Its base may differ from its location. */
+interface Page {
+  readonly document: { readonly baseURI: string };
+  readonly location: { readonly href: string };
+}
+
+function toUrl(url: string | URL): URL {
+  // A worker has no document.
+  const { document, location } = globalThis as Partial<Page>;
+  try {
+    const target = new URL(url, document?.baseURI ?? location?.href);
+    if (/^(ws|http)s?:$/.test(target.protocol)) return target;
+  } catch {
+    // Not a URL.
+  }
+  throw invalid('url', url, 'an http(s) or ws(s) URL');
+}

@@ -1,0 +1,21 @@
+import type { ErrorEvent, WatchEvent } from '../../watch/event.ts';
+import type { BookmarkEvent } from '../protocol.ts';
+import { checkLength } from './lines.ts';
+import type { ClientSettings } from './settings.ts';
+
+/**
+ * The events that a client delivers: a hub's own events, an ERROR when the watch cannot continue, and the BOOKMARK that ends a
+ * snapshot. Objects of a snapshot have the type ADDED, whatever types the other events have.
+ */
+export type ClientEvent<E extends WatchEvent = WatchEvent> = E | ErrorEvent | BookmarkEvent;
+
+/** Decodes the event in a frame; undefined if the codec finds none. Throws for a frame that is invalid or too long. */
+export function toEvent<E extends WatchEvent>(text: string, settings: ClientSettings<E>): E | undefined {
+  const { codec, maxFrameChars } = settings;
+  checkLength(text.length, maxFrameChars);
+  // Created only when it is needed, so that the client can be loaded where there is no TextEncoder, such as in Jest's jsdom.
+  if (codec) return codec.decode(new TextEncoder().encode(text));
+  const value = JSON.parse(text) as Partial<WatchEvent> | null;
+  if (typeof value?.type === 'string' && value.type && 'object' in value) return value as E;
+  throw new Error(`not an event: ${text.slice(0, 80)}`);
+}

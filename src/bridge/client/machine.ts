@@ -1,0 +1,158 @@
+/**
+ * The state machine of a client: it knows the position in the stream and decides what to do next. It has no sockets, timers or
+ * promises. Inputs are method calls, and decisions are returned as an {@link Action}, so tests can drive it through any history.
+ *
+ *                       .---- due, or room again ----.
+ *                       v                            |
+ *     start ------> connecting ------- lost -----> waiting --- gave up ---.
+ *                       |                            ^                    v
+ *                       '-- opened --> open ---------+-- complete ----> closed
+ *                                        lost, ended, full
+ *
+ * Invariants
+ * - `position` is the version of the last event accepted in order, and a connection asks for what follows it, so no event is
+ *   skipped. An event that is not after `position` is not accepted, so no event is repeated.
+ * - If that is impossible (no version is known, the version is too old, or the server is a different one), the consumer gets one
+ *   ERROR of code 410 before anything else.
+ * - `failures` counts the consecutive connections that delivered no event to resume from; the shell sets it to 0 after one that
+ *   lasted for `maxMs`. It determines the delay. The failure after `maxAttempts` of them ends the watch.
+ * - `closed` is final: every later input returns no action.
+ */
+import type { Status } from '../../watch/event.ts';
+import { toStatus } from '../../watch/event.ts';
+
+/** The state of a client. `waiting` is between two connections: for a delay to pass, or for room in the queue. */
+export type ClientState = 'connecting' | 'open' | 'waiting' | 'closed';
+
+/** Settings of the machine. */
+export interface MachineOptions {
+  readonly minMs: number;
+  readonly maxMs: number;
+  readonly factor: number;
+  readonly maxAttempts: number;
+  readonly onExpired?: 'fail' | 'restart' | undefined;
+  readonly reconnectOnEnd: boolean;
+  readonly random: () => number;
+}
+
+/** The end of a connection: an HTTP status, or one of the codes below. */
+export interface Loss {
+  readonly code: number;
+  readonly error: Status;
+  /** The delay that the server asked for. */
+  readonly hintMs?: number | undefined;
+}
+
+/** The stream ended regularly, without a reason. The source may have ended, or a proxy may have cut a long response. */
+export const ENDED = 200;
+/** The stream ended regularly, and the server has said that nothing follows. */
+export const COMPLETE = 204;
+/** The data cannot be decoded. The next connection would deliver the same. */
+export const UNREADABLE = 422;
+/** The connection broke, or could not be made. */
+export const LOST = 503;
+
+/** What the shell does next. The machine's state is by then `connecting`, `waiting` or `closed`. */
+export interface Action {
+  /** Wait this long, then call `connect`. */
+  readonly delayMs?: number;
+  readonly error?: Status | undefined;
+  /** Whether to deliver the error to the consumer as an ERROR event, before anything else. */
+  readonly notice?: boolean;
+}
+
+/**
+ * How an event relates to the last accepted one: it follows, it is already known, or it is from another lifetime of the server.
+ */
+export type Order = 'next' | 'known' | 'foreign';
+
+/** The longest delay that a server can ask for. */
+export const MAX_HINT_MS = 300_000;
+
+export class ClientMachine {
+  state: ClientState = 'waiting';
+  /** The version to resume after; undefined if there is none. */
+  position: string | undefined;
+  /** Consecutive connections that delivered no event to resume from. */
+  failures: number = 0;
+  readonly #options: MachineOptions;
+
+  constructor(options: MachineOptions, position?: string) {
+    this.#options = options;
+    this.position = position;
+  }
+
+  /** The first connection, or the delay has passed, or there is room again. */
+  connect(): void {
+    if (this.state === 'waiting') this.state = 'connecting';
+  }
+
+  /** The server has started to send the stream. */
+  opened(): void {
+    if (this.state === 'connecting') this.state = 'open';
+  }
+
+  /** An event has arrived. Only a `next` event is for the consumer. */
+  accept(version: string | undefined): Order {
+    const order = orderOf(version, this.position);
+    if (order === 'next') {
+      // An event without a version cannot be requested again, and the version before it would skip it.
+      this.position = version;
+      // An event without a version may be the start of a snapshot that breaks off every time, so it does not count as success.
+      if (version) this.failures = 0;
+    }
+    return order;
+  }
+
+  /** The connection has ended. */
+  over({ code, error, hintMs = 0 }: Loss): Action | undefined {
+    const { onExpired, maxAttempts, reconnectOnEnd, minMs, maxMs, factor, random } = this.#options;
+    const restart = onExpired === 'restart';
+    // The stream was open but had no version yet. Nobody can tell what the server sends until the next connection.
+    const blind = this.state === 'open' && !this.position;
+    const spent = this.failures >= maxAttempts;
+    const enough = !reconnectOnEnd || spent || (blind && !restart);
+    if (code === COMPLETE || (code === ENDED && enough)) return this.close();
+    if (spent || (code > COMPLETE && code < 500 && ![408, 410, 429].includes(code))) return this.close(error);
+    const notice = blind || code === 410;
+    const told = blind ? toFailure(410, `${error.message}; no version yet`) : error;
+    if (this.state === 'closed' || (notice && !restart)) return this.close(told);
+    if (notice) this.position = undefined;
+    this.state = 'waiting';
+    // Full jitter on top of the server's delay, because the server may have told the same delay to thousands of clients. With a
+    // `minMs` of 0, a thousand failures make 0 * Infinity, which is NaN.
+    const jitterMs = random() * Math.min(maxMs, minMs * factor ** this.failures++ || 0);
+    // A negative hint or NaN means no hint.
+    return { delayMs: Math.min(hintMs > 0 ? hintMs : 0, MAX_HINT_MS) + jitterMs, error: told, notice };
+  }
+
+  /** The queue is full. Returns whether the connection may be closed until there is room, which requires a known position. */
+  full(): boolean {
+    const may = this.state === 'open' && !!this.position;
+    if (may) this.state = 'waiting';
+    return may;
+  }
+
+  /** Ends the watch for good, with an error if it failed. */
+  close(error?: Status): Action | undefined {
+    if (this.state === 'closed') return undefined;
+    this.state = 'closed';
+    return { error, notice: !!error };
+  }
+}
+
+/** Versions have the form `<epoch>.<sequence>`. Versions of any other form can only be compared for equality. */
+function orderOf(version: string | undefined, last: string | undefined): Order {
+  if (version && version === last) return 'known';
+  const [, lastEpoch, lastSequence, epoch, sequence] = /^(.+)\.(\d+)\n(.+)\.(\d+)$/.exec(`${last}\n${version}`) ?? [];
+  if (epoch !== lastEpoch) return 'foreign';
+  return +(sequence as string) <= +(lastSequence as string) ? 'known' : 'next';
+}
+
+const REASONS: Readonly<Record<number, string>> = { 410: 'Expired', 503: 'ServiceUnavailable' };
+
+/** Creates a Status for a failure that has none. A code that is not a refusal means a network failure. */
+export function toFailure(code: number, message: string = ''): Status {
+  const failure = code < 400 ? LOST : code;
+  return toStatus({ code: failure, reason: REASONS[failure] ?? 'Unknown', message });
+}

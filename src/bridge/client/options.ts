@@ -1,0 +1,109 @@
+import type { Codec } from '../../decode/codec.ts';
+import type { Clock } from '../../watch/clock.ts';
+import type { ClientState } from './machine.ts';
+import type { ClientOverflow, StateDetail } from './settings.ts';
+import type { WebSocketConstructor } from './socket.ts';
+import type { FetchLike } from './stream.ts';
+
+/** The transport; see PROTOCOL.md. */
+export type ClientTransport = 'websocket' | 'sse' | 'http';
+
+/** The delay before a new attempt: random, up to `minMs * factor ** failures`, and at most `maxMs`. */
+export interface Backoff {
+  /** Maximum delay after the first failure; default 500. */
+  readonly minMs?: number | undefined;
+  /** Maximum delay; default 5,000. A connection that lasts this long resets the count of failures. */
+  readonly maxMs?: number | undefined;
+  /** Growth of the delay per failure; default 2. */
+  readonly factor?: number | undefined;
+}
+
+/** Options of {@link connect}. */
+export interface ConnectOptions<E> {
+  /** Stops the watch when it aborts. `connect` throws the signal's reason if it has already aborted. */
+  readonly signal?: AbortSignal | undefined;
+  /**
+   * Resume after this version, the `resourceVersion` of an earlier watch. Without it, the stream starts now, or with the
+   * snapshot.
+   */
+  readonly resourceVersion?: string | undefined;
+  /**
+   * Overrides the URL's scheme. Default: `websocket` for `ws:` and `wss:`, `http` for `http:`, `https:` and relative URLs.
+   *
+   * Over HTTP/1.1, browsers open at most six connections per origin, across all tabs. A watch occupies one of them until it ends
+   * or the page is left. If several pages may be open, use a `ws:` URL or a server that speaks HTTP/2. A page that the browser
+   * restores from its cache reconnects and resumes.
+   */
+  readonly transport?: ClientTransport | undefined;
+  /** Length of the queue, in events; a whole number >= 1, default 1,000. */
+  readonly capacity?: number | undefined;
+  /** Size of the queue, in characters of the events' texts; default 16 MiB. The last event in the queue may exceed it. */
+  readonly maxBufferedBytes?: number | undefined;
+  /** Maximum length of an event, in characters of its text; default 16,777,216. A longer event ends the watch with an ERROR. */
+  readonly maxFrameChars?: number | undefined;
+  /**
+   * What happens when the reader is slower than the server.
+   *
+   * - `wait` (default) loses nothing. Over HTTP, and with the WebSocket of ws, the client stops reading from the network. The
+   *   server then waits or cuts the client, which resumes later. Messages from a WebSocket's last network read (64 KiB) may
+   *   exceed `capacity`. A browser's WebSocket cannot be paused: the client closes it, and reconnects when half of the queue is
+   *   free. Events without a version, such as a snapshot's, may then exceed `capacity`, up to `maxBufferedBytes`.
+   * - `drop-newest` and `drop-oldest` lose events. `dropped` counts them, and `onGap` tells where.
+   * - `disconnect` ends the watch with an ERROR of code 410, after the queued events. Resume with `resourceVersion`.
+   *
+   * There is no `coalesce`: use it on the server, where folded events cost no network traffic.
+   */
+  readonly overflow?: ClientOverflow | undefined;
+  /**
+   * Called right before the first event after a gap is delivered, with the number of lost events. If it throws, the watch ends
+   * with that error.
+   */
+  readonly onGap?: ((missed: number) => void) | undefined;
+  /** Called after every change of `state`. If it throws, the watch ends with that error. */
+  readonly onStateChange?: ((state: ClientState, detail: StateDetail) => void) | undefined;
+  /**
+   * Headers of every request. They are read anew for each request, so a getter can refresh a token. Of WebSockets, only those of
+   * ws and Bun accept headers.
+   */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** The WebSocket constructor. Default: the host's own, which Node has from version 22 on. The package ws works everywhere. */
+  readonly WebSocket?: WebSocketConstructor | undefined;
+  /** The fetch function; default: the host's own. A wrapper can refresh a token for each request. */
+  readonly fetch?: FetchLike | undefined;
+  /** Delay between two attempts: random, growing, and limited. A delay that the server asks for is added to it. */
+  readonly backoff?: Backoff | undefined;
+  /** Consecutive attempts to reconnect, after which the watch ends with the last ERROR; default Infinity. 0: never reconnect. */
+  readonly maxAttempts?: number | undefined;
+  /**
+   * Time limit until the response starts (in Firefox, its body); default 10,000. A hub starts both at once if BOOKMARKs are on.
+   */
+  readonly connectTimeoutMs?: number | undefined;
+  /**
+   * Reconnect if nothing arrives for this long. The server must send signs of life more often: a hub sends a BOOKMARK at once, and
+   * then every 30 s. Default: 150,000 after the server's first sign of life. 0: never.
+   */
+  readonly idleTimeoutMs?: number | undefined;
+  /**
+   * Whether to ask the server for BOOKMARKs, which keep the version current and serve as signs of life; default true. The reader
+   * sees only the BOOKMARK that ends a snapshot, unless the URL has `allowWatchBookmarks=true`. Without BOOKMARKs, a quiet stream
+   * of lines looks to Firefox like a server that does not answer.
+   */
+  readonly bookmarks?: boolean | undefined;
+  /**
+   * What happens when the position in the stream is lost: the version is too old, the server has restarted, or the connection
+   * broke before there was a version. `fail` (default): one ERROR of code 410, then the end. `restart`: the same ERROR, then a
+   * new start without a version, which begins with the server's snapshot if it has one.
+   */
+  readonly onExpired?: 'fail' | 'restart' | undefined;
+  /**
+   * Whether to reconnect after an HTTP stream has ended regularly, because proxies end long responses; default true. The client
+   * does not reconnect after an ERROR, a 204, or without a version. Over WebSocket, the close code decides.
+   */
+  readonly reconnectOnEnd?: boolean | undefined;
+  /** Decodes frames into events; default JSON. Keep the member `resourceVersion` of each event, or the client cannot resume. */
+  readonly codec?: Pick<Codec<E>, 'decode'> | undefined;
+  /** Source of time, for tests. */
+  readonly clock?: Clock | undefined;
+  /** Source of random numbers from 0 to 1, for tests. */
+  readonly random?: (() => number) | undefined;
+}

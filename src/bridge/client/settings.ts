@@ -1,0 +1,49 @@
+import type { Codec } from '../../decode/codec.ts';
+import type { Clock } from '../../watch/clock.ts';
+import type { Status } from '../../watch/event.ts';
+import type { Watch } from '../../watch/watch.ts';
+import type { ClientState, MachineOptions } from './machine.ts';
+import type { Connection, Receiver } from './transport.ts';
+
+/** What a client does with an event that does not fit in its queue. */
+export type ClientOverflow = 'wait' | 'drop-newest' | 'drop-oldest' | 'disconnect';
+
+/** Details of a state change. */
+export interface StateDetail {
+  /** Why the connection was lost, or why the watch failed. */
+  readonly error?: Status | undefined;
+  /** Delay until the next attempt. `waiting` without a delay means waiting for room in the queue. */
+  readonly delayMs?: number | undefined;
+}
+
+/**
+ * A watch that reconnects when its connection is lost. An ERROR that the client itself delivers counts as an event in `queued`,
+ * and in `dropped` if `return` discards it.
+ */
+export interface ClientWatch<E> extends Watch<E> {
+  /** State of the connection. `closed` is final; queued events stay readable. */
+  readonly state: ClientState;
+  /** The version to resume after, up to what has been read so far. Store it and pass it to `connect` later. */
+  readonly resourceVersion: string | undefined;
+}
+
+/** Settings of a client. */
+export interface ClientSettings<E> extends MachineOptions {
+  readonly capacity: number;
+  readonly maxBufferedBytes: number;
+  readonly maxFrameChars: number;
+  readonly overflow: ClientOverflow;
+  /** Whether the reader sees BOOKMARKs that only keep the version current. */
+  readonly bookmarks: boolean;
+  readonly connectTimeoutMs: number;
+  /** 0: never. Undefined: the default, which applies after the server's first sign of life. */
+  readonly idleTimeoutMs?: number | undefined;
+  readonly clock: Clock;
+  readonly codec?: Pick<Codec<E>, 'decode'> | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly onStateChange?: ((state: ClientState, detail: StateDetail) => void) | undefined;
+  readonly onGap?: ((missed: number) => void) | undefined;
+}
+
+/** Opens a connection that resumes after a version. */
+export type Open = (from: string | undefined, receiver: Receiver) => Connection;

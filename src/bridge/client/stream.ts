@@ -1,0 +1,96 @@
+import { EVENT_STREAM, JSON_LINES } from '../protocol.ts';
+import { jsonLines, serverSentEvents } from './lines.ts';
+import { LOST, UNREADABLE } from './machine.ts';
+import type { Connection, End, Opening, Receiver } from './transport.ts';
+import { MAX_REFUSAL_CHARS, messageOf, toRefusal } from './transport.ts';
+
+/** The part of `fetch` that the client uses. */
+export type FetchLike = (
+  url: URL,
+  init: { headers: Record<string, string>; signal: AbortSignal; cache: 'no-store' },
+) => Promise<Response>;
+
+/** The part of a browser's global object that the client uses. */
+interface Page {
+  addEventListener?(type: string, listener: () => void, options: { signal: AbortSignal }): void;
+}
+
+export interface StreamOpening extends Opening {
+  readonly fetch: FetchLike;
+  readonly sse: boolean;
+}
+
+/**
+ * Opens an endless GET response of JSON lines or Server-Sent Events. While it is paused, nothing is read from the network, so the
+ * server feels the backpressure. Data of the last network read is kept meanwhile.
+ */
+export function openStream(opening: StreamOpening, receiver: Receiver): Connection {
+  const abort = new AbortController();
+  const { signal } = abort;
+  let hintMs: number | undefined;
+  let refusal = '';
+  let gate: Promise<void> | undefined;
+  let open = (): void => {};
+
+  const over = (end: End): void => {
+    if (!signal.aborted) receiver.over({ ...end, hintMs: end.hintMs || hintMs });
+  };
+  const onField = (name: string, value: string): void => {
+    if (!name) receiver.alive(true);
+    if (name === 'retry' && /^\d+$/.test(value)) hintMs = Number(value);
+  };
+
+  const run = async (): Promise<void> => {
+    const { fetch, url, headers, sse, maxFrameChars } = opening;
+    const accept = sse ? EVENT_STREAM : JSON_LINES;
+    const { status, body, headers: answered } = await fetch(url, { signal, cache: 'no-store', headers: { ...headers, accept } });
+    const streams = status === 200;
+    const type = answered.get('content-type');
+    const end = (): End => toRefusal(status, refusal, answered.get('retry-after'));
+    const parse = !streams
+      ? jsonLines(MAX_REFUSAL_CHARS)
+      : sse
+        ? serverSentEvents(maxFrameChars, onField)
+        : jsonLines(maxFrameChars);
+    const feed = async (chunk?: Uint8Array): Promise<void> => {
+      for (const { text, id } of parse(chunk)) {
+        if (gate) await gate;
+        if (signal.aborted) return;
+        if (streams) receiver.frame(text, id);
+        else refusal += text;
+        if (refusal.length > MAX_REFUSAL_CHARS) over(end());
+      }
+    };
+    const write = (chunk: Uint8Array): Promise<void> => {
+      receiver.alive();
+      return feed(chunk).catch((error) => over(streams ? { code: UNREADABLE, why: messageOf(error) } : end()));
+    };
+
+    if (streams && !type?.includes(sse ? accept : 'json')) over({ code: UNREADABLE, why: `not a stream: ${type}` });
+    else if (streams && !signal.aborted) receiver.opened();
+    // Also if the connection has already ended: the aborted signal then releases the body, because a custom `fetch` may not.
+    await body?.pipeTo(new WritableStream({ write }), { signal });
+    // A frame cut off by the end of the stream counts only if it can be decoded.
+    await feed().catch(() => {});
+    over(end());
+  };
+
+  run().catch((error) => over({ code: LOST, why: messageOf(error) }));
+  // Firefox aborts a page's requests when the user leaves, and never settles a request made after that. If the page is restored
+  // from the cache, the client needs a new connection.
+  (globalThis as Page).addEventListener?.('pagehide', () => over({ code: LOST, why: 'pagehide' }), { signal });
+  return {
+    pause: (paused) => {
+      open();
+      gate = paused
+        ? new Promise((resolve) => {
+            open = resolve;
+          })
+        : undefined;
+    },
+    close: () => {
+      abort.abort();
+      open();
+    },
+  };
+}

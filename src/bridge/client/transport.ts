@@ -1,0 +1,62 @@
+import type { Status } from '../../watch/event.ts';
+import { isStatus } from '../../watch/event.ts';
+
+/** What a connection reports to its client. It reports nothing after `over`, or after the client has closed it. */
+export interface Receiver {
+  /** The first version that has arrived on any connection. A requested snapshot is complete by then. */
+  readonly first: string | undefined;
+  /** The server has started to send the stream. */
+  opened(): void;
+  /** Something has arrived. `beat`: it carries no event, so the server sent it as a sign of life. */
+  alive(beat?: boolean): void;
+  /** One frame, and the version that the transport has for it. Throws if the frame cannot be decoded. */
+  frame(text: string, id?: string): void;
+  /** The connection has ended. The client closes it at once, so the transport need not. */
+  over(end: End): void;
+}
+
+/** Why a connection is over. */
+export interface End {
+  /** An HTTP status, or one of the machine's codes. */
+  readonly code: number;
+  /** The failure, in the server's words or ours. */
+  readonly why?: Status | string | undefined;
+  /** The delay that the server asked for. */
+  readonly hintMs?: number | undefined;
+}
+
+/** The client's handle on a connection. */
+export interface Connection {
+  /** Pauses or resumes reading. Absent for a browser's WebSocket, which cannot. */
+  readonly pause?: ((paused: boolean) => void) | undefined;
+  /** Closes the connection at once, in any state. It reports nothing more. */
+  close(): void;
+}
+
+/** What a transport needs to open a connection. */
+export interface Opening {
+  readonly url: URL;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly maxFrameChars: number;
+}
+
+/** Longest body of a refusal that is read, in characters. */
+export const MAX_REFUSAL_CHARS = 16_384;
+
+/** Reads a response that is not a stream: the Status in its body, or its text. */
+export function toRefusal(code: number, body: string, retryAfter?: string | null): End {
+  let why: Status | string = body.trim().slice(0, 200) || `status ${code}`;
+  try {
+    const status: unknown = JSON.parse(body);
+    if (isStatus(status)) why = status;
+  } catch {
+    // The body is not JSON.
+  }
+  return { code, why, hintMs: Number(retryAfter) * 1000 };
+}
+
+/** Returns the most specific message. `fetch` hides it in the cause. */
+export function messageOf(error: unknown): string {
+  const { message, cause } = (error ?? {}) as Partial<Error & { cause: Error }>;
+  return cause?.message || message || String(error);
+}

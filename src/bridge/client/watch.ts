@@ -1,0 +1,255 @@
+import type { ErrorEvent, WatchEvent } from '../../watch/event.ts';
+import { isErrorEvent, isStatus } from '../../watch/event.ts';
+import type { Bookmark } from '../protocol.ts';
+import { isInitialEventsEnd } from '../protocol.ts';
+import { toEvent } from './event.ts';
+import type { Action, ClientState } from './machine.ts';
+import { ClientMachine, COMPLETE, ENDED, LOST, toFailure } from './machine.ts';
+import { ClientQueue } from './queue.ts';
+import { ClientReads } from './reads.ts';
+import type { ClientSettings, ClientWatch, Open, StateDetail } from './settings.ts';
+import type { Connection, End, Receiver } from './transport.ts';
+import { messageOf } from './transport.ts';
+
+/** Five times the interval at which a hub sends BOOKMARKs. */
+const IDLE_TIMEOUT_MS = 150_000;
+
+/**
+ * A thin shell around {@link ClientMachine}. It opens connections, owns the queue and the only timer, and performs the machine's
+ * actions.
+ *
+ *     connection --frame--> decode -> machine.accept -> queue -> next(), batches() ...
+ *          '-----over, timer--> machine -> Action         '--- room again: resume, or connect
+ */
+export class Client<E extends WatchEvent> extends ClientReads<E> implements ClientWatch<E>, Receiver {
+  dropped: number = 0;
+  first: string | undefined;
+  readonly #settings: ClientSettings<E>;
+  readonly #machine: ClientMachine;
+  protected readonly queue: ClientQueue<E>;
+  readonly #open: Open;
+  #connection: Connection | undefined;
+  #cancelTimer: (() => void) | undefined;
+  #told: ClientState = 'connecting';
+  /** The queue is full. The connection is paused or closed until there is room. */
+  #blocked: boolean = false;
+  /** The last event was an ERROR, so an end right after it is expected. */
+  #errored: boolean = false;
+  /** The server sends signs of life while nothing happens. Outlasts a connection: the next one is expected to do the same. */
+  #beats: boolean = false;
+  #openedMs: number = 0;
+  readonly #onAbort = (): void => this.stop();
+
+  constructor(settings: ClientSettings<E>, open: Open, position: string | undefined) {
+    super();
+    this.#settings = settings;
+    this.#machine = new ClientMachine(settings, position);
+    this.queue = new ClientQueue(settings);
+    this.queue.readVersion = position;
+    this.#open = open;
+    settings.signal?.addEventListener('abort', this.#onAbort);
+    this.#connect();
+  }
+
+  get state(): ClientState {
+    return this.#machine.state;
+  }
+
+  get resourceVersion(): string | undefined {
+    return this.queue.allRead ? this.#machine.position : this.queue.readVersion;
+  }
+
+  get stopped(): boolean {
+    return this.state === 'closed';
+  }
+
+  protected override onGap(missed: number): void {
+    this.#call(() => this.#settings.onGap?.(missed));
+  }
+
+  protected override served(): void {
+    if (!this.#blocked) return;
+    if (!this.#connection) {
+      // Not at the first free place: a new connection per event would be expensive.
+      if (this.queue.load <= 0.5) this.#connect();
+    } else if (this.queue.load < 1) {
+      this.#blocked = false;
+      this.alive();
+      this.#connection.pause!(false);
+    }
+  }
+
+  /** There is no room, and nothing may be lost. */
+  get #full(): boolean {
+    return this.queue.load >= 1 && this.#settings.overflow === 'wait';
+  }
+
+  stop(): void {
+    this.#perform(this.#machine.close());
+  }
+
+  protected override discard(): void {
+    this.dropped += this.queued;
+    this.queue.clear();
+    this.stop();
+  }
+
+  opened(): void {
+    this.#machine.opened();
+    this.#openedMs = this.#settings.clock.now();
+    this.alive();
+    this.#tell();
+  }
+
+  alive(beat: boolean = false): void {
+    this.#beats ||= beat;
+    // Before `open`, the connect timeout applies. While the queue is full, only data already on its way arrives, so no timeout
+    // applies.
+    if (this.state === 'open' && !this.#blocked)
+      this.#expect(this.#settings.idleTimeoutMs ?? (this.#beats ? IDLE_TIMEOUT_MS : 0));
+  }
+
+  frame(text: string, id?: string): void {
+    const event = toEvent(text, this.#settings);
+    if (!event || this.stopped) return;
+    const { resourceVersion } = event as { resourceVersion?: string };
+    // The server sends an ERROR without a version to this client only, and nothing after it.
+    if (resourceVersion === undefined && isErrorEvent(event)) this.#refused(event);
+    else this.#accept(event, { chars: text.length, version: resourceVersion || id || undefined });
+  }
+
+  over({ code, why, hintMs }: End, event?: E): void {
+    const { clock, maxMs } = this.#settings;
+    // A connection that lasted this long is not part of a series of failures.
+    if (this.state === 'open' && clock.now() - this.#openedMs >= maxMs) this.#machine.failures = 0;
+    const error = isStatus(why) ? why : toFailure(code, why);
+    this.#perform(
+      this.#machine.over({
+        code: code === ENDED && this.#errored ? COMPLETE : code,
+        error,
+        // Without a hint it is NaN, which means none.
+        hintMs: hintMs || (error.details?.retryAfterSeconds as number) * 1000,
+      }),
+      event,
+    );
+  }
+
+  #refused(event: ErrorEvent & E): void {
+    const { code, details } = event.object;
+    // A client that was cut for being too slow reconnects. It gets what it missed if the server still has it.
+    const back = details?.missed ?? details?.retryAfterSeconds;
+    this.over({ code: back === undefined ? Math.min(code, 410) : LOST, why: event.object }, event);
+  }
+
+  #accept(event: E, more: { chars: number; version: string | undefined }): void {
+    const { version } = more;
+    const object = event.object as Partial<Bookmark> | undefined;
+    const mark = event.type === 'BOOKMARK' && version && object?.metadata?.resourceVersion === version;
+    const shown = !mark || this.#settings.bookmarks || isInitialEventsEnd(event);
+    if (this.#settings.overflow === 'disconnect' && this.queue.load >= 1 && shown) {
+      this.dropped++;
+      this.#perform(this.#machine.close(toFailure(410, 'the reader is too slow')));
+      return;
+    }
+    const order = this.#machine.accept(version);
+    this.first ||= version;
+    if (mark) this.alive(true);
+    if (order === 'foreign') this.over({ code: 410, why: `${version} does not follow ${this.#machine.position}` });
+    else if (shown && (mark || order === 'next')) {
+      this.#errored = isErrorEvent(event);
+      this.#push(event, more);
+    }
+  }
+
+  #push(event: E, more: { chars: number; version: string | undefined }): void {
+    const { overflow } = this.#settings;
+    const queue = this.queue;
+    while (queue.load >= 1 && overflow !== 'wait') {
+      this.dropped++;
+      if (overflow === 'drop-newest') {
+        queue.miss();
+        return;
+      }
+      queue.drop();
+    }
+    queue.push(event, more);
+    this.serve();
+    if (this.#full) this.#block();
+  }
+
+  #block(): void {
+    if (this.#connection?.pause) {
+      this.#blocked = true;
+      this.#expect(0);
+      this.#connection.pause(true);
+    } else if (this.#machine.full()) {
+      this.#hangUp();
+      this.#blocked = true;
+      this.#tell();
+    } else if (this.queue.weight >= 1) this.over({ code: 410, why: 'the reader is too slow' });
+  }
+
+  #perform(action: Action | undefined, event?: E): void {
+    if (!action) return;
+    const { error, delayMs, notice } = action;
+    this.#hangUp();
+    if (notice) this.queue.pushError(event ?? ({ type: 'ERROR', object: error } as WatchEvent as E));
+    if (this.stopped) this.#settings.signal?.removeEventListener('abort', this.#onAbort);
+    else this.#cancelTimer = this.#settings.clock.schedule(delayMs as number, () => this.#connect());
+    this.#tell({ error, delayMs });
+    this.serve();
+  }
+
+  #connect(): void {
+    // Every new connection would add to a full queue.
+    this.#blocked = this.#full;
+    if (this.#blocked) return;
+    this.#machine.connect();
+    this.#errored = false;
+    this.#expect(this.#settings.connectTimeoutMs);
+    try {
+      this.#connection = this.#open(this.#machine.position, this);
+      // User code, such as a custom `fetch`, may have stopped the watch.
+      if (this.stopped) this.#hangUp();
+    } catch (error) {
+      // For example, a page may not open an unencrypted connection. Trying again would not help.
+      this.over({ code: 400, why: messageOf(error) });
+    }
+    this.#tell();
+  }
+
+  #hangUp(): void {
+    this.#expect(0);
+    this.#blocked = false;
+    this.#connection?.close();
+    this.#connection = undefined;
+  }
+
+  /** Declares the connection lost if nothing arrives in time; 0: no limit. The delay between connections uses the same timer. */
+  #expect(timeoutMs: number): void {
+    this.#cancelTimer?.();
+    if (timeoutMs > 0) {
+      const why = `no data for ${timeoutMs} ms`;
+      this.#cancelTimer = this.#settings.clock.schedule(timeoutMs, () => this.over({ code: LOST, why }));
+    }
+  }
+
+  /** Reports a state change, after it has happened. */
+  #tell(detail: StateDetail = {}): void {
+    const { state } = this;
+    if (state === this.#told) return;
+    this.#told = state;
+    this.#call(() => this.#settings.onStateChange?.(state, detail));
+  }
+
+  /** Calls user code. If it throws, the watch ends and its reader gets the error. */
+  #call(code: () => void): void {
+    try {
+      code();
+    } catch (error) {
+      this.failure = { error };
+      this.#told = 'closed';
+      this.discard();
+    }
+  }
+}

@@ -1,0 +1,17 @@
+import { invalid } from '../../watch/errors.ts';
+import type { WebSocketOpening } from './socket.ts';
+import { listen } from './socket.ts';
+import type { Connection, Receiver } from './transport.ts';
+
+/** Replaces websocket.ts in the browser bundle. It leaves out what only ws, Bun and Node can do. */
+export function checkWebSocket(_WebSocket: unknown, header: unknown): void {
+  if (header) throw invalid('headers', header, 'none with a WebSocket');
+}
+
+/** A browser does not tell why it was refused, so a refusal counts as a failed connection. It cannot be paused. */
+export function openWebSocket({ url, WebSocket }: WebSocketOpening, receiver: Receiver): Connection {
+  const socket = new WebSocket(url.href);
+  // It may not be a browser's. An unhandled error of ws ends the process, and Node's may emit nothing else.
+  socket.onerror = ({ message = '' }: { message?: string }) => socket.onclose?.({ code: 1006, reason: message } as never);
+  return listen(socket, receiver);
+}

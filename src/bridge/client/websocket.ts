@@ -1,0 +1,63 @@
+import { invalid } from '../../watch/errors.ts';
+import { LOST, UNREADABLE } from './machine.ts';
+import type { WebSocketConstructor, WebSocketOpening } from './socket.ts';
+import { listen } from './socket.ts';
+import type { Connection, Receiver } from './transport.ts';
+import { MAX_REFUSAL_CHARS, toRefusal } from './transport.ts';
+
+/** The response that refused an upgrade, as ws passes it. */
+interface RefusedUpgrade {
+  readonly statusCode: number;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  on(event: 'data' | 'close', listener: (chunk: unknown) => void): this;
+}
+
+/** Whether an implementation accepts headers. Those of browsers, Node 22 and Deno do not. */
+function takesHeaders(type: WebSocketConstructor): boolean {
+  return 'terminate' in type.prototype;
+}
+
+/** Throws if there is no WebSocket, or if there are headers and it does not accept any. */
+export function checkWebSocket(type: WebSocketConstructor | undefined, header: unknown): void {
+  if (type && (!header || takesHeaders(type))) return;
+  throw invalid('WebSocket', type, `that of the package ws (${type ? 'this one does not accept headers' : 'there is no other'})`);
+}
+
+/** Opens a WebSocket of any kind. Only ws tells why an upgrade was refused; elsewhere a refusal counts as a failed connection. */
+export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Connection {
+  const { url, headers, maxFrameChars, WebSocket } = opening;
+  const rich = takesHeaders(WebSocket);
+  // A character takes at most four bytes.
+  const options = { headers, maxPayload: 4 * maxFrameChars };
+  // Bun's own constructor takes options in place of the protocols. Unlike that of ws, it has no `on`.
+  const socket = new WebSocket(url.href, rich && !WebSocket.prototype.on ? (options as never) : [], options);
+  const { close } = listen(socket, receiver);
+
+  // Not every error is followed by `close`: before the socket is open, the WebSocket of Node 22 reports only this.
+  socket.onerror = ({ message, error }: { message?: string; error?: unknown }) => {
+    // ws reports a message that is too long, or an invalid frame, as a RangeError.
+    receiver.over({ code: error instanceof RangeError ? UNREADABLE : LOST, why: message || 'WebSocket closed' });
+  };
+  socket.on?.('unexpected-response', (_request: never, response: RefusedUpgrade) => {
+    let body = '';
+    const over = (): void => {
+      if (socket.onclose) receiver.over(toRefusal(response.statusCode, body, response.headers['retry-after']));
+    };
+    response
+      .on('data', (chunk) => {
+        body += chunk;
+        if (body.length > MAX_REFUSAL_CHARS) over();
+      })
+      .on('close', over);
+  });
+  return {
+    pause: socket.pause && ((paused) => (paused ? socket.pause!() : socket.resume!())),
+    close: () => {
+      // ws emits an error when a handshake is aborted.
+      socket.onerror = () => {};
+      close();
+      // After a regular close, ws can keep the process alive for 30 s.
+      socket.terminate?.();
+    },
+  };
+}

@@ -1,0 +1,106 @@
+import type { Telling } from '../../broadcast/coalesce.ts';
+import { invalid } from '../../watch/errors.ts';
+import type { WatchEvent } from '../../watch/event.ts';
+import { toBookmark } from '../protocol.ts';
+
+/** The place of an envelope in the stream, and what is known of its text. */
+export interface Place {
+  /** Counts from 1; 0 for an event outside the stream. */
+  readonly sequence: number;
+  /** The version the event has on the wire, if any. */
+  readonly version?: string | undefined;
+  /** The `id:` in SSE; default the version. Differs only for an ERROR after which the stream goes on. */
+  readonly id?: string | undefined;
+  /** The event's JSON text, if known. It is sent as it is. */
+  readonly json?: string | undefined;
+  /** The encoded text, including the version. */
+  readonly bytes?: Uint8Array | undefined;
+  /** Whether `coalesce` tells of a deletion that it would fold away; default false. */
+  readonly telling?: boolean | undefined;
+}
+
+/**
+ * An event on its way to clients: the event, its place in the stream, and its encoded text. It is encoded once, when it is
+ * published, whatever the number of clients and transports. An event that JSON cannot represent therefore fails for its publisher
+ * only.
+ *
+ *     {"type":"ADDED","object":{...},"resourceVersion":"3f9a6c0d.42"}
+ */
+export class Envelope implements WatchEvent, Telling {
+  readonly type: string;
+  readonly object: unknown;
+  readonly sequence: number;
+  readonly version: string | undefined;
+  readonly id: string | undefined;
+  readonly bytes: Uint8Array;
+  /** Clients may know the object from a snapshot that was ahead of its ADDED event, so `coalesce` must tell of its deletion. */
+  readonly telling: boolean;
+  /** The compressed bytes, created on first use. */
+  deflated: Uint8Array | undefined = undefined;
+
+  /**
+   * @throws {WatchError} INVALID_ARGUMENT for null, undefined, or a type that is not a non-empty string. TypeError for an object
+   * that JSON cannot represent, such as a cycle.
+   */
+  constructor(event: WatchEvent, place: Place) {
+    if (event === undefined || event === null) throw invalid('event', event, 'an event');
+    const { type, object } = event;
+    if (typeof type !== 'string' || type === '') throw invalid('event.type', type, 'a non-empty string');
+    this.type = type;
+    this.object = object;
+    this.sequence = place.sequence;
+    this.version = place.version;
+    this.id = place.id ?? place.version;
+    this.telling = place.telling ?? false;
+    this.bytes =
+      place.bytes ?? encoder.encode((place.json === undefined ? stringify(event) : open(place.json)) + end(place.version));
+  }
+
+  /** Returns the same event with another version, or none. The rest of its text is unchanged. */
+  relabelled(version: string | undefined): Envelope {
+    const text = this.bytes.subarray(0, this.bytes.length - end(this.version).length);
+    const tail = encoder.encode(end(version));
+    const bytes = new Uint8Array(text.length + tail.length);
+    bytes.set(text);
+    bytes.set(tail, text.length);
+    return new Envelope(this, { sequence: this.sequence, version, bytes });
+  }
+}
+
+const encoder = new TextEncoder();
+
+/**
+ * Returns the envelope of an event from a hub's watch. That is the event itself; or a new envelope, for a copy whose type
+ * `coalesce` changed (with its place, and bytes of its own), and for the ERROR of a cut watch (outside the stream).
+ */
+export function envelopeOf(event: WatchEvent & Partial<Place>): Envelope {
+  if (event instanceof Envelope) return event;
+  return new Envelope(event, { sequence: event.sequence ?? 0, version: event.version });
+}
+
+/** A BOOKMARK for one client: it says where the stream is, and has no place in it. */
+export function bookmarkOf(version: string, options?: { initialEventsEnd: true }): Envelope {
+  return new Envelope(toBookmark(version, options), { sequence: 0, version });
+}
+
+/**
+ * Returns an event as JSON on one line, without the last brace. An object that JSON cannot represent, such as undefined, becomes
+ * null, because an event always has both members.
+ */
+function stringify({ type, object }: WatchEvent): string {
+  return `{"type":${JSON.stringify(type)},"object":${JSON.stringify(object) ?? 'null'}`;
+}
+
+/** Returns a JSON text without its last brace. */
+function open(json: string): string {
+  // In JSON a line break can only be white space; on the wire it would end the event.
+  const line = /[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, ' ') : json;
+  const end = line.lastIndexOf('}');
+  if (end < 0 || !/^\s*\{\s*"/.test(line)) throw invalid('json', json, 'the JSON text of an event');
+  return line.slice(0, end);
+}
+
+/** Appends the version as the last member: of two members with the same name, JSON parsers keep the last. ASCII. */
+function end(version: string | undefined): string {
+  return version === undefined ? '}' : `,"resourceVersion":"${version}"}`;
+}

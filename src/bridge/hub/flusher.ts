@@ -1,0 +1,109 @@
+import type { Clock } from '../../watch/clock.ts';
+import type { Watch } from '../../watch/watch.ts';
+import { Slices } from '../events/slices.ts';
+import type { Turn } from '../events/turn.ts';
+import type { Session } from './session.ts';
+
+/**
+ * Decides when sessions are flushed. The *bell*, a watch with room for one event, rings as soon as something can be read:
+ *
+ *     bell rings --> flush all --> a turn of the event loop (or flushIntervalMs) --> rung meanwhile? flush all : wait for it
+ *     relieved  --> next turn: flush that session
+ *     half a queue published at once --> flush all, now
+ *
+ * So a single event is sent within the turn, and events that follow share one flush, and one write per client, per turn. Clients
+ * in step read the same batch and are sent the same bytes.
+ *
+ * Invariant: whenever a session without backpressure has something to read, the bell has rung and its flush is pending, or that
+ * session's own flush is pending.
+ */
+export class Flusher {
+  readonly sessions: Set<Session> = new Set();
+  readonly slices: Slices = new Slices();
+  private readonly waiting: Set<Session> = new Set();
+  private flushing: boolean = false;
+  /** Ends the current pause early. */
+  private hurry: (() => void) | undefined = undefined;
+  private closed: boolean = false;
+  private readonly before: () => void;
+  private readonly intervalMs: number;
+  private readonly clock: Clock;
+  private readonly nextTurn: Turn;
+
+  constructor(options: { bell: Watch<unknown>; before: () => void; flushIntervalMs: number; clock: Clock; nextTurn: Turn }) {
+    this.before = options.before;
+    this.intervalMs = options.flushIntervalMs;
+    this.clock = options.clock;
+    this.nextTurn = options.nextTurn;
+    void this.run(options.bell);
+  }
+
+  add(session: Session): void {
+    this.sessions.add(session);
+  }
+
+  remove(session: Session): void {
+    this.sessions.delete(session);
+    this.waiting.delete(session);
+  }
+
+  /** Writes to every client as much as is available and has room. */
+  flush(): void {
+    if (this.flushing) return;
+    this.before();
+    this.flushAll(this.sessions);
+  }
+
+  /** No more events follow: writes everything now, and no longer collects events. */
+  close(): void {
+    this.closed = true;
+    this.flush();
+    this.hurry?.();
+  }
+
+  /** A session has room again. It is flushed in the next turn, together with others that have. */
+  ready(session: Session): void {
+    this.waiting.add(session);
+    if (this.waiting.size === 1) this.nextTurn(() => this.flushWaiting());
+  }
+
+  /** A session was flushed on its own, so no other session shares its bytes. */
+  flushed(): void {
+    if (!this.flushing) this.slices.clear();
+  }
+
+  private flushWaiting(): void {
+    const sessions = [...this.waiting];
+    this.waiting.clear();
+    this.flushAll(sessions);
+  }
+
+  private flushAll(sessions: Iterable<Session>): void {
+    this.flushing = true;
+    for (const session of sessions) session.flush();
+    this.flushing = false;
+    this.slices.clear();
+  }
+
+  private async run(bell: Watch<unknown>): Promise<void> {
+    for await (const _ of bell.batches()) {
+      this.flush();
+      await this.pause();
+    }
+    this.flush();
+  }
+
+  private pause(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.intervalMs === 0 || this.closed) {
+        this.nextTurn(resolve);
+        return;
+      }
+      const cancel = this.clock.schedule(this.intervalMs, resolve);
+      this.hurry = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+}

@@ -1,0 +1,181 @@
+import type { Overflow } from '../../broadcast/broadcaster.ts';
+import type { Clock } from '../../watch/clock.ts';
+import { systemClock } from '../../watch/clock.ts';
+import { invalid, wholeNumber } from '../../watch/errors.ts';
+import type { WatchEvent } from '../../watch/event.ts';
+import type { Turn } from '../events/turn.ts';
+import { nextTurn } from '../events/turn.ts';
+import { DEFAULTS, newEpoch } from '../protocol.ts';
+import type { ClientStats } from './client-info.ts';
+import { EPOCH } from './query.ts';
+import type { Snapshot } from './snapshot.ts';
+import type { HubNotice, HubTotals } from './tally.ts';
+
+/** Options of a hub. */
+export interface HubOptions<E extends WatchEvent = WatchEvent> {
+  /** Events queued per client; at least 1, default 100. A queue fills only while its client's connection has no room. */
+  capacity?: number | undefined;
+  /**
+   * What happens to a client whose queue is full; default `disconnect`, which neither waits for the client nor hides a loss from
+   * it.
+   */
+  overflow?: Overflow | undefined;
+  /**
+   * How many past events a new client (one without a version) first gets, if there is no snapshot; default 0, at most
+   * `replayItems`.
+   */
+  replay?: number | undefined;
+  /**
+   * Events kept for clients that reconnect; default 1,000, or `replay` if that is more. With 0, only a client that missed nothing
+   * can resume.
+   */
+  replayItems?: number | undefined;
+  /** Maximum total size of those events, in bytes; default 8 MiB. */
+  replayBytes?: number | undefined;
+  /**
+   * Returns the current state, for clients without a version. They get it as ADDED events, before the events that follow. The
+   * objects have the type of the events' objects.
+   */
+  snapshot?: Snapshot<E['object']> | undefined;
+  /**
+   * Snapshots read at the same time; default 4. Further clients wait in line. A snapshot whose client has no room does not count:
+   * it pauses half-read.
+   */
+  maxSnapshots?: number | undefined;
+  /**
+   * Milliseconds within which a snapshot must produce its first, and each next, object; default 60,000. A snapshot that takes
+   * longer has failed, and another client gets its turn. 0: no limit.
+   */
+  snapshotTimeoutMs?: number | undefined;
+  /** Clients served at the same time; default 10,000. */
+  maxClients?: number | undefined;
+  /**
+   * Clients served at the same time from one address; default 1,000. Behind a proxy all clients have the proxy's address, unless
+   * `clientAddress` tells them apart.
+   */
+  maxClientsPerAddress?: number | undefined;
+  /** Publishes that may wait before `publish` rejects with OVERLOADED; default 10,000. */
+  maxPending?: number | undefined;
+  /**
+   * How long to collect events between two writes to each client, in milliseconds; default 0, one turn of the event loop. A
+   * single event after a pause is sent at once. All events are sent at once when half the smallest queue, or 1,024 events, have
+   * come. With `coalesce` and a large enough `capacity`, a client so gets the latest of each key once per interval.
+   */
+  flushIntervalMs?: number | undefined;
+  /**
+   * Milliseconds between two BOOKMARK events of a client that asked for them, or two ids without an event on an event stream;
+   * default 30,000. Most proxies close a connection that is silent for a minute.
+   */
+  bookmarkIntervalMs?: number | undefined;
+  /**
+   * Milliseconds after which a client is told to reconnect, and resumes; default 0, never. Each client is given a random time
+   * between half of it and all of it, counted from the end of its snapshot. So `authenticate` is called again, clients spread over
+   * new servers, and one that vanished without a word gives up its place.
+   */
+  maxConnectionAgeMs?: number | undefined;
+  /**
+   * Returns an event's key, for `coalesce`. Default: namespace and name in `object.metadata`; events without a name are not
+   * folded.
+   */
+  keyOf?: ((event: E) => string) | undefined;
+  /**
+   * Identifies this lifetime of the stream in versions; default random. Letters, digits, `-` and `_`. Must be unique per
+   * lifetime.
+   */
+  epoch?: string | undefined;
+  /**
+   * Called for each client that connects, leaves, is cut, is refused or resumes. An error it throws is reported as uncaught. It
+   * may publish, for example who is present; but clients also leave during a shutdown, when `publish` rejects with CLOSED.
+   */
+  onNotice?: ((notice: HubNotice) => void) | undefined;
+  /** The clock; replace it in tests. */
+  clock?: Clock | undefined;
+  /** Returns numbers from 0 to 1 that spread out reconnecting clients; default `Math.random`. */
+  random?: (() => number) | undefined;
+  /** Calls back in the next turn of the event loop; replace it in tests. */
+  nextTurn?: Turn | undefined;
+}
+
+/** Options of one client's watch. */
+export interface ClientOptions<E extends WatchEvent = WatchEvent> {
+  /**
+   * Selects what this client may see, of live events, replayed events and snapshots alike. Decide by properties of an object that
+   * never change: when an object no longer passes, this client gets no DELETED. If it throws or returns a promise, the client is
+   * cut.
+   */
+  readonly filter?: ((event: E) => boolean) | undefined;
+  /** This client's overflow policy. */
+  readonly overflow?: Overflow | undefined;
+  /** This client's queue length in events; at least 1. */
+  readonly capacity?: number | undefined;
+}
+
+/** The numbers of a hub. */
+export interface HubStats {
+  /** The version of the last accepted event. */
+  readonly version: string;
+  /** Number of accepted events. */
+  readonly accepted: number;
+  /** The connected clients. */
+  readonly clients: readonly ClientStats[];
+  /** Totals, including clients that have left. */
+  readonly total: HubTotals;
+}
+
+/** Options of {@link Hub.shutdown}. */
+export interface ShutdownOptions {
+  /** When it aborts, clients that have not received their queue are cut. */
+  readonly signal?: AbortSignal | undefined;
+  /**
+   * Set it if only this server goes away and the stream goes on: each client is told to reconnect after a random time of up to
+   * this.
+   */
+  readonly retryAfterMs?: number | undefined;
+}
+
+/** A hub's options with all defaults filled in. */
+export type HubSettings<E extends WatchEvent> = {
+  readonly [K in keyof HubOptions<E>]-?: K extends 'snapshot' | 'keyOf' | 'onNotice'
+    ? HubOptions<E>[K]
+    : Exclude<HubOptions<E>[K], undefined>;
+};
+
+/** Fills in defaults. Throws INVALID_ARGUMENT for an invalid option. */
+export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSettings<E> {
+  const { epoch = newEpoch(), overflow = 'disconnect' } = options;
+  if (!EPOCH.test(epoch)) throw invalid('epoch', epoch, '1 to 64 letters, digits, - or _');
+  const count = (name: CountedOption, fallback: number, min: number = 0): number =>
+    wholeNumber(name, options[name] ?? fallback, min);
+  const replay = count('replay', 0);
+  const replayItems = count('replayItems', Math.max(replay, DEFAULTS.replayItems));
+  if (replay > replayItems) throw invalid('replay', replay, `no more than replayItems, which is ${replayItems}`);
+  for (const hook of ['snapshot', 'keyOf', 'onNotice'] as const) {
+    if (options[hook] !== undefined && typeof options[hook] !== 'function') throw invalid(hook, options[hook], 'a function');
+  }
+  return {
+    epoch,
+    overflow,
+    replay,
+    replayItems,
+    capacity: count('capacity', DEFAULTS.capacity, 1),
+    replayBytes: count('replayBytes', DEFAULTS.replayBytes),
+    maxSnapshots: count('maxSnapshots', DEFAULTS.maxSnapshots, 1),
+    snapshotTimeoutMs: count('snapshotTimeoutMs', DEFAULTS.snapshotTimeoutMs),
+    maxClients: count('maxClients', DEFAULTS.maxClients, 1),
+    maxClientsPerAddress: count('maxClientsPerAddress', DEFAULTS.maxClientsPerAddress, 1),
+    maxPending: count('maxPending', 10_000),
+    flushIntervalMs: count('flushIntervalMs', 0),
+    bookmarkIntervalMs: count('bookmarkIntervalMs', DEFAULTS.bookmarkIntervalMs, 1),
+    maxConnectionAgeMs: count('maxConnectionAgeMs', 0),
+    snapshot: options.snapshot,
+    keyOf: options.keyOf,
+    onNotice: options.onNotice,
+    clock: options.clock ?? systemClock,
+    random: options.random ?? Math.random,
+    nextTurn: options.nextTurn ?? nextTurn,
+  };
+}
+
+type CountedOption = {
+  [K in keyof HubOptions]-?: Exclude<HubOptions[K], undefined> extends number ? K : never;
+}[keyof HubOptions];

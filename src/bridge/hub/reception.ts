@@ -1,0 +1,256 @@
+import { emptyWatch } from '../../watch/empty-watch.ts';
+import type { Status, WatchEvent } from '../../watch/event.ts';
+import { isStatus } from '../../watch/event.ts';
+import type { Envelope } from '../events/envelope.ts';
+import { Publisher } from '../events/publisher.ts';
+import type { ClientInfo } from './client-info.ts';
+import { Feed } from './feed.ts';
+import { Flusher } from './flusher.ts';
+import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
+import { Lifetime } from './lifetime.ts';
+import type { Asked } from './query.ts';
+import { LEAVING, unavailable } from './refusals.ts';
+import { Seats, Ticket } from './seats.ts';
+import { Session } from './session.ts';
+import type { ReadableWatch, SessionHost } from './session-host.ts';
+import { limitAge, startTimers } from './session-timers.ts';
+import type { Sink } from './sink.ts';
+import { Snapshots } from './snapshot.ts';
+import type { Start } from './start.ts';
+import { COMPLETE, permitted, verdictOf } from './start.ts';
+import type { Refusal } from './tally.ts';
+import { Tally } from './tally.ts';
+
+/** A client, as its transport describes it. */
+export interface Client extends ClientInfo {
+  /** Where it starts, from {@link Reception.start} in the same synchronous step; default: as for a request without parameters. */
+  readonly start?: Start | undefined;
+  readonly asked?: Asked | undefined;
+  readonly options?: ClientOptions | undefined;
+  readonly identity?: unknown;
+  /** Its seat; default: a new one. */
+  readonly ticket?: Ticket | undefined;
+}
+
+/**
+ * A hub as its transports see it: admits clients, decides where each one starts, and opens its session.
+ *
+ *     reserve --> (who is it? what may it see?) --> start --> open --> Session
+ *        '-- no seat, or closing: 503                 '-- 400, 410; once the stream has ended, 204
+ *
+ * Call `start` and `open` in one synchronous step, so that missed and live events meet without a gap.
+ */
+export class Reception {
+  readonly publisher: Publisher;
+  readonly tally: Tally = new Tally();
+  readonly lifetime: Lifetime;
+  private readonly settings: HubSettings<WatchEvent>;
+  private readonly feed: Feed;
+  private readonly flusher: Flusher;
+  private readonly seats: Seats;
+  private readonly snapshots: Snapshots;
+  private readonly host: SessionHost<Session> & { seen: number; closing: boolean };
+  /** Resolves the promise that waits for the last client to go. */
+  private empty: (() => void) | undefined = undefined;
+
+  constructor(settings: HubSettings<WatchEvent>) {
+    this.settings = settings;
+    this.lifetime = new Lifetime(settings.random);
+    this.feed = new Feed(settings);
+    this.seats = new Seats(settings);
+    this.flusher = new Flusher({
+      bell: this.feed.watch({ capacity: 1, overflow: 'drop-newest' }),
+      before: () => {
+        this.publisher.flushed();
+        this.catchUp();
+      },
+      ...settings,
+    });
+    const { feed, flusher } = this;
+    this.publisher = new Publisher({ ...settings, broadcaster: feed.broadcaster, flush: () => flusher.flush() });
+    this.snapshots = new Snapshots({
+      atOnce: settings.maxSnapshots,
+      timeoutMs: settings.snapshotTimeoutMs,
+      clock: settings.clock,
+      turn: () => new Promise((resolve) => settings.nextTurn(resolve)),
+    });
+    this.host = this.toHost();
+  }
+
+  /** The version of the last distributed event. */
+  get version(): string {
+    this.catchUp();
+    return this.feed.versionOf(this.feed.head);
+  }
+
+  /** The sessions of all connected clients. */
+  get sessions(): ReadonlySet<Session> {
+    return this.flusher.sessions;
+  }
+
+  stats(): HubStats {
+    const { version } = this;
+    const clients = Array.from(this.sessions, (session) => session.stats());
+    return { version, accepted: this.feed.head, clients, total: this.tally.totals(clients) };
+  }
+
+  /** Refuses new events, delivers accepted ones, then ends every stream. Resolves when all clients have gone. */
+  close(retryAfterMs?: number): Promise<void> {
+    return this.lifetime.close(() => this.drain(), retryAfterMs);
+  }
+
+  /** Reserves a seat, or returns a refusal. The caller opens a session with the seat or releases it. */
+  reserve(address: string): Ticket | Status {
+    if (this.lifetime.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
+    const ticket = this.seats.take(address);
+    return ticket instanceof Ticket
+      ? ticket
+      : this.refuse({ reason: ticket.reason, status: unavailable(ticket.message), address });
+  }
+
+  /** Reserves a seat for a client that is only being refused, until it has gone; undefined if there is none. */
+  reserveForRefusal(): Ticket | undefined {
+    const ticket = this.seats.take('');
+    return ticket instanceof Ticket ? ticket : undefined;
+  }
+
+  /** Counts and reports a refusal. Returns its Status. */
+  refuse(refusal: Refusal): Status {
+    this.tally.refused(refusal);
+    return refusal.status;
+  }
+
+  /**
+   * Returns where a client with this request starts, or a Status of code 410, 400 or 503. That counts as a refusal, as does
+   * {@link COMPLETE}: the stream has ended, and this client has received all that its filter lets through.
+   */
+  start(asked: Asked, { address = '', filter }: { address?: string; filter?: ClientOptions['filter'] } = {}): Start | Status {
+    if (this.lifetime.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
+    const start = this.decide(asked);
+    if (isStatus(start)) return this.refuse({ reason: start.code === 410 ? 'expired' : 'badRequest', status: start, address });
+    return this.lifetime.ended && !start.snapshot && this.hidesAll(start, filter)
+      ? this.refuse({ reason: 'ended', status: COMPLETE, address })
+      : start;
+  }
+
+  /** Starts a session. */
+  open(sink: Sink, client: Client): Session {
+    const { version } = this;
+    // A request without parameters is never refused.
+    const { start = this.decide({}) as Start, options = {}, ticket } = client;
+    const overflow = options.overflow ?? this.settings.overflow;
+    const filter = options.filter && this.judge(options.filter);
+    const watch = this.lifetime.ended ? emptyWatch<Envelope>() : this.feed.watch({ ...options, overflow, filter });
+    const { missed, thrown } = permitted(start.missed, filter);
+    // The first may be an ERROR, which has no position. With a version before it, a client could resume and never see it.
+    const first = start.missed[0]?.sequence;
+    const after = (first || this.feed.head + 1) - 1;
+    const session = new Session({
+      id: ++this.tally.clients,
+      identity: client.identity,
+      transport: client.transport,
+      address: client.address,
+      host: this.host,
+      folds: overflow === 'coalesce',
+      resumed: start.resumed,
+      missed,
+      after,
+      version: client.transport === 'sse' && !start.snapshot && first !== 0 ? this.feed.versionOf(after) : undefined,
+      watch: watch as ReadableWatch<Envelope>,
+      sink,
+    });
+    if (ticket === undefined) this.seats.add(client.address);
+    else ticket.keep();
+    if (options.capacity !== undefined) session.whenOver(this.publisher.heed(options.capacity));
+    this.flusher.add(session);
+    const broken = attempt(() => sink.opened(session));
+    this.tally.opened(() => session.stats());
+    if (start.resumed) this.tally.resumed(() => session.stats(), start.missed.length);
+    if (thrown !== undefined) session.stop('failed', thrown.error);
+    if (broken !== undefined) session.cut('failed', broken.error);
+    this.begin(session, sink, { ...client, options: { filter }, start, version });
+    return session;
+  }
+
+  /** Whether the client would get nothing. An empty response would make it reconnect again and again. */
+  private hidesAll({ missed }: Start, filter: ClientOptions['filter']): boolean {
+    const seen = permitted(missed, filter && this.judge(filter));
+    return seen.missed.length === 0 && seen.thrown === undefined;
+  }
+
+  private decide(asked: Asked): Start | Status {
+    this.catchUp();
+    return this.feed.start(asked);
+  }
+
+  private begin(session: Session, sink: Sink, client: Client & { start: Start; version: string }): void {
+    const { snapshot: source, bookmarkIntervalMs: intervalMs, clock } = this.settings;
+    const { start, version, asked = {}, identity, options } = client;
+    startTimers(session, sink, { asked, intervalMs, clock, version: () => this.version });
+    const age = (): void => limitAge(session, this.settings);
+    // An age counted from before the snapshot could end each attempt at a long one.
+    if (start.snapshot && source !== undefined) {
+      void this.snapshots.run(session, { source, identity, version, filter: options?.filter }).then(age);
+    } else {
+      age();
+      session.release();
+    }
+    // A client without a version that is cut off now could not resume otherwise, and a client that has seen no sign of life does
+    // not take silence for a lost connection.
+    if (asked.allowWatchBookmarks === true) session.bookmark();
+  }
+
+  private toHost(): Reception['host'] {
+    const reception = this;
+    return {
+      slices: this.flusher.slices,
+      seen: 0,
+      closing: false,
+      get head() {
+        reception.catchUp();
+        return reception.feed.head;
+      },
+      get version() {
+        return reception.version;
+      },
+      farewell: () => this.lifetime.farewell(),
+      ready: (session) => this.flusher.ready(session),
+      flushed: () => this.flusher.flushed(),
+      left: (session) => {
+        this.flusher.remove(session);
+        this.seats.give(session.address);
+        this.tally.closed(session.stats(), session.reason, session.error);
+        if (this.sessions.size === 0) this.empty?.();
+      },
+    };
+  }
+
+  private judge(filter: (event: WatchEvent) => boolean): (event: WatchEvent) => boolean {
+    return (event) => (this.lifetime.failure !== undefined && event.object === this.lifetime.failure) || verdictOf(filter(event));
+  }
+
+  private async drain(): Promise<void> {
+    this.host.closing = true;
+    await this.feed.broadcaster.shutdown();
+    this.flusher.close();
+    this.lifetime.ended = true;
+    if (this.sessions.size === 0) return;
+    await new Promise<void>((resolve) => {
+      this.empty = resolve;
+    });
+  }
+
+  private catchUp(): void {
+    this.host.seen = this.feed.catchUp();
+  }
+}
+
+/** Runs code of a connection. What it throws affects only its own client. */
+function attempt(code: () => void): { readonly error: unknown } | undefined {
+  try {
+    code();
+    return undefined;
+  } catch (error) {
+    return { error };
+  }
+}

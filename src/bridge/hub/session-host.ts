@@ -1,0 +1,49 @@
+import type { WatchEvent } from '../../watch/event.ts';
+import type { Watch } from '../../watch/watch.ts';
+import type { Envelope } from '../events/envelope.ts';
+import type { Slices } from '../events/slices.ts';
+import type { Ending } from '../protocol.ts';
+import type { ClientInfo } from './client-info.ts';
+import type { Sink } from './sink.ts';
+
+/** What a session of type `S` needs from its hub. */
+export interface SessionHost<S> {
+  readonly slices: Slices;
+  /** Position and version of the last distributed event. */
+  readonly head: number;
+  readonly version: string;
+  /** Position of the last event for which the bell is known to have rung. A field, because each client reads it at each flush. */
+  readonly seen: number;
+  /** No event will follow, so a session that has read everything ends. Also a field. */
+  readonly closing: boolean;
+  /** How a completed stream ends. */
+  farewell(): { readonly how: Ending; readonly retryMs: number | undefined };
+  /** The session has room again and should be flushed soon. */
+  ready(session: S): void;
+  /** The session was flushed. */
+  flushed(): void;
+  /** The session is over. */
+  left(session: S): void;
+}
+
+/** Options of a session. */
+export interface SessionOptions<S> extends ClientInfo {
+  readonly id: number;
+  readonly identity: unknown;
+  readonly watch: ReadableWatch;
+  readonly sink: Sink;
+  readonly host: SessionHost<S>;
+  /** Events to send before those of the watch, and the position before the first of them. */
+  readonly missed: readonly Envelope[];
+  readonly after: number;
+  /** The version of that position, for SSE, which can send it without an event; undefined before a snapshot or an ERROR. */
+  readonly version: string | undefined;
+  readonly resumed: boolean;
+  /** The watch folds events, so a client cannot resume after each of them. */
+  readonly folds: boolean;
+}
+
+/** The watch of a broadcaster, with a read that never waits. */
+export interface ReadableWatch<E = WatchEvent> extends Watch<E> {
+  tryBatch(): readonly E[] | undefined;
+}

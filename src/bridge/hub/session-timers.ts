@@ -1,0 +1,71 @@
+import type { Clock } from '../../watch/clock.ts';
+import type { Asked } from './query.ts';
+import type { Session } from './session.ts';
+import type { Sink } from './sink.ts';
+
+/** Settings of a session's timers. */
+export interface Timing extends Interval {
+  readonly asked: Asked;
+  /** Returns the version of the head. */
+  readonly version: () => string;
+}
+
+interface Interval {
+  readonly intervalMs: number;
+  readonly clock: Clock;
+}
+
+/** Starts the timers of a session: the end that its client asked for, and regular reports of its position. */
+export function startTimers(session: Session, sink: Sink, { asked, version, intervalMs, clock }: Timing): void {
+  if (asked.timeoutSeconds !== undefined) endAfter(session, asked.timeoutSeconds * 1_000, clock);
+  if (asked.allowWatchBookmarks === true) bookmarkEvery(session, { intervalMs, clock });
+  else markEvery(session, sink, { intervalMs, clock, version });
+}
+
+/** Settings of a session's age limit; 0: none. */
+export interface AgeLimit {
+  readonly maxConnectionAgeMs: number;
+  readonly random: () => number;
+  readonly clock: Clock;
+}
+
+/** Ends a session so that its client reconnects. The time is random: clients that came together must not all return together. */
+export function limitAge(session: Session, { maxConnectionAgeMs, random, clock }: AgeLimit): void {
+  if (maxConnectionAgeMs === 0) return;
+  const delayMs = Math.ceil((maxConnectionAgeMs * (1 + random())) / 2);
+  session.whenOver(clock.schedule(delayMs, () => session.stop('goingAway')));
+}
+
+/** Ends a session regularly after a delay. */
+function endAfter(session: Session, delayMs: number, clock: Clock): void {
+  session.whenOver(clock.schedule(delayMs, () => session.stop('timeout')));
+}
+
+/** Sends a BOOKMARK at each interval, and one before an end by timeout or age. */
+function bookmarkEvery(session: Session, interval: Interval): void {
+  session.bookmarks = true;
+  every(session, interval, () => session.bookmark());
+}
+
+/** Does the same without an event, if the wire format can express it. */
+function markEvery(session: Session, sink: Sink, { version, ...interval }: Interval & { version: () => string }): void {
+  if (sink.mark === undefined) return;
+  every(session, interval, () => {
+    if (!session.upToDate) return;
+    try {
+      sink.mark?.(version());
+    } catch (error) {
+      session.cut('failed', error);
+    }
+  });
+}
+
+function every(session: Session, { intervalMs, clock }: Interval, act: () => void): void {
+  const tick = (): void => {
+    session.flush();
+    act();
+    if (!session.over) cancel = clock.schedule(intervalMs, tick);
+  };
+  let cancel = clock.schedule(intervalMs, tick);
+  session.whenOver(() => cancel());
+}

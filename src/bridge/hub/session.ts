@@ -1,0 +1,290 @@
+/**
+ * The session of one client: one cursor on the log, written to one connection. There are no sockets here. A transport passes in a
+ * {@link Sink}, and the hub decides when to flush.
+ *
+ *     replay, snapshot ---.
+ *                         v
+ *     cursor --tryBatch--> hand --slice by slice--> sink --> network
+ *                           ^                        |
+ *                           '-- stays here under backpressure; `relieved` continues
+ *
+ * **Order.** First missed events, then the snapshot, then what the cursor reads, in slices of about 256 KiB. **Slow clients.**
+ * While the sink has no room, the session reads nothing. Its queue fills up, and then its overflow policy applies. So a client
+ * costs at most its queue, one batch, and what the sink buffers (its limit and one slice), and affects no other client.
+ * **Ending.** When the watch ends, the session tells the sink how, and the sink says goodbye. When the client goes away, in any
+ * state, the transport calls `gone`, and everything settles at once.
+ *
+ *              watch ends             transport: gone()
+ *     open ---------------> ended ----------------------> over
+ *       `---------------------------- gone(), cut() ------^
+ *
+ * Invariants
+ * - After a flush, the sink is under backpressure, or the cursor has been read to its end, or a snapshot holds it back.
+ * - `delivered + dropped + queued` is the number of events accepted for this client since it connected, including missed ones.
+ * - After `over`, no promise of the session is pending, its watch has been returned, and the sink is not called any more.
+ */
+import type { WatchEvent } from '../../watch/event.ts';
+import { isErrorEvent } from '../../watch/event.ts';
+import { bookmarkOf, Envelope } from '../events/envelope.ts';
+import { toResumable } from '../events/folded.ts';
+import type { Ending } from '../protocol.ts';
+import type { ClientInfo, ClientStats, CutReason } from './client-info.ts';
+import type { ReadableWatch, SessionHost, SessionOptions } from './session-host.ts';
+import type { Cleanup, Served, Sink } from './sink.ts';
+
+const NOTHING: readonly WatchEvent[] = [];
+
+/** One client of a hub. Created by the hub. */
+export class Session implements Served {
+  // The fields that every flush reads are adjacent: with hundreds of clients, loading them takes most of the time.
+  private flushing: boolean = false;
+  over: boolean = false;
+  private ended: boolean = false;
+  private pressed: boolean = false;
+  /** Nothing is read from the watch yet: what the client gets first has not been sent. */
+  private held: boolean = true;
+  /** This flush has written something. */
+  private wrote: boolean = false;
+  private from: number = 0;
+  private hand: readonly WatchEvent[];
+  private handed: ((still: boolean) => void) | undefined = undefined;
+  private sequence: number;
+  /** Events handed to the connection, except an ERROR that reports what was lost. */
+  delivered: number = 0;
+  sentBytes: number = 0;
+  private ending: Ending | undefined = undefined;
+  private readonly watch: ReadableWatch;
+  private readonly sink: Sink;
+  private readonly host: SessionHost<Session>;
+  private readonly folds: boolean;
+  readonly id: number;
+  readonly identity: unknown;
+  readonly transport: ClientInfo['transport'];
+  readonly address: string;
+  readonly resumed: boolean;
+  /** For SSE: the version to resume from before the first event; undefined if a snapshot or an ERROR comes first. */
+  readonly version: string | undefined;
+  /** Why the session has ended, or will end. */
+  reason: Ending | CutReason | 'gone' = 'gone';
+  /** What user code has thrown, if that is the reason. */
+  error: unknown = undefined;
+  /** The client asked for BOOKMARKs, so one precedes an end by timeout or age. */
+  bookmarks: boolean = false;
+  private lost: number = 0;
+  /** The version of the head when the session was stopped. Later events are not for this client. */
+  private lastVersion: string = '';
+  private cleanups: Cleanup[] | undefined = undefined;
+
+  constructor(options: SessionOptions<Session>) {
+    this.id = options.id;
+    this.identity = options.identity;
+    this.transport = options.transport;
+    this.address = options.address;
+    this.resumed = options.resumed;
+    this.watch = options.watch;
+    this.sink = options.sink;
+    this.host = options.host;
+    this.folds = options.folds;
+    this.hand = options.missed;
+    this.sequence = options.after;
+    this.version = options.version;
+  }
+
+  /** Whether nothing waits to be sent, and no snapshot is running. */
+  get upToDate(): boolean {
+    return !this.over && !this.ended && !this.pressed && !this.held && this.from >= this.hand.length && this.watch.queued === 0;
+  }
+
+  get hasRoom(): boolean {
+    return !this.pressed;
+  }
+
+  /** Writes everything that is available, or as much as there is room for. Never waits. */
+  flush(): void {
+    if (this.flushing) return;
+    this.flushing = true;
+    this.wrote = false;
+    try {
+      while (!this.over && !this.ended && !this.pressed && this.step());
+    } catch (error) {
+      this.cut('failed', error);
+    }
+    this.flushing = false;
+    this.host.flushed();
+  }
+
+  /** The sink has room again. Called by the transport. */
+  relieved(): void {
+    if (!this.pressed || this.over) return;
+    this.pressed = false;
+    this.host.ready(this);
+  }
+
+  /**
+   * Sends events without a position, such as parts of a snapshot. Call only with nothing in hand. Resolves to true when there is
+   * room for more, or to false if the session has ended.
+   */
+  send(batch: readonly Envelope[]): Promise<boolean> {
+    return new Promise((resolve) => {
+      if (this.over || this.ended) {
+        resolve(false);
+        return;
+      }
+      this.handed = resolve;
+      this.hand = batch;
+      this.from = 0;
+      this.flush();
+    });
+  }
+
+  /** Starts to read the watch. Until then, only missed events and those of `send` are written. */
+  release(): void {
+    this.held = false;
+    this.flush();
+  }
+
+  /** Ends the session regularly, after the events that are queued now. */
+  stop(how: Ending, error?: unknown): void {
+    if (this.over || this.ended) return;
+    this.ending ??= how;
+    this.error ??= error;
+    this.lastVersion = this.host.version;
+    // An incomplete snapshot has no version to vouch for.
+    if (this.held) {
+      this.bookmarks = false;
+      void this.watch.return();
+      this.settleHanded(false);
+    }
+    this.held = false;
+    this.watch.stop();
+    this.flush();
+  }
+
+  /** Sends a BOOKMARK, unless other events still wait to be sent. */
+  bookmark(): void {
+    if (this.upToDate) void this.send([bookmarkOf(this.host.version)]);
+  }
+
+  /** Runs `cleanup` when the session is over; at once if it already is. */
+  whenOver(cleanup: Cleanup): void {
+    if (this.over) clean(cleanup);
+    else if (this.cleanups === undefined) this.cleanups = [cleanup];
+    else this.cleanups.push(cleanup);
+  }
+
+  /** The connection is closed, by either side. Called by the transport; settles everything. Idempotent. */
+  gone(): void {
+    if (this.over) return;
+    this.over = true;
+    this.lost = this.inHand;
+    this.hand = NOTHING;
+    void this.watch.return();
+    this.settleHanded(false);
+    for (const cleanup of this.cleanups ?? []) clean(cleanup);
+    this.cleanups = undefined;
+    this.host.left(this);
+  }
+
+  /** Ends the session at once, whatever was not delivered. */
+  cut(reason: CutReason, error?: unknown): void {
+    if (this.over) return;
+    this.reason = reason;
+    this.error ??= error;
+    try {
+      this.sink.destroy(this.host.farewell().retryMs);
+    } catch (fault) {
+      // A sink that fails to close is abandoned, so that the other clients of this round are still flushed.
+      this.error ??= fault;
+    }
+    this.gone();
+  }
+
+  stats(): ClientStats {
+    const { id, identity, transport, address, delivered, sentBytes, resumed } = this;
+    const dropped = this.watch.dropped + this.lost;
+    const queued = this.watch.queued + this.inHand;
+    const lag = queued === 0 ? 0 : this.host.head - this.sequence;
+    const { bufferedBytes } = this.sink;
+    const named = identity === undefined ? { id } : { id, identity };
+    return { ...named, transport, address, delivered, queued, lag, dropped, sentBytes, bufferedBytes, resumed };
+  }
+
+  /** Events that were read and not written. */
+  private get inHand(): number {
+    let count = 0;
+    for (let at = this.from; at < this.hand.length; at++) if (((this.hand[at] as Envelope).sequence ?? 0) > 0) count++;
+    return count;
+  }
+
+  /** Whether the last event was just sent, so that reading can wait for the bell. False if an end may be due. */
+  private get isCurrent(): boolean {
+    const { host } = this;
+    return this.sequence === host.seen && this.ending === undefined && !host.closing && this.wrote;
+  }
+
+  /** Does one step. Returns false if there is nothing to do now. */
+  private step(): boolean {
+    if (this.from < this.hand.length) {
+      this.write();
+      return true;
+    }
+    this.hand = NOTHING;
+    this.from = 0;
+    this.settleHanded(true);
+    return !this.held && !this.isCurrent && this.take();
+  }
+
+  private write(): void {
+    const slice = this.host.slices.of(this.hand, this.from, this.sink.form);
+    this.from = slice.to;
+    this.delivered += slice.events;
+    this.sentBytes += slice.bytes.length;
+    if (slice.sequence > this.sequence) this.sequence = slice.sequence;
+    this.pressed = !this.sink.write(slice.bytes);
+    this.wrote = true;
+  }
+
+  private take(): boolean {
+    let batch: readonly WatchEvent[] | undefined;
+    const { folds, host, watch } = this;
+    const read = folds ? { head: host.head, version: host.version } : undefined;
+    try {
+      batch = this.watch.tryBatch();
+    } catch (error) {
+      this.ending = 'failed';
+      this.error ??= error;
+    }
+    // A filter may have cut its own client.
+    if (batch === undefined) return !this.over && this.watch.stopped && this.end();
+    const last = batch[batch.length - 1] as WatchEvent;
+    if (!(last instanceof Envelope) && isErrorEvent(last) && last.object.code === 410) this.ending = 'expired';
+    // A failed or stopped watch was not read to the head.
+    this.hand = folds ? toResumable(batch, { after: this.sequence, read: watch.stopped ? undefined : read }) : batch;
+    return true;
+  }
+
+  /** The watch has ended, and everything was sent. Returns whether a last BOOKMARK remains to be sent. */
+  private end(): boolean {
+    if (this.bookmarks && (this.ending === 'timeout' || this.ending === 'goingAway')) {
+      this.bookmarks = false;
+      this.hand = [bookmarkOf(this.lastVersion)];
+      return true;
+    }
+    const { how, retryMs } = this.host.farewell();
+    this.ended = true;
+    this.reason = this.ending ?? how;
+    this.sink.end(this.reason as Ending, this.reason === 'goingAway' ? retryMs : undefined);
+    return false;
+  }
+
+  private settleHanded(still: boolean): void {
+    const { handed } = this;
+    this.handed = undefined;
+    handed?.(still);
+  }
+}
+
+function clean(cleanup: Cleanup): void {
+  if (typeof cleanup === 'function') cleanup();
+  else cleanup.leave();
+}

@@ -1,0 +1,181 @@
+import type { Clock } from '../../watch/clock.ts';
+import type { WatchEvent } from '../../watch/event.ts';
+import { toStatus } from '../../watch/event.ts';
+import { bookmarkOf, Envelope } from '../events/envelope.ts';
+import { SLICE_BYTES } from '../events/forms.ts';
+import { Semaphore } from './semaphore.ts';
+import type { Session } from './session.ts';
+
+/** What a snapshot function is told about its client. */
+export interface SnapshotContext {
+  /** What `authenticate` returned for the client; undefined without `authenticate`. */
+  readonly identity: unknown;
+  /** The position taken before the snapshot. Events after it follow the snapshot automatically. */
+  readonly resourceVersion: string;
+  /** Aborts when the client is gone, or has waited too long, and the rest is not needed. */
+  readonly signal: AbortSignal;
+}
+
+/** Returns the current state: the objects that a client gets as ADDED events before live events. */
+export type Snapshot<T = unknown> = (context: SnapshotContext) => Objects<T> | Promise<Objects<T>>;
+
+/** The objects of a snapshot, available now or produced over time. */
+export type Objects<T = unknown> = Iterable<T> | AsyncIterable<T>;
+
+/** One snapshot for one client. */
+export interface SnapshotRequest {
+  readonly source: Snapshot;
+  readonly identity: unknown;
+  readonly version: string;
+  readonly filter: ((event: WatchEvent) => boolean) | undefined;
+}
+
+/** Settings of all snapshots of a hub. */
+interface SnapshotsOptions {
+  readonly atOnce: number;
+  /** The limit of each wait for a source; 0: none. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  /** Resolves in the next turn of the event loop. */
+  readonly turn: () => Promise<void>;
+}
+
+/** How many objects are examined, and sent, at once at most. */
+const BATCH = 256;
+
+/**
+ * Sends snapshots to clients without a version: **position first, then data**. The client's watch starts before the source is
+ * asked. Events that come meanwhile wait in its queue and follow the BOOKMARK that ends the snapshot.
+ *
+ *     open: watch, held --> in line --> copying --> BOOKMARK, release
+ *                 |            ^           |   client gone, at any point: signal aborted, slot released
+ *                 |            '-----------' connection full: its slot is another's until it has room
+ *
+ * The number of snapshots copied at the same time is limited. Waiting clients count as clients, so `maxClients` limits them. A
+ * client whose connection is full holds no slot; otherwise four slow readers would block all others. Nor may four sources that
+ * produce nothing: each wait for one is limited.
+ */
+export class Snapshots {
+  private readonly slots: Semaphore;
+  private readonly options: SnapshotsOptions;
+
+  constructor(options: SnapshotsOptions) {
+    this.slots = new Semaphore(options.atOnce);
+    this.options = options;
+  }
+
+  /** Sends a snapshot to a client and then releases its live events. Cleans up when the client leaves. */
+  async run(session: Session, request: SnapshotRequest): Promise<void> {
+    const gone = new AbortController();
+    session.whenOver(() => gone.abort());
+    const copy: Copy = { ...request, session, gone: gone.signal, hasSlot: await this.slots.enter(gone.signal) };
+    try {
+      // The client may have left since it got its slot.
+      if (!copy.hasSlot || gone.signal.aborted || !(await this.copy(copy))) return;
+      this.stepAside(copy);
+      if (await session.send([bookmarkOf(request.version, { initialEventsEnd: true })])) session.release();
+    } catch (error) {
+      this.stepAside(copy);
+      const status = toStatus({ code: 500, reason: 'InternalError', message: 'the snapshot of this watch failed' });
+      await session.send([new Envelope({ type: 'ERROR', object: status }, { sequence: 0 })]);
+      session.stop('failed', error);
+    } finally {
+      this.stepAside(copy);
+    }
+  }
+
+  /** Sends all objects of the source. Returns whether the client is still there. */
+  private async copy(copy: Copy): Promise<boolean> {
+    const { source, gone, identity, version, filter } = copy;
+    const asked = Promise.resolve(source({ identity, resourceVersion: version, signal: gone }));
+    const objects = await this.unless(gone, asked);
+    if (gone.aborted) return false;
+    const { iterator, isAsync } = iterate(objects as Objects);
+    let batch: Envelope[] = [];
+    // Objects examined since the last turn, including those the filter rejected: they cost the same.
+    let looked = 0;
+    let bytes = 0;
+    let done = false;
+    try {
+      while (!done) {
+        const pulled = iterator.next();
+        const result = isAsync ? await this.unless(gone, pulled) : (pulled as IteratorResult<unknown>);
+        if (gone.aborted) return false;
+        const { value, done: last } = result as IteratorResult<unknown>;
+        done = last === true;
+        if (!done) {
+          const event = new Envelope({ type: 'ADDED', object: value }, { sequence: 0 });
+          bytes += event.bytes.length;
+          if (!filter || filter(event)) batch.push(event);
+          if (bytes < SLICE_BYTES && ++looked < BATCH) continue;
+        }
+        if (batch.length > 0 && !(await this.send(copy, batch))) return false;
+        // A source with all objects at hand must leave the other clients their turns.
+        await this.options.turn();
+        batch = [];
+        looked = bytes = 0;
+      }
+    } finally {
+      if (!done) ignore(iterator.return?.());
+    }
+    return true;
+  }
+
+  /** Resolves with true when the connection has room and a slot is free; with false if the client is gone. */
+  private async send(copy: Copy, batch: readonly Envelope[]): Promise<boolean> {
+    const sent = copy.session.send(batch);
+    if (copy.session.hasRoom) return sent;
+    this.stepAside(copy);
+    if (!(await sent)) return false;
+    copy.hasSlot = await this.slots.enter(copy.gone, true);
+    return copy.hasSlot;
+  }
+
+  /**
+   * Resolves with the outcome of a promise, or with undefined as soon as the client is gone. Rejects when it takes too long.
+   * `Promise.race` would leak: a promise that lasts as long as the client would keep every value it ever raced with.
+   */
+  private unless<T>(gone: AbortSignal, outcome: T | PromiseLike<T>): Promise<T | undefined> {
+    const { timeoutMs, clock } = this.options;
+    return new Promise((resolve, reject) => {
+      const late = (): void => settle(() => reject(new Error(`no object for ${timeoutMs} ms (snapshotTimeoutMs)`)));
+      const cancel = timeoutMs > 0 ? clock.schedule(timeoutMs, late) : undefined;
+      const leave = (): void => settle(() => resolve(undefined));
+      const settle = (how: () => void): void => {
+        cancel?.();
+        gone.removeEventListener('abort', leave);
+        how();
+      };
+      gone.addEventListener('abort', leave);
+      Promise.resolve(outcome).then(
+        (value) => settle(() => resolve(value)),
+        (error: unknown) => settle(() => reject(error)),
+      );
+      if (gone.aborted) leave();
+    });
+  }
+
+  private stepAside(copy: Copy): void {
+    if (copy.hasSlot) this.slots.leave();
+    copy.hasSlot = false;
+  }
+}
+
+/** A snapshot in progress. */
+interface Copy extends SnapshotRequest {
+  readonly session: Session;
+  /** Aborts when the client goes. */
+  readonly gone: AbortSignal;
+  /** Whether it holds one of the slots. */
+  hasSlot: boolean;
+}
+
+function iterate(objects: Objects): { iterator: Iterator<unknown> | AsyncIterator<unknown>; isAsync: boolean } {
+  if (Symbol.asyncIterator in objects) return { iterator: objects[Symbol.asyncIterator](), isAsync: true };
+  return { iterator: objects[Symbol.iterator](), isAsync: false };
+}
+
+/** The client is gone, so an error of its source is of no interest. */
+function ignore(outcome: unknown): void {
+  if (outcome instanceof Promise) outcome.catch(() => {});
+}

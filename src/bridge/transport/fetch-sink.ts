@@ -1,0 +1,98 @@
+import type { Form } from '../events/forms.ts';
+import { LINE, RECORD, toBytes } from '../events/forms.ts';
+import type { Served, Sink } from '../hub/sink.ts';
+import type { Ending } from '../protocol.ts';
+import { IN_BUN } from './bun.ts';
+import type { Beginning } from './http-head.ts';
+import { toMark, toPreface } from './http-head.ts';
+import { PIECE_BYTES, toPieces } from './pieces.ts';
+import type { Outbound } from './stall.ts';
+
+/**
+ * A response body. Bytes that its reader has not taken stay in the stream's queue: at most `maxBufferedBytes` and one slice.
+ *
+ *     write --> queue --> reader        room: desiredSize > 0;  pull: there is room again;  cancel: the reader has gone
+ */
+export class FetchSink implements Sink, Outbound {
+  readonly form: Form;
+  readonly stream: ReadableStream<Uint8Array>;
+  private readonly beginning: Beginning;
+  private readonly maxBufferedBytes: number;
+  private controller: ReadableStreamDefaultController<Uint8Array> | undefined = undefined;
+  private session: Served | undefined = undefined;
+  private ending: boolean = false;
+  private closed: boolean = false;
+
+  constructor({ sse, bookmarks, maxBufferedBytes }: Beginning & { maxBufferedBytes: number }) {
+    this.beginning = { sse, bookmarks };
+    this.form = sse ? RECORD : LINE;
+    this.maxBufferedBytes = maxBufferedBytes;
+    this.stream = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.controller = controller;
+        },
+        pull: () => this.pulled(),
+        cancel: () => {
+          this.closed = true;
+          this.session?.gone();
+        },
+      },
+      { highWaterMark: maxBufferedBytes, size: (bytes) => bytes.byteLength },
+    );
+  }
+
+  get bufferedBytes(): number {
+    return this.closed ? 0 : this.maxBufferedBytes - (this.controller?.desiredSize ?? this.maxBufferedBytes);
+  }
+
+  get writableLength(): number {
+    return this.bufferedBytes;
+  }
+
+  opened(session: Served): void {
+    this.session = session;
+    // Bun sends the head together with the first byte of the body.
+    const preface = toPreface(this.beginning, session.version) || (IN_BUN ? ' ' : '');
+    if (preface !== '') this.write(toBytes(preface, this.form));
+  }
+
+  mark(version: string): void {
+    if (this.beginning.sse) this.write(toBytes(toMark(version), this.form));
+  }
+
+  write(bytes: Uint8Array): boolean {
+    if (this.closed) return false;
+    const { controller } = this;
+    if (bytes.length <= PIECE_BYTES) controller?.enqueue(bytes);
+    else for (const piece of toPieces(bytes)) controller?.enqueue(piece);
+    return (controller?.desiredSize ?? 0) > 0;
+  }
+
+  end(_how: Ending, retryMs: number | undefined): void {
+    if (this.beginning.sse && retryMs !== undefined) this.sayRetry(retryMs);
+    this.ending = true;
+    this.pulled();
+  }
+
+  destroy(): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.controller?.error(new Error('the server no longer waits for this client'));
+  }
+
+  /** The reader has taken something, so there is room. */
+  private pulled(): void {
+    if (this.ending && !this.closed && this.bufferedBytes === 0) {
+      this.closed = true;
+      this.controller?.close();
+      this.session?.gone();
+    } else {
+      this.session?.relieved();
+    }
+  }
+
+  private sayRetry(delayMs: number): void {
+    this.write(toBytes(`retry: ${delayMs}\n\n`, this.form));
+  }
+}

@@ -1,0 +1,110 @@
+import type { Status } from '../../watch/event.ts';
+import { toStatus } from '../../watch/event.ts';
+import { Envelope } from '../events/envelope.ts';
+import type { Admitted } from '../hub/admission.ts';
+import type { Reception } from '../hub/reception.ts';
+import type { Start } from '../hub/start.ts';
+import { FROM_NOW } from '../hub/start.ts';
+import { DEFAULTS, EVENT_STREAM, JSON_LINES } from '../protocol.ts';
+
+/** The header that admits pages of another origin. An application that sets it has decided on the origin itself. */
+export const ALLOW_ORIGIN = 'access-control-allow-origin';
+
+/**
+ * Present only in real WebSocket requests; a proxy may set `Upgrade` on any request. If there is no upgrade listener, such a
+ * request arrives here. A stream as the response would leave its client waiting for the handshake forever.
+ */
+export const WEBSOCKET_KEY = 'sec-websocket-key';
+
+/** The headers of a stream, except CORS headers and the application's own. */
+export function streamHeaders(sse: boolean): Record<string, string> {
+  return {
+    'content-type': sse ? EVENT_STREAM : JSON_LINES,
+    // Middleware and proxies that compress often do not flush, and would keep the events.
+    'cache-control': 'no-store, no-transform',
+    'x-content-type-options': 'nosniff',
+    // A proxy that buffers responses would delay events.
+    'x-accel-buffering': 'no',
+  };
+}
+
+/** The application's own headers, with names in lower case, so that each of them replaces ours. */
+export function ownHeaders(headers: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+/** The start of a stream. */
+export interface Beginning {
+  readonly sse: boolean;
+  /** The client has asked for BOOKMARKs. */
+  readonly bookmarks: boolean;
+}
+
+/**
+ * Returns what precedes the first event. An event stream tells its client when to reconnect, and from which version, so that it
+ * can resume even if it is cut off before its first event.
+ *
+ * Firefox does not resolve `fetch` before the first byte of the body. The client of a quiet stream would take the server for
+ * dead, so a client that asks for BOOKMARKs gets one space, which JSON allows.
+ */
+export function toPreface({ sse, bookmarks }: Beginning, version: string | undefined): string {
+  if (!sse) return bookmarks ? ' ' : '';
+  return `retry: ${DEFAULTS.retryMs}\n${version === undefined ? '\n' : toMark(version)}`;
+}
+
+/**
+ * Tells the position of an event stream without an event. By the HTML standard, an EventSource stores an id that comes alone, as
+ * Chromium does. Firefox and WebKit store it only with a dispatched message. So this message has empty data, and a name that no
+ * page listens to.
+ */
+export function toMark(version: string): string {
+  return `id: ${version}\nevent: bookmark\ndata\n\n`;
+}
+
+/** The headers of a response that is a Status. */
+export function refusalHeaders({ code, details }: Status): Record<string, string> {
+  return {
+    ...(code === 204 ? {} : { 'content-type': JSON_LINES }),
+    'cache-control': 'no-store',
+    ...(code === 405 ? { allow: 'GET, HEAD' } : {}),
+    ...(details?.retryAfterSeconds === undefined ? {} : { 'retry-after': String(details.retryAfterSeconds) }),
+  };
+}
+
+/** The body of a response that is a Status; null where HTTP allows none. */
+export function refusalBody(status: Status, method: string | undefined): string | null {
+  return status.code === 204 || method === 'HEAD' ? null : `${JSON.stringify(status)}\n`;
+}
+
+/** The headers of the response to a CORS preflight, which a browser sends if a page sets headers such as `authorization`. */
+export function preflightHeaders(asked: string | null | undefined): Record<string, string> {
+  return {
+    'access-control-allow-methods': 'GET, HEAD',
+    ...(asked ? { 'access-control-allow-headers': asked } : {}),
+    'access-control-max-age': '600',
+  };
+}
+
+/** Refuses every method but GET and HEAD. */
+export function methodRefusal(method: string | undefined): Status | undefined {
+  if (method === 'GET' || method === 'HEAD') return undefined;
+  return toStatus({ code: 405, reason: 'MethodNotAllowed', message: 'use GET or HEAD to read a watch' });
+}
+
+/**
+ * Returns where a client starts, or the Status that refuses it. An EventSource gives up after a refusal, and after an end it asks
+ * for the same version again. So if its version is too old, it gets an ERROR event, and the stream continues.
+ */
+export function startOf(reception: Reception, { asked, address, options }: Admitted, sse: boolean): Start | Status {
+  const start = reception.start(asked, { address, filter: options.filter });
+  if (!('code' in start) || !sse || start.code !== 410) return start;
+  return { ...FROM_NOW, missed: [new Envelope({ type: 'ERROR', object: start }, { sequence: 0, id: reception.version })] };
+}
+
+/** Whether an Accept header includes a media type. `q=0` excludes it. */
+export function accepts(header: string | null | undefined, type: string): boolean {
+  return (header ?? '').split(',').some((entry) => {
+    const [name, ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase());
+    return name === type && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+  });
+}

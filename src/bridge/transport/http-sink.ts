@@ -1,0 +1,138 @@
+import type { Form } from '../events/forms.ts';
+import { chunked, LINE, RECORD, toBytes } from '../events/forms.ts';
+import type { Served, Sink } from '../hub/sink.ts';
+import type { Ending } from '../protocol.ts';
+import type { Beginning } from './http-head.ts';
+import { toMark, toPreface } from './http-head.ts';
+import { toPieces } from './pieces.ts';
+
+/** A stream of bytes with a buffer: a socket, or a response. */
+export interface ByteStream {
+  readonly writableLength: number;
+  readonly destroyed: boolean;
+  write(bytes: Uint8Array): boolean;
+  on(event: 'drain', listener: () => void): unknown;
+  off(event: 'drain', listener: () => void): unknown;
+  /** Only sockets: closes the socket after its buffered bytes are sent. */
+  destroySoon?(): void;
+}
+
+/** The part of a response that ends it. */
+export interface EndableResponse {
+  end(): unknown;
+  destroy(): unknown;
+  /** Added by compression middleware, which buffers everything until this is called. */
+  flush?(): void;
+  /** The stream under an HTTP/2 response. */
+  readonly stream?: { _writev?: unknown };
+}
+
+/** Whether a response has already closed; `close` is emitted only once. An HTTP/2 response does not tell, but its stream does. */
+export function hasClosed(response: { readonly destroyed: boolean; readonly stream?: { readonly destroyed: boolean } }): boolean {
+  return response.destroyed || response.stream?.destroyed === true;
+}
+
+/** What a sink writes to, and how. */
+export interface HttpSinkOptions extends Beginning {
+  readonly maxBufferedBytes: number;
+  readonly response: EndableResponse;
+  /** The response itself, or its socket. */
+  readonly stream: ByteStream;
+  /** The stream is the socket, so this sink frames the chunks. */
+  readonly direct: boolean;
+  /** Something such as compression middleware wraps `write`, so the stream's counters do not include what it buffers. */
+  readonly wrapped: boolean;
+}
+
+const CHUNKED_LINE: Form = chunked(LINE);
+const CHUNKED_RECORD: Form = chunked(RECORD);
+
+/** Writes an HTTP stream or SSE to a node:http response or a compatible one. */
+export class HttpSink implements Sink {
+  readonly form: Form;
+  private readonly stream: ByteStream;
+  private readonly direct: boolean;
+  private readonly wrapped: boolean;
+  /** Whether to write in pieces: an HTTP/2 stream reports its progress by whole writes only. */
+  private readonly pieces: boolean;
+  private readonly maxBufferedBytes: number;
+  /** Bytes written since the stream last had room: an upper bound for what is buffered. */
+  private sinceRoom: number = 0;
+  private listening: boolean = false;
+  private session: Served | undefined = undefined;
+  private readonly response: EndableResponse;
+  private readonly beginning: Beginning;
+
+  constructor({ stream, response, direct, wrapped, maxBufferedBytes, sse, bookmarks }: HttpSinkOptions) {
+    this.stream = stream;
+    this.response = response;
+    this.direct = direct;
+    this.wrapped = wrapped;
+    this.maxBufferedBytes = maxBufferedBytes;
+    this.beginning = { sse, bookmarks };
+    this.pieces = typeof response.stream?._writev === 'function';
+    // Without this, Node would join everything that is buffered into one write, and report no progress until all of it is gone.
+    if (this.pieces) (response.stream as { _writev: unknown })._writev = null;
+    this.form = sse ? (direct ? CHUNKED_RECORD : RECORD) : direct ? CHUNKED_LINE : LINE;
+  }
+
+  get bufferedBytes(): number {
+    return this.stream.writableLength;
+  }
+
+  opened(session: Served): void {
+    this.session = session;
+    session.whenOver(this);
+    const preface = toPreface(this.beginning, session.version);
+    if (preface === '') return;
+    this.stream.write(toBytes(preface, this.form));
+    if (!this.direct) this.response.flush?.();
+  }
+
+  leave(): void {
+    if (this.listening) this.stream.off('drain', this.onDrain);
+  }
+
+  mark(version: string): void {
+    if (this.beginning.sse) this.write(toBytes(toMark(version), this.form));
+  }
+
+  write(bytes: Uint8Array): boolean {
+    const { stream } = this;
+    if (stream.destroyed) return false;
+    const room = this.pass(bytes);
+    if (!this.direct) this.response.flush?.();
+    this.sinceRoom = room ? 0 : this.sinceRoom + bytes.length;
+    // A stream emits `drain` only after `write` has returned false.
+    if (room || (this.wrapped ? this.sinceRoom : stream.writableLength) < this.maxBufferedBytes) return true;
+    // Only once, because a wrapper of `on` may not wrap `off`.
+    if (!this.listening) stream.on('drain', this.onDrain);
+    this.listening = true;
+    return false;
+  }
+
+  private pass(bytes: Uint8Array): boolean {
+    const { stream } = this;
+    // A wrapper may return nothing.
+    if (!this.pieces) return stream.write(bytes) !== false;
+    let room = true;
+    for (const piece of toPieces(bytes)) room = stream.write(piece) !== false;
+    return room;
+  }
+
+  end(how: Ending, retryMs: number | undefined): void {
+    if (this.beginning.sse && retryMs !== undefined) this.stream.write(toBytes(`retry: ${retryMs}\n\n`, this.form));
+    // Omits the last chunk, so that the client does not take this for the end of the stream.
+    if (this.direct && how === 'goingAway') this.stream.destroySoon?.();
+    else this.response.end();
+  }
+
+  destroy(): void {
+    this.response.destroy();
+  }
+
+  private readonly onDrain = (): void => {
+    this.sinceRoom = 0;
+    this.session?.relieved();
+  };
+}

@@ -1,0 +1,61 @@
+import type { Served } from '../hub/sink.ts';
+import type { Pulse, Pulsed } from './pulse.ts';
+import { BEATS } from './pulse.ts';
+
+/** The outbound side of a connection: the numbers of its socket. */
+export interface Outbound {
+  /** Bytes that wait in this process, including those being written. */
+  readonly writableLength: number;
+  /**
+   * Bytes ever written, including those that wait. Unknown for a stream that is not a socket; the session's count is then used.
+   */
+  readonly bytesWritten?: number | undefined;
+  /** What is left of the current write. Node's own socket timer reads this, because no public property tells. */
+  readonly _handle?: { readonly writeQueueSize?: number } | null;
+}
+
+/**
+ * Describes the progress of the bytes that wait in a connection: an equal result means that none was sent in between. Undefined
+ * if no bytes wait.
+ */
+export function progressOf({ writableLength, bytesWritten, _handle }: Outbound, session: Served): string | undefined {
+  if (writableLength === 0) return undefined;
+  return `${(bytesWritten ?? session.sentBytes) - writableLength} ${_handle?.writeQueueSize}`;
+}
+
+/**
+ * Cuts a client that takes nothing for one interval of the pulse while bytes wait for it; at the latest a quarter later. Only
+ * outbound progress counts. A socket's timeout restarts with every byte that comes in, so a client that sends and does not read
+ * could stay for ever.
+ */
+class StallGuard implements Pulsed {
+  private readonly session: Served;
+  private readonly outbound: Outbound;
+  private readonly pulse: Pulse;
+  private progress: string | undefined = undefined;
+  private still: number = 0;
+
+  constructor(session: Served, outbound: Outbound, pulse: Pulse) {
+    this.session = session;
+    this.outbound = outbound;
+    this.pulse = pulse;
+    pulse.add(this);
+  }
+
+  leave(): void {
+    this.pulse.remove(this);
+  }
+
+  beat(): void {
+    const before = this.progress;
+    this.progress = progressOf(this.outbound, this.session);
+    this.still = this.progress !== undefined && this.progress === before ? this.still + 1 : 0;
+    if (this.still === BEATS) this.session.cut('stalled');
+  }
+}
+
+/** Guards a session for as long as it lasts. Without a pulse, it does nothing. */
+export function guardStalls(session: Served, outbound: Outbound, pulse: Pulse | undefined): void {
+  if (pulse === undefined) return;
+  session.whenOver(new StallGuard(session, outbound, pulse));
+}

@@ -1,0 +1,150 @@
+import type { IncomingMessage, Server } from 'node:http';
+import { STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Status } from '../../watch/event.ts';
+import { NO_WEBSOCKET } from '../hub/refusals.ts';
+import { JSON_LINES } from '../protocol.ts';
+
+/** A listener for an HTTP server's `upgrade` event. Returns whether the request was meant for it. */
+export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
+
+const servers: WeakMap<Server, Upgrades> = new WeakMap();
+
+/** Marks the listeners that refuse, also those of another copy of this package: a server can have been given to both builds. */
+const REFUSES: unique symbol = Symbol.for('watchmux.refuses');
+
+type Refuser = ((request: IncomingMessage, socket: Duplex) => void) & { [REFUSES]?: true };
+
+/**
+ * Adds a handler to a server. Other upgrade listeners get the requests that no handler accepts. If there are none, such a request
+ * is answered with 404. Returns a function that removes the handler.
+ */
+export function attachHandler(server: Server, handler: UpgradeHandler): () => void {
+  const upgrades = servers.get(server) ?? new Upgrades(server);
+  servers.set(server, upgrades);
+  upgrades.add(handler);
+  return () => upgrades.remove(handler);
+}
+
+/**
+ * The handlers attached to a server. An accepted request must not reach other listeners. Many of them answer or destroy all that is
+ * not for them: `ws` servers that are given a server (graphql-ws), NestJS, Fastify, and Socket.IO after a second. Listeners cannot
+ * withhold an event from each other, so `emit` of this server does.
+ */
+class Upgrades {
+  private readonly server: Server;
+  private readonly handlers: Set<UpgradeHandler> = new Set();
+  private restore = (): void => {};
+
+  constructor(server: Server) {
+    this.server = server;
+  }
+
+  add(handler: UpgradeHandler): void {
+    if (this.handlers.size === 0) this.listen();
+    this.handlers.add(handler);
+  }
+
+  remove(handler: UpgradeHandler): void {
+    if (this.handlers.delete(handler) && this.handlers.size === 0) this.restore();
+  }
+
+  private listen(): void {
+    const { server, handlers } = this;
+    const emit: (name: string, ...args: unknown[]) => boolean = server.emit;
+    const isOwn = Object.hasOwn(server, 'emit');
+    const claim = ((name: string, ...args: unknown[]): boolean => {
+      if (name === 'upgrade') {
+        for (const handler of handlers) if (handler(...(args as Parameters<UpgradeHandler>))) return true;
+      }
+      return emit.call(server, name, ...args);
+    }) as Server['emit'];
+    // Node drops requests for an upgrade that nobody listens to.
+    const refuse: Refuser = (_request, socket) => {
+      const listeners = server.listeners('upgrade') as Refuser[];
+      if (listeners[0] === refuse && listeners.every((each) => each[REFUSES])) refuseUpgrade(socket, NO_WEBSOCKET);
+    };
+    refuse[REFUSES] = true;
+    server.emit = claim;
+    server.on('upgrade', refuse);
+    this.restore = () => {
+      server.off('upgrade', refuse);
+      // Whoever has wrapped it since keeps it. Without handlers it changes nothing.
+      if (server.emit !== claim) return;
+      if (isOwn) server.emit = emit as Server['emit'];
+      else delete (server as Partial<Server>).emit;
+    };
+  }
+}
+
+/** Returns the path of a request target. A client behind a proxy may send an absolute URL. */
+export function pathOf(target: string = ''): string {
+  const path = target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '').split('?', 1)[0] as string;
+  return path === '' ? '/' : path;
+}
+
+/** `close` follows. */
+function ignore(): void {}
+
+/** Answers an upgrade request with a Status instead of a WebSocket. */
+export function refuseUpgrade(socket: Duplex, status: Status): void {
+  const body = `${JSON.stringify(status)}\n`;
+  const { retryAfterSeconds } = status.details ?? {};
+  const head = [
+    `HTTP/1.1 ${status.code} ${STATUS_CODES[status.code] ?? ''}`,
+    'connection: close',
+    `content-type: ${JSON_LINES}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    ...(retryAfterSeconds === undefined ? [] : [`retry-after: ${retryAfterSeconds}`]),
+  ];
+  socket.on('error', ignore);
+  // Does not wait for the client to close its side. Its bytes are still read, because closing with unread bytes causes a reset,
+  // which could overtake the response.
+  socket.once('finish', () => socket.destroy());
+  socket.resume();
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+}
+
+/**
+ * An upgrade request that waits for the application's decision. A socket that nobody reads does not report its end. So this reads
+ * it, and keeps early bytes for the WebSocket.
+ */
+export class WaitingUpgrade {
+  private readonly socket: Duplex;
+  private readonly maxBytes: number;
+  private readonly chunks: Buffer[];
+  private bytes: number;
+  private gone: (() => void) | undefined = undefined;
+
+  constructor(socket: Duplex, head: Buffer, maxBytes: number) {
+    this.socket = socket;
+    this.chunks = [head];
+    this.bytes = head.length;
+    this.maxBytes = maxBytes;
+    socket.on('data', this.onData).on('end', this.onEnd).on('close', this.onEnd).on('error', this.onEnd);
+  }
+
+  onGone(callback: () => void): () => void {
+    this.gone = callback;
+    return () => {
+      this.gone = undefined;
+    };
+  }
+
+  /** Returns the bytes that arrived meanwhile. The socket is flowing: the caller must attach a reader in the same step. */
+  take(): Buffer {
+    this.socket.off('data', this.onData).off('end', this.onEnd).off('close', this.onEnd).off('error', this.onEnd);
+    return Buffer.concat(this.chunks);
+  }
+
+  private readonly onData = (chunk: Buffer): void => {
+    this.chunks.push(chunk);
+    this.bytes += chunk.length;
+    if (this.bytes > this.maxBytes) this.socket.destroy();
+  };
+
+  private readonly onEnd = (): void => {
+    this.socket.destroy();
+    this.gone?.();
+  };
+}
