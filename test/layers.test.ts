@@ -119,7 +119,9 @@ describe('layers', () => {
   });
 
   test('within the bridge, an import points to a lower rank, or stays in its folder', () => {
-    const within = imports.filter(({ from, to }) => folderOf(from) === 'bridge' && folderOf(to) === 'bridge' && files.includes(to));
+    const within = imports.filter(
+      ({ from, to }) => folderOf(from) === 'bridge' && folderOf(to) === 'bridge' && files.includes(to),
+    );
     const part = (file: string): string => file.split('/')[1] as string;
     expect(new Set(files.filter((file) => folderOf(file) === 'bridge').map(part))).toEqual(
       new Set([...Object.keys(BRIDGE), ...BRIDGE_DOORS]),

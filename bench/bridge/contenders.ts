@@ -54,26 +54,28 @@ export const CONTENDERS: Readonly<Record<Transport, readonly BridgeContender[]>>
   sse: [
     contender('socket.write', 'sse', () => rawChunks('text/event-stream', toRecord)),
     contender('watchmux', 'sse', () => ours()),
-    contender('res.write loop', 'sse', () => resWrite('text/event-stream', toRecord)),
+    contender('res.write loop', 'sse', () => resWrite('text/event-stream', toRecord, 'for each client')),
+    contender('res.write loop, encoding once', 'sse', () => resWrite('text/event-stream', toRecord, 'once')),
     contender('better-sse', 'sse', betterSse),
     contender('better-sse batch', 'sse', betterSseBatch),
   ],
   http: [
     contender('socket.write', 'http', () => rawChunks('application/json', toLine)),
     contender('watchmux', 'http', () => ours()),
-    contender('res.write loop', 'http', () => resWrite('application/json', toLine)),
+    contender('res.write loop', 'http', () => resWrite('application/json', toLine, 'for each client')),
+    contender('res.write loop, encoding once', 'http', () => resWrite('application/json', toLine, 'once')),
   ],
 };
 
-/** Creates the JSON that watchmux sends, so that all contenders send the same text. */
+/** An event with the version that watchmux would give it, so that all contenders send the same text. */
+type Versioned = WatchEvent & { readonly resourceVersion: string };
+
 let sequence = 0;
 const version = (): string => `0123456789abcdef.${++sequence}`;
-const toJson = (event: WatchEvent): string => `${JSON.stringify(event).slice(0, -1)},"resourceVersion":"${version()}"}`;
-const toLine = (event: WatchEvent): string => `${toJson(event)}\n`;
-const toRecord = (event: WatchEvent): string => {
-  const json = toJson(event);
-  return `id: 0123456789abcdef.${sequence}\ndata: ${json}\n\n`;
-};
+const versioned = (event: WatchEvent): Versioned => ({ ...event, resourceVersion: version() });
+const toJson = (event: WatchEvent): string => JSON.stringify(versioned(event));
+const toLine = (event: Versioned): string => `${JSON.stringify(event)}\n`;
+const toRecord = (event: Versioned): string => `id: ${event.resourceVersion}\ndata: ${JSON.stringify(event)}\n\n`;
 
 function ours(compression: boolean = false): Sender {
   // All clients have the same address. The load expects neither BOOKMARKs nor ids without an event.
@@ -98,7 +100,7 @@ async function socketIo(): Promise<Sender> {
   return {
     server,
     send: (events) => {
-      for (const event of events) io.emit('event', { ...event, resourceVersion: version() });
+      for (const event of events) io.emit('event', versioned(event));
     },
     waits: () => Object.values(io.engine.clients).some(({ writeBuffer }) => writeBuffer.length > 0),
   };
@@ -125,8 +127,8 @@ async function betterSse(): Promise<Sender> {
     server,
     send: (events) => {
       for (const event of events) {
-        const resourceVersion = version();
-        channel.broadcast({ ...event, resourceVersion }, 'message', { eventId: resourceVersion });
+        const data = versioned(event);
+        channel.broadcast(data, 'message', { eventId: data.resourceVersion });
       }
     },
   };
@@ -141,8 +143,8 @@ async function betterSseBatch(): Promise<Sender> {
     send: (events) => {
       const buffer = betterSse.createEventBuffer();
       for (const event of events) {
-        const resourceVersion = version();
-        buffer.push({ ...event, resourceVersion }, 'message', resourceVersion);
+        const data = versioned(event);
+        buffer.push(data, 'message', data.resourceVersion);
       }
       for (const session of channel.activeSessions) void session.batch(buffer);
     },
@@ -195,7 +197,7 @@ function frame(text: string, deflate: boolean): Buffer {
 }
 
 /** The control over HTTP: builds one chunk once, then makes one write per client, directly to its socket. */
-function rawChunks(type: string, toText: (event: WatchEvent) => string): Sender {
+function rawChunks(type: string, toText: (event: Versioned) => string): Sender {
   const raw = new Set<Duplex>();
   const server = createServer((_request, response) => {
     response.writeHead(200, { 'content-type': type, 'cache-control': 'no-store' });
@@ -208,15 +210,21 @@ function rawChunks(type: string, toText: (event: WatchEvent) => string): Sender 
   return {
     server,
     send: (events) => {
-      const body = Buffer.from(events.map(toText).join(''));
+      const body = Buffer.from(events.map((event) => toText(versioned(event))).join(''));
       const bytes = Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), body, Buffer.from('\r\n')]);
       for (const socket of raw) socket.write(bytes);
     },
   };
 }
 
-/** The usual code over HTTP: one `write` per client and event. */
-function resWrite(type: string, toText: (event: WatchEvent) => string): Sender {
+/** How often a loop encodes an event: once, or anew for each client. */
+type Encoding = 'once' | 'for each client';
+
+/**
+ * The usual code over HTTP: one `write` per client and event. It is found in two forms: with the text made before the loop, or as a
+ * function that sends an event to one response, which is called for each of them.
+ */
+function resWrite(type: string, toText: (event: Versioned) => string, encoding: Encoding): Sender {
   const responses = new Set<ServerResponse>();
   const server = createServer((_request, response) => {
     response.writeHead(200, { 'content-type': type, 'cache-control': 'no-store' });
@@ -224,13 +232,19 @@ function resWrite(type: string, toText: (event: WatchEvent) => string): Sender {
     responses.add(response);
     response.on('close', () => responses.delete(response));
   });
+  const broadcast: Readonly<Record<Encoding, (event: Versioned) => void>> = {
+    once(event) {
+      const text = toText(event);
+      for (const response of responses) response.write(text);
+    },
+    'for each client'(event) {
+      for (const response of responses) response.write(toText(event));
+    },
+  };
   return {
     server,
     send: (events) => {
-      for (const event of events) {
-        const text = toText(event);
-        for (const response of responses) response.write(text);
-      }
+      for (const event of events) broadcast[encoding](versioned(event));
     },
   };
 }
