@@ -24,6 +24,7 @@ Options:
   --rounds 5         rounds; contenders take turns within each
   --round-ms 40      how long a contender's turn is, about
   --warm-ms 150      how long it warms up before, about, in time of a processor
+  --too-slow-ms 300  who takes longer for the first part of a shape is left out
   --quick            fewer rounds, shapes and milliseconds
   --json FILE        where the figures go (bench/results/latest.json)
   --cpu-prof DIR     writes a CPU profile of each contender's process
@@ -39,13 +40,14 @@ function parse() {
       rounds: { type: 'string' },
       'round-ms': { type: 'string' },
       'warm-ms': { type: 'string' },
+      'too-slow-ms': { type: 'string' },
       quick: { type: 'boolean', default: false },
       json: { type: 'string', default: LATEST },
       'cpu-prof': { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   });
-  const number = (name: 'rounds' | 'round-ms' | 'warm-ms', usual: number): number =>
+  const number = (name: 'rounds' | 'round-ms' | 'warm-ms' | 'too-slow-ms', usual: number): number =>
     oneNumber(name, values[name] ?? String(usual));
   const { quick } = values;
   const wanted: Wanted = {
@@ -65,7 +67,7 @@ function parse() {
       settings: {
         roundMs: number('round-ms', 40),
         warmMs: number('warm-ms', quick ? 120 : 150),
-        tooSlowMs: 300,
+        tooSlowMs: number('too-slow-ms', 300),
       },
       takesPart: ({ name }) => only === undefined || only.some((part) => name.toLowerCase().includes(part)),
       profileTo: values['cpu-prof'],
