@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { get } from 'node:http';
 import { fileURLToPath } from 'node:url';
+import { expect } from 'vitest';
 import { WebSocket } from 'ws';
 
 /** The built command line. WATCHMUX_CLI names another one, such as that of an installed package. */
@@ -54,9 +55,13 @@ export function run(...args: string[]): Run {
   return { child, out, err, exit };
 }
 
-/** Polls until the condition holds. The test's own timeout is the limit. */
+/** Polls until the condition holds. The test's own timeout is the limit; after that it stops, and takes no time from the next test. */
 export async function until(condition: () => unknown): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5));
+  const { currentTestName } = expect.getState();
+  while (!(await condition())) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    if (expect.getState().currentTestName !== currentTestName) throw new Error(`${currentTestName} is over`);
+  }
 }
 
 export interface Pipe extends Run {
