@@ -1,5 +1,7 @@
 // Malicious clients: they must not crash the server, leave anything behind, or affect others.
+import { once } from 'node:events';
 import { createServer } from 'node:http';
+import type { Socket } from 'node:net';
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
@@ -7,26 +9,28 @@ import type { HttpOptions } from '../../src/bridge/http.ts';
 import { createHttpHandler } from '../../src/bridge/http.ts';
 import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
 import type { WebSocketOptions } from '../../src/bridge/websocket.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+import type { Clock } from '../../src/watch/clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { httpStream, open, until, webSocket } from './cli.ts';
-import type { Served } from './servers.ts';
+import type { Raw, Served } from './servers.ts';
 import { closeAll, connections, get, raw, serve, serveFetch, start, upgrade } from './servers.ts';
 
 afterAll(closeAll);
 
 const added = (object: unknown): WatchEvent => ({ type: 'ADDED', object });
 
-async function setUp(options: HttpOptions & WebSocketOptions = {}): Promise<Served & { hub: Hub }> {
-  const hub = new Hub({ epoch: 'e' });
-  return { hub, ...(await serve(hub, options)) };
+async function setUp(options: HttpOptions & WebSocketOptions = {}, clock?: Clock): Promise<Served & { hub: Hub }> {
+  const hub = new Hub({ epoch: 'e', clock });
+  return { hub, ...(await serve(hub, { ...options, clock })) };
 }
 
-/** Nothing is left, and the next one is served as ever. */
 /** Looked up inside: no number says who has a seat and is not let in yet. */
 function seatsTaken(hub: Hub): number {
   return (receptionOf(hub) as unknown as { seats: { taken: number } }).seats.taken;
 }
 
+/** Nothing is left, and the next one is served as ever. */
 async function isUnharmed({ hub, url, server }: Served & { hub: Hub }): Promise<void> {
   await until(() => hub.stats().clients.length === 0);
   await until(async () => (await connections(server)) === 0);
@@ -207,11 +211,14 @@ describe('connections', () => {
         asked++;
         return new Promise(() => {});
       };
-      const served = await setUp({ authenticate: forever, handshakeTimeoutMs: 200 });
+      const clock = new FakeClock();
+      const served = await setUp({ authenticate: forever, handshakeTimeoutMs: 200 }, clock);
       const [leaver, waiter] = [await raw(served.port), await raw(served.port)];
       for (const { socket } of [leaver, waiter]) socket.write(request);
       await until(() => asked === 2);
       leaver.socket.destroy();
+      await until(() => seatsTaken(served.hub) === 1);
+      clock.advance(200);
       await until(() => waiter.heard().includes('\r\n\r\n'));
       expect(waiter.heard()).toMatch(/^HTTP\/1\.1 503 /);
       waiter.socket.destroy();
@@ -221,29 +228,51 @@ describe('connections', () => {
     },
   );
 
-  test('bytes that a client sends before it is admitted are read afterwards, or are too many', async () => {
-    let letIn: (identity: string) => void = () => {};
-    const served = await setUp({
-      authenticate: () =>
-        new Promise<string>((resolve) => {
+  describe.each([
+    ['with its request', true],
+    ['after it', false],
+  ])('bytes that a client sends %s, before it is admitted', (_name, isTogether) => {
+    /** Resolves once the server has read all of it, and asks whether to admit the client. */
+    async function early(payload: Buffer): Promise<Served & { hub: Hub; client: Raw; letIn: (identity: string) => void }> {
+      let letIn: ((identity: string) => void) | undefined;
+      const authenticate = (): Promise<string> =>
+        new Promise((resolve) => {
           letIn = resolve;
-        }),
+        });
+      // Its clock stands: nobody is refused because the decision takes long.
+      const served = await setUp({ authenticate }, new FakeClock());
+      const accepted = once(served.server, 'connection') as Promise<[Socket]>;
+      const client = await raw(served.port);
+      const [socket] = await accepted;
+      const request = Buffer.from(upgrade('/watch'));
+      client.socket.write(isTogether ? Buffer.concat([request, payload]) : request);
+      await until(() => letIn !== undefined);
+      if (!isTogether) client.socket.write(payload);
+      await until(() => socket.bytesRead === request.length + payload.length || socket.destroyed);
+      return { ...served, client, letIn: letIn as unknown as (identity: string) => void };
+    }
+
+    test('are read afterwards', async () => {
+      const { client, letIn, ...served } = await early(frame(0x89, Buffer.from('early')));
+      letIn('u');
+      await until(() => client.heard().includes('101 Switching') && client.heard().endsWith('early')); // the pong
+      client.socket.destroy();
+      await isLeft(served);
     });
-    const early = await raw(served.port);
-    early.socket.write(upgrade('/watch'));
-    early.socket.write(frame(0x89, Buffer.from('early')));
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    letIn('u');
-    await until(() => early.heard().includes('101 Switching'));
-    await until(() => early.heard().endsWith('early')); // the pong
-    early.socket.destroy();
-    const loud = await raw(served.port);
-    loud.socket.write(upgrade('/watch'));
-    loud.socket.write(Buffer.alloc(10_000));
-    await loud.ended;
-    loud.socket.destroy();
-    await until(() => served.hub.stats().clients.length === 0);
-    expect(seatsTaken(served.hub)).toBe(0);
+
+    test('are too many', async () => {
+      const { client, ...served } = await early(Buffer.alloc(10_000));
+      await client.ended;
+      client.socket.destroy();
+      expect(client.heard()).toBe('');
+      await isLeft(served);
+    });
+
+    async function isLeft({ hub, server }: Served & { hub: Hub }): Promise<void> {
+      await until(async () => (await connections(server)) === 0);
+      await until(() => seatsTaken(hub) === 0);
+      expect(hub.stats()).toMatchObject({ clients: [], total: { refused: 0 } });
+    }
   });
 });
 

@@ -112,16 +112,16 @@ export function refuseUpgrade(socket: Duplex, status: Status): void {
 export class WaitingUpgrade {
   private readonly socket: Duplex;
   private readonly maxBytes: number;
-  private readonly chunks: Buffer[];
-  private bytes: number;
+  private readonly chunks: Buffer[] = [];
+  private bytes: number = 0;
   private gone: (() => void) | undefined = undefined;
 
   constructor(socket: Duplex, head: Buffer, maxBytes: number) {
     this.socket = socket;
-    this.chunks = [head];
-    this.bytes = head.length;
     this.maxBytes = maxBytes;
     socket.on('data', this.onData).on('end', this.onEnd).on('close', this.onEnd).on('error', this.onEnd);
+    // What has come with the request counts, too.
+    this.onData(head);
   }
 
   onGone(callback: () => void): () => void {
