@@ -1,4 +1,5 @@
 // The bytes of a WebSocket, as other clients read them: the package ws, and Chromium.
+import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:http';
 import type { Browser } from 'playwright-core';
@@ -63,8 +64,12 @@ describe.each([false, true])('with compression: %s', (compression) => {
       clock.advance(1_000);
       beats++;
       await until(() => pings === 3 * beats);
-      // The pongs are on their way, and must be there before the next beat.
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      // The pongs are on their way, and must be there before the next beat: what a client says after its pong arrives after it.
+      for (const { socket } of readers) {
+        const heard = once(socket, 'pong');
+        socket.ping();
+        await heard;
+      }
     }
     expect(beats).toBe(3);
     await until(() => readers.every(({ texts }) => texts.length === SIZES.length));

@@ -88,12 +88,15 @@ test.each([
 });
 
 test('HTTP/1.1 gets one chunk per slice, and the connection serves the next request after the stream has ended', async () => {
-  const hub = new Hub({ epoch: 'e' });
+  const clock = new FakeClock();
+  const hub = new Hub({ epoch: 'e', clock });
   const { port } = await serve(hub);
   const { socket, heard } = await raw(port);
   socket.write('GET /watch?timeoutSeconds=1 HTTP/1.1\r\nHost: h\r\n\r\n');
   await until(() => hub.stats().clients.length === 1);
   for (let i = 1; i <= 3; i++) hub.tryPublish(added(i));
+  await until(() => heard().includes('"resourceVersion":"e.3"'));
+  clock.advance(1_000);
   await until(() => heard().endsWith('0\r\n\r\n'));
   const [, ...chunks] = heard().split('\r\n\r\n')[1]?.split('\r\n') ?? [];
   expect(heard().match(/"object":/g)).toHaveLength(3);

@@ -5,6 +5,7 @@ import type { HubOptions } from '../../src/bridge/hub/hub.ts';
 import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
 import type { Connection } from '../../src/testing/check-streams.ts';
 import { checkResumable } from '../../src/testing/check-streams.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import type { Client, ClientOptions } from './cli.ts';
 import { httpStream, open, sse, text, until, webSocket } from './cli.ts';
@@ -154,10 +155,14 @@ describe.each(DOORS)('%s', (name, serveAt, connect) => {
   });
 
   test('ends regularly after the requested number of seconds', async () => {
-    const hub = await published(0);
+    const clock = new FakeClock();
+    const hub = await published(0, { clock });
     const { url } = await serveAt(hub);
     const client = await connect(url, { query: '?timeoutSeconds=1&allowWatchBookmarks=true' });
     await hub.publish(added(1));
+    clock.advance(999);
+    await until(() => client.texts.length === 2);
+    clock.advance(1);
     expect(await client.ended).toBe(isWebSocket ? '1000' : 'complete');
     expect(client.events().map(({ type }) => type)).toEqual(['BOOKMARK', 'ADDED', 'BOOKMARK']);
     expect(client.versions()).toEqual(['e.0', 'e.1', 'e.1']);
