@@ -5,11 +5,11 @@ export class ListenerCount {
   constructor(signal: AbortSignal) {
     const { addEventListener, removeEventListener } = signal;
     signal.addEventListener = (type: string, listener: EventListener, options?: AddEventListenerOptions): void => {
-      this.standing.add(listener);
+      if (type === 'abort') this.standing.add(listener);
       addEventListener.call(signal, type, listener, options);
     };
     signal.removeEventListener = (type: string, listener: EventListener): void => {
-      this.standing.delete(listener);
+      if (type === 'abort') this.standing.delete(listener);
       removeEventListener.call(signal, type, listener);
     };
   }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { FakeWatcher, MockWatcher, RaceFreeFakeWatcher } from '../../src/testing/fakes.ts';
+import { ListenerCount } from '../../src/testing/listener-count.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { type ObjectEvent, toStatus, type WatchEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
@@ -254,4 +255,17 @@ describe('MockWatcher', () => {
     expect(calls).toEqual(['return']);
     expect(mock.stopped).toBe(true);
   });
+});
+
+test('a count of abort listeners counts no listeners of other types, and none as removed that was not', () => {
+  const { signal } = new AbortController();
+  const listeners = new ListenerCount(signal);
+  const listener = (): void => {};
+  signal.addEventListener('other', listener);
+  expect(listeners.count).toBe(0);
+  signal.addEventListener('abort', listener);
+  signal.removeEventListener('other', listener);
+  expect(listeners.count).toBe(1);
+  signal.removeEventListener('abort', listener);
+  expect(listeners.count).toBe(0);
 });

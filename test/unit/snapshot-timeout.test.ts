@@ -57,6 +57,25 @@ describe('snapshotTimeoutMs', () => {
     expect(sink.events.map(({ type }) => type)).toEqual(['ADDED', 'ADDED', 'ADDED', 'BOOKMARK']);
   });
 
+  test('of 0 is no limit, and changes nothing for a source that answers, nor for a client that leaves', async () => {
+    const clock = new FakeClock();
+    const { snapshot, give, closed } = handFed();
+    const hub = hubOf(({ identity }) => (identity === 'patient' ? ['a'] : snapshot(undefined as never)), {
+      clock,
+      maxSnapshots: 1,
+      snapshotTimeoutMs: 0,
+    });
+    const leaving = join(hub);
+    const patient = join(hub, {}, { identity: 'patient' });
+    await turn();
+    clock.advance(1_000_000_000);
+    leaving.session.gone();
+    await until(() => patient.events.length === 2);
+    give('too late');
+    await until(closed);
+    expect([leaving.events, clock.pending]).toEqual([[], 0]);
+  });
+
   test('is 60,000 by default; 0 is no limit', async () => {
     const clock = new FakeClock();
     const sink = join(hubOf(() => never, { clock }));

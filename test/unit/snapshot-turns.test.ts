@@ -4,6 +4,7 @@ import { SLICE_BYTES } from '../../src/bridge/events/forms.ts';
 import { receptionOf } from '../../src/bridge/hub/hub.ts';
 import type { Snapshot } from '../../src/bridge/hub/snapshot.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
 import { added, connect, FakeSink, join, turn, until } from './fake-sink.ts';
 import { handFed, hubOf } from './snapshot-source.ts';
 
@@ -24,6 +25,30 @@ describe('a snapshot', () => {
     expect(asked).toBeLessThan(SLICE_BYTES / length);
     sink.resume();
     await until(() => sink.events.length === count + 1);
+  });
+
+  test('that is ended while its client has no room ends with what was read: nothing more is read, nothing vouches for it', async () => {
+    const clock = new FakeClock();
+    let asked = 0;
+    const hub = hubOf(
+      function* () {
+        for (; asked < 1_000; asked++) yield asked;
+      },
+      { clock },
+    );
+    const sink = new FakeSink();
+    sink.stall();
+    const timeout = { timeoutSeconds: 1, allowWatchBookmarks: true };
+    connect(hub, sink, { start: receptionOf(hub).start(timeout) as Start, asked: timeout });
+    await turn();
+    const read = asked + 1;
+    clock.advance(1_000);
+    for (let i = 0; i < 3; i++) await turn();
+    expect(sink.ended).toBeUndefined();
+    sink.resume();
+    await until(() => sink.ended !== undefined);
+    expect([sink.ended, asked + 1]).toEqual(['timeout', read]);
+    expect(sink.events).toEqual(Array.from({ length: read }, (_, i) => added(i)));
   });
 
   test('lets other clients have their turns, however long it is', async () => {

@@ -150,7 +150,7 @@ describe('a snapshot', () => {
       const message = 'the snapshot of this watch failed';
       expect(sink.events.at(-1)).toMatchObject({ type: 'ERROR', object: { code: 500, reason: 'InternalError', message } });
       expect(sink.text).not.toContain('secret');
-      expect(hub.stats().clients).toEqual([]);
+      expect(hub.stats()).toMatchObject({ clients: [], total: { delivered: 0, dropped: 0 } });
     }
   });
 
@@ -169,6 +169,20 @@ describe('a snapshot', () => {
     give(2);
     await until(closed);
     expect(hub.stats().clients).toEqual([]);
+  });
+
+  test('is not read if its client leaves at the moment at which the source answers', async () => {
+    let answer = (_objects: Iterable<unknown>): void => {};
+    const answered = new Promise<Iterable<unknown>>((resolve) => {
+      answer = resolve;
+    });
+    const sink = join(hubOf(() => answered));
+    await turn();
+    let read = 0;
+    void answered.then(() => sink.session.gone());
+    answer({ [Symbol.iterator]: () => ({ next: () => ({ done: true, value: ++read }) }) });
+    await turn();
+    expect([sink.session.over, read]).toEqual([true, 0]);
   });
 
   test('closes a source that it abandons, even if closing fails, but not one that has ended', async () => {
