@@ -3,9 +3,11 @@ import { describe, expect, test } from 'vitest';
 import { SLICE_BYTES } from '../../src/bridge/events/forms.ts';
 import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
+import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import type { Status, WatchEvent } from '../../src/watch/event.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
+import { fate } from './support.ts';
 
 describe('the end of a hub', () => {
   test('delivers queued events before it closes; later clients are refused', async () => {
@@ -79,6 +81,22 @@ describe('the end of a hub', () => {
     expect(clock.pending).toBe(0);
   });
 
+  test('is complete when all clients have gone, not when the first has', async () => {
+    const hub = new Hub();
+    const sinks = [connect(hub), connect(hub)];
+    for (const sink of sinks) sink.stall();
+    await hub.publish(added(1));
+    hub.tryPublish(added(2));
+    const down = fate(hub.shutdown());
+    await turn();
+    for (const sink of sinks) {
+      expect(down.state).toBe('pending');
+      sink.session.gone();
+      await turn();
+    }
+    expect(down.state).toBe('resolved');
+  });
+
   test('does not wait forever: an aborted signal cuts the remaining clients', async () => {
     const hub = new Hub({ overflow: 'wait', capacity: 1 });
     const sink = connect(hub);
@@ -137,13 +155,16 @@ describe('the end of a hub', () => {
   });
 
   test('a sink that throws in `opened` is cut, and its seat is free again', () => {
-    const hub = new Hub({ maxClients: 1 });
+    const notices: HubNotice[] = [];
+    const hub = new Hub({ maxClients: 1, onNotice: (notice) => notices.push(notice) });
     const sink = new FakeSink();
+    const error = new Error('EPIPE');
     sink.opened = () => {
-      throw new Error('EPIPE');
+      throw error;
     };
     connect(hub, sink);
     expect(sink.destroyed).toBe(true);
+    expect(notices.at(-1)).toMatchObject({ type: 'close', reason: 'failed', error });
     expect(hub.stats()).toMatchObject({ clients: [], total: { clients: 1, cuts: { failed: 1 } } });
     expect(receptionOf(hub).reserve('')).not.toHaveProperty('code');
   });

@@ -160,16 +160,31 @@ describe('limits', () => {
 describe('follow', () => {
   test('a failed watch is also reported to clients that come back after its end, whatever their filter accepts', async () => {
     const hub = new Hub({ epoch: 'e' });
-    await hub.publish(added(1));
+    for (const type of ['ADDED', 'HIDDEN']) await hub.publish({ type, object: 1 });
     const numbers = new Broadcaster<WatchEvent>();
-    const filter = ({ object }: WatchEvent): boolean => Boolean((object as { no: { such: 1 } }).no.such);
-    const outcome = expect(hub.follow(numbers.watch({ filter }))).rejects.toThrow(TypeError);
+    const throwing = ({ object }: WatchEvent): boolean => Boolean((object as { no: { such: 1 } }).no.such);
+    const outcome = expect(hub.follow(numbers.watch({ filter: throwing }))).rejects.toThrow(TypeError);
     await numbers.publish(added(2));
     await outcome;
-    const start = receptionOf(hub).start({ resourceVersion: 'e.0' }) as Start;
-    const sink = connect(hub, undefined, { start, options: { filter: ({ type }) => type === 'ADDED' } });
-    expect(sink.events).toMatchObject([{ type: 'ADDED' }, { type: 'ERROR', object: { code: 500 } }]);
-    expect(sink.ended).toBe('complete');
+    const filter = ({ type }: WatchEvent): boolean => type === 'ADDED';
+    const sinks = ['e.0', 'e.1', 'e.2'].map((resourceVersion) => {
+      const start = receptionOf(hub).start({ resourceVersion }, { filter }) as Start;
+      return connect(hub, undefined, { start, options: { filter } });
+    });
+    expect(sinks.map(({ events, ended }) => [events.map(({ type }) => type), ended])).toEqual([
+      [['ADDED', 'ERROR'], 'complete'],
+      [['ERROR'], 'complete'],
+      [['ERROR'], 'complete'],
+    ]);
+    expect(sinks[0]?.objects.at(-1)).toMatchObject({ code: 500 });
+  });
+
+  test('before a watch has failed, no event passes a filter that rejects it, even one without an object', async () => {
+    const hub = new Hub();
+    const sink = connect(hub, undefined, { options: { filter: () => false } });
+    await hub.publish(added(undefined));
+    await hub.shutdown();
+    expect([sink.events, sink.ended]).toEqual([[], 'complete']);
   });
 
   test('bridges any watch, such as a filtered broadcaster, and ends with it', async () => {

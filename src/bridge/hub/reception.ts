@@ -168,7 +168,7 @@ export class Reception {
     if (start.resumed) this.tally.resumed(() => session.stats(), start.missed.length);
     if (thrown !== undefined) session.stop('failed', thrown.error);
     if (broken !== undefined) session.cut('failed', broken.error);
-    this.begin(session, sink, { ...client, options: { filter }, start, version });
+    this.begin(session, sink, { ...client, filter, start, version });
     return session;
   }
 
@@ -183,14 +183,14 @@ export class Reception {
     return this.feed.start(asked);
   }
 
-  private begin(session: Session, sink: Sink, client: Client & { start: Start; version: string }): void {
+  private begin(session: Session, sink: Sink, client: Client & Beginning): void {
     const { snapshot: source, bookmarkIntervalMs: intervalMs, clock } = this.settings;
-    const { start, version, asked = {}, identity, options } = client;
+    const { start, version, asked = {}, identity, filter } = client;
     startTimers(session, sink, { asked, intervalMs, clock, version: () => this.version });
     const age = (): void => limitAge(session, this.settings);
     // An age counted from before the snapshot could end each attempt at a long one.
     if (start.snapshot && source !== undefined) {
-      void this.snapshots.run(session, { source, identity, version, filter: options?.filter }).then(age);
+      void this.snapshots.run(session, { source, identity, version, filter }).then(age);
     } else {
       age();
       session.release();
@@ -243,6 +243,14 @@ export class Reception {
   private catchUp(): void {
     this.host.seen = this.feed.catchUp();
   }
+}
+
+/** What is decided before a session begins. */
+interface Beginning {
+  readonly start: Start;
+  readonly version: string;
+  /** The client's filter, which lets the hub's own ERROR pass. */
+  readonly filter: ClientOptions['filter'];
 }
 
 /** Runs code of a connection. What it throws affects only its own client. */
