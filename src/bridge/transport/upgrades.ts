@@ -46,7 +46,8 @@ class Upgrades {
   }
 
   remove(handler: UpgradeHandler): void {
-    if (this.handlers.delete(handler) && this.handlers.size === 0) this.restore();
+    this.handlers.delete(handler);
+    if (this.handlers.size === 0) this.restore();
   }
 
   private listen(): void {
