@@ -34,7 +34,6 @@ export function toResumable(
   const last = places.at(-1);
   const through = read !== undefined && latest !== undefined && read.head > latest.sequence ? read.version : latest?.version;
   return envelopes.map((envelope) => {
-    if (envelope.sequence === 0) return envelope;
     const version = envelope === last ? through : undefined;
     if (envelope.version === version) return envelope;
     return envelope.relabelled(version);
