@@ -83,6 +83,60 @@ describe('bookmarks', () => {
     expect(hub.stats().total.cuts).toEqual({ failed: 1 });
   });
 
+  test('no mark is sent to a connection that is full, has said goodbye, or has just been lost', async () => {
+    const clock = new FakeClock();
+    const hub = new Hub({ epoch: 'e', clock, bookmarkIntervalMs: 1_000 });
+    const marks: string[] = [];
+    const marking = (name: string): ReturnType<typeof connect> =>
+      connect(hub, Object.assign(new FakeSink(), { mark: () => void marks.push(name) }), {
+        options: { filter: ({ object }) => name !== 'full' || object === 1 },
+      });
+    const [full, leaving, lost] = [marking('full'), marking('leaving'), marking('lost')];
+    leaving.end = () => {};
+    full.stall();
+    await hub.publish(added(1));
+    await turn();
+    leaving.session.stop('timeout');
+    lost.write = () => {
+      throw new Error('EPIPE');
+    };
+    // The tick itself is the first to write the second event.
+    hub.tryPublish(added(2));
+    clock.advance(1_000);
+    expect([full, leaving, lost].map(({ events, session }) => [events.length, session.over])).toEqual([
+      [1, false],
+      [1, false],
+      [1, true],
+    ]);
+    expect(marks).toEqual([]);
+  });
+
+  test('never overtake an event that is published while they are due', async () => {
+    const clock = new FakeClock();
+    const hub = new Hub({ epoch: 'e', clock, bookmarkIntervalMs: 1_000 });
+    const sink = join(hub, { allowWatchBookmarks: true });
+    const write = sink.write.bind(sink);
+    sink.write = (bytes) => {
+      if (hub.version === 'e.1') hub.tryPublish(added(2));
+      return write(bytes);
+    };
+    hub.tryPublish(added(1));
+    clock.advance(1_000);
+    await turn();
+    expect(sink.objects.slice(1)).toEqual([1, 2]);
+  });
+
+  test('do not move a client of `coalesce` back: events that nothing was folded into keep their versions', async () => {
+    const hub = new Hub({ epoch: 'e', overflow: 'coalesce' });
+    const sink = join(hub, { allowWatchBookmarks: true });
+    for (const names of [['a'], ['b', 'c']]) {
+      for (const name of names) hub.tryPublish(added({ metadata: { name } }));
+      await turn();
+      sink.session.bookmark();
+    }
+    expect(sink.versions).toEqual(['e.0', 'e.1', 'e.1', 'e.2', 'e.3', 'e.3']);
+  });
+
   test('by default are sent often enough that proxies do not close a quiet stream after a minute', () => {
     const clock = new FakeClock();
     const hub = new Hub({ epoch: 'e', clock });
@@ -171,6 +225,23 @@ describe('bookmarks', () => {
     expect(sink.ended).toBe('timeout');
     // It ended at 2: whoever goes on from the bookmark must get the third.
     expect(sink.events.at(-1)).toEqual(bookmark('e.2'));
+  });
+
+  test('a second end, while a client without room has not got the first, vouches for nothing that came in between', async () => {
+    const clock = new FakeClock();
+    const hub = new Hub({ epoch: 'e', clock, maxConnectionAgeMs: 2_000, random: () => 0.9 });
+    const sink = join(hub, { allowWatchBookmarks: true, timeoutSeconds: 1 });
+    sink.stall();
+    hub.tryPublish(added(1));
+    await until(() => sink.events.length === 2);
+    hub.tryPublish(added(2));
+    clock.advance(1_000);
+    hub.tryPublish(added('too late'));
+    clock.advance(1_000);
+    sink.resume();
+    await until(() => sink.ended !== undefined);
+    expect(sink.objects.slice(1, 3)).toEqual([1, 2]);
+    expect([sink.ended, sink.events.at(-1)]).toEqual(['timeout', bookmark('e.2')]);
   });
 
   test('an end by timeout during a snapshot vouches for nothing', async () => {

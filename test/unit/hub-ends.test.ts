@@ -123,6 +123,7 @@ describe('the end of a hub', () => {
     await turn();
     expect(sink.events).toHaveLength(1);
     expect(sink.ended).toBeUndefined();
+    expect(sink.session.stats()).toMatchObject({ delivered: 1, queued: 0, dropped: 1 });
     const { total } = hub.stats();
     expect(total.delivered + total.dropped).toBe(2);
   });

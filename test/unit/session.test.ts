@@ -1,6 +1,7 @@
 // Sessions without sockets: what a client gets, in which bytes, and who waits for whom.
 
 import { describe, expect, test } from 'vitest';
+import { Envelope } from '../../src/bridge/events/envelope.ts';
 import { SLICE_BYTES } from '../../src/bridge/events/forms.ts';
 import { Hub } from '../../src/bridge/hub/hub.ts';
 import type { HubNotice } from '../../src/bridge/hub/tally.ts';
@@ -171,6 +172,17 @@ describe('events sent beside the stream', () => {
     expect(await Promise.all([gone.send([]), ended.send([])])).toEqual([false, false]);
     expect(ended.over).toBe(false);
   });
+
+  test('that wait for room are given up when the client goes, and the sender is told', async () => {
+    const hub = new Hub();
+    const sink = connect(hub);
+    sink.stall();
+    await hub.publish(added(1));
+    await until(() => sink.events.length === 1);
+    const sent = sink.session.send([new Envelope(added('beside'), { sequence: 0 })]);
+    sink.session.gone();
+    expect(await sent).toBe(false);
+  });
 });
 
 describe('the statistics of a session', () => {
@@ -236,6 +248,28 @@ describe('the end of a session', () => {
     const closed = notices.filter(({ type }) => type === 'close') as (HubNotice & { reason: string })[];
     expect(closed.map(({ reason }) => reason)).toEqual(['gone', 'timeout']);
     expect(closed[1]).not.toHaveProperty('error');
+  });
+
+  test('has one reason, even if it takes time and another comes up: that counts only if it cuts the client', async () => {
+    const notices: HubNotice[] = [];
+    const hub = new Hub({ onNotice: (notice) => notices.push(notice) });
+    const [slow, slower] = [connect(hub), connect(hub)];
+    for (const sink of [slow, slower]) sink.stall();
+    await hub.publish(added(1));
+    await turn();
+    const [first, second] = [new Error('first'), new Error('second')];
+    for (const { session } of [slow, slower]) {
+      session.stop('failed', first);
+      session.stop('timeout', second);
+    }
+    slow.resume();
+    await turn();
+    slower.session.cut('stalled', second);
+    const closed = notices.filter(({ type }) => type === 'close');
+    expect(closed).toMatchObject([
+      { reason: 'failed', error: first },
+      { reason: 'stalled', error: first },
+    ]);
   });
 
   test('may come from its own filter: the connection is destroyed, and is not told of another end', async () => {

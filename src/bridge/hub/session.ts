@@ -143,11 +143,11 @@ export class Session implements Served {
     this.flush();
   }
 
-  /** Ends the session regularly, after the events that are queued now. */
+  /** Ends the session regularly, after the events that are queued now. The first end counts: its version is what was queued. */
   stop(how: Ending, error?: unknown): void {
-    if (this.over || this.ended) return;
-    this.ending ??= how;
-    this.error ??= error;
+    if (this.over || this.ended || this.ending !== undefined) return;
+    this.ending = how;
+    this.error = error;
     this.lastVersion = this.host.version;
     // An incomplete snapshot has no version to vouch for.
     if (this.held) {
@@ -252,12 +252,13 @@ export class Session implements Served {
       batch = this.watch.tryBatch();
     } catch (error) {
       this.ending = 'failed';
-      this.error ??= error;
+      this.error = error;
     }
     // A filter may have cut its own client.
     if (batch === undefined) return !this.over && this.watch.stopped && this.end();
     const last = batch[batch.length - 1] as WatchEvent;
-    if (!(last instanceof Envelope) && isErrorEvent(last) && last.object.code === 410) this.ending = 'expired';
+    // The hub's own events are envelopes, so this is the watch's own ERROR: it was cut.
+    if (!(last instanceof Envelope) && isErrorEvent(last)) this.ending = 'expired';
     // A failed or stopped watch was not read to the head.
     this.hand = folds ? toResumable(batch, { after: this.sequence, read: watch.stopped ? undefined : read }) : batch;
     return true;
