@@ -27,7 +27,9 @@ describe('a version', () => {
   test.each([
     ['e.0', { epoch: 'e', sequence: 0 }],
     ['a-b_C.17', { epoch: 'a-b_C', sequence: 17 }],
-    [`e.${'9'.repeat(200)}`, { epoch: 'e', sequence: Number.POSITIVE_INFINITY }],
+    [`e.${'9'.repeat(15)}`, { epoch: 'e', sequence: 999_999_999_999_999 }],
+    [`e.${'9'.repeat(16)}`, { epoch: 'e', sequence: Number.POSITIVE_INFINITY }],
+    [`e.${'9'.repeat(254)}`, { epoch: 'e', sequence: Number.POSITIVE_INFINITY }],
     ['__proto__.1', { epoch: '__proto__', sequence: 1 }],
   ])('%s is valid', (text, expected) => {
     expect(readVersion(text)).toEqual(expected);
@@ -84,6 +86,8 @@ describe('a query', () => {
     ['allowWatchBookmarks=true&timeoutSeconds=5', { allowWatchBookmarks: true, timeoutSeconds: 5 }],
     ['allowWatchBookmarks=0&sendInitialEvents=false&timeoutSeconds=0', { allowWatchBookmarks: false, sendInitialEvents: false }],
     ['sendInitialEvents=1', { sendInitialEvents: true }],
+    [`resourceVersion=e.${'1'.repeat(254)}`, { resourceVersion: `e.${'1'.repeat(254)}` }],
+    [`x=${'y'.repeat(2_046)}`, {}],
   ])('%j is accepted', (search, expected) => {
     const asked = Object.fromEntries(Object.entries(read(search)).filter(([, value]) => value !== undefined));
     expect(asked).toEqual({ isBack: false, ...expected });
@@ -105,13 +109,22 @@ describe('a query', () => {
     ['timeoutSeconds=9999999999', 'timeoutSeconds', '"9999999999"'],
     ['allowWatchBookmarks=yes', 'allowWatchBookmarks', '"yes"'],
     ['sendInitialEvents=%ff', 'sendInitialEvents', 'true or false'],
-    [`x=${'y'.repeat(3_000)}`, 'the query', '2048 bytes'],
+    [`x=${'y'.repeat(2_047)}`, 'the query', '2048 bytes'],
   ])('%j is a bad request that names what is wrong', (search, name, what) => {
     const status = read(search);
     expect(status).toMatchObject({ kind: 'Status', code: 400, reason: 'BadRequest' });
     expect((status as { message: string }).message).toContain(name);
     expect((status as { message: string }).message).toContain(what);
     expect((status as { message: string }).message.length).toBeLessThan(250);
+  });
+
+  test.each([
+    ['resourceVersion=e.1&resourceVersion=e.2', 'resourceVersion: expected one value, got "e.1, e.2"'],
+    ['timeoutSeconds=x', 'timeoutSeconds: expected a whole number of seconds, got "x"'],
+    [`resourceVersion=${'x'.repeat(80)}`, `resourceVersion: expected a version from this stream, got "${'x'.repeat(80)}"`],
+    [`resourceVersion=${'x'.repeat(81)}`, `resourceVersion: expected a version from this stream, got "${'x'.repeat(80)}..."`],
+  ])('%j is refused with what was expected, and at most 80 characters of what came', (search, message) => {
+    expect(read(search)).toMatchObject({ code: 400, message });
   });
 
   test('an invalid Last-Event-ID is named as such', () => {
