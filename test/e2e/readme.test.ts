@@ -106,7 +106,8 @@ describe('the examples', () => {
     });
     rmSync(folder, { recursive: true });
     expect(wrong).toEqual([]);
-  });
+    // As for those of the examples: a run of the compiler takes a few seconds of processor time.
+  }, 90_000);
 
   test('there is one for each use', () => {
     const headings = new Set(code.map(({ heading }) => heading));

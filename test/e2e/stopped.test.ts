@@ -29,53 +29,49 @@ async function offer(server: Pipe, count: number, each: () => void): Promise<voi
 }
 
 describe.skipIf(process.platform !== 'linux').each(TRANSPORTS)('%s', (_name, connect) => {
-  test.each(['drop-oldest', 'disconnect'])(
-    'under %s',
-    async (overflow) => {
-      const server = await pipe('--overflow', overflow, '--capacity', '100', '--window', '100');
-      const fast = await httpStream(server.url);
-      let counted = 0;
-      // Counts and forgets: the reader's memory is not the question.
-      const count = (): void => {
-        counted += fast.texts.length;
-        fast.texts.length = 0;
-      };
-      await offer(server, 2_000, count);
-      await until(() => {
-        count();
-        return counted === 2_000;
-      });
-      const before = rss(server);
-      const slow = await connect(server.url);
-      slow.pause();
-      let most = before;
-      let held = 0;
-      const look = async (): Promise<void> => {
-        most = Math.max(most, rss(server));
-        held = Math.max(held, ...(await server.stats()).clients.map(({ bufferedBytes }) => bufferedBytes));
-      };
-      await offer(server, LINES, () => {
-        count();
-        void look();
-      });
-      await until(async () => {
-        count();
-        await look();
-        return counted === LINES + 2_000;
-      });
-      // The limit, a slice, and a chunk's frame. Between two looks there is never more: each write is judged.
-      expect(held).toBeLessThanOrEqual(MEGABYTE + SLICE_BYTES + 20_000);
-      // 1 MiB buffered and 100 events queued, 1 MB; the rest is what a collector leaves lying about in a flood.
-      expect((most - before) / MEGABYTE).toBeLessThan(80);
-      const { clients, total } = await server.stats();
-      expect(total.dropped).toBeGreaterThan(LINES / 2);
-      if (overflow === 'drop-oldest') expect(clients).toHaveLength(2);
-      expect(clients.find(({ transport }) => transport === 'http')?.dropped).toBe(0);
-      slow.close();
-      server.child.kill('SIGKILL');
-    },
-    20_000,
-  );
+  test.each(['drop-oldest', 'disconnect'])('under %s', async (overflow) => {
+    const server = await pipe('--overflow', overflow, '--capacity', '100', '--window', '100');
+    const fast = await httpStream(server.url);
+    let counted = 0;
+    // Counts and forgets: the reader's memory is not the question.
+    const count = (): void => {
+      counted += fast.texts.length;
+      fast.texts.length = 0;
+    };
+    await offer(server, 2_000, count);
+    await until(() => {
+      count();
+      return counted === 2_000;
+    });
+    const before = rss(server);
+    const slow = await connect(server.url);
+    slow.pause();
+    let most = before;
+    let held = 0;
+    const look = async (): Promise<void> => {
+      most = Math.max(most, rss(server));
+      held = Math.max(held, ...(await server.stats()).clients.map(({ bufferedBytes }) => bufferedBytes));
+    };
+    await offer(server, LINES, () => {
+      count();
+      void look();
+    });
+    await until(async () => {
+      count();
+      await look();
+      return counted === LINES + 2_000;
+    });
+    // The limit, a slice, and a chunk's frame. Between two looks there is never more: each write is judged.
+    expect(held).toBeLessThanOrEqual(MEGABYTE + SLICE_BYTES + 20_000);
+    // 1 MiB buffered and 100 events queued, 1 MB; the rest is what a collector leaves lying about in a flood.
+    expect((most - before) / MEGABYTE).toBeLessThan(80);
+    const { clients, total } = await server.stats();
+    expect(total.dropped).toBeGreaterThan(LINES / 2);
+    if (overflow === 'drop-oldest') expect(clients).toHaveLength(2);
+    expect(clients.find(({ transport }) => transport === 'http')?.dropped).toBe(0);
+    slow.close();
+    server.child.kill('SIGKILL');
+  });
 });
 
 test('fetch: an unread body holds its limit and one slice', async () => {
