@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import type { ParseArgsConfig } from 'node:util';
 import { parseArgs } from 'node:util';
 import type { ClientTransport } from '../bridge/client.ts';
@@ -69,7 +70,7 @@ export function parseCommand(argv: readonly string[]): Command {
     case 'demo':
       return helpOr('demo', rest, { seconds: { type: 'string', default: '10' } }, toDemo);
     case 'help':
-      return { command: 'help', topic: rest.find(isCommandName) };
+      return { command: 'help', topic: toTopic(rest[0]) };
     case undefined:
       throw new UsageError('missing command: pipe, watch or demo; see --help');
     case '--help':
@@ -102,7 +103,7 @@ const PIPE_OPTIONS: Options = {
 };
 
 const WATCH_OPTIONS: Options = {
-  transport: { type: 'string', default: 'http' },
+  transport: { type: 'string' },
   resume: { type: 'string' },
   'no-reconnect': { type: 'boolean', default: false },
 };
@@ -117,7 +118,8 @@ function helpOr(topic: CommandName, args: readonly string[], options: Options, r
   } catch (error) {
     // Node's message is long; its first sentence says what is wrong.
     const [sentence = 'bad option'] = (error as Error).message.split(/[.\n]/, 1);
-    throw new UsageError(`${sentence}; see watchmux ${topic} --help`, topic);
+    const missing = /^Option '(?:-\w, )?(--[\w-]+).* argument (?:missing|is ambiguous)$/.exec(sentence);
+    throw new UsageError(`${missing === null ? sentence : `${missing[1]} needs a value`}; see watchmux ${topic} --help`, topic);
   }
   return parsed.values.help === true ? { command: 'help', topic } : read(parsed);
 }
@@ -138,16 +140,15 @@ function toPipe({ values, positionals }: Parsed): PipeCommand {
     throw new UsageError(`unexpected argument ${quote(positionals[0] as string)}: pipe reads from stdin`, 'pipe');
   const overflow = POLICIES.find((policy) => policy === values.overflow);
   if (overflow === undefined) throw wrong('pipe', 'overflow', values.overflow, `one of ${POLICIES.join(', ')}`);
-  const port = whole('pipe', 'port', values.port);
-  if (port > 65_535) throw wrong('pipe', 'port', values.port, 'a whole number from 0 to 65535');
+  const port = whole('pipe', 'port', values.port, { max: 65_535 });
   const replay = whole('pipe', 'replay', values.replay);
   const window = values.window === undefined ? Math.max(replay, 1_000) : whole('pipe', 'window', values.window);
   if (window < replay) throw wrong('pipe', 'window', values.window, `at least ${replay}, the value of --replay`);
   return {
     command: 'pipe',
-    host: values.host as string,
+    host: toHost(values.host as string),
     port,
-    capacity: whole('pipe', 'capacity', values.capacity, 1),
+    capacity: whole('pipe', 'capacity', values.capacity, { min: 1 }),
     overflow,
     replay,
     window,
@@ -161,11 +162,15 @@ function toWatch({ values, positionals }: Parsed): WatchCommand {
   const [given, extra] = positionals;
   if (given === undefined) throw new UsageError('missing URL, for example: watchmux watch http://127.0.0.1:8080', 'watch');
   if (extra !== undefined) throw new UsageError(`unexpected argument ${quote(extra)}: watch takes one URL`, 'watch');
+  const socket = /^wss?:/i.test(given);
   const text = (given.includes('://') ? given : `http://${given}`).replace(/^ws(s?):/i, 'http$1:');
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) throw new UsageError(`not an HTTP URL: ${quote(given)}`, 'watch');
-  const transport = TRANSPORTS.find((each) => each === values.transport);
-  if (transport === undefined) throw wrong('watch', 'transport', values.transport, `one of ${TRANSPORTS.join(', ')}`);
+  const asked = values.transport ?? (socket ? 'websocket' : 'http');
+  const transport = TRANSPORTS.find((each) => each === asked);
+  if (transport === undefined) throw wrong('watch', 'transport', asked, `one of ${TRANSPORTS.join(', ')}`);
+  // A script whose variable is empty would silently begin with new events, instead of where it was.
+  if (values.resume === '') throw wrong('watch', 'resume', '', 'the resourceVersion of an event');
   return {
     command: 'watch',
     url,
@@ -181,10 +186,24 @@ function toDemo({ values, positionals }: Parsed): DemoCommand {
   return { command: 'demo', directory, durationMs: milliseconds('demo', 'seconds', values.seconds) };
 }
 
-function whole(topic: CommandName, option: string, value: unknown, min: number = 0): number {
+/** Returns the host to listen on. An IPv6 address may be in brackets, as in a URL. */
+function toHost(value: string): string {
+  const host = value.replace(/^\[(.*)\]$/, '$1');
+  // An empty name, such as that of an unset variable, would mean all interfaces.
+  if (!isIPv6(host) && !/^[^\s:/[\]]+$/.test(host))
+    throw wrong('pipe', 'host', value, 'an address or a host name, without a port');
+  return host;
+}
+
+interface Range {
+  readonly min?: number;
+  readonly max?: number;
+}
+
+function whole(topic: CommandName, option: string, value: unknown, { min = 0, max }: Range = {}): number {
   const number = /^\d+$/.test(String(value)) ? Number(value) : Number.NaN;
-  if (!Number.isSafeInteger(number) || number < min) throw wrong(topic, option, value, `a whole number from ${min}`);
-  return number;
+  if (Number.isSafeInteger(number) && number >= min && number <= (max ?? number)) return number;
+  throw wrong(topic, option, value, `a whole number from ${min}${max === undefined ? '' : ` to ${max}`}`);
 }
 
 function milliseconds(topic: CommandName, option: string, value: unknown): number {
@@ -198,8 +217,9 @@ function wrong(topic: CommandName, option: string, value: unknown, expected: str
   return new UsageError(`--${option} takes ${expected}, not ${quote(String(value))}`, topic);
 }
 
-function isCommandName(name: string): name is CommandName {
-  return name === 'pipe' || name === 'watch' || name === 'demo';
+function toTopic(name: string | undefined): CommandName | undefined {
+  if (name === undefined || name === 'pipe' || name === 'watch' || name === 'demo') return name;
+  throw new UsageError(`unknown command ${quote(name)}; see --help`);
 }
 
 /** Quotes user input for a message: shortened, and without characters that a terminal would act on. */

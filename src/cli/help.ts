@@ -66,7 +66,7 @@ or missed. If it cannot resume, because the server has restarted or no longer ke
 ERROR of code 410. Ctrl-C ends the command.
 
 Options
-  --transport T      http (default), sse, or websocket, which needs the package ws
+  --transport T      http, sse, or websocket, which needs the package ws; default websocket for a ws: or wss: URL, else http
   --resume VERSION   start after this version: the resourceVersion of the last event that you have
   --no-reconnect     end when the connection breaks
 

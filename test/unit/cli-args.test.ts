@@ -43,19 +43,33 @@ describe('the command line', () => {
   });
 
   test.each([
-    ['http://127.0.0.1:8080', 'http://127.0.0.1:8080/'],
-    ['127.0.0.1:8080', 'http://127.0.0.1:8080/'],
-    ['localhost:8080/watch?x=1', 'http://localhost:8080/watch?x=1'],
-    ['ws://h:1/watch', 'http://h:1/watch'],
-    ['wss://h/watch', 'https://h/watch'],
-  ])('watch understands %s', (given, meant) => {
+    ['http://127.0.0.1:8080', 'http://127.0.0.1:8080/', 'http'],
+    ['127.0.0.1:8080', 'http://127.0.0.1:8080/', 'http'],
+    ['localhost:8080/watch?x=1', 'http://localhost:8080/watch?x=1', 'http'],
+    ['ws://h:1/watch', 'http://h:1/watch', 'websocket'],
+    ['wss://h/watch', 'https://h/watch', 'websocket'],
+  ])('watch understands %s', (given, meant, transport) => {
     expect(parseCommand(['watch', given])).toEqual({
       command: 'watch',
       url: new URL(meant),
-      transport: 'http',
+      transport,
       resume: undefined,
       reconnect: true,
     });
+  });
+
+  test('watch uses the transport that is asked for, whatever the URL', () => {
+    expect(parseCommand(words('watch ws://h --transport http'))).toMatchObject({ transport: 'http' });
+    expect(parseCommand(words('watch http://h --transport websocket'))).toMatchObject({ transport: 'websocket' });
+  });
+
+  test.each([
+    ['[::1]', '::1'],
+    ['::', '::'],
+    ['fe80::1%eth0', 'fe80::1%eth0'],
+    ['my-host.local', 'my-host.local'],
+  ])('pipe listens on %s', (given, host) => {
+    expect(parseCommand(['pipe', '--host', given])).toMatchObject({ host });
   });
 
   test('demo accepts a directory and a duration', () => {
@@ -80,8 +94,15 @@ describe('the command line', () => {
     ['frob', 'watchmux: unknown command "frob"'],
     ['--frob', 'watchmux: unknown option "--frob"'],
     ['pipe --frob', "watchmux pipe: Unknown option '--frob'"],
-    ['pipe --port', 'watchmux pipe: Option'],
-    ['pipe --port x', 'watchmux pipe: --port takes'],
+    ['pipe --port', 'watchmux pipe: --port needs a value; see'],
+    ['pipe --port --raw', 'watchmux pipe: --port needs a value; see'],
+    ['pipe --raw=yes', "watchmux pipe: Option '--raw' does not take an argument"],
+    ['pipe --host=', 'watchmux pipe: --host takes an address or a host name, without a port, not ""'],
+    ['pipe --host 127.0.0.1:80', 'watchmux pipe: --host takes'],
+    ['pipe --host [::1]:80', 'watchmux pipe: --host takes'],
+    ['pipe --host http://localhost', 'watchmux pipe: --host takes'],
+    ['help frob', 'watchmux: unknown command "frob"'],
+    ['pipe --port x', 'watchmux pipe: --port takes a whole number from 0 to 65535, not "x"'],
     ['pipe --port 65536', 'watchmux pipe: --port takes'],
     ['pipe --port -1', 'watchmux pipe: --port takes'],
     ['pipe --port=-1', 'watchmux pipe: --port takes'],
@@ -99,7 +120,8 @@ describe('the command line', () => {
     ['pipe file', 'watchmux pipe: unexpected argument "file"'],
     ['watch', 'watchmux watch: missing URL'],
     ['watch h --transport carrier', 'watchmux watch: --transport takes one of http, sse, websocket'],
-    ['watch h --resume', 'watchmux watch: Option'],
+    ['watch h --resume', 'watchmux watch: --resume needs a value'],
+    ['watch h --resume=', 'watchmux watch: --resume takes the resourceVersion of an event, not ""'],
     ['watch a b', 'watchmux watch: unexpected argument "b"'],
     ['watch ftp://x', 'watchmux watch: not an HTTP URL'],
     ['watch http://', 'watchmux watch: not an HTTP URL'],
