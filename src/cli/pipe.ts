@@ -50,7 +50,7 @@ interface Tally {
 async function attach(server: Server, hub: Hub, host: string): Promise<void> {
   try {
     const { attachWebSocket } = await import('../bridge/websocket.ts');
-    attachWebSocket(server, hub, { allowedOrigins: (origin, request) => isSame(origin, request, host) });
+    attachWebSocket(server, hub, { allowedOrigins: (origin, request) => isSame(origin, request, { server, host }) });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
     note('the package ws is not installed: serving HTTP and SSE, but no WebSocket');

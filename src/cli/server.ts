@@ -33,10 +33,10 @@ export interface PipeServerOptions {
 export function createPipeServer(hub: Hub, options: PipeServerOptions): Server {
   const { host, capacity, overflow } = options;
   const page = livePage();
-  const watch = createWatch(hub, host);
-  return createServer(PATIENCE, (request, response) => {
+  const watch = createWatch(hub, (origin, request) => isSame(origin, request, { server, host }));
+  const server = createServer(PATIENCE, (request, response) => {
     const path = pathOf(request.url);
-    if (!isMeant(request, host))
+    if (!isMeant(request, { server, host }))
       answer(request, response, {
         code: 421,
         type: 'text/plain',
@@ -50,11 +50,14 @@ export function createPipeServer(hub: Hub, options: PipeServerOptions): Server {
       answer(request, response, { type: 'text/html; charset=utf-8', body: page.html, policy: page.policy });
     else answer(request, response, { code: 404, type: 'text/plain', body: 'not found: there are only /, /watch and /stats\n' });
   });
+  return server;
 }
 
 /** Serves the watch. The live page adds `?slow=<bytes per second>` to limit its own rate; 0 means no limit. */
-function createWatch(hub: Hub, host: string): (request: IncomingMessage, response: ServerResponse) => void {
-  const allowedOrigins = (origin: string, request: IncomingMessage): boolean => isSame(origin, request, host);
+function createWatch(
+  hub: Hub,
+  allowedOrigins: (origin: string, request: IncomingMessage) => boolean,
+): (request: IncomingMessage, response: ServerResponse) => void {
   const watch = createHttpHandler(hub, { allowedOrigins });
   const watchSlowly = createHttpHandler(hub, { allowedOrigins, maxBufferedBytes: LINE_BYTES });
   return (request, response) => {
@@ -69,23 +72,36 @@ function createWatch(hub: Hub, host: string): (request: IncomingMessage, respons
   };
 }
 
+/** A server, and the host that it was told to listen on. */
+interface Listener {
+  readonly server: Server;
+  readonly host: string;
+}
+
 /**
  * Whether a request addresses this server by one of its own names. A foreign page can map its own host name to our loopback
  * address and would then have our origin (DNS rebinding), but it cannot hide that name.
  */
-function isMeant(request: IncomingMessage, host: string): boolean {
-  const loopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
+function isMeant(request: IncomingMessage, { server, host }: Listener): boolean {
   const name = (request.headers.host ?? host)
     .replace(/:\d+$/, '')
     .replace(/^\[|\]$/g, '')
     .toLowerCase();
-  return !loopback || name === host || name === 'localhost' || name.endsWith('.localhost') || isIP(name) !== 0;
+  const own = name === host.toLowerCase() || name === 'localhost' || name.endsWith('.localhost') || isIP(name) !== 0;
+  return own || !isLocal(server);
+}
+
+/** Whether only this machine can reach a server. The host's name does not tell: many a name means the loopback address. */
+function isLocal(server: Server): boolean {
+  // There is none while the server closes.
+  const bound = server.address() as AddressInfo | null;
+  return bound === null || /^(127\.|::1$|::ffff:127\.)/.test(bound.address);
 }
 
 /** Whether an origin is this server's own. */
-export function isSame(origin: string, request: IncomingMessage, host: string): boolean {
+export function isSame(origin: string, request: IncomingMessage, listener: Listener): boolean {
   const same = URL.canParse(origin) && new URL(origin).host === request.headers.host;
-  return same && isMeant(request, host);
+  return same && isMeant(request, listener);
 }
 
 interface Answer {

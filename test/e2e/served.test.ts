@@ -1,7 +1,7 @@
 // What `watchmux pipe` serves, and to whom.
 import { afterAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { flood, killAll, open, pipe, sse, TRANSPORTS, text, until } from './cli.ts';
+import { flood, killAll, open, pipe, run, sse, TRANSPORTS, text, until } from './cli.ts';
 
 afterAll(killAll);
 
@@ -64,6 +64,20 @@ describe('watchmux pipe serves', () => {
     server.child.kill('SIGTERM');
     expect(await server.exit).toBe(0);
   });
+
+  test.each(['LOCALHOST', '0x7f.1'])(
+    'nothing to such a page if it listens on the loopback address by the name of %s',
+    async (host) => {
+      const server = run('pipe', '--port', '0', '--host', host);
+      await until(() => server.out().includes('\n'));
+      const port = new URL(server.out().trim().split(' ').at(-1) as string).port;
+      const url = `http://${host}:${port}/stats`;
+      expect((await open(url, { host: `evil.example:${port}` })).statusCode).toBe(421);
+      expect((await open(url)).statusCode).toBe(200);
+      server.child.kill('SIGTERM');
+      expect(await server.exit).toBe(0);
+    },
+  );
 
   test('clients that send little, and cuts those that send too much', async () => {
     const server = await pipe();
