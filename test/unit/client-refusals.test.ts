@@ -32,6 +32,15 @@ describe('refusals', () => {
     }
   });
 
+  test('a WebSocket server that answers 200 has no WebSocket there: that is final, and no end of a stream', async () => {
+    const { network, read, expectOver, details } = open('ws');
+    await settle();
+    network.link.refuse(200);
+    expect(await read()).toEqual([422]);
+    expect(details.at(-1)?.error?.message).toBe('status 200');
+    await expectOver();
+  });
+
   test('a WebSocket that tells no reason and never closes has failed when it emits an error', async () => {
     const { network, watch, details } = open('browser');
     await settle();
