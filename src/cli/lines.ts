@@ -118,7 +118,7 @@ function isEvent(value: unknown): value is WatchEvent {
 }
 
 /** Returns the start of a text, on one line and without characters that a terminal would act on. */
-export function excerpt(text: string): string {
-  const shown = text.slice(0, 80).replace(/\p{C}/gu, '.');
-  return text.length > 80 ? `${shown}...` : shown;
+export function excerpt(text: string, length: number = 80): string {
+  const shown = text.slice(0, length).replace(/\p{C}/gu, '.');
+  return text.length > length ? `${shown}...` : shown;
 }

@@ -15,7 +15,12 @@ export const request: FetchLike = async (url, { headers, signal }) => {
   const own = Object.entries(incoming.headers).map(([name, value]): [string, string] => [name, String(value)]);
   // The reader of the body gets the error. This only keeps it from being uncaught.
   incoming.on('error', () => {});
-  if (status === 204 || status === 304) return new Response(null, { status, headers: own });
+  // A Response accepts no body with these, and no other status at all.
+  const bare = [204, 205, 304].includes(status);
+  const known = status >= 200 && status < 600;
+  if (bare || !known) incoming.destroy();
+  if (!known) throw new Error(`status ${status}, which is none of HTTP`);
+  if (bare) return new Response(null, { status, headers: own });
   const body = Readable.toWeb(incoming) as NodeReadableStream<Uint8Array> as ReadableStream<Uint8Array<ArrayBuffer>>;
   return new Response(body, { status, statusText, headers: own });
 };

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { ClientState, StateDetail, WebSocketConstructor } from '../bridge/client.ts';
 import { connect } from '../bridge/client.ts';
 import { WATCH_PATH } from '../bridge/protocol.ts';
@@ -27,10 +28,10 @@ export async function watch(command: WatchCommand): Promise<number> {
   const story = new Story(target);
   const events = connect<Printed>(target, {
     transport,
-    WebSocket: transport === 'websocket' ? await loadWebSocket() : undefined,
+    WebSocket: transport === 'websocket' ? story.listenTo(await loadWebSocket()) : undefined,
     fetch: story.fetch,
     resourceVersion: resume,
-    codec: LINES,
+    codec: story,
     // The path of another server is requested as it is, including its query.
     bookmarks: target.pathname === WATCH_PATH,
     // Reading is as fast as the reader of the output, so a large buffer in between is useless.
@@ -51,7 +52,7 @@ export async function watch(command: WatchCommand): Promise<number> {
     if (output.gone) return 0;
   }
   if (output.gone) return 0;
-  const failure = story.told ?? (last !== undefined && isErrorEvent(last) ? story.ending(last) : undefined);
+  const failure = story.told ?? (last?.type === 'ERROR' ? story.ending(last) : story.rest);
   if (failure === undefined) return 0;
   note(failure);
   return 1;
@@ -59,13 +60,21 @@ export async function watch(command: WatchCommand): Promise<number> {
 
 const json = jsonCodec<Printed>();
 const text = new TextDecoder();
-const LINES: Codec<Printed> = { decode: (frame) => ({ ...json.decode(frame), line: text.decode(frame).trimStart() }) };
+
+/** What a server has answered, on either kind of transport. */
+interface Answer {
+  readonly status: number;
+  readonly type: string | undefined;
+  readonly location: string | undefined;
+}
 
 /** The history of the connection, for the one line that says why the output ends. */
-class Story {
+class Story implements Codec<Printed> {
   private opened: boolean = false;
   private failure: Status | undefined = undefined;
-  private response: Response | undefined = undefined;
+  private answer: Answer | undefined = undefined;
+  /** The line that is no event. If the client has not reported it, it is the last one. */
+  private unread: string | undefined = undefined;
   private readonly target: URL;
 
   constructor(target: URL) {
@@ -73,10 +82,36 @@ class Story {
   }
 
   readonly fetch: typeof request = async (...asked) => {
-    this.response = undefined;
-    this.response = await request(...asked);
-    return this.response;
+    this.answer = undefined;
+    const response = await request(...asked);
+    const { status, headers } = response;
+    this.answer = { status, type: headers.get('content-type') ?? undefined, location: headers.get('location') ?? undefined };
+    return response;
   };
+
+  /** Returns a WebSocket that tells what a server has answered in place of a handshake, if it is the one of ws. */
+  listenTo(type: WebSocketConstructor | undefined): WebSocketConstructor | undefined {
+    if (type === undefined || !('on' in type.prototype)) return type;
+    const told = (_request: unknown, { statusCode, headers }: IncomingMessage): void => {
+      this.answer = { status: statusCode as number, type: headers['content-type'], location: headers.location };
+    };
+    return class extends type {
+      constructor(...asked: ConstructorParameters<WebSocketConstructor>) {
+        super(...asked);
+        this.on?.('unexpected-response', told as (...args: never[]) => void);
+      }
+    };
+  }
+
+  decode(frame: Uint8Array): Printed {
+    const line = text.decode(frame).trimStart();
+    try {
+      return { ...json.decode(frame), line };
+    } catch (error) {
+      this.unread = line;
+      throw error;
+    }
+  }
 
   /** Takes a change of state. Returns false to give up. */
   goesOn(state: ClientState, { error, delayMs }: StateDetail): boolean {
@@ -96,27 +131,40 @@ class Story {
   belongs(event: Printed): boolean {
     if (event.line !== undefined) return true;
     const { code } = event.object as Status;
-    return this.opened && (code === 422 || code === this.response?.status);
+    return this.opened && (code === 422 || code === this.answer?.status);
   }
 
   /** Why the watch could not start. */
   get told(): string | undefined {
-    const { failure, response, opened } = this;
-    const { href } = this.target;
+    const { failure, answer, opened } = this;
     if (opened || failure === undefined) return undefined;
-    if (response === undefined) return `cannot connect to ${href}: ${excerpt(failure.message)}`;
-    if (response.status === 200) {
-      const type = response.headers.get('content-type') ?? 'no content type';
-      return `${href} is not a watch: it answered with ${excerpt(type)}`;
-    }
-    return `${href} answered ${response.status}: ${excerpt(failure.message)}`;
+    const where = excerpt(withoutSecret(this.target), 200);
+    const why = excerpt(failure.message);
+    if (answer === undefined) return `cannot connect to ${where}: ${why}`;
+    const { status, type, location } = answer;
+    if (status === 200) return `${where} is not a watch: it answered with ${excerpt(type ?? 'no content type')}`;
+    if (location === undefined || !URL.canParse(location, this.target)) return `${where} answered ${status}: ${why}`;
+    return `${where} answered ${status}: try ${excerpt(withoutSecret(new URL(location, this.target)), 200)}`;
   }
 
   /** Why the watch ended with an ERROR. */
   ending(last: Printed): string {
-    if (!this.belongs(last) && this.response?.status === 200) return 'the connection broke';
-    return `the stream ended with an error: ${excerpt((last.object as Status).message)}`;
+    if (!this.belongs(last) && this.answer?.status === 200) return 'the connection broke';
+    const why = isErrorEvent(last) ? last.object.message : JSON.stringify(last.object);
+    return `the stream ended with an error: ${excerpt(why)}`;
   }
+
+  /** What is wrong with the end of a stream that ended regularly: a server of something else, or a response that was cut off. */
+  get rest(): string | undefined {
+    return this.unread === undefined ? undefined : `the stream ended with a line that is no event: ${excerpt(this.unread)}`;
+  }
+}
+
+/** A URL for a message, which often ends up in a log. */
+function withoutSecret(url: URL): string {
+  const shown = new URL(url);
+  shown.username = shown.password = '';
+  return shown.href;
 }
 
 /** Loads the optional peer package ws. Without it the host's own WebSocket is used, if there is one. */
@@ -124,7 +172,8 @@ async function loadWebSocket(): Promise<WebSocketConstructor | undefined> {
   try {
     return (await import('ws')).WebSocket as unknown as WebSocketConstructor;
   } catch {
-    if (globalThis.WebSocket === undefined) throw new UsageError('--transport websocket needs the package ws', 'watch');
+    if (globalThis.WebSocket === undefined)
+      throw new UsageError('WebSocket needs the package ws here; or use --transport http', 'watch');
     return undefined;
   }
 }

@@ -99,6 +99,63 @@ describe('watchmux watch', () => {
     expect(watching.out()).toBe('');
   });
 
+  test.each<[string, RequestListener, string]>([
+    ['a page', (_, response) => void response.setHeader('content-type', 'text/html').end('<p>'), 'it answered with text/html\n'],
+    ['a plain error', (_, response) => void response.writeHead(404).end('no such\n'), 'answered 404: no such\n'],
+    ['a full server', (_, response) => void response.writeHead(503).end(), 'answered 503: status 503\n'],
+  ])('over WebSocket, too: %s', async (_name, listener, message) => {
+    const watching = run('watch', await serve(listener), '--transport', 'websocket');
+    expect(await watching.exit).toBe(1);
+    expect(watching.err()).toMatch(/^watchmux watch: http:[^\n]+\n$/);
+    expect(watching.err()).toContain(message);
+    expect(watching.out()).toBe('');
+  });
+
+  test.each(['http', 'sse', 'websocket'])('over %s, a redirect is not followed, and told', async (transport) => {
+    const url = await serve((_request, response) => void response.writeHead(308, { location: '/there' }).end('moved'));
+    const watching = run('watch', `${url}/here`, '--transport', transport);
+    expect(await watching.exit).toBe(1);
+    expect(watching.err()).toBe(`watchmux watch: ${url}/here answered 308: try ${url}/there\n`);
+  });
+
+  test.each([205, 600, 999])('a status that a Response cannot have is told as any other: %i', async (status) => {
+    const watching = run('watch', await serve((_request, response) => void response.writeHead(status).end()));
+    expect(await watching.exit).toBe(1);
+    expect(watching.err()).toContain(`status ${status}`);
+  });
+
+  test('a password in the URL is used, and not shown', async () => {
+    const asked: (string | undefined)[] = [];
+    const url = await serve((request, response) => {
+      asked.push(request.headers.authorization);
+      response.writeHead(403).end('no');
+    });
+    const watching = run('watch', url.replace('//', '//ann:s3cret@'));
+    expect(await watching.exit).toBe(1);
+    expect(asked).toEqual([`Basic ${btoa('ann:s3cret')}`]);
+    expect(watching.err()).toBe(`watchmux watch: ${url}/watch answered 403: no\n`);
+  });
+
+  test.each([
+    ['other JSON', '{"items":[]}', 0],
+    ['a response that was cut off', '{"type":"A","object":1}\n{"type":"A","obj', 1],
+  ])('%s is no regular end: exit code 1', async (_name, body, events) => {
+    const url = await serve((_request, response) => void response.setHeader('content-type', 'application/json').end(body));
+    const watching = run('watch', url);
+    expect(await watching.exit).toBe(1);
+    expect(watching.out()).toBe('{"type":"A","object":1}\n'.repeat(events));
+    expect(watching.err()).toBe(`watchmux watch: the stream ended with a line that is no event: ${body.split('\n')[events]}\n`);
+  });
+
+  test('an ERROR without a Status at the end is exit code 1, too', async () => {
+    const line = '{"type":"ERROR","object":{"why":"\\u001b[2J"}}';
+    const url = await serve((_request, response) => void response.setHeader('content-type', 'application/json').end(`${line}\n`));
+    const watching = run('watch', url);
+    expect(await watching.exit).toBe(1);
+    expect(watching.out()).toBe(`${line}\n`);
+    expect(watching.err()).toBe('watchmux watch: the stream ended with an error: {"why":"\\u001b[2J"}\n');
+  });
+
   test('an unreachable server is one line and exit code 1', async () => {
     const free = createRawServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => free.once('listening', resolve));
