@@ -79,8 +79,14 @@ export class Lines {
   }
 }
 
-/** The content of a line: an event and its JSON text, or what is wrong with the line. */
-export type Reading = { readonly event: WatchEvent; readonly json: string | undefined } | { readonly fault: string };
+/** An event and its JSON text; undefined for a raw line. */
+export interface Found {
+  readonly event: WatchEvent;
+  readonly json: string | undefined;
+}
+
+/** The content of a line, or what is wrong with it. */
+export type Reading = Found | { readonly fault: string };
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 const lenient = new TextDecoder();

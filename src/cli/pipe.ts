@@ -1,7 +1,9 @@
 import type { Server } from 'node:http';
 import { Hub } from '../bridge/hub/hub.ts';
+import type { WatchEvent } from '../watch/event.ts';
 import type { PipeCommand } from './args.ts';
 import { UsageError } from './args.ts';
+import type { Found } from './lines.ts';
 import { Lines, readLine } from './lines.ts';
 import { close, createPipeServer, isSame, listen } from './server.ts';
 import { onSignals } from './signals.ts';
@@ -24,6 +26,7 @@ export async function pipe(command: PipeCommand): Promise<number> {
   const stop = new AbortController();
   const release = onSignals(() => stop.abort());
   process.stdout.write(`listening on ${url}\n`);
+  if (process.stdin.isTTY) note('reading from the terminal: one event per line, Ctrl-D at the end');
   const tally: Tally = { skipped: 0, failed: false };
   await feed(hub, command, { tally, stop: stop.signal });
   if (command.keepOpen && !stop.signal.aborted) {
@@ -40,6 +43,9 @@ export async function pipe(command: PipeCommand): Promise<number> {
 
 /** After a signal, clients are told to reconnect within this time, spread over it. */
 const RETRY_AFTER_MS = 5_000;
+
+/** An end that takes longer is explained. */
+const PATIENCE_MS = 500;
 
 interface Tally {
   skipped: number;
@@ -78,7 +84,7 @@ async function feed(hub: Hub, command: PipeCommand, { tally, stop }: { tally: Ta
         tally.skipped++;
         note(`line ${line.number} skipped: ${reading.fault}`);
       } else {
-        await hub.publish(reading.event, reading.json);
+        await hub.publish(needed(reading, command), reading.json);
       }
     }
   };
@@ -93,6 +99,14 @@ async function feed(hub: Hub, command: PipeCommand, { tally, stop }: { tally: Ta
   process.stdin.destroy();
 }
 
+/**
+ * Returns what the hub needs of an event whose text it has. A value in memory is often many times as large as its text, and only
+ * `coalesce` looks at it, for the key.
+ */
+function needed({ event, json }: Found, { overflow }: PipeCommand): WatchEvent {
+  return overflow === 'coalesce' || json === undefined ? event : { type: event.type, object: undefined };
+}
+
 /** Gives clients up to `drainMs` to take their queues. Returns how many had to be cut. */
 async function drain(
   hub: Hub,
@@ -100,11 +114,16 @@ async function drain(
 ): Promise<number> {
   let left = 0;
   const deadline = new AbortController();
+  const slow = setTimeout(() => {
+    const clients = plural(hub.stats().clients.length, 'client');
+    note(`waiting up to ${drainMs / 1_000} s for ${clients} to take what is queued`);
+  }, PATIENCE_MS);
   const timer = setTimeout(() => {
     left = hub.stats().clients.length;
     deadline.abort();
   }, drainMs);
   await hub.shutdown({ signal: deadline.signal, retryAfterMs });
+  clearTimeout(slow);
   clearTimeout(timer);
   return left;
 }

@@ -9,7 +9,7 @@ import { expect } from 'vitest';
 import { WebSocket } from 'ws';
 
 /** The built command line. WATCHMUX_CLI names another one, such as that of an installed package. */
-const CLI: string = process.env.WATCHMUX_CLI ?? fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+export const CLI: string = process.env.WATCHMUX_CLI ?? fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
 export interface Run {
   readonly child: ChildProcessWithoutNullStreams;

@@ -1,8 +1,10 @@
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import type { Client, Pipe } from './cli.ts';
-import { flood, httpStream, killAll, open, pipe, run, sse, TRANSPORTS, until, webSocket } from './cli.ts';
+import { CLI, flood, hear, httpStream, killAll, open, pipe, run, sse, TRANSPORTS, until, webSocket } from './cli.ts';
 
 afterAll(killAll);
 
@@ -213,9 +215,37 @@ describe('the end', () => {
     await until(() => stands(server));
     server.child.kill('SIGTERM');
     await until(async () => (await open(`${server.url}/watch`)).statusCode === 503);
+    await until(() => server.err() === 'watchmux pipe: waiting up to 60 s for 1 client to take what is queued\n');
     server.child.kill('SIGTERM');
     expect(await server.exit).toBe(143);
     client.close();
+  });
+
+  test('events that wait cost the memory of their text, not that of their values', async () => {
+    // Text is outside of this heap. The values of the lines below would take some hundred MB.
+    vi.stubEnv('NODE_OPTIONS', '--max-old-space-size=80');
+    const server = await pipe('--overflow', 'drop-oldest');
+    vi.unstubAllEnvs();
+    const client = await httpStream(server.url);
+    client.pause();
+    const line = `[${'{},'.repeat(100_000)}0]\n`;
+    for (let i = 0; i < 150; i++) server.child.stdin.write(line);
+    // Rejects if the server has run out of memory.
+    await until(async () => (await server.stats()).accepted === 150);
+    server.child.stdin.end('"last"\n');
+    client.resume();
+    expect(await client.ended).toBe('complete');
+    expect(client.texts.at(-1)).toContain('"last"');
+    expect(await server.exit).toBe(0);
+  });
+
+  test.runIf(existsSync('/usr/bin/script'))('a terminal as stdin is told', async () => {
+    const terminal = spawn('/usr/bin/script', ['-qec', `${process.execPath} ${CLI} pipe --port 0`, '/dev/null']);
+    const { out } = hear(terminal);
+    await until(() => out().includes('reading from the terminal: one event per line, Ctrl-D at the end'));
+    terminal.stdin.write('1\n\u0004');
+    await until(() => out().includes('1 event, 0 lines skipped'));
+    terminal.kill();
   });
 
   test('an empty stdin is a regular end', async () => {
