@@ -68,7 +68,7 @@ const EVENTS = `
     <input id="text" type="search" placeholder="Search" autocomplete="off" spellcheck="false" maxlength="200">
     <label class="hidden" for="type">Event type</label>
     <select id="type"><option value="">all types</option></select>
-    <button id="pause" type="button" aria-pressed="false">Pause</button>
+    <button id="pause" type="button">Pause</button>
     <span id="note" class="dim"></span>
   </div>
   <table id="events-table" aria-labelledby="events-title">

@@ -30,7 +30,7 @@ button, select, input { font: inherit; color: inherit; background: var(--panel);
 button { cursor: pointer; font-weight: 550; }
 button:hover, select:hover { border-color: var(--dim); }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
-button[aria-pressed=true] { background: var(--accent); border-color: var(--accent); color: var(--panel); }
+button[aria-pressed=true], button.on { background: var(--accent); border-color: var(--accent); color: var(--panel); }
 #slow[aria-pressed=true] { background: var(--warn); border-color: var(--warn); }
 table { border-collapse: collapse; width: 100%; }
 th { text-align: left; font-weight: 500; }
@@ -149,6 +149,11 @@ const EVENTS = `
   #rows td:nth-child(4) span { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; white-space: normal; word-break: break-all; }
   #events-table th:nth-child(3) { width: 6.3rem; }
   #rows td { vertical-align: top; padding-top: .4rem; padding-bottom: .4rem; }
+}
+@media (max-height: 30rem) { .bar { position: static; } }
+@media (forced-colors: active) {
+  .meter, #own-bar, .spark, #rate-chart, #state::before, #history li::before { forced-color-adjust: none; }
+  button[aria-pressed=true], button.on, #slow[aria-pressed=true] { forced-color-adjust: none; background: Highlight; border-color: Highlight; color: HighlightText; }
 }
 @media (prefers-reduced-motion: reduce) { * { transition: none !important; scroll-behavior: auto !important; } }`;
 

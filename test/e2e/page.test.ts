@@ -171,6 +171,85 @@ inBrowsers('the live page', ({ name, launch }) => {
     await end(server);
   });
 
+  test('shows what was sent: numbers with all their digits, and nothing that is invisible or reorders the rest', async () => {
+    const server = await pipe('--replay', '5');
+    const { page, faults } = await visit(server.url);
+    server.child.stdin.write('{"type":"id","object":{"id":12345678901234567890,"at":0.12345678901234567890,"n":1}}\n');
+    server.write({ type: '\u202eDEDDA', object: '\u001b[31m\u200b\u2066a b' }, { type: 'x'.repeat(100), object: 1 });
+    await page.waitForFunction(() => document.querySelectorAll('#rows tr').length === 3);
+    expect((await rows(page)).map(([, , type, object]) => [type, object]).slice(1)).toEqual([
+      ['\\u202eDEDDA', '\\u001b[31m\\u200b\\u2066a b'],
+      ['id', '{"id":12345678901234567890,"at":0.12345678901234567890,"n":1}'],
+    ]);
+    expect(await page.locator('#type option').nth(1).textContent()).toBe('id');
+    for (const row of await page.locator('#rows tr[data-id]').all()) await row.click();
+    const details = await page.locator('#rows .detail').allInnerTexts();
+    // A type that its column cuts off is there in full.
+    expect(details[0]).toContain(`type ${'x'.repeat(100)}\n`);
+    expect(details[1]).toContain('\\u2066a b');
+    expect(details[2]).toContain('"id": 12345678901234567890');
+    expect(faults).toEqual([]);
+    await page.close();
+    await end(server);
+  });
+
+  test('by keyboard alone a row can be opened however fast events arrive', async () => {
+    const server = await pipe('--capacity', '5000');
+    const { page, faults } = await visit(server.url);
+    server.write(...Array.from({ length: 300 }, (_, i) => i));
+    await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '300');
+    const focused = (): Promise<string | null | undefined> => page.evaluate(() => document.activeElement?.textContent);
+    await page.focus('#pause');
+    await page.keyboard.press('Tab');
+    server.write(...Array.from({ length: 300 }, (_, i) => i));
+    await page.waitForFunction(() => document.querySelector('#pause')?.textContent === 'Continue, 300 new');
+    expect(await focused()).toBe('300');
+    await page.keyboard.press('ArrowDown');
+    expect(await focused()).toBe('299');
+    // The button goes on saying what it does when it is reached.
+    await page.keyboard.press('Shift+Tab');
+    expect(await focused()).toBe('Continue, 300 new');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '600');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    expect(await page.locator('#rows .detail').count()).toBe(1);
+    // Closed, it is pushed out of the table; the focus is not.
+    await page.keyboard.press('Enter');
+    server.write(...Array.from({ length: 300 }, (_, i) => i));
+    await page.waitForFunction(() => document.activeElement?.textContent === '900');
+    await page.keyboard.press('Shift+Tab');
+    await page.keyboard.press('Shift+Tab');
+    server.write('last');
+    await page.waitForFunction(() => document.querySelector('#pause')?.textContent === 'Continue, 1 new');
+    // A button whose name changes is not pressed as well.
+    expect(await page.locator('#pause').getAttribute('aria-pressed')).toBe(null);
+    expect(faults).toEqual([]);
+    await page.close();
+    await end(server);
+  });
+
+  once(
+    'at a zoom of 400 % the bar above the rows does not cover them; with forced colours a pressed button differs',
+    async () => {
+      const server = await pipe();
+      const { page, faults } = await visit(server.url, { viewport: { width: 320, height: 256 } });
+      server.write(...Array.from({ length: 50 }, (_, i) => i));
+      await page.waitForFunction(() => document.querySelectorAll('#rows tr').length === 50);
+      await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+      const bottom = await page.locator('.bar').evaluate((bar) => bar.getBoundingClientRect().bottom);
+      expect(bottom).toBeLessThan(64);
+      await page.emulateMedia({ forcedColors: 'active' });
+      const colour = (): Promise<string> => page.locator('#slow').evaluate((button) => getComputedStyle(button).backgroundColor);
+      const before = await colour();
+      await page.click('#slow');
+      expect(await colour()).not.toBe(before);
+      expect(faults).toEqual([]);
+      await page.close();
+      await end(server);
+    },
+  );
+
   test('slow on purpose: its queue fills, it is cut and told what it missed; at full speed it loses nothing', async () => {
     const server = await pipe('--capacity', '10');
     const { page, faults } = await visit(server.url);

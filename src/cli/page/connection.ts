@@ -3,7 +3,7 @@ import { connect } from '../../bridge/client.ts';
 import type { WireEvent } from '../../bridge/protocol.ts';
 import { WATCH_PATH } from '../../bridge/protocol.ts';
 import { CLIENT_HEADER, SLOW } from './stats.ts';
-import { count, placeOf, plural } from './words.ts';
+import { count, parseExactly, placeOf, plural } from './words.ts';
 
 /** The callbacks of a {@link Connection}. */
 export interface ConnectionEvents {
@@ -43,6 +43,7 @@ export class Connection {
       resourceVersion: from,
       onExpired: 'restart',
       backoff: { maxMs: MAX_PAUSE_MS },
+      codec: EXACT,
       fetch: async (target, init) => {
         asked = target.searchParams.get('resourceVersion') ?? undefined;
         const response = await fetch(target, init);
@@ -107,6 +108,10 @@ export class Connection {
     }
   }
 }
+
+const utf8 = new TextDecoder();
+/** The server's lines are events. */
+const EXACT = { decode: (frame: Uint8Array): WireEvent => parseExactly(utf8.decode(frame)) as WireEvent };
 
 /** How the client reports a response that is complete: a source has ended, or a proxy has cut a long response. */
 const ENDED = 'status 200';

@@ -1,7 +1,7 @@
 import { clone, make, say } from './elements.ts';
 import type { EventRow, EventStore, Row, Wanted } from './event-store.ts';
 import { paint } from './paint.ts';
-import { count, jsonOf, plural, timeOf } from './words.ts';
+import { count, jsonOf, plural, timeOf, visible } from './words.ts';
 
 /** Rows in the table. */
 const MAX_ROWS = 200;
@@ -20,9 +20,12 @@ export interface TableParts {
   readonly type: HTMLSelectElement;
 }
 
+/** Why a table stands still. */
+type Why = 'asked' | 'open' | 'focus';
+
 /**
  * The newest matching events, at most {@link MAX_ROWS}. Only rows that will be displayed are created. Nothing moves while
- * somebody reads: on request, or while a row is open, the table stands still and counts new events.
+ * somebody reads: on request, or while a row is open or has the keyboard's focus, the table stands still and counts new events.
  *
  * Keyboard: the rows are one tab stop. Arrow keys, Home and End move between them, Enter opens one.
  */
@@ -31,8 +34,8 @@ export class EventTable {
   private readonly store: EventStore;
   /** Rows with an id up to this one are drawn, or do not match. */
   private drawn: number = -1;
-  /** Why the table stands still: on request, or because a row is open. */
-  private paused: 'asked' | 'open' | undefined = undefined;
+  /** Why the table stands still: on request, or because a row is open or has the focus. */
+  private paused: Why | undefined = undefined;
   private types: number = 0;
 
   constructor(parts: TableParts, store: EventStore) {
@@ -44,6 +47,14 @@ export class EventTable {
     parts.pause.addEventListener('click', () => this.hold(this.paused === undefined ? 'asked' : undefined));
     parts.body.addEventListener('click', (event) => this.onClick(event));
     parts.body.addEventListener('keydown', (event) => this.onKey(event));
+    parts.body.addEventListener('focusin', ({ target }) => {
+      if (this.paused === undefined && (target as Element).matches('button:focus-visible')) this.hold('focus');
+    });
+    parts.body.addEventListener('focusout', ({ relatedTarget }) => {
+      if (this.paused !== 'focus' || parts.body.contains(relatedTarget as Element | null)) return;
+      // Who goes to that button finds there what it said.
+      this.hold(relatedTarget === parts.pause ? 'asked' : undefined);
+    });
   }
 
   /** Shows what has arrived since the last call. */
@@ -78,14 +89,18 @@ export class EventTable {
     this.drawn = this.store.head - 1;
     if (made === 0) return;
     body.prepend(fresh);
+    const focused = body.contains(document.activeElement);
     while (body.rows.length > MAX_ROWS) body.deleteRow(-1);
     this.keepTabStop();
+    // Where the focus was is gone. From the newest row it can go on.
+    if (focused && !body.contains(document.activeElement)) body.querySelector('button')?.focus();
   }
 
-  private hold(paused: 'asked' | 'open' | undefined): void {
+  private hold(paused: Why | undefined): void {
     this.paused = paused;
     const { pause } = this.parts;
-    pause.setAttribute('aria-pressed', String(paused !== undefined));
+    // Its name says what it does next. To say also that it is pressed would be the opposite.
+    pause.classList.toggle('on', paused !== undefined);
     if (paused === undefined) say(pause, 'Pause');
     this.draw();
   }
@@ -111,7 +126,7 @@ export class EventTable {
     if (types.size === this.types) return;
     this.types = types.size;
     const chosen = type.value;
-    const options = [...types].sort().map((name) => new Option(name, name));
+    const options = [...types].sort().map((name) => new Option(visible(name), name));
     type.replaceChildren(new Option('all types', ''), ...options);
     type.value = chosen;
   }
@@ -151,7 +166,7 @@ export class EventTable {
     }
     const found = [...this.store.newest({ text: '', type: '' })].find(({ id }) => id === Number(row.dataset.id));
     row.after(toDetail(found));
-    if (this.paused === undefined) this.hold('open');
+    if (this.paused !== 'asked') this.hold('open');
   }
 }
 
@@ -172,10 +187,11 @@ function toEventRow({ id, event, place, text, time }: EventRow): HTMLTableRowEle
   const [number, at, type, object] = tr.cells as unknown as [Element, Element, Element, Element];
   const button = number.querySelector('button') as HTMLButtonElement;
   button.textContent = place === undefined ? '-' : String(place);
-  button.setAttribute('aria-label', `${place === undefined ? 'no number' : place}, ${event.type}: detail`);
+  button.setAttribute('aria-label', `${place === undefined ? 'no number' : place}, ${visible(event.type)}: detail`);
   at.textContent = timeOf(time);
-  type.textContent = event.type;
-  (object.firstElementChild as Element).textContent = text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)} \u2026` : text;
+  type.textContent = visible(event.type);
+  const shown = visible(text.slice(0, SHOWN_CHARS));
+  (object.firstElementChild as Element).textContent = text.length > SHOWN_CHARS ? `${shown} \u2026` : shown;
   return tr;
 }
 
@@ -186,12 +202,13 @@ function toDetail(row: Row | undefined): HTMLTableRowElement {
   if (row?.kind === 'event') {
     const { event, time, text } = row;
     const version = event.resourceVersion ?? 'none: sent to this client only';
+    td.append(make('p', { text: `type ${visible(event.type)}` }));
     td.append(make('p', { text: `version ${version}, received at ${time.toISOString()}, ${plural(text.length, 'character')}` }));
     const json = jsonOf(event.object, 2);
     const pre = make('pre');
     pre.tabIndex = 0;
     pre.setAttribute('aria-label', 'object');
-    pre.append(paint(json.slice(0, DETAIL_CHARS)));
+    pre.append(paint(visible(json.slice(0, DETAIL_CHARS))));
     if (json.length > DETAIL_CHARS) pre.append(` \u2026 ${plural(json.length - DETAIL_CHARS, 'more character')}`);
     td.append(pre);
   } else td.append(make('p', { text: 'This event is no longer kept.' }));
