@@ -16,9 +16,10 @@ import type { Watch, WatchBatches } from '../watch/watch.ts';
  * watcher when it unsubscribes, errors or completes.
  *
  * A `prefix` arrives before `subscribe` returns, everything else in a later turn. The end of the watch completes the observable.
- * An error of the watch becomes an error notification, and so does whatever `broadcaster.watch` throws: CLOSED, INVALID_ARGUMENT,
- * the reason of an aborted signal. If an observer throws, RxJS reports that and goes on; nobody else is affected. Only `watch` is
- * used, so anything in front of a broadcaster, such as the `HistoryRecorder` of a test, can be observed too.
+ * The ERROR event of a watch that was cut is a value. An error of the watch becomes an error notification, and so does whatever
+ * `broadcaster.watch` throws: CLOSED, INVALID_ARGUMENT, the reason of an aborted signal. If an observer throws, RxJS reports that
+ * and goes on; nobody else is affected. Only `watch` is used, so anything in front of a broadcaster, such as the `HistoryRecorder`
+ * of a test, can be observed too.
  */
 export function observe<E extends WatchEvent>(
   broadcaster: Pick<Broadcaster<E>, 'watch'>,

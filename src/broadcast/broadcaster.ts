@@ -40,7 +40,10 @@ export interface WatchOptions<E> {
    * counted.
    */
   readonly filter?: ((event: E) => boolean) | undefined;
-  /** Events to deliver first, through the filter. `capacity` grows to their number + 1 if it is smaller, so at least to 1. */
+  /**
+   * Events to deliver first, through the filter. `capacity` grows to their number + 1 if it is smaller, so at least to 1. An event
+   * whose `publish` is still waiting counts as published after this watch began, so it arrives again.
+   */
   readonly prefix?: readonly E[] | undefined;
   /** Stops the watch when it aborts. `watch` throws the signal's reason if it has already aborted. */
   readonly signal?: AbortSignal | undefined;
@@ -141,7 +144,8 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   }
 
   /**
-   * Publishes an event without waiting. Returns false if it cannot be accepted now. Upstream: `ActionOrDrop`.
+   * Publishes an event without waiting. Returns false if it cannot be accepted now, because a `wait` watcher holds up distribution;
+   * then no watcher gets it. Upstream: `ActionOrDrop`.
    *
    * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for null and undefined.
    */

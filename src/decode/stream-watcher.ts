@@ -122,7 +122,8 @@ function toSource<E>(decoder: Decoder<E>, reportError: (error: unknown) => objec
  * A watch over the events of a {@link Decoder}. Nothing is read ahead, so backpressure reaches the source.
  *
  * - The end of the stream and a broken connection (reset, cut short, timed out) end the watch without an error. Watch again.
- * - Any other error produces exactly one ERROR event, then the end.
+ * - Any other error produces exactly one ERROR event, then the end. So does a request that you abort: to leave, stop the watch,
+ *   which cancels the source.
  * - `stop` is as final as `return`: afterwards the watch delivers neither events nor errors.
  * - The decoder is closed exactly once, whichever end comes first.
  *

@@ -66,7 +66,10 @@ export interface ConnectOptions<E> {
    * ws and Bun accept headers.
    */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** The WebSocket constructor. Default: the host's own, which Node has from version 22 on. The package ws works everywhere. */
+  /**
+   * The WebSocket constructor. Default: the host's own, which Node has from version 22 on. The package ws works everywhere. A
+   * subclass can add a fresh token to the URL of each attempt.
+   */
   readonly WebSocket?: WebSocketConstructor | undefined;
   /** The fetch function; default: the host's own. A wrapper can refresh a token for each request. */
   readonly fetch?: FetchLike | undefined;

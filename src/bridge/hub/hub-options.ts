@@ -22,7 +22,7 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   overflow?: Overflow | undefined;
   /**
    * How many past events a new client (one without a version) first gets, if there is no snapshot; default 0, at most
-   * `replayItems`.
+   * `replayItems`. Those that the client's filter rejects count, so it may get fewer.
    */
   replay?: number | undefined;
   /**
