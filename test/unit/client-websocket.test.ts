@@ -26,7 +26,7 @@ describe('connect names what is missing', () => {
   const network = new FakeNetwork();
   const { WebSocket } = network.options('ws');
   const { WebSocket: plain } = network.options('browser');
-  const none = 'WebSocket: expected that of the package ws (there is no other), got undefined';
+  const none = 'WebSocket: expected that of the package ws (there is none here), got undefined';
   const poor = 'WebSocket: expected that of the package ws (this one does not accept headers), got class';
   const refusal = (url: string, options: ConnectOptions<Event>): string => (thrown(() => connect(url, options)) as Error).message;
 
