@@ -28,6 +28,14 @@ describe('replay', () => {
     });
   });
 
+  test('counts events that the filter rejects: they take the places of those of the client', async () => {
+    const hub = new Hub({ replay: 4, epoch: 'e' });
+    for (let i = 1; i <= 10; i++) await hub.publish(added(i));
+    const sink = connect(hub, undefined, { options: { filter: ({ object }) => (object as number) % 3 === 0 } });
+    await turn();
+    expect(sink.objects).toEqual([9]);
+  });
+
   test('is exact while a full wait client delays the stream', async () => {
     const hub = new Hub({ replay: 100, capacity: 2, overflow: 'wait' });
     const slow = connect(hub);
