@@ -20,7 +20,11 @@ function takesHeaders(type: WebSocketConstructor): boolean {
 /** Throws if there is no WebSocket, or if there are headers and it does not accept any. */
 export function checkWebSocket(type: WebSocketConstructor | undefined, header: unknown): void {
   if (type && (!header || takesHeaders(type))) return;
-  throw invalid('WebSocket', type, `that of the package ws (${type ? 'this one does not accept headers' : 'there is none here'})`);
+  throw invalid(
+    'WebSocket',
+    type,
+    `that of the package ws (${type ? 'this one does not accept headers' : 'there is none here'})`,
+  );
 }
 
 /** Opens a WebSocket of any kind. Only ws tells why an upgrade was refused; elsewhere a refusal counts as a failed connection. */
