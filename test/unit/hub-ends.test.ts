@@ -194,9 +194,24 @@ describe('the end of a hub', () => {
     ]);
   });
 
+  test.each([
+    ['complete', undefined, 1_000],
+    ['goingAway', 1_000, undefined],
+  ])('is of the kind that the first shutdown says, here %s, and each of them resolves', async (how, first, second) => {
+    const hub = new Hub();
+    const sink = connect(hub);
+    sink.stall();
+    for (const object of [1, 2]) await hub.publish(added(object));
+    const down = [hub.shutdown({ retryAfterMs: first }), hub.shutdown({ retryAfterMs: second })];
+    sink.resume();
+    await Promise.all([...down, hub.shutdown()]);
+    expect([sink.ended, sink.objects]).toEqual([how, [1, 2]]);
+  });
+
   test('an invalid shutdown is rejected, and does not shut down', async () => {
     const hub = new Hub();
-    await expect(hub.shutdown({ retryAfterMs: -1 })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+    const refusal = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('retryAfterMs') };
+    await expect(hub.shutdown({ retryAfterMs: -1 })).rejects.toMatchObject(refusal);
     expect(hub.tryPublish(added(1))).toBe(true);
   });
 });

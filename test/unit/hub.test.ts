@@ -396,6 +396,34 @@ test('the smallest queue determines the pace only while its client is connected'
   expect(await turnsFor(200)).toBe(usual);
 });
 
+test('however long the queues are, a publisher pauses every thousand events or so, in which connections can send', async () => {
+  let turns = 0;
+  const hub = new Hub({
+    capacity: 1_000_000,
+    nextTurn: (callback) => {
+      turns++;
+      setImmediate(callback);
+    },
+  });
+  connect(hub, undefined, { options: { capacity: Number.MAX_SAFE_INTEGER } });
+  await turn();
+  turns = 0;
+  for (let i = 0; i < 5_000; i++) await hub.publish(added(i));
+  expect(turns).toBeGreaterThanOrEqual(4);
+});
+
+test('an event that is refused for overload is not encoded first', async () => {
+  const hub = new Hub({ capacity: 1, overflow: 'wait', maxPending: 1 });
+  const sink = connect(hub);
+  sink.stall();
+  for (let i = 0; i < 2; i++) await hub.publish(added(i));
+  const pending = hub.publish(added('pending'));
+  const toJSON = (): never => expect.unreachable();
+  await expect(hub.publish(added({ toJSON }))).rejects.toMatchObject({ code: 'OVERLOADED' });
+  sink.resume();
+  await pending;
+});
+
 test('logging a hub prints its statistics', () => {
   const hub = new Hub({ epoch: 'e' });
   hub.tryPublish(added('secret'));

@@ -206,6 +206,10 @@ describe('a hub', () => {
     expect(receptionOf(hub).start({ resourceVersion: 'other.20' })).toMatchObject({ code: 410 });
     expect(receptionOf(hub).start({ resourceVersion: `e.${'9'.repeat(99)}` })).toMatchObject({ code: 410 });
     expect(receptionOf(hub).start({ resourceVersion: '__proto__.1' })).toMatchObject({ code: 410 });
+    expect(receptionOf(hub).start({ resourceVersion: 'no version' })).toMatchObject({
+      code: 410,
+      message: 'cannot resume after version no version: start over without a version',
+    });
   });
 
   test('without a window, resumes a client that missed nothing: before the first event, and after all were dropped', async () => {

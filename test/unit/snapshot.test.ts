@@ -100,7 +100,10 @@ describe('a snapshot', () => {
       await turn();
       expect(sink.events.map((event) => (event.type === 'BOOKMARK' ? event : event.object))).toEqual(expected);
     }
-    expect(receptionOf(new Hub()).start({ sendInitialEvents: true })).toMatchObject({ code: 400 });
+    expect(receptionOf(new Hub()).start({ sendInitialEvents: true })).toMatchObject({
+      code: 400,
+      message: 'sendInitialEvents: expected false, because this server has no snapshot, got "true"',
+    });
   });
 
   test('shows only what the filter accepts', async () => {

@@ -30,7 +30,7 @@ test('a client that takes nothing is cut, not before the timeout and at most a q
   clock.advance(1_000);
   expect(sink.destroyed).toBe(false);
   clock.advance(250);
-  expect(sink.destroyed).toBe(true);
+  expect([sink.destroyed, sink.session.reason]).toEqual([true, 'stalled']);
   expect(clock.pending).toBe(0);
 });
 
