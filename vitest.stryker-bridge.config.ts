@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: [
-      'test/unit/{admission,bookmarks,client-*,forms,heartbeat,hub*,publisher,reception,resume,seats,semaphore,session,snapshot*,stall,tally}.test.ts',
+      'test/unit/{admission,bookmarks,client-*,connection-age,folded,forms,heartbeat,hub*,publisher,pulse,reception,resume,seats,semaphore,sent-lines,session,snapshot*,stall,tally,upgrades}.test.ts',
       'test/property/{client,event-stream,flush,resumable}.property.test.ts',
     ],
     setupFiles: ['./test/fixed-seed.ts'],

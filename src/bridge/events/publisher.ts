@@ -50,7 +50,7 @@ export class Publisher {
     // If none may wait, it is not known yet whether this publish would.
     if (this.pending > 0) this.refuseOverload();
     // Called from inside a filter or a toJSON: the event being published comes before this one.
-    while (this.busy) await this.turn();
+    if (this.busy) await this.turn();
     const envelope = this.envelop(event, json);
     if (this.pending > 0 || !this.accepts(envelope)) {
       this.refuseOverload();
