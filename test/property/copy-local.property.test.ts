@@ -11,6 +11,8 @@ import type { Change, Copy, Thing } from './copies.ts';
 import { apply, copyOf, isCaught, LOSSY, NAMES, OVERFLOWS, State, same, visible } from './copies.ts';
 
 const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 2);
+/** The suite's own, or more for more runs: a run took 8 ms on a loaded machine. */
+const timeout = Math.max(30_000, 40 * RUNS);
 
 const isOn = ({ n }: Thing): boolean => n % 3 > 0;
 type Follow = (source: Broadcaster<WatchEvent>, options: WatchOptions<WatchEvent>) => Watch<WatchEvent>;
@@ -93,7 +95,7 @@ async function isOff([plan, how]: Plan, { follow, which }: (typeof WAYS)[string]
   return readers.some(({ copy, watch }) => !same(copy, truth) && !(LOSSY.has(how.overflow) && watch.dropped > 0));
 }
 
-describe('a copy of what a broadcaster tells', () => {
+describe('a copy of what a broadcaster tells', { timeout }, () => {
   test.each(Object.entries(WAYS))('has %s', async (_what, way) => {
     await fc.assert(
       fc.asyncProperty(plans, async (plan) => !(await isOff(plan, way))),

@@ -10,6 +10,8 @@ import type { Taste } from './copy-reader.ts';
 import { Reader } from './copy-reader.ts';
 
 const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 2);
+/** The suite's own, or more for more runs: a run took 8 ms on a loaded machine. */
+const timeout = Math.max(30_000, 40 * RUNS);
 
 const capacity = fc.integer({ min: 1, max: 8 });
 const overflow = fc.constantFrom(...OVERFLOWS, 'coalesce' as const);
@@ -159,7 +161,7 @@ function later(things: Map<string, Thing>, { type, object }: Change): Map<string
   return things;
 }
 
-describe('a copy of what a hub serves', () => {
+describe('a copy of what a hub serves', { timeout }, () => {
   test('ends as the state that its filter lets through, or its client is counted as one that lost events', async () => {
     const seen = { told: 0, resumed: 0, lost: 0 };
     await fc.assert(

@@ -5,9 +5,11 @@ import { GUARANTEES } from '../../src/testing/guarantees.ts';
 import { type Deed, OVERFLOWS, perform, planArb } from './actors.ts';
 
 const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 10);
+/** The suite's own, or more for more runs: a run took 30 ms on a loaded machine. */
+const timeout = Math.max(30_000, 200 * RUNS);
 const DEEDS: readonly Deed[] = ['none', 'publish', 'watch', 'stop-self', 'stop-other', 'return-self', 'throw', 'shutdown'];
 
-describe('readers and publishers in any order of steps keep the guarantees', () => {
+describe('readers and publishers in any order of steps keep the guarantees', { timeout }, () => {
   for (const [name, check] of Object.entries(CHECKERS)) {
     it(`${name}: ${GUARANTEES[name as keyof typeof CHECKERS]}`, async () => {
       await fc.assert(

@@ -17,6 +17,8 @@ import { isErrorEvent, isStatus } from '../../src/watch/event.ts';
 import { connect, FakeSink, turn } from '../unit/fake-sink.ts';
 
 const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 10);
+/** The suite's own, or more for more runs: a run took 30 ms on a loaded machine. */
+const timeout = Math.max(30_000, 200 * RUNS);
 
 /** A reader that keeps the version of what it has read last, and asks for what follows. */
 class Careful {
@@ -143,7 +145,7 @@ const BREAKS: Readonly<Record<string, (row: readonly string[]) => string[]>> = {
   'one of another life': (row) => [...row, 'x.1'],
 };
 
-describe('a hub and strict readers', () => {
+describe('a hub and strict readers', { timeout }, () => {
   test('any schedule of publishes, cuts, stalls and losses: nothing is repeated or skipped, or there is one 410', async () => {
     let resumed = 0;
     let gone = 0;
@@ -355,7 +357,9 @@ async function live(world: World, all: readonly Deed[]): Promise<void> {
   }
 }
 
-test('a hub, our client, and any network between them: missing events are behind a 410, none is repeated', async () => {
+test('a hub, our client, and any network between them: missing events are behind a 410, none is repeated', {
+  timeout,
+}, async () => {
   const seen = { told: 0, delivered: 0, expired: 0 };
   await fc.assert(
     fc.asyncProperty(deeds, limits, fc.integer({ min: 1, max: 20 }), async (all, options, capacity) => {
