@@ -5,6 +5,7 @@ import type { PipeCommand } from './args.ts';
 import { UsageError } from './args.ts';
 import type { Found } from './lines.ts';
 import { Lines, readLine } from './lines.ts';
+import { Reports } from './reports.ts';
 import { close, createPipeServer, isSame, listen } from './server.ts';
 import { onSignals } from './signals.ts';
 
@@ -17,28 +18,29 @@ export async function pipe(command: PipeCommand): Promise<number> {
     replayItems: command.window,
   });
   const server = createPipeServer(hub, command);
-  await attach(server, hub, command.host);
+  const reports = new Reports(process.stderr);
+  await attach(server, hub, { host: command.host, reports });
   const url = await listen(server, command).catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(explain(error, command), 'pipe');
   });
   // For example too many open files. That costs one connection, but is no reason to drop the others.
-  server.on('error', (error) => note(error.message));
+  server.on('error', (error) => reports.say(error.message));
   const stop = new AbortController();
   const release = onSignals(() => stop.abort());
   process.stdout.write(`listening on ${url}\n`);
-  if (process.stdin.isTTY) note('reading from the terminal: one event per line, Ctrl-D at the end');
-  const tally: Tally = { skipped: 0, failed: false };
-  await feed(hub, command, { tally, stop: stop.signal });
+  if (process.stdin.isTTY) reports.say('reading from the terminal: one event per line, Ctrl-D at the end');
+  const fed = await feed(hub, command, { reports, stop: stop.signal });
   if (command.keepOpen && !stop.signal.aborted) {
-    note('stdin has ended; serving until a signal');
+    reports.say('stdin has ended; serving until a signal');
     await aborted(stop.signal);
   }
   // A signal ends this server, not the stream: clients reconnect when the server is started again.
-  const cut = await drain(hub, { drainMs: command.drainMs, retryAfterMs: stop.signal.aborted ? RETRY_AFTER_MS : undefined });
+  const retryAfterMs = stop.signal.aborted ? RETRY_AFTER_MS : undefined;
+  const cut = await drain(hub, { drainMs: command.drainMs, retryAfterMs, reports });
   await close(server);
   release();
-  summarize(hub, { ...tally, cut });
-  return tally.failed ? 1 : 0;
+  summarize(hub, { reports, cut });
+  return fed ? 0 : 1;
 }
 
 /** After a signal, clients are told to reconnect within this time, spread over it. */
@@ -47,28 +49,30 @@ const RETRY_AFTER_MS = 5_000;
 /** An end that takes longer is explained. */
 const PATIENCE_MS = 500;
 
-interface Tally {
-  skipped: number;
-  failed: boolean;
-}
-
 /** WebSocket needs the optional peer package ws. Without it everything else still works. */
-async function attach(server: Server, hub: Hub, host: string): Promise<void> {
+async function attach(server: Server, hub: Hub, { host, reports }: { host: string; reports: Reports }): Promise<void> {
   try {
     const { attachWebSocket } = await import('../bridge/websocket.ts');
     attachWebSocket(server, hub, { allowedOrigins: (origin, request) => isSame(origin, request, { server, host }) });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    note('the package ws is not installed: serving HTTP and SSE, but no WebSocket');
+    reports.say('the package ws is not installed: serving HTTP and SSE, but no WebSocket');
   }
 }
 
 /**
  * Publishes stdin's lines until stdin ends or `stop` aborts. Each publish is awaited before the next line, and the next chunk is
- * read after the last line of this one. So with `wait` the slowest client holds back the program that writes to stdin.
+ * read after the last line of this one. So with `wait` the slowest client holds back the program that writes to stdin. Returns
+ * whether stdin could be read.
  */
-async function feed(hub: Hub, command: PipeCommand, { tally, stop }: { tally: Tally; stop: AbortSignal }): Promise<void> {
+async function feed(
+  hub: Hub,
+  command: PipeCommand,
+  { reports, stop }: { reports: Reports; stop: AbortSignal },
+): Promise<boolean> {
   const lines = new Lines(command);
+  let events = 0;
+  let failed = false;
   const feedAll = async (): Promise<void> => {
     for await (const chunk of process.stdin as AsyncIterable<Uint8Array>) {
       await publish(hub, lines.push(chunk));
@@ -81,9 +85,9 @@ async function feed(hub: Hub, command: PipeCommand, { tally, stop }: { tally: Ta
       if (stop.aborted) return;
       const reading = readLine(line, command);
       if ('fault' in reading) {
-        tally.skipped++;
-        note(`line ${line.number} skipped: ${reading.fault}`);
+        reports.skip({ number: line.number, fault: reading.fault }, events);
       } else {
+        events++;
         await hub.publish(needed(reading, command), reading.json);
       }
     }
@@ -92,11 +96,12 @@ async function feed(hub: Hub, command: PipeCommand, { tally, stop }: { tally: Ta
   const stopped = aborted(stop).then(() => void process.stdin.destroy());
   const fed = feedAll().catch((error: Error) => {
     if (stop.aborted) return;
-    tally.failed = true;
-    note(`cannot read stdin: ${error.message}`);
+    failed = true;
+    reports.say(`cannot read stdin: ${error.message}`);
   });
   await Promise.race([fed, stopped]);
   process.stdin.destroy();
+  return !failed;
 }
 
 /**
@@ -110,13 +115,13 @@ function needed({ event, json }: Found, { overflow }: PipeCommand): WatchEvent {
 /** Gives clients up to `drainMs` to take their queues. Returns how many had to be cut. */
 async function drain(
   hub: Hub,
-  { drainMs, retryAfterMs }: { drainMs: number; retryAfterMs: number | undefined },
+  { drainMs, retryAfterMs, reports }: { drainMs: number; retryAfterMs: number | undefined; reports: Reports },
 ): Promise<number> {
   let left = 0;
   const deadline = new AbortController();
   const slow = setTimeout(() => {
     const clients = plural(hub.stats().clients.length, 'client');
-    note(`waiting up to ${drainMs / 1_000} s for ${clients} to take what is queued`);
+    reports.say(`waiting up to ${drainMs / 1_000} s for ${clients} to take what is queued`);
   }, PATIENCE_MS);
   const timer = setTimeout(() => {
     left = hub.stats().clients.length;
@@ -128,13 +133,13 @@ async function drain(
   return left;
 }
 
-function summarize(hub: Hub, { skipped, cut }: { skipped: number; cut: number }): void {
+function summarize(hub: Hub, { reports, cut }: { reports: Reports; cut: number }): void {
   const { accepted, total } = hub.stats();
   const clients = plural(total.clients, 'client');
   const refused = total.refused > 0 ? `, ${total.refused} refused` : '';
-  if (cut > 0) note(`${cut} of ${clients} did not take their queue in time and were cut`);
-  note(
-    `${plural(accepted, 'event')}, ${plural(skipped, 'line')} skipped; ${clients}${refused}: ${total.delivered} delivered, ${total.dropped} dropped`,
+  if (cut > 0) reports.say(`${cut} of ${clients} did not take their queue in time and were cut`);
+  reports.say(
+    `${plural(accepted, 'event')}, ${plural(reports.skipped, 'line')} skipped; ${clients}${refused}: ${total.delivered} delivered, ${total.dropped} dropped`,
   );
 }
 
@@ -155,8 +160,4 @@ function aborted(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
-}
-
-function note(text: string): void {
-  process.stderr.write(`watchmux pipe: ${text}\n`);
 }

@@ -239,6 +239,26 @@ describe('the end', () => {
     expect(await server.exit).toBe(0);
   });
 
+  test('reports that nobody reads are counted, not kept', async () => {
+    vi.stubEnv('NODE_OPTIONS', '--max-old-space-size=60');
+    const server = await pipe();
+    vi.unstubAllEnvs();
+    server.child.stderr.pause();
+    const bad = 'bad\n'.repeat(50_000);
+    for (let i = 0; i < 5; i++) server.child.stdin.write(bad);
+    server.write('good');
+    // Rejects if the server has run out of memory.
+    await until(async () => (await server.stats()).accepted === 1);
+    server.child.stderr.resume();
+    server.child.stdin.end();
+    expect(await server.exit).toBe(0);
+    const reports = server.err().split('\n');
+    expect(reports[10]).toBe('watchmux pipe: no line is an event so far; to serve lines of text, use --raw');
+    const told = reports.filter((report) => report.endsWith(' skipped: not JSON: bad')).length;
+    expect(reports).toContain(`watchmux pipe: ${250_000 - told} more skipped: nobody has read these reports`);
+    expect(reports.at(-2)).toBe('watchmux pipe: 1 event, 250000 lines skipped; 0 clients: 0 delivered, 0 dropped');
+  });
+
   test.runIf(existsSync('/usr/bin/script'))('a terminal as stdin is told', async () => {
     const terminal = spawn('/usr/bin/script', ['-qec', `${process.execPath} ${CLI} pipe --port 0`, '/dev/null']);
     const { out } = hear(terminal);

@@ -1,0 +1,44 @@
+/** Bytes of reports that may wait for the reader of stderr. */
+const MAX_WAITING_BYTES = 65_536;
+/** If as many lines are skipped before there is an event, they are likely to be text. */
+const TEXT_LINES = 10;
+
+/** The part of stderr that {@link Reports} needs. */
+export interface ReportOutput {
+  write(text: string): unknown;
+  readonly writableLength: number;
+}
+
+/**
+ * What `watchmux pipe` says on stderr. The program that reads it may have stopped, and input may consist of nothing but bad lines:
+ * of reports that do not fit in, only the number is kept.
+ */
+export class Reports {
+  /** Lines that were skipped. */
+  skipped: number = 0;
+  private untold: number = 0;
+  private readonly output: ReportOutput;
+
+  constructor(output: ReportOutput) {
+    this.output = output;
+  }
+
+  say(text: string): void {
+    this.tellUntold();
+    this.output.write(`watchmux pipe: ${text}\n`);
+  }
+
+  /** Reports a line that is skipped. `events` is the number of events before it. */
+  skip(line: { number: number; fault: string }, events: number): void {
+    this.skipped++;
+    if (this.output.writableLength >= MAX_WAITING_BYTES) this.untold++;
+    else this.say(`line ${line.number} skipped: ${line.fault}`);
+    if (this.skipped === TEXT_LINES && events === 0) this.say(`no line is an event so far; to serve lines of text, use --raw`);
+  }
+
+  private tellUntold(): void {
+    const { untold } = this;
+    this.untold = 0;
+    if (untold > 0) this.say(`${untold} more skipped: nobody has read these reports`);
+  }
+}
