@@ -118,7 +118,7 @@ const EVENTS = `
 #pause { min-width: 5.2rem; }
 #note { margin-left: auto; }
 #events-table { table-layout: fixed; }
-#events-table th:nth-child(1) { width: 5.5rem; padding-left: 1rem; }
+#events-table th:nth-child(1) { width: max(5.5rem, .56rem * var(--digits, 1) + 1.2rem); padding-left: 1rem; }
 #events-table th:nth-child(2) { width: 5.2rem; }
 #events-table th:nth-child(3) { width: 8rem; }
 #rows td { padding: .22rem .5rem; border-bottom: 1px solid var(--line); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
@@ -144,7 +144,7 @@ const EVENTS = `
 #none { padding: 1.5rem 1rem; }
 @media (max-width: 40rem) {
   .bar { padding: .6rem .75rem; } .bar h2 { margin-right: 0; } #text { flex-basis: 12rem; max-width: none; }
-  #events-table th:nth-child(1) { width: 3.7rem; padding-left: .75rem; } #rows td:nth-child(1) { padding-left: .75rem; }
+  #events-table th:nth-child(1) { width: max(3.7rem, .56rem * var(--digits, 1) + .95rem); padding-left: .75rem; } #rows td:nth-child(1) { padding-left: .75rem; }
   #events-table th:nth-child(2), #rows tr[data-id] td:nth-child(2) { width: 0; padding-left: 0; padding-right: 0; visibility: hidden; }
   #rows td:nth-child(4) span { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; white-space: normal; word-break: break-all; }
   #events-table th:nth-child(3) { width: 6.3rem; }

@@ -229,6 +229,25 @@ inBrowsers('the live page', ({ name, launch }) => {
     await end(server);
   });
 
+  once('on a phone, the number of an event does not run into its type, however long the stream is', async () => {
+    const server = await pipe();
+    const page = await browser.newPage({ viewport: { width: 320, height: 700 } });
+    const body = '{"type":"ADDED","object":1,"resourceVersion":"e.1234567890"}\n';
+    await page.route('**/watch*', (route) => route.fulfill({ body, contentType: 'application/json' }));
+    await page.goto(server.url);
+    const edges = await page.locator('#rows tr').evaluate((row) => {
+      const [number, , type] = (row as HTMLTableRowElement).cells;
+      const range = document.createRange();
+      range.selectNodeContents(type as Node);
+      return [number?.querySelector('button')?.getBoundingClientRect().right, range.getBoundingClientRect().left] as number[];
+    });
+    expect(edges[0]).toBeLessThan(edges[1] as number);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+    expect(wide).toBe(false);
+    await page.close();
+    await end(server);
+  });
+
   once(
     'at a zoom of 400 % the bar above the rows does not cover them; with forced colours a pressed button differs',
     async () => {

@@ -89,6 +89,9 @@ export class EventTable {
     this.drawn = this.store.head - 1;
     if (made === 0) return;
     body.prepend(fresh);
+    // A column of a fixed width needs to know how long the numbers are.
+    const digits = body.querySelector('button')?.textContent?.length ?? 1;
+    body.parentElement?.style.setProperty('--digits', String(digits));
     const focused = body.contains(document.activeElement);
     while (body.rows.length > MAX_ROWS) body.deleteRow(-1);
     this.keepTabStop();
