@@ -6,28 +6,25 @@ export class FilterWatch<E, F> extends PullWatch<F> {
   private readonly watch: Watch<E>;
 
   constructor(watch: Watch<E>, fn: (event: E) => F | undefined) {
-    super(
-      {
-        async pull() {
-          for (;;) {
-            const { done, value } = await watch.next();
-            if (done) return { done, value };
-            const kept = fn(value);
-            if (kept !== undefined) return { done: false, value: kept };
-          }
-        },
-        poll() {
-          for (;;) {
-            const event = watch.tryNext();
-            if (event === undefined) return undefined;
-            const kept = fn(event);
-            if (kept !== undefined) return kept;
-          }
-        },
-        cancel: () => void watch.return(),
+    super({
+      async pull() {
+        for (;;) {
+          const { done, value } = await watch.next();
+          if (done) return { done, value };
+          const kept = fn(value);
+          if (kept !== undefined) return { done: false, value: kept };
+        }
       },
-      { onStop: () => watch.stop() },
-    );
+      poll() {
+        for (;;) {
+          const event = watch.tryNext();
+          if (event === undefined) return undefined;
+          const kept = fn(event);
+          if (kept !== undefined) return kept;
+        }
+      },
+      cancel: () => void watch.return(),
+    });
     this.watch = watch;
   }
 
@@ -41,6 +38,11 @@ export class FilterWatch<E, F> extends PullWatch<F> {
 
   override get dropped(): number {
     return super.dropped + this.watch.dropped;
+  }
+
+  /** Upstream ends, and with it this watch, once what is queued there has been read. */
+  protected override end(): void {
+    this.watch.stop();
   }
 
   // Polling upstream has already started its source. A read left pending there would take an event out of upstream's queue.

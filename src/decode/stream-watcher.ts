@@ -1,6 +1,7 @@
 import { isWatchError } from '../watch/errors.ts';
 import { type Status, toStatus } from '../watch/event.ts';
-import { type PullSource, PullWatch } from '../watch/pull-watch.ts';
+import { done } from '../watch/iteration.ts';
+import { PullWatch } from '../watch/pull-watch.ts';
 
 /** A source of decoded events. Upstream: `watch.Decoder`. */
 export interface Decoder<E> {
@@ -70,68 +71,45 @@ export function errorToStatus(error: unknown): Status {
 }
 
 /**
- * A decoder as a source of events. It closes the decoder once, at whichever end comes first:
- *
- *     open --end of stream, broken connection--> closed, done
- *       |----any other error-------------------> closed, one ERROR event, then done
- *       `----stop, return----------------------> closed, done, whatever a pending decode still returns
- */
-function toSource<E>(decoder: Decoder<E>, reportError: (error: unknown) => object): PullSource<E> {
-  let failure: { error: unknown } | undefined;
-  let closed = false;
-
-  const cancel = (): void => {
-    if (closed) return;
-    closed = true;
-    try {
-      decoder.close();
-    } catch {
-      // The watch is over either way, and its consumer could do nothing about it.
-    }
-  };
-
-  return {
-    poll: () => {
-      if (closed || failure) return undefined;
-      try {
-        return decoder.poll?.();
-      } catch (error) {
-        // Left to the next `pull`: throwing here would lose the events that a batch has already collected.
-        failure = { error };
-        return undefined;
-      }
-    },
-    pull: async () => {
-      const done = { done: true, value: undefined } as const;
-      if (closed) return done;
-      try {
-        if (failure) throw failure.error;
-        const value = await decoder.decode();
-        return value === undefined ? done : { done: false, value };
-      } catch (error) {
-        if (closed || isBrokenConnection(error)) return done;
-        cancel();
-        return { done: false, value: { type: 'ERROR', object: reportError(error) } as E };
-      }
-    },
-    cancel,
-  };
-}
-
-/**
  * A watch over the events of a {@link Decoder}. Nothing is read ahead, so backpressure reaches the source.
  *
  * - The end of the stream and a broken connection (reset, cut short, timed out) end the watch without an error. Watch again.
  * - Any other error produces exactly one ERROR event, then the end. So does a request that you abort: to leave, stop the watch,
  *   which cancels the source.
  * - `stop` is as final as `return`: afterwards the watch delivers neither events nor errors.
- * - The decoder is closed exactly once, whichever end comes first.
+ * - The decoder is closed exactly once, whichever end comes first:
+ *
+ *       open --end of stream, broken connection--> closed, done
+ *         |----any other error-------------------> one ERROR event, closed, done
+ *         `----stop, return----------------------> closed, done, whatever a pending decode still returns
  *
  * Upstream: `watch.StreamWatcher`, `NewStreamWatcher`.
  */
 export class StreamWatcher<E> extends PullWatch<E> {
+  private readonly reportError: (error: unknown) => object;
+
   constructor(decoder: Decoder<E>, options: StreamWatcherOptions = {}) {
-    super(toSource(decoder, options.reportError ?? errorToStatus));
+    super({
+      async pull() {
+        const value = await decoder.decode();
+        return value === undefined ? done() : { done: false, value };
+      },
+      poll: () => decoder.poll?.(),
+      cancel: () => decoder.close(),
+    });
+    this.reportError = options.reportError ?? errorToStatus;
+  }
+
+  protected override failed(error: unknown): void {
+    if (!this.stopped && !isBrokenConnection(error)) {
+      try {
+        const event = { type: 'ERROR', object: this.reportError(error) } as E;
+        if (!this.stopped) this.hand = event; // reportError is user code, and may have stopped the watch
+      } catch (worse) {
+        super.failed(worse);
+      }
+    }
+    this.finish();
   }
 
   protected override end(): void {

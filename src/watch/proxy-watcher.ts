@@ -1,4 +1,4 @@
-import { PullWatch } from './pull-watch.ts';
+import { iteratorOf, PullWatch } from './pull-watch.ts';
 
 /** Options of a {@link ProxyWatcher}. */
 export interface ProxyWatcherOptions {
@@ -20,10 +20,16 @@ export interface ProxyWatcherOptions {
  */
 export class ProxyWatcher<E> extends PullWatch<E> {
   private readonly controller: AbortController = new AbortController();
+  private readonly endOnStop: boolean;
 
   constructor(events: AsyncIterable<E> | AsyncIterator<E, unknown>, options: ProxyWatcherOptions = {}) {
-    const iterator = Symbol.asyncIterator in events ? events[Symbol.asyncIterator]() : events;
-    super({ pull: () => iterator.next(), cancel() {} }, options.endOnStop === false ? { onStop() {} } : {});
+    const iterator = iteratorOf(events);
+    super({ pull: () => iterator.next(), cancel() {} });
+    this.endOnStop = options.endOnStop !== false;
+  }
+
+  override get stopped(): boolean {
+    return super.stopped || this.stopping();
   }
 
   /** Aborts when the consumer stops. Upstream: `StopChan`. */
@@ -38,7 +44,7 @@ export class ProxyWatcher<E> extends PullWatch<E> {
 
   protected override end(): void {
     this.controller.abort();
-    super.end();
+    if (this.endOnStop) super.end();
   }
 
   protected override discard(): void {

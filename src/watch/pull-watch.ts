@@ -11,15 +11,9 @@ export interface PullSource<E> {
   cancel(): void;
 }
 
-/** Options of a {@link PullWatch}. */
-export interface PullWatchOptions {
-  /** If set, `stop` calls this instead of ending the watch, which then reads on until the source ends. */
-  onStop?: (() => void) | undefined;
-}
-
 /**
  * A watch over a source that is asked for events: a decoder, another watch, a stream. Nothing is read ahead, so backpressure
- * reaches the source. The one event that a completed pull produced waits in `hand`.
+ * reaches the source. The one event that a completed pull or poll produced waits in `hand`.
  *
  *     idle --read waits / tryNext finds nothing--> pulling --event--> idle (hand full)
  *       |                                             |-----end, error--> over
@@ -27,22 +21,19 @@ export interface PullWatchOptions {
  */
 export class PullWatch<E> extends Reader<E> {
   private readonly source: PullSource<E>;
-  private readonly onStop: (() => void) | undefined;
-  private hand: E | typeof NONE = NONE;
+  protected hand: E | typeof NONE = NONE;
   private pulling: boolean = false;
   private over: boolean = false;
-  private stopAsked: boolean = false;
   private lost: number = 0;
   protected failure: { readonly error: unknown } | undefined;
 
-  constructor(source: PullSource<E>, options: PullWatchOptions = {}) {
+  constructor(source: PullSource<E>) {
     super();
     this.source = source;
-    this.onStop = options.onStop;
   }
 
   get stopped(): boolean {
-    return this.over || this.stopAsked;
+    return this.over;
   }
 
   get queued(): number {
@@ -70,24 +61,21 @@ export class PullWatch<E> extends Reader<E> {
   }
 
   protected override take(): E | typeof NONE {
-    if (this.hand !== NONE) {
-      const event = this.hand;
-      this.hand = NONE;
-      return event;
-    }
-    if (this.over || this.pulling || !this.source.poll) return NONE;
-    let event: E | undefined;
+    if (this.hand === NONE && !this.over && !this.pulling) this.poll();
+    const event = this.hand;
+    this.hand = NONE;
+    return event;
+  }
+
+  private poll(): void {
     this.pulling = true; // if user code inside `poll` reads, it must not start a second pull
     try {
-      event = this.source.poll();
+      const event = this.source.poll?.();
+      if (event !== undefined) this.got(event);
     } catch (error) {
-      this.failure = { error };
-      this.finish();
+      this.failed(error);
     }
     this.pulling = false;
-    if (event !== undefined && !this.over) return event;
-    if (event !== undefined) this.lost++; // user code has ended the watch
-    return NONE;
   }
 
   /** Also pulls for a read that user code started in `poll`, but not for a batch that ends there: that would read ahead. */
@@ -105,13 +93,13 @@ export class PullWatch<E> extends Reader<E> {
   }
 
   protected override end(): void {
-    if (this.stopped) return;
-    if (!this.onStop) {
-      this.finish();
-      return;
-    }
-    this.stopAsked = true;
-    this.onStop();
+    this.finish();
+  }
+
+  /** Called when the source failed. Ends the watch, and has one read reject with the error, unless it was over. */
+  protected failed(error: unknown): void {
+    if (!this.over) this.failure = { error };
+    this.finish();
   }
 
   protected override discard(): void {
@@ -137,21 +125,19 @@ export class PullWatch<E> extends Reader<E> {
 
   private pulled(result: IteratorResult<E, unknown> | undefined, failure?: { readonly error: unknown }): void {
     this.pulling = false;
-    if (this.over) {
-      // The watch ended during the pull, so nobody is left to read its event.
-      if (result && !result.done) this.lost++;
-      return;
-    }
-    if (result && !result.done) {
-      this.hand = result.value;
-    } else {
-      this.failure = failure;
-      this.finish();
-    }
+    if (result && !result.done) this.got(result.value);
+    else if (failure) this.failed(failure.error);
+    else this.finish();
     this.serve();
   }
 
-  private finish(): void {
+  private got(event: E): void {
+    // If the watch has ended meanwhile, nobody is left to read it.
+    if (this.over) this.lost++;
+    else this.hand = event;
+  }
+
+  protected finish(): void {
     if (this.over) return;
     this.over = true;
     try {
@@ -162,12 +148,17 @@ export class PullWatch<E> extends Reader<E> {
   }
 }
 
+/** Returns what produces the events of an async iterable or iterator. */
+export function iteratorOf<E>(events: AsyncIterable<E> | AsyncIterator<E, unknown>): AsyncIterator<E, unknown> {
+  return Symbol.asyncIterator in events ? events[Symbol.asyncIterator]() : events;
+}
+
 /**
  * Creates a watch over an async iterable or iterator. Nothing is read ahead. The iterator's `return` is called when the watch
  * ends, also when the iterator itself ended.
  */
 export function fromAsyncIterable<E>(events: AsyncIterable<E> | AsyncIterator<E, unknown>): Watch<E> {
-  const iterator = Symbol.asyncIterator in events ? events[Symbol.asyncIterator]() : events;
+  const iterator = iteratorOf(events);
   return new PullWatch<E>({
     pull: () => iterator.next(),
     cancel: () => {

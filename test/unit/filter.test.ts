@@ -276,6 +276,18 @@ describe('filter', () => {
     expect(filtered.dropped).toBe(upstream.dropped + 1);
   });
 
+  test("an error that fn throws after it has returned the watch is nobody's", async () => {
+    const { publish, upstream } = setUp(1, 2);
+    const filtered: Watch<Count> = filter(upstream, () => {
+      void filtered.return();
+      throw new Error('too late');
+    });
+    expect(filtered.tryNext()).toBeUndefined();
+    publish(3);
+    expect(await filtered.next()).toEqual(done);
+    expect(await filtered.next()).toEqual(done);
+  });
+
   test('fn may publish: its events come after the current one', async () => {
     const { upstream, publish } = setUp(1, 2);
     const filtered = filter(upstream, (event) => {

@@ -36,7 +36,10 @@ describe('ProxyWatcher', () => {
     const watch = new ProxyWatcher(iterator);
     expect([await watch.next(), await watch.next(), await watch.next()]).toEqual([value('a'), value('b'), value('c')]);
     let fired = 0;
-    watch.stopSignal.addEventListener('abort', () => fired++);
+    watch.stopSignal.addEventListener('abort', () => {
+      fired++;
+      expect(watch.stopped).toBe(true);
+    });
     expect([watch.stopping(), watch.stopSignal.aborted, watch.stopped]).toEqual([false, false, false]);
     watch.stop();
     watch.stop();

@@ -148,23 +148,6 @@ describe('PullWatch', () => {
     expect([returned.queued, returned.dropped]).toEqual([0, 1]);
   });
 
-  test('with onStop, stop is passed on once, and the source is read to its end', async () => {
-    const source = new ManualSource();
-    let stops = 0;
-    const watch = new PullWatch(source, { onStop: () => stops++ });
-    const read = watch.next();
-    watch.stop();
-    watch.stop();
-    expect([stops, watch.stopped, source.cancelled]).toEqual([1, true, 0]);
-    await source.bring(1);
-    expect(await read).toEqual(value(1));
-    const last = watch.next();
-    await source.finish();
-    expect(await last).toEqual(done);
-    watch.stop();
-    expect([stops, source.cancelled]).toEqual([1, 1]);
-  });
-
   test('poll comes first, and makes batches without a pull', async () => {
     const ready = [1, 2, 3];
     const source = Object.assign(new ManualSource(), { poll: () => ready.shift() });

@@ -115,12 +115,12 @@ describe('StreamWatcher', () => {
     const error = new Error('test error');
     const object = { reported: true };
     const decoder = new HandDecoder().give(event(1), { fail: error }, event(2));
-    const reportError = vi.fn(() => {
-      expect(decoder.closes).toBe(1);
-      return object;
-    });
+    const reportError = vi.fn(() => object);
     const watcher = new StreamWatcher(decoder, { reportError });
-    expect(await all(watcher)).toEqual([event(1), { type: 'ERROR', object }]);
+    expect(await watcher.next()).toEqual({ done: false, value: event(1) });
+    expect(await watcher.next()).toEqual({ done: false, value: { type: 'ERROR', object } });
+    expect([watcher.stopped, decoder.closes]).toEqual([true, 1]); // before anybody reads the end
+    expect(await all(watcher)).toEqual([]);
     expect(reportError.mock.calls).toEqual([[error]]);
     expect([decoder.closes, decoder.decodes]).toEqual([1, 2]);
     watcher.stop();
@@ -274,9 +274,8 @@ describe('StreamWatcher over a decoder that polls', () => {
     const error = new Error('odd');
     decoder.ready = [event(1), event(2), { fail: error }, event(3)];
     const batches = watcher.batches();
-    expect(await batches.next()).toEqual({ done: false, value: [event(1), event(2)] });
+    expect(await batches.next()).toEqual({ done: false, value: [event(1), event(2), { type: 'ERROR', object: error }] });
     expect(watcher.tryNext()).toBeUndefined();
-    expect(await batches.next()).toEqual({ done: false, value: [{ type: 'ERROR', object: error }] });
     expect(await batches.next()).toEqual(DONE);
     expect([decoder.closes, decoder.decodes, decoder.ready.length]).toEqual([1, 0, 1]);
   });
@@ -304,7 +303,7 @@ describe('StreamWatcher over a decoder that polls', () => {
     const reportError = vi.fn(() => ({}));
     const watcher = new StreamWatcher(decoder, { reportError });
     decoder.ready = [event(1), { fail: new Error('odd') }];
-    expect(await watcher.batches().next()).toEqual({ done: false, value: [event(1)] });
+    expect(watcher.tryNext()).toEqual(event(1));
     watcher.stop();
     expect(await all(watcher)).toEqual([]);
     expect(reportError).not.toHaveBeenCalled();
