@@ -41,30 +41,16 @@ export class Cursor<E> extends Queue<E> {
     return this.options.filter !== undefined || this.options.onGap !== undefined;
   }
 
-  /** Performs one read of `batches`, with the same fast path as `next`. */
-  override nextBatch(): Promise<IteratorResult<readonly E[], undefined>> {
-    const ahead = this.mux.log.head - this.position;
-    if (this.first || ahead > this.ease) return super.nextBatch();
-    if (ahead > 0) {
-      const value = this.stretch(ahead);
-      if (this.mux.gate.blocker === this) this.mux.pump();
-      return Promise.resolve({ done: false, value });
-    }
-    if (this.ease === 0 || this.mux.closed) return super.nextBatch();
-    return this.wait(true) as Promise<IteratorResult<readonly E[], undefined>>;
-  }
-
   /** Fast path: most reads find their event in the log, or must wait, with nothing else to decide. */
-  override next(): Promise<IteratorResult<E, undefined>> {
-    const { log } = this.mux;
-    const ahead = log.head - this.position;
-    if (this.first || ahead > this.ease) return super.next();
+  protected override read(batch: boolean): Promise<IteratorResult<E | readonly E[], undefined>> {
+    const ahead = this.mux.log.head - this.position;
+    if (this.first || ahead > this.ease) return super.read(batch);
     if (ahead > 0) {
-      const value = log.pass(this.position++);
+      const value = this.pick(batch, ahead);
       if (this.mux.gate.blocker === this) this.mux.pump();
       return Promise.resolve({ done: false, value });
     }
-    return this.ease > 0 && !this.mux.closed ? (this.wait(false) as Promise<IteratorResult<E, undefined>>) : super.next();
+    return this.ease > 0 && !this.mux.closed ? this.wait(batch) : super.read(batch);
   }
 
   get stopped(): boolean {
@@ -87,7 +73,7 @@ export class Cursor<E> extends Queue<E> {
   lag(): void {
     // Pending reads are served when the turn is over, as always: the length of a chunk must not be observable. With drop-oldest,
     // the whole queue has been overwritten by now, so nothing is left of it but the log's last events.
-    if (this.dropsOldest && !this.oneByOne && !this.hasReads) this.dropKept();
+    if (this.dropsOldest && !this.oneByOne && !this.first) this.dropKept();
     else this.settle();
     if (this.over) return;
     if (this.abandoned) this.withdraw();
@@ -96,12 +82,11 @@ export class Cursor<E> extends Queue<E> {
 
   /** Serves pending reads after an event was published. */
   wake(): void {
-    const { log } = this.mux;
-    const ahead = log.head - this.position - 1;
-    if (this.waiting === 1 && ahead >= 0 && ahead <= this.ease && this.ease > 0) {
-      // The fast path of `next`, for a single pending read. The gate is checked after all readers were served.
+    const ahead = this.mux.log.head - this.position;
+    // A read that waits is room for one more. The gate is checked after all readers were served.
+    if (this.waiting === 1 && ahead > 0 && ahead - 1 <= this.ease && this.ease > 0) {
       const read = this.shift();
-      read.settle({ done: false, value: read.batch ? this.stretch(ahead + 1) : log.pass(this.position++) });
+      read.settle({ done: false, value: this.pick(read.batch, ahead) });
     } else {
       this.serve();
     }
@@ -110,7 +95,7 @@ export class Cursor<E> extends Queue<E> {
 
   /** Whether a full laggard can be left alone until it reads. Not with a filter: it must see every event for an exact count. */
   protected get abandoned(): boolean {
-    return !this.hasReads && !this.aside.judging && !this.options.filter;
+    return !this.first && !this.aside.judging && !this.options.filter;
   }
 
   /** Whether the next events can be taken straight from the log, as long as the queue is within its capacity. */
@@ -157,6 +142,11 @@ export class Cursor<E> extends Queue<E> {
 
   protected override wasted(count: number): void {
     this.own.lost += count;
+  }
+
+  /** Takes the next event, or all `ahead` as one batch, straight from the log. */
+  private pick(batch: boolean, ahead: number): E | readonly E[] {
+    return batch ? this.stretch(ahead) : this.mux.log.pass(this.position++);
   }
 
   private stretch(count: number): readonly E[] {

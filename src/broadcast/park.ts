@@ -3,7 +3,7 @@ import { soon } from './soon.ts';
 /** A watcher whose reads may be pending. */
 export interface Parked {
   inPark: boolean;
-  readonly hasReads: boolean;
+  /** Serves its pending reads. Adds the watcher again if one still waits. */
   wake(): void;
 }
 
@@ -13,7 +13,7 @@ export interface Parked {
  *
  *     wait -> add --.                .--> wake, in the order of add; a watcher that still waits is added again
  *                   [ p q r s t ]  --'
- *     leave: swept out when they are the larger part
+ *     leave: not added again when the row is served, which is done early once they are the larger part
  *
  * Two arrays take turns: one is served while the other is filled. Growing a new array each time would be a tenth of the cost of
  * an event that finds every watcher waiting.
@@ -67,17 +67,8 @@ export class Park {
   /** Called when a parked watcher has left. O(1), amortized. */
   leave(): void {
     this.gone++;
-    if (this.count <= 64) this.schedule(); // a short row is served at the end of the turn: some may still have a read to settle
-    if (this.gone * 2 < this.count) return;
-    const { row, count } = this;
-    this.row = [];
-    this.spare = [];
-    this.count = this.gone = 0;
-    for (let at = 0; at < count; at++) {
-      const watcher = row[at] as Parked;
-      watcher.inPark = false;
-      if (watcher.hasReads) this.add(watcher);
-    }
+    // A short row is served at the end of the turn in any case: some may still have a read to settle.
+    if (this.count <= 64 || this.gone * 2 >= this.count) this.schedule();
   }
 
   private schedule(): void {

@@ -48,7 +48,6 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
   before: Linked | undefined;
   after: Linked | undefined;
   abstract inPark: boolean;
-  abstract readonly hasReads: boolean;
 
   protected readonly mux: Mux<E>;
   protected readonly options: CursorOptions<E>;

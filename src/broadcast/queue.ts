@@ -18,10 +18,6 @@ import { Place } from './place.ts';
  * - A filter sees each event once, in order, in `passes` and nowhere else.
  */
 export abstract class Queue<E> extends Place<E> {
-  get hasReads(): boolean {
-    return this.first !== undefined;
-  }
-
   bound(): number {
     // Events that the filter rejects take no room, so ask it before reporting that the queue is full.
     if (this.options.filter && !this.aside.judging && this.position + this.room <= this.mux.log.head) {
@@ -102,7 +98,7 @@ export abstract class Queue<E> extends Place<E> {
     }
     own.judging = false;
     // A read that user code started is pending, and the gate may have seen a full queue that has room now.
-    if (this.hasReads || this.mux.gate.blocker === this) this.mux.park.wake(this);
+    if (this.first || this.mux.gate.blocker === this) this.mux.park.wake(this);
   }
 
   /**
@@ -122,7 +118,7 @@ export abstract class Queue<E> extends Place<E> {
       return true; // the watch ends when the event is distributed; `passes` then throws again
     } finally {
       own.judging = false;
-      if (this.hasReads) this.mux.park.wake(this);
+      if (this.first) this.mux.park.wake(this);
     }
     return false;
   }

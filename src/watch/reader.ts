@@ -142,7 +142,7 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
     return undefined;
   }
 
-  private read(batch: boolean): Promise<IteratorResult<E | readonly E[], undefined>> {
+  protected read(batch: boolean): Promise<IteratorResult<E | readonly E[], undefined>> {
     if (this.first) this.serve();
     const ahead = !this.first && !this.taking;
     if (ahead) {

@@ -578,6 +578,6 @@ describe('waking', () => {
     void cursor.next();
     rig.publish(0, 50);
     await turn();
-    expect(cursor).toMatchObject({ inPark: true, hasReads: true, queued: 0 });
+    expect(cursor).toMatchObject({ inPark: true, waiting: 1, queued: 0 });
   });
 });
