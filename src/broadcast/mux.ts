@@ -3,7 +3,7 @@ import { FoldChain } from './coalesce.ts';
 import { type Forgotten, newForgotten } from './forgotten.ts';
 import { Gate, type Gated } from './gate.ts';
 import { Laggards } from './laggards.ts';
-import { LinkedSet } from './linked-set.ts';
+import { type Linked, LinkedSet } from './linked-set.ts';
 import { EventLog } from './log.ts';
 import { Park, type Parked } from './park.ts';
 import { Signals } from './signals.ts';
@@ -14,10 +14,10 @@ export interface Leaver extends Parked, Gated {
   stop(): void;
 }
 
-interface Pending<E> {
+/** A publish that waits for room. */
+interface Pending<E> extends Linked {
   readonly event: E;
   readonly settle: (outcome: undefined | Promise<never>) => void;
-  next: Pending<E> | undefined;
 }
 
 /**
@@ -58,8 +58,7 @@ export class Mux<E> {
   /** Called once, when `closed` becomes true. */
   onClosed: (() => void) | undefined = undefined;
   private readonly incoming: number;
-  private firstPending: Pending<E> | undefined = undefined;
-  private lastPending: Pending<E> | undefined = undefined;
+  private readonly line: LinkedSet<Pending<E>> = new LinkedSet();
   private busy: boolean = false;
 
   constructor(options: { capacity: number; incoming: number; keyOf: (event: E) => unknown }) {
@@ -83,10 +82,7 @@ export class Mux<E> {
   /** Queues a publish. Resolves as soon as there is room. */
   acceptLater(event: E): Promise<void> {
     return new Promise((settle) => {
-      const pending: Pending<E> = { event, settle, next: undefined };
-      if (!this.lastPending) this.firstPending = pending;
-      else this.lastPending.next = pending;
-      this.lastPending = pending;
+      this.line.add({ event, settle, inSet: undefined, before: undefined, after: undefined });
       // Only the blocking watcher would pump again, and user code may have made room since the gate was asked.
       if (++this.pending === 1) this.pump();
     });
@@ -109,8 +105,9 @@ export class Mux<E> {
 
   /** Gives up on full `wait` watchers: they lose the events they have no room for. Pending publishes are refused. */
   force(): void {
-    while (this.firstPending) {
-      this.shiftPending().settle(Promise.reject(new WatchError('CLOSED', 'publish: shut down before there was room')));
+    for (let pending = this.line.first; pending; pending = this.line.first) {
+      this.unline(pending);
+      pending.settle(Promise.reject(new WatchError('CLOSED', 'publish: shut down before there was room')));
     }
     const { log } = this;
     let chunk = log.chunkOf(log.head);
@@ -136,33 +133,30 @@ export class Mux<E> {
       const { head } = log;
       const open = this.gate.open(head);
       // User code in the gate has shut down, or given up on the pending publishes. That came first.
-      if (this.closed || (pending && this.firstPending !== pending)) return false;
+      if (this.closed || (pending && !this.line.has(pending))) return false;
       if (!open) break;
       if (log.end !== head) continue; // user code in the gate has published, and that came first
-      if (pending) this.shiftPending();
+      if (pending) this.unline(pending);
       log.append(event);
       this.advance();
       return true;
     }
     if (log.end - log.head >= this.incoming && !this.gate.empty) return false;
-    if (pending) this.shiftPending();
+    if (pending) this.unline(pending);
     log.append(event);
     return true;
   }
 
   private admitted(): boolean {
-    const pending = this.firstPending;
+    const pending = this.line.first;
     if (!pending || !this.admit(pending.event, pending)) return false;
     pending.settle(undefined);
     return true;
   }
 
-  private shiftPending(): Pending<E> {
-    const pending = this.firstPending as Pending<E>;
-    this.firstPending = pending.next;
-    if (!this.firstPending) this.lastPending = undefined;
+  private unline(pending: Pending<E>): void {
+    this.line.delete(pending);
     this.pending--;
-    return pending;
   }
 
   /** Makes one more event visible. */
