@@ -136,13 +136,11 @@ export interface Link<E> {
  * that.
  */
 export class FoldChain<E> {
-  /** The position up to which the last link has folded. */
+  /** The position up to which the last link has folded. The log keeps the events from there on. */
   position: number = 0;
   /** While laggards are judged: the last stretch that one of them folded on its own. Shared, so it must not be modified. */
   unseen: { readonly from: number; readonly to: number; readonly fold: Fold<E> } | undefined = undefined;
   private links: Link<E>[] = [];
-  /** The log is kept from this position on, so that events stay until they are folded. */
-  private stands: number = 0;
   private folding: boolean = false;
   private readonly capacities: Largest = new Largest();
   private readonly log: EventLog<E>;
@@ -162,7 +160,7 @@ export class FoldChain<E> {
   join(position: number, capacity: number): Link<E> {
     let link = this.links.at(-1);
     if (!link) {
-      this.position = this.stands = position;
+      this.position = position;
       this.log.stand(position);
     }
     if (!link || link.count > 0) {
@@ -196,7 +194,7 @@ export class FoldChain<E> {
         before.fold.merge(link.fold);
       }
     }
-    if (this.links.length === 0) this.log.leave(this.stands);
+    if (this.links.length === 0) this.log.leave(this.position);
   }
 
   /** Folds up to head, which has just entered a chunk, for all laggards. */
@@ -206,11 +204,7 @@ export class FoldChain<E> {
     while (this.links.length > 0 && this.position < this.log.head) this.foldOne(this.log.at(this.position));
     this.folding = false;
     const link = this.links.at(-1);
-    if (!link) return;
-    this.bound(link);
-    const from = this.stands;
-    this.stands = this.position;
-    this.log.move(from, this.position);
+    if (link) this.bound(link);
   }
 
   private foldOne(event: E): void {
@@ -223,7 +217,7 @@ export class FoldChain<E> {
     }
     const link = this.links.at(-1); // read again: in `keyOf` a laggard may have read or stopped
     if (!link) return;
-    this.position++;
+    this.log.move(this.position, ++this.position);
     link.count++;
     if (link.spoiled) return;
     if (failure) link.spoiled = failure;
