@@ -133,14 +133,12 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   publish(event: E): Promise<void> {
     try {
       if (this.tryPublish(event)) return ACCEPTED;
+      const limit = this.#maxPending;
+      if (this.#mux.pending < limit) return this.#mux.acceptLater(event);
+      throw new WatchError('OVERLOADED', `publish: ${limit} publishes already wait for room (maxPending)`, { limit });
     } catch (error) {
       return Promise.reject(error);
     }
-    if (this.#mux.pending < this.#maxPending) return this.#mux.acceptLater(event);
-    const limit = this.#maxPending;
-    return Promise.reject(
-      new WatchError('OVERLOADED', `publish: ${limit} publishes already wait for room (maxPending)`, { limit }),
-    );
   }
 
   /**

@@ -144,7 +144,7 @@ export class FoldChain<E> {
   private folding: boolean = false;
   private readonly capacities: Largest = new Largest();
   private readonly log: EventLog<E>;
-  private readonly keyOf: (event: E) => unknown;
+  readonly keyOf: (event: E) => unknown;
 
   constructor(log: EventLog<E>, keyOf: (event: E) => unknown) {
     this.log = log;

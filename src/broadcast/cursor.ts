@@ -1,6 +1,5 @@
 import { type Status, toStatus } from '../watch/event.ts';
 import { NONE } from '../watch/reader.ts';
-import { nothingAside } from './aside.ts';
 import { Queue } from './queue.ts';
 
 /**
@@ -100,9 +99,9 @@ export class Cursor<E> extends Queue<E> {
 
   /** Whether the next events can be taken straight from the log, as long as the queue is within its capacity. */
   private get clear(): boolean {
-    if (this.oneByOne || this.over || !this.standing) return false;
-    const { aside } = this;
-    return aside === nothingAside() || (aside.kept.length === 0 && aside.missed === 0); // a cut watcher always has missed events
+    const { kept, missed } = this.aside;
+    // A cut watcher always has missed events.
+    return !this.oneByOne && !this.over && this.standing && kept.length === 0 && missed === 0;
   }
 
   protected override parked(): void {

@@ -66,7 +66,7 @@ export class FoldCursor<E> extends Cursor<E> {
     } else if (this.aside.kept.length < this.claims) {
       this.keep(event);
     } else {
-      const key = foldKey(event, this.mux.keyOf);
+      const key = foldKey(event, this.mux.chain.keyOf);
       if (this.over) {
         this.lose(1);
         return;

@@ -59,7 +59,12 @@ export class EventLog<E> {
   /** Makes one more accepted event visible. Returns whether head has entered a new chunk. */
   step(): boolean {
     this.head++;
-    return this.head > this.base && ((this.head - this.base) & (this.chunkLength - 1)) === 0;
+    return this.head > this.base && this.starts(this.head);
+  }
+
+  /** Whether a chunk starts at this position. */
+  private starts(position: number): boolean {
+    return ((position - this.base) & (this.chunkLength - 1)) === 0;
   }
 
   at(position: number): E {
@@ -68,11 +73,8 @@ export class EventLog<E> {
 
   /** Returns the event at the position of a standing watcher, which moves on by one. */
   pass(position: number): E {
-    const offset = position - this.base;
-    const chunk = this.chunks[this.dead + (offset >> this.shift)] as Chunk<E>;
-    const at = offset & (this.chunkLength - 1);
-    const event = chunk.events[at] as E;
-    if (at === this.chunkLength - 1) this.move(position, position + 1);
+    const event = this.at(position);
+    if (this.starts(position + 1)) this.move(position, position + 1);
     return event;
   }
 

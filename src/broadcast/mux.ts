@@ -39,7 +39,6 @@ export class Mux<E> {
   readonly gate: Gate = new Gate();
   readonly park: Park = new Park(() => this.serve());
   readonly chain: FoldChain<E>;
-  readonly keyOf: (event: E) => unknown;
   /**
    * Full watchers that stand nowhere and are left alone until they read. This set, the laggards and the gate hold every live
    * watcher.
@@ -64,7 +63,6 @@ export class Mux<E> {
   constructor(options: { capacity: number; incoming: number; keyOf: (event: E) => unknown }) {
     this.log = new EventLog(options.capacity);
     this.incoming = options.incoming;
-    this.keyOf = options.keyOf;
     this.chain = new FoldChain(this.log, options.keyOf);
   }
 

@@ -115,8 +115,9 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
     this.mux.park.wake(this);
   }
 
+  /** Not while a filter that called `shutdown` is still being asked about an event: that event counts. */
   protected override get drained(): boolean {
-    return this.over || this.mux.closed;
+    return this.over || (this.mux.closed && !this.aside.judging);
   }
 
   protected get dropsOldest(): boolean {

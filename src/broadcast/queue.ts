@@ -48,11 +48,6 @@ export abstract class Queue<E> extends Place<E> {
     return this.options.capacity + this.claims - this.aside.kept.length;
   }
 
-  /** Not while a filter that called `shutdown` is still being asked about an event: that event counts. */
-  protected override get drained(): boolean {
-    return super.drained && (this.over || !this.aside.judging);
-  }
-
   /** Decides on all events distributed since the last call. */
   protected settle(): void {
     if (this.over || this.aside.judging) return;
