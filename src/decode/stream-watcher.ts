@@ -1,4 +1,4 @@
-import { isWatchError } from '../watch/errors.ts';
+import { callable, invalid, isWatchError } from '../watch/errors.ts';
 import { type Status, toStatus } from '../watch/event.ts';
 import { done } from '../watch/iteration.ts';
 import { PullWatch } from '../watch/pull-watch.ts';
@@ -88,6 +88,7 @@ export function errorToStatus(error: unknown): Status {
 export class StreamWatcher<E> extends PullWatch<E> {
   private readonly reportError: (error: unknown) => object;
 
+  /** @throws {WatchError} INVALID_ARGUMENT if `decoder` has no `decode`, as a stream of bytes has none. */
   constructor(decoder: Decoder<E>, options: StreamWatcherOptions = {}) {
     super({
       async pull() {
@@ -97,7 +98,8 @@ export class StreamWatcher<E> extends PullWatch<E> {
       poll: () => decoder.poll?.(),
       cancel: () => decoder.close(),
     });
-    this.reportError = options.reportError ?? errorToStatus;
+    if (typeof decoder?.decode !== 'function') throw invalid('decoder', decoder, 'a Decoder; toDecoder makes one of bytes');
+    this.reportError = callable('reportError', options.reportError) ?? errorToStatus;
   }
 
   protected override failed(error: unknown): void {

@@ -449,3 +449,22 @@ describe('errorToStatus', () => {
     expect(errorToStatus(error).message).toBe(`cannot decode the watch stream: ${what}`);
   });
 });
+
+describe('what is no decoder, or no function', () => {
+  it.each([
+    [
+      'the body of a response',
+      new Response('{}').body,
+      'decoder: expected a Decoder; toDecoder makes one of bytes, got [object ReadableStream]',
+    ],
+    ['nothing', undefined, 'decoder: expected a Decoder; toDecoder makes one of bytes, got undefined'],
+  ])('%s is refused at once', (_, decoder, message) => {
+    const refused = expect(() => new StreamWatcher(decoder as never));
+    refused.toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', message }));
+  });
+
+  it('a reportError that is no function is refused at once', () => {
+    const reportError = 'yes' as never;
+    expect(() => new StreamWatcher(new HandDecoder(), { reportError })).toThrow('reportError: expected a function, got "yes"');
+  });
+});
