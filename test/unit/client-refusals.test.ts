@@ -32,8 +32,9 @@ describe('refusals', () => {
     }
   });
 
-  test('a WebSocket server that answers 200 has no WebSocket there: that is final, and no end of a stream', async () => {
-    const { network, read, expectOver, details } = open('ws');
+  const ws = telling.filter((kind) => kind === 'ws');
+  test.each(ws)('%s: a server that answers 200 has no WebSocket there: that is final, and no end of a stream', async (kind) => {
+    const { network, read, expectOver, details } = open(kind);
     await settle();
     network.link.refuse(200);
     expect(await read()).toEqual([422]);
