@@ -41,8 +41,11 @@ describe('an envelope', () => {
     const cycle: Record<string, unknown> = {};
     cycle.self = cycle;
     expect(() => made(cycle)).toThrow(TypeError);
-    expect(() => new Envelope({ type: '', object: 1 }, { sequence: 1 })).toThrow('event.type');
-    expect(() => new Envelope(added(1), { sequence: 1, json: 'no object' })).toThrow('json');
+    for (const type of ['', 5, undefined, null, ['ADDED']]) {
+      const event = { type: type as string, object: 1 };
+      expect(() => new Envelope(event, { sequence: 1 })).toThrow('event.type: expected a non-empty string, got');
+    }
+    expect(() => new Envelope(added(1), { sequence: 1, json: 'no object' })).toThrow('json: expected the JSON text of an event');
   });
 
   test('copied with another type keeps the position and has new bytes', () => {

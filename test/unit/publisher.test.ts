@@ -75,7 +75,7 @@ describe('an event’s own JSON text', () => {
     expect(sink.text).toBe(sent);
   });
 
-  test.each(['', '{', '{}', ' { } ', '[{"type":"ADDED"}]', '"}"', 'null'])('%j is refused', async (json) => {
+  test.each(['', '{', '{}', ' { } ', '{"type":"ADDED"', '[{"type":"ADDED"}]', '"}"', 'null'])('%j is refused', async (json) => {
     const hub = new Hub({ epoch: 'e' });
     const refusal = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('json') };
     await expect(hub.publish(added(1), json)).rejects.toMatchObject(refusal);
