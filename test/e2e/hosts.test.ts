@@ -21,7 +21,7 @@ import { Ticket } from '../../src/bridge/hub/seats.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { httpStream, open, sse, until } from './cli.ts';
-import { closeAll, raw, serve, serveFetch, start } from './servers.ts';
+import { closeAll, get, raw, serve, serveFetch, start } from './servers.ts';
 
 afterAll(closeAll);
 
@@ -410,6 +410,23 @@ describe('watchmux/fetch', () => {
       expect((await watch(new Request('http://here/watch'), host)).status).toBe(503);
     }
     expect(hub.stats().total.refusals).toMatchObject({ full: 5 });
+  });
+
+  test('a client that comes to a server that goes away is sent to another connection, so that this server can close', async () => {
+    const hub = new Hub({ epoch: 'e' });
+    const { port, server } = await serveFetch(hub);
+    await hub.shutdown({ retryAfterMs: 1_000 });
+    const { socket, heard, ended } = await raw(port);
+    socket.write(get('/watch'));
+    await until(() => heard().includes('ServiceUnavailable'));
+    const closed = new Promise((resolve) => server.close(resolve));
+    // The client asks again as long as it may.
+    socket.write(get('/watch'));
+    await ended;
+    socket.end();
+    await closed;
+    expect(heard().split('HTTP/1.1 503')).toHaveLength(2);
+    expect(heard().toLowerCase()).toContain('connection: close');
   });
 
   test('a host that throws costs no seat', async () => {
