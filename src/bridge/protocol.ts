@@ -90,7 +90,7 @@ export function toRetryReason(delayMs: number): string {
 /** Returns the milliseconds in a close reason, or undefined if it has none. */
 export function fromRetryReason(reason: string): number | undefined {
   const digits = /^retry=([0-9]{1,9})$/.exec(reason)?.[1];
-  return digits ? Number(digits) : undefined;
+  return digits ? +digits : undefined;
 }
 
 /** The object of a BOOKMARK created by a server. */

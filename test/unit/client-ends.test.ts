@@ -168,10 +168,34 @@ describe('ends', () => {
   });
 
   test('without a version there is nothing to resume: the end is final', async () => {
-    const { network, accept, read, expectOver } = open('http');
-    await accept({ type: 'A', object: 1 });
-    network.link.end();
-    expect(await read()).toEqual([1]);
+    for (const kind of ['http', 'sse'] as const) {
+      const { network, accept, read, expectOver } = open(kind);
+      await accept();
+      network.link.end();
+      expect(await read()).toEqual([]);
+      await expectOver();
+    }
+  });
+
+  test('within a snapshot or a folded batch it is not the end of the stream: one 410, unless reconnectOnEnd is false', async () => {
+    for (const kind of ['http', 'sse'] as const) {
+      for (const reconnectOnEnd of [true, false]) {
+        for (const before of [[], [event(1)]]) {
+          const { network, accept, read, expectOver } = open(kind, { reconnectOnEnd });
+          await accept(...before, { type: 'ADDED', object: 2 });
+          network.link.end();
+          expect(await read()).toEqual([...before.map(({ object }) => object), 2, ...(reconnectOnEnd ? [410] : [])]);
+          await expectOver();
+        }
+      }
+    }
+  });
+
+  test('within a snapshot that the server ends by time, too', async () => {
+    const { network, accept, read, expectOver } = open('ws');
+    await accept({ type: 'ADDED', object: 1 });
+    network.link.end(CLOSE_CODES.timeout, CLOSE_REASONS.timeout);
+    expect(await read()).toEqual([1, 410]);
     await expectOver();
   });
 

@@ -17,5 +17,5 @@ export function toEvent<E extends WatchEvent>(text: string, settings: ClientSett
   if (codec) return codec.decode(new TextEncoder().encode(text));
   const value = JSON.parse(text) as Partial<WatchEvent> | null;
   if (typeof value?.type === 'string' && value.type && 'object' in value) return value as E;
-  throw new Error(`not an event: ${text.slice(0, 80)}`);
+  throw new Error(`no event: ${text.slice(0, 80)}`);
 }

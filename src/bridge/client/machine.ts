@@ -76,6 +76,8 @@ export class ClientMachine {
   /** Consecutive connections that delivered no event to resume from. */
   failures: number = 0;
   readonly #options: MachineOptions;
+  /** The last event had no version, so more was to come: the rest of a snapshot, or of a folded batch. */
+  #partial: boolean = false;
 
   constructor(options: MachineOptions, position?: string) {
     this.#options = options;
@@ -98,6 +100,7 @@ export class ClientMachine {
     if (order === 'next') {
       // An event without a version cannot be requested again, and the version before it would skip it.
       this.position = version;
+      this.#partial = !version;
       // An event without a version may be the start of a snapshot that breaks off every time, so it does not count as success.
       if (version) this.failures = 0;
     }
@@ -111,11 +114,11 @@ export class ClientMachine {
     // The stream was open but had no version yet. Nobody can tell what the server sends until the next connection.
     const blind = this.state === 'open' && !this.position;
     const spent = this.failures >= maxAttempts;
-    const enough = !reconnectOnEnd || spent || (blind && !restart);
+    const enough = !reconnectOnEnd || spent || (blind && !restart && !this.#partial);
     if (code === COMPLETE || (code === ENDED && enough)) return this.close();
     if (spent || (code > COMPLETE && code < 500 && ![408, 410, 429].includes(code))) return this.close(error);
     const notice = blind || code === 410;
-    const told = blind ? toFailure(410, `${error.message}; no version yet`) : error;
+    const told = blind ? toFailure(410, `${error.message}; no version`) : error;
     if (this.state === 'closed' || (notice && !restart)) return this.close(told);
     if (notice) this.position = undefined;
     this.state = 'waiting';

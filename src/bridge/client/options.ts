@@ -100,7 +100,8 @@ export interface ConnectOptions<E> {
   readonly onExpired?: 'fail' | 'restart' | undefined;
   /**
    * Whether to reconnect after an HTTP stream has ended regularly, because proxies end long responses; default true. The client
-   * does not reconnect after an ERROR, a 204, or without a version. Over WebSocket, the close code decides.
+   * does not reconnect after an ERROR, a 204, or without a version. Right after an event without a version, such as one of a
+   * snapshot, an end is a lost connection, unless this is false. Over WebSocket, the close code decides.
    */
   readonly reconnectOnEnd?: boolean | undefined;
   /** Decodes frames into events; default JSON. Keep the member `resourceVersion` of each event, or the client cannot resume. */

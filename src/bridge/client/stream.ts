@@ -37,7 +37,7 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
   };
   const onField = (name: string, value: string): void => {
     if (!name) receiver.alive(true);
-    if (name === 'retry' && /^\d+$/.test(value)) hintMs = Number(value);
+    if (name === 'retry' && /^\d+$/.test(value)) hintMs = +value;
   };
 
   const run = async (): Promise<void> => {

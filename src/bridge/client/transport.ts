@@ -52,7 +52,7 @@ export function toRefusal(code: number, body: string, retryAfter?: string | null
   } catch {
     // The body is not JSON.
   }
-  return { code, why, hintMs: Number(retryAfter) * 1000 };
+  return { code, why, hintMs: +(retryAfter as string) * 1000 };
 }
 
 /** Returns the most specific message. `fetch` hides it in the cause. */
