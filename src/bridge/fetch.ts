@@ -165,8 +165,9 @@ class FetchHandler<I> {
 
   private refuse(status: Status, caller: Caller<Request>): Response {
     const cors = this.admission.allows(caller) ? { ...this.admission.corsHeaders(caller), ...this.headers } : {};
-    // The client should retry on another connection, because a closing server waits for this one.
-    const close = status.code === 503 ? { connection: 'close' } : {};
+    // The client should retry on another connection, because a closing server waits for this one. A request over HTTP/2 has no
+    // `host`, and Node warns of this header there.
+    const close = status.code === 503 && caller.request.headers.has('host') ? { connection: 'close' } : {};
     return new Response(refusalBody(status, caller.request.method), {
       status: status.code,
       headers: { ...refusalHeaders(status), ...close, ...cors },

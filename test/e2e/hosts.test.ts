@@ -427,6 +427,9 @@ describe('watchmux/fetch', () => {
     await closed;
     expect(heard().split('HTTP/1.1 503')).toHaveLength(2);
     expect(heard().toLowerCase()).toContain('connection: close');
+    // Over HTTP/2, where nothing names a connection.
+    const response = await createFetchHandler(hub)(new Request('http://h/watch'));
+    expect([response.status, response.headers.get('connection')]).toEqual([503, null]);
   });
 
   test('a host that throws costs no seat', async () => {
