@@ -33,13 +33,15 @@ describe('refusals', () => {
   });
 
   const ws = telling.filter((kind) => kind === 'ws');
-  test.each(ws)('%s: a server that answers 200 has no WebSocket there: that is final, and no end of a stream', async (kind) => {
-    const { network, read, expectOver, details } = open(kind);
-    await settle();
-    network.link.refuse(200);
-    expect(await read()).toEqual([422]);
-    expect(details.at(-1)?.error?.message).toBe('status 200');
-    await expectOver();
+  test.each(ws)('%s: a server that answers with a page, or with nothing, has no WebSocket there: that is final', async (kind) => {
+    for (const code of [200, 204]) {
+      const { network, read, expectOver, details } = open(kind);
+      await settle();
+      network.link.refuse(code);
+      expect(await read()).toEqual([422]);
+      expect(details.at(-1)?.error?.message).toBe(`status ${code}`);
+      await expectOver();
+    }
   });
 
   test('a WebSocket that tells no reason and never closes has failed when it emits an error', async () => {

@@ -1,5 +1,5 @@
 import { invalid } from '../../watch/errors.ts';
-import { ENDED, LOST, UNREADABLE } from './machine.ts';
+import { LOST, UNREADABLE } from './machine.ts';
 import type { WebSocketConstructor, WebSocketOpening } from './socket.ts';
 import { listen } from './socket.ts';
 import type { Connection, Receiver } from './transport.ts';
@@ -45,8 +45,8 @@ export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Co
   socket.on?.('unexpected-response', (_request: never, response: RefusedUpgrade) => {
     let body = '';
     const { statusCode, headers } = response;
-    // A page, say. For a stream, 200 would mean a regular end.
-    const code = statusCode === ENDED ? UNREADABLE : statusCode;
+    // A page, say. For a stream, 200 would mean a regular end, and 204 that nothing is left.
+    const code = statusCode < 300 ? UNREADABLE : statusCode;
     const over = (): void => {
       if (socket.onclose) receiver.over({ ...toRefusal(statusCode, body, headers['retry-after']), code });
     };
