@@ -90,9 +90,10 @@ export class Session implements Served {
     this.version = options.version;
   }
 
-  /** Whether nothing waits to be sent, and no snapshot is running. */
+  /** Whether nothing waits to be sent, and no snapshot is running. A watch that was cut has nothing queued but its ERROR. */
   get upToDate(): boolean {
-    return !this.over && !this.ended && !this.pressed && !this.held && this.from >= this.hand.length && this.watch.queued === 0;
+    if (this.over || this.ended || this.pressed || this.held || this.watch.stopped) return false;
+    return this.from >= this.hand.length && this.watch.queued === 0;
   }
 
   get hasRoom(): boolean {
