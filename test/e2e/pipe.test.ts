@@ -255,7 +255,10 @@ describe('the end', () => {
     const reports = server.err().split('\n');
     expect(reports[10]).toBe('watchmux pipe: no line is an event so far; to serve lines of text, use --raw');
     const told = reports.filter((report) => report.endsWith(' skipped: not JSON: bad')).length;
-    expect(reports).toContain(`watchmux pipe: ${250_000 - told} more skipped: nobody has read these reports`);
+    // Once or more often, as the kernel takes more of what waits.
+    const untold = reports.map((report) => Number(/ (\d+) more skipped: nobody has read these reports$/.exec(report)?.[1] ?? 0));
+    expect(told).toBeLessThan(150_000);
+    expect(told + untold.reduce((sum, count) => sum + count, 0)).toBe(250_000);
     expect(reports.at(-2)).toBe('watchmux pipe: 1 event, 250000 lines skipped; 0 clients: 0 delivered, 0 dropped');
   });
 
