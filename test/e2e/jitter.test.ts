@@ -68,7 +68,7 @@ describe('the judgement of what a client gets', () => {
     const reception = new Reception();
     for (const one of row) {
       if (typeof one === 'number') reception.take(one);
-      else if (one === 'blind') reception.refused({ ...gone, message: 'cut; no version yet' });
+      else if (one === 'blind') reception.refused({ ...gone, message: 'cut; no version' });
       else if (one === 'again') reception.refused({ ...gone, message: 'this one is too old, too' });
       else reception.refused({ ...gone, code: Number(one) });
     }

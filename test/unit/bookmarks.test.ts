@@ -1,7 +1,8 @@
 // Bookmarks, marks, and ends by timeout.
 import { describe, expect, test } from 'vitest';
-import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import { Hub, type HubOptions, receptionOf } from '../../src/bridge/hub/hub.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
+import type { WatchEvent } from '../../src/watch/event.ts';
 import { added, connect, FakeSink, join, turn, until } from './fake-sink.ts';
 import { handFed, hubOf } from './snapshot-source.ts';
 
@@ -208,9 +209,10 @@ describe('bookmarks', () => {
     expect(hub.stats().total).toMatchObject({ cut: 0 });
   });
 
-  test('an end by timeout waits for a client without room, and vouches for nothing unsent', async () => {
+  /** A client without room that has got 1, has 2 in its queue, and whose time was up before the third event. */
+  const overdue = async (options: HubOptions<WatchEvent> = {}): Promise<{ sink: FakeSink; clock: FakeClock }> => {
     const clock = new FakeClock();
-    const hub = new Hub({ epoch: 'e', clock });
+    const hub = new Hub({ epoch: 'e', clock, ...options });
     const sink = join(hub, { allowWatchBookmarks: true, timeoutSeconds: 1 });
     sink.stall();
     hub.tryPublish(added(1));
@@ -218,6 +220,11 @@ describe('bookmarks', () => {
     hub.tryPublish(added(2));
     clock.advance(1_000);
     hub.tryPublish(added('too late'));
+    return { sink, clock };
+  };
+
+  test('an end by timeout waits for a client without room, and vouches for nothing unsent', async () => {
+    const { sink } = await overdue();
     expect(sink.ended).toBeUndefined();
     sink.resume();
     await until(() => sink.ended !== undefined);
@@ -228,15 +235,7 @@ describe('bookmarks', () => {
   });
 
   test('a second end, while a client without room has not got the first, vouches for nothing that came in between', async () => {
-    const clock = new FakeClock();
-    const hub = new Hub({ epoch: 'e', clock, maxConnectionAgeMs: 2_000, random: () => 0.9 });
-    const sink = join(hub, { allowWatchBookmarks: true, timeoutSeconds: 1 });
-    sink.stall();
-    hub.tryPublish(added(1));
-    await until(() => sink.events.length === 2);
-    hub.tryPublish(added(2));
-    clock.advance(1_000);
-    hub.tryPublish(added('too late'));
+    const { sink, clock } = await overdue({ maxConnectionAgeMs: 2_000, random: () => 0.9 });
     clock.advance(1_000);
     sink.resume();
     await until(() => sink.ended !== undefined);
