@@ -1,12 +1,13 @@
 import { callable, invalid, oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
+import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';
 import type { Watch } from '../watch/watch.ts';
 import { Cursor } from './cursor.ts';
 import { FoldCursor } from './fold-cursor.ts';
 import { BroadcastWatch } from './handle.ts';
 import { objectKey } from './key.ts';
 import { Mux } from './mux.ts';
-import type { CursorOptions, Overflow } from './place.ts';
+import type { CursorOptions } from './place.ts';
 
 /** Options of a {@link Broadcaster}. A watcher may override `capacity` and `overflow`. */
 export interface BroadcasterOptions<E> {
@@ -54,9 +55,8 @@ export interface WatchOptions<E> {
   readonly onGap?: ((missed: number) => void) | undefined;
 }
 
-export type { Overflow } from './place.ts';
+export type { Overflow } from '../watch/overflow.ts';
 
-const OVERFLOWS: readonly Overflow[] = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
 const ACCEPTED: Promise<void> = Promise.resolve();
 
 /**

@@ -1,24 +1,10 @@
+import type { Overflow } from '../watch/overflow.ts';
 import { Reader } from '../watch/reader.ts';
 import { Aside, nothingAside } from './aside.ts';
 import type { Gated } from './gate.ts';
 import type { Laggard } from './laggards.ts';
 import type { Linked } from './linked-set.ts';
 import type { Mux } from './mux.ts';
-
-/**
- * What happens to an event that does not fit in a watcher's queue.
- *
- * - `wait`: the event is held back until there is room, and so is its publisher. A watcher that nobody reads stalls the
- *   publisher.
- * - `drop-newest`, `drop-oldest`: this watcher loses the event, or the oldest one in its queue. `onGap` and `dropped` report how
- *   many.
- * - `disconnect`: the watch is cut: it delivers its queue, then one ERROR with code 410 and `details.missed`, then ends.
- * - `coalesce`: unseen changes are folded to the latest per key. ADDED then MODIFIED is ADDED, ADDED then DELETED is nothing,
- *   MODIFIED then DELETED is DELETED, DELETED then ADDED is MODIFIED; of custom types the last event stays. Keys are in the order
- *   of their first unseen change. With more than `capacity` keys the watch is cut: unlike `disconnect` it delivers none of them,
- *   only that ERROR, which counts all events behind them.
- */
-export type Overflow = 'wait' | 'drop-newest' | 'drop-oldest' | 'disconnect' | 'coalesce';
 
 /** The options of one cursor. */
 export interface CursorOptions<E> {

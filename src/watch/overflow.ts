@@ -1,0 +1,29 @@
+/**
+ * What happens to an event that does not fit in a watcher's queue.
+ *
+ * - `wait`: the event is held back until there is room, and so is its publisher. A watcher that nobody reads stalls the
+ *   publisher.
+ * - `drop-newest`, `drop-oldest`: this watcher loses the event, or the oldest one in its queue. `onGap` and `dropped` report how
+ *   many.
+ * - `disconnect`: the watch is cut: it delivers its queue, then one ERROR with code 410 and `details.missed`, then ends.
+ * - `coalesce`: unseen changes are folded to the latest per key. ADDED then MODIFIED is ADDED, ADDED then DELETED is nothing,
+ *   MODIFIED then DELETED is DELETED, DELETED then ADDED is MODIFIED; of custom types the last event stays. Keys are in the order
+ *   of their first unseen change. With more than `capacity` keys the watch is cut: unlike `disconnect` it delivers none of them,
+ *   only that ERROR, which counts all events behind them.
+ */
+export type Overflow = (typeof OVERFLOWS)[number];
+
+/**
+ * All overflow policies: the one list of them. Code that treats policies differently keeps a `Record<Overflow, ...>`, so that the
+ * compiler finds every place when a policy is added.
+ */
+export const OVERFLOWS: readonly ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] = [
+  'wait',
+  'drop-newest',
+  'drop-oldest',
+  'disconnect',
+  'coalesce',
+];
+
+/** The policies that may cut a watch: it then ends with an ERROR event, so its event type has one. */
+export type CuttingOverflow = 'disconnect' | 'coalesce';
