@@ -3,7 +3,8 @@ import { type Aside, nothingAside } from '../../src/broadcast/aside.ts';
 import { Cursor } from '../../src/broadcast/cursor.ts';
 import { FoldCursor } from '../../src/broadcast/fold-cursor.ts';
 import { Mux } from '../../src/broadcast/mux.ts';
-import type { CursorOptions, Overflow } from '../../src/broadcast/place.ts';
+import type { CursorOptions } from '../../src/broadcast/place.ts';
+import type { Overflow } from '../../src/watch/overflow.ts';
 import { event, events, id, ids, range, readAll, type TestEvent, turn } from './support.ts';
 
 const POLICIES: readonly Overflow[] = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
