@@ -2,12 +2,14 @@ import { callable, invalid, oneOf, WatchError, wholeNumber } from '../watch/erro
 import type { WatchEvent } from '../watch/event.ts';
 import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';
 import type { Watch } from '../watch/watch.ts';
-import { Cursor } from './cursor.ts';
-import { FoldCursor } from './fold-cursor.ts';
+import { Cursor, toExpired } from './cursor/cursor.ts';
+import type { CursorOptions } from './cursor/place.ts';
 import { BroadcastWatch } from './handle.ts';
-import { objectKey } from './key.ts';
+import type { WindowOptions } from './log/window.ts';
 import { Mux } from './mux.ts';
-import type { CursorOptions } from './place.ts';
+import { objectKey } from './policies/key.ts';
+import { POLICIES } from './policies/policies.ts';
+import { type Topics, toTopicSet, toTopics } from './topics.ts';
 
 /** Options of a {@link Broadcaster}. A watcher may override `capacity` and `overflow`. */
 export interface BroadcasterOptions<E> {
@@ -27,6 +29,17 @@ export interface BroadcasterOptions<E> {
    * If it throws, as the default does for an object without a name (INVALID_ARGUMENT), the `coalesce` watch ends with that error.
    */
   readonly keyOf?: ((event: E) => string) | undefined;
+  /**
+   * The topics of an event: one, several, or none. Watchers that ask for `topics` get events by topic, and events of other topics
+   * cost them nothing. Called once per event, when it is published; if it throws, `publish` fails with that error.
+   */
+  readonly topicsOf?: ((event: E) => string | readonly string[] | undefined) | undefined;
+  /** Number of past events to keep, for watches with `replay` or `after`; default 0. */
+  readonly replay?: number | undefined;
+  /** Limits the events kept for `replay` in bytes, too, as `sizeOf` tells them; default no limit. */
+  readonly replayBytes?: number | undefined;
+  /** The size of an event in bytes, the same each time it is asked. Required with `replayBytes`. */
+  readonly sizeOf?: ((event: E) => number) | undefined;
 }
 
 /** Options of one watcher. */
@@ -46,6 +59,21 @@ export interface WatchOptions<E> {
    * whose `publish` is still waiting counts as published after this watch began, so it arrives again.
    */
   readonly prefix?: readonly E[] | undefined;
+  /**
+   * Only events that have one of these topics (see `topicsOf`), each once, in the order in which they were published. What a filter
+   * would give, at the cost of the events that match. With `filter`, topics come first. An empty array gets nothing.
+   */
+  readonly topics?: readonly string[] | undefined;
+  /**
+   * Begin with the last events that were published before, at most this many, and as many as the broadcaster keeps; default 0. The
+   * number counts events before `topics` and `filter`. As with `prefix`, `capacity` grows to what is delivered first + 1.
+   */
+  readonly replay?: number | undefined;
+  /**
+   * Begin right after this {@link Watch.position} of an earlier watch of the same broadcaster, with everything published since. If
+   * not all of it is kept any more, the watch delivers one ERROR with code 410, and ends.
+   */
+  readonly after?: number | undefined;
   /** Stops the watch when it aborts. `watch` throws the signal's reason if it has already aborted. */
   readonly signal?: AbortSignal | undefined;
   /**
@@ -75,17 +103,25 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   readonly #capacity: number;
   readonly #overflow: Overflow;
   readonly #maxPending: number;
+  readonly #topicsOf: ((event: E) => Topics) | undefined;
   /** The options of the last watcher without callbacks. Watchers with the same options share the object. */
   #plain: CursorOptions<E> | undefined;
   #closed: Promise<void> | undefined;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid option. */
   constructor(options: BroadcasterOptions<E> = {}) {
-    const { capacity = 100, overflow = 'wait', incoming = 25, maxPending = 10_000, keyOf = objectKey } = options;
+    const { capacity = 100, overflow = 'wait', incoming = 25, maxPending = 10_000, keyOf = objectKey, topicsOf } = options;
     this.#capacity = wholeNumber('capacity', capacity);
     this.#overflow = toOverflow(overflow);
     this.#maxPending = wholeNumber('maxPending', maxPending);
-    this.#mux = new Mux({ capacity, incoming: wholeNumber('incoming', incoming), keyOf: callable('keyOf', keyOf) });
+    this.#topicsOf = callable('topicsOf', topicsOf);
+    this.#mux = new Mux({
+      capacity,
+      incoming: wholeNumber('incoming', incoming),
+      keyOf: callable('keyOf', keyOf),
+      hasTopics: topicsOf !== undefined,
+      window: toWindow(options),
+    });
   }
 
   /**
@@ -106,14 +142,16 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     const { filter, onGap, prefix = [], signal } = options;
     if (!Array.isArray(prefix)) throw invalid('prefix', prefix, 'an array');
     const own: CursorOptions<E> = {
-      capacity: Math.max(wholeNumber('capacity', options.capacity ?? this.#capacity), options.prefix ? prefix.length + 1 : 0),
-      overflow: toOverflow(options.overflow ?? this.#overflow),
+      capacity: wholeNumber('capacity', options.capacity ?? this.#capacity),
+      policy: POLICIES[toOverflow(options.overflow ?? this.#overflow)],
       filter: callable('filter', filter),
       onGap: callable('onGap', onGap),
     };
+    const topics = this.#topicsFor(options);
+    const from = this.#startOf(options);
     this.#refuseClosed('watch');
     signal?.throwIfAborted();
-    const cursor = this.#join(this.#shared(own), prefix);
+    const cursor = this.#join(own, { prefix: options.prefix, topics, from });
     if (signal?.aborted)
       cursor.stop(); // aborted by the filter, when it was asked about the prefix
     else if (signal && !cursor.stopped) this.#mux.signals.add(cursor, signal);
@@ -132,9 +170,10 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
    */
   publish(event: E): Promise<void> {
     try {
-      if (this.tryPublish(event)) return ACCEPTED;
+      const topics = this.#check(event);
+      if (this.#accept(event, topics)) return ACCEPTED;
       const limit = this.#maxPending;
-      if (this.#mux.pending < limit) return this.#mux.acceptLater(event);
+      if (this.#mux.pending < limit) return this.#mux.acceptLater(event, topics);
       throw new WatchError('OVERLOADED', `publish: ${limit} publishes already wait for room (maxPending)`, { limit });
     } catch (error) {
       return Promise.reject(error);
@@ -148,9 +187,21 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
    * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for null and undefined.
    */
   tryPublish(event: E): boolean {
+    return this.#accept(event, this.#check(event));
+  }
+
+  /** Refuses what cannot be published. Returns the event's topics. */
+  #check(event: E): Topics {
     this.#refuseClosed('publish');
     if (event === undefined || event === null) throw invalid('event', event, 'an event');
-    const accepted = this.#mux.accept(event);
+    if (!this.#topicsOf) return undefined;
+    const topics = toTopics(this.#topicsOf(event));
+    this.#refuseClosed('publish'); // `topicsOf` has shut the broadcaster down
+    return topics;
+  }
+
+  #accept(event: E, topics: Topics): boolean {
+    const accepted = this.#mux.accept(event, topics);
     if (!accepted) this.#refuseClosed('publish'); // a filter has shut the broadcaster down
     return accepted;
   }
@@ -194,22 +245,59 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
 
   #shared(own: CursorOptions<E>): CursorOptions<E> {
     if (own.filter || own.onGap) return own;
-    if (this.#plain?.capacity !== own.capacity || this.#plain.overflow !== own.overflow) this.#plain = own;
+    if (this.#plain?.capacity !== own.capacity || this.#plain.policy !== own.policy) this.#plain = own;
     return this.#plain;
   }
 
-  #join(options: CursorOptions<E>, prefix: readonly E[]): Cursor<E> {
+  #topicsFor({ topics }: WatchOptions<E>): readonly string[] | undefined {
+    if (topics === undefined) return undefined;
+    if (!this.#topicsOf) throw invalid('topics', topics, 'none, because this broadcaster has no topicsOf');
+    return toTopicSet(topics);
+  }
+
+  /** Returns the place at which a watch begins; undefined for now. */
+  #startOf({ after, replay = 0 }: WatchOptions<E>): number | undefined {
+    const { window, log } = this.#mux;
+    const asked = after === undefined ? 'replay' : 'after';
+    if (wholeNumber(asked, after ?? replay) === 0 && after === undefined) return undefined;
+    if (!window) throw invalid(asked, after ?? replay, 'none, because this broadcaster keeps no events (its option replay)');
+    if (after !== undefined) return after;
+    return Math.max(window.start, log.head - replay);
+  }
+
+  /** Starts a cursor: now, or at a place in the past. */
+  #join(own: CursorOptions<E>, { prefix, topics, from }: Beginning<E>): Cursor<E> {
+    const mux = this.#mux;
     const passed: E[] = [];
     let failure: { error: unknown } | undefined;
-    try {
-      // Runs before the cursor takes its position, so an event the filter publishes cannot come between prefix and stream.
-      for (const event of prefix) if (!options.filter || options.filter(event)) passed.push(event);
-    } catch (error) {
-      failure = { error };
-    }
-    const cursor = options.overflow === 'coalesce' ? new FoldCursor(this.#mux, options) : new Cursor(this.#mux, options);
-    cursor.join(passed);
+    const select = (events: readonly E[], selected: (event: E, at: number) => void): void => {
+      try {
+        for (let at = 0; at < events.length && !failure; at++) {
+          const event = events[at] as E;
+          if (!own.filter || own.filter(event)) selected(event, at);
+        }
+      } catch (error) {
+        failure = { error };
+      }
+    };
+    // Runs before the cursor takes its position, so an event the filter publishes cannot come between prefix and stream.
+    select(prefix ?? NOTHING, (event) => passed.push(event));
+    const view = topics ? mux.viewOf(topics) : mux.all;
+    const isPast = from !== undefined && mux.window?.covers(from) === true;
+    const start = !isPast ? view.log.end : topics ? view.log.head : from;
+    // A watcher of topics gets the past out of the window. Others simply stand further back in the log.
+    const history = isPast && topics ? mux.window?.since(from, topics) : undefined;
+    const first = (prefix?.length ?? 0) + (history?.events.length ?? 0) + view.log.end - start;
+    const capacity = prefix || isPast ? Math.max(own.capacity, first + 1) : own.capacity;
+    const cursor = new Cursor(view, this.#shared(capacity === own.capacity ? own : { ...own, capacity }), start);
+    const places: number[] = [];
+    select(history?.events ?? NOTHING, (event, at) => {
+      passed.push(event);
+      places.push(history?.places[at] as number);
+    });
+    cursor.join(passed, places);
     if (failure) cursor.fail(failure.error);
+    else if (from !== undefined && !isPast) cursor.refuse(toExpired(`the events since position ${from} are not kept`));
     return cursor;
   }
 
@@ -221,4 +309,21 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
 /** Returns a valid policy; throws INVALID_ARGUMENT otherwise. */
 export function toOverflow(overflow: Overflow): Overflow {
   return oneOf('overflow', overflow, OVERFLOWS);
+}
+
+/** How a watch begins. */
+interface Beginning<E> {
+  readonly prefix: readonly E[] | undefined;
+  readonly topics: readonly string[] | undefined;
+  /** The place in the past at which it begins. */
+  readonly from: number | undefined;
+}
+
+const NOTHING: readonly never[] = [];
+
+function toWindow<E>({ replay = 0, replayBytes, sizeOf }: BroadcasterOptions<E>): WindowOptions<E> | undefined {
+  const bytes = replayBytes === undefined ? Infinity : wholeNumber('replayBytes', replayBytes);
+  callable('sizeOf', sizeOf);
+  if (replayBytes !== undefined && !sizeOf) throw invalid('sizeOf', sizeOf, 'a function, because replayBytes is set');
+  return wholeNumber('replay', replay) > 0 ? { items: replay, bytes, sizeOf: sizeOf ?? (() => 0) } : undefined;
 }

@@ -1,7 +1,8 @@
 import { Batches, Iteration } from '../watch/iteration.ts';
 import type { Watch, WatchBatches } from '../watch/watch.ts';
-import type { Cursor } from './cursor.ts';
-import type { Forgotten } from './forgotten.ts';
+import type { Cursor } from './cursor/cursor.ts';
+import type { View } from './view.ts';
+import type { Forgotten } from './watchers/forgotten.ts';
 
 /** A function rather than a private method, which would make every handle one word larger. */
 function held<T>(watch: object, cursor: { hold(holder: object): void }, read: T): T {
@@ -31,6 +32,15 @@ export class BroadcastWatch<E> extends Iteration implements Watch<E> {
 
   get dropped(): number {
     return this.#cursor.dropped;
+  }
+
+  get position(): number | undefined {
+    return this.#cursor.place;
+  }
+
+  /** The view it stands in. Not part of `Watch`, like `tryBatch`: for the bridge. */
+  get view(): View<E> {
+    return this.#cursor.view;
   }
 
   next(): Promise<IteratorResult<E, undefined>> {

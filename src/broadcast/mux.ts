@@ -1,49 +1,53 @@
 import { WatchError } from '../watch/errors.ts';
-import { FoldChain } from './coalesce.ts';
-import { type Forgotten, newForgotten } from './forgotten.ts';
-import { Gate, type Gated } from './gate.ts';
-import { Laggards } from './laggards.ts';
-import { type Linked, LinkedSet } from './linked-set.ts';
-import { EventLog } from './log.ts';
-import { Park, type Parked } from './park.ts';
-import { Signals } from './signals.ts';
+import type { EventLog } from './log/log.ts';
+import { ReplayWindow, type WindowOptions } from './log/window.ts';
+import { concerns, type Topics, TopicViews } from './topics.ts';
+import { type Leaver, View } from './view.ts';
+import { type Forgotten, newForgotten } from './watchers/forgotten.ts';
+import { type Linked, LinkedSet } from './watchers/linked-set.ts';
+import type { Park } from './watchers/park.ts';
+import { Signals } from './watchers/signals.ts';
 
-/** A watcher that can leave the mux. */
-export interface Leaver extends Parked, Gated {
-  readonly waits: boolean;
-  stop(): void;
+/** Options of a {@link Mux}. */
+export interface MuxOptions<E> {
+  readonly capacity: number;
+  readonly incoming: number;
+  readonly keyOf: (event: E) => unknown;
+  /** Set if watchers may ask for topics. */
+  readonly hasTopics?: boolean;
+  /** Set if the last events are kept. */
+  readonly window?: WindowOptions<E> | undefined;
 }
 
 /** A publish that waits for room. */
 interface Pending<E> extends Linked {
   readonly event: E;
+  readonly topics: Topics;
   readonly settle: (outcome: undefined | Promise<never>) => void;
 }
 
 /**
- * Moves events from accepted to visible. Every event passes through here, and nothing else moves `head`.
+ * Moves events from accepted to visible. Every event passes through here, and nothing else moves a `head`.
  *
- *     publish -> [pending, at most maxPending] -> [log: end .. at most `incoming` .. head] -> every watcher's stretch of log
- *                 waits for room                   accepted; waits at the gate               visible
+ *     publish -> [pending, at most maxPending] -> [log: end .. at most `incoming` .. head] -> every watcher's stretch of a log
+ *                 waits for room                   accepted; waits at the gates               visible
  *
- * **Order** is the order of `append`, which is the order of the publish calls. **Slow readers** of policy `wait` close the gate;
- * other slow readers are not noticed here. **Waking** of pending reads: see park.ts. **Closing**: once every accepted event is
+ * **Order** is the order of `append`, which is the order of the publish calls. The log of the view of all watchers counts every
+ * event, so its positions are the places of events among all; the views of topics get theirs in the same steps. **Slow readers**
+ * of policy `wait` close the gate of their view, and so hold up each event that one of them wants, and all events after it; other
+ * slow readers are not noticed here. **Waking** of pending reads: see watchers/park.ts. **Closing**: once every accepted event is
  * visible, `closed` is set and nothing moves again.
  *
  * Everything here is synchronous. User code (filters, `onGap`, `keyOf`) runs inside `gate.open`, `enter` and `park.serve`, and
  * may publish, watch, stop or shut down. Every loop therefore re-reads the state after calling them.
  */
 export class Mux<E> {
+  readonly options: MuxOptions<E>;
+  /** The view of watchers that see every event, and its log, which counts them. */
+  readonly all: View<E>;
   readonly log: EventLog<E>;
-  readonly laggards: Laggards = new Laggards();
-  readonly gate: Gate = new Gate();
-  readonly park: Park = new Park(() => this.serve());
-  readonly chain: FoldChain<E>;
-  /**
-   * Full watchers that stand nowhere and are left alone until they read. This set, the laggards and the gate hold every live
-   * watcher.
-   */
-  readonly judged: LinkedSet<Leaver> = new LinkedSet();
+  readonly topics: TopicViews<E> | undefined;
+  readonly window: ReplayWindow<E> | undefined;
   readonly signals: Signals<Leaver> = new Signals();
   /** Owned by the mux, not the broadcaster: it must live as long as anything that may wait for a forgotten watch. */
   readonly forgotten: Forgotten = newForgotten();
@@ -56,21 +60,28 @@ export class Mux<E> {
   pending: number = 0;
   /** Called once, when `closed` becomes true. */
   onClosed: (() => void) | undefined = undefined;
-  private readonly incoming: number;
+  /** Called when a view has got an event. */
+  onVisible: ((view: View<E>) => void) | undefined = undefined;
+  /** Number of watchers that may hold the publisher back. */
+  private holding: number = 0;
+  /** The views of topics that each accepted event belongs to, from head to end. */
+  private readonly routes: (readonly View<E>[])[] = [];
   private readonly line: LinkedSet<Pending<E>> = new LinkedSet();
   private busy: boolean = false;
 
-  constructor(options: { capacity: number; incoming: number; keyOf: (event: E) => unknown }) {
-    this.log = new EventLog(options.capacity);
-    this.incoming = options.incoming;
-    this.chain = new FoldChain(this.log, options.keyOf);
+  constructor(options: MuxOptions<E>) {
+    this.options = options;
+    this.all = new View(this);
+    this.log = this.all.log;
+    this.topics = options.hasTopics ? new TopicViews() : undefined;
+    this.window = options.window && new ReplayWindow(this.log, options.window);
   }
 
   /** Accepts an event if there is room now. Returns whether it did. */
-  accept(event: E): boolean {
+  accept(event: E, topics?: Topics): boolean {
     // User code may have stopped the watcher that blocked the pending publishes. They come before this event.
-    while (this.pending > 0) if (!this.gate.empty || !this.admitted()) return false;
-    const accepted = this.admit(event);
+    while (this.pending > 0) if (this.holding > 0 || !this.admitted()) return false;
+    const accepted = this.admit(event, topics);
     // A full watcher lets events pass that its filter rejects, so the filter is asked once the event has its place. An event that
     // the filter published meanwhile may have found no room, or may have taken the room of this one.
     if (this.log.head < this.log.end || this.pending > 0) this.pump();
@@ -78,9 +89,9 @@ export class Mux<E> {
   }
 
   /** Queues a publish. Resolves as soon as there is room. */
-  acceptLater(event: E): Promise<void> {
+  acceptLater(event: E, topics?: Topics): Promise<void> {
     return new Promise((settle) => {
-      this.line.add({ event, settle, inSet: undefined, before: undefined, after: undefined });
+      this.line.add({ event, topics, settle, inSet: undefined, before: undefined, after: undefined });
       // Only the blocking watcher would pump again, and user code may have made room since the gate was asked.
       if (++this.pending === 1) this.pump();
     });
@@ -93,8 +104,11 @@ export class Mux<E> {
     do {
       while (this.log.head < this.log.end) {
         const { head } = this.log;
-        if (!this.gate.open(head)) break;
-        if (this.log.head === head) this.advance();
+        const views = this.routes[0] ?? NO_VIEWS;
+        if (!this.opens(views)) break;
+        if (this.log.head !== head) continue;
+        this.routes.shift();
+        this.advance(views);
       }
     } while (this.admitted());
     this.busy = false;
@@ -107,47 +121,115 @@ export class Mux<E> {
       this.unline(pending);
       pending.settle(Promise.reject(new WatchError('CLOSED', 'publish: shut down before there was room')));
     }
-    const { log } = this;
-    let chunk = log.chunkOf(log.head);
-    // Move head to the end before any user code runs: a watcher it stops has then received, or lost, every accepted event.
-    while (log.head < log.end) log.step();
-    while (chunk < log.chunkOf(log.head)) this.enter(++chunk);
-    this.park.notify();
+    // Move every head to its end before any user code runs: a watcher it stops has then received, or lost, every accepted event.
+    const entered = new Map([[this.all, this.log.chunkOf(this.log.head)]]);
+    for (let views = this.routes.shift(); this.log.head < this.log.end; views = this.routes.shift()) {
+      this.step(this.all);
+      for (const view of views ?? NO_VIEWS) {
+        if (!entered.has(view)) entered.set(view, view.log.chunkOf(view.log.head));
+        this.step(view);
+      }
+    }
+    for (const [view, last] of entered) {
+      for (let chunk = last; chunk < view.log.chunkOf(view.log.head); ) view.enter(++chunk);
+      view.park.notify();
+    }
     this.pump();
   }
 
-  left(watcher: Leaver): void {
+  joined(holdsPublisher: boolean): void {
+    this.watchers++;
+    if (holdsPublisher) this.holding++;
+  }
+
+  left(watcher: Leaver, view: View<E>): void {
     this.watchers--;
-    if (watcher.inPark) this.park.leave();
     this.signals.delete(watcher);
     this.forgotten.unregister(watcher);
-    if (watcher.waits) this.pump();
+    if (view.watchers === 0 && view !== this.all) this.topics?.remove(view);
+    if (!watcher.holdsPublisher) return;
+    this.holding--;
+    this.pump();
+  }
+
+  /** Serves a view's parked readers, then moves on, since their reads have made room. */
+  serve(park: Park): void {
+    this.busy = true;
+    park.serve();
+    this.busy = false;
+    this.pump();
+  }
+
+  /** Returns the view of a set of topics. */
+  viewOf(topics: readonly string[]): View<E> {
+    const views = this.topics as TopicViews<E>;
+    const known = views.find(topics);
+    if (known) return known;
+    const view = new View(this, topics);
+    views.add(view);
+    if (this.window) this.catchUp(view);
+    return view;
+  }
+
+  /** Gives a new view the events that are accepted and not visible: a watch that begins in the past needs them. */
+  private catchUp(view: View<E>): void {
+    const { log, routes } = this;
+    view.log.retain(0); // stores events from now on, also while nobody stands
+    for (let at = log.head; at < log.end; at++) {
+      const topics = log.noteAt(at) as Topics;
+      if (!concerns(topics, view.topics as readonly string[])) continue;
+      view.log.append(log.at(at), at);
+      routes[at - log.head] = [...(routes[at - log.head] ?? NO_VIEWS), view];
+    }
   }
 
   /** Appends an event if there is room. A publish that waited (`pending`) leaves the line right before. */
-  private admit(event: E, pending?: Pending<E>): boolean {
+  private admit(event: E, topics: Topics, pending?: Pending<E>): boolean {
     const { log } = this;
     while (log.head === log.end) {
       const { head } = log;
-      const open = this.gate.open(head);
-      // User code in the gate has shut down, or given up on the pending publishes. That came first.
+      const changes = this.topics?.changes;
+      const views = this.viewsOf(topics);
+      const open = this.opens(views);
+      // User code at the gate has shut down, or given up on the pending publishes. That came first.
       if (this.closed || (pending && !this.line.has(pending))) return false;
       if (!open) break;
-      if (log.end !== head) continue; // user code in the gate has published, and that came first
+      // User code at the gate has published, or joined or left, and that came first.
+      if (log.end !== head || this.topics?.changes !== changes) continue;
       if (pending) this.unline(pending);
-      log.append(event);
-      this.advance();
+      this.append(event, topics, views);
+      this.advance(views);
       return true;
     }
-    if (log.end - log.head >= this.incoming && !this.gate.empty) return false;
+    if (log.end - log.head >= this.options.incoming && this.holding > 0) return false;
     if (pending) this.unline(pending);
-    log.append(event);
+    const views = this.viewsOf(topics);
+    this.append(event, topics, views);
+    if (this.topics) this.routes.push(views);
     return true;
+  }
+
+  private viewsOf(topics: Topics): readonly View<E>[] {
+    return this.topics ? this.topics.of(topics) : NO_VIEWS;
+  }
+
+  /** Whether the next event may become visible now, by the gates of all who want it. */
+  private opens(views: readonly View<E>[]): boolean {
+    if (!this.all.gate.open(this.log.head)) return false;
+    for (const view of views) if (!view.gate.open(view.log.head)) return false;
+    return true;
+  }
+
+  private append(event: E, topics: Topics, views: readonly View<E>[]): void {
+    const place = this.log.end;
+    // Topics are noted only where they can be asked for again, and places where they are told.
+    this.log.append(event, this.window && topics);
+    for (const view of views) view.log.append(event, this.window && place);
   }
 
   private admitted(): boolean {
     const pending = this.line.first;
-    if (!pending || !this.admit(pending.event, pending)) return false;
+    if (!pending || !this.admit(pending.event, pending.topics, pending)) return false;
     pending.settle(undefined);
     return true;
   }
@@ -157,32 +239,35 @@ export class Mux<E> {
     this.pending--;
   }
 
-  /** Makes one more event visible. */
-  private advance(): void {
-    if (this.log.step()) this.enter(this.log.chunkOf(this.log.head));
-    this.park.notify();
+  /** Makes one more event visible: in all logs first, because what follows may run user code. */
+  private advance(views: readonly View<E>[]): void {
+    const { all } = this;
+    const chunk = this.step(all);
+    const chunks = views.length === 0 ? undefined : views.map((view) => this.step(view));
+    if (chunk !== undefined) all.enter(chunk);
+    all.park.notify();
+    chunks?.forEach((each, at) => {
+      const view = views[at] as View<E>;
+      if (each !== undefined) view.enter(each);
+      view.park.notify();
+    });
   }
 
-  /** Called when head has entered a chunk: due laggards leave the log, and chunks that nobody needs are dropped. */
-  private enter(chunk: number): void {
-    this.chain.fold();
-    this.laggards.judge(chunk);
-    this.chain.unseen = undefined;
-    this.log.trim();
-  }
-
-  /** Serves the parked readers, then moves on, since their reads have made room. */
-  private serve(): void {
-    this.busy = true;
-    this.park.serve();
-    this.busy = false;
-    this.pump();
+  /** Moves the head of a view. Returns the chunk that it has entered, if it has. */
+  private step(view: View<E>): number | undefined {
+    const entered = view.log.step();
+    if (view === this.all) this.window?.add();
+    this.onVisible?.(view);
+    return entered ? view.log.chunkOf(view.log.head) : undefined;
   }
 
   private close(): void {
     this.closed = true;
     this.signals.clear();
     this.onClosed?.();
-    this.serve();
+    this.serve(this.all.park);
+    for (const view of this.topics?.all() ?? NO_VIEWS) this.serve(view.park);
   }
 }
+
+const NO_VIEWS: readonly never[] = [];

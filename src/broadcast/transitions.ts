@@ -1,7 +1,7 @@
 import type { ErrorEvent, WatchEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 import { filter } from './filter.ts';
-import { objectKey } from './key.ts';
+import { objectKey } from './policies/key.ts';
 
 /** The object type of a union's events, ERROR excluded. */
 export type ObjectOf<E extends WatchEvent> = Exclude<E, ErrorEvent>['object'];

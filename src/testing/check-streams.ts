@@ -1,4 +1,4 @@
-import { objectKey } from '../broadcast/key.ts';
+import { objectKey } from '../broadcast/policies/key.ts';
 import type { ObjectOf } from '../broadcast/transitions.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import { show, type Violation, violation } from './guarantees.ts';

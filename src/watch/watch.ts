@@ -33,6 +33,13 @@ export interface Watch<E> {
   readonly queued: number;
   /** Total number of events this watcher did not get. With `coalesce`, events that were folded into a later one. */
   readonly dropped: number;
+  /**
+   * Where this watch is, if its source keeps past events: a watch that begins `after` this position gets everything that this one
+   * has not delivered. What is queued counts as not delivered, and so does what `return` discarded or what a cut left out. A number
+   * that never decreases. A broadcaster tells it if it has `replay`; with `coalesce`, events that were folded into a delivered one
+   * may come again.
+   */
+  readonly position?: number | undefined;
   [Symbol.asyncIterator](): Watch<E>;
   /** Same as `return()`, for `using`. */
   [Symbol.dispose](): void;

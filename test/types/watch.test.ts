@@ -84,7 +84,7 @@ function refuses(broadcaster: Broadcaster<Orders>): void {
   // @ts-expect-error no such option
   new Broadcaster({ queueLength: 3 });
   // @ts-expect-error no such option of a watcher
-  broadcaster.watch({ replay: 3 });
+  broadcaster.watch({ history: 3 });
   // @ts-expect-error `incoming` is the broadcaster's alone
   broadcaster.watch({ incoming: 3 });
   // @ts-expect-error a capacity is a number

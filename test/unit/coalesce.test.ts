@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { Fold, FoldChain, foldKey, type Link } from '../../src/broadcast/coalesce.ts';
-import { EventLog } from '../../src/broadcast/log.ts';
+import { EventLog } from '../../src/broadcast/log/log.ts';
+import { Fold, foldKey } from '../../src/broadcast/policies/fold.ts';
+import { FoldChain, type Link } from '../../src/broadcast/policies/fold-chain.ts';
 import { event, type TestEvent } from './support.ts';
 
 const byName = (of: TestEvent): string => of.object.metadata.name;
@@ -52,10 +53,10 @@ describe('Fold', () => {
     expect(fold).toMatchObject({ size: 0, live: 0, count: 0, dropped: all.length - expected.length });
   });
 
-  test.each(TABLE)('%s folds to %j, but never to nothing if the events are telling', (types, expected) => {
+  test.each(TABLE)('%s folds to %j, but never to nothing if the events report deletions', (types, expected) => {
     const all = changes(types);
     const told = expected.length > 0 ? expected : [`DELETED ${all.length - 1}`];
-    const fold = foldOf(...all.map((one) => ({ ...one, telling: true })));
+    const fold = foldOf(...all.map((one) => ({ ...one, reportsDeletion: true })));
     expect(fold).toMatchObject({ size: 1, live: 1, count: all.length, dropped: all.length - 1 });
     expect(takeAll(fold)).toEqual(told);
     expect(fold).toMatchObject({ size: 0, live: 0, count: 0, dropped: all.length - 1 });

@@ -1,13 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { type Aside, nothingAside } from '../../src/broadcast/aside.ts';
-import { Cursor } from '../../src/broadcast/cursor.ts';
-import { FoldCursor } from '../../src/broadcast/fold-cursor.ts';
+import { Cursor } from '../../src/broadcast/cursor/cursor.ts';
+import { type Extra, noExtra } from '../../src/broadcast/cursor/extra.ts';
+import type { CursorOptions } from '../../src/broadcast/cursor/place.ts';
 import { Mux } from '../../src/broadcast/mux.ts';
-import type { CursorOptions } from '../../src/broadcast/place.ts';
-import type { Overflow } from '../../src/watch/overflow.ts';
+import { POLICIES } from '../../src/broadcast/policies/policies.ts';
+import { OVERFLOWS, type Overflow } from '../../src/watch/overflow.ts';
 import { event, events, id, ids, range, readAll, type TestEvent, turn } from './support.ts';
-
-const POLICIES: readonly Overflow[] = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
 
 /** The engine with its lid off: chunks of 16. */
 class Rig {
@@ -26,8 +24,13 @@ class Rig {
   }
 
   watch(overflow: Overflow, capacity = 16, more: Partial<CursorOptions<TestEvent>> = {}): Cursor<TestEvent> {
-    const options = { overflow, capacity, filter: undefined, onGap: undefined, ...more };
-    const cursor = overflow === 'coalesce' ? new FoldCursor(this.mux, options) : new Cursor(this.mux, options);
+    const cursor = new Cursor(this.mux.all, {
+      policy: POLICIES[overflow],
+      capacity,
+      filter: undefined,
+      onGap: undefined,
+      ...more,
+    });
     cursor.join([]);
     return cursor;
   }
@@ -38,7 +41,7 @@ class Rig {
 
   /** What is held for anybody. */
   get held(): Record<'needs' | 'stored' | 'retained' | 'due' | 'gated' | 'links', number> {
-    const { log, laggards, gate, chain } = this.mux as unknown as {
+    const { log, laggards, gate, chain } = this.mux.all as unknown as {
       log: { needs: number; chunks: ({ events: unknown[] } | undefined)[]; retained: number | { value: number } };
       laggards: { sets: Map<number, Row> };
       gate: { members: Row };
@@ -66,8 +69,8 @@ function length(row: Row): number {
 }
 
 /** What a watcher has set aside. */
-function asideOf(cursor: Cursor<TestEvent>): Aside<TestEvent> {
-  return (cursor as unknown as { aside: Aside<TestEvent> }).aside;
+function extraOf(cursor: Cursor<TestEvent>): Extra<TestEvent> {
+  return (cursor as unknown as { extra: Extra<TestEvent> }).extra;
 }
 
 const NOTHING = { needs: 0, stored: 0, retained: 0, due: 0, gated: 0, links: 0 };
@@ -107,10 +110,10 @@ describe('a laggard', () => {
     const cursor = rig.watch('drop-oldest');
     rig.publish(0, 20);
     expect(cursor.queued).toBe(16);
-    expect(asideOf(cursor).kept.length).toBe(16);
+    expect(extraOf(cursor).kept.length).toBe(16);
     rig.publish(20, 200);
     expect(rig.held).toMatchObject({ needs: 1, due: 0 });
-    expect(asideOf(cursor).kept.length).toBe(0);
+    expect(extraOf(cursor).kept.length).toBe(0);
     expect(ids(readAll(cursor))).toEqual(range(184, 200));
   });
 
@@ -118,7 +121,7 @@ describe('a laggard', () => {
     const rig = new Rig();
     const [a, b] = [rig.watch('drop-newest'), rig.watch('disconnect')];
     rig.publish(0, 200);
-    const inside = (cursor: Cursor<TestEvent>): unknown => (asideOf(cursor).kept as unknown as { events: unknown }).events;
+    const inside = (cursor: Cursor<TestEvent>): unknown => (extraOf(cursor).kept as unknown as { events: unknown }).events;
     expect(inside(a)).toEqual(events(0, 16));
     expect(inside(b)).toBe(inside(a));
   });
@@ -155,7 +158,7 @@ describe('a laggard', () => {
     expect(cursor.queued).toBe(16);
   });
 
-  test.each(POLICIES.slice(1))("'%s' with a filter keeps its position, and has seen each event", (overflow) => {
+  test.each(OVERFLOWS.slice(1))("'%s' with a filter keeps its position, and has seen each event", (overflow) => {
     const rig = new Rig();
     let asked = 0;
     const cursor = rig.watch(overflow, 16, { filter: () => ++asked > 0 });
@@ -172,7 +175,7 @@ describe('a laggard', () => {
     for (let at = 0; at < 400; at++) {
       rig.publish(at, at + 1);
       if (at % 50 === 49) expect(cursor.queued).toBe(Math.min(64, at + 1));
-      expect(asideOf(cursor).kept.length + rig.held.stored).toBeLessThanOrEqual(64 + 2 * 16);
+      expect(extraOf(cursor).kept.length + rig.held.stored).toBeLessThanOrEqual(64 + 2 * 16);
     }
   });
 
@@ -183,7 +186,7 @@ describe('a laggard', () => {
       const cursor = rig.watch(overflow, 64, { filter: () => true });
       for (let at = 0; at < 400; at++) {
         rig.publish(at, at + 1);
-        expect(asideOf(cursor).kept.length + rig.held.stored).toBeLessThanOrEqual(64 + 2 * 16);
+        expect(extraOf(cursor).kept.length + rig.held.stored).toBeLessThanOrEqual(64 + 2 * 16);
       }
       expect(cursor.queued).toBe(64);
     },
@@ -240,7 +243,7 @@ describe('reads directly from the log', () => {
       expect([id((await waits).value), id((await cursor.next()).value)]).toEqual([i, i + 1]);
     }
     expect(cursor.tryNext()).toBeUndefined();
-    expect(asideOf(cursor)).toBe(nothingAside());
+    expect(extraOf(cursor)).toBe(noExtra());
     expect(rig.held.stored).toBeLessThanOrEqual(16);
     cursor.stop();
     expect(rig.held).toEqual(NOTHING);
@@ -339,7 +342,7 @@ describe('leaving', () => {
     ['an error', (cursor) => cursor.fail(new Error('x'))],
     ['twice', (cursor) => [cursor.stop(), cursor.fail(new Error('x')), cursor.return()]],
   ];
-  for (const overflow of POLICIES)
+  for (const overflow of OVERFLOWS)
     for (const count of [0, 3, 16, 17, 200])
       test.each(leaves)(`'${overflow}' after ${count} events, by %s: retains nothing`, (_name, leave) => {
         const rig = new Rig();
@@ -354,7 +357,7 @@ describe('leaving', () => {
         for (const cursor of cursors) expect(cursor.stopped).toBe(true);
       });
 
-  test.each(POLICIES)("'%s': retains nothing after it was read to the end", (overflow) => {
+  test.each(OVERFLOWS)("'%s': retains nothing after it was read to the end", (overflow) => {
     const rig = new Rig();
     const cursor = rig.watch(overflow);
     rig.publish(0, 3);
@@ -531,7 +534,7 @@ describe('the gate asks a filter', () => {
     rig.publish(0, 3);
     expect(cursor.bound()).toBe(0);
     expect(cursor.queued).toBe(0);
-    expect(asideOf(cursor)).toBe(nothingAside());
+    expect(extraOf(cursor)).toBe(noExtra());
   });
 
   test('not with undistributed events, if rejected events have made room', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Kept } from '../../src/broadcast/kept.ts';
+import { Kept } from '../../src/broadcast/cursor/kept.ts';
 
 const inside = (kept: Kept<number>): unknown[] => (kept as unknown as { events: unknown[] }).events;
 const take = (kept: Kept<number>): { gap: number; event: number } => ({ gap: kept.gap, event: kept.shift() });

@@ -1,10 +1,13 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { Cursor } from '../../src/broadcast/cursor.ts';
-import { type Leaver, Mux } from '../../src/broadcast/mux.ts';
-import { soon } from '../../src/broadcast/soon.ts';
+import { Cursor } from '../../src/broadcast/cursor/cursor.ts';
+import { Mux } from '../../src/broadcast/mux.ts';
+import { POLICIES } from '../../src/broadcast/policies/policies.ts';
+import type { Leaver } from '../../src/broadcast/view.ts';
+import type { Gated } from '../../src/broadcast/watchers/gate.ts';
+import { soon } from '../../src/broadcast/watchers/soon.ts';
 import { event, events, fate, gated, type TestEvent, turn } from './support.ts';
 
-vi.mock('../../src/broadcast/soon.ts', { spy: true });
+vi.mock('../../src/broadcast/watchers/soon.ts', { spy: true });
 
 function make(incoming = 2): Mux<TestEvent> {
   const mux = new Mux<TestEvent>({ capacity: 4, incoming, keyOf: (of) => of.object.metadata.name });
@@ -18,7 +21,7 @@ class Fake implements Leaver {
   inSet: object | undefined;
   before: Leaver | undefined;
   after: Leaver | undefined;
-  waits = false;
+  holdsPublisher = false;
   woken = 0;
   at = 0;
   onWake: () => void = () => {};
@@ -33,10 +36,17 @@ class Fake implements Leaver {
   stop(): void {}
 }
 
+/** Adds a watcher that may hold the publisher back. */
+function hold(mux: Mux<TestEvent>, watcher: Gated): void {
+  mux.all.joined(true);
+  mux.all.gated.add(watcher);
+}
+
 /** A gate that ends the mux by force when it is asked, once it is open. */
 function gateThatForces(mux: Mux<TestEvent>): () => void {
   let room = 0;
-  mux.gate.add(
+  hold(
+    mux,
     gated(() => {
       if (room > 0) {
         mux.closing = true;
@@ -51,7 +61,7 @@ function gateThatForces(mux: Mux<TestEvent>): () => void {
 }
 
 const parked = (mux: Mux<TestEvent>): unknown[] => {
-  const { row, count } = mux.park as unknown as { row: unknown[]; count: number };
+  const { row, count } = mux.all.park as unknown as { row: unknown[]; count: number };
   return row.slice(0, count);
 };
 
@@ -63,8 +73,8 @@ describe('the park', () => {
   test('contains a watcher once, however often it parks', () => {
     const mux = make();
     const fake = new Fake();
-    mux.park.add(fake);
-    mux.park.add(fake);
+    mux.all.park.add(fake);
+    mux.all.park.add(fake);
     expect(fake.inPark).toBe(true);
     expect(parked(mux)).toEqual([fake]);
   });
@@ -72,7 +82,7 @@ describe('the park', () => {
   test('the first event of a burst schedules one microtask, which serves all watchers', async () => {
     const mux = make();
     const fakes = Array.from({ length: 5 }, () => new Fake());
-    for (const fake of fakes) mux.park.add(fake);
+    for (const fake of fakes) mux.all.park.add(fake);
     const scheduled = vi.mocked(soon).mockClear();
     for (const one of events(0, 10)) mux.accept(one);
     expect(scheduled).toHaveBeenCalledTimes(1);
@@ -80,7 +90,7 @@ describe('the park', () => {
     await turn();
     expect(fakes.map(({ woken, inPark }) => [woken, inPark])).toEqual(new Array(5).fill([1, false]));
     expect(parked(mux)).toEqual([]);
-    mux.park.add(fakes[0]!);
+    mux.all.park.add(fakes[0]!);
     mux.accept(event(10));
     expect(scheduled).toHaveBeenCalledTimes(2);
     await turn();
@@ -97,8 +107,8 @@ describe('the park', () => {
   test('wake serves a watcher in this turn, without an event', async () => {
     const mux = make();
     const fake = new Fake();
-    mux.park.wake(fake);
-    mux.park.wake(fake);
+    mux.all.park.wake(fake);
+    mux.all.park.wake(fake);
     expect(fake.woken).toBe(0);
     await turn();
     expect(fake.woken).toBe(1);
@@ -108,13 +118,13 @@ describe('the park', () => {
     const mux = make();
     const fakes = Array.from({ length: 100 }, () => new Fake());
     for (const fake of fakes) {
-      fake.onWake = () => mux.park.add(fake);
-      mux.park.add(fake);
+      fake.onWake = () => mux.all.park.add(fake);
+      mux.all.park.add(fake);
     }
     const leave = async (from: number, to: number): Promise<void> => {
       for (const fake of fakes.slice(from, to)) {
         fake.onWake = () => {};
-        mux.left(fake);
+        mux.all.left(fake);
       }
       await turn();
     };
@@ -131,8 +141,8 @@ describe('the park', () => {
   test('watchers that leave without being parked are not counted', () => {
     const mux = make();
     const stays = Array.from({ length: 10 }, () => new Fake());
-    for (const fake of stays) mux.park.add(fake);
-    for (let i = 0; i < 100; i++) mux.left(new Fake());
+    for (const fake of stays) mux.all.park.add(fake);
+    for (let i = 0; i < 100; i++) mux.all.left(new Fake());
     expect(parked(mux)).toHaveLength(10);
   });
 
@@ -141,13 +151,13 @@ describe('the park', () => {
     const park = (count: number): Fake[] =>
       Array.from({ length: count }, () => {
         const fake = new Fake();
-        mux.park.add(fake);
+        mux.all.park.add(fake);
         return fake;
       });
-    for (const fake of park(80).slice(0, 39)) mux.left(fake);
+    for (const fake of park(80).slice(0, 39)) mux.all.left(fake);
     mux.accept(event(0));
     await turn();
-    for (const fake of park(80).slice(0, 39)) mux.left(fake);
+    for (const fake of park(80).slice(0, 39)) mux.all.left(fake);
     expect(parked(mux)).toHaveLength(80);
   });
 
@@ -158,15 +168,15 @@ describe('the park', () => {
     ]) {
       const mux = make();
       const fakes = Array.from({ length: length! }, () => new Fake());
-      for (const fake of fakes) mux.park.add(fake);
+      for (const fake of fakes) mux.all.park.add(fake);
       const scheduled = vi.mocked(soon).mockClear();
-      mux.left(fakes[0]!);
+      mux.all.left(fakes[0]!);
       expect(scheduled).toHaveBeenCalledTimes(times!);
     }
   });
 
   test('two rows take turns, and one that has grown far too long is discarded', () => {
-    const { park } = make();
+    const { park } = make().all;
     const row = (): unknown[] => (park as unknown as { row: unknown[] }).row;
     const serve = (count: number): unknown[] => {
       const served = row();
@@ -190,8 +200,8 @@ describe('the park', () => {
   test('a watcher that parks while others are served waits for the next event', async () => {
     const mux = make();
     const [a, late] = [new Fake(), new Fake()];
-    a.onWake = () => mux.park.add(late);
-    mux.park.add(a);
+    a.onWake = () => mux.all.park.add(late);
+    mux.all.park.add(a);
     mux.accept(event(0));
     await turn();
     expect([a.woken, late.woken]).toEqual([1, 0]);
@@ -204,7 +214,7 @@ describe('the park', () => {
     const mux = make(5);
     const full = new Fake();
     full.at = 1;
-    mux.gate.add(full);
+    hold(mux, full);
     const [a, b] = [new Fake(), new Fake()];
     const heads: number[] = [];
     a.onWake = () => {
@@ -213,8 +223,8 @@ describe('the park', () => {
       heads.push(mux.log.head);
     };
     b.onWake = () => heads.push(mux.log.head);
-    mux.park.add(a);
-    mux.park.add(b);
+    mux.all.park.add(a);
+    mux.all.park.add(b);
     for (const one of events(0, 3)) mux.accept(one);
     expect(mux.log.head).toBe(1);
     await turn();
@@ -225,11 +235,11 @@ describe('the park', () => {
   test('watchers that have left with a pending read are not retained', async () => {
     const mux = new Mux<TestEvent>({ capacity: 1, incoming: 0, keyOf: String });
     const parked = (): unknown[] => {
-      const { row, count } = mux.park as unknown as { row: unknown[]; count: number };
+      const { row, count } = mux.all.park as unknown as { row: unknown[]; count: number };
       return row.slice(0, count);
     };
-    const options = { capacity: 1, overflow: 'drop-newest', filter: undefined, onGap: undefined } as const;
-    const cursors = Array.from({ length: 4 }, () => new Cursor<TestEvent>(mux, options));
+    const options = { capacity: 1, policy: POLICIES['drop-newest'], filter: undefined, onGap: undefined } as const;
+    const cursors = Array.from({ length: 4 }, () => new Cursor<TestEvent>(mux.all, options));
     for (const cursor of cursors) {
       cursor.join([]);
       void cursor.next();
@@ -245,9 +255,9 @@ describe('the park', () => {
 describe('accepting', () => {
   function full(mux: Mux<TestEvent>, at: number): Fake {
     const fake = new Fake();
-    fake.waits = true;
+    fake.holdsPublisher = true;
     fake.at = at;
-    mux.gate.add(fake);
+    hold(mux, fake);
     return fake;
   }
 
@@ -295,7 +305,7 @@ describe('accepting', () => {
       if (said.length === 0) said.push(mux.accept(event(99)));
       return 100;
     });
-    mux.gate.add(nosy);
+    hold(mux, nosy);
     fake.at = 100;
     mux.pump();
     expect(said).toEqual([false]);
@@ -313,7 +323,7 @@ describe('accepting', () => {
       }
       return room;
     });
-    mux.gate.add(nosy);
+    hold(mux, nosy);
     for (const one of events(0, 2)) mux.accept(one);
     room = 100;
     mux.pump();
@@ -334,7 +344,7 @@ describe('accepting', () => {
       },
     };
     nosy.at = 1;
-    mux.gate.add(nosy);
+    hold(mux, nosy);
     mux.accept(event(0));
     nosy.at = 50;
     mux.accept(event(1));
@@ -352,7 +362,7 @@ describe('accepting', () => {
       at = 50;
       return at;
     });
-    mux.gate.add(nosy);
+    hold(mux, nosy);
     expect([mux.accept(event(0)), mux.accept(event(1))]).toEqual([true, true]);
     await turn();
     expect(later.state).toBe('resolved');
@@ -364,8 +374,8 @@ describe('accepting', () => {
     const fake = full(mux, 0);
     for (const one of events(0, 2)) mux.accept(one);
     expect(mux.log.head).toBe(0);
-    mux.gate.remove(fake);
-    mux.left(fake);
+    mux.all.gate.remove(fake);
+    mux.all.left(fake);
     expect(mux.log.head).toBe(2);
   });
 });
@@ -374,7 +384,7 @@ describe('closing', () => {
   test('once everything is distributed, all parked watchers are served at once', () => {
     const mux = make();
     const fake = new Fake();
-    mux.park.add(fake);
+    mux.all.park.add(fake);
     let told = 0;
     mux.onClosed = () => told++;
     mux.pump();
@@ -398,7 +408,7 @@ describe('closing', () => {
     for (const incoming of [0, 1]) {
       const mux = make(incoming);
       const fake = new Fake();
-      mux.gate.add(fake);
+      hold(mux, fake);
       expect(mux.accept(event(0))).toBe(incoming > 0);
       const later = fate(mux.acceptLater(event(1)));
       mux.closing = true;
@@ -437,7 +447,7 @@ describe('closing', () => {
   test('by force: waiting publishes are rejected, and accepted events are distributed past full watchers', async () => {
     const mux = make(2);
     const fake = new Fake();
-    mux.gate.add(fake);
+    hold(mux, fake);
     for (const one of events(0, 2)) mux.accept(one);
     const later = [fate(mux.acceptLater(event(2))), fate(mux.acceptLater(event(3)))];
     mux.closing = true;

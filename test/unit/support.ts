@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Gated } from '../../src/broadcast/gate.ts';
+import type { Gated } from '../../src/broadcast/watchers/gate.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 

@@ -1,4 +1,4 @@
-import type { Telling } from '../../broadcast/coalesce.ts';
+import type { ReportsDeletion } from '../../broadcast/policies/fold.ts';
 import { invalid } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import { toBookmark } from '../protocol.ts';
@@ -16,7 +16,7 @@ export interface Place {
   /** The encoded text, including the version. */
   readonly bytes?: Uint8Array | undefined;
   /** Whether `coalesce` tells of a deletion that it would fold away; default false. */
-  readonly telling?: boolean | undefined;
+  readonly reportsDeletion?: boolean | undefined;
 }
 
 /**
@@ -26,7 +26,7 @@ export interface Place {
  *
  *     {"type":"ADDED","object":{...},"resourceVersion":"3f9a6c0d.42"}
  */
-export class Envelope implements WatchEvent, Telling {
+export class Envelope implements WatchEvent, ReportsDeletion {
   readonly type: string;
   readonly object: unknown;
   readonly sequence: number;
@@ -34,7 +34,7 @@ export class Envelope implements WatchEvent, Telling {
   readonly id: string | undefined;
   readonly bytes: Uint8Array;
   /** Clients may know the object from a snapshot that was ahead of its ADDED event, so `coalesce` must tell of its deletion. */
-  readonly telling: boolean;
+  readonly reportsDeletion: boolean;
   /** The compressed bytes, created on first use. */
   deflated: Uint8Array | undefined = undefined;
 
@@ -51,7 +51,7 @@ export class Envelope implements WatchEvent, Telling {
     this.sequence = place.sequence;
     this.version = place.version;
     this.id = place.id ?? place.version;
-    this.telling = place.telling ?? false;
+    this.reportsDeletion = place.reportsDeletion ?? false;
     this.bytes =
       place.bytes ?? encoder.encode((place.json === undefined ? stringify(event) : open(place.json)) + end(place.version));
   }

@@ -1,4 +1,4 @@
-import { objectKey } from '../../broadcast/key.ts';
+import { objectKey } from '../../broadcast/policies/key.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import type { Envelope } from './envelope.ts';
 

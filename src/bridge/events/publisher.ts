@@ -89,7 +89,12 @@ export class Publisher {
     const { epoch, snapshot } = this.options;
     this.busy = true;
     try {
-      return new Envelope(event, { sequence, version: toVersion(epoch, sequence), json, telling: snapshot !== undefined });
+      return new Envelope(event, {
+        sequence,
+        version: toVersion(epoch, sequence),
+        json,
+        reportsDeletion: snapshot !== undefined,
+      });
     } finally {
       this.busy = false;
     }

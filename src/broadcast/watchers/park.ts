@@ -32,6 +32,11 @@ export class Park {
     this.onTurn = onTurn;
   }
 
+  /** Number of watchers with pending reads. */
+  get size(): number {
+    return this.count - this.gone;
+  }
+
   add(watcher: Parked): void {
     if (watcher.inPark) return;
     watcher.inPark = true;

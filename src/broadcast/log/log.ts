@@ -1,5 +1,5 @@
+import { soon } from '../watchers/soon.ts';
 import { Largest } from './largest.ts';
-import { soon } from './soon.ts';
 
 /**
  * The event log. It holds one copy of each event, whatever the number of watchers.
@@ -9,7 +9,7 @@ import { soon } from './soon.ts';
  * to watchers. They differ only while a full `wait` watcher holds the gate; the stretch between them is the broadcaster's
  * incoming queue. **Slow readers.** A watcher's queue is the stretch between its own position and `head`. The watcher *stands* in
  * the chunk that holds its position, and the log keeps every chunk from the first standing watcher on. A watcher that falls a
- * full capacity behind is taken out of its chunk (see laggards.ts and cursor.ts), so no watcher pins more than its capacity.
+ * full capacity behind is taken out of its chunk (see watchers/laggards.ts), so no watcher pins more than its capacity.
  *
  *              chunk 7          chunk 8          chunk 9          chunk 10
  *         |a b c d e f g h|i j k l m n o p|q r s t u v w x|y z . . . . . .|
@@ -46,13 +46,18 @@ export class EventLog<E> {
     this.chunkLength = 1 << this.shift;
   }
 
-  append(event: E): void {
+  /** Appends an event, with a note about it: its topics, or its place among all events. */
+  append(event: E, note?: unknown): void {
     this.end++;
     if (this.needs === 0) {
       this.base = this.end;
       return;
     }
     const tail = this.chunks[this.chunks.length - 1] as Chunk<E>;
+    if (note !== undefined) {
+      tail.notes ??= [];
+      tail.notes[tail.events.length] = note;
+    }
     if (tail.events.push(event) === this.chunkLength) this.chunks.push(new Chunk());
   }
 
@@ -69,6 +74,16 @@ export class EventLog<E> {
 
   at(position: number): E {
     return this.chunkAt(position).events[(position - this.base) & (this.chunkLength - 1)] as E;
+  }
+
+  noteAt(position: number): unknown {
+    return this.chunkAt(position).notes?.[(position - this.base) & (this.chunkLength - 1)];
+  }
+
+  /** Returns the place of an event among all events: its position, unless this is the log of some topics. */
+  placeOf(position: number): number {
+    const note = this.noteAt(position);
+    return typeof note === 'number' ? note : position;
   }
 
   /** Returns the event at the position of a standing watcher, which moves on by one. */
@@ -140,6 +155,31 @@ export class EventLog<E> {
     this.unneed();
   }
 
+  /** Whether nothing is stored. */
+  get isEmpty(): boolean {
+    return this.base === this.end;
+  }
+
+  /** Drops all events. Allowed only if whoever stands in the log has read everything. */
+  forget(): void {
+    if (this.head < this.end) return;
+    const tail = new Chunk<E>();
+    for (const chunk of this.chunks) tail.standing += chunk?.standing ?? 0;
+    this.firstChunk += this.chunks.length - this.dead;
+    this.chunks = [tail];
+    this.dead = 0;
+    this.base = this.end;
+  }
+
+  /** Drops a single event that only the window still held: the bytes of its chunk's other events are limited, too. */
+  drop(position: number): void {
+    const chunk = this.chunkAt(position);
+    const isFirst = chunk === this.chunks[this.dead];
+    if (isFirst && chunk.standing === 1 && position < this.head - this.retained.value) {
+      (chunk.events as (E | undefined)[])[(position - this.base) & (this.chunkLength - 1)] = undefined;
+    }
+  }
+
   private unneed(): void {
     this.needs--;
     this.trim();
@@ -182,6 +222,7 @@ interface Batch<E> {
 
 class Chunk<E> {
   readonly events: E[] = [];
+  notes: unknown[] | undefined = undefined;
   /** Watchers whose position lies in this chunk. */
   standing: number = 0;
 }

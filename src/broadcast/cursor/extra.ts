@@ -1,11 +1,12 @@
-import type { Fold, Link } from './coalesce.ts';
+import type { Fold } from '../policies/fold.ts';
+import type { Link } from '../policies/fold-chain.ts';
 import { Kept } from './kept.ts';
 
 /**
  * A watcher's state besides its position in the log: events set aside, losses, the filter's last verdict. Most watchers only read
- * along and need none of it; they share one frozen instance ({@link nothingAside}).
+ * along and need none of it; they share one frozen instance ({@link noExtra}).
  */
-export class Aside<E> {
+export class Extra<E> {
   readonly kept: Kept<E> = new Kept();
   /** Number of events this watcher did not get: in total, and since the last gap was reported. */
   lost: number = 0;
@@ -20,7 +21,11 @@ export class Aside<E> {
   verdict: boolean | { readonly error: unknown } | undefined;
   judging: boolean = false;
   /** Set while `onGap` is called on behalf of a pending read. That read has its event already, so it is not room for another. */
-  telling: boolean = false;
+  reportingGap: boolean = false;
+  /** Where the event that is being queued has its place among all events; kept only if positions are told (see window.ts). */
+  place: number = 0;
+  /** Where to continue once everything queued has been read: set when the watcher is cut or has left. */
+  resumeAt: number | undefined;
   /** With `coalesce`: the unseen changes, and, while the watcher lags, the first link of the changes folded on its behalf. */
   fold: Fold<E> | undefined;
   link: Link<E> | undefined;
@@ -28,11 +33,11 @@ export class Aside<E> {
   unseen: Fold<E> | undefined;
 }
 
-const NOTHING: Aside<never> = Object.freeze(new Aside<never>());
+const NOTHING: Extra<never> = Object.freeze(new Extra<never>());
 
 /**
  * The instance shared by all watchers with nothing set aside. It is frozen: a write that should have gone to an own one throws.
  */
-export function nothingAside<E>(): Aside<E> {
+export function noExtra<E>(): Extra<E> {
   return NOTHING;
 }

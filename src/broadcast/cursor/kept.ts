@@ -1,11 +1,13 @@
-/** An event with lost ones before it. */
-class Gapped<E> {
+/** An event with lost ones before it, or with its place among all events. */
+class Noted<E> {
   readonly event: E;
   readonly gap: number;
+  readonly place: number | undefined;
 
-  constructor(event: E, gap: number) {
+  constructor(event: E, gap: number, place: number | undefined) {
     this.event = event;
     this.gap = gap;
+    this.place = place;
   }
 }
 
@@ -20,7 +22,7 @@ class Gapped<E> {
  * it.
  */
 export class Kept<E> {
-  private events: readonly (E | Gapped<E> | undefined)[] = [];
+  private events: readonly (E | Noted<E> | undefined)[] = [];
   private shared: boolean = false;
   private start: number = 0;
 
@@ -33,14 +35,19 @@ export class Kept<E> {
     return this.at(this.start).gap;
   }
 
+  /** The place of the first event among all events, if it was pushed with one. */
+  get place(): number | undefined {
+    return this.at(this.start).place;
+  }
+
   /** Takes over a whole stretch, which must not be modified from now on. Allowed only while nothing is kept. */
   adopt(events: readonly E[]): void {
     this.events = events;
     this.shared = true;
   }
 
-  push(event: E, gap: number): void {
-    this.own().push(gap > 0 ? new Gapped(event, gap) : event);
+  push(event: E, gap: number, place?: number): void {
+    this.own().push(gap > 0 || place !== undefined ? new Noted(event, gap, place) : event);
   }
 
   shift(): E {
@@ -61,8 +68,8 @@ export class Kept<E> {
     const lost = this.at(at).gap + 1;
     const last = at === events.length - 1;
     if (!last) {
-      const { event, gap } = this.at(at + 1);
-      events[at + 1] = new Gapped(event, gap + lost);
+      const { event, gap, place } = this.at(at + 1);
+      events[at + 1] = new Noted(event, gap + lost, place);
     }
     // Moves the few events before it up by one: O(index), however many are behind it.
     events.copyWithin(this.start + 1, this.start, at);
@@ -70,15 +77,15 @@ export class Kept<E> {
     return last ? lost : 0;
   }
 
-  private at(index: number): { readonly event: E; readonly gap: number } {
+  private at(index: number): Pick<Noted<E>, 'event' | 'gap' | 'place'> {
     const event = this.events[index];
-    return event instanceof Gapped ? event : { event: event as E, gap: 0 };
+    return event instanceof Noted ? event : { event: event as E, gap: 0, place: undefined };
   }
 
   /** Returns the array for modification. */
-  private own(): (E | Gapped<E> | undefined)[] {
+  private own(): (E | Noted<E> | undefined)[] {
     if (this.shared) this.compact();
-    return this.events as (E | Gapped<E> | undefined)[];
+    return this.events as (E | Noted<E> | undefined)[];
   }
 
   private compact(): void {

@@ -2,7 +2,8 @@ import { Place } from './place.ts';
 
 /**
  * A watcher's queue: the events in `kept`, then the stretch of log from `position` to head. This class decides which events are
- * in it, always when the watcher reads and never when an event is published.
+ * in it, always when the watcher reads and never when an event is published. What happens to an event that does not fit is the
+ * business of the watcher's policy.
  *
  *     settle() --- nothing to decide: the stretch is the queue
  *        |-------- full, and nothing kept: sets aside as much of the stretch as fits, at once     fillUp
@@ -20,7 +21,7 @@ import { Place } from './place.ts';
 export abstract class Queue<E> extends Place<E> {
   bound(): number {
     // Events that the filter rejects take no room, so ask it before reporting that the queue is full.
-    if (this.options.filter && !this.aside.judging && this.position + this.room <= this.mux.log.head) {
+    if (this.options.filter && !this.extra.judging && this.position + this.room <= this.view.log.head) {
       this.settle();
       // The watch is about to end, so the event that ends it may pass. The next `bound` finds the watch gone.
       if (this.room <= 0 && this.looksAhead()) return this.position + 1;
@@ -29,8 +30,8 @@ export abstract class Queue<E> extends Place<E> {
   }
 
   /** Whether every event must be examined on its own before it counts as queued. */
-  protected get oneByOne(): boolean {
-    return this.options.filter !== undefined;
+  get oneByOne(): boolean {
+    return this.options.filter !== undefined || this.options.policy.folds;
   }
 
   /** Number of queued events that are still in the log. */
@@ -39,25 +40,25 @@ export abstract class Queue<E> extends Place<E> {
   }
 
   /** Number of pending reads that need an event. */
-  protected get claims(): number {
-    return this.waiting - (this.aside.telling ? 1 : 0);
+  get claims(): number {
+    return this.waiting - (this.extra.reportingGap ? 1 : 0);
   }
 
   /** How many more events could be set aside. Pending reads count as room. */
-  protected get room(): number {
-    return this.options.capacity + this.claims - this.aside.kept.length;
+  get room(): number {
+    return this.options.capacity + this.claims - this.extra.kept.length;
   }
 
   /** Decides on all events distributed since the last call. */
-  protected settle(): void {
-    if (this.over || this.aside.judging) return;
+  settle(): void {
+    if (this.over || this.extra.judging) return;
     if (!this.standing) this.restand();
     const count = this.ahead;
-    const { cut, kept, missed } = this.aside;
+    const { cut, kept, missed } = this.extra;
     if (count === 0) return;
     if (this.oneByOne || cut || missed > 0) this.judge();
     else if (count <= this.room) return;
-    else if (kept.length > 0 || this.dropsOldest) this.judge();
+    else if (kept.length > 0 || this.options.policy.keepsLatest || this.tellsPlace) this.judge();
     else this.fillUp(count);
   }
 
@@ -65,21 +66,22 @@ export abstract class Queue<E> extends Place<E> {
   private fillUp(count: number): void {
     const { position, own } = this;
     const room = Math.max(0, this.room);
-    this.ease = 0;
-    if (room > 0) own.kept.adopt(this.mux.log.slice(position, position + room));
-    this.advance(room);
-    own.cut = this.options.overflow === 'disconnect';
-    this.pass(count - room);
+    this.directLimit = 0;
+    if (room > 0) own.kept.adopt(this.view.log.slice(position, position + room));
+    this.options.policy.refuse(this, count - room);
+    this.advance(count);
   }
 
   /** Decides event by event. Runs user code, so it re-reads all state each time. An error from user code ends this watch only. */
   private judge(): void {
     const { own } = this;
-    this.ease = 0;
+    this.directLimit = 0;
     own.judging = true;
     try {
       while (this.ahead > 0) {
-        const event = this.mux.log.at(this.position);
+        const { log } = this.view;
+        const event = log.at(this.position);
+        own.place = log.placeOf(this.position);
         const passes = this.passes(event);
         if (this.over) {
           if (passes) own.lost++;
@@ -93,7 +95,7 @@ export abstract class Queue<E> extends Place<E> {
     }
     own.judging = false;
     // A read that user code started is pending, and the gate may have seen a full queue that has room now.
-    if (this.first || this.mux.gate.blocker === this) this.mux.park.wake(this);
+    if (this.first || this.view.gate.blocker === this) this.view.park.wake(this);
   }
 
   /**
@@ -101,11 +103,12 @@ export abstract class Queue<E> extends Place<E> {
    * threw.
    */
   private looksAhead(): boolean {
-    const { log } = this.mux;
+    const { log } = this.view;
     const { own } = this;
     own.judging = true;
     try {
       while (!this.over && this.position < log.end) {
+        own.place = log.placeOf(this.position);
         if (this.passes(log.at(this.position)) || this.over) break; // the filter may have stopped the watch
         this.advance(1);
       }
@@ -113,7 +116,7 @@ export abstract class Queue<E> extends Place<E> {
       return true; // the watch ends when the event is distributed; `passes` then throws again
     } finally {
       own.judging = false;
-      if (this.first) this.mux.park.wake(this);
+      if (this.first) this.view.park.wake(this);
     }
     return false;
   }
@@ -138,29 +141,17 @@ export abstract class Queue<E> extends Place<E> {
 
   /** Decides on one event, exactly as an array of its own would. */
   protected offer(event: E): void {
-    const { capacity, overflow } = this.options;
-    if (this.aside.cut || this.room <= 0) {
-      const { own } = this;
-      if (!this.dropsOldest || capacity === 0) {
-        this.lose(1);
-        own.cut = overflow === 'disconnect';
-        return;
-      }
-      own.lost++;
-      // Drops the oldest event that no pending read has a claim on.
-      own.missed += own.kept.drop(this.claims);
-    }
-    this.keep(event);
+    this.options.policy.offer(this, event);
   }
 
-  protected keep(event: E): void {
+  keep(event: E): void {
     const { own } = this;
-    own.kept.push(event, own.missed);
+    own.kept.push(event, own.missed, this.tellsPlace ? own.place : undefined);
     own.missed = 0;
   }
 
-  protected dropKept(): void {
-    if (this.aside.kept.length === 0) return;
+  dropKept(): void {
+    if (this.extra.kept.length === 0) return;
     const { own } = this;
     for (; own.kept.length > 0; own.lost++) {
       own.missed += own.kept.gap + 1;

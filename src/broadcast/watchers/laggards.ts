@@ -41,7 +41,7 @@ export class Laggards {
 
   /** Called when head has entered a chunk. `lag` may run user code, which may take others out of the set or judge a later one. */
   judge(chunk: number): void {
-    this.now = chunk;
+    this.now = Math.max(this.now, chunk); // user code in an earlier view may have moved this one on
     const set = this.sets.get(chunk);
     if (!set) return;
     for (let laggard = set.first; laggard; laggard = set.first) {

@@ -1,5 +1,5 @@
-import { invalid } from '../watch/errors.ts';
-import type { WatchEvent } from '../watch/event.ts';
+import { invalid } from '../../watch/errors.ts';
+import type { WatchEvent } from '../../watch/event.ts';
 
 /**
  * The default key of an event: its object's namespace and name, as in Kubernetes. A namespace that is not a string counts as

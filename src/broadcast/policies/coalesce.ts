@@ -1,0 +1,134 @@
+import { NONE } from '../../watch/reader.ts';
+import type { Place } from '../cursor/place.ts';
+import { Fold, foldKey } from './fold.ts';
+import { Policy } from './policy.ts';
+
+/**
+ * `coalesce`: the queue is a {@link Fold} with one entry per key, and `capacity` limits the keys.
+ *
+ *     kept (promised to reads that wait) -> fold, or shared -> links of the chain, while judged -> the log from `position` on
+ *
+ * A watcher whose unseen changes touch more keys than its capacity is cut. A state with holes would be useless, so its other
+ * changes are not delivered either: it gets one ERROR event (410) with the number of all its unseen events, and has to start
+ * again.
+ */
+export class Coalesce extends Policy {
+  override readonly folds: boolean = true;
+
+  override offer<E>(queue: Place<E>, event: E): void {
+    if (queue.extra.cut) {
+      queue.lose(1);
+    } else if (queue.extra.kept.length < queue.claims) {
+      queue.keep(event);
+    } else {
+      const key = foldKey(event, queue.view.chain.keyOf);
+      if (queue.over) {
+        queue.lose(1);
+        return;
+      }
+      const fold = foldOf(queue);
+      fold.add(event, key, queue.own.place);
+      if (fold.size > queue.options.capacity) cut(queue);
+    }
+  }
+
+  /**
+   * Shares folds: otherwise ten thousand watchers that fall behind together would each fold the same stretch, during one publish.
+   */
+  override settleLaggard<E>(queue: Place<E>): void {
+    const { position, view } = queue;
+    const { chain, log } = view;
+    const { head } = log;
+    const { unseen } = chain;
+    const alone = queue.isIdle && !queue.extra.cut;
+    if (alone && unseen?.from === position && unseen.to === head && chain.takes(head)) {
+      queue.advance(head - position);
+      queue.own.unseen = unseen.fold;
+    }
+    queue.settle();
+    const { fold } = queue.extra;
+    // Not if there were unseen changes before, or if user code has changed something meanwhile.
+    if (!alone || fold?.count !== head - position) return;
+    const copy = new Fold<E>();
+    copy.merge(fold);
+    chain.unseen = { from: position, to: head, fold: copy };
+  }
+
+  override mayWithdraw<E>(queue: Place<E>): boolean {
+    return queue.extra.cut || queue.view.chain.takes(queue.position);
+  }
+
+  override withdraw<E>(queue: Place<E>): void {
+    if (!queue.extra.cut) queue.own.link = queue.view.chain.join(queue.position, queue.options.capacity);
+  }
+
+  override catchUp<E>(queue: Place<E>): { readonly error?: unknown } | undefined {
+    const { link, unseen } = queue.extra;
+    if (!link) return super.catchUp(queue);
+    const { chain } = queue.view;
+    const { capacity } = queue.options;
+    const fold = foldOf(queue);
+    if (unseen) fold.merge(unseen);
+    queue.own.unseen = undefined;
+    let failure: { readonly error?: unknown } | undefined;
+    for (const later of chain.from(link)) {
+      if (queue.extra.cut) {
+        queue.lose(later.count);
+        continue;
+      }
+      fold.merge(later.fold);
+      if (fold.size <= capacity) {
+        if (!later.spoiled) continue;
+        if ('error' in later.spoiled) {
+          failure = later.spoiled;
+          if (fold.place !== undefined) queue.resumeAt(fold.place);
+          break;
+        }
+      }
+      queue.lose(later.count - later.fold.count);
+      cut(queue);
+    }
+    queue.position = chain.position;
+    return failure;
+  }
+
+  override caughtUp<E>(queue: Place<E>): void {
+    const { link } = queue.extra;
+    if (!link) return;
+    queue.view.chain.leave(link, queue.options.capacity);
+    queue.own.link = undefined;
+  }
+
+  override next<E>(queue: Place<E>): E | typeof NONE {
+    return queue.extra.fold?.take() ?? NONE;
+  }
+
+  override queuedBesides<E>(queue: Place<E>): number {
+    return queue.extra.fold?.live ?? 0;
+  }
+
+  override droppedBesides<E>(queue: Place<E>): number {
+    return queue.extra.fold?.dropped ?? 0;
+  }
+
+  override placeBesides<E>(queue: Place<E>): number | undefined {
+    return queue.extra.fold?.place;
+  }
+
+  override discard<E>(queue: Place<E>): number {
+    return queue.extra.fold?.clear() ?? 0;
+  }
+}
+
+function foldOf<E>(queue: Place<E>): Fold<E> {
+  const { own } = queue;
+  own.fold ??= new Fold();
+  return own.fold;
+}
+
+function cut<E>(queue: Place<E>): void {
+  const fold = foldOf(queue);
+  queue.own.cut = true;
+  queue.resumeAt(fold.place ?? queue.own.place);
+  queue.lose(fold.clear());
+}

@@ -1,0 +1,125 @@
+import { isInitialEventsEnd, type WatchEvent } from '../../watch/event.ts';
+
+/**
+ * `coalesce` folds the unseen changes of a watcher to the latest state per key.
+ *
+ * The net change of a key depends only on whether it existed before the first unseen change and exists after the last:
+ *
+ *     before \ after |  exists    | does not
+ *     does not       |  ADDED     | nothing
+ *     exists         |  MODIFIED  | DELETED
+ *
+ * "Nothing" becomes DELETED for events that {@link ReportsDeletion}.
+ *
+ * So a {@link Fold} keeps, per key, whether it existed before, and the last event. The folds of two adjacent stretches merge into
+ * the fold of both, which lets laggards share folds (see fold-chain.ts).
+ *
+ * Invariants
+ * - Keys are in the order of their first unseen change. A BOOKMARK replaces the one before it and comes last, because it must not
+ *   overtake an event it covers. An ERROR is never folded, nor is the BOOKMARK that ends the initial events.
+ * - `count` events were added and not taken out. `live` entries result in an event; the other events have been folded away.
+ * - Adding never decreases `size`, so whether a watcher exceeds its number of keys does not depend on when one looks.
+ */
+export class Fold<E> {
+  count: number = 0;
+  live: number = 0;
+  private folded: number = 0;
+  private readonly entries: Map<unknown, Entry<E>> = new Map();
+
+  /** Number of keys with unseen changes, including keys whose net change is nothing. */
+  get size(): number {
+    return this.entries.size;
+  }
+
+  /** Total number of events folded away. */
+  get dropped(): number {
+    return this.folded + this.count - this.live;
+  }
+
+  /** The place among all events of the first unseen change that results in an event. */
+  get place(): number | undefined {
+    for (const entry of this.entries.values()) if (amounts(entry)) return entry.place;
+    return undefined;
+  }
+
+  /** Adds an event under its {@link foldKey}. */
+  add(event: E, key: unknown, place: number = 0): void {
+    this.put(key, { existed: (event as WatchEvent).type !== 'ADDED', last: event, count: 1, place });
+  }
+
+  /** Adds all entries of a later fold. */
+  merge(later: Fold<E>): void {
+    for (const [key, entry] of later.entries) this.put(key, entry);
+  }
+
+  /**
+   * Removes the first entry that results in an event, and the entries before it. Returns that event, or undefined if there is
+   * none.
+   */
+  take(): E | undefined {
+    for (const [key, entry] of this.entries) {
+      const { existed, last, count } = entry;
+      this.entries.delete(key);
+      const live = amounts(entry);
+      this.count -= count;
+      this.folded += count - live;
+      this.live -= live;
+      if (!live) continue;
+      const { type } = last as WatchEvent;
+      // Custom types have no defined meaning here, so the last event is passed on.
+      if (type !== (existed ? 'ADDED' : 'MODIFIED')) return last;
+      return { ...last, type: existed ? 'MODIFIED' : 'ADDED' };
+    }
+    return undefined;
+  }
+
+  /** Removes all entries. Returns the number of events they represented. */
+  clear(): number {
+    const { count } = this;
+    this.entries.clear();
+    this.count = this.live = 0;
+    return count;
+  }
+
+  private put(key: unknown, { existed, last, count, place }: Entry<E>): void {
+    const known = this.entries.get(key);
+    const moves = key === Fold;
+    if (moves) this.entries.delete(key);
+    const entry = {
+      existed: known?.existed ?? existed,
+      last,
+      count: (known?.count ?? 0) + count,
+      place: moves ? place : (known?.place ?? place),
+    };
+    this.entries.set(key, entry);
+    this.count += count;
+    this.live += amounts(entry) - (known ? amounts(known) : 0);
+  }
+}
+
+/**
+ * Returns the key by which an event is folded. Calls `keyOf`, which is user code: it may throw, or call back into the
+ * broadcaster.
+ */
+export function foldKey<E>(event: E, keyOf: (event: E) => unknown): unknown {
+  const { type } = event as WatchEvent;
+  return isInitialEventsEnd(event as WatchEvent) || type === 'ERROR' ? event : type === 'BOOKMARK' ? Fold : keyOf(event);
+}
+
+interface Entry<E> {
+  readonly existed: boolean;
+  readonly last: E;
+  readonly count: number;
+  /** The place of the first event. */
+  readonly place: number;
+}
+
+/** Number of events an entry results in: 1, or 0 for an object that was added and deleted unseen. */
+function amounts({ existed, last }: Entry<unknown>): number {
+  return existed || (last as WatchEvent & ReportsDeletion).reportsDeletion || (last as WatchEvent).type !== 'DELETED' ? 1 : 0;
+}
+
+/** Marks an event whose object watchers may know from elsewhere, before it was added: its deletion is never folded away. */
+export interface ReportsDeletion {
+  readonly reportsDeletion?: boolean;
+}

@@ -1,0 +1,97 @@
+import { EventLog } from './log/log.ts';
+import type { Mux } from './mux.ts';
+import { FoldChain } from './policies/fold-chain.ts';
+import { Gate, type Gated } from './watchers/gate.ts';
+import { Laggards } from './watchers/laggards.ts';
+import { LinkedSet } from './watchers/linked-set.ts';
+import { Park, type Parked } from './watchers/park.ts';
+import { soon } from './watchers/soon.ts';
+
+/** A watcher that can leave its view. */
+export interface Leaver extends Parked, Gated {
+  readonly holdsPublisher: boolean;
+  stop(): void;
+}
+
+/** The gate of a view without `wait` watchers. No member is ever added to it, so it is always open. */
+const OPEN: Gate = new Gate();
+
+/**
+ * The events that some watchers see, as a log of their own, and these watchers: those who see every event, or those of the same
+ * topics (see topics.ts).
+ *
+ *     Mux ---- every event --------> View of all     log | gate, laggards, judged, park
+ *       '----- of topic a, b ------> View of {a}     log | gate, laggards, judged, park
+ *                                    View of {a, b}  ...
+ *
+ * A view decides nothing about order: the mux appends an event to the logs of all its views in one step, and makes it visible in
+ * all of them in another. A watcher stands in one view only, so an event costs nothing to watchers of other topics.
+ *
+ * Every live watcher is in one of three sets: laggards (standing), the gate (standing, `wait`), judged (full and left alone).
+ * There may be thousands of views, so what few watchers need (a gate, a chain of folds) is created with the first that does.
+ */
+export class View<E> {
+  readonly mux: Mux<E>;
+  readonly log: EventLog<E>;
+  readonly laggards: Laggards = new Laggards();
+  readonly park: Park = new Park(() => this.mux.serve(this.park));
+  /** Full watchers that stand nowhere and are left alone until they read. */
+  readonly judged: LinkedSet<Leaver> = new LinkedSet();
+  /** The topics of its watchers; undefined if they see every event. */
+  readonly topics: readonly string[] | undefined;
+  gate: Gate = OPEN;
+  watchers: number = 0;
+  private forgetting: boolean = false;
+  private folds: FoldChain<E> | undefined = undefined;
+
+  constructor(mux: Mux<E>, topics?: readonly string[]) {
+    this.mux = mux;
+    this.topics = topics;
+    this.log = new EventLog(mux.options.capacity);
+  }
+
+  /** The gate, for a `wait` watcher that joins it. */
+  get gated(): Gate {
+    if (this.gate === OPEN) this.gate = new Gate();
+    return this.gate;
+  }
+
+  /** The folds that laggards of `coalesce` share. */
+  get chain(): FoldChain<E> {
+    this.folds ??= new FoldChain(this.log, this.mux.options.keyOf);
+    return this.folds;
+  }
+
+  /** Called when head has entered a chunk: due laggards leave the log, and chunks that nobody needs are dropped. */
+  enter(chunk: number): void {
+    const { folds } = this;
+    folds?.fold();
+    this.laggards.judge(chunk);
+    if (this.folds) this.folds.unseen = undefined;
+    this.log.trim();
+  }
+
+  /**
+   * Called when a watcher of topics starts to wait. If all of them do, all have read everything: a quiet topic then keeps no
+   * events, although its watchers stand in the log's last chunk. Decided at the end of the turn, when no filter is running.
+   */
+  waits(): void {
+    if (this.park.size < this.watchers || this.forgetting || this.log.isEmpty) return;
+    this.forgetting = true;
+    soon(() => {
+      this.forgetting = false;
+      if (this.park.size === this.watchers) this.log.forget();
+    });
+  }
+
+  joined(holdsPublisher: boolean): void {
+    this.watchers++;
+    this.mux.joined(holdsPublisher);
+  }
+
+  left(watcher: Leaver): void {
+    this.watchers--;
+    if (watcher.inPark) this.park.leave();
+    this.mux.left(watcher, this);
+  }
+}
