@@ -268,20 +268,8 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   /** Starts a cursor: now, or at a place in the past. */
   #join(own: CursorOptions<E>, { prefix, topics, from }: Beginning<E>): Cursor<E> {
     const mux = this.#mux;
-    const passed: E[] = [];
-    let failure: { error: unknown } | undefined;
-    const select = (events: readonly E[], selected: (event: E, at: number) => void): void => {
-      try {
-        for (let at = 0; at < events.length && !failure; at++) {
-          const event = events[at] as E;
-          if (!own.filter || own.filter(event)) selected(event, at);
-        }
-      } catch (error) {
-        failure = { error };
-      }
-    };
     // Runs before the cursor takes its position, so an event the filter publishes cannot come between prefix and stream.
-    select(prefix ?? NOTHING, (event) => passed.push(event));
+    const foreign = select(prefix ?? NOTHING, own.filter);
     const view = topics ? mux.viewOf(topics) : mux.all;
     const isPast = from !== undefined && mux.window?.covers(from) === true;
     const start = !isPast ? view.log.end : topics ? view.log.head : from;
@@ -290,13 +278,11 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     const first = (prefix?.length ?? 0) + (history?.events.length ?? 0) + view.log.end - start;
     const capacity = prefix || isPast ? Math.max(own.capacity, first + 1) : own.capacity;
     const cursor = new Cursor(view, this.#shared(capacity === own.capacity ? own : { ...own, capacity }), start);
-    const places: number[] = [];
-    select(history?.events ?? NOTHING, (event, at) => {
-      passed.push(event);
-      places.push(history?.places[at] as number);
-    });
-    cursor.join(passed, places);
-    if (failure) cursor.fail(failure.error);
+    const recent = select(foreign.failure ? NOTHING : (history?.events ?? NOTHING), own.filter);
+    const places = recent.passed.map((at) => history?.places[at] as number);
+    cursor.join([...foreign.events, ...recent.events], isPast ? { places, from } : undefined);
+    const failure = foreign.failure ?? recent.failure;
+    if (failure) cursor.fail(failure.error, foreign.failure ? undefined : history?.places[failure.at]);
     else if (from !== undefined && !isPast) cursor.refuse(toExpired(`the events since position ${from} are not kept`));
     return cursor;
   }
@@ -309,6 +295,22 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
 /** Returns a valid policy; throws INVALID_ARGUMENT otherwise. */
 export function toOverflow(overflow: Overflow): Overflow {
   return oneOf('overflow', overflow, OVERFLOWS);
+}
+
+/** Asks a filter about events, in order, until it throws. Returns those that pass, and their indices. */
+function select<E>(
+  events: readonly E[],
+  filter: ((event: E) => boolean) | undefined,
+): { events: E[]; passed: number[]; failure?: { at: number; error: unknown } } {
+  const passed: number[] = [];
+  let at = 0;
+  const found = (): E[] => passed.map((index) => events[index] as E);
+  try {
+    for (; at < events.length; at++) if (!filter || filter(events[at] as E)) passed.push(at);
+  } catch (error) {
+    return { events: found(), passed, failure: { at, error } };
+  }
+  return { events: found(), passed };
 }
 
 /** How a watch begins. */

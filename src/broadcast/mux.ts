@@ -7,6 +7,7 @@ import { type Forgotten, newForgotten } from './watchers/forgotten.ts';
 import { type Linked, LinkedSet } from './watchers/linked-set.ts';
 import type { Park } from './watchers/park.ts';
 import { Signals } from './watchers/signals.ts';
+import { soon } from './watchers/soon.ts';
 
 /** Options of a {@link Mux}. */
 export interface MuxOptions<E> {
@@ -68,6 +69,22 @@ export class Mux<E> {
   private readonly routes: (readonly View<E>[])[] = [];
   private readonly line: LinkedSet<Pending<E>> = new LinkedSet();
   private busy: boolean = false;
+  /** The parks to serve at the end of this turn: all of them in one go, so that nothing moves in between. */
+  private due: Park[] = [];
+
+  readonly onDue: (park: Park) => void = (park) => {
+    if (this.due.push(park) === 1) soon(this.serveDue);
+  };
+
+  /** Serves parked readers, then moves on, since their reads have made room. */
+  private readonly serveDue: () => void = () => {
+    const { due } = this;
+    this.due = [];
+    this.busy = true;
+    for (const park of due) park.serve();
+    this.busy = false;
+    this.pump();
+  };
 
   constructor(options: MuxOptions<E>) {
     this.options = options;
@@ -152,14 +169,6 @@ export class Mux<E> {
     this.pump();
   }
 
-  /** Serves a view's parked readers, then moves on, since their reads have made room. */
-  serve(park: Park): void {
-    this.busy = true;
-    park.serve();
-    this.busy = false;
-    this.pump();
-  }
-
   /** Returns the view of a set of topics. */
   viewOf(topics: readonly string[]): View<E> {
     const views = this.topics as TopicViews<E>;
@@ -178,7 +187,7 @@ export class Mux<E> {
     for (let at = log.head; at < log.end; at++) {
       const topics = log.noteAt(at) as Topics;
       if (!concerns(topics, view.topics as readonly string[])) continue;
-      view.log.append(log.at(at), at);
+      view.log.append(log.at(at), { note: at });
       routes[at - log.head] = [...(routes[at - log.head] ?? NO_VIEWS), view];
     }
   }
@@ -197,14 +206,14 @@ export class Mux<E> {
       // User code at the gate has published, or joined or left, and that came first.
       if (log.end !== head || this.topics?.changes !== changes) continue;
       if (pending) this.unline(pending);
-      this.append(event, topics, views);
+      this.append(event, { topics, views, waits: false });
       this.advance(views);
       return true;
     }
     if (log.end - log.head >= this.options.incoming && this.holding > 0) return false;
     if (pending) this.unline(pending);
     const views = this.viewsOf(topics);
-    this.append(event, topics, views);
+    this.append(event, { topics, views, waits: true });
     if (this.topics) this.routes.push(views);
     return true;
   }
@@ -220,11 +229,17 @@ export class Mux<E> {
     return true;
   }
 
-  private append(event: E, topics: Topics, views: readonly View<E>[]): void {
+  /** Appends an event to the logs of its views. `waits`: it is not made visible at once. */
+  private append(event: E, { topics, views, waits }: { topics: Topics; views: readonly View<E>[]; waits: boolean }): void {
     const place = this.log.end;
-    // Topics are noted only where they can be asked for again, and places where they are told.
-    this.log.append(event, this.window && topics);
-    for (const view of views) view.log.append(event, this.window && place);
+    if (!this.window && !waits) {
+      this.log.append(event);
+      for (const view of views) view.log.append(event);
+      return;
+    }
+    // Topics are noted where they can be asked for again, and places where they are told.
+    this.log.append(event, { note: this.window && topics, waits });
+    for (const view of views) view.log.append(event, { note: this.window && place, waits });
   }
 
   private admitted(): boolean {
@@ -265,8 +280,8 @@ export class Mux<E> {
     this.closed = true;
     this.signals.clear();
     this.onClosed?.();
-    this.serve(this.all.park);
-    for (const view of this.topics?.all() ?? NO_VIEWS) this.serve(view.park);
+    this.due = [this.all.park, ...(this.topics?.all() ?? NO_VIEWS).map((view) => view.park)];
+    this.serveDue();
   }
 }
 

@@ -34,7 +34,7 @@ export class View<E> {
   readonly mux: Mux<E>;
   readonly log: EventLog<E>;
   readonly laggards: Laggards = new Laggards();
-  readonly park: Park = new Park(() => this.mux.serve(this.park));
+  readonly park: Park;
   /** Full watchers that stand nowhere and are left alone until they read. */
   readonly judged: LinkedSet<Leaver> = new LinkedSet();
   /** The topics of its watchers; undefined if they see every event. */
@@ -48,6 +48,7 @@ export class View<E> {
     this.mux = mux;
     this.topics = topics;
     this.log = new EventLog(mux.options.capacity);
+    this.park = new Park(mux.onDue);
   }
 
   /** The gate, for a `wait` watcher that joins it. */
@@ -76,11 +77,11 @@ export class View<E> {
    * events, although its watchers stand in the log's last chunk. Decided at the end of the turn, when no filter is running.
    */
   waits(): void {
-    if (this.park.size < this.watchers || this.forgetting || this.log.isEmpty) return;
+    if (this.park.idle < this.watchers || this.forgetting || this.log.isEmpty) return;
     this.forgetting = true;
     soon(() => {
       this.forgetting = false;
-      if (this.park.size === this.watchers) this.log.forget();
+      if (this.park.idle === this.watchers) this.log.forget();
     });
   }
 

@@ -1,13 +1,21 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Broadcaster, type Overflow } from '../../src/broadcast/broadcaster.ts';
+import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import type { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { isErrorEvent } from '../../src/watch/event.ts';
+import { OVERFLOWS, type Overflow } from '../../src/watch/overflow.ts';
 import type { Watch, WatchBatches } from '../../src/watch/watch.ts';
-import { ModelBroadcaster, type ModelEvent, type ModelPublish, type ModelRead, type ModelWatch, type Outcome } from './model.ts';
+import {
+  ModelBroadcaster,
+  type ModelEvent,
+  type ModelPublish,
+  type ModelRead,
+  type ModelWatch,
+  type Outcome,
+  topicsOf,
+} from './model.ts';
 
-const OVERFLOWS: readonly Overflow[] = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
 const FILTERS: Record<string, ((event: ModelEvent) => boolean) | undefined> = {
   all: undefined,
   even: (event) => event.object.id % 2 === 0,
@@ -19,8 +27,20 @@ const FILTERS: Record<string, ((event: ModelEvent) => boolean) | undefined> = {
   },
 };
 
+/** Where a watch starts: now, some events ago, or at another watch's position (negative: at any number). */
+type Start = 'now' | { replay: number } | { after: number };
+
 type Op =
-  | { op: 'watch'; capacity: number; overflow: Overflow; filter: string; prefix: number | undefined; told: boolean }
+  | {
+      op: 'watch';
+      capacity: number;
+      overflow: Overflow;
+      filter: string;
+      prefix: number | undefined;
+      told: boolean;
+      topics: readonly string[] | undefined;
+      start: Start;
+    }
   | { op: 'publish' | 'tryPublish'; key: number; type: string; times: number }
   | { op: 'next' | 'batch' | 'tryNext' | 'tryBatch' | 'stop' | 'return' | 'abort' | 'look'; at: number; times: number }
   | { op: 'shutdown' | 'giveUp' }
@@ -28,6 +48,11 @@ type Op =
 
 const capacity = fc.oneof(fc.constantFrom(0, 1, 2, 3), fc.constantFrom(5, 17, 40, 1_000_000));
 const at = fc.nat(9);
+const startArb: fc.Arbitrary<Start> = fc.oneof(
+  { weight: 3, arbitrary: fc.constant<Start>('now') },
+  { weight: 1, arbitrary: fc.constantFrom(0, 1, 2, 7, 1000).map((replay): Start => ({ replay })) },
+  { weight: 1, arbitrary: fc.integer({ min: -30, max: 9 }).map((after): Start => ({ after })) },
+);
 const opArb: fc.Arbitrary<Op> = fc.oneof(
   {
     weight: 4,
@@ -38,6 +63,8 @@ const opArb: fc.Arbitrary<Op> = fc.oneof(
       filter: fc.constantFrom(...Object.keys(FILTERS), 'all', 'all', 'all'),
       prefix: fc.constantFrom(undefined, undefined, undefined, 0, 1, 4),
       told: fc.boolean(),
+      topics: fc.constantFrom(undefined, undefined, ['a'], ['a'], ['b'], ['b', 'a'], ['a', 'c', 'b'], ['c'], [], ['x']),
+      start: startArb,
     }),
   },
   {
@@ -93,7 +120,7 @@ interface Reading {
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain);
   return value !== undefined && isErrorEvent(value as ModelEvent)
-    ? { expired: (value as unknown as { object: { details: { missed: number } } }).object.details.missed }
+    ? { expired: (value as unknown as { object: { details?: { missed: number } } }).object.details?.missed }
     : value;
 }
 
@@ -103,11 +130,22 @@ class Harness {
   readonly pairs: Pair[] = [];
   readonly readings: Reading[] = [];
   readonly publishes: { model: ModelPublish; outcome: string | undefined }[] = [];
+  private readonly limits: { replay: number; hasTopics: boolean };
+  /** How often `topicsOf` was called. */
+  private asked = 0;
   private id = 0;
   private closed = false;
 
-  constructor(limits: { incoming: number; maxPending: number }, capacity: number) {
-    this.real = new Broadcaster<ModelEvent>({ ...limits, capacity });
+  constructor(limits: { incoming: number; maxPending: number; replay: number; hasTopics: boolean }, capacity: number) {
+    // A single topic may be a string, and none undefined.
+    const toTopics = (event: ModelEvent): string | readonly string[] | undefined => {
+      this.asked++;
+      const [first, ...rest] = topicsOf(event);
+      return rest.length === 0 ? first : topicsOf(event);
+    };
+    const { hasTopics, ...options } = limits;
+    this.limits = limits;
+    this.real = new Broadcaster<ModelEvent>({ ...options, capacity, ...(hasTopics && { topicsOf: toTopics }) });
     this.model = new ModelBroadcaster(limits);
   }
 
@@ -158,9 +196,21 @@ class Harness {
       expect(() => this.real.watch(options)).toThrow(/shut down/);
       return;
     }
-    const real = this.real.watch(filter === undefined ? options : { ...options, filter });
-    const model = this.model.watch({ capacity: op.capacity, overflow: op.overflow, filter, prefix, told: op.told });
+    const past = this.past(op.start);
+    const topics = this.limits.hasTopics ? op.topics : undefined;
+    // Without a window, positions and topics share the code path of plain watches.
+    const more = { ...(topics && { topics }), ...past };
+    const real = this.real.watch(filter === undefined ? { ...options, ...more } : { ...options, ...more, filter });
+    const model = this.model.watch({ capacity: op.capacity, overflow: op.overflow, filter, prefix, told: op.told, ...more });
     this.pairs.push({ real, batches: real.batches(), model, abort, gaps: op.told ? gaps : undefined });
+  }
+
+  private past(start: Start): { replay?: number; after?: number } {
+    if (start === 'now' || this.limits.replay === 0) return {};
+    if ('replay' in start) return start;
+    if (start.after < 0) return { after: -1 - start.after };
+    const after = this.pairs[start.after % Math.max(1, this.pairs.length)]?.real.position;
+    return after === undefined ? {} : { after };
   }
 
   private publish(op: 'publish' | 'tryPublish', event: ModelEvent): void {
@@ -199,11 +249,7 @@ class Harness {
       const now = (real as BroadcastWatch<ModelEvent>).tryBatch.bind(real);
       expect(attempt(() => plain(now()))).toEqual(attempt(() => model.tryBatch()));
     } else if (op === 'look') {
-      expect({ queued: real.queued, dropped: real.dropped, stopped: real.stopped }).toEqual({
-        queued: model.queued,
-        dropped: model.lost,
-        stopped: model.stopped,
-      });
+      this.compareCounts(real, model);
     } else if (op === 'stop') {
       real.stop();
       model.stop();
@@ -240,12 +286,18 @@ class Harness {
     for (const { model, outcome } of this.publishes) expect(outcome).toBe(model.outcome);
     for (const { real, model, gaps } of this.pairs) {
       if (gaps) expect(gaps).toEqual(model.gaps);
-      expect({ queued: real.queued, dropped: real.dropped, stopped: real.stopped }).toEqual({
-        queued: model.queued,
-        dropped: model.lost,
-        stopped: model.stopped,
-      });
+      this.compareCounts(real, model);
     }
+  }
+
+  private compareCounts(real: Watch<ModelEvent>, model: ModelWatch): void {
+    const position = this.limits.replay > 0 ? model.position : undefined;
+    expect({ queued: real.queued, dropped: real.dropped, stopped: real.stopped, position: real.position }).toEqual({
+      queued: model.queued,
+      dropped: model.lost,
+      stopped: model.stopped,
+      position,
+    });
   }
 }
 
@@ -261,11 +313,16 @@ const RUNS = Number(process.env.WATCHMUX_RUNS ?? 1500);
 
 describe('the broadcaster compared with an array per watcher (Exact, Ordered, Unique, Complete, Counted)', () => {
   it(
-    'behaves like the arrays, with all policies, capacities and filters mixed',
+    'behaves like the arrays, with all policies, capacities, filters, topics and starts in the past mixed',
     async () => {
       await fc.assert(
         fc.asyncProperty(
-          fc.record({ incoming: fc.constantFrom(0, 1, 3, 25), maxPending: fc.constantFrom(0, 2, 1000) }),
+          fc.record({
+            incoming: fc.constantFrom(0, 1, 3, 25),
+            maxPending: fc.constantFrom(0, 2, 1000),
+            replay: fc.constantFrom(0, 0, 1, 5, 30, 1000),
+            hasTopics: fc.boolean(),
+          }),
           fc.constantFrom(0, 1, 2, 40, 100),
           fc.array(opArb, { maxLength: 60, size: 'max' }),
           async (limits, own, ops) => {

@@ -10,6 +10,8 @@ interface Entry<E> {
   readonly existed: boolean;
   readonly last: E;
   readonly count: number;
+  /** The place of the first of them among all events. */
+  readonly place: number;
 }
 
 /** An obviously correct `coalesce`: unread changes by name, in the order of the first unseen change. */
@@ -31,10 +33,15 @@ export class ModelFold<E extends Change> {
     return [...this.entries.values()].filter((entry) => outcome(entry) !== undefined).length;
   }
 
-  add(event: E): void {
+  /** The place of the first change that will result in an event. */
+  get place(): number | undefined {
+    return [...this.entries.values()].find((entry) => outcome(entry) !== undefined)?.place;
+  }
+
+  add(event: E, at: number = 0): void {
     const { name } = event.object.metadata;
-    const { existed, count } = this.entries.get(name) ?? { existed: event.type !== 'ADDED', count: 0 };
-    this.entries.set(name, { existed, last: event, count: count + 1 });
+    const { existed, count, place } = this.entries.get(name) ?? { existed: event.type !== 'ADDED', count: 0, place: at };
+    this.entries.set(name, { existed, last: event, count: count + 1, place });
   }
 
   /** Removes the first object. Returns the number of its changes, and the resulting event, if any. */

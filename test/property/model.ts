@@ -10,6 +10,11 @@ export interface ModelEvent {
   readonly object: { readonly id: number; readonly metadata: { readonly name: string } };
 }
 
+/** The topics of an event: none, one, or two. */
+export function topicsOf({ object: { id } }: ModelEvent): readonly string[] {
+  return [[], ['a'], ['b', 'a'], ['c', 'c']][id % 4] as string[];
+}
+
 export type Outcome = { value: unknown } | { done: true } | { error: string };
 /** The result of a read, set when it settles. */
 export interface ModelRead {
@@ -21,12 +26,17 @@ export interface ModelRead {
 interface Queued {
   event: ModelEvent;
   gap: number;
+  place: number;
 }
 
 export interface ModelWatchOptions {
   capacity: number;
   overflow: Overflow;
   filter?: ((event: ModelEvent) => boolean) | undefined;
+  topics?: readonly string[] | undefined;
+  /** How many past events it begins with, or the position after which. */
+  replay?: number | undefined;
+  after?: number | undefined;
   /** Whether the watch has an `onGap`, before which a batch must end. */
   told: boolean;
   prefix?: readonly ModelEvent[] | undefined;
@@ -45,6 +55,8 @@ export class ModelWatch {
   cut = false;
   ended = false;
   failed: string | undefined;
+  /** Where to continue once everything queued was read. */
+  resumeAt: number | undefined;
   private hand: ModelRead | undefined;
   private readonly options: ModelWatchOptions;
   private readonly owner: ModelBroadcaster;
@@ -53,8 +65,47 @@ export class ModelWatch {
     this.owner = owner;
     this.options = options;
     const prefix = (options.prefix ?? []).filter((event) => options.filter?.(event) ?? true);
-    this.capacity = Math.max(options.capacity, options.prefix ? options.prefix.length + 1 : 0);
-    for (const event of prefix) this.offer(event);
+    const past = this.start(options);
+    const first = (options.prefix?.length ?? 0) + (past?.filter((event) => this.concerns(event)).length ?? 0);
+    const begins = options.prefix !== undefined || past !== undefined;
+    this.capacity = Math.max(options.capacity, begins ? first + 1 : 0);
+    const place = past === undefined ? owner.end : this.from;
+    for (const event of prefix) this.offer(event, place);
+    if (past === undefined && this.from >= 0) {
+      this.queue.push({ event: { expired: undefined } as never, gap: 0, place: owner.head });
+      this.finish();
+    }
+  }
+
+  /** Where in the past it begins; -1: not there. */
+  private from = -1;
+
+  /** Returns all events since its start in the past, also those that are not distributed yet; undefined if they are not known. */
+  private start({ replay = 0, after }: ModelWatchOptions): readonly ModelEvent[] | undefined {
+    const { past, head, window } = this.owner;
+    const oldest = Math.max(0, head - window);
+    this.from = after ?? (replay > 0 ? Math.max(oldest, head - replay) : -1);
+    if (this.from < oldest || this.from > head) return undefined;
+    return past.slice(this.from);
+  }
+
+  /** Gets the past: what is distributed at once, the rest with all others. */
+  catchUp(): void {
+    if (this.ended || this.from < 0) return;
+    const { past, head, incoming } = this.owner;
+    past.slice(this.from, head).forEach((event, at) => this.distribute(event, this.from + at));
+    for (const { to } of incoming) to.push(this);
+  }
+
+  concerns(event: ModelEvent): boolean {
+    const { topics } = this.options;
+    return topics === undefined || topicsOf(event).some((topic) => topics.includes(topic));
+  }
+
+  /** Where a watch would continue after what was delivered. */
+  get position(): number {
+    this.serve();
+    return this.queue[0]?.place ?? this.fold.place ?? this.resumeAt ?? this.owner.head;
   }
 
   get overflow(): Overflow {
@@ -83,6 +134,7 @@ export class ModelWatch {
   }
 
   wants(event: ModelEvent): boolean {
+    if (!this.concerns(event)) return false;
     if (this.options.filter === undefined) return true;
     try {
       return this.options.filter(event);
@@ -97,19 +149,20 @@ export class ModelWatch {
     return this.reads.length > 0 || this.queue.length < this.capacity || (event !== undefined && !this.wants(event));
   }
 
-  distribute(event: ModelEvent): void {
-    if (this.ended) return;
+  distribute(event: ModelEvent, place: number): void {
+    if (this.ended || !this.concerns(event)) return;
     try {
       if (this.options.filter !== undefined && !this.options.filter(event)) return;
     } catch (error) {
       this.failed = (error as Error).message;
+      this.resumeAt ??= place;
       this.finish();
       return;
     }
-    this.offer(event);
+    this.offer(event, place);
   }
 
-  private offer(event: ModelEvent): void {
+  private offer(event: ModelEvent, place: number): void {
     this.accepted++;
     if (this.cut) {
       this.dropped++;
@@ -131,11 +184,11 @@ export class ModelWatch {
       return;
     }
     if (this.overflow === 'coalesce') {
-      this.coalesce(event);
+      this.coalesce(event, place);
       return;
     }
     if (this.queue.length < this.capacity) {
-      this.queue.push({ event, gap: this.missed });
+      this.queue.push({ event, gap: this.missed, place });
       this.missed = 0;
     } else if (this.overflow === 'drop-oldest' && this.capacity > 0) {
       const oldest = this.queue.shift() as Queued;
@@ -143,19 +196,22 @@ export class ModelWatch {
       const lost = oldest.gap + 1;
       if (this.queue[0] !== undefined) this.queue[0].gap += lost;
       else this.missed += lost;
-      this.queue.push({ event, gap: this.missed });
+      this.queue.push({ event, gap: this.missed, place });
       this.missed = 0;
     } else {
       this.dropped++;
       this.missed++;
-      if (this.overflow === 'disconnect') this.cut = true;
+      if (this.overflow !== 'disconnect') return;
+      this.cut = true;
+      this.resumeAt ??= place;
     }
   }
 
-  private coalesce(event: ModelEvent): void {
-    this.fold.add(event);
+  private coalesce(event: ModelEvent, place: number): void {
+    this.fold.add(event, place);
     if (this.fold.size <= this.capacity) return;
     this.cut = true;
+    this.resumeAt ??= this.fold.place ?? place;
     this.dropped += this.fold.changes;
     this.missed += this.fold.changes;
     this.fold.clear();
@@ -243,6 +299,7 @@ export class ModelWatch {
 
   return(): void {
     this.serve();
+    this.resumeAt = this.position;
     this.dropped += this.queue.length + this.fold.changes;
     this.queue = [];
     this.fold.clear();
@@ -264,6 +321,7 @@ export class ModelWatch {
   private finish(): void {
     if (this.ended) return;
     this.ended = true;
+    this.resumeAt ??= this.owner.head;
     this.settleReads();
     this.owner.pump();
   }
@@ -304,15 +362,26 @@ export class ModelBroadcaster {
   pending: ModelPublish[] = [];
   closing = false;
   closed = false;
+  /** All accepted events; the first `head` of them are distributed. */
+  readonly past: ModelEvent[] = [];
+  head = 0;
   private pumping = false;
+  /** How many past events are kept. */
+  readonly window: number;
   private readonly limits: { incoming: number; maxPending: number };
 
-  constructor(limits: { incoming: number; maxPending: number }) {
+  constructor(limits: { incoming: number; maxPending: number; replay?: number | undefined }) {
     this.limits = limits;
+    this.window = limits.replay ?? 0;
+  }
+
+  get end(): number {
+    return this.past.length;
   }
 
   watch(options: ModelWatchOptions): ModelWatch {
     const watch = new ModelWatch(this, options);
+    watch.catchUp();
     this.watches.push(watch);
     return watch;
   }
@@ -350,7 +419,7 @@ export class ModelBroadcaster {
   force(): void {
     for (const publish of this.pending.splice(0)) publish.outcome = 'CLOSED';
     this.pumping = true;
-    for (const { event, to } of this.incoming.splice(0)) for (const watch of to) watch.distribute(event);
+    for (const { event, to } of this.incoming.splice(0)) this.distribute(event, to);
     this.pumping = false;
     this.pump();
   }
@@ -371,7 +440,7 @@ export class ModelBroadcaster {
       const next = this.incoming[0];
       if (next?.to.every((watch) => watch.hasRoom(next.event))) {
         this.incoming.shift();
-        for (const watch of next.to) watch.distribute(next.event);
+        this.distribute(next.event, next.to);
         continue;
       }
       const publish = this.pending[0];
@@ -381,12 +450,18 @@ export class ModelBroadcaster {
     }
   }
 
+  private distribute(event: ModelEvent, to: readonly ModelWatch[]): void {
+    const place = this.head++;
+    for (const watch of to) watch.distribute(event, place);
+  }
+
   private accept(event: ModelEvent): boolean {
     const to = this.watches.filter((watch) => !watch.ended);
     if (this.incoming.length >= this.limits.incoming) {
-      if (this.incoming.length > 0 || !to.every((watch) => watch.hasRoom())) return false;
+      if (this.incoming.length > 0 || !to.every((watch) => !watch.concerns(event) || watch.hasRoom())) return false;
     }
     this.incoming.push({ event, to });
+    this.past.push(event);
     return true;
   }
 }

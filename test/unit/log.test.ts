@@ -145,6 +145,8 @@ describe('EventLog', () => {
     log.trim();
     expect(log.stored).toEqual({ from: 16, count: 24 });
     log.release(0);
+    expect(log.stored.count).toBe(24); // whoever joins now begins at head
+    while (log.head < log.end) log.step();
     expect(log.stored.count).toBe(0);
   });
 

@@ -24,15 +24,17 @@ export class Cursor<E> extends Queue<E> {
   inPark: boolean = false;
 
   /**
-   * Queues the prefix and joins the gate or the laggards. Called once, right after construction. `places` are those of the last
-   * events of the prefix, which come from the broadcaster's window.
+   * Queues the prefix and joins the gate or the laggards. Called once, right after construction. The last events of the prefix may
+   * be from the window: `places` are theirs, and `from` is the place of those before them.
    */
-  join(prefix: readonly E[], places: readonly number[] = []): void {
+  join(
+    prefix: readonly E[],
+    { places = [], from = this.view.mux.log.end }: { places?: readonly number[]; from?: number } = {},
+  ): void {
     const foreign = prefix.length - places.length;
-    const start = places[0] ?? (this.view.topics ? this.view.mux.log.end : this.position);
     try {
       prefix.forEach((event, at) => {
-        if (this.tellsPlace) this.own.place = places[at - foreign] ?? start;
+        if (this.tellsPlace) this.own.place = places[at - foreign] ?? from;
         this.offer(event);
       });
     } catch (error) {
@@ -204,7 +206,7 @@ export class Cursor<E> extends Queue<E> {
   protected override discard(): void {
     this.settle();
     const { own } = this;
-    this.resumeAt(this.unreadPlace);
+    if (this.tellsPlace) own.resumeAt = this.unreadPlace;
     own.lost += this.inLog + this.options.policy.discard(this);
     this.dropKept();
     own.discarded = true;

@@ -112,10 +112,10 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
   }
 
   /** Ends the watch with an error, which its consumer gets after the queued events. */
-  fail(error: unknown): void {
+  fail(error: unknown, place: number | undefined = this.extra.judging ? this.extra.place : undefined): void {
     if (this.over) return;
     this.failure = { error };
-    if (this.extra.judging) this.resumeAt(this.extra.place);
+    if (place !== undefined) this.resumeAt(place);
     this.leave();
     this.view.park.wake(this);
   }

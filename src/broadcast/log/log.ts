@@ -46,10 +46,13 @@ export class EventLog<E> {
     this.chunkLength = 1 << this.shift;
   }
 
-  /** Appends an event, with a note about it: its topics, or its place among all events. */
-  append(event: E, note?: unknown): void {
+  /**
+   * Appends an event, with a note about it: its topics, or its place among all events. If nobody needs it, it is stored only while
+   * it `waits` for the gate.
+   */
+  append(event: E, { note, waits }: { note?: unknown; waits?: boolean } = NO_NOTE): void {
     this.end++;
-    if (this.needs === 0) {
+    if (this.needs === 0 && !waits) {
       this.base = this.end;
       return;
     }
@@ -64,6 +67,7 @@ export class EventLog<E> {
   /** Makes one more accepted event visible. Returns whether head has entered a new chunk. */
   step(): boolean {
     this.head++;
+    if (this.needs === 0 && this.head === this.end && this.base < this.end) this.trim();
     return this.head > this.base && this.starts(this.head);
   }
 
@@ -187,7 +191,8 @@ export class EventLog<E> {
 
   /** Drops the chunks that are no longer needed. */
   trim(): void {
-    if (this.needs === 0) {
+    if (this.needs === 0 && this.head === this.end) {
+      if (this.base === this.end) return;
       this.firstChunk += this.chunks.length - this.dead;
       this.chunks = [new Chunk()];
       this.dead = 0;
@@ -211,6 +216,8 @@ export class EventLog<E> {
     return this.chunks[this.dead + ((position - this.base) >> this.shift)] as Chunk<E>;
   }
 }
+
+const NO_NOTE: { note?: unknown; waits?: boolean } = {};
 
 /** The last batch, and its place in the log. */
 interface Batch<E> {

@@ -1,5 +1,3 @@
-import { soon } from './soon.ts';
-
 /** A watcher whose reads may be pending. */
 export interface Parked {
   inPark: boolean;
@@ -25,16 +23,16 @@ export class Park {
   /** Number of watchers in the row that have left. */
   private gone: number = 0;
   private scheduled: boolean = false;
-  private readonly onTurn: () => void;
+  private readonly onDue: (park: Park) => void;
 
-  /** @param onTurn runs in a microtask when a watcher is to be served; it calls `serve`. */
-  constructor(onTurn: () => void) {
-    this.onTurn = onTurn;
+  /** @param onDue is called when a watcher is to be served: it sees to it that `serve` is called at the end of the turn. */
+  constructor(onDue: (park: Park) => void) {
+    this.onDue = onDue;
   }
 
-  /** Number of watchers with pending reads. */
-  get size(): number {
-    return this.count - this.gone;
+  /** Number of watchers that wait and have nothing to read; 0 while they are about to be served. */
+  get idle(): number {
+    return this.scheduled ? 0 : this.count - this.gone;
   }
 
   add(watcher: Parked): void {
@@ -79,6 +77,6 @@ export class Park {
   private schedule(): void {
     if (this.scheduled) return;
     this.scheduled = true;
-    soon(this.onTurn);
+    this.onDue(this);
   }
 }
