@@ -177,9 +177,7 @@ class Serving<I> {
   /** Serves an open WebSocket, or refuses it. */
   take(connection: Connection, verdict: Verdict): void {
     const { client } = connection;
-    const start = isStatus(verdict)
-      ? verdict
-      : this.reception.start(verdict.asked, { address: verdict.address, filter: verdict.options.filter });
+    const start = isStatus(verdict) ? verdict : this.reception.start(verdict.asked, verdict);
     if (isStatus(start)) this.refuse(client, start, isStatus(verdict) ? this.reception.reserveForRefusal() : verdict.ticket);
     else if (!isStatus(verdict)) this.serve(connection, { ...verdict, start });
   }

@@ -87,6 +87,9 @@ export type { Overflow } from '../watch/overflow.ts';
 
 const ACCEPTED: Promise<void> = Promise.resolve();
 
+/** Returns the inside of a broadcaster. Not exported from the package: for the bridge, which keeps no events of its own. */
+export let muxOf: <E extends WatchEvent>(broadcaster: Broadcaster<E>) => Mux<E>;
+
 /**
  * Distributes one ordered sequence of events to any number of watchers. Each watcher has a bounded queue and an overflow policy.
  *
@@ -100,6 +103,9 @@ const ACCEPTED: Promise<void> = Promise.resolve();
  */
 export class Broadcaster<E extends WatchEvent = WatchEvent> {
   readonly #mux: Mux<E>;
+  static {
+    muxOf = (broadcaster) => broadcaster.#mux;
+  }
   readonly #capacity: number;
   readonly #overflow: Overflow;
   readonly #maxPending: number;

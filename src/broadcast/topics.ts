@@ -4,6 +4,9 @@ import type { View } from './view.ts';
 /** What `topicsOf` returns for an event. */
 export type Topics = string | readonly string[] | undefined;
 
+/** The topics of an event that is for every watcher. Not for `topicsOf` of an application. */
+export const EVERY_TOPIC: readonly string[] = [];
+
 /**
  * The views of watchers of topics, and which of them an event belongs to.
  *
@@ -50,6 +53,7 @@ export class TopicViews<E> {
   of(topics: Topics): readonly View<E>[] {
     if (typeof topics === 'string') return this.byTopic.get(topics) ?? NONE;
     if (topics === undefined) return NONE;
+    if (topics === EVERY_TOPIC) return this.all();
     if (topics.length < 2) return topics.length === 0 ? NONE : this.of(topics[0]);
     const views = new Set<View<E>>();
     for (const topic of topics) for (const view of this.byTopic.get(topic) ?? []) views.add(view);
@@ -80,6 +84,7 @@ export function toTopicSet(topics: readonly string[]): readonly string[] {
 
 /** Whether an event of these topics belongs to a watcher of a set. */
 export function concerns(topics: Topics, set: readonly string[]): boolean {
+  if (topics === EVERY_TOPIC) return true;
   return typeof topics === 'string' ? set.includes(topics) : topics !== undefined && topics.some((topic) => set.includes(topic));
 }
 

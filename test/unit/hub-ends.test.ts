@@ -51,12 +51,12 @@ describe('the end of a hub', () => {
     for (let i = 1; i <= 4; i++) await hub.publish(added(i));
     await hub.shutdown();
     const odd = ({ object }: WatchEvent): boolean => (object as number) % 2 === 1;
-    expect(receptionOf(hub).start({ resourceVersion: 'e.3' }, { filter: odd })).toMatchObject({ code: 204 });
-    expect(receptionOf(hub).start({ resourceVersion: 'e.2' }, { filter: odd })).toMatchObject({ resumed: true });
+    expect(receptionOf(hub).start({ resourceVersion: 'e.3' }, { options: { filter: odd } })).toMatchObject({ code: 204 });
+    expect(receptionOf(hub).start({ resourceVersion: 'e.2' }, { options: { filter: odd } })).toMatchObject({ resumed: true });
     const broken = (): boolean => {
       throw new Error('no');
     };
-    expect(receptionOf(hub).start({ resourceVersion: 'e.3' }, { filter: broken })).toMatchObject({ resumed: true });
+    expect(receptionOf(hub).start({ resourceVersion: 'e.3' }, { options: { filter: broken } })).toMatchObject({ resumed: true });
   });
 
   test('of a departing server is not the end of the stream: new clients are refused, and find another server', async () => {

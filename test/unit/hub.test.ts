@@ -176,7 +176,7 @@ describe('follow', () => {
     await outcome;
     const filter = ({ type }: WatchEvent): boolean => type === 'ADDED';
     const sinks = ['e.0', 'e.1', 'e.2'].map((resourceVersion) => {
-      const start = receptionOf(hub).start({ resourceVersion }, { filter }) as Start;
+      const start = receptionOf(hub).start({ resourceVersion }, { options: { filter } }) as Start;
       return connect(hub, undefined, { start, options: { filter } });
     });
     expect(sinks.map(({ events, ended }) => [events.map(({ type }) => type), ended])).toEqual([

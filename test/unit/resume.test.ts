@@ -3,8 +3,7 @@ import type { EventSourceMessage } from 'eventsource-parser';
 import { createParser } from 'eventsource-parser';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Envelope } from '../../src/bridge/events/envelope.ts';
-import { ReplayWindow } from '../../src/bridge/events/window.ts';
+import type { Envelope } from '../../src/bridge/events/envelope.ts';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import type { Admitted } from '../../src/bridge/hub/admission.ts';
 import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
@@ -14,8 +13,6 @@ import { startOf } from '../../src/bridge/transport/http-head.ts';
 import { isStatus } from '../../src/watch/event.ts';
 import { added, connect, turn } from './fake-sink.ts';
 
-const envelope = (sequence: number, size: number = 1): Envelope =>
-  new Envelope(added('x'.repeat(size)), { sequence, version: `e.${sequence}` });
 const places = (envelopes: readonly Envelope[] | undefined): number[] | undefined => envelopes?.map(({ sequence }) => sequence);
 
 /** Any character. fast-check's own `binary` first makes a table of all, which takes seconds. */
@@ -145,43 +142,6 @@ describe('a query', () => {
         else expect(asked.timeoutSeconds ?? 1).toBeGreaterThan(0);
       }),
     );
-  });
-});
-
-describe('the replay window', () => {
-  test('matches an array: limited in number and in bytes, always the most recent events', () => {
-    const sizes = fc.array(fc.integer({ min: 0, max: 400 }), { maxLength: 60 });
-    fc.assert(
-      fc.property(sizes, fc.nat(10), fc.nat(1_000), (all, items, bytes) => {
-        const window = new ReplayWindow({ items, bytes });
-        const model: Envelope[] = [];
-        all.forEach((size, at) => {
-          window.push(envelope(at + 1, size));
-          model.push(envelope(at + 1, size));
-          while (model.length > items || model.reduce((sum, one) => sum + one.bytes.length, 0) > bytes) model.shift();
-          for (let from = 0; from <= at + 3; from++) {
-            const known = from >= at + 1 - model.length && from <= at + 1;
-            const expected = known ? model.filter(({ sequence }) => sequence > from) : undefined;
-            expect(places(window.since(from))).toEqual(places(expected));
-          }
-          expect(places(window.last(3))).toEqual(places(model.slice(-3)));
-        });
-      }),
-    );
-  });
-
-  test('frees what it has dropped, however many events have passed', () => {
-    const window = new ReplayWindow({ items: 3, bytes: 9_999 });
-    for (let sequence = 1; sequence <= 1_000; sequence++) window.push(envelope(sequence));
-    expect((window as unknown as { envelopes: unknown[] }).envelopes.length).toBeLessThanOrEqual(6);
-    expect(places(window.last(9))).toEqual([998, 999, 1_000]);
-  });
-
-  test('after a hole, drops the events before it', () => {
-    const window = new ReplayWindow({ items: 9, bytes: 9_999 });
-    for (const sequence of [1, 2, 5, 6]) window.push(envelope(sequence));
-    expect(places(window.since(4))).toEqual([5, 6]);
-    expect(window.since(3)).toBeUndefined();
   });
 });
 

@@ -1,4 +1,5 @@
 import { toOverflow } from '../../broadcast/broadcaster.ts';
+import { toTopicSet } from '../../broadcast/topics.ts';
 import { invalid, wholeNumber } from '../../watch/errors.ts';
 import type { Status, WatchEvent } from '../../watch/event.ts';
 import { isStatus } from '../../watch/event.ts';
@@ -162,7 +163,7 @@ export class Admission<R, I> {
     const see = (identity: I): Known | Promise<Known> =>
       then(watchOptions === undefined ? {} : watchOptions(request, identity), (options) => ({
         identity,
-        options: checked(options),
+        options: checked(options, this.reception.hasTopics),
       }));
     if (authenticate === undefined) return see(undefined as I);
     return then(authenticate(request), (said) => see(identityOf(said)));
@@ -226,14 +227,15 @@ function identityOf<I>(said: Identified<I>): I {
   return said as I;
 }
 
-/** Copies the options that are allowed here; others belong to the hub. Throws for an invalid filter, which admits nobody. */
-function checked(options: ClientOptions): ClientOptions {
+/** Copies the options that are allowed here; others belong to the hub. Throws for an invalid one, which admits nobody. */
+function checked(options: ClientOptions, hasTopics: boolean): ClientOptions {
   if (typeof options !== 'object' || options === null) throw invalid('watchOptions', options, 'an object, {} for no options');
-  const { filter, overflow, capacity } = options;
+  const { filter, topics, overflow, capacity } = options;
   if (filter !== undefined && typeof filter !== 'function') throw invalid('filter', filter, 'a function');
   if (capacity !== undefined) wholeNumber('capacity', capacity, 1);
   if (overflow !== undefined) toOverflow(overflow);
-  return { filter, overflow, capacity };
+  if (topics !== undefined && !hasTopics) throw invalid('topics', topics, 'none, because the hub has no topicsOf');
+  return { filter, topics: topics === undefined ? undefined : toTopicSet(topics), overflow, capacity };
 }
 
 function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> & Promise<T> {

@@ -13,6 +13,8 @@ export interface ClientStats extends ClientInfo {
   readonly id: number;
   /** The identity that `authenticate` returned, if there is such a hook. */
   readonly identity?: unknown;
+  /** The topics that the client is limited to, if it is. */
+  readonly topics?: readonly string[] | undefined;
   /** Events handed to the connection. */
   readonly delivered: number;
   /** Events waiting for the connection. */

@@ -1,73 +1,85 @@
 import type { WatchOptions } from '../../broadcast/broadcaster.ts';
-import { Broadcaster } from '../../broadcast/broadcaster.ts';
+import { Broadcaster, muxOf } from '../../broadcast/broadcaster.ts';
+import type { BroadcastWatch } from '../../broadcast/handle.ts';
+import type { Mux } from '../../broadcast/mux.ts';
+import { EVERY_TOPIC } from '../../broadcast/topics.ts';
 import type { Status, WatchEvent } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { eventKey } from '../events/key.ts';
-import { ReplayWindow } from '../events/window.ts';
 import { toVersion } from '../protocol.ts';
 import type { HubSettings } from './hub-options.ts';
 import type { Asked } from './query.ts';
-import type { ReadableWatch } from './session-host.ts';
 import type { Start } from './start.ts';
 import { toStart } from './start.ts';
 
 /**
- * The events of a hub: a broadcaster for future events, and a window of the most recent ones.
+ * The events of a hub: a broadcaster that keeps its last ones.
  *
  *     publisher --> broadcaster --+--> watches of clients, the bell
- *                                 '--> tail --catchUp--> window --> what a client has missed
+ *                                 '--> its window --> what a client has missed
  *
- * The window is as of the last `catchUp`. A caller that runs `catchUp`, `start` and `watch` in one synchronous step gets missed
- * and live events without a gap or a repetition.
+ * The event with sequence n is the n-th of the broadcaster, so a sequence is a place in its log: a client that has seen n events
+ * continues after place n. A caller that runs `start` and `watch` in one synchronous step gets missed and live events without a gap
+ * or a repetition.
  */
 export class Feed {
   readonly broadcaster: Broadcaster<Envelope>;
   private readonly settings: HubSettings<WatchEvent>;
-  private readonly window: ReplayWindow;
-  /** Events that were distributed but are not in the window yet. */
-  private readonly tail: ReadableWatch<Envelope>;
+  private readonly mux: Mux<Envelope>;
 
-  constructor(settings: HubSettings<WatchEvent>) {
-    const { capacity, overflow, keyOf, maxPending, replayItems, replayBytes } = settings;
+  constructor(settings: HubSettings<WatchEvent>, isForAll: (envelope: Envelope) => boolean) {
+    const { capacity, overflow, keyOf, topicsOf, maxPending, replayItems, replayBytes } = settings;
     this.settings = settings;
-    // With an incoming queue, an event could be accepted but not distributed. Neither the tail nor a new client would see it.
+    // With an incoming queue, an event could be accepted but not distributed. A new client would not see it.
     this.broadcaster = new Broadcaster<Envelope>({
       capacity,
       overflow,
       maxPending,
       incoming: 0,
       keyOf: (event) => eventKey(event, keyOf),
+      topicsOf: topicsOf && ((event) => (isForAll(event) ? EVERY_TOPIC : topicsOf(event))),
+      replay: replayItems,
+      replayBytes,
+      sizeOf: (event) => event.bytes.length,
     });
-    this.tail = this.watch({ capacity: Math.max(replayItems, 1), overflow: 'drop-oldest' });
-    this.window = new ReplayWindow({ items: replayItems, bytes: replayBytes });
+    this.mux = muxOf(this.broadcaster);
   }
 
-  /** Position of the last distributed event. */
+  /** Sequence of the last distributed event. */
   get head(): number {
-    return this.window.head;
+    return this.mux.log.head;
   }
 
   /** Watches all events from now on. */
-  watch(options: WatchOptions<Envelope>): ReadableWatch<Envelope> {
-    return this.broadcaster.watch(options) as ReadableWatch<Envelope>;
+  watch(options: WatchOptions<Envelope>): BroadcastWatch<Envelope> {
+    return this.broadcaster.watch(options) as BroadcastWatch<Envelope>;
+  }
+
+  /** Calls back for each view that has got an event; see broadcast/view.ts. */
+  whenVisible(callback: NonNullable<Mux<Envelope>['onVisible']>): void {
+    this.mux.onVisible = callback;
   }
 
   /** Returns where a client with this request starts, or a Status of code 410 or 400. */
-  start(asked: Asked): Start | Status {
+  start(asked: Asked, topics: readonly string[] | undefined): Start | Status {
     const { epoch, replay, snapshot } = this.settings;
-    return toStart(asked, { epoch, replay, window: this.window, hasSnapshot: snapshot !== undefined });
+    return toStart(asked, {
+      epoch,
+      since: (sequence) => this.since(sequence, topics),
+      last: () => this.since(Math.max(this.mux.window?.start ?? this.head, this.head - replay), topics) ?? [],
+      hasSnapshot: snapshot !== undefined,
+    });
   }
 
-  /** Returns the version of a position. */
+  /** Returns the events after a sequence, in a new array; undefined if not all of them are known. */
+  since(sequence: number, topics?: readonly string[]): readonly Envelope[] | undefined {
+    const { window } = this.mux;
+    if (!window) return sequence === this.head ? [] : undefined;
+    return window.covers(sequence) ? window.since(sequence, topics).events : undefined;
+  }
+
+  /** Returns the version of a sequence. */
   versionOf(sequence: number): string {
     return toVersion(this.settings.epoch, sequence);
-  }
-
-  /** Moves distributed events into the window. Returns the head. */
-  catchUp(): number {
-    for (let batch = this.tail.tryBatch(); batch !== undefined; batch = this.tail.tryBatch()) {
-      for (const envelope of batch) this.window.push(envelope);
-    }
-    return this.window.head;
   }
 }

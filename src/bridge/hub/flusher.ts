@@ -1,13 +1,18 @@
+import type { View } from '../../broadcast/view.ts';
 import type { Clock } from '../../watch/clock.ts';
 import type { Watch } from '../../watch/watch.ts';
+import type { Envelope } from '../events/envelope.ts';
 import { Slices } from '../events/slices.ts';
 import type { Turn } from '../events/turn.ts';
+import type { Feed } from './feed.ts';
 import type { Session } from './session.ts';
+
+const NOBODY: readonly never[] = [];
 
 /**
  * Decides when sessions are flushed. The *bell*, a watch with room for one event, rings as soon as something can be read:
  *
- *     bell rings --> flush all --> a turn of the event loop (or flushIntervalMs) --> rung meanwhile? flush all : wait for it
+ *     bell rings --> flush all who got events --> a turn of the event loop (or flushIntervalMs) --> rung meanwhile? flush all : wait for it
  *     relieved  --> next turn: flush that session
  *     half a queue published at once --> flush all, now
  *
@@ -20,6 +25,9 @@ import type { Session } from './session.ts';
 export class Flusher {
   readonly sessions: Set<Session> = new Set();
   readonly slices: Slices = new Slices();
+  /** The sessions of each view, and the views with new events; see broadcast/view.ts. */
+  private readonly byView: Map<object, Set<Session>> = new Map();
+  private readonly fresh: Set<View<Envelope>> = new Set();
   private readonly waiting: Set<Session> = new Set();
   private flushing: boolean = false;
   /** Ends the current pause early. */
@@ -30,16 +38,29 @@ export class Flusher {
   private readonly clock: Clock;
   private readonly nextTurn: Turn;
 
-  constructor(options: { bell: Watch<unknown>; before: () => void; flushIntervalMs: number; clock: Clock; nextTurn: Turn }) {
+  constructor(options: {
+    bell: Watch<unknown>;
+    feed: Feed;
+    before: () => void;
+    flushIntervalMs: number;
+    clock: Clock;
+    nextTurn: Turn;
+  }) {
     this.before = options.before;
     this.intervalMs = options.flushIntervalMs;
     this.clock = options.clock;
     this.nextTurn = options.nextTurn;
+    options.feed.whenVisible((view) => void this.fresh.add(view));
     void this.run(options.bell);
   }
 
-  add(session: Session): void {
+  add(session: Session, view: View<Envelope> | undefined): void {
     this.sessions.add(session);
+    if (!view) return;
+    const others = this.byView.get(view);
+    if (others) others.add(session);
+    else this.byView.set(view, new Set([session]));
+    session.whenOver(() => this.leave(session, view));
   }
 
   remove(session: Session): void {
@@ -47,18 +68,34 @@ export class Flusher {
     this.waiting.delete(session);
   }
 
-  /** Writes to every client as much as is available and has room. */
+  /** Writes to every client that may have got events as much as is available and has room. */
   flush(): void {
     if (this.flushing) return;
     this.before();
-    this.flushAll(this.sessions);
+    const fresh = [...this.fresh];
+    this.fresh.clear();
+    for (const view of fresh) this.flushAll(this.byView.get(view) ?? NOBODY);
+    this.slices.clear();
+    for (const view of fresh) this.forget(view);
   }
 
   /** No more events follow: writes everything now, and no longer collects events. */
   close(): void {
     this.closed = true;
-    this.flush();
+    this.flushEveryone();
     this.hurry?.();
+  }
+
+  /** If all clients of a topic are up to date, its log keeps nothing for them. */
+  private forget(view: View<Envelope>): void {
+    if (!view.topics) return;
+    for (const session of this.byView.get(view) ?? []) if (!session.upToDate) return;
+    view.log.forget();
+  }
+
+  private leave(session: Session, view: View<Envelope>): void {
+    const others = this.byView.get(view);
+    if (others?.delete(session) && others.size === 0) this.byView.delete(view);
   }
 
   /** A session has room again. It is flushed in the next turn, together with others that have. */
@@ -76,13 +113,13 @@ export class Flusher {
     const sessions = [...this.waiting];
     this.waiting.clear();
     this.flushAll(sessions);
+    this.slices.clear();
   }
 
   private flushAll(sessions: Iterable<Session>): void {
     this.flushing = true;
     for (const session of sessions) session.flush();
     this.flushing = false;
-    this.slices.clear();
   }
 
   private async run(bell: Watch<unknown>): Promise<void> {
@@ -90,7 +127,15 @@ export class Flusher {
       this.flush();
       await this.pause();
     }
-    this.flush();
+    this.flushEveryone();
+  }
+
+  /** Also clients without a new event: the end of the stream may be due. */
+  private flushEveryone(): void {
+    if (this.flushing) return;
+    this.before();
+    this.flushAll(this.sessions);
+    this.slices.clear();
   }
 
   private pause(): Promise<void> {

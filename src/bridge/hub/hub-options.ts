@@ -79,6 +79,11 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
    */
   keyOf?: ((event: E) => string) | undefined;
   /**
+   * The topics of an event: one, several, or none. Clients whose `watchOptions` name `topics` get events by topic, and cost nothing
+   * when others are published. Called once per event, and for each object of a snapshot that is sent to such a client.
+   */
+  topicsOf?: ((event: E) => string | readonly string[] | undefined) | undefined;
+  /**
    * Identifies this lifetime of the stream in versions; default random. Letters, digits, `-` and `_`. Must be unique per
    * lifetime.
    */
@@ -104,6 +109,11 @@ export interface ClientOptions<E extends WatchEvent = WatchEvent> {
    * cut.
    */
   readonly filter?: ((event: E) => boolean) | undefined;
+  /**
+   * Only events that have one of these topics (see `topicsOf`), of live events, replayed events and snapshots alike. What a filter
+   * would give, at the cost of the events that match. With `filter`, topics come first. Default: all events.
+   */
+  readonly topics?: readonly string[] | undefined;
   /** This client's overflow policy. */
   readonly overflow?: Overflow | undefined;
   /** This client's queue length in events; at least 1. */
@@ -135,7 +145,7 @@ export interface ShutdownOptions {
 
 /** A hub's options with all defaults filled in. */
 export type HubSettings<E extends WatchEvent> = {
-  readonly [K in keyof HubOptions<E>]-?: K extends 'snapshot' | 'keyOf' | 'onNotice'
+  readonly [K in keyof HubOptions<E>]-?: K extends 'snapshot' | 'keyOf' | 'topicsOf' | 'onNotice'
     ? HubOptions<E>[K]
     : Exclude<HubOptions<E>[K], undefined>;
 };
@@ -149,7 +159,7 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
   const replay = count('replay', 0);
   const replayItems = count('replayItems', Math.max(replay, DEFAULTS.replayItems));
   if (replay > replayItems) throw invalid('replay', replay, `no more than replayItems, which is ${replayItems}`);
-  for (const hook of ['snapshot', 'keyOf', 'onNotice'] as const) {
+  for (const hook of ['snapshot', 'keyOf', 'topicsOf', 'onNotice'] as const) {
     if (options[hook] !== undefined && typeof options[hook] !== 'function') throw invalid(hook, options[hook], 'a function');
   }
   return {
@@ -169,6 +179,7 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
     maxConnectionAgeMs: count('maxConnectionAgeMs', 0),
     snapshot: options.snapshot,
     keyOf: options.keyOf,
+    topicsOf: options.topicsOf,
     onNotice: options.onNotice,
     clock: options.clock ?? systemClock,
     random: options.random ?? Math.random,

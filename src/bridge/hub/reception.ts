@@ -1,3 +1,4 @@
+import { concerns, toTopics } from '../../broadcast/topics.ts';
 import { emptyWatch } from '../../watch/empty-watch.ts';
 import type { Status, WatchEvent } from '../../watch/event.ts';
 import { isStatus } from '../../watch/event.ts';
@@ -56,13 +57,14 @@ export class Reception {
   constructor(settings: HubSettings<WatchEvent>) {
     this.settings = settings;
     this.lifetime = new Lifetime(settings.random);
-    this.feed = new Feed(settings);
+    this.feed = new Feed(settings, (envelope) => this.isOwnFailure(envelope));
     this.seats = new Seats(settings);
     this.flusher = new Flusher({
       bell: this.feed.watch({ capacity: 1, overflow: 'drop-newest' }),
+      feed: this.feed,
       before: () => {
         this.publisher.flushed();
-        this.catchUp();
+        this.host.seen = this.feed.head;
       },
       ...settings,
     });
@@ -79,8 +81,12 @@ export class Reception {
 
   /** The version of the last distributed event. */
   get version(): string {
-    this.catchUp();
     return this.feed.versionOf(this.feed.head);
+  }
+
+  /** Whether clients may be limited to topics. */
+  get hasTopics(): boolean {
+    return this.settings.topicsOf !== undefined;
   }
 
   /** The sessions of all connected clients. */
@@ -124,11 +130,11 @@ export class Reception {
    * Returns where a client with this request starts, or a Status of code 410, 400 or 503. That counts as a refusal, as does
    * {@link COMPLETE}: the stream has ended, and this client has received all that its filter lets through.
    */
-  start(asked: Asked, { address = '', filter }: { address?: string; filter?: ClientOptions['filter'] } = {}): Start | Status {
+  start(asked: Asked, { address = '', options = {} }: { address?: string; options?: ClientOptions } = {}): Start | Status {
     if (this.lifetime.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
-    const start = this.decide(asked);
+    const start = this.feed.start(asked, options.topics);
     if (isStatus(start)) return this.refuse({ reason: start.code === 410 ? 'expired' : 'badRequest', status: start, address });
-    return this.lifetime.ended && !start.snapshot && this.hidesAll(start, filter)
+    return this.lifetime.ended && !start.snapshot && this.hidesAll(start, options.filter)
       ? this.refuse({ reason: 'ended', status: COMPLETE, address })
       : start;
   }
@@ -137,10 +143,12 @@ export class Reception {
   open(sink: Sink, client: Client): Session {
     const { version } = this;
     // A request without parameters is never refused.
-    const { start = this.decide({}) as Start, options = {}, ticket } = client;
+    const { options = {}, ticket } = client;
+    const { start = this.feed.start({}, options.topics) as Start } = client;
     const overflow = options.overflow ?? this.settings.overflow;
     const filter = options.filter && this.judge(options.filter);
-    const watch = this.lifetime.ended ? emptyWatch<Envelope>() : this.feed.watch({ ...options, overflow, filter });
+    const { topics } = options;
+    const watch = this.lifetime.ended ? undefined : this.feed.watch({ ...options, overflow, filter });
     const { missed, thrown } = permitted(start.missed, filter);
     // The first may be an ERROR, which has no position. With a version before it, a client could resume and never see it.
     const first = start.missed[0]?.sequence;
@@ -156,19 +164,20 @@ export class Reception {
       missed,
       after,
       version: client.transport === 'sse' && !start.snapshot && first !== 0 ? this.feed.versionOf(after) : undefined,
-      watch: watch as ReadableWatch<Envelope>,
+      topics,
+      watch: watch ?? (emptyWatch<Envelope>() as ReadableWatch<Envelope>),
       sink,
     });
     if (ticket === undefined) this.seats.add(client.address);
     else ticket.keep();
     if (options.capacity !== undefined) session.whenOver(this.publisher.heed(options.capacity));
-    this.flusher.add(session);
+    this.flusher.add(session, watch?.view);
     const broken = attempt(() => sink.opened(session));
     this.tally.opened(() => session.stats());
     if (start.resumed) this.tally.resumed(() => session.stats(), start.missed.length);
     if (thrown !== undefined) session.stop('failed', thrown.error);
     if (broken !== undefined) session.cut('failed', broken.error);
-    this.begin(session, sink, { ...client, filter, start, version });
+    this.begin(session, sink, { ...client, filter: topics ? this.select(topics, filter) : filter, start, version });
     return session;
   }
 
@@ -176,11 +185,6 @@ export class Reception {
   private hidesAll({ missed }: Start, filter: ClientOptions['filter']): boolean {
     const seen = permitted(missed, filter && this.judge(filter));
     return seen.missed.length === 0 && seen.thrown === undefined;
-  }
-
-  private decide(asked: Asked): Start | Status {
-    this.catchUp();
-    return this.feed.start(asked);
   }
 
   private begin(session: Session, sink: Sink, client: Client & Beginning): void {
@@ -207,7 +211,6 @@ export class Reception {
       seen: 0,
       closing: false,
       get head() {
-        reception.catchUp();
         return reception.feed.head;
       },
       get version() {
@@ -226,7 +229,17 @@ export class Reception {
   }
 
   private judge(filter: (event: WatchEvent) => boolean): (event: WatchEvent) => boolean {
-    return (event) => (this.lifetime.failure !== undefined && event.object === this.lifetime.failure) || verdictOf(filter(event));
+    return (event) => this.isOwnFailure(event) || verdictOf(filter(event));
+  }
+
+  /** A filter for objects of a snapshot, which have not been routed by topic. */
+  private select(topics: readonly string[], filter: ClientOptions['filter']): (event: WatchEvent) => boolean {
+    return (event) => concerns(toTopics(this.settings.topicsOf?.(event)), topics) && (filter?.(event) ?? true);
+  }
+
+  /** Whether this is the ERROR that tells every client of a failed source. */
+  private isOwnFailure(event: WatchEvent): boolean {
+    return this.lifetime.failure !== undefined && event.object === this.lifetime.failure;
   }
 
   private async drain(): Promise<void> {
@@ -239,17 +252,13 @@ export class Reception {
       this.empty = resolve;
     });
   }
-
-  private catchUp(): void {
-    this.host.seen = this.feed.catchUp();
-  }
 }
 
 /** What is decided before a session begins. */
 interface Beginning {
   readonly start: Start;
   readonly version: string;
-  /** The client's filter, which lets the hub's own ERROR pass. */
+  /** What the client may see of a snapshot. */
   readonly filter: ClientOptions['filter'];
 }
 

@@ -39,6 +39,8 @@ export interface SessionOptions<S> extends ClientInfo {
   /** The version of that position, for SSE, which can send it without an event; undefined before a snapshot or an ERROR. */
   readonly version: string | undefined;
   readonly resumed: boolean;
+  /** The topics that the client is limited to. */
+  readonly topics: readonly string[] | undefined;
   /** The watch folds events, so a client cannot resume after each of them. */
   readonly folds: boolean;
 }

@@ -62,6 +62,7 @@ export class Session implements Served {
   readonly transport: ClientInfo['transport'];
   readonly address: string;
   readonly resumed: boolean;
+  private readonly topics: readonly string[] | undefined;
   /** For SSE: the version to resume from before the first event; undefined if a snapshot or an ERROR comes first. */
   readonly version: string | undefined;
   /** Why the session has ended, or will end. */
@@ -81,6 +82,7 @@ export class Session implements Served {
     this.transport = options.transport;
     this.address = options.address;
     this.resumed = options.resumed;
+    this.topics = options.topics;
     this.watch = options.watch;
     this.sink = options.sink;
     this.host = options.host;
@@ -201,12 +203,12 @@ export class Session implements Served {
   }
 
   stats(): ClientStats {
-    const { id, identity, transport, address, delivered, sentBytes, resumed } = this;
+    const { id, identity, transport, address, delivered, sentBytes, resumed, topics } = this;
     const dropped = this.watch.dropped + this.lost;
     const queued = this.watch.queued + this.inHand;
     const lag = queued === 0 ? 0 : this.host.head - this.sequence;
     const { bufferedBytes } = this.sink;
-    const named = identity === undefined ? { id } : { id, identity };
+    const named = { id, ...(identity !== undefined && { identity }), ...(topics && { topics }) };
     return { ...named, transport, address, delivered, queued, lag, dropped, sentBytes, bufferedBytes, resumed };
   }
 

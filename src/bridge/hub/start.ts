@@ -2,7 +2,6 @@ import { invalid } from '../../watch/errors.ts';
 import type { Status } from '../../watch/event.ts';
 import { toStatus } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
-import type { ReplayWindow } from '../events/window.ts';
 import type { ClientOptions } from './hub-options.ts';
 import type { Asked } from './query.ts';
 import { bad, readVersion } from './query.ts';
@@ -18,9 +17,10 @@ export interface Start {
 /** What a hub can start a client with. */
 export interface StartOptions {
   readonly epoch: string;
-  readonly window: ReplayWindow;
-  /** Number of recent events that a client without a version gets. */
-  readonly replay: number;
+  /** Returns the events after a sequence, or undefined if not all of them are known. */
+  readonly since: (sequence: number) => readonly Envelope[] | undefined;
+  /** Returns the recent events that a client without a version gets. */
+  readonly last: () => readonly Envelope[];
   readonly hasSnapshot: boolean;
 }
 
@@ -37,17 +37,17 @@ export const COMPLETE: Status = toStatus({ code: 204, reason: 'Complete', messag
  * Returns where a client with this request starts. Without a version: with the snapshot, the last events, or live events. With a
  * version: right after it, or a Status of code 410 if any later event is missing. Never with a part.
  */
-export function toStart(asked: Asked, { epoch, window, replay, hasSnapshot }: StartOptions): Start | Status {
+export function toStart(asked: Asked, { epoch, since, last, hasSnapshot }: StartOptions): Start | Status {
   const { resourceVersion, sendInitialEvents, isBack = false } = asked;
   if (sendInitialEvents === true && !isBack && !hasSnapshot) {
     return bad('sendInitialEvents', 'true', 'false, because this server has no snapshot');
   }
   if (resourceVersion === undefined || (sendInitialEvents === true && !isBack)) {
     const snapshot = hasSnapshot && sendInitialEvents !== false;
-    return snapshot ? { ...FROM_NOW, snapshot } : { ...FROM_NOW, missed: window.last(replay) };
+    return snapshot ? { ...FROM_NOW, snapshot } : { ...FROM_NOW, missed: last() };
   }
   const version = readVersion(resourceVersion);
-  const missed = version?.epoch === epoch ? window.since(version.sequence) : undefined;
+  const missed = version?.epoch === epoch ? since(version.sequence) : undefined;
   if (missed !== undefined) return { missed, resumed: true, snapshot: false };
   const message = `cannot resume after version ${resourceVersion}: start over without a version`;
   return toStatus({ code: 410, reason: 'Expired', message });

@@ -96,7 +96,7 @@ export function methodRefusal(method: string | undefined): Status | undefined {
  * for the same version again. So if its version is too old, it gets an ERROR event, and the stream continues.
  */
 export function startOf(reception: Reception, { asked, address, options }: Admitted, sse: boolean): Start | Status {
-  const start = reception.start(asked, { address, filter: options.filter });
+  const start = reception.start(asked, { address, options });
   if (!('code' in start) || !sse || start.code !== 410) return start;
   return { ...FROM_NOW, missed: [new Envelope({ type: 'ERROR', object: start }, { sequence: 0, id: reception.version })] };
 }

@@ -1,0 +1,106 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { EventLog } from '../../src/broadcast/log/log.ts';
+import { ReplayWindow } from '../../src/broadcast/log/window.ts';
+
+/** An event is its size. Chunks of 16. */
+class Rig {
+  readonly log: EventLog<number> = new EventLog(0);
+  readonly window: ReplayWindow<number>;
+
+  constructor(items: number, bytes: number = Infinity) {
+    this.window = new ReplayWindow(this.log, { items, bytes, sizeOf: (size) => size });
+  }
+
+  publish(size: number, note?: unknown): void {
+    this.log.append(size, { note });
+    if (this.log.step()) this.log.trim();
+    this.window.add();
+  }
+
+  since(place: number): readonly number[] | undefined {
+    return this.window.covers(place) ? this.window.since(place).events : undefined;
+  }
+
+  /** The events that the log holds, whoever for. */
+  get stored(): number[] {
+    const { chunks } = this.log as unknown as { chunks: ({ events: (number | undefined)[] } | undefined)[] };
+    return chunks.flatMap((chunk) => chunk?.events ?? []).filter((event): event is number => event !== undefined);
+  }
+}
+
+describe('the replay window', () => {
+  test('matches an array: limited in number and in bytes, always the most recent events', () => {
+    const sizes = fc.array(fc.integer({ min: 0, max: 400 }), { maxLength: 60 });
+    fc.assert(
+      fc.property(sizes, fc.integer({ min: 1, max: 10 }), fc.nat(1_000), (all, items, bytes) => {
+        const rig = new Rig(items, bytes);
+        const model: { size: number; place: number }[] = [];
+        all.forEach((size, at) => {
+          rig.publish(size);
+          model.push({ size, place: at });
+          while (model.length > items || model.reduce((sum, one) => sum + one.size, 0) > bytes) model.shift();
+          for (let from = 0; from <= at + 3; from++) {
+            const known = from >= at + 1 - model.length && from <= at + 1;
+            expect(rig.since(from)).toEqual(
+              known ? model.filter(({ place }) => place >= from).map((one) => one.size) : undefined,
+            );
+          }
+        });
+      }),
+    );
+  });
+
+  test('tells the places of events of certain topics', () => {
+    const { log, window } = new Rig(10);
+    const topics = ['a', ['b', 'a'], undefined, [], 'b', ['c']];
+    topics.forEach((note, at) => {
+      log.append(at, { note });
+      log.step();
+      window.add();
+    });
+    expect(window.since(0, ['a'])).toEqual({ events: [0, 1], places: [0, 1] });
+    expect(window.since(1, ['b', 'c'])).toEqual({ events: [1, 4, 5], places: [1, 4, 5] });
+    expect(window.since(0, []).events).toEqual([]);
+    expect(window.since(6, ['a']).events).toEqual([]);
+  });
+
+  test('the log holds no more than the window, and in number at most a chunk more', () => {
+    const rig = new Rig(20);
+    for (let i = 0; i < 1_000; i++) {
+      rig.publish(1);
+      expect(rig.stored.length).toBeLessThanOrEqual(20 + 16);
+    }
+  });
+
+  test('events that left the window for their size are not held by their chunk', () => {
+    const rig = new Rig(1_000, 100);
+    for (let i = 0; i < 50; i++) rig.publish(40);
+    expect(rig.stored.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(100);
+  });
+
+  test('but events that a watcher still needs are', () => {
+    const rig = new Rig(2);
+    rig.log.stand(0);
+    for (let i = 0; i < 10; i++) rig.publish(i);
+    expect(rig.log.slice(0, 10)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    expect(rig.since(7)).toBeUndefined();
+    expect(rig.since(8)).toEqual([8, 9]);
+  });
+
+  test('and so are the last events that laggards of drop-oldest have claimed', () => {
+    const rig = new Rig(2);
+    rig.log.retain(5);
+    for (let i = 0; i < 10; i++) rig.publish(i);
+    expect(rig.log.slice(5, 10)).toEqual([5, 6, 7, 8, 9]);
+    rig.log.release(5);
+  });
+
+  test('an event that is larger than the window leaves it empty, and nothing before it can be resumed', () => {
+    const rig = new Rig(10, 100);
+    rig.publish(10);
+    rig.publish(101);
+    expect(rig.since(1)).toBeUndefined();
+    expect(rig.since(2)).toEqual([]);
+  });
+});
