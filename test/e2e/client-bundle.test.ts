@@ -1,4 +1,4 @@
-// The client as browsers get it: the bundle, with shortened names and parts left out, behaves like the source.
+// The client as browsers get it: the bundle, minified and with parts left out, behaves like the source.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
