@@ -287,7 +287,7 @@ describe.each(KINDS)('any schedule of cuts, over %s', (kind) => {
 
 describe('the machine', () => {
   type Input =
-    | { readonly do: 'connect' | 'opened' | 'full' | 'close' | 'unversioned' }
+    | { readonly do: 'connect' | 'opened' | 'lasted' | 'full' | 'close' | 'unversioned' }
     | { readonly do: 'event'; readonly skip: number }
     | { readonly do: 'over'; readonly code: number; readonly hintMs: number };
   const inputs: fc.Arbitrary<Input[]> = fc.array(
@@ -302,7 +302,12 @@ describe('the machine', () => {
           hintMs: fc.constantFrom(0, 0, 1_000, 1e9),
         }),
       },
-      { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('full' as const, 'close' as const, 'unversioned' as const) }) },
+      {
+        weight: 1,
+        arbitrary: fc.record({
+          do: fc.constantFrom('full' as const, 'close' as const, 'unversioned' as const, 'lasted' as const),
+        }),
+      },
     ),
     { maxLength: 80 },
   );
@@ -321,6 +326,8 @@ describe('the machine', () => {
         const machine = new ClientMachine(given, start);
         let sequence = 500; // far from where a sequence would be negative, and no version
         let failures = 0;
+        /** The last end was a 410, so that another one is a loop. */
+        let expired = false;
         for (const input of list) {
           const before = { state: machine.state, position: machine.position };
           let action: Action | undefined;
@@ -334,6 +341,11 @@ describe('the machine', () => {
             expect(machine.accept(undefined)).toBe('next');
             // It may be the beginning of a snapshot that always breaks off: the row of failures goes on.
             expect(machine.position).toBeUndefined();
+            continue;
+          }
+          if (input.do === 'lasted') {
+            machine.lasted();
+            [failures, expired] = [0, false];
             continue;
           }
           if (input.do === 'opened') machine.opened();
@@ -351,7 +363,9 @@ describe('the machine', () => {
           if (machine.state === 'waiting') {
             const hintMs = input.do === 'over' ? Math.min(input.hintMs, MAX_HINT_MS) : 0;
             const longest = Math.min(given.maxMs, given.minMs * given.factor ** failures++);
-            expect(action.delayMs).toBe(hintMs + given.random() * longest);
+            const again = input.do === 'over' && input.code === 410;
+            expect(action.delayMs).toBe(hintMs + (again && !expired ? 0 : given.random() * longest));
+            expired = again;
             expect(failures).toBeLessThanOrEqual(given.maxAttempts);
           } else if (machine.state === 'closed') {
             expect(action.delayMs).toBeUndefined();

@@ -146,6 +146,25 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
+  test('a 410 is followed by a start over at once; 410 after 410 is not', async () => {
+    const { network, clock, details, accept, read, watch } = open(kind, { resourceVersion: at(1), onExpired: 'restart' });
+    await accept(error(410));
+    expect(details.at(-1)?.delayMs).toBe(0);
+    clock.advance(0);
+    await settle();
+    expect(network.links).toHaveLength(2);
+    expect(network.link.url.searchParams.has('resourceVersion')).toBe(false);
+    await accept(event(1, 'f'), error(410));
+    expect(details.at(-1)?.delayMs).toBe(500);
+    clock.advance(500);
+    await accept(event(1, 'g'));
+    clock.advance(5_000);
+    network.link.send(error(410));
+    expect(await read()).toEqual([410, 1, 410, 1, 410]);
+    expect(details.at(-1)?.delayMs).toBe(0);
+    await watch.return();
+  });
+
   test('a connection that lasted long does not count as another failure', async () => {
     const { network, clock, details, accept, watch, backOff } = open(kind, { resourceVersion: at(1), idleTimeoutMs: 0 });
     for (const heldMs of [0, 4_999, 5_000]) {

@@ -120,8 +120,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
 
   over({ code, why, hintMs }: End, event?: E): void {
     const { clock, maxMs } = this.#settings;
-    // A connection that lasted this long is not part of a series of failures.
-    if (this.state === 'open' && clock.now() - this.#openedMs >= maxMs) this.#machine.failures = 0;
+    if (this.state === 'open' && clock.now() - this.#openedMs >= maxMs) this.#machine.lasted();
     const error = isStatus(why) ? why : toFailure(code, why);
     this.#perform(
       this.#machine.over({
