@@ -12,6 +12,7 @@
  *   show the current state.
  * - **Settled**: after `stop`, `return`, an abort or any other end there is no connection, timer or listener.
  */
+export type { Attempt, PerAttempt } from './client/attempt.ts';
 export { connect } from './client/connect.ts';
 export type { ClientEvent } from './client/event.ts';
 export type { ClientState } from './client/machine.ts';

@@ -32,6 +32,7 @@ test('with the WebSocket of ws, as an Electron page may pass it, a failure is re
 });
 
 await import('../unit/client-arguments.test.ts');
+await import('../unit/client-attempts.test.ts');
 await import('../unit/client-ends.test.ts');
 await import('../unit/client-events.test.ts');
 await import('../unit/client-overflow.test.ts');

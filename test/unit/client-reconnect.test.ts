@@ -276,8 +276,119 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await never.watch.return();
   });
 
-  test('the default idle timeout leaves room for two BOOKMARKs', () => {
-    expect(150_000).toBeGreaterThanOrEqual(2 * DEFAULTS.bookmarkIntervalMs);
+  describe('the idle timeout is five times the interval that the server tells', () => {
+    /** Declared lost after this long without a sign of life. */
+    const expectIdle = async (sent: readonly Sent[], idleMs: number): Promise<void> => {
+      const { clock, watch, accept } = open(kind, { resourceVersion: at(1) });
+      await accept(...sent);
+      clock.advance(idleMs - 1);
+      expect(watch.state).toBe('open');
+      clock.advance(1);
+      expect(watch.state).toBe('waiting');
+      await watch.return();
+      expect(clock.pending).toBe(0);
+    };
+    const telling = (interval: unknown): Sent => {
+      const mark = toBookmark(at(1)) as Sent & { object: object };
+      const annotations = { 'watchmux/bookmark-interval-ms': interval };
+      return { ...mark, object: { metadata: { resourceVersion: at(1), annotations } } };
+    };
+
+    test.each([
+      ['that of a hub with a long one', 300_000, 1_500_000],
+      ['that of a hub with a short one', 10_000, 50_000],
+      ['the default', DEFAULTS.bookmarkIntervalMs, 150_000],
+      ['too short for any network', 1, 15_000],
+      ['longer than a day', 999_999_999_999_999, 5 * 86_400_000],
+    ])('%s', async (_, intervalMs, idleMs) => {
+      await expectIdle([toBookmark(at(1), { intervalMs }) as Sent], idleMs);
+    });
+
+    test('rubbish is none', async () => {
+      for (const rubbish of ['-1', '1e9', '', '0x99', ' 300000', '9'.repeat(16), 300_000, null, {}, ['300000']])
+        await expectIdle([telling(rubbish)], 150_000);
+    });
+
+    test('the last BOOKMARK counts: after an upgrade, the server may have another one', async () => {
+      const long = toBookmark(at(1), { intervalMs: 300_000 }) as Sent;
+      await expectIdle([long, toBookmark(at(2), { intervalMs: 60_000 }) as Sent], 300_000);
+      await expectIdle([long, event(2), toBookmark(at(2)) as Sent], 150_000);
+    });
+
+    test('it outlasts a connection, and an own idleTimeoutMs takes precedence', async () => {
+      for (const [own, idleMs] of [
+        [undefined, 1_500_000],
+        [7_000, 7_000],
+      ] as const) {
+        const { clock, watch, accept, network, backOff } = open(kind, { resourceVersion: at(1), idleTimeoutMs: own });
+        await accept(toBookmark(at(1), { intervalMs: 300_000 }) as Sent);
+        network.link.cut();
+        await settle();
+        backOff();
+        await accept();
+        clock.advance(idleMs - 1);
+        expect(watch.state).toBe('open');
+        clock.advance(1);
+        expect(watch.state).toBe('waiting');
+        await watch.return();
+      }
+    });
+
+    test('the BOOKMARK that ends a snapshot is no sign of life for a client that has asked for no others', async () => {
+      const { clock, watch, accept, network } = open(kind, { bookmarks: false });
+      await accept({ type: 'ADDED', object: 1 }, toBookmark(at(1), { initialEventsEnd: true }) as Sent);
+      clock.advance(1_000_000);
+      expect([watch.state, network.links.length, clock.pending]).toEqual(['open', 1, 0]);
+      await watch.return();
+    });
+  });
+
+  describe('a BOOKMARK that says when to reconnect', () => {
+    const farewell = (version: string): Sent => toBookmark(version, { retryAfterMs: 10_000 }) as Sent;
+
+    test('is heeded when the connection is lost, on top of it the own delay', async () => {
+      const { watch, network, accept, read, details, backOff } = open(kind);
+      await accept(event(1), farewell(at(1)));
+      network.link.cut();
+      await settle();
+      expect([watch.state, details.at(-1)?.delayMs]).toEqual(['waiting', 10_500]);
+      expect(await read()).toEqual([1]);
+      // It was for that connection only.
+      backOff();
+      await accept(event(2));
+      network.link.cut();
+      await settle();
+      expect(details.at(-1)?.delayMs).toBe(500);
+      await watch.return();
+    });
+
+    test('is limited, like every hint', async () => {
+      const { watch, network, accept, details } = open(kind);
+      await accept(toBookmark(at(1), { retryAfterMs: 1e12 }) as Sent);
+      network.link.cut();
+      await settle();
+      expect(details.at(-1)?.delayMs).toBe(300_500);
+      await watch.return();
+    });
+
+    test('is withdrawn by one that does not: the server has stayed', async () => {
+      const { watch, network, accept, details } = open(kind);
+      await accept(farewell(at(1)), toBookmark(at(1)) as Sent);
+      network.link.cut();
+      await settle();
+      expect(details.at(-1)?.delayMs).toBe(500);
+      await watch.return();
+    });
+
+    test('makes a regular end of the response a lost connection: not every host can break one off visibly', async () => {
+      if (kind === 'browser' || kind === 'ws') return; // their close codes tell
+      const { watch, network, accept, details } = open(kind, { reconnectOnEnd: false });
+      await accept(farewell(at(1)));
+      network.link.end();
+      await settle();
+      expect([watch.state, details.at(-1)?.delayMs]).toEqual(['waiting', 10_500]);
+      await watch.return();
+    });
   });
 
   test('an idle timeout does not run while the client waits for its reader', async () => {

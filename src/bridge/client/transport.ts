@@ -3,8 +3,6 @@ import { isStatus } from '../../watch/event.ts';
 
 /** What a connection reports to its client. It reports nothing after `over`, or after the client has closed it. */
 export interface Receiver {
-  /** The first version that has arrived on any connection. A requested snapshot is complete by then. */
-  readonly first: string | undefined;
   /** The server has started to send the stream. */
   opened(): void;
   /** Something has arrived. `beat`: it carries no event, so the server sent it as a sign of life. */

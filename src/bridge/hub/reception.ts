@@ -206,6 +206,7 @@ export class Reception {
       slices: this.flusher.slices,
       seen: 0,
       closing: false,
+      bookmarkIntervalMs: this.settings.bookmarkIntervalMs,
       get head() {
         reception.catchUp();
         return reception.feed.head;
