@@ -25,11 +25,7 @@ export const error = (code: number, more: Partial<Status> = {}): Event => ({ typ
 
 export type { Attempt };
 
-export function open(
-  kind: Kind,
-  options: ConnectOptions<Event> = {},
-  url: PerAttempt<string | URL> = 'http://h.example/watch',
-) {
+export function open(kind: Kind, options: ConnectOptions<Event> = {}, url: PerAttempt<string | URL> = 'http://h.example/watch') {
   const clock = new FakeClock();
   const network = new FakeNetwork();
   const states: ClientState[] = [];
