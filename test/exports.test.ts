@@ -40,6 +40,7 @@ const DOORS: Readonly<Record<string, { readonly source: string; readonly exports
   'watchmux/http': {
     source: 'src/bridge/http.ts',
     exports: [
+      'BOOKMARK_INTERVAL',
       'CLOSE_CODES',
       'CLOSE_REASONS',
       'DEFAULTS',
@@ -49,9 +50,11 @@ const DOORS: Readonly<Record<string, { readonly source: string; readonly exports
       'JSON_LINES',
       'LAST_EVENT_ID',
       'PARAMETERS',
+      'RETRY_AFTER',
       'STATS_PATH',
       'WATCH_PATH',
       'createHttpHandler',
+      'fromAnnotation',
       'fromRetryReason',
       'isInitialEventsEnd',
       'newEpoch',

@@ -12,11 +12,10 @@
  *   show the current state.
  * - **Settled**: after `stop`, `return`, an abort or any other end there is no connection, timer or listener.
  */
-export type { Attempt, PerAttempt } from './client/attempt.ts';
 export { connect } from './client/connect.ts';
 export type { ClientEvent } from './client/event.ts';
 export type { ClientState } from './client/machine.ts';
-export type { Backoff, ClientTransport, ConnectOptions } from './client/options.ts';
+export type { Attempt, Backoff, ClientTransport, ConnectOptions, PerAttempt } from './client/options.ts';
 export type { ClientOverflow, ClientWatch, StateDetail } from './client/settings.ts';
 export type { WebSocketConstructor, WebSocketLike } from './client/socket.ts';
 export type { FetchLike } from './client/stream.ts';

@@ -17,6 +17,7 @@ import { connect } from '../../src/bridge/client.ts';
 import type { HttpOptions, HubOptions } from '../../src/bridge/http.ts';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { isErrorEvent } from '../../src/watch/event.ts';
 import { killAll, pipe, until } from './cli.ts';
@@ -127,6 +128,18 @@ describe.each(TRANSPORTS)('connect over %s, to a hub', (transport) => {
     // 20 times from 0 to 10 s: that half of them come in the first second is a matter of 1 in 100,000 runs.
     expect(delaysMs.filter((delayMs) => delayMs < 1_020).length).toBeLessThan(10);
     expect(new Set(delaysMs).size).toBeGreaterThan(15);
+  });
+
+  test('a quiet stream is not taken for a lost one, however rarely its hub sends BOOKMARKs', async () => {
+    const clock = new FakeClock();
+    const { hub, url } = await serve({ clock, bookmarkIntervalMs: 300_000 });
+    const states: string[] = [];
+    const watch = open(url, { transport, clock, onStateChange: (state) => void states.push(state) });
+    await until(() => watch.resourceVersion !== undefined);
+    clock.advance(1_499_999);
+    expect(states).toEqual(['open']);
+    expect(hub.stats().total).toMatchObject({ resumes: 0, clients: 1 });
+    watch.stop();
   });
 
   test('asks for its URL before each attempt: a token that has expired in the meantime is a fresh one', async () => {

@@ -1,6 +1,6 @@
 import { invalid } from '../../watch/errors.ts';
 import { LOST } from './machine.ts';
-import type { ConnectOptions } from './options.ts';
+import type { Attempt, ConnectOptions, PerAttempt } from './options.ts';
 import type { Open } from './settings.ts';
 import type { WebSocketConstructor } from './socket.ts';
 import type { FetchLike } from './stream.ts';
@@ -8,15 +8,6 @@ import { openStream } from './stream.ts';
 import type { Connection, Receiver } from './transport.ts';
 import { messageOf } from './transport.ts';
 import { checkWebSocket, openWebSocket } from './websocket.ts';
-
-/** What a function that is asked before each attempt to connect is told. */
-export interface Attempt {
-  /** Aborts when the attempt is over: after `connectTimeoutMs`, or when the watch ends. */
-  readonly signal: AbortSignal;
-}
-
-/** A value, or a function that is asked for it before each attempt to connect, for example to refresh a token. */
-export type PerAttempt<T> = T | ((attempt: Attempt) => T | PromiseLike<T>);
 
 /** What is needed to open connections. */
 export interface Means extends Pick<ConnectOptions<never>, 'transport' | 'headers'> {

@@ -1,10 +1,9 @@
 import { systemClock } from '../../watch/clock.ts';
 import { invalid } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
-import type { PerAttempt } from './attempt.ts';
 import { toOpener } from './attempt.ts';
 import type { ClientEvent } from './event.ts';
-import type { ConnectOptions } from './options.ts';
+import type { ConnectOptions, PerAttempt } from './options.ts';
 import type { ClientOverflow, ClientWatch } from './settings.ts';
 import type { WebSocketConstructor } from './socket.ts';
 import type { FetchLike } from './stream.ts';

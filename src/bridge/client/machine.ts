@@ -162,7 +162,7 @@ function orderOf(version: string | undefined, last: string | undefined): Order {
   if (version && version === last) return 'known';
   const [, lastEpoch, lastSequence, epoch, sequence] = /^(.+)\.(\d+)\n(.+)\.(\d+)$/.exec(`${last}\n${version}`) ?? [];
   if (epoch !== lastEpoch) return 'foreign';
-  return +(sequence as string) <= +(lastSequence as string) ? 'known' : 'next';
+  return Number(sequence) <= Number(lastSequence) ? 'known' : 'next';
 }
 
 const REASONS: Readonly<Record<number, string>> = { 410: 'Expired', 503: 'ServiceUnavailable' };

@@ -1,6 +1,5 @@
 import type { Codec } from '../../decode/codec.ts';
 import type { Clock } from '../../watch/clock.ts';
-import type { PerAttempt } from './attempt.ts';
 import type { ClientState } from './machine.ts';
 import type { ClientOverflow, StateDetail } from './settings.ts';
 import type { WebSocketConstructor } from './socket.ts';
@@ -8,6 +7,15 @@ import type { FetchLike } from './stream.ts';
 
 /** The transport; see PROTOCOL.md. */
 export type ClientTransport = 'websocket' | 'sse' | 'http';
+
+/** What a function that is asked before each attempt to connect is told. */
+export interface Attempt {
+  /** Aborts when the attempt is over: after `connectTimeoutMs`, or when the watch ends. */
+  readonly signal: AbortSignal;
+}
+
+/** A value, or a function that is asked for it before each attempt to connect, for example to refresh a token. */
+export type PerAttempt<T> = T | ((attempt: Attempt) => T | PromiseLike<T>);
 
 /** The delay before a new attempt: random, up to `minMs * factor ** failures`, and at most `maxMs`. */
 export interface Backoff {

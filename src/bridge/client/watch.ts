@@ -136,7 +136,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
       code: code === ENDED ? ended : code,
       error,
       // Without a hint it is NaN, which means none.
-      hintMs: hintMs || (error.details?.retryAfterSeconds as number) * 1000 || retryAfterMs,
+      hintMs: hintMs || (error.details?.retryAfterSeconds as number) * 1_000 || retryAfterMs,
     };
     this.#perform(this.#machine.over(loss), event);
   }
