@@ -1,5 +1,6 @@
 // The URL and the headers as functions, which are asked before each attempt, so that a token can be refreshed.
 import { describe, expect, test } from 'vitest';
+import type { FetchLike, WebSocketConstructor } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
 import { toBookmark } from '../../src/bridge/protocol.ts';
 import { ListenerCount } from '../../src/testing/listener-count.ts';
@@ -137,6 +138,25 @@ describe.each(KINDS)('over %s', (kind) => {
     expect(url.signals.map(({ aborted }) => aborted)).toEqual([true, true]);
   });
 
+  test('a late answer or failure does not concern the next attempt', async () => {
+    for (const late of ['answer', 'fail'] as const) {
+      const [first, second] = [pending<string>(), pending<string>()];
+      let asked = 0;
+      const url = (attempt: Attempt): Promise<string> => (++asked === 1 ? first : second).ask(attempt);
+      const { network, clock, watch, states, accept } = open(kind, { connectTimeoutMs: 1_000 }, url);
+      clock.advance(1_000);
+      clock.advance(500);
+      await settle();
+      first[late]('http://h.example/late');
+      await settle();
+      expect([states, network.links]).toEqual([['waiting', 'connecting'], []]);
+      second.answer('http://h.example/watch');
+      await accept();
+      expect([watch.state, network.links.length]).toEqual(['open', 1]);
+      await watch.return();
+    }
+  });
+
   test.each(['stop', 'return', 'abort'] as const)('%s while it is asked settles everything, whatever it answers', async (end) => {
     for (const late of ['answer', 'fail'] as const) {
       const abort = new AbortController();
@@ -171,6 +191,25 @@ describe.each(KINDS)('over %s', (kind) => {
     expect([asked, network.links.length, watch.state]).toEqual([2, 1, 'closed']);
     expect(watch.tryNext()).toEqual(event(1));
     await expectOver();
+  });
+
+  test('a watch that is stopped by user code while the answer is used, such as by a custom fetch, leaves nothing open', async () => {
+    const network = new FakeNetwork();
+    const { fetch, WebSocket = class {} as never } = network.options(kind);
+    class Stopping extends WebSocket {
+      constructor(...request: ConstructorParameters<WebSocketConstructor>) {
+        super(...request);
+        watch.stop();
+      }
+    }
+    const stopping: FetchLike = (...request) => {
+      watch.stop();
+      return (fetch as FetchLike)(...request);
+    };
+    const url = async (): Promise<string> => 'http://h.example/watch';
+    const { watch, clock, expectOver } = open(kind, { fetch: stopping, WebSocket: Stopping }, url);
+    await expectOver();
+    expect([network.links.map(({ closed }) => closed), clock.pending]).toEqual([[true], 0]);
   });
 
   test('a cut is noticed on the connection that follows, and a full queue holds it back', async () => {
