@@ -315,6 +315,15 @@ describe.each(KINDS)('connect over %s', (kind) => {
       await expectIdle([long, event(2), toBookmark(at(2)) as Sent], 150_000);
     });
 
+    test('a comment, which only SSE has, does not change it', async () => {
+      if (kind !== 'sse') return;
+      const { clock, watch, accept } = open(kind, { resourceVersion: at(1) });
+      await accept(toBookmark(at(1), { intervalMs: 300_000 }) as Sent, ': hello\n\n');
+      clock.advance(1_499_999);
+      expect(watch.state).toBe('open');
+      await watch.return();
+    });
+
     test('it outlasts a connection, and an own idleTimeoutMs takes precedence', async () => {
       for (const [own, idleMs] of [
         [undefined, 1_500_000],
