@@ -38,3 +38,4 @@ await import('../unit/client-events.test.ts');
 await import('../unit/client-overflow.test.ts');
 await import('../unit/client-reconnect.test.ts');
 await import('../unit/client-refusals.test.ts');
+await import('../unit/client-timing.test.ts');
