@@ -6,16 +6,6 @@ const common: Options = {
   splitting: true,
 };
 
-/**
- * Internal names of the client, which its browser bundle shortens. None may be a name in the options, the events, the wire format
- * or the host's API. test/exports.test.ts checks that, and test/e2e/client-bundle.test.ts runs the bundle.
- */
-export const INTERNAL_NAMES: readonly string[] = [
-  ...['opened', 'alive', 'frame', 'over', 'why', 'hintMs', 'sse', 'settle', 'notice', 'position', 'failures', 'full', 'failure'],
-  ...['serve', 'served', 'discard', 'queue', 'load', 'weight', 'readVersion', 'pushError', 'miss', 'drop'],
-  ...['chars', 'version', 'count', 'lost', 'allRead', 'first'],
-];
-
 /** Browsers have no WebSocket of ws. */
 const browserWebSocket: NonNullable<Options['esbuildPlugins']>[number] = {
   name: 'browser-websocket',
@@ -59,9 +49,6 @@ export default defineConfig([
     splitting: false,
     minify: true,
     esbuildPlugins: [browserWebSocket],
-    esbuildOptions: (options) => {
-      options.mangleProps = new RegExp(`^(${INTERNAL_NAMES.join('|')})$`);
-    },
   },
   {
     ...common,

@@ -2,11 +2,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Options } from 'tsup';
-import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
-import { WebSocket } from 'ws';
 import manifest from '../package.json' with { type: 'json' };
-import builds, { INTERNAL_NAMES } from '../tsup.config.ts';
+import builds from '../tsup.config.ts';
 import testing from '../vitest.config.ts';
 
 /** Every door, its source, and all that it exports at run time. An export that is not here is an accident. */
@@ -42,6 +40,7 @@ const DOORS: Readonly<Record<string, { readonly source: string; readonly exports
   'watchmux/http': {
     source: 'src/bridge/http.ts',
     exports: [
+      'BOOKMARK_INTERVAL',
       'CLOSE_CODES',
       'CLOSE_REASONS',
       'DEFAULTS',
@@ -51,9 +50,11 @@ const DOORS: Readonly<Record<string, { readonly source: string; readonly exports
       'JSON_LINES',
       'LAST_EVENT_ID',
       'PARAMETERS',
+      'RETRY_AFTER',
       'STATS_PATH',
       'WATCH_PATH',
       'createHttpHandler',
+      'fromAnnotation',
       'fromRetryReason',
       'isInitialEventsEnd',
       'newEpoch',
@@ -104,18 +105,6 @@ const BROWSER: Readonly<Record<string, string>> = { 'watchmux/client': './dist/c
 const nameOf = (door: string): string => (door === 'watchmux' ? 'index' : door.slice('watchmux/'.length));
 const doors = Object.keys(DOORS);
 
-/** The names of all members that a source declares, of types and of objects. */
-function membersOf(source: string): string[] {
-  const names: string[] = [];
-  const visit = (node: ts.Node): void => {
-    if (ts.isTypeElement(node) || ts.isObjectLiteralElement(node) || ts.isClassElement(node))
-      names.push(node.name?.getText() ?? '');
-    ts.forEachChild(node, visit);
-  };
-  visit(ts.createSourceFile('source.ts', source, ts.ScriptTarget.Latest, true));
-  return names;
-}
-
 describe('the entry points', () => {
   test('package.json exports all of them, and nothing else', () => {
     const { './package.json': self, ...exported } = manifest.exports;
@@ -144,18 +133,10 @@ describe('the entry points', () => {
     expect(library.entry).toEqual(Object.fromEntries(doors.map((door) => [nameOf(door), DOORS[door]?.source])));
     expect(library.format).toEqual(['esm', 'cjs']);
     expect(browser.entry).toEqual({ 'client-browser': DOORS['watchmux/client']?.source });
+    // A bundle whose members have other names than the source works only as long as nobody misses one in a list.
+    expect(browser.esbuildOptions).toBeUndefined();
     expect(commandLine.entry).toEqual({ main: 'src/cli/main.ts' });
     expect(`${commandLine.outDir}/main.js`).toBe(manifest.bin.watchmux);
-  });
-
-  test('no name that the browser bundle shortens occurs in its options, events, wire format or host', () => {
-    const sources = ['bridge/client/options.ts', 'bridge/protocol.ts', 'watch/clock.ts', 'watch/event.ts', 'watch/watch.ts'];
-    const members = sources.flatMap((source) => membersOf(readFileSync(new URL(`src/${source}`, root), 'utf8')));
-    expect(members).toEqual(expect.arrayContaining(['capacity', 'resourceVersion', 'missed', 'now', 'next', 'batches']));
-    const host = [Headers, Response, URL, URLSearchParams, WebSocket, AbortController].flatMap((type) =>
-      Object.getOwnPropertyNames(type.prototype),
-    );
-    for (const name of INTERNAL_NAMES) expect([...members, ...host]).not.toContain(name);
   });
 
   test('the tests import them by their public names', () => {

@@ -15,7 +15,7 @@
 export { connect } from './client/connect.ts';
 export type { ClientEvent } from './client/event.ts';
 export type { ClientState } from './client/machine.ts';
-export type { Backoff, ClientTransport, ConnectOptions } from './client/options.ts';
+export type { Attempt, Backoff, ClientTransport, ConnectOptions, PerAttempt } from './client/options.ts';
 export type { ClientOverflow, ClientWatch, StateDetail } from './client/settings.ts';
 export type { WebSocketConstructor, WebSocketLike } from './client/socket.ts';
 export type { FetchLike } from './client/stream.ts';

@@ -101,13 +101,37 @@ export interface Bookmark {
 /** The event with which a server tells its client how far it has come. */
 export type BookmarkEvent = WatchEvent<'BOOKMARK', Bookmark>;
 
-/** Creates a BOOKMARK: all events up to this version have been sent. With `initialEventsEnd` it also ends the snapshot. */
-export function toBookmark(
-  version: string,
-  options: { initialEventsEnd?: boolean | undefined } = {},
-): WireEvent<'BOOKMARK', Bookmark> {
-  const annotations = options.initialEventsEnd === true ? { annotations: { [INITIAL_EVENTS_END]: 'true' } } : {};
-  return { type: 'BOOKMARK', object: { metadata: { resourceVersion: version, ...annotations } }, resourceVersion: version };
+/** The annotation of a BOOKMARK that tells the interval at which more of them follow, in milliseconds. Without it: 30 s. */
+export const BOOKMARK_INTERVAL = 'watchmux/bookmark-interval-ms';
+/** The annotation of the last BOOKMARK of a departing server: after how many milliseconds this client should reconnect. */
+export const RETRY_AFTER = 'watchmux/retry-after-ms';
+
+/** What a BOOKMARK says beside its version. */
+export interface BookmarkOptions {
+  /** It ends the snapshot. */
+  initialEventsEnd?: boolean | undefined;
+  /** The interval at which more of them follow; default `DEFAULTS.bookmarkIntervalMs`. */
+  intervalMs?: number | undefined;
+  /** The server goes away, and this client should reconnect after this time. */
+  retryAfterMs?: number | undefined;
+}
+
+/** Creates a BOOKMARK: all events up to this version have been sent. */
+export function toBookmark(version: string, options: BookmarkOptions = {}): WireEvent<'BOOKMARK', Bookmark> {
+  const { initialEventsEnd, intervalMs = DEFAULTS.bookmarkIntervalMs, retryAfterMs } = options;
+  const annotations = {
+    ...(initialEventsEnd === true ? { [INITIAL_EVENTS_END]: 'true' } : {}),
+    ...(intervalMs === DEFAULTS.bookmarkIntervalMs ? {} : { [BOOKMARK_INTERVAL]: String(intervalMs) }),
+    ...(retryAfterMs === undefined ? {} : { [RETRY_AFTER]: String(retryAfterMs) }),
+  };
+  const metadata = { resourceVersion: version, ...(Object.keys(annotations).length > 0 ? { annotations } : {}) };
+  return { type: 'BOOKMARK', object: { metadata }, resourceVersion: version };
+}
+
+/** Returns the milliseconds in an annotation of a BOOKMARK; undefined if it has none, or no whole number. */
+export function fromAnnotation(bookmark: Partial<Bookmark>, name: string): number | undefined {
+  const text: unknown = bookmark.metadata?.annotations?.[name];
+  return typeof text === 'string' && /^[0-9]{1,15}$/.test(text) ? +text : undefined;
 }
 
 /** The default limits. */
@@ -133,7 +157,7 @@ export const DEFAULTS = {
   /** Events kept for clients that resume: their number, and their total size. */
   replayItems: 1_000,
   replayBytes: 8_388_608,
-  /** Interval between two BOOKMARK events of a client that asked for them. Most proxies close what is silent for a minute. */
+  /** Interval between two BOOKMARK events of a client that asked for them; part of the protocol, see PROTOCOL.md. Most proxies close what is silent for a minute. */
   bookmarkIntervalMs: 30_000,
   /** How long an EventSource is told to wait before it reconnects. */
   retryMs: 2_000,

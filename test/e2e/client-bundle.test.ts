@@ -1,4 +1,4 @@
-// The client as browsers get it: the bundle, with shortened names and parts left out, behaves like the source.
+// The client as browsers get it: the bundle, minified and with parts left out, behaves like the source.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
@@ -32,8 +32,10 @@ test('with the WebSocket of ws, as an Electron page may pass it, a failure is re
 });
 
 await import('../unit/client-arguments.test.ts');
+await import('../unit/client-attempts.test.ts');
 await import('../unit/client-ends.test.ts');
 await import('../unit/client-events.test.ts');
 await import('../unit/client-overflow.test.ts');
 await import('../unit/client-reconnect.test.ts');
 await import('../unit/client-refusals.test.ts');
+await import('../unit/client-timing.test.ts');

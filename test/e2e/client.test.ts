@@ -4,14 +4,24 @@ import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import type { ClientEvent, ClientTransport, ClientWatch, ConnectOptions, WebSocketConstructor } from '../../src/bridge/client.ts';
+import type {
+  ClientEvent,
+  ClientTransport,
+  ClientWatch,
+  ConnectOptions,
+  PerAttempt,
+  StateDetail,
+  WebSocketConstructor,
+} from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
-import type { HubOptions } from '../../src/bridge/http.ts';
+import type { HttpOptions, HubOptions } from '../../src/bridge/http.ts';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { isErrorEvent } from '../../src/watch/event.ts';
 import { killAll, pipe, until } from './cli.ts';
+import { closeAll, serveFetch } from './servers.ts';
 
 type Count = WatchEvent<string, number>;
 const TRANSPORTS: readonly ClientTransport[] = ['http', 'sse', 'websocket'];
@@ -21,6 +31,7 @@ afterEach(() => {
   for (const end of ends.splice(0)) end();
 });
 afterAll(killAll);
+afterAll(closeAll);
 
 interface Served {
   readonly hub: Hub;
@@ -30,12 +41,16 @@ interface Served {
   readonly clients: () => number;
 }
 
-async function serve(options: HubOptions = {}, also?: (server: Server) => void): Promise<Served> {
+async function serve(
+  options: HubOptions = {},
+  also?: (server: Server) => void,
+  admission: Pick<HttpOptions, 'authenticate'> = {},
+): Promise<Served> {
   const hub = new Hub({ replayItems: 100_000, replayBytes: 1e9, ...options } as HubOptions);
   const server = createServer();
-  if (also === undefined) server.on('request', createHttpHandler(hub));
+  if (also === undefined) server.on('request', createHttpHandler(hub, admission));
   else also(server);
-  attachWebSocket(server, hub, { allowedOrigins: () => true });
+  attachWebSocket(server, hub, { ...admission, allowedOrigins: () => true });
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => {
     sockets.add(socket);
@@ -50,7 +65,7 @@ async function serve(options: HubOptions = {}, also?: (server: Server) => void):
   return { hub, url, cut, clients: () => hub.stats().clients.length };
 }
 
-function open(url: string, options: ConnectOptions<Count>): ClientWatch<ClientEvent<Count>> {
+function open(url: PerAttempt<string | URL>, options: ConnectOptions<Count>): ClientWatch<ClientEvent<Count>> {
   const watch = connect<Count>(url, {
     WebSocket: WebSocket as unknown as WebSocketConstructor,
     backoff: { minMs: 20, maxMs: 200 },
@@ -87,6 +102,65 @@ describe.each(TRANSPORTS)('connect over %s, to a hub', (transport) => {
     await until(() => got.length >= count);
     expect(got).toEqual(range(count));
     expect(hub.stats().total).toMatchObject({ cut: 0, refused: 0 });
+    watch.stop();
+    await done;
+  });
+
+  test.each([
+    ['that has read everything', 0],
+    ['that has events on their way', 50],
+  ])('a client %s waits as long as a departing server asks, each its own time', async (_, count) => {
+    const { hub, url } = await serve();
+    const details: StateDetail[][] = [];
+    const watches = Array.from({ length: 20 }, (_, at) => {
+      const own: StateDetail[] = [];
+      details.push(own);
+      const random = (): number => (at % 2 === 0 ? 0 : 0.999);
+      return open(url, { transport, random, onStateChange: (_state, detail) => void own.push(detail) });
+    });
+    await until(() => watches.every(({ resourceVersion }) => resourceVersion !== undefined));
+    for (let i = 0; i < count; i++) hub.tryPublish({ type: 'ADDED', object: i });
+    await hub.shutdown({ retryAfterMs: 10_000 });
+    await until(() => watches.every(({ state }) => state === 'waiting'));
+    const delaysMs = details.map((own) => own.at(-1)?.delayMs ?? Number.NaN);
+    expect(watches.every(({ queued }) => queued === count)).toBe(true);
+    expect(delaysMs.every((delayMs) => delayMs >= 0 && delayMs < 10_020)).toBe(true);
+    // 20 times from 0 to 10 s: that half of them come in the first second is a matter of 1 in 100,000 runs.
+    expect(delaysMs.filter((delayMs) => delayMs < 1_020).length).toBeLessThan(10);
+    expect(new Set(delaysMs).size).toBeGreaterThan(15);
+  });
+
+  test('a quiet stream is not taken for a lost one, however rarely its hub sends BOOKMARKs', async () => {
+    const clock = new FakeClock();
+    const { hub, url } = await serve({ clock, bookmarkIntervalMs: 300_000 });
+    const states: string[] = [];
+    const watch = open(url, { transport, clock, onStateChange: (state) => void states.push(state) });
+    await until(() => watch.resourceVersion !== undefined);
+    clock.advance(1_499_999);
+    expect(states).toEqual(['open']);
+    expect(hub.stats().total).toMatchObject({ resumes: 0, clients: 1 });
+    watch.stop();
+  });
+
+  test('asks for its URL before each attempt: a token that has expired in the meantime is a fresh one', async () => {
+    const tokens: string[] = [];
+    const authenticate = ({ url: asked }: IncomingMessage): { identity: string } => {
+      tokens.push(new URLSearchParams(asked?.split('?')[1]).get('token') ?? '');
+      return { identity: 'a' };
+    };
+    const { hub, url, cut } = await serve({}, undefined, { authenticate });
+    let asked = 0;
+    const watch = open(async () => `${url}?token=${++asked}`, { transport });
+    const { got, done } = collect(watch);
+    await until(() => watch.resourceVersion !== undefined);
+    hub.tryPublish({ type: 'ADDED', object: 0 });
+    await until(() => got.length === 1);
+    cut();
+    hub.tryPublish({ type: 'ADDED', object: 1 });
+    await until(() => got.length === 2);
+    expect(got).toEqual([0, 1]);
+    expect(tokens).toEqual(tokens.map((_, at) => String(at + 1)));
+    expect([tokens.length, asked]).toEqual([asked, tokens.length]);
     watch.stop();
     await done;
   });
@@ -228,3 +302,19 @@ describe('connect, to watchmux pipe', () => {
     second.child.kill('SIGKILL');
   });
 });
+
+test.each(['http', 'sse'] as const)(
+  'over %s from a host that cannot break a response off, a departing server is not taken for the end of the stream',
+  async (transport) => {
+    const hub = new Hub({ random: () => 0.5 });
+    const { url } = await serveFetch(hub);
+    const details: StateDetail[] = [];
+    const watch = open(url, { transport, reconnectOnEnd: false, onStateChange: (_state, detail) => void details.push(detail) });
+    await until(() => watch.resourceVersion !== undefined);
+    await hub.shutdown({ retryAfterMs: 10_000 });
+    await until(() => watch.state !== 'open');
+    expect(watch.state).toBe('waiting');
+    expect(details.at(-1)?.delayMs).toBeGreaterThanOrEqual(5_000);
+    expect(details.at(-1)?.delayMs).toBeLessThan(5_020);
+  },
+);

@@ -236,9 +236,8 @@ test('SIGTERM: clients get their queues, are told when to reconnect, and the pro
   await until(() => all.every(({ details }) => details.some(({ error }) => error !== undefined)));
   for (const { transport, details } of all) {
     const { delayMs = 0 } = details.find(({ error }) => error !== undefined) as StateDetail;
-    // An HTTP stream has no word for it; and each client waits a little on top of it, as after any loss.
-    const askedMs = transport === 'http' ? 0 : 4_000;
-    expect({ transport, asked: delayMs >= askedMs && delayMs < askedMs + 500 }).toEqual({ transport, asked: true });
+    // Each client waits a little on top of it, as after any loss.
+    expect({ transport, asked: delayMs >= 4_000 && delayMs < 4_500 }).toEqual({ transport, asked: true });
   }
   const second = await serve({ port, first: 101 });
   await until(() => all.every(({ heard, state }) => heard.includes('ERROR 410') && state() === 'open'));

@@ -141,6 +141,20 @@ describe.each(DOORS)('%s', (name, serveAt, connect) => {
     expect(clients[0].versions()).toEqual(['e.1']);
   });
 
+  test('is told when to reconnect by a last BOOKMARK, if it asked for them, and the end looks the same as without', async () => {
+    const hub = await published(0, { random: () => 0.5 });
+    const { url } = await serveAt(hub);
+    const [asks, plain] = [await connect(url, { query: '?allowWatchBookmarks=true' }), await connect(url)];
+    await hub.publish(added(1));
+    await hub.shutdown({ retryAfterMs: 8_000 });
+    const ends = [await asks.ended, await plain.ended];
+    expect(ends[0]).toBe(ends[1]);
+    expect(plain.events()).toEqual([added(1)]);
+    expect(asks.events().map(({ type }) => type)).toEqual(['BOOKMARK', 'ADDED', 'BOOKMARK']);
+    const metadata = { resourceVersion: 'e.1', annotations: { 'watchmux/retry-after-ms': '4000' } };
+    expect([asks.events().at(-1), asks.versions().at(-1)]).toEqual([{ type: 'BOOKMARK', object: { metadata } }, 'e.1']);
+  });
+
   test('gets the state first, if there is one, then its end, then later events', async () => {
     const hub = await published(1, { snapshot: () => ['a', 'b'] });
     const { url } = await serveAt(hub);

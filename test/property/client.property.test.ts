@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Action, MachineOptions } from '../../src/bridge/client/machine.ts';
 import { ClientMachine, MAX_HINT_MS, toFailure } from '../../src/bridge/client/machine.ts';
-import type { ClientOverflow } from '../../src/bridge/client.ts';
+import type { ClientOverflow, PerAttempt } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
 import type { WireEvent } from '../../src/bridge/protocol.ts';
 import { toBookmark, toVersion } from '../../src/bridge/protocol.ts';
@@ -54,9 +54,12 @@ class Server {
     } else if (asked === null) this.mark(link);
   }
 
-  mark(link: Link): void {
+  /** Returns whether there is a place to vouch for. */
+  mark(link: Link, retryAfterMs?: number): boolean {
     const cursor = this.cursors.get(link) ?? Number.POSITIVE_INFINITY;
-    if (cursor <= this.head) link.send(toBookmark(toVersion(String(this.epoch), cursor)) as Event);
+    if (cursor > this.head) return false;
+    link.send(toBookmark(toVersion(String(this.epoch), cursor), { retryAfterMs }) as Event);
+    return true;
   }
 
   /** The next events for this client, `again` of them for the second time. */
@@ -92,7 +95,7 @@ class Server {
 
 type Step =
   | { readonly do: 'publish' | 'deliver' | 'again' | 'read'; readonly count: number }
-  | { readonly do: 'accept' | 'cut' | 'end' | 'refuse' | 'mark' | 'sweep' | 'restart' | 'slow' | 'wait' | 'idle' };
+  | { readonly do: 'accept' | 'cut' | 'end' | 'refuse' | 'mark' | 'sweep' | 'restart' | 'slow' | 'wait' | 'idle' | 'leave' };
 
 const STEPS: fc.Arbitrary<Step[]> = fc.array(
   fc.oneof(
@@ -107,7 +110,14 @@ const STEPS: fc.Arbitrary<Step[]> = fc.array(
     {
       weight: 4,
       arbitrary: fc.record({
-        do: fc.constantFrom('cut' as const, 'end' as const, 'refuse' as const, 'mark' as const, 'idle' as const),
+        do: fc.constantFrom(
+          'cut' as const,
+          'end' as const,
+          'refuse' as const,
+          'mark' as const,
+          'idle' as const,
+          'leave' as const,
+        ),
       }),
     },
     { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('sweep' as const, 'restart' as const, 'slow' as const) }) },
@@ -115,7 +125,25 @@ const STEPS: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 60 },
 );
 
+/** How the URL is given: as it is, or asked for before each attempt, by a function that fails now and then. */
+type Source = 'text' | 'function' | 'promise';
+const SOURCES = fc.constantFrom<Source>('text', 'function', 'promise');
+
+function toSource(source: Source): PerAttempt<string> {
+  const url = 'http://h/watch';
+  let asked = 0;
+  const ask = (): string => {
+    if (++asked % 3 === 2) throw new Error('no URL now');
+    return url;
+  };
+  return source === 'text' ? url : source === 'function' ? ask : async () => ask();
+}
+
+/** The delay that a departing server asks for. */
+const AWAY_MS = 60_000;
+
 interface Plan {
+  readonly source: Source;
   readonly kind: Kind;
   readonly overflow: ClientOverflow;
   readonly onExpired: 'fail' | 'restart';
@@ -127,6 +155,7 @@ interface Plan {
 type Got = Place | { readonly gap: number } | { readonly code: number };
 
 async function perform({
+  source,
   kind,
   overflow,
   onExpired,
@@ -138,7 +167,7 @@ async function perform({
   const server = new Server(kind);
   const got: Got[] = [];
   let delayMs = 0;
-  const watch = connect<Event>('http://h/watch', {
+  const watch = connect<Event>(toSource(source), {
     ...network.options(kind),
     ...{ overflow, onExpired, capacity, clock, random: () => 0.5 },
     onGap: (gap) => void got.push({ gap }),
@@ -154,7 +183,17 @@ async function perform({
     }
   };
   const wait = (): void => clock.advance(delayMs);
-  const act = (step: Step): void => {
+  /** The server vouches for the place, says when to come back, and then it goes, in a way that looks like an end or a loss. */
+  const leave = async (link: Link): Promise<void> => {
+    const told = server.mark(link, AWAY_MS);
+    await settle();
+    if (told && watch.state === 'open' && watch.queued < capacity) {
+      link.end(1001, '');
+      await settle();
+      expect([watch.state, delayMs >= AWAY_MS]).toEqual(['waiting', true]);
+    } else link.cut();
+  };
+  const act = async (step: Step): Promise<void> => {
     const { link } = network;
     if (step.do === 'publish') server.head += step.count;
     else if (step.do === 'read') read(step.count);
@@ -173,14 +212,16 @@ async function perform({
     else if (step.do === 'slow') server.tooSlow(link);
     else if (step.do === 'end') link.end(1001, '');
     else if (step.do === 'cut') link.cut();
-    else server[step.do](link);
+    else if (step.do === 'leave') await leave(link);
+    else if (step.do === 'mark') server.mark(link);
+    else server.accept(link);
   };
   await settle();
   // The first connection stands: what the reader is owed begins here.
   server.accept(network.link);
   await settle();
   for (const step of steps) {
-    act(step);
+    await act(step);
     await settle();
     expect(watch.queued).toBeLessThanOrEqual(capacity + 2);
   }
@@ -235,8 +276,8 @@ const CAPACITIES = fc.constantFrom(1, 2, 3, 50);
 describe.each(KINDS)('any schedule of cuts, over %s', (kind) => {
   test('wait, fail: exactly the log in order, or one 410 after a part of it', async () => {
     await fc.assert(
-      fc.asyncProperty(CAPACITIES, STEPS, async (capacity, steps) => {
-        const { got, server, dropped } = await perform({ kind, overflow: 'wait', onExpired: 'fail', capacity, steps });
+      fc.asyncProperty(SOURCES, CAPACITIES, STEPS, async (source, capacity, steps) => {
+        const { got, server, dropped } = await perform({ source, kind, overflow: 'wait', onExpired: 'fail', capacity, steps });
         const [first = [], ...rest] = segments(got);
         const last = checkSegment(first);
         expect(first.some((each) => 'gap' in each)).toBe(false);
@@ -254,8 +295,8 @@ describe.each(KINDS)('any schedule of cuts, over %s', (kind) => {
 
   test('wait, restart: a 410 wherever the log is not continued, and the last part is complete', async () => {
     await fc.assert(
-      fc.asyncProperty(CAPACITIES, STEPS, async (capacity, steps) => {
-        const { got, server } = await perform({ kind, overflow: 'wait', onExpired: 'restart', capacity, steps });
+      fc.asyncProperty(SOURCES, CAPACITIES, STEPS, async (source, capacity, steps) => {
+        const { got, server } = await perform({ source, kind, overflow: 'wait', onExpired: 'restart', capacity, steps });
         const parts = segments(got);
         const last = parts.map(checkSegment).at(-1);
         if (!server.forgetful) expect(parts).toHaveLength(1);
@@ -269,10 +310,11 @@ describe.each(KINDS)('any schedule of cuts, over %s', (kind) => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom<ClientOverflow>('drop-newest', 'drop-oldest'),
+        SOURCES,
         CAPACITIES,
         STEPS,
-        async (overflow, capacity, steps) => {
-          const { got, server } = await perform({ kind, overflow, onExpired: 'fail', capacity, steps });
+        async (overflow, source, capacity, steps) => {
+          const { got, server } = await perform({ source, kind, overflow, onExpired: 'fail', capacity, steps });
           const [first = []] = segments(got);
           const last = checkSegment(first);
           const [head] = first;
@@ -287,7 +329,7 @@ describe.each(KINDS)('any schedule of cuts, over %s', (kind) => {
 
 describe('the machine', () => {
   type Input =
-    | { readonly do: 'connect' | 'opened' | 'full' | 'close' | 'unversioned' }
+    | { readonly do: 'connect' | 'opened' | 'lasted' | 'full' | 'close' | 'unversioned' }
     | { readonly do: 'event'; readonly skip: number }
     | { readonly do: 'over'; readonly code: number; readonly hintMs: number };
   const inputs: fc.Arbitrary<Input[]> = fc.array(
@@ -302,7 +344,12 @@ describe('the machine', () => {
           hintMs: fc.constantFrom(0, 0, 1_000, 1e9),
         }),
       },
-      { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('full' as const, 'close' as const, 'unversioned' as const) }) },
+      {
+        weight: 1,
+        arbitrary: fc.record({
+          do: fc.constantFrom('full' as const, 'close' as const, 'unversioned' as const, 'lasted' as const),
+        }),
+      },
     ),
     { maxLength: 80 },
   );
@@ -321,6 +368,8 @@ describe('the machine', () => {
         const machine = new ClientMachine(given, start);
         let sequence = 500; // far from where a sequence would be negative, and no version
         let failures = 0;
+        /** The last end was a 410, so that another one is a loop. */
+        let expired = false;
         for (const input of list) {
           const before = { state: machine.state, position: machine.position };
           let action: Action | undefined;
@@ -334,6 +383,11 @@ describe('the machine', () => {
             expect(machine.accept(undefined)).toBe('next');
             // It may be the beginning of a snapshot that always breaks off: the row of failures goes on.
             expect(machine.position).toBeUndefined();
+            continue;
+          }
+          if (input.do === 'lasted') {
+            machine.lasted();
+            [failures, expired] = [0, false];
             continue;
           }
           if (input.do === 'opened') machine.opened();
@@ -351,7 +405,9 @@ describe('the machine', () => {
           if (machine.state === 'waiting') {
             const hintMs = input.do === 'over' ? Math.min(input.hintMs, MAX_HINT_MS) : 0;
             const longest = Math.min(given.maxMs, given.minMs * given.factor ** failures++);
-            expect(action.delayMs).toBe(hintMs + given.random() * longest);
+            const again = input.do === 'over' && input.code === 410;
+            expect(action.delayMs).toBe(hintMs + (again && !expired ? 0 : given.random() * longest));
+            expired = again;
             expect(failures).toBeLessThanOrEqual(given.maxAttempts);
           } else if (machine.state === 'closed') {
             expect(action.delayMs).toBeUndefined();

@@ -6,11 +6,13 @@ import { describe, expect, it } from 'vitest';
 import { WebSocket as NodeWebSocket } from 'ws';
 import { fromObservable, observe, toObservable } from '../../src/adapters/rxjs.ts';
 import {
+  type Attempt,
   type ClientEvent,
   type ClientState,
   type ClientWatch,
   connect,
   type isInitialEventsEnd,
+  type PerAttempt,
 } from '../../src/bridge/client.ts';
 import { createHttpHandler, Hub, type HubOptions, type Snapshot } from '../../src/bridge/http.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
@@ -75,6 +77,16 @@ function clients(): void {
   });
   const any = connect(new URL('https://h/'), { WebSocket: globalThis.WebSocket, fetch: globalThis.fetch, signal: undefined });
   const rich = connect('ws://h/', { WebSocket: NodeWebSocket, codec: jsonCodec<Orders>() });
+  connect(() => '/watch', { headers: () => ({ authorization: 'a' }) });
+  connect(async ({ signal }) => new URL(signal.aborted ? 'ws://a/' : 'ws://b/'), { headers: async () => ({ a: 'b' }) });
+  const perAttempt: PerAttempt<string | URL> = (attempt: Attempt) => Promise.resolve(String(attempt.signal.aborted));
+  connect(perAttempt);
+  // @ts-expect-error a number is no URL
+  connect(() => 5);
+  // @ts-expect-error nor is nothing
+  connect(async () => undefined);
+  // @ts-expect-error a header is a text
+  connect('/watch', { headers: async () => ({ a: 5 }) });
   // @ts-expect-error that is the server's to do
   connect('/watch', { overflow: 'coalesce' });
   // @ts-expect-error no such transport

@@ -7,11 +7,12 @@ import { added, connect, FakeSink, join, turn, until } from './fake-sink.ts';
 import { handFed, hubOf } from './snapshot-source.ts';
 
 describe('bookmarks', () => {
-  const bookmark = (version: string): object => ({
+  const bookmark = (version: string, annotations?: Readonly<Record<string, string>>): object => ({
     type: 'BOOKMARK',
-    object: { metadata: { resourceVersion: version } },
+    object: { metadata: { resourceVersion: version, ...(annotations && { annotations }) } },
     resourceVersion: version,
   });
+  const everySecond = { 'watchmux/bookmark-interval-ms': '1000' };
 
   test('are sent once per interval to clients that are up to date, even if the filter hides all events', async () => {
     const clock = new FakeClock();
@@ -19,14 +20,14 @@ describe('bookmarks', () => {
     const sink = join(hub, { allowWatchBookmarks: true }, { options: { filter: () => false } });
     const other = join(hub);
     // One at once: a client that is cut off before the first event knows where to go on.
-    expect(sink.events).toEqual([bookmark('e.0')]);
+    expect(sink.events).toEqual([bookmark('e.0', everySecond)]);
     clock.advance(999);
     expect(sink.events).toHaveLength(1);
     clock.advance(1);
-    expect(sink.events).toEqual([bookmark('e.0'), bookmark('e.0')]);
+    expect(sink.events).toEqual([bookmark('e.0', everySecond), bookmark('e.0', everySecond)]);
     for (let i = 0; i < 9; i++) await hub.publish(added(i));
     clock.advance(1_000);
-    expect(sink.events.at(-1)).toEqual(bookmark('e.9'));
+    expect(sink.events.at(-1)).toEqual(bookmark('e.9', everySecond));
     expect(receptionOf(hub).start({ resourceVersion: 'e.9' })).toMatchObject({ resumed: true });
     expect(other.events.every(({ type }) => type === 'ADDED')).toBe(true);
     sink.stall();
@@ -188,6 +189,64 @@ describe('bookmarks', () => {
     expect(late.versions).toEqual(['e.2', 'e.2']);
     expect(unasked.events).toEqual([]);
     expect(snapshot.events.map(({ type }) => type)).toEqual(['ADDED', 'BOOKMARK']);
+  });
+
+  test('tell their interval if it is not the default, also at the end of a snapshot, to a client that asked for more', async () => {
+    for (const [bookmarkIntervalMs, told] of [
+      [30_000, undefined],
+      [300_000, { 'watchmux/bookmark-interval-ms': '300000' }],
+    ] as const) {
+      const hub = new Hub({ epoch: 'e', bookmarkIntervalMs, clock: new FakeClock(), snapshot: () => [] });
+      const fresh = join(hub, { allowWatchBookmarks: true });
+      const unasked = join(hub);
+      const resumed = join(hub, { resourceVersion: 'e.0', allowWatchBookmarks: true, timeoutSeconds: 1 });
+      await until(() => fresh.events.length === 1 && unasked.events.length === 1);
+      const end = { 'k8s.io/initial-events-end': 'true' };
+      expect(fresh.events).toEqual([bookmark('e.0', { ...end, ...told })]);
+      expect(unasked.events).toEqual([bookmark('e.0', end)]);
+      resumed.session.stop('timeout');
+      expect(resumed.events).toEqual([bookmark('e.0', told), bookmark('e.0', told)]);
+    }
+  });
+
+  test('when the server goes away, a last one says when to reconnect, as the transport does: after all queued events', async () => {
+    const randoms = [0.25, 0.75, 0.5];
+    const hub = new Hub({ epoch: 'e', clock: new FakeClock(), random: () => randoms.shift() ?? expect.unreachable() });
+    const [sink, slow, plain] = [join(hub, { allowWatchBookmarks: true }), join(hub, { allowWatchBookmarks: true }), join(hub)];
+    hub.tryPublish(added(1));
+    await turn();
+    slow.stall();
+    hub.tryPublish(added(2));
+    await turn();
+    hub.tryPublish(added(3));
+    void hub.shutdown({ retryAfterMs: 8_000 });
+    await until(() => sink.ended !== undefined && plain.ended !== undefined);
+    expect(slow.ended).toBeUndefined();
+    slow.resume();
+    await until(() => slow.ended !== undefined);
+    const told = [sink, slow].map(({ ended, retryMs, objects, events }) => {
+      expect([ended, objects.slice(1, -1)]).toEqual(['goingAway', [1, 2, 3]]);
+      expect(events.at(-1)).toEqual(bookmark('e.3', { 'watchmux/retry-after-ms': String(retryMs) }));
+      return retryMs;
+    });
+    // Who has not asked for BOOKMARKs gets none: to it, one would be an event that it does not know.
+    expect([plain.ended, plain.objects]).toEqual(['goingAway', [1, 2, 3]]);
+    expect([...told, plain.retryMs].sort()).toEqual([2_000, 4_000, 6_000]);
+  });
+
+  test('there is no last one when the stream ends for good, or the client was too slow', async () => {
+    const hub = new Hub({ epoch: 'e', clock: new FakeClock(), capacity: 1 });
+    const [sink, slow] = [join(hub, { allowWatchBookmarks: true }), join(hub, { allowWatchBookmarks: true })];
+    slow.stall();
+    for (const object of [1, 2, 3]) {
+      hub.tryPublish(added(object));
+      await turn();
+    }
+    void hub.shutdown();
+    slow.resume();
+    await until(() => slow.ended !== undefined && sink.ended !== undefined);
+    expect([sink.ended, sink.objects.slice(1)]).toEqual(['complete', [1, 2, 3]]);
+    expect([slow.ended, slow.events.map(({ type }) => type)]).toEqual(['expired', ['BOOKMARK', 'ADDED', 'ADDED', 'ERROR']]);
   });
 
   test('precede an end by timeout, after all queued events', async () => {

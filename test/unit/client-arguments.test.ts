@@ -6,7 +6,7 @@ import { toBookmark } from '../../src/bridge/protocol.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import { FakeNetwork, settle } from './client-network.ts';
 import type { Event } from './client-rig.ts';
-import { at, open } from './client-rig.ts';
+import { at, error, event, open } from './client-rig.ts';
 import { thrown } from './support.ts';
 
 describe('the query', () => {
@@ -31,6 +31,11 @@ describe('the query', () => {
   test('0 is no version, and stays in the URL', async () => {
     expect(await asked('http://h/w?resourceVersion=0', { bookmarks: false })).toBe('http://h/w?resourceVersion=0');
     expect(await asked('http://h/w?resourceVersion=', { bookmarks: false })).toBe('http://h/w?resourceVersion=');
+    // As an option it is an own answer: not the version in the URL.
+    expect(await asked('http://h/w?resourceVersion=e.1', { resourceVersion: '0', bookmarks: false })).toBe('http://h/w');
+    expect(await asked('http://h/w?resourceVersion=e.1', { resourceVersion: '', bookmarks: false })).toBe(
+      'http://h/w?resourceVersion=e.1',
+    );
   });
 
   test('a requested snapshot is requested once', async () => {
@@ -72,6 +77,29 @@ describe('the query', () => {
     expect(network.link.url.search).toBe('?allowWatchBookmarks=true&resourceVersion=e.1');
     await watch.return();
   });
+
+  test.each(['http', 'ws'] as const)(
+    'over %s, what one attempt adds to it is not taken for that of the URL by the next',
+    async (kind) => {
+      const { network, accept, read, backOff, watch } = open(kind, { onExpired: 'restart' }, 'http://h/w?sendInitialEvents=true');
+      for (const end of [error(410), undefined]) {
+        await accept(event(1), toBookmark(at(1)) as Event);
+        if (end) network.link.send(end);
+        else network.link.cut();
+        await settle();
+        backOff();
+        await settle();
+      }
+      expect(network.links.map(({ url }) => url.search)).toEqual([
+        '?sendInitialEvents=true&allowWatchBookmarks=true',
+        '?sendInitialEvents=true&allowWatchBookmarks=true',
+        '?allowWatchBookmarks=true&resourceVersion=e.1',
+      ]);
+      await accept(toBookmark(at(2)) as Event);
+      expect(await read()).toEqual([1, 410, 1]);
+      await watch.return();
+    },
+  );
 
   test('a requested snapshot of which nothing arrived is requested again', async () => {
     const clock = new FakeClock();

@@ -1,6 +1,6 @@
 // How the client's state machine handles versions and ends of connections.
 import { describe, expect, test } from 'vitest';
-import { ClientMachine, LOST, toFailure } from '../../src/bridge/client/machine.ts';
+import { ClientMachine, ENDED, LOST, toFailure } from '../../src/bridge/client/machine.ts';
 
 const options = { minMs: 1, maxMs: 9, factor: 2, maxAttempts: 9, reconnectOnEnd: true, random: (): number => 1 };
 
@@ -54,4 +54,47 @@ test('a delay is a number after any count of failures, also if it is 0', () => {
   const machine = new ClientMachine({ ...options, minMs: 0, maxAttempts: Infinity }, 'e.1');
   for (let i = 0; i < 1_100; i++) delays.add(machine.over({ code: LOST, error: toFailure(LOST) })?.delayMs);
   expect([...delays]).toEqual([0]);
+});
+
+describe('a start over after a 410', () => {
+  const expired = { code: 410, error: toFailure(410) };
+  const lost = { code: LOST, error: toFailure(LOST) };
+  const machineAt = (position: string): ClientMachine =>
+    new ClientMachine({ ...options, minMs: 4, maxMs: 99, onExpired: 'restart' }, position);
+
+  test('is at once, whatever failed before', () => {
+    const machine = machineAt('e.1');
+    expect([lost, lost, expired].map((end) => machine.over(end)?.delayMs)).toEqual([4, 8, 0]);
+    expect([machine.position, machine.failures]).toEqual([undefined, 3]);
+  });
+
+  test('waits as long as the server asks for, and no longer', () => {
+    expect(machineAt('e.1').over({ ...expired, hintMs: 7_000 })?.delayMs).toBe(7_000);
+  });
+
+  test('that ends with a 410 again waits, also if an event came in between', () => {
+    const machine = machineAt('e.1');
+    const delays = [machine.over(expired)?.delayMs];
+    for (const version of [undefined, undefined, 'f.1', 'g.1']) {
+      machine.connect();
+      machine.opened();
+      if (version) machine.accept(version);
+      delays.push(machine.over(expired)?.delayMs);
+    }
+    expect(delays).toEqual([0, 8, 16, 4, 4]);
+  });
+
+  test('is at once again after another end, and after a connection that lasted', () => {
+    const machine = machineAt('e.1');
+    expect([expired, lost, expired, expired].map((end) => machine.over(end)?.delayMs)).toEqual([0, 8, 0, 32]);
+    machine.lasted();
+    expect([expired, { ...expired, code: ENDED }].map((end) => machine.over(end)?.delayMs)).toEqual([0, 8]);
+  });
+
+  test('is not at once where no server has answered 410: the connection broke before there was a version', () => {
+    const machine = new ClientMachine({ ...options, minMs: 4, maxMs: 99, onExpired: 'restart' });
+    machine.connect();
+    machine.opened();
+    expect(machine.over(lost)).toMatchObject({ delayMs: 4, notice: true, error: { code: 410 } });
+  });
 });

@@ -1,6 +1,6 @@
-// When a client reconnects, where it resumes, how long it waits, and when it declares a connection dead.
+// When a client reconnects, where it resumes, and how long it waits.
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { DEFAULTS, toBookmark } from '../../src/bridge/protocol.ts';
+import { toBookmark } from '../../src/bridge/protocol.ts';
 import { toStatus } from '../../src/watch/event.ts';
 import { KINDS, settle } from './client-network.ts';
 import type { Event as Sent } from './client-rig.ts';
@@ -146,6 +146,25 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
+  test('a 410 is followed by a start over at once; 410 after 410 is not', async () => {
+    const { network, clock, details, accept, read, watch } = open(kind, { resourceVersion: at(1), onExpired: 'restart' });
+    await accept(error(410));
+    expect(details.at(-1)?.delayMs).toBe(0);
+    clock.advance(0);
+    await settle();
+    expect(network.links).toHaveLength(2);
+    expect(network.link.url.searchParams.has('resourceVersion')).toBe(false);
+    await accept(event(1, 'f'), error(410));
+    expect(details.at(-1)?.delayMs).toBe(500);
+    clock.advance(500);
+    await accept(event(1, 'g'));
+    clock.advance(5_000);
+    network.link.send(error(410));
+    expect(await read()).toEqual([410, 1, 410, 1, 410]);
+    expect(details.at(-1)?.delayMs).toBe(0);
+    await watch.return();
+  });
+
   test('a connection that lasted long does not count as another failure', async () => {
     const { network, clock, details, accept, watch, backOff } = open(kind, { resourceVersion: at(1), idleTimeoutMs: 0 });
     for (const heldMs of [0, 4_999, 5_000]) {
@@ -194,97 +213,6 @@ describe.each(KINDS)('connect over %s', (kind) => {
     network.link.cut();
     expect(await read()).toEqual([1, 2, 503]);
     await expectOver();
-  });
-
-  test('no response within connectTimeoutMs is a failure like any other', async () => {
-    const { clock, watch, network, details } = open(kind, { connectTimeoutMs: 1_000 });
-    await settle();
-    clock.advance(999);
-    expect(watch.state).toBe('connecting');
-    clock.advance(1);
-    expect(watch.state).toBe('waiting');
-    expect(network.link.closed).toBe(true);
-    expect(details.at(-1)?.error?.message).toContain('1000 ms');
-    await watch.return();
-    expect(clock.pending).toBe(0);
-  });
-
-  test('an idle connection is lost, once the server has sent signs of life', async () => {
-    const { clock, watch, accept, network } = open(kind, { resourceVersion: at(1) });
-    await accept(event(2));
-    clock.advance(1_000_000);
-    expect(watch.state).toBe('open');
-    network.link.send(toBookmark(at(2)) as Sent);
-    await settle();
-    clock.advance(149_999);
-    expect(watch.state).toBe('open');
-    network.link.send(event(3));
-    await settle();
-    clock.advance(149_999);
-    expect(watch.state).toBe('open');
-    clock.advance(1);
-    expect(watch.state).toBe('waiting');
-    expect(network.link.closed).toBe(true);
-    await watch.return();
-  });
-
-  test('a later connection does not have to show it again: the network may be lost in its first seconds', async () => {
-    const { clock, watch, accept, network, backOff } = open(kind, { resourceVersion: at(1) });
-    await accept(toBookmark(at(1)) as Sent);
-    network.link.cut();
-    await settle();
-    backOff();
-    await accept();
-    expect(watch.state).toBe('open');
-    clock.advance(149_999);
-    expect(watch.state).toBe('open');
-    clock.advance(1);
-    expect(watch.state).toBe('waiting');
-    expect(network.link.closed).toBe(true);
-    await watch.return();
-  });
-
-  test('an explicit idleTimeoutMs applies at once; 0 never', async () => {
-    const own = open(kind, { resourceVersion: at(1), idleTimeoutMs: 1_000 });
-    await own.accept();
-    own.clock.advance(1_000);
-    expect(own.watch.state).toBe('waiting');
-    await own.watch.return();
-    const never = open(kind, { resourceVersion: at(1), idleTimeoutMs: 0 });
-    await never.accept(toBookmark(at(1)) as Sent);
-    never.clock.advance(10_000_000);
-    expect(never.watch.state).toBe('open');
-    await never.watch.return();
-  });
-
-  test('the default idle timeout leaves room for two BOOKMARKs', () => {
-    expect(150_000).toBeGreaterThanOrEqual(2 * DEFAULTS.bookmarkIntervalMs);
-  });
-
-  test('an idle timeout does not run while the client waits for its reader', async () => {
-    if (kind === 'browser') return; // it has no connection then
-    const { watch, accept, clock } = open(kind, { capacity: 1, idleTimeoutMs: 1_000 });
-    await accept(...range(1, 4));
-    clock.advance(100_000);
-    expect(watch.state).toBe('open');
-    expect(clock.pending).toBe(0);
-    watch.tryNext();
-    await settle();
-    expect(watch.queued).toBe(1);
-    await watch.return();
-  });
-
-  test('nor does it when data that was already on its way arrives after a pause', async () => {
-    if (kind !== 'ws') return; // the others hold it back
-    const { watch, network, accept, clock } = open(kind, { capacity: 1, idleTimeoutMs: 1_000 });
-    await accept(event(1));
-    const { onmessage } = network.link as { onmessage?: ((event: object) => void) | null };
-    onmessage?.({ data: JSON.stringify(toBookmark(at(1))) });
-    expect(clock.pending).toBe(0);
-    clock.advance(100_000);
-    expect(watch.state).toBe('open');
-    expect(network.links).toHaveLength(1);
-    await watch.return();
   });
 });
 

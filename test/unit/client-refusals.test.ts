@@ -1,5 +1,5 @@
 // How a client handles a response that is not a stream, and a missing response.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { connect } from '../../src/bridge/client.ts';
 import { FakeNetwork, KINDS, settle } from './client-network.ts';
 import type { Event } from './client-rig.ts';
@@ -79,8 +79,43 @@ describe('refusals', () => {
     },
   );
 
+  describe.each(telling)('%s: a Retry-After that is a date', (kind) => {
+    test.each([
+      ['as HTTP writes it', 'Sun, 06 Nov 1994 08:49:37 GMT'],
+      ['as RFC 850 wrote it', 'Sunday, 06-Nov-94 08:49:37 GMT'],
+      ['as asctime() writes it, in GMT without saying so', 'Sun Nov  6 08:49:37 1994'],
+    ])('%s, counts from the time of the server', async (_, date) => {
+      const { network, details, watch } = open(kind);
+      await settle();
+      network.link.refuse(503, '', { 'retry-after': date, date: 'Sun, 06 Nov 1994 08:49:30 GMT' });
+      await settle();
+      expect(details[0]?.delayMs).toBe(7_500);
+      await watch.return();
+    });
+
+    test('counts from the time of the client if the server does not tell its own; a past one is no hint', async () => {
+      vi.useFakeTimers({ now: Date.UTC(2026, 0, 1), toFake: ['Date'] });
+      try {
+        for (const [seconds, delayMs] of [
+          [9, 9_500],
+          [-9, 500],
+          [1e6, 300_500],
+        ] as const) {
+          const { network, details, watch } = open(kind);
+          await settle();
+          network.link.refuse(429, '', { 'retry-after': new Date(Date.now() + seconds * 1_000).toUTCString(), date: 'today' });
+          await settle();
+          expect(details[0]?.delayMs).toBe(delayMs);
+          await watch.return();
+        }
+      } finally {
+        vi.useRealTimers();
+      }
+    });
+  });
+
   test('an invalid hint is ignored', async () => {
-    for (const hint of ['-100', 'soon', 'NaN']) {
+    for (const hint of ['-100', 'soon', 'NaN', '', 'GMT', '99 Foo 2099 GMT']) {
       const { network, details, watch } = open('http');
       await settle();
       network.link.refuse(503, '', { 'retry-after': hint });
@@ -127,6 +162,18 @@ describe('refusals', () => {
       expect((await watch.next()).value?.object).toMatchObject({ code: 422, message: 'not a stream: text/html' });
       expect((await watch.next()).done).toBe(true);
     }
+  });
+
+  test.each([
+    ['http', 'Application/JSON; Charset=UTF-8'],
+    ['http', 'application/x-NDJSON'],
+    ['sse', 'Text/Event-Stream;charset=utf-8'],
+  ] as const)('over %s, a response of type %s is a stream: types have no letter case', async (kind, type) => {
+    const fetch = async (): Promise<Response> => new Response(new ReadableStream(), { headers: { 'content-type': type } });
+    const { watch } = open(kind, { fetch });
+    await settle();
+    expect(watch.state).toBe('open');
+    await watch.return();
   });
 
   test('204 is the end of the stream', async () => {

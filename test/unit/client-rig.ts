@@ -1,6 +1,6 @@
 // A client with a network, a clock and random numbers under the control of the test.
 import { expect } from 'vitest';
-import type { ClientState, ConnectOptions, StateDetail } from '../../src/bridge/client.ts';
+import type { Attempt, ClientState, ConnectOptions, PerAttempt, StateDetail } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
 import type { WireEvent } from '../../src/bridge/protocol.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
@@ -23,12 +23,14 @@ export const status = (code: number, more: Partial<Status> = {}): Status => ({
 });
 export const error = (code: number, more: Partial<Status> = {}): Event => ({ type: 'ERROR', object: status(code, more) });
 
-export function open(kind: Kind, options: ConnectOptions<Event> = {}) {
+export type { Attempt };
+
+export function open(kind: Kind, options: ConnectOptions<Event> = {}, url: PerAttempt<string | URL> = 'http://h.example/watch') {
   const clock = new FakeClock();
   const network = new FakeNetwork();
   const states: ClientState[] = [];
   const details: StateDetail[] = [];
-  const watch = connect<Event>('http://h.example/watch', {
+  const watch = connect<Event>(url, {
     ...network.options(kind),
     clock,
     random: () => 1,

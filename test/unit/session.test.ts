@@ -306,7 +306,7 @@ describe('the end of a session', () => {
     expect(sinks.map(({ ended }) => ended)).toEqual(['complete', 'complete']);
   });
 
-  test('in order has a BOOKMARK only by timeout, and a time to reconnect only from a departing server', async () => {
+  test('in order has a last BOOKMARK unless it is for good, and a time to reconnect only from a departing server', async () => {
     const hub = new Hub({ random: () => 0.5 });
     const asked = { allowWatchBookmarks: true };
     const [timed, away] = [connect(hub, undefined, { asked }), connect(hub, undefined, { asked })];
@@ -318,7 +318,7 @@ describe('the end of a session', () => {
     timed.resume();
     await over;
     expect([timed.ended, timed.retryMs, timed.events.at(-1)?.type]).toEqual(['timeout', undefined, 'BOOKMARK']);
-    expect([away.ended, away.retryMs, away.events.at(-1)?.type]).toEqual(['goingAway', 500, 'ADDED']);
+    expect([away.ended, away.retryMs, away.events.at(-1)?.type]).toEqual(['goingAway', 500, 'BOOKMARK']);
   });
 });
 

@@ -1,22 +1,27 @@
 import { systemClock } from '../../watch/clock.ts';
 import { invalid } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
+import { toOpener } from './attempt.ts';
 import type { ClientEvent } from './event.ts';
-import type { ConnectOptions } from './options.ts';
-import type { ClientOverflow, ClientWatch, Open } from './settings.ts';
-import type { WebSocketConstructor, WebSocketOpening } from './socket.ts';
+import type { ConnectOptions, PerAttempt } from './options.ts';
+import type { ClientOverflow, ClientWatch } from './settings.ts';
+import type { WebSocketConstructor } from './socket.ts';
 import type { FetchLike } from './stream.ts';
-import { openStream } from './stream.ts';
 import { Client } from './watch.ts';
-import { checkWebSocket, openWebSocket } from './websocket.ts';
 
 /**
  * Watches a hub at a URL. In a browser the URL may be relative, as for `fetch`. The client connects at once, and reconnects
  * whenever the connection is lost.
  *
+ * A function as `url` is asked before each attempt, for example for a URL with a fresh token. If it throws or rejects, that is a
+ * failed attempt like any other. The wait for it is part of `connectTimeoutMs`. A `resourceVersion` in its URL counts for the
+ * first attempt only.
+ *
+ *     connect(async ({ signal }) => `wss://example.org/watch?token=${await token(signal)}`)
+ *
  * Refusals such as 400, 401, 403 and 404 are final: the watch delivers one ERROR event with the server's Status, then ends. After
  * 408, 429, 5xx and network failures the client tries again. A frame that is not a valid event is also final, because the next
- * connection would deliver it again.
+ * connection would deliver it again; so is a URL or a header that is invalid when a function returns it.
  *
  * The client runs until it is stopped, even if nobody reads it.
  *
@@ -24,21 +29,13 @@ import { checkWebSocket, openWebSocket } from './websocket.ts';
  * has aborted.
  */
 export function connect<E extends WatchEvent = WatchEvent>(
-  url: string | URL,
+  url: PerAttempt<string | URL>,
   options: ConnectOptions<E> = {},
 ): ClientWatch<ClientEvent<E>> {
   const settings = toSettings(options);
-  const target = toUrl(url);
-  const { searchParams } = target;
-  const position = options.resourceVersion || searchParams.get('resourceVersion') || '0';
-  // In Kubernetes, `0` means any version, so it is the same as none.
-  const begin = position === '0' ? undefined : position;
-  if (begin) searchParams.delete('resourceVersion');
-  const asked = searchParams.get('allowWatchBookmarks');
-  if (settings.bookmarks && asked === null) searchParams.set('allowWatchBookmarks', 'true');
-  const open = opener(target, settings);
+  const open = toOpener(url, settings);
   settings.signal?.throwIfAborted();
-  return new Client<ClientEvent<E>>({ ...settings, bookmarks: asked === 'true' }, open, begin);
+  return new Client<ClientEvent<E>>(settings, open);
 }
 
 /** Default settings. */
@@ -86,45 +83,4 @@ function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
     settings[name] = value;
   }
   return settings as Settings<E>;
-}
-
-/** Returns a function that opens a connection from a given version on. */
-function opener<E>(target: URL, settings: Settings<E>): Open {
-  const { WebSocket, transport = target.protocol[0] === 'w' ? 'websocket' : 'http' } = settings;
-  const [header] = new Headers(settings.headers).keys();
-  const socket = transport === 'websocket';
-  if (socket) checkWebSocket(WebSocket, header);
-  // If the host has none, a later attempt would fail as well.
-  const means = socket ? 'WebSocket' : 'fetch';
-  if (!settings[means]) throw invalid(means, settings[means], 'a function');
-  target.protocol = target.protocol.replace(/ws|http/, socket ? 'ws' : 'http');
-  target.hash = '';
-  return (from, receiver) => {
-    const url = new URL(target);
-    if (from) {
-      url.searchParams.set('resourceVersion', from);
-      // The requested snapshot has arrived. A new connection must not ask for it again.
-      if (receiver.first) url.searchParams.delete('sendInitialEvents');
-    }
-    const opening = { ...settings, url, sse: transport === 'sse' };
-    return socket ? openWebSocket(opening as WebSocketOpening, receiver) : openStream(opening, receiver);
-  };
-}
-
-/** What the global object of a page has. Its base may differ from its location. */
-interface Page {
-  readonly document: { readonly baseURI: string };
-  readonly location: { readonly href: string };
-}
-
-function toUrl(url: string | URL): URL {
-  // A worker has no document.
-  const { document, location } = globalThis as Partial<Page>;
-  try {
-    const target = new URL(url, document?.baseURI ?? location?.href);
-    if (/^(ws|http)s?:$/.test(target.protocol)) return target;
-  } catch {
-    // Not a URL.
-  }
-  throw invalid('url', url, 'an http(s) or ws(s) URL');
 }

@@ -14,8 +14,9 @@
  *   skipped. An event that is not after `position` is not accepted, so no event is repeated.
  * - If that is impossible (no version is known, the version is too old, or the server is a different one), the consumer gets one
  *   ERROR of code 410 before anything else.
- * - `failures` counts the consecutive connections that delivered no event to resume from; the shell sets it to 0 after one that
- *   lasted for `maxMs`. It determines the delay. The failure after `maxAttempts` of them ends the watch.
+ * - `failures` counts the consecutive connections that delivered no event to resume from, and did not last for `maxMs`. It
+ *   determines the delay. The failure after `maxAttempts` of them ends the watch.
+ * - After a 410 the start over is at once: the server answers, and nothing is known. After two in a row it waits like any other.
  * - `closed` is final: every later input returns no action.
  */
 import type { Status } from '../../watch/event.ts';
@@ -78,6 +79,8 @@ export class ClientMachine {
   readonly #options: MachineOptions;
   /** The last event had no version, so more was to come: the rest of a snapshot, or of a folded batch. */
   #partial: boolean = false;
+  /** The last connection ended with a 410. */
+  #expired: boolean = false;
 
   constructor(options: MachineOptions, position?: string) {
     this.#options = options;
@@ -107,6 +110,12 @@ export class ClientMachine {
     return order;
   }
 
+  /** The connection has been open for `maxMs`, so it is not part of a series of failures. */
+  lasted(): void {
+    this.failures = 0;
+    this.#expired = false;
+  }
+
   /** The connection has ended. */
   over({ code, error, hintMs = 0 }: Loss): Action | undefined {
     const { onExpired, maxAttempts, reconnectOnEnd, minMs, maxMs, factor, random } = this.#options;
@@ -122,9 +131,13 @@ export class ClientMachine {
     if (this.state === 'closed' || (notice && !restart)) return this.close(told);
     if (notice) this.position = undefined;
     this.state = 'waiting';
+    // The position is also lost with a snapshot that failed, and that error has a code of its own.
+    const prompt = code === 410 && error.code === 410 && !this.#expired;
+    this.#expired = code === 410;
     // Full jitter on top of the server's delay, because the server may have told the same delay to thousands of clients. With a
     // `minMs` of 0, a thousand failures make 0 * Infinity, which is NaN.
-    const jitterMs = random() * Math.min(maxMs, minMs * factor ** this.failures++ || 0);
+    const longestMs = Math.min(maxMs, minMs * factor ** this.failures++ || 0);
+    const jitterMs = prompt ? 0 : random() * longestMs;
     // A negative hint or NaN means no hint.
     return { delayMs: Math.min(hintMs > 0 ? hintMs : 0, MAX_HINT_MS) + jitterMs, error: told, notice };
   }
@@ -149,7 +162,7 @@ function orderOf(version: string | undefined, last: string | undefined): Order {
   if (version && version === last) return 'known';
   const [, lastEpoch, lastSequence, epoch, sequence] = /^(.+)\.(\d+)\n(.+)\.(\d+)$/.exec(`${last}\n${version}`) ?? [];
   if (epoch !== lastEpoch) return 'foreign';
-  return +(sequence as string) <= +(lastSequence as string) ? 'known' : 'next';
+  return Number(sequence) <= Number(lastSequence) ? 'known' : 'next';
 }
 
 const REASONS: Readonly<Record<number, string>> = { 410: 'Expired', 503: 'ServiceUnavailable' };

@@ -8,6 +8,15 @@ import type { FetchLike } from './stream.ts';
 /** The transport; see PROTOCOL.md. */
 export type ClientTransport = 'websocket' | 'sse' | 'http';
 
+/** What a function that is asked before each attempt to connect is told. */
+export interface Attempt {
+  /** Aborts when the attempt is over: after `connectTimeoutMs`, or when the watch ends. */
+  readonly signal: AbortSignal;
+}
+
+/** A value, or a function that is asked for it before each attempt to connect, for example to refresh a token. */
+export type PerAttempt<T> = T | ((attempt: Attempt) => T | PromiseLike<T>);
+
 /** The delay before a new attempt: random, up to `minMs * factor ** failures`, and at most `maxMs`. */
 export interface Backoff {
   /** Maximum delay after the first failure; default 500. */
@@ -23,8 +32,8 @@ export interface ConnectOptions<E> {
   /** Stops the watch when it aborts. `connect` throws the signal's reason if it has already aborted. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Resume after this version, the `resourceVersion` of an earlier watch. Without it, the stream starts now, or with the
-   * snapshot.
+   * Resume after this version, the `resourceVersion` of an earlier watch. Default: that in the URL. Without any, the stream
+   * starts now, or with the snapshot.
    */
   readonly resourceVersion?: string | undefined;
   /**
@@ -62,28 +71,27 @@ export interface ConnectOptions<E> {
   /** Called after every change of `state`. If it throws, the watch ends with that error. */
   readonly onStateChange?: ((state: ClientState, detail: StateDetail) => void) | undefined;
   /**
-   * Headers of every request. They are read anew for each request, so a getter can refresh a token. Of WebSockets, only those of
-   * ws and Bun accept headers.
+   * Headers of every request. A function is asked before each attempt, together with `url`, so that it can refresh a token; if it
+   * throws or rejects, that is a failed attempt like any other. Of WebSockets, only those of ws and Bun accept headers.
    */
-  readonly headers?: Readonly<Record<string, string>> | undefined;
-  /**
-   * The WebSocket constructor. Default: the host's own, which Node has from version 22 on. The package ws works everywhere. A
-   * subclass can add a fresh token to the URL of each attempt.
-   */
+  readonly headers?: PerAttempt<Readonly<Record<string, string>>> | undefined;
+  /** The WebSocket constructor. Default: the host's own, which Node has from version 22 on. The package ws works everywhere. */
   readonly WebSocket?: WebSocketConstructor | undefined;
-  /** The fetch function; default: the host's own. A wrapper can refresh a token for each request. */
+  /** The fetch function; default: the host's own. */
   readonly fetch?: FetchLike | undefined;
   /** Delay between two attempts: random, growing, and limited. A delay that the server asks for is added to it. */
   readonly backoff?: Backoff | undefined;
   /** Consecutive attempts to reconnect, after which the watch ends with the last ERROR; default Infinity. 0: never reconnect. */
   readonly maxAttempts?: number | undefined;
   /**
-   * Time limit until the response starts (in Firefox, its body); default 10,000. A hub starts both at once if BOOKMARKs are on.
+   * Time limit until the response starts (in Firefox, its body), including what `url` and `headers` take; default 10,000. A hub
+   * starts both at once if BOOKMARKs are on.
    */
   readonly connectTimeoutMs?: number | undefined;
   /**
    * Reconnect if nothing arrives for this long. The server must send signs of life more often: a hub sends a BOOKMARK at once, and
-   * then every 30 s. Default: 150,000 after the server's first sign of life. 0: never.
+   * then at its `bookmarkIntervalMs`, which it tells. Default: five times that interval, at least 15,000; so 150,000, because
+   * the interval is 30 s by default. It applies after the server's first sign of life. 0: never.
    */
   readonly idleTimeoutMs?: number | undefined;
   /**

@@ -33,10 +33,12 @@ export interface ClientSettings<E> extends MachineOptions {
   readonly maxBufferedBytes: number;
   readonly maxFrameChars: number;
   readonly overflow: ClientOverflow;
-  /** Whether the reader sees BOOKMARKs that only keep the version current. */
+  /** Resume after this version. Empty: the one in the URL; `0`: none. */
+  readonly resourceVersion?: string | undefined;
+  /** Whether to ask for BOOKMARKs if the URL does not say. */
   readonly bookmarks: boolean;
   readonly connectTimeoutMs: number;
-  /** 0: never. Undefined: the default, which applies after the server's first sign of life. */
+  /** 0: never. Undefined: what the server's signs of life make of it. */
   readonly idleTimeoutMs?: number | undefined;
   readonly clock: Clock;
   readonly codec?: Pick<Codec<E>, 'decode'> | undefined;
@@ -45,5 +47,5 @@ export interface ClientSettings<E> extends MachineOptions {
   readonly onGap?: ((missed: number) => void) | undefined;
 }
 
-/** Opens a connection that resumes after a version. */
-export type Open = (from: string | undefined, receiver: Receiver) => Connection;
+/** Opens a connection. `complete` is called once with the query of its URL: it adds from where, and whether with BOOKMARKs. */
+export type Open = (complete: (query: URLSearchParams) => void, receiver: Receiver) => Connection;

@@ -46,7 +46,8 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     const { status, body, headers: answered } = await fetch(url, { signal, cache: 'no-store', headers: { ...headers, accept } });
     const streams = status === 200;
     const type = answered.get('content-type');
-    const end = (): End => toRefusal(status, refusal, answered.get('retry-after'));
+    const [retryAfter, date] = [answered.get('retry-after'), answered.get('date')];
+    const end = (): End => toRefusal(status, refusal, { retryAfter, date });
     const parse = !streams
       ? jsonLines(MAX_REFUSAL_CHARS)
       : sse
@@ -66,7 +67,7 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
       return feed(chunk).catch((error) => over(streams ? { code: UNREADABLE, why: messageOf(error) } : end()));
     };
 
-    if (streams && !type?.includes(sse ? accept : 'json')) over({ code: UNREADABLE, why: `not a stream: ${type}` });
+    if (streams && !type?.toLowerCase().includes(sse ? accept : 'json')) over({ code: UNREADABLE, why: `not a stream: ${type}` });
     else if (streams && !signal.aborted) receiver.opened();
     // Also if the connection has already ended: the aborted signal then releases the body, because a custom `fetch` may not.
     await body?.pipeTo(new WritableStream({ write }), { signal });

@@ -3,8 +3,6 @@ import { isStatus } from '../../watch/event.ts';
 
 /** What a connection reports to its client. It reports nothing after `over`, or after the client has closed it. */
 export interface Receiver {
-  /** The first version that has arrived on any connection. A requested snapshot is complete by then. */
-  readonly first: string | undefined;
   /** The server has started to send the stream. */
   opened(): void;
   /** Something has arrived. `beat`: it carries no event, so the server sent it as a sign of life. */
@@ -21,7 +19,7 @@ export interface End {
   readonly code: number;
   /** The failure, in the server's words or ours. */
   readonly why?: Status | string | undefined;
-  /** The delay that the server asked for. */
+  /** The delay that the server asked for. Anything but a positive number means none. */
   readonly hintMs?: number | undefined;
 }
 
@@ -43,8 +41,16 @@ export interface Opening {
 /** Longest body of a refusal that is read, in characters. */
 export const MAX_REFUSAL_CHARS = 16_384;
 
+/** The headers of a refusal that the client uses. */
+export interface RefusalHeaders {
+  /** `Retry-After`. */
+  readonly retryAfter?: string | null | undefined;
+  /** `Date`. */
+  readonly date?: string | null | undefined;
+}
+
 /** Reads a response that is not a stream: the Status in its body, or its text. */
-export function toRefusal(code: number, body: string, retryAfter?: string | null): End {
+export function toRefusal(code: number, body: string, { retryAfter, date }: RefusalHeaders): End {
   let why: Status | string = body.trim().slice(0, 200) || `status ${code}`;
   try {
     const status: unknown = JSON.parse(body);
@@ -52,7 +58,19 @@ export function toRefusal(code: number, body: string, retryAfter?: string | null
   } catch {
     // The body is not JSON.
   }
-  return { code, why, hintMs: +(retryAfter as string) * 1000 };
+  return { code, why, hintMs: toHintMs(retryAfter ?? '', date) };
+}
+
+/** Reads a `Retry-After`: seconds or a date. A date is compared with that of the response, because the clocks may differ. */
+function toHintMs(retryAfter: string, date: string | null | undefined): number {
+  const seconds = Number(retryAfter);
+  if (!Number.isNaN(seconds)) return seconds * 1_000;
+  return toTime(retryAfter) - (toTime(date ?? '') || Date.now());
+}
+
+/** Reads one of the three forms of a date in HTTP, of which that of asctime() does not name its zone. */
+function toTime(date: string): number {
+  return Date.parse(date.endsWith('GMT') ? date : `${date} GMT`);
 }
 
 /** Returns the most specific message. `fetch` hides it in the cause. */

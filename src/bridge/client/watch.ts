@@ -8,11 +8,9 @@ import { ClientMachine, COMPLETE, ENDED, LOST, toFailure } from './machine.ts';
 import { ClientQueue } from './queue.ts';
 import { ClientReads } from './reads.ts';
 import type { ClientSettings, ClientWatch, Open, StateDetail } from './settings.ts';
+import { ServerTiming } from './timing.ts';
 import type { Connection, End, Receiver } from './transport.ts';
 import { messageOf } from './transport.ts';
-
-/** Five times the interval at which a hub sends BOOKMARKs. */
-const IDLE_TIMEOUT_MS = 150_000;
 
 /**
  * A thin shell around {@link ClientMachine}. It opens connections, owns the queue and the only timer, and performs the machine's
@@ -23,7 +21,6 @@ const IDLE_TIMEOUT_MS = 150_000;
  */
 export class Client<E extends WatchEvent> extends ClientReads<E> implements ClientWatch<E>, Receiver {
   dropped: number = 0;
-  first: string | undefined;
   readonly #settings: ClientSettings<E>;
   readonly #machine: ClientMachine;
   protected readonly queue: ClientQueue<E>;
@@ -35,14 +32,25 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   #blocked: boolean = false;
   /** The last event was an ERROR, so an end right after it is expected. */
   #errored: boolean = false;
-  /** The server sends signs of life while nothing happens. Outlasts a connection: the next one is expected to do the same. */
-  #beats: boolean = false;
+  /** The first version that has arrived on any connection. A requested snapshot is complete by then. */
+  #first: string | undefined;
+  /** It is known where the watch begins: a version in the URL of a later attempt does not count. */
+  #begun: boolean;
+  /** This connection has asked for BOOKMARKs. */
+  #asks: boolean = false;
+  /** The reader sees BOOKMARKs that only keep the version current. */
+  #shows: boolean = false;
+  readonly #timing: ServerTiming = new ServerTiming();
   #openedMs: number = 0;
   readonly #onAbort = (): void => this.stop();
 
-  constructor(settings: ClientSettings<E>, open: Open, position: string | undefined) {
+  constructor(settings: ClientSettings<E>, open: Open) {
     super();
+    const { resourceVersion } = settings;
+    // In Kubernetes, `0` means any version, so it is the same as none.
+    const position = resourceVersion === '0' ? undefined : resourceVersion || undefined;
     this.#settings = settings;
+    this.#begun = !!resourceVersion;
     this.#machine = new ClientMachine(settings, position);
     this.queue = new ClientQueue(settings);
     this.queue.readVersion = position;
@@ -102,11 +110,10 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   }
 
   alive(beat: boolean = false): void {
-    this.#beats ||= beat;
+    if (beat) this.#timing.beat();
     // Before `open`, the connect timeout applies. While the queue is full, only data already on its way arrives, so no timeout
     // applies.
-    if (this.state === 'open' && !this.#blocked)
-      this.#expect(this.#settings.idleTimeoutMs ?? (this.#beats ? IDLE_TIMEOUT_MS : 0));
+    if (this.state === 'open' && !this.#blocked) this.#expect(this.#settings.idleTimeoutMs ?? this.#timing.idleTimeoutMs);
   }
 
   frame(text: string, id?: string): void {
@@ -120,18 +127,18 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
 
   over({ code, why, hintMs }: End, event?: E): void {
     const { clock, maxMs } = this.#settings;
-    // A connection that lasted this long is not part of a series of failures.
-    if (this.state === 'open' && clock.now() - this.#openedMs >= maxMs) this.#machine.failures = 0;
+    if (this.state === 'open' && clock.now() - this.#openedMs >= maxMs) this.#machine.lasted();
     const error = isStatus(why) ? why : toFailure(code, why);
-    this.#perform(
-      this.#machine.over({
-        code: code === ENDED && this.#errored ? COMPLETE : code,
-        error,
-        // Without a hint it is NaN, which means none.
-        hintMs: hintMs || (error.details?.retryAfterSeconds as number) * 1000,
-      }),
-      event,
-    );
+    // Not every host of a server can break a response off. One that has told when to reconnect has not ended its stream.
+    const { retryAfterMs } = this.#timing;
+    const ended = this.#errored ? COMPLETE : retryAfterMs === undefined ? ENDED : LOST;
+    const loss = {
+      code: code === ENDED ? ended : code,
+      error,
+      // Without a hint it is NaN, which means none.
+      hintMs: hintMs || (error.details?.retryAfterSeconds as number) * 1_000 || retryAfterMs,
+    };
+    this.#perform(this.#machine.over(loss), event);
   }
 
   #refused(event: ErrorEvent & E): void {
@@ -145,15 +152,19 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     const { version } = more;
     const object = event.object as Partial<Bookmark> | undefined;
     const mark = event.type === 'BOOKMARK' && version && object?.metadata?.resourceVersion === version;
-    const shown = !mark || this.#settings.bookmarks || isInitialEventsEnd(event);
+    const shown = !mark || this.#shows || isInitialEventsEnd(event);
     if (this.#settings.overflow === 'disconnect' && this.queue.load >= 1 && shown) {
       this.dropped++;
       this.#perform(this.#machine.close(toFailure(410, 'the reader is too slow')));
       return;
     }
     const order = this.#machine.accept(version);
-    this.first ||= version;
-    if (mark) this.alive(true);
+    this.#first ||= version;
+    // A snapshot ends with a BOOKMARK also for those who have not asked, and get no other one.
+    if (mark && this.#asks) {
+      this.#timing.learn(object);
+      this.alive();
+    }
     if (order === 'foreign') this.over({ code: 410, why: `${version} does not follow ${this.#machine.position}` });
     else if (shown && (mark || order === 'next')) {
       this.#errored = isErrorEvent(event);
@@ -206,9 +217,10 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     if (this.#blocked) return;
     this.#machine.connect();
     this.#errored = false;
+    this.#timing.retryAfterMs = undefined;
     this.#expect(this.#settings.connectTimeoutMs);
     try {
-      this.#connection = this.#open(this.#machine.position, this);
+      this.#connection = this.#open((query) => this.#complete(query), this);
       // User code, such as a custom `fetch`, may have stopped the watch.
       if (this.stopped) this.#hangUp();
     } catch (error) {
@@ -216,6 +228,24 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
       this.over({ code: 400, why: messageOf(error) });
     }
     this.#tell();
+  }
+
+  /** Adds to the query of an attempt from where it resumes, and whether with BOOKMARKs. */
+  #complete(query: URLSearchParams): void {
+    const machine = this.#machine;
+    const given = query.get('resourceVersion');
+    if (given && given !== '0') {
+      if (!this.#begun) machine.position = this.queue.readVersion = given;
+      query.delete('resourceVersion');
+    }
+    this.#begun = true;
+    this.#shows = isTrue(query);
+    if (this.#settings.bookmarks && !query.has(BOOKMARKS)) query.set(BOOKMARKS, 'true');
+    this.#asks = isTrue(query);
+    if (!machine.position) return;
+    query.set('resourceVersion', machine.position);
+    // The requested snapshot has arrived. A new connection must not ask for it again.
+    if (this.#first) query.delete('sendInitialEvents');
   }
 
   #hangUp(): void {
@@ -252,4 +282,11 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
       this.discard();
     }
   }
+}
+
+/** The parameter that asks for BOOKMARKs. */
+const BOOKMARKS = 'allowWatchBookmarks';
+
+function isTrue(query: URLSearchParams): boolean {
+  return /^(true|1)$/.test(query.get(BOOKMARKS) ?? '');
 }

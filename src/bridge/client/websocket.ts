@@ -44,11 +44,12 @@ export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Co
   };
   socket.on?.('unexpected-response', (_request: never, response: RefusedUpgrade) => {
     let body = '';
-    const { statusCode, headers } = response;
+    const { statusCode } = response;
+    const { date, 'retry-after': retryAfter } = response.headers;
     // A page, say. For a stream, 200 would mean a regular end, and 204 that nothing is left.
     const code = statusCode < 300 ? UNREADABLE : statusCode;
     const over = (): void => {
-      if (socket.onclose) receiver.over({ ...toRefusal(statusCode, body, headers['retry-after']), code });
+      if (socket.onclose) receiver.over({ ...toRefusal(statusCode, body, { retryAfter, date }), code });
     };
     response
       .on('data', (chunk) => {

@@ -1,6 +1,7 @@
 import type { ReportsDeletion } from '../../broadcast/policies/fold.ts';
 import { invalid } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
+import type { BookmarkOptions } from '../protocol.ts';
 import { toBookmark } from '../protocol.ts';
 
 /** The place of an envelope in the stream, and what is known of its text. */
@@ -79,7 +80,7 @@ export function envelopeOf(event: WatchEvent & Partial<Place>): Envelope {
 }
 
 /** A BOOKMARK for one client: it says where the stream is, and has no place in it. */
-export function bookmarkOf(version: string, options?: { initialEventsEnd: true }): Envelope {
+export function bookmarkOf(version: string, options: BookmarkOptions): Envelope {
   return new Envelope(toBookmark(version, options), { sequence: 0, version });
 }
 

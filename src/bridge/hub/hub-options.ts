@@ -64,7 +64,8 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   flushIntervalMs?: number | undefined;
   /**
    * Milliseconds between two BOOKMARK events of a client that asked for them, or two ids without an event on an event stream;
-   * default 30,000. Most proxies close a connection that is silent for a minute.
+   * default 30,000. Most proxies close a connection that is silent for a minute. Clients of this package learn it from the
+   * BOOKMARKs.
    */
   bookmarkIntervalMs?: number | undefined;
   /**
@@ -138,7 +139,7 @@ export interface ShutdownOptions {
   readonly signal?: AbortSignal | undefined;
   /**
    * Set it if only this server goes away and the stream goes on: each client is told to reconnect after a random time of up to
-   * this.
+   * this. Only clients of an HTTP stream without BOOKMARKs are not told.
    */
   readonly retryAfterMs?: number | undefined;
 }

@@ -210,6 +210,7 @@ export class Reception {
       slices: this.flusher.slices,
       seen: 0,
       closing: false,
+      bookmarkIntervalMs: this.settings.bookmarkIntervalMs,
       get head() {
         return reception.feed.head;
       },

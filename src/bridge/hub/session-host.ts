@@ -16,7 +16,9 @@ export interface SessionHost<S> {
   readonly seen: number;
   /** No event will follow, so a session that has read everything ends. Also a field. */
   readonly closing: boolean;
-  /** How a completed stream ends. */
+  /** How often a client that asks for BOOKMARKs gets one. */
+  readonly bookmarkIntervalMs: number;
+  /** How a completed stream ends. Another call may answer with another delay. */
   farewell(): { readonly how: Ending; readonly retryMs: number | undefined };
   /** The session has room again and should be flushed soon. */
   ready(session: S): void;

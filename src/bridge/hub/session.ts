@@ -69,11 +69,13 @@ export class Session implements Served {
   reason: Ending | CutReason | 'gone' = 'gone';
   /** What user code has thrown, if that is the reason. */
   error: unknown = undefined;
-  /** The client asked for BOOKMARKs, so one precedes an end by timeout or age. */
+  /** The client asked for BOOKMARKs, so one precedes an end by timeout or age, and one of a server that goes away. */
   bookmarks: boolean = false;
   private lost: number = 0;
   /** The version of the head when the session was stopped. Later events are not for this client. */
   private lastVersion: string = '';
+  /** How the hub has said to end. The last BOOKMARK and the transport tell the same delay. */
+  private hubEnd: ReturnType<SessionHost<Session>['farewell']> | undefined = undefined;
   private cleanups: Cleanup[] | undefined = undefined;
 
   constructor(options: SessionOptions<Session>) {
@@ -165,7 +167,15 @@ export class Session implements Served {
 
   /** Sends a BOOKMARK, unless other events still wait to be sent. */
   bookmark(): void {
-    if (this.upToDate) void this.send([bookmarkOf(this.host.version)]);
+    const { version, bookmarkIntervalMs: intervalMs } = this.host;
+    if (this.upToDate) void this.send([bookmarkOf(version, { intervalMs })]);
+  }
+
+  /** Sends the BOOKMARK that ends a snapshot. Resolves like `send`. */
+  endSnapshot(version: string): Promise<boolean> {
+    // No other one follows for a client that has not asked for them.
+    const intervalMs = this.bookmarks ? this.host.bookmarkIntervalMs : undefined;
+    return this.send([bookmarkOf(version, { initialEventsEnd: true, intervalMs })]);
   }
 
   /** Runs `cleanup` when the session is over; at once if it already is. */
@@ -269,15 +279,18 @@ export class Session implements Served {
 
   /** The watch has ended, and everything was sent. Returns whether a last BOOKMARK remains to be sent. */
   private end(): boolean {
-    if (this.bookmarks && (this.ending === 'timeout' || this.ending === 'goingAway')) {
+    this.hubEnd ??= this.host.farewell();
+    const how = this.ending ?? this.hubEnd.how;
+    const retryAfterMs = how === 'goingAway' ? this.hubEnd.retryMs : undefined;
+    if (this.bookmarks && (how === 'timeout' || how === 'goingAway')) {
       this.bookmarks = false;
-      this.hand = [bookmarkOf(this.lastVersion)];
+      const { version, bookmarkIntervalMs: intervalMs } = this.host;
+      this.hand = [bookmarkOf(this.lastVersion || version, { intervalMs, retryAfterMs })];
       return true;
     }
-    const { how, retryMs } = this.host.farewell();
     this.ended = true;
-    this.reason = this.ending ?? how;
-    this.sink.end(this.reason as Ending, this.reason === 'goingAway' ? retryMs : undefined);
+    this.reason = how;
+    this.sink.end(how, retryAfterMs);
     return false;
   }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../watch/clock.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import { toStatus } from '../../watch/event.ts';
-import { bookmarkOf, Envelope } from '../events/envelope.ts';
+import { Envelope } from '../events/envelope.ts';
 import { SLICE_BYTES } from '../events/forms.ts';
 import { Semaphore } from './semaphore.ts';
 import type { Session } from './session.ts';
@@ -73,7 +73,7 @@ export class Snapshots {
       // The client may have left since it got its slot.
       if (!copy.hasSlot || gone.signal.aborted || !(await this.copy(copy))) return;
       this.stepAside(copy);
-      if (await session.send([bookmarkOf(request.version, { initialEventsEnd: true })])) session.release();
+      if (await session.endSnapshot(request.version)) session.release();
     } catch (error) {
       this.stepAside(copy);
       const status = toStatus({ code: 500, reason: 'InternalError', message: 'the snapshot of this watch failed' });
