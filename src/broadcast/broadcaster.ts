@@ -263,7 +263,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
 
   /** Returns the place at which a watch begins; undefined for now. */
   #startOf({ after, replay = 0 }: WatchOptions<E>): number | undefined {
-    const { window, log } = this.#mux;
+    const { window, log } = this.#mux.all;
     const asked = after === undefined ? 'replay' : 'after';
     if (wholeNumber(asked, after ?? replay) === 0 && after === undefined) return undefined;
     if (!window) throw invalid(asked, after ?? replay, 'none, because this broadcaster keeps no events (its option replay)');
@@ -273,23 +273,23 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
 
   /** Starts a cursor: now, or at a place in the past. */
   #join(own: CursorOptions<E>, { prefix, topics, from }: Beginning<E>): Cursor<E> {
-    const mux = this.#mux;
-    // Runs before the cursor takes its position, so an event the filter publishes cannot come between prefix and stream.
-    const foreign = select(prefix ?? NOTHING, own.filter);
-    const view = topics ? mux.viewOf(topics) : mux.all;
-    const isPast = from !== undefined && mux.window?.covers(from) === true;
-    const start = !isPast ? view.log.end : topics ? view.log.head : from;
-    // A watcher of topics gets the past out of the window. Others simply stand further back in the log.
-    const history = isPast && topics ? mux.window?.since(from, topics) : undefined;
-    const first = (prefix?.length ?? 0) + (history?.events.length ?? 0) + view.log.end - start;
-    const capacity = prefix || isPast ? Math.max(own.capacity, first + 1) : own.capacity;
-    const cursor = new Cursor(view, this.#shared(capacity === own.capacity ? own : { ...own, capacity }), start);
-    const recent = select(foreign.failure ? NOTHING : (history?.events ?? NOTHING), own.filter);
-    const places = recent.passed.map((at) => history?.places[at] as number);
-    cursor.join([...foreign.events, ...recent.events], isPast ? { places, from } : undefined);
-    const failure = foreign.failure ?? recent.failure;
-    if (failure) cursor.fail(failure.error, foreign.failure ? undefined : history?.places[failure.at]);
-    else if (from !== undefined && !isPast) cursor.refuse(toExpired(`the events since position ${from} are not kept`));
+    const passed: E[] = [];
+    let failure: { error: unknown } | undefined;
+    try {
+      // Runs before the cursor takes its position, so an event the filter publishes cannot come between prefix and stream.
+      for (const event of prefix ?? []) if (!own.filter || own.filter(event)) passed.push(event);
+    } catch (error) {
+      failure = { error };
+    }
+    const view = topics ? this.#mux.viewOf(topics) : this.#mux.all;
+    const { window, log } = view;
+    const isKnown = from !== undefined && from >= (this.#mux.all.window?.start ?? Infinity) && from <= this.#mux.log.head;
+    const start = isKnown && window ? window.positionOf(from) : log.end;
+    const first = prefix || isKnown ? (prefix?.length ?? 0) + log.end - start + 1 : 0;
+    const cursor = new Cursor(view, this.#shared(first > own.capacity ? { ...own, capacity: first } : own), start);
+    cursor.join(passed, isKnown ? from : this.#mux.log.end);
+    if (failure) cursor.fail(failure.error);
+    else if (from !== undefined && !isKnown) cursor.refuse(toExpired(`the events since position ${from} are not kept`));
     return cursor;
   }
 
@@ -303,22 +303,6 @@ export function toOverflow(overflow: Overflow): Overflow {
   return oneOf('overflow', overflow, OVERFLOWS);
 }
 
-/** Asks a filter about events, in order, until it throws. Returns those that pass, and their indices. */
-function select<E>(
-  events: readonly E[],
-  filter: ((event: E) => boolean) | undefined,
-): { events: E[]; passed: number[]; failure?: { at: number; error: unknown } } {
-  const passed: number[] = [];
-  let at = 0;
-  const found = (): E[] => passed.map((index) => events[index] as E);
-  try {
-    for (; at < events.length; at++) if (!filter || filter(events[at] as E)) passed.push(at);
-  } catch (error) {
-    return { events: found(), passed, failure: { at, error } };
-  }
-  return { events: found(), passed };
-}
-
 /** How a watch begins. */
 interface Beginning<E> {
   readonly prefix: readonly E[] | undefined;
@@ -326,8 +310,6 @@ interface Beginning<E> {
   /** The place in the past at which it begins. */
   readonly from: number | undefined;
 }
-
-const NOTHING: readonly never[] = [];
 
 function toWindow<E>({ replay = 0, replayBytes, sizeOf }: BroadcasterOptions<E>): WindowOptions<E> | undefined {
   const bytes = replayBytes === undefined ? Infinity : wholeNumber('replayBytes', replayBytes);

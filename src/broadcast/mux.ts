@@ -1,6 +1,6 @@
 import { WatchError } from '../watch/errors.ts';
 import type { EventLog } from './log/log.ts';
-import { ReplayWindow, type WindowOptions } from './log/window.ts';
+import type { ReplayWindow, WindowOptions } from './log/window.ts';
 import { concerns, type Topics, TopicViews } from './topics.ts';
 import { type Leaver, View } from './view.ts';
 import { type Forgotten, newForgotten } from './watchers/forgotten.ts';
@@ -48,7 +48,6 @@ export class Mux<E> {
   readonly all: View<E>;
   readonly log: EventLog<E>;
   readonly topics: TopicViews<E> | undefined;
-  readonly window: ReplayWindow<E> | undefined;
   readonly signals: Signals<Leaver> = new Signals();
   /** Owned by the mux, not the broadcaster: it must live as long as anything that may wait for a forgotten watch. */
   readonly forgotten: Forgotten = newForgotten();
@@ -65,8 +64,11 @@ export class Mux<E> {
   onVisible: ((view: View<E>) => void) | undefined = undefined;
   /** Number of watchers that may hold the publisher back. */
   private holding: number = 0;
-  /** The views of topics that each accepted event belongs to, from head to end. */
-  private readonly routes: (readonly View<E>[])[] = [];
+  /** The views of each event that waits at the gates, from head to end. */
+  private readonly waiting: (readonly View<E>[])[] = [];
+  private readonly everyone: readonly View<E>[];
+  /** The size of the events in the window. */
+  private bytes: number = 0;
   private readonly line: LinkedSet<Pending<E>> = new LinkedSet();
   private busy: boolean = false;
   /** The parks to serve at the end of this turn: all of them in one go, so that nothing moves in between. */
@@ -91,7 +93,7 @@ export class Mux<E> {
     this.all = new View(this);
     this.log = this.all.log;
     this.topics = options.hasTopics ? new TopicViews() : undefined;
-    this.window = options.window && new ReplayWindow(this.log, options.window);
+    this.everyone = [this.all];
   }
 
   /** Accepts an event if there is room now. Returns whether it did. */
@@ -121,11 +123,8 @@ export class Mux<E> {
     do {
       while (this.log.head < this.log.end) {
         const { head } = this.log;
-        const views = this.routes[0] ?? NO_VIEWS;
-        if (!this.opens(views)) break;
-        if (this.log.head !== head) continue;
-        this.routes.shift();
-        this.advance(views);
+        if (!this.opens(this.waiting[0] as readonly View<E>[])) break;
+        if (this.log.head === head) this.advance(this.nextWaiting());
       }
     } while (this.admitted());
     this.busy = false;
@@ -139,10 +138,9 @@ export class Mux<E> {
       pending.settle(Promise.reject(new WatchError('CLOSED', 'publish: shut down before there was room')));
     }
     // Move every head to its end before any user code runs: a watcher it stops has then received, or lost, every accepted event.
-    const entered = new Map([[this.all, this.log.chunkOf(this.log.head)]]);
-    for (let views = this.routes.shift(); this.log.head < this.log.end; views = this.routes.shift()) {
-      this.step(this.all);
-      for (const view of views ?? NO_VIEWS) {
+    const entered = new Map<View<E>, number>();
+    while (this.waiting.length > 0) {
+      for (const view of this.nextWaiting()) {
         if (!entered.has(view)) entered.set(view, view.log.chunkOf(view.log.head));
         this.step(view);
       }
@@ -176,19 +174,22 @@ export class Mux<E> {
     if (known) return known;
     const view = new View(this, topics);
     views.add(view);
-    if (this.window) this.catchUp(view);
+    if (view.window) this.fill(view);
     return view;
   }
 
-  /** Gives a new view the events that are accepted and not visible: a watch that begins in the past needs them. */
-  private catchUp(view: View<E>): void {
-    const { log, routes } = this;
-    view.log.retain(0); // stores events from now on, also while nobody stands
-    for (let at = log.head; at < log.end; at++) {
-      const topics = log.noteAt(at) as Topics;
-      if (!concerns(topics, view.topics as readonly string[])) continue;
-      view.log.append(log.at(at), { note: at });
-      routes[at - log.head] = [...(routes[at - log.head] ?? NO_VIEWS), view];
+  /** Gives a new view its events of the window, and those that wait. */
+  private fill(view: View<E>): void {
+    const { log, waiting } = this;
+    for (let at = this.all.window?.start as number; at < log.end; at++) {
+      if (!concerns(log.noteAt(at) as Topics, view.topics as readonly string[])) continue;
+      const ahead = at - log.head;
+      view.log.append(log.at(at), at);
+      if (ahead < 0) view.log.step();
+      else {
+        view.log.need();
+        waiting[ahead] = [...(waiting[ahead] as readonly View<E>[]), view];
+      }
     }
   }
 
@@ -206,40 +207,43 @@ export class Mux<E> {
       // User code at the gate has published, or joined or left, and that came first.
       if (log.end !== head || this.topics?.changes !== changes) continue;
       if (pending) this.unline(pending);
-      this.append(event, { topics, views, waits: false });
+      this.append(views, { event, topics });
       this.advance(views);
       return true;
     }
     if (log.end - log.head >= this.options.incoming && this.holding > 0) return false;
     if (pending) this.unline(pending);
     const views = this.viewsOf(topics);
-    this.append(event, { topics, views, waits: true });
-    if (this.topics) this.routes.push(views);
+    // What waits is stored, also if nobody stands in the log.
+    for (const view of views) view.log.need();
+    this.append(views, { event, topics });
+    this.waiting.push(views);
     return true;
   }
 
+  /** Returns the views that get an event. The array must not be modified. */
   private viewsOf(topics: Topics): readonly View<E>[] {
-    return this.topics ? this.topics.of(topics) : NO_VIEWS;
+    return this.topics ? [this.all, ...this.topics.of(topics)] : this.everyone;
   }
 
-  /** Whether the next event may become visible now, by the gates of all who want it. */
+  /** Whether the next event of these views may become visible now. */
   private opens(views: readonly View<E>[]): boolean {
-    if (!this.all.gate.open(this.log.head)) return false;
     for (const view of views) if (!view.gate.open(view.log.head)) return false;
     return true;
   }
 
-  /** Appends an event to the logs of its views. `waits`: it is not made visible at once. */
-  private append(event: E, { topics, views, waits }: { topics: Topics; views: readonly View<E>[]; waits: boolean }): void {
+  private append(views: readonly View<E>[], { event, topics }: { event: E; topics: Topics }): void {
     const place = this.log.end;
-    if (!this.window && !waits) {
-      this.log.append(event);
-      for (const view of views) view.log.append(event);
-      return;
+    for (const view of views) {
+      // Topics are noted where they can be asked for again, and places where they are told.
+      view.log.append(event, view.window && (view === this.all ? topics : place));
     }
-    // Topics are noted where they can be asked for again, and places where they are told.
-    this.log.append(event, { note: this.window && topics, waits });
-    for (const view of views) view.log.append(event, { note: this.window && place, waits });
+  }
+
+  private nextWaiting(): readonly View<E>[] {
+    const views = this.waiting.shift() as readonly View<E>[];
+    for (const view of views) view.log.unneed();
+    return views;
   }
 
   private admitted(): boolean {
@@ -256,14 +260,10 @@ export class Mux<E> {
 
   /** Makes one more event visible: in all logs first, because what follows may run user code. */
   private advance(views: readonly View<E>[]): void {
-    const { all } = this;
-    const chunk = this.step(all);
-    const chunks = views.length === 0 ? undefined : views.map((view) => this.step(view));
-    if (chunk !== undefined) all.enter(chunk);
-    all.park.notify();
-    chunks?.forEach((each, at) => {
-      const view = views[at] as View<E>;
-      if (each !== undefined) view.enter(each);
+    const chunks = views.map((view) => this.step(view));
+    views.forEach((view, at) => {
+      const chunk = chunks[at];
+      if (chunk !== undefined) view.enter(chunk);
       view.park.notify();
     });
   }
@@ -271,18 +271,29 @@ export class Mux<E> {
   /** Moves the head of a view. Returns the chunk that it has entered, if it has. */
   private step(view: View<E>): number | undefined {
     const entered = view.log.step();
-    if (view === this.all) this.window?.add();
+    if (view === this.all && view.window) this.limit();
     this.onVisible?.(view);
     return entered ? view.log.chunkOf(view.log.head) : undefined;
+  }
+
+  /** Keeps the window within its limits, after one more event. */
+  private limit(): void {
+    const { items, bytes, sizeOf } = this.options.window as WindowOptions<E>;
+    const { log } = this;
+    const window = this.all.window as ReplayWindow<E>;
+    this.bytes += sizeOf(log.at(log.head - 1));
+    while (log.head - window.start > items || this.bytes > bytes) {
+      const { start } = window;
+      this.bytes -= sizeOf(log.at(start));
+      for (const view of this.viewsOf(log.noteAt(start) as Topics)) view.window?.shift();
+    }
   }
 
   private close(): void {
     this.closed = true;
     this.signals.clear();
     this.onClosed?.();
-    this.due = [this.all.park, ...(this.topics?.all() ?? NO_VIEWS).map((view) => view.park)];
+    this.due = [...this.everyone, ...(this.topics?.all() ?? [])].map((view) => view.park);
     this.serveDue();
   }
 }
-
-const NO_VIEWS: readonly never[] = [];

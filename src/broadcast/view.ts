@@ -1,4 +1,5 @@
 import { EventLog } from './log/log.ts';
+import { ReplayWindow } from './log/window.ts';
 import type { Mux } from './mux.ts';
 import { FoldChain } from './policies/fold-chain.ts';
 import { Gate, type Gated } from './watchers/gate.ts';
@@ -39,6 +40,8 @@ export class View<E> {
   readonly judged: LinkedSet<Leaver> = new LinkedSet();
   /** The topics of its watchers; undefined if they see every event. */
   readonly topics: readonly string[] | undefined;
+  /** Its last events, if the broadcaster keeps some. */
+  readonly window: ReplayWindow<E> | undefined;
   gate: Gate = OPEN;
   watchers: number = 0;
   private forgetting: boolean = false;
@@ -49,6 +52,7 @@ export class View<E> {
     this.topics = topics;
     this.log = new EventLog(mux.options.capacity);
     this.park = new Park(mux.onDue);
+    this.window = mux.options.window && new ReplayWindow(this.log);
   }
 
   /** The gate, for a `wait` watcher that joins it. */
@@ -77,12 +81,17 @@ export class View<E> {
    * events, although its watchers stand in the log's last chunk. Decided at the end of the turn, when no filter is running.
    */
   waits(): void {
-    if (this.park.idle < this.watchers || this.forgetting || this.log.isEmpty) return;
+    if (this.park.idle < this.watchers || this.forgetting || this.log.isRead) return;
     this.forgetting = true;
     soon(() => {
       this.forgetting = false;
-      if (this.park.idle === this.watchers) this.log.forget();
+      if (this.park.idle === this.watchers) this.forget();
     });
+  }
+
+  /** Called when all its watchers have read everything. */
+  forget(): void {
+    this.log.forget(this.window !== undefined);
   }
 
   joined(holdsPublisher: boolean): void {

@@ -209,8 +209,10 @@ class Harness {
     if (start === 'now' || this.limits.replay === 0) return {};
     if ('replay' in start) return start;
     if (start.after < 0) return { after: -1 - start.after };
-    const after = this.pairs[start.after % Math.max(1, this.pairs.length)]?.real.position;
-    return after === undefined ? {} : { after };
+    const pair = this.pairs[start.after % Math.max(1, this.pairs.length)];
+    if (pair?.real.position === undefined) return {};
+    expect(pair.real.position).toBe(pair.model.position);
+    return { after: pair.real.position };
   }
 
   private publish(op: 'publish' | 'tryPublish', event: ModelEvent): void {

@@ -1,25 +1,32 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { EventLog } from '../../src/broadcast/log/log.ts';
-import { ReplayWindow } from '../../src/broadcast/log/window.ts';
+import type { EventLog } from '../../src/broadcast/log/log.ts';
+import { Mux } from '../../src/broadcast/mux.ts';
+import type { Topics } from '../../src/broadcast/topics.ts';
 
 /** An event is its size. Chunks of 16. */
 class Rig {
-  readonly log: EventLog<number> = new EventLog(0);
-  readonly window: ReplayWindow<number>;
+  readonly mux: Mux<number>;
 
   constructor(items: number, bytes: number = Infinity) {
-    this.window = new ReplayWindow(this.log, { items, bytes, sizeOf: (size) => size });
+    const window = { items, bytes, sizeOf: (size: number) => size };
+    this.mux = new Mux<number>({ capacity: 0, incoming: 0, keyOf: String, hasTopics: true, window });
   }
 
-  publish(size: number, note?: unknown): void {
-    this.log.append(size, { note });
-    if (this.log.step()) this.log.trim();
-    this.window.add();
+  get log(): EventLog<number> {
+    return this.mux.log;
   }
 
-  since(place: number): readonly number[] | undefined {
-    return this.window.covers(place) ? this.window.since(place).events : undefined;
+  publish(size: number, topics?: Topics): void {
+    this.mux.accept(size, topics);
+  }
+
+  /** The events from a place on, of all or of certain topics. */
+  since(place: number, topics?: readonly string[]): readonly number[] | undefined {
+    const { all } = this.mux;
+    if (place < (all.window?.start ?? 0) || place > all.log.head) return undefined;
+    const { log, window } = topics ? this.mux.viewOf(topics) : all;
+    return log.slice(window?.positionOf(place) as number, log.head);
   }
 
   /** The events that the log holds, whoever for. */
@@ -51,18 +58,24 @@ describe('the replay window', () => {
     );
   });
 
-  test('tells the places of events of certain topics', () => {
-    const { log, window } = new Rig(10);
-    const topics = ['a', ['b', 'a'], undefined, [], 'b', ['c']];
-    topics.forEach((note, at) => {
-      log.append(at, { note });
-      log.step();
-      window.add();
+  test('a view of topics holds its events of the same window, whenever it was created', () => {
+    const rig = new Rig(6);
+    const early = rig.mux.viewOf(['a']);
+    const topics: Topics[] = ['a', ['b', 'a'], undefined, [], 'b', ['c']];
+    topics.forEach((each, at) => {
+      rig.publish(at, each);
     });
-    expect(window.since(0, ['a'])).toEqual({ events: [0, 1], places: [0, 1] });
-    expect(window.since(1, ['b', 'c'])).toEqual({ events: [1, 4, 5], places: [1, 4, 5] });
-    expect(window.since(0, []).events).toEqual([]);
-    expect(window.since(6, ['a']).events).toEqual([]);
+    expect(rig.since(0, ['a'])).toEqual([0, 1]);
+    expect(rig.since(1, ['a'])).toEqual([1]);
+    expect(rig.mux.viewOf(['a'])).toBe(early);
+    expect(rig.since(1, ['b', 'c'])).toEqual([1, 4, 5]);
+    expect(rig.since(0, [])).toEqual([]);
+    expect(rig.since(6, ['a'])).toEqual([]);
+    rig.publish(6, 'c');
+    rig.publish(7);
+    expect(rig.since(2, ['a'])).toEqual([]);
+    expect(rig.since(2, ['b', 'c'])).toEqual([4, 5, 6]);
+    expect(rig.since(1, ['a'])).toBeUndefined();
   });
 
   test('the log holds no more than the window, and in number at most a chunk more', () => {

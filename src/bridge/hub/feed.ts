@@ -2,7 +2,7 @@ import type { WatchOptions } from '../../broadcast/broadcaster.ts';
 import { Broadcaster, muxOf } from '../../broadcast/broadcaster.ts';
 import type { BroadcastWatch } from '../../broadcast/handle.ts';
 import type { Mux } from '../../broadcast/mux.ts';
-import { EVERY_TOPIC } from '../../broadcast/topics.ts';
+import { concerns, EVERY_TOPIC, type Topics } from '../../broadcast/topics.ts';
 import type { Status, WatchEvent } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { eventKey } from '../events/key.ts';
@@ -66,16 +66,25 @@ export class Feed {
     return toStart(asked, {
       epoch,
       since: (sequence) => this.since(sequence, topics),
-      last: () => this.since(Math.max(this.mux.window?.start ?? this.head, this.head - replay), topics) ?? [],
+      last: () => this.since(Math.max(this.oldest, this.head - replay), topics) ?? [],
       hasSnapshot: snapshot !== undefined,
     });
   }
 
   /** Returns the events after a sequence, in a new array; undefined if not all of them are known. */
   since(sequence: number, topics?: readonly string[]): readonly Envelope[] | undefined {
-    const { window } = this.mux;
-    if (!window) return sequence === this.head ? [] : undefined;
-    return window.covers(sequence) ? window.since(sequence, topics).events : undefined;
+    const { log } = this.mux;
+    if (sequence < this.oldest || sequence > log.head) return undefined;
+    const events: Envelope[] = [];
+    for (let at = sequence; at < log.head; at++) {
+      if (!topics || concerns(log.noteAt(at) as Topics, topics)) events.push(log.at(at));
+    }
+    return events;
+  }
+
+  /** The sequence before the first event that is kept. */
+  private get oldest(): number {
+    return this.mux.all.window?.start ?? this.head;
   }
 
   /** Returns the version of a sequence. */

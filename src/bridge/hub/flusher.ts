@@ -90,7 +90,7 @@ export class Flusher {
   private forget(view: View<Envelope>): void {
     if (!view.topics) return;
     for (const session of this.byView.get(view) ?? []) if (!session.upToDate) return;
-    view.log.forget();
+    view.forget();
   }
 
   private leave(session: Session, view: View<Envelope>): void {

@@ -23,20 +23,13 @@ export class Cursor<E> extends Queue<E> {
   /** Whether this cursor is in the park's row of waiting readers. */
   inPark: boolean = false;
 
-  /**
-   * Queues the prefix and joins the gate or the laggards. Called once, right after construction. The last events of the prefix may
-   * be from the window: `places` are theirs, and `from` is the place of those before them.
-   */
-  join(
-    prefix: readonly E[],
-    { places = [], from = this.view.mux.log.end }: { places?: readonly number[]; from?: number } = {},
-  ): void {
-    const foreign = prefix.length - places.length;
+  /** Queues the prefix and joins the gate or the laggards. Called once, right after construction. `place` is where it begins. */
+  join(prefix: readonly E[], place: number): void {
     try {
-      prefix.forEach((event, at) => {
-        if (this.tellsPlace) this.own.place = places[at - foreign] ?? from;
+      for (const event of prefix) {
+        if (this.tellsPlace) this.own.place = place;
         this.offer(event);
-      });
+      }
     } catch (error) {
       this.fail(error);
       return;

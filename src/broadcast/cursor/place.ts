@@ -78,7 +78,7 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
 
   /** Whether the watch tells its position, because the broadcaster keeps events to resume from. */
   protected get tellsPlace(): boolean {
-    return this.view.mux.window !== undefined;
+    return this.view.window !== undefined;
   }
 
   get hasReads(): boolean {
@@ -112,10 +112,10 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
   }
 
   /** Ends the watch with an error, which its consumer gets after the queued events. */
-  fail(error: unknown, place: number | undefined = this.extra.judging ? this.extra.place : undefined): void {
+  fail(error: unknown): void {
     if (this.over) return;
     this.failure = { error };
-    if (place !== undefined) this.resumeAt(place);
+    if (this.extra.judging) this.resumeAt(this.extra.place);
     this.leave();
     this.view.park.wake(this);
   }

@@ -37,6 +37,8 @@ export class EventLog<E> {
   private firstChunk: number = 0;
   /** Number of standing watchers and retentions. Events are stored only while there are some. */
   private needs: number = 0;
+  /** Nobody but the window stands before this position. */
+  private readTo: number = 0;
   private readonly retained: Largest = new Largest();
   private batch: Batch<E> | undefined;
 
@@ -46,13 +48,10 @@ export class EventLog<E> {
     this.chunkLength = 1 << this.shift;
   }
 
-  /**
-   * Appends an event, with a note about it: its topics, or its place among all events. If nobody needs it, it is stored only while
-   * it `waits` for the gate.
-   */
-  append(event: E, { note, waits }: { note?: unknown; waits?: boolean } = NO_NOTE): void {
+  /** Appends an event, with a note about it: its topics, or its place among all events. */
+  append(event: E, note?: unknown): void {
     this.end++;
-    if (this.needs === 0 && !waits) {
+    if (this.needs === 0) {
       this.base = this.end;
       return;
     }
@@ -67,7 +66,6 @@ export class EventLog<E> {
   /** Makes one more accepted event visible. Returns whether head has entered a new chunk. */
   step(): boolean {
     this.head++;
-    if (this.needs === 0 && this.head === this.end && this.base < this.end) this.trim();
     return this.head > this.base && this.starts(this.head);
   }
 
@@ -132,6 +130,7 @@ export class EventLog<E> {
   /** Keeps all events from this position on, until `leave`. */
   stand(position: number): void {
     this.needs++;
+    if (position < this.readTo) this.readTo = position;
     this.chunkAt(position).standing++;
   }
 
@@ -159,14 +158,15 @@ export class EventLog<E> {
     this.unneed();
   }
 
-  /** Whether nothing is stored. */
-  get isEmpty(): boolean {
-    return this.base === this.end;
+  /** Whether there is nothing that could be forgotten. */
+  get isRead(): boolean {
+    return this.base === this.end || this.readTo === this.end;
   }
 
-  /** Drops all events. Allowed only if whoever stands in the log has read everything. */
-  forget(): void {
-    if (this.head < this.end) return;
+  /** Called when everybody who stands in the log has read everything, but for the window, if it `hasWindow`. */
+  forget(hasWindow: boolean): void {
+    this.readTo = this.end;
+    if (hasWindow || this.head < this.end) return;
     const tail = new Chunk<E>();
     for (const chunk of this.chunks) tail.standing += chunk?.standing ?? 0;
     this.firstChunk += this.chunks.length - this.dead;
@@ -175,23 +175,27 @@ export class EventLog<E> {
     this.base = this.end;
   }
 
-  /** Drops a single event that only the window still held: the bytes of its chunk's other events are limited, too. */
+  /** Drops a single event that only the window still held: what its chunk keeps for others would not count as the window's. */
   drop(position: number): void {
     const chunk = this.chunkAt(position);
-    const isFirst = chunk === this.chunks[this.dead];
-    if (isFirst && chunk.standing === 1 && position < this.head - this.retained.value) {
-      (chunk.events as (E | undefined)[])[(position - this.base) & (this.chunkLength - 1)] = undefined;
-    }
+    if (chunk !== this.chunks[this.dead] || position >= this.head - this.retained.value) return;
+    if (chunk.standing > 1 && position >= this.readTo) return;
+    (chunk.events as (E | undefined)[])[(position - this.base) & (this.chunkLength - 1)] = undefined;
   }
 
-  private unneed(): void {
+  /** Stores events from now on, whoever stands. */
+  need(): void {
+    this.needs++;
+  }
+
+  unneed(): void {
     this.needs--;
     this.trim();
   }
 
   /** Drops the chunks that are no longer needed. */
   trim(): void {
-    if (this.needs === 0 && this.head === this.end) {
+    if (this.needs === 0) {
       if (this.base === this.end) return;
       this.firstChunk += this.chunks.length - this.dead;
       this.chunks = [new Chunk()];
@@ -216,8 +220,6 @@ export class EventLog<E> {
     return this.chunks[this.dead + ((position - this.base) >> this.shift)] as Chunk<E>;
   }
 }
-
-const NO_NOTE: { note?: unknown; waits?: boolean } = {};
 
 /** The last batch, and its place in the log. */
 interface Batch<E> {
