@@ -152,6 +152,7 @@ describe('the examples', () => {
       'README.md: Try it sh',
       'docs/command-line.md: Command line sh',
       'docs/command-line.md: Command line sh',
+      'docs/performance.md: Performance sh',
       'docs/proxies-and-operation.md: Behind a reverse proxy nginx',
       'docs/proxies-and-operation.md: Behind a reverse proxy js',
     ]);
