@@ -36,10 +36,15 @@ import type { Pulse } from './transport/pulse.ts';
 import { toPulse } from './transport/pulse.ts';
 import { guardStalls } from './transport/stall.ts';
 
+export type { Form } from './events/forms.ts';
+export { LINE, RECORD } from './events/forms.ts';
 export type { AdmissionOptions, Identified } from './hub/admission.ts';
 export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub/hub.ts';
 export { Hub } from './hub/hub.ts';
 export type { ConnectionOptions } from './hub/limits.ts';
+export type { Cleanup, Served, Sink } from './hub/sink.ts';
+export type { ConnectionHandler, ConnectionHandlerOptions, ConnectionRequest } from './transport/connection-handler.ts';
+export { createConnectionHandler } from './transport/connection-handler.ts';
 
 /**
  * Options of {@link createFetchHandler}. A `Request` does not tell its sender's address. Bun and Deno pass it in a second

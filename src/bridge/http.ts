@@ -46,14 +46,19 @@ import { toPulse } from './transport/pulse.ts';
 import type { Outbound } from './transport/stall.ts';
 import { guardStalls } from './transport/stall.ts';
 
+export type { Form } from './events/forms.ts';
+export { LINE, RECORD } from './events/forms.ts';
 export type { AdmissionOptions, Identified } from './hub/admission.ts';
-export type { ClientInfo, ClientStats, CutReason } from './hub/client-info.ts';
+export type { ClientInfo, ClientStats, CutReason, TransportName } from './hub/client-info.ts';
 export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub/hub.ts';
 export { Hub } from './hub/hub.ts';
 export type { ConnectionOptions } from './hub/limits.ts';
+export type { Cleanup, Served, Sink } from './hub/sink.ts';
 export type { Snapshot, SnapshotContext } from './hub/snapshot.ts';
 export type { HubNotice, HubTotals, Observer, Refusal, RefusalReason } from './hub/tally.ts';
 export * from './protocol.ts';
+export type { ConnectionHandler, ConnectionHandlerOptions, ConnectionRequest } from './transport/connection-handler.ts';
+export { createConnectionHandler } from './transport/connection-handler.ts';
 
 /** How long a connection is silent before the operating system probes the other end. */
 const KEEP_ALIVE_MS = 60_000;

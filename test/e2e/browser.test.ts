@@ -10,6 +10,7 @@ import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
 import { inBrowsers } from './browsers.ts';
 import { until } from './cli.ts';
+import { markedBlock } from './documents.ts';
 import { closeAll, start } from './servers.ts';
 
 const DIST = new URL('../../dist/', import.meta.url);
@@ -104,9 +105,8 @@ inBrowsers('the built entry points', ({ name, launch }) => {
     expect(await page.evaluate('window.faults')).toEqual([]);
   });
 
-  test('the page in README.md shows the latest price and the state of its connection', async () => {
-    const readme = readFileSync(new URL('../README.md', DIST), 'utf8');
-    const [, script = ''] = /^```js\n(.*?)^```$/ms.exec(readme) ?? [];
+  test('the page in docs/web-pages.md shows the latest price and the state of its connection', async () => {
+    const { code: script } = markedBlock('browser');
     expect(script).toContain("from 'watchmux/client'");
     await page.addScriptTag({ type: 'module', content: script.replace('watchmux/client', '/client-browser.js') });
     const shows = (price: number, title: string): Promise<unknown> =>

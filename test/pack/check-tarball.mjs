@@ -71,6 +71,7 @@ function checkContents({ tarball, paths }) {
     'README.md',
     'CHANGELOG.md',
     'PROTOCOL.md',
+    'docs/README.md',
     'examples/README.md',
     'package.json',
     manifest.bin.watchmux,
@@ -83,7 +84,7 @@ function checkContents({ tarball, paths }) {
   if (homedir().length > 1) secrets.push(`${homedir()}/`);
   for (const path of paths) {
     if (path.endsWith('.map')) found.push(`${path} is a source map`);
-    if (!/^(dist\/.+\.(js|cjs|d\.ts|d\.cts)|examples\/.+\.(mjs|html|md)|[A-Z]+(\.md)?|package\.json)$/.test(path))
+    if (!/^(dist\/.+\.(js|cjs|d\.ts|d\.cts)|docs\/.+\.md|examples\/.+\.(mjs|html|md)|[A-Z]+(\.md)?|package\.json)$/.test(path))
       found.push(`${path} is not expected here`);
     const text = readFileSync(join(unpacked, 'package', path), 'utf8');
     for (const secret of secrets) if (text.includes(secret)) found.push(`${path} contains ${secret}`);
@@ -186,7 +187,9 @@ try {
     step,
     project,
     consumer,
-    readme: readFileSync(join(root, 'README.md'), 'utf8'),
+    documents: packed.paths
+      .filter((path) => /^(README|docs\/.+)\.md$/.test(path))
+      .map((path) => [path, readFileSync(join(root, path), 'utf8')]),
     dependencies: { watchmux: `file:${tarball}`, ...peers },
     types,
     only: process.env.WATCHMUX_TYPESCRIPT?.split(','),

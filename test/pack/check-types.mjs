@@ -22,11 +22,11 @@ const RESOLUTIONS = {
 };
 
 /**
- * Two projects. One has Node's types and none of the browser's, for every entry point and the README's examples. The other has
+ * Two projects. One has Node's types and none of the browser's, for every entry point and the documents' examples. The other has
  * the browser's types only, for the entry points that promise not to need Node. Each compiler checks all files of a setting at
  * once.
  */
-export async function checkTypes({ step, project, consumer, readme, dependencies, types, only }) {
+export async function checkTypes({ step, project, consumer, documents, dependencies, types, only }) {
   const compilers = COMPILERS.filter((version) => only === undefined || only.includes(version));
   let withNode;
   let withoutNode;
@@ -36,7 +36,7 @@ export async function checkTypes({ step, project, consumer, readme, dependencies
     withNode = project('with-node', { ...dependencies, ...types });
     withoutNode = project('without-node', dependencies);
   });
-  const examples = Array.from(readme.matchAll(/^```ts\n(.*?)^```$/gms), ([, code], index) => [`readme-${index + 1}.mts`, code]);
+  const examples = documents.flatMap(([path, text]) => examplesOf(text).map((code, index) => [nameOf(path, index), code]));
   const configs = [];
   for (const [name, resolution] of Object.entries(RESOLUTIONS)) {
     configs.push([
@@ -66,6 +66,17 @@ export async function checkTypes({ step, project, consumer, readme, dependencies
       return found;
     });
   }
+}
+
+/** The programs of a document: without those that a comment marks, because they need other packages, or what is not built yet. */
+function examplesOf(text) {
+  return Array.from(text.matchAll(/^(<!-- test: .*? -->\n)?```ts\n(.*?)^```$/gms), ([, mark, code]) =>
+    mark ? [] : [code],
+  ).flat();
+}
+
+function nameOf(path, index) {
+  return `${path.replace(/\W/g, '-').toLowerCase()}-${index + 1}.mts`;
 }
 
 /** Returns a compiler's output for a project: empty, or its first lines. */

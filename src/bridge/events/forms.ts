@@ -8,6 +8,8 @@ import { type Envelope, envelopeOf } from './envelope.ts';
  *     RECORD      id: 3f9a6c0d.42\ndata: {...}\n\n
  *     MESSAGE     0x81 length {...}                        one WebSocket frame: final, text, unmasked (from a server)
  *     chunked(f)  1a4\r\n <a slice in the form f> \r\n     an HTTP/1.1 chunk
+ *
+ * A form of your own reads two members of an envelope: `bytes`, the event's JSON in UTF-8, and `id`, its version as a string.
  */
 export interface Form {
   /** Returns the size of one event in bytes. */

@@ -1,6 +1,9 @@
+/** A transport of this package, or one of your own by the name you gave it. */
+export type TransportName = 'websocket' | 'http' | 'sse' | (string & Record<never, never>);
+
 /** What a transport knows about a client. */
 export interface ClientInfo {
-  readonly transport: 'websocket' | 'http' | 'sse';
+  readonly transport: TransportName;
   /** The client's address, as statistics show it and `maxClientsPerAddress` counts it. Empty: unknown, and not counted. */
   readonly address: string;
 }

@@ -1,0 +1,211 @@
+// Every example of README.md and docs/ runs with the built package, and prints what the page says.
+import type { ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import ts from 'typescript';
+import { afterAll, describe, expect, test } from 'vitest';
+import manifest from '../../package.json' with { type: 'json' };
+import { until } from './cli.ts';
+import { BLOCKS, type Block, ROOT } from './documents.ts';
+
+/** Marks of blocks about what is not built yet, and why they are skipped. Remove an entry to enable its blocks. */
+const PENDING: Readonly<Record<string, string>> = {
+  topics: 'topics are not built yet',
+  replay: 'replay and positions in process are not built yet',
+};
+
+/** Marks of blocks that another test runs. */
+const ELSEWHERE: readonly string[] = ['browser', 'vite', 'react use-watch.ts', 'react orders.tsx'];
+
+const isPending = ({ mark = '' }: Block): boolean => mark in PENDING;
+const typescript = BLOCKS.filter(({ language }) => language === 'ts' || language === 'tsx');
+const programs = typescript.filter(({ mark = '' }) => mark === '' || mark in PENDING);
+
+const shims = mkdtempSync(join(tmpdir(), 'watchmux-documents-'));
+const children: Set<ChildProcess> = new Set();
+
+/** Ends a program and everything that it has started. */
+function end({ pid }: ChildProcess, signal: NodeJS.Signals): void {
+  if (pid !== undefined) process.kill(-pid, signal);
+}
+
+afterAll(() => {
+  for (const child of children) end(child, 'SIGKILL');
+  rmSync(shims, { recursive: true, force: true });
+});
+
+interface Run {
+  readonly child: ChildProcess;
+  readonly text: () => string;
+  readonly code: Promise<number | null>;
+}
+
+/** In the package's own folder, where `watchmux/...` means this package, as built. */
+function run(command: string, args: readonly string[]): Run {
+  const env = { ...process.env, NO_COLOR: '1', PATH: `${shims}${delimiter}${process.env.PATH}` };
+  const child = spawn(command, args, { cwd: ROOT, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+  children.add(child);
+  let text = '';
+  for (const output of [child.stdout, child.stderr]) {
+    output.setEncoding('utf8').on('data', (some: string) => {
+      text += some;
+    });
+  }
+  const code = new Promise<number | null>((resolve) => {
+    child.on('close', (status) => {
+      children.delete(child);
+      resolve(status);
+    });
+  });
+  return { child, text: () => text, code };
+}
+
+function runTypeScript(code: string): Run {
+  const options = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true };
+  const { outputText } = ts.transpileModule(code, { compilerOptions: options });
+  return run(process.execPath, ['--input-type=module', '--eval', outputText]);
+}
+
+async function freePort(): Promise<string> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return String(port);
+}
+
+/** Each life of a hub has an epoch of its own. The documents show this one. */
+const withEpoch = (text: string): string => text.replace(/\b[0-9a-f]{16}(?=\.\d)/g, '3f9a6c0d5b1e7a42');
+
+const titleOf = ({ page, heading }: Block): string => `${page}: ${heading}`;
+
+describe('the examples', () => {
+  test('their types are correct under the strictest settings', () => {
+    mkdirSync(join(ROOT, 'reports'), { recursive: true });
+    // Inside of the package, where its own name leads to its built doors.
+    const folder = mkdtempSync(join(ROOT, 'reports', 'documents-'));
+    const files = typescript
+      .filter((block) => !isPending(block))
+      .map(({ mark = '', code }, at) => {
+        const file = join(folder, mark.startsWith('react ') ? mark.slice('react '.length) : `${at}.ts`);
+        writeFileSync(file, code);
+        return file;
+      });
+    const program = ts.createProgram(files, {
+      noEmit: true,
+      strict: true,
+      noUncheckedIndexedAccess: true,
+      exactOptionalPropertyTypes: true,
+      verbatimModuleSyntax: true,
+      skipLibCheck: true,
+      target: ts.ScriptTarget.ES2022,
+      // As bundlers and tsx resolve imports.
+      module: ts.ModuleKind.Preserve,
+      jsx: ts.JsxEmit.ReactJSX,
+      types: ['node'],
+    });
+    const wrong = ts.getPreEmitDiagnostics(program).map(({ messageText, file }) => {
+      return `${file?.fileName.slice(folder.length)}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`;
+    });
+    rmSync(folder, { recursive: true });
+    expect(wrong).toEqual([]);
+    // As for those of the examples: a run of the compiler takes a few seconds of processor time.
+  }, 90_000);
+
+  test('there is one for each use', () => {
+    expect([...new Set(programs.map(titleOf))]).toEqual([
+      'README.md: Publish and subscribe',
+      'README.md: Overflow policies',
+      'README.md: Serve clients',
+      'docs/bridge.md: Bridge to WebSocket, SSE and HTTP',
+      'docs/bridge.md: Send the current state first',
+      'docs/bridge.md: Rooms',
+      'docs/decode.md: Decode a stream',
+      'docs/decode.md: Decode other formats',
+      'docs/embed.md: Share work between workers',
+      'docs/embed.md: Filter',
+      'docs/embed.md: Topics',
+      'docs/embed.md: Replay',
+      'docs/proxies-and-operation.md: Prometheus',
+      'docs/proxies-and-operation.md: Restart and shut down',
+      'docs/rxjs.md: RxJS',
+      'docs/scaling.md: Several server instances',
+      'docs/testing.md: Feed a watch by hand',
+      'docs/testing.md: Check the guarantees',
+      'docs/transports.md: A transport of your own',
+    ]);
+    expect(programs.filter(({ prints }) => prints === undefined)).toEqual([]);
+  });
+
+  test('no example is left out because it is written in another way', () => {
+    const marks = new Set(BLOCKS.map(({ mark }) => mark));
+    const known = ['types', ...ELSEWHERE, ...Object.keys(PENDING)];
+    expect([...marks].filter((mark) => mark !== undefined && !known.includes(mark))).toEqual([]);
+    expect([...known].filter((mark) => !marks.has(mark))).toEqual([]);
+    const others = BLOCKS.filter(({ language, mark }) => mark === undefined && !['ts', 'text'].includes(language));
+    expect(others.map((block) => `${titleOf(block)} ${block.language}`)).toEqual([
+      'README.md: Status sh',
+      'README.md: Try it sh',
+      'README.md: Try it sh',
+      'docs/command-line.md: Command line sh',
+      'docs/command-line.md: Command line sh',
+      'docs/performance.md: Performance sh',
+      'docs/proxies-and-operation.md: Behind a reverse proxy nginx',
+      'docs/proxies-and-operation.md: Behind a reverse proxy js',
+    ]);
+    // The proxy's handlers are those of the Vite configuration, which vite.test.ts runs.
+    const plain = (text = ''): string =>
+      text
+        .replace(/\/\/.*/g, '')
+        .replace(/\s+/g, ' ')
+        .trim();
+    expect(plain(BLOCKS.find(({ mark }) => mark === 'vite')?.code)).toContain(plain(others.at(-1)?.code));
+  });
+
+  for (const [mark, reason] of Object.entries(PENDING)) {
+    const skipped = programs.filter((block) => block.mark === mark).map(titleOf);
+    console.warn(`skipped: ${skipped.join(', ')}: ${reason}`);
+  }
+
+  test.each(programs.filter((block) => !isPending(block)).map((block) => [titleOf(block), block] as const))(
+    '%s',
+    async (_title, { code, prints }) => {
+      const example = runTypeScript(code.replaceAll('8080', await freePort()));
+      const status = await example.code;
+      expect(withEpoch(example.text())).toBe(prints);
+      expect(status).toBe(0);
+    },
+  );
+
+  test('docs/command-line.md: Command line', async () => {
+    const [server, client] = BLOCKS.filter(({ page, language }) => page === 'docs/command-line.md' && language === 'sh');
+    const npx = join(shims, 'npx');
+    // `npx watchmux`, as it is where the package is installed.
+    writeFileSync(
+      npx,
+      `#!/bin/sh\n[ "$1" = watchmux ] || exit 9\nshift\nexec "${process.execPath}" "${join(ROOT, manifest.bin.watchmux)}" "$@"\n`,
+    );
+    chmodSync(npx, 0o755);
+    const port = await freePort();
+    const local = (text = ''): string => text.replaceAll('8080', port).replace('watchmux pipe', `watchmux pipe --port ${port}`);
+    const serving = run('bash', ['-c', local(server?.code)]);
+    await until(() => serving.text().includes('\n'));
+    expect(serving.text()).toBe(local(server?.prints));
+    const watching = run('bash', ['-c', local(client?.code)]);
+    await until(() => watching.text().split('\n').length > 2);
+    expect(withEpoch(watching.text())).toContain(client?.prints);
+    // Ctrl-C.
+    end(watching.child, 'SIGINT');
+    end(serving.child, 'SIGINT');
+    await Promise.all([watching.code, serving.code]);
+  });
+
+  test('the first two commands work', () => {
+    const commands = BLOCKS.filter(({ heading }) => heading === 'Try it').map(({ code }) => code);
+    expect(commands).toEqual(['npm ci && npm run demo\n', 'npm ci && npm test\n']);
+    expect(manifest.scripts).toMatchObject({ demo: expect.any(String), test: expect.any(String) });
+  });
+});

@@ -1,0 +1,56 @@
+// The documents of the package, and the blocks of code in them.
+//
+// A block `ts` is a program: it runs, and prints the block `text` behind it. A comment before a block says what else to do with it:
+//
+//     <!-- test: types -->             only check its types
+//     <!-- test: topics -->            not yet: see PENDING in documents.test.ts
+//     <!-- test: browser -->           browser.test.ts runs it in a page
+//     <!-- test: vite -->              vite.test.ts runs it
+//     <!-- test: react use-watch.ts -->  so does it, with this file name
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const ROOT: string = fileURLToPath(new URL('../..', import.meta.url));
+
+export const readDocument = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+
+/** README.md and every page of docs/. */
+export const PAGES: readonly string[] = [
+  'README.md',
+  ...readdirSync(join(ROOT, 'docs'))
+    .filter((file) => file.endsWith('.md'))
+    .sort()
+    .map((file) => `docs/${file}`),
+];
+
+export interface Block {
+  readonly page: string;
+  readonly heading: string;
+  readonly language: string;
+  readonly code: string;
+  /** What the comment before it says, such as `react use-watch.ts`. */
+  readonly mark: string | undefined;
+  /** The text block right behind it, or behind one sentence. */
+  readonly prints: string | undefined;
+}
+
+const BLOCK = /^(?:<!-- test: ([^\n]*?) -->\n)?```(\w+)\n(.*?)^```\n(?=(?:\n(?:[^\n`]+\n\n)?```text\n(.*?)^```\n)?)/gms;
+
+function blocksOf(page: string): Block[] {
+  const text = readDocument(page);
+  return Array.from(text.matchAll(BLOCK), ({ 1: mark, 2: language = '', 3: code = '', 4: prints, index }) => {
+    const heading = Array.from(text.slice(0, index).matchAll(/^##* (.*)$/gm)).at(-1)?.[1] ?? '';
+    return { page, heading, language, code, mark, prints };
+  });
+}
+
+export const BLOCKS: readonly Block[] = PAGES.flatMap(blocksOf);
+
+/** The one block with this mark. */
+export function markedBlock(mark: string): Block {
+  const [block, ...more] = BLOCKS.filter((each) => each.mark === mark);
+  if (block === undefined || more.length > 0)
+    throw new Error(`expected one block with the mark "${mark}", got ${more.length + 1}`);
+  return block;
+}
