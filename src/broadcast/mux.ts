@@ -64,6 +64,8 @@ export class Mux<E> {
   onVisible: ((view: View<E>) => void) | undefined = undefined;
   /** Number of watchers that may hold the publisher back. */
   private holding: number = 0;
+  /** How many such watchers have ever joined. */
+  private joins: number = 0;
   /** The views of each event that waits at the gates, from head to end. */
   private readonly waiting: (readonly View<E>[])[] = [];
   private readonly everyone: readonly View<E>[];
@@ -154,7 +156,9 @@ export class Mux<E> {
 
   joined(holdsPublisher: boolean): void {
     this.watchers++;
-    if (holdsPublisher) this.holding++;
+    if (!holdsPublisher) return;
+    this.holding++;
+    this.joins++;
   }
 
   left(watcher: Leaver, view: View<E>): void {
@@ -228,8 +232,12 @@ export class Mux<E> {
 
   /** Whether the next event of these views may become visible now. */
   private opens(views: readonly View<E>[]): boolean {
-    for (const view of views) if (!view.gate.open(view.log.head)) return false;
-    return true;
+    for (;;) {
+      const { joins } = this;
+      for (const view of views) if (!view.gate.open(view.log.head)) return false;
+      // User code at one gate may have added a watcher to a gate that was asked before.
+      if (joins === this.joins) return true;
+    }
   }
 
   private append(views: readonly View<E>[], { event, topics }: { event: E; topics: Topics }): void {
@@ -293,7 +301,8 @@ export class Mux<E> {
     this.closed = true;
     this.signals.clear();
     this.onClosed?.();
-    this.due = [...this.everyone, ...(this.topics?.all() ?? [])].map((view) => view.park);
+    // After those that are due already: a view that is gone may have a read to settle.
+    for (const view of [...this.everyone, ...(this.topics?.all() ?? [])]) this.due.push(view.park);
     this.serveDue();
   }
 }

@@ -67,9 +67,13 @@ export class TopicViews<E> {
 
 const NONE: readonly never[] = [];
 
-/** Returns what `topicsOf` has returned, if it is valid; throws INVALID_ARGUMENT otherwise. */
+/**
+ * Returns what `topicsOf` has returned, if it is valid; throws INVALID_ARGUMENT otherwise. An array is copied: the event may wait, and
+ * be asked for again, and `topicsOf` may change its array for the next one.
+ */
 export function toTopics(topics: Topics): Topics {
-  if (topics === undefined || typeof topics === 'string' || isTopicList(topics)) return topics;
+  if (topics === undefined || typeof topics === 'string' || topics === EVERY_TOPIC) return topics;
+  if (isTopicList(topics)) return [...topics];
   throw invalid('topicsOf', topics, 'a function that returns a string, an array of strings, or undefined');
 }
 
