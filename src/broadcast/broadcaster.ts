@@ -5,11 +5,10 @@ import type { Watch } from '../watch/watch.ts';
 import { Cursor, toExpired } from './cursor/cursor.ts';
 import type { CursorOptions } from './cursor/place.ts';
 import { BroadcastWatch } from './handle.ts';
-import type { WindowOptions } from './log/window.ts';
 import { Mux } from './mux.ts';
 import { objectKey } from './policies/key.ts';
 import { POLICIES } from './policies/policies.ts';
-import { type Topics, toTopicSet, toTopics } from './topics.ts';
+import { type Routing, toTopicSet, toTopics } from './topics.ts';
 
 /** Options of a {@link Broadcaster}. A watcher may override `capacity` and `overflow`. */
 export interface BroadcasterOptions<E> {
@@ -38,7 +37,10 @@ export interface BroadcasterOptions<E> {
   readonly replay?: number | undefined;
   /** Limits the events kept for `replay` in bytes, too, as `sizeOf` tells them; default no limit. */
   readonly replayBytes?: number | undefined;
-  /** The size of an event in bytes, the same each time it is asked. Required with `replayBytes`. */
+  /**
+   * The size of an event in bytes, a whole number. Required with `replayBytes`. Called once per event, when it is published; if it
+   * throws, `publish` fails with that error.
+   */
   readonly sizeOf?: ((event: E) => number) | undefined;
 }
 
@@ -109,7 +111,8 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   readonly #capacity: number;
   readonly #overflow: Overflow;
   readonly #maxPending: number;
-  readonly #topicsOf: ((event: E) => Topics) | undefined;
+  readonly #topicsOf: BroadcasterOptions<E>['topicsOf'];
+  readonly #sizeOf: BroadcasterOptions<E>['sizeOf'];
   /** The options of the last watcher without callbacks. Watchers with the same options share the object. */
   #plain: CursorOptions<E> | undefined;
   #closed: Promise<void> | undefined;
@@ -117,16 +120,19 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid option. */
   constructor(options: BroadcasterOptions<E> = {}) {
     const { capacity = 100, overflow = 'wait', incoming = 25, maxPending = 10_000, keyOf = objectKey, topicsOf } = options;
+    const { replay = 0, replayBytes = Infinity } = options;
     this.#capacity = wholeNumber('capacity', capacity);
     this.#overflow = toOverflow(overflow);
     this.#maxPending = wholeNumber('maxPending', maxPending);
     this.#topicsOf = callable('topicsOf', topicsOf);
+    this.#sizeOf = toSizeOf(options);
     this.#mux = new Mux({
       capacity,
       incoming: wholeNumber('incoming', incoming),
       keyOf: callable('keyOf', keyOf),
       hasTopics: topicsOf !== undefined,
-      window: toWindow(options),
+      replayItems: wholeNumber('replay', replay),
+      replayBytes,
     });
   }
 
@@ -176,10 +182,10 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
    */
   publish(event: E): Promise<void> {
     try {
-      const topics = this.#check(event);
-      if (this.#accept(event, topics)) return ACCEPTED;
+      const routing = this.#check(event);
+      if (this.#accept(event, routing)) return ACCEPTED;
       const limit = this.#maxPending;
-      if (this.#mux.pending < limit) return this.#mux.acceptLater(event, topics);
+      if (this.#mux.pending < limit) return this.#mux.acceptLater(event, routing);
       throw new WatchError('OVERLOADED', `publish: ${limit} publishes already wait for room (maxPending)`, { limit });
     } catch (error) {
       return Promise.reject(error);
@@ -196,18 +202,19 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     return this.#accept(event, this.#check(event));
   }
 
-  /** Refuses what cannot be published. Returns the event's topics. */
-  #check(event: E): Topics {
+  /** Refuses what cannot be published. Returns the event's topics and its size, as far as they are needed. */
+  #check(event: E): Routing | undefined {
     this.#refuseClosed('publish');
     if (event === undefined || event === null) throw invalid('event', event, 'an event');
-    if (!this.#topicsOf) return undefined;
-    const topics = toTopics(this.#topicsOf(event));
-    this.#refuseClosed('publish'); // `topicsOf` has shut the broadcaster down
-    return topics;
+    if (!this.#topicsOf && !this.#sizeOf) return undefined;
+    const topics = toTopics(this.#topicsOf?.(event));
+    const bytes = this.#sizeOf ? wholeNumber('sizeOf', this.#sizeOf(event)) : 0;
+    this.#refuseClosed('publish'); // one of them has shut the broadcaster down
+    return { topics, bytes };
   }
 
-  #accept(event: E, topics: Topics): boolean {
-    const accepted = this.#mux.accept(event, topics);
+  #accept(event: E, routing: Routing | undefined): boolean {
+    const accepted = this.#mux.accept(event, routing);
     if (!accepted) this.#refuseClosed('publish'); // a filter has shut the broadcaster down
     return accepted;
   }
@@ -311,9 +318,11 @@ interface Beginning<E> {
   readonly from: number | undefined;
 }
 
-function toWindow<E>({ replay = 0, replayBytes, sizeOf }: BroadcasterOptions<E>): WindowOptions<E> | undefined {
-  const bytes = replayBytes === undefined ? Infinity : wholeNumber('replayBytes', replayBytes);
+/** Returns `sizeOf`, if it is needed. */
+function toSizeOf<E>({ replayBytes, sizeOf }: BroadcasterOptions<E>): BroadcasterOptions<E>['sizeOf'] {
   callable('sizeOf', sizeOf);
-  if (replayBytes !== undefined && !sizeOf) throw invalid('sizeOf', sizeOf, 'a function, because replayBytes is set');
-  return wholeNumber('replay', replay) > 0 ? { items: replay, bytes, sizeOf: sizeOf ?? (() => 0) } : undefined;
+  if (replayBytes === undefined) return undefined;
+  wholeNumber('replayBytes', replayBytes);
+  if (!sizeOf) throw invalid('sizeOf', sizeOf, 'a function, because replayBytes is set');
+  return sizeOf;
 }

@@ -4,6 +4,12 @@ import type { View } from './view.ts';
 /** What `topicsOf` returns for an event. */
 export type Topics = string | readonly string[] | undefined;
 
+/** What decides where an event goes, and for how long it is kept: its topics, and its size if that is limited. */
+export interface Routing {
+  readonly topics: Topics;
+  readonly bytes: number;
+}
+
 /** The topics of an event that is for every watcher. Not for `topicsOf` of an application. */
 export const EVERY_TOPIC: readonly string[] = [];
 

@@ -163,11 +163,16 @@ export class EventLog<E> {
     return this.base === this.end || this.readTo === this.head;
   }
 
-  /** Called when everybody who stands in the log has read everything, but for the window, if it `hasWindow`. */
-  forget(hasWindow: boolean): void {
+  /** Called when everybody who stands in the log has read everything, but for the window, which stands at `start`. */
+  forget(start: number = this.end): void {
     // Not `end`: what waits at the gate has not been read.
     this.readTo = this.head;
-    if (hasWindow || this.head < this.end) return;
+    if (this.head < this.end) return;
+    if (start < this.end) {
+      // What left the window unread is still there: the last of the dropped events.
+      for (let at = start - 1; at >= this.base && this.at(at) !== undefined; at--) this.drop(at);
+      return;
+    }
     const tail = new Chunk<E>();
     for (const chunk of this.chunks) tail.standing += chunk?.standing ?? 0;
     // Head stays in the chunk of this number: whoever is due at the next one is examined there.
