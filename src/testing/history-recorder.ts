@@ -1,4 +1,5 @@
 import type { Broadcaster, BroadcasterOptions, WatchOptions } from '../broadcast/broadcaster.ts';
+import { concerns } from '../broadcast/topics.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
@@ -143,8 +144,9 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
     return { ...(idOf && { idOf }), ...(incoming !== undefined && { incoming }), steps };
   }
 
-  private watcherOptions({ prefix, filter, ...own }: WatchOptions<E>): WatcherOptions<E> {
+  private watcherOptions({ prefix, ...own }: WatchOptions<E>): WatcherOptions<E> {
     const { capacity = 100, overflow = 'wait', keyOf } = this.options;
+    const filter = this.selection({ prefix, ...own });
     return {
       capacity: Math.max(own.capacity ?? capacity, prefix ? prefix.length + 1 : 0),
       overflow: own.overflow ?? overflow,
@@ -152,6 +154,13 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
       ...(filter && { filter }),
       ...(keyOf && { keyOf }),
     };
+  }
+
+  /** Returns what a watcher selects, as a filter: topics, which do not concern its prefix, and its own filter. */
+  private selection({ filter, prefix, topics }: WatchOptions<E>): WatchOptions<E>['filter'] {
+    const { topicsOf } = this.options;
+    if (!topics || !topicsOf) return filter;
+    return (event) => (prefix?.includes(event) || concerns(topicsOf(event), topics)) && (filter?.(event) ?? true);
   }
 
   /**
