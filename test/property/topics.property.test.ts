@@ -303,8 +303,11 @@ async function serve(routes: boolean, all: readonly Deed[], limits: { replayItem
       enter(guest, undefined);
     } else {
       const guest = guests[one.at % Math.max(1, guests.length)];
-      if (one.deed !== 'cut') guest?.sink?.[one.deed]();
-      else if (guest) {
+      if (one.deed !== 'cut') {
+        guest?.sink?.[one.deed]();
+        // A client that has room again is flushed in the next turn, or sooner, with others that have got events.
+        await turn();
+      } else if (guest) {
         const last = guest.sink?.versions.at(-1 - one.lost);
         guest.sink?.session?.gone();
         if (guest.options.overflow !== 'coalesce') enter(guest, last);
