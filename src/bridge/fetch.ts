@@ -206,6 +206,7 @@ function toCaller(request: Request, { via, headers }: { via: Host; headers: Read
     via,
     address: addressOf(request, via),
     origin: ALLOW_ORIGIN in headers ? undefined : (request.headers.get('origin') ?? undefined),
+    site: ALLOW_ORIGIN in headers ? undefined : (request.headers.get('sec-fetch-site') ?? undefined),
     host,
     search: search.slice(1),
     lastEventId: request.headers.get(LAST_EVENT_ID) ?? undefined,
