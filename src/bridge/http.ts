@@ -145,7 +145,9 @@ class HttpHandler<I> {
       return () => response.off('close', callback);
     });
     // If earlier middleware or our own options set this header, the application has decided on the origin.
-    return response.hasHeader(ALLOW_ORIGIN) || ALLOW_ORIGIN in this.headers ? { ...caller, origin: undefined, site: undefined } : caller;
+    return response.hasHeader(ALLOW_ORIGIN) || ALLOW_ORIGIN in this.headers
+      ? { ...caller, origin: undefined, site: undefined }
+      : caller;
   }
 
   private answer(caller: Caller<IncomingMessage>, response: ServerResponse, verdict: Verdict): void {
