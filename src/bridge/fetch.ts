@@ -34,6 +34,8 @@ import {
   streamHeaders,
   WEBSOCKET_KEY,
 } from './transport/http-head.ts';
+import type { Refusable } from './transport/http2-refusals.ts';
+import { mayRefuse } from './transport/http2-refusals.ts';
 import type { Pulse } from './transport/pulse.ts';
 import { toPulse } from './transport/pulse.ts';
 import { guardStalls } from './transport/stall.ts';
@@ -182,7 +184,9 @@ class FetchHandler<I> {
     return sink.stream;
   }
 
-  private refuse(status: Status, caller: Caller<Request>): Response {
+  private refuse(status: Status, caller: Asking): Response {
+    const { outgoing } = caller.via;
+    if (typeof outgoing?.once === 'function' && !mayRefuse(outgoing as Refusable)) return new Response(null, { status: GONE });
     const cors = this.admission.allows(caller) ? { ...this.admission.corsHeaders(caller), ...this.headers } : {};
     // The client should retry on another connection, because a closing server waits for this one. A request over HTTP/2 has no
     // `host`, and Node warns of this header there.

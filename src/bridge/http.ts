@@ -41,6 +41,8 @@ import {
 } from './transport/http-head.ts';
 import type { ByteStream } from './transport/http-sink.ts';
 import { HttpSink, hasClosed } from './transport/http-sink.ts';
+import type { Refusable } from './transport/http2-refusals.ts';
+import { mayRefuse } from './transport/http2-refusals.ts';
 import { toCaller } from './transport/node-caller.ts';
 import type { Pulse } from './transport/pulse.ts';
 import { toPulse } from './transport/pulse.ts';
@@ -221,7 +223,7 @@ class HttpHandler<I> {
 
   /** Answers with a Status instead of a stream. */
   private refuse(response: ServerResponse, status: Status, caller: Caller<IncomingMessage>): void {
-    if (response.headersSent || response.destroyed) return;
+    if (response.headersSent || response.destroyed || !mayRefuse(response as Refusable)) return;
     // The client should retry on another connection, because a closing server waits for this one.
     if (status.code === 503) response.shouldKeepAlive = false;
     response.writeHead(status.code, {
