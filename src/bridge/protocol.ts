@@ -60,6 +60,8 @@ export const CLOSE_CODES = {
   timeout: 1000,
   /** The server goes away, or no longer waits for this client; see {@link toRetryReason}. */
   goingAway: 1001,
+  /** The client sent more in one second than `maxInboundMessagesPerSecond` or `maxInboundBytesPerSecond` allow. */
+  flooding: 1008,
   /** The client sent a message longer than `maxInboundBytes`. */
   tooLarge: 1009,
   /** The watch failed on the server. */
@@ -74,12 +76,13 @@ export const CLOSE_CODES = {
 export type Ending = keyof typeof CLOSE_CODES & ('complete' | 'timeout' | 'goingAway' | 'failed' | 'badRequest' | 'expired');
 
 /** The close reasons, except that of `goingAway`, which {@link toRetryReason} creates. */
-export const CLOSE_REASONS: Readonly<Record<Exclude<Ending, 'goingAway'>, string>> = {
+export const CLOSE_REASONS: Readonly<Record<Exclude<Ending, 'goingAway'> | 'flooding', string>> = {
   complete: 'complete',
   timeout: 'timeout',
   failed: 'failed',
   badRequest: 'bad request',
   expired: 'expired',
+  flooding: 'flooding',
 };
 
 /** Creates the close reason with which a departing server tells a client when to reconnect: `retry=<milliseconds>`. */
@@ -151,6 +154,9 @@ export const DEFAULTS = {
   handshakeTimeoutMs: 10_000,
   /** Longest WebSocket message a client may send. Its content is ignored, because a watch takes no requests. */
   maxInboundBytes: 1_024,
+  /** What a WebSocket client may send within one second, control frames included. */
+  maxInboundMessagesPerSecond: 100,
+  maxInboundBytesPerSecond: 65_536,
   /** Longest query, and longest value of a parameter. */
   maxQueryBytes: 2_048,
   maxParameterChars: 256,

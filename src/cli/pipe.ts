@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import { Hub } from '../bridge/hub/hub.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { PipeCommand } from './args.ts';
@@ -6,7 +6,7 @@ import { UsageError } from './args.ts';
 import type { Found } from './lines.ts';
 import { Lines, readLine } from './lines.ts';
 import { Reports } from './reports.ts';
-import { close, createPipeServer, isSame, listen } from './server.ts';
+import { attachUpgrades, close, createPipeServer, isSame, listen } from './server.ts';
 import { onSignals } from './signals.ts';
 
 /** `watchmux pipe`: serves lines from stdin to clients. Returns the exit code. */
@@ -52,8 +52,9 @@ const PATIENCE_MS = 500;
 /** WebSocket needs the optional peer package ws. Without it everything else still works. */
 async function attach(server: Server, hub: Hub, { host, reports }: { host: string; reports: Reports }): Promise<void> {
   try {
-    const { attachWebSocket } = await import('../bridge/websocket.ts');
-    attachWebSocket(server, hub, { allowedOrigins: (origin, request) => isSame(origin, request, { server, host }) });
+    const { createUpgradeHandler } = await import('../bridge/websocket.ts');
+    const allowedOrigins = (origin: string, request: IncomingMessage): boolean => isSame(origin, request, { server, host });
+    attachUpgrades(createUpgradeHandler(hub, { allowedOrigins }), { server, host });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
     reports.say('the package ws is not installed: serving HTTP and SSE, but no WebSocket');

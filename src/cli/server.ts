@@ -5,7 +5,8 @@ import { isIP } from 'node:net';
 import { createHttpHandler } from '../bridge/http.ts';
 import type { Hub } from '../bridge/hub/hub.ts';
 import { STATS_PATH, WATCH_PATH } from '../bridge/protocol.ts';
-import { pathOf } from '../bridge/transport/upgrades.ts';
+import type { UpgradeHandler } from '../bridge/transport/upgrades.ts';
+import { answerUpgrade, attachHandler, pathOf } from '../bridge/transport/upgrades.ts';
 import type { Overflow } from '../broadcast/broadcaster.ts';
 import { CLIENT_HEADER, SLOW } from './page/stats.ts';
 import { livePage } from './page.ts';
@@ -19,6 +20,9 @@ const PATIENCE = {
   keepAliveTimeout: 5_000,
   maxHeaderSize: 16_384,
 } as const;
+
+/** The answer to a request that addresses this server by another name. */
+const MISDIRECTED = { code: 421, type: 'text/plain', body: 'this server does not have the name in the header Host\n' } as const;
 
 /** Options of {@link createPipeServer}. */
 export interface PipeServerOptions {
@@ -36,12 +40,7 @@ export function createPipeServer(hub: Hub, options: PipeServerOptions): Server {
   const watch = createWatch(hub, (origin, request) => isSame(origin, request, { server, host }));
   const server = createServer(PATIENCE, (request, response) => {
     const path = pathOf(request.url);
-    if (!isMeant(request, { server, host }))
-      answer(request, response, {
-        code: 421,
-        type: 'text/plain',
-        body: 'this server does not have the name in the header Host\n',
-      });
+    if (!isMeant(request, { server, host })) answer(request, response, MISDIRECTED);
     else if (path === WATCH_PATH) watch(request, response);
     else if (path === STATS_PATH) {
       const body = `${JSON.stringify({ ...hub.stats(), capacity, overflow })}\n`;
@@ -73,7 +72,7 @@ function createWatch(
 }
 
 /** A server, and the host that it was told to listen on. */
-interface Listener {
+export interface Listener {
   readonly server: Server;
   readonly host: string;
 }
@@ -96,6 +95,15 @@ function isLocal(server: Server): boolean {
   // There is none while the server closes.
   const bound = server.address() as AddressInfo | null;
   return bound === null || /^(127\.|::1$|::ffff:127\.)/.test(bound.address);
+}
+
+/** Gives a server's upgrade requests to a handler, but only those that address it by one of its own names. */
+export function attachUpgrades(handler: UpgradeHandler, listener: Listener): void {
+  attachHandler(listener.server, (request, socket, head) => {
+    if (isMeant(request, listener)) return handler(request, socket, head);
+    answerUpgrade(socket, MISDIRECTED);
+    return true;
+  });
 }
 
 /** Whether an origin is this server's own. */

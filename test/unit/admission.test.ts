@@ -14,6 +14,7 @@ function caller(more: Partial<Caller<Request>> = {}): Caller<Request> & { leave:
     request: {},
     address: 'a',
     origin: undefined,
+    site: undefined,
     host: 'here:80',
     search: '',
     lastEventId: undefined,
@@ -71,6 +72,28 @@ describe('origins', () => {
     const { admission } = door({ allowedOrigins });
     const verdict = admission.admit(caller({ origin: 'http://b.example', host: 'inside:8080' }));
     expect(verdict).toMatchObject({ code: 403, message: `this origin may not connect: ${why}` });
+  });
+
+  test.each<[AdmissionOptions<Request>['allowedOrigins'], string | undefined, string | undefined, boolean]>([
+    [undefined, 'cross-site', undefined, false],
+    [undefined, 'same-site', undefined, false],
+    [undefined, 'same-origin', undefined, true],
+    [undefined, 'none', undefined, true],
+    [undefined, undefined, undefined, true],
+    [['http://a.example'], 'cross-site', undefined, false],
+    [() => true, 'cross-site', undefined, false],
+    ['*', 'cross-site', undefined, true],
+    // Where there is an origin, that decides.
+    [['http://a.example'], 'cross-site', 'http://a.example', true],
+    [undefined, 'same-site', 'http://here:81', false],
+    [undefined, 'same-origin', 'http://evil.example', false],
+  ])('%o: whether a request from %s with origin %s may connect: %s', (allowedOrigins, site, origin, expected) => {
+    const { admission, hub } = door({ allowedOrigins });
+    const verdict = admission.admit(caller({ site, origin }));
+    expect('ticket' in (verdict as object)).toBe(expected);
+    expect(hub.stats().total.refusals).toEqual(expected ? {} : { origin: 1 });
+    if (!expected && origin === undefined)
+      expect(verdict).toMatchObject({ code: 403, message: `pages of other origins may not connect: Sec-Fetch-Site is ${site}` });
   });
 
   test('a string is not a list of origins, and a promise does not count as true', () => {

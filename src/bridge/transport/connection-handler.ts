@@ -108,7 +108,7 @@ class Connections<R, I> {
 
   private open(sink: Sink, admitted: Admitted): Status | undefined {
     const { asked, address, options } = admitted;
-    const start = this.reception.start(asked, { address, filter: options.filter });
+    const start = this.reception.start(asked, { address, options });
     if (isStatus(start)) return start;
     const session = this.reception.open(sink, { ...admitted, start, transport: this.transport });
     const outbound = {
