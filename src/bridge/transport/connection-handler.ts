@@ -130,6 +130,7 @@ function toCaller<R>(asking: ConnectionRequest<R>): Caller<R> {
     host,
     search,
     lastEventId: undefined,
+    site: undefined,
     onGone: (callback) => {
       if (signal === undefined) return () => {};
       signal.addEventListener('abort', callback, { once: true });
