@@ -1,3 +1,4 @@
+import { fstatSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { Hub } from '../bridge/hub/hub.ts';
 import type { WatchEvent } from '../watch/event.ts';
@@ -5,12 +6,19 @@ import type { PipeCommand } from './args.ts';
 import { UsageError } from './args.ts';
 import type { Found } from './lines.ts';
 import { Lines, readLine } from './lines.ts';
+import type { Output } from './output.ts';
 import { Reports } from './reports.ts';
 import { close, createPipeServer, isSame, listen } from './server.ts';
 import { onSignals } from './signals.ts';
 
 /** `watchmux pipe`: serves lines from stdin to clients. Returns the exit code. */
-export async function pipe(command: PipeCommand): Promise<number> {
+export async function pipe(command: PipeCommand, output: Output): Promise<number> {
+  const reports = new Reports(process.stderr);
+  // Node takes it for an empty stream.
+  if (fstatSync(STDIN).isDirectory()) {
+    reports.say('cannot read stdin: it is a directory');
+    return 1;
+  }
   const hub = new Hub({
     capacity: command.capacity,
     overflow: command.overflow,
@@ -18,7 +26,6 @@ export async function pipe(command: PipeCommand): Promise<number> {
     replayItems: command.window,
   });
   const server = createPipeServer(hub, command);
-  const reports = new Reports(process.stderr);
   await attach(server, hub, { host: command.host, reports });
   const url = await listen(server, command).catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(explain(error, command), 'pipe');
@@ -27,7 +34,11 @@ export async function pipe(command: PipeCommand): Promise<number> {
   server.on('error', (error) => reports.say(error.message));
   const stop = new AbortController();
   const release = onSignals(() => stop.abort());
-  process.stdout.write(`listening on ${url}\n`);
+  // A server whose address nobody learns is of no use. If its reader has read it and ended, that is something else.
+  output.onGone = () => {
+    if (output.failure !== undefined) stop.abort();
+  };
+  void output.write(`listening on ${url}\n`);
   if (process.stdin.isTTY) reports.say('reading from the terminal: one event per line, Ctrl-D at the end');
   const fed = await feed(hub, command, { reports, stop: stop.signal });
   if (command.keepOpen && !stop.signal.aborted) {
@@ -42,6 +53,9 @@ export async function pipe(command: PipeCommand): Promise<number> {
   summarize(hub, { reports, cut });
   return fed ? 0 : 1;
 }
+
+/** The file descriptor of stdin. */
+const STDIN = 0;
 
 /** After a signal, clients are told to reconnect within this time, spread over it. */
 const RETRY_AFTER_MS = 5_000;
