@@ -35,10 +35,11 @@ export function isUnwanted({ name }: Component): boolean {
   return env.WATCHMUX_BROWSERS?.split(',').includes(name.toLowerCase()) === false;
 }
 
-/** The line at the end of a test run: what was skipped, why, and how to run it. */
-export function skippedLine(skipped: number, missing: readonly Component[]): string {
+/** The line at the end of a test run: what was skipped, what is not here, and how to run it. */
+export function skippedLine(skipped: number, absent: readonly Component[]): string {
   if (skipped === 0) return 'skipped: nothing';
-  const why = missing.map(({ name, remedy }) => `no ${name} (${remedy})`).join(', ');
-  const because = why === '' ? '; their titles say why' : `: ${why}`;
-  return `skipped: ${skipped} test${skipped === 1 ? '' : 's'}${because}; bash .ci/run installs what is missing and runs every test`;
+  const how = (each: Component): string => (isUnwanted(each) ? 'not in WATCHMUX_BROWSERS' : each.remedy);
+  const which = absent.map((each) => `${each.name} (${how(each)})`).join(', ');
+  const why = which === '' ? 'their titles say why' : `not here: ${which}`;
+  return `skipped: ${skipped} test${skipped === 1 ? '' : 's'}; ${why}; bash .ci/run installs everything and runs every test`;
 }

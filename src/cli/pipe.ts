@@ -25,7 +25,7 @@ export async function pipe(command: PipeCommand, output: Output): Promise<number
     replay: command.replay,
     replayItems: command.window,
   });
-  const server = createPipeServer(hub, command);
+  const server = createPipeServer(hub, { ...command, skipped: () => reports.skipped });
   await attach(server, hub, { host: command.host, reports });
   const url = await listen(server, command).catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(explain(error, command), 'pipe');

@@ -45,7 +45,6 @@ export function hubMetrics({ accepted, clients, total }: HubStats): readonly Met
     lag = Math.max(lag, client.lag);
     transports[client.transport] = (transports[client.transport] ?? 0) + 1;
   }
-  const counter = (name: string, help: string, value: Metric['value']): Metric => ({ name, type: 'counter', help, value });
   const gauge = (name: string, help: string, value: Metric['value']): Metric => ({ name, type: 'gauge', help, value });
   const by = (label: string, values: Readonly<Partial<Record<string, number>>>): Metric['value'] => ({
     label,
@@ -65,6 +64,11 @@ export function hubMetrics({ accepted, clients, total }: HubStats): readonly Met
     gauge('max_lag_events', 'Positions between the slowest client and the head of the stream.', lag),
     gauge('buffered_bytes', 'Bytes in connections that the network has not taken yet.', buffered),
   ];
+}
+
+/** A metric that only grows. */
+export function counter(name: string, help: string, value: Metric['value']): Metric {
+  return { name, type: 'counter', help, value };
 }
 
 function familyOf({ type, help, value }: Metric, name: string): string {
