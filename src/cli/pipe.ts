@@ -7,6 +7,8 @@ import { UsageError } from './args.ts';
 import type { Found } from './lines.ts';
 import { Lines, readLine } from './lines.ts';
 import type { Output } from './output.ts';
+import { placeOf } from './page/words.ts';
+import { Recoveries } from './recoveries.ts';
 import { Reports } from './reports.ts';
 import { close, createPipeServer, isSame, listen } from './server.ts';
 import { onSignals } from './signals.ts';
@@ -25,7 +27,8 @@ export async function pipe(command: PipeCommand, output: Output): Promise<number
     replay: command.replay,
     replayItems: command.window,
   });
-  const server = createPipeServer(hub, { ...command, skipped: () => reports.skipped });
+  const recoveries = observeRecoveries(hub, command);
+  const server = createPipeServer(hub, { ...command, skipped: () => reports.skipped, recoveries });
   await attach(server, hub, { host: command.host, reports });
   const url = await listen(server, command).catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(explain(error, command), 'pipe');
@@ -50,7 +53,7 @@ export async function pipe(command: PipeCommand, output: Output): Promise<number
   const cut = await drain(hub, { drainMs: command.drainMs, retryAfterMs, reports });
   await close(server);
   release();
-  summarize(hub, { reports, cut });
+  summarize(hub, { reports, cut, recovered: recoveries?.total ?? 0 });
   return fed ? 0 : 1;
 }
 
@@ -62,6 +65,14 @@ const RETRY_AFTER_MS = 5_000;
 
 /** An end that takes longer is explained. */
 const PATIENCE_MS = 500;
+
+/** Other policies drop events between those that a client gets, and nobody knows whether it has them all in the end. */
+function observeRecoveries(hub: Hub, { overflow }: PipeCommand): Recoveries | undefined {
+  if (overflow !== 'disconnect') return undefined;
+  const recoveries = new Recoveries(() => placeOf(hub.version) ?? 0);
+  hub.observe(recoveries);
+  return recoveries;
+}
 
 /** WebSocket needs the optional peer package ws. Without it everything else still works. */
 async function attach(server: Server, hub: Hub, { host, reports }: { host: string; reports: Reports }): Promise<void> {
@@ -147,13 +158,14 @@ async function drain(
   return left;
 }
 
-function summarize(hub: Hub, { reports, cut }: { reports: Reports; cut: number }): void {
+function summarize(hub: Hub, { reports, cut, recovered }: { reports: Reports; cut: number; recovered: number }): void {
   const { accepted, total } = hub.stats();
   const clients = plural(total.clients, 'client');
   const refused = total.refused > 0 ? `, ${total.refused} refused` : '';
+  const back = recovered > 0 ? `, ${recovered} of them recovered` : '';
   if (cut > 0) reports.say(`${cut} of ${clients} did not take their queue in time and were cut`);
   reports.say(
-    `${plural(accepted, 'event')}, ${plural(reports.skipped, 'line')} skipped; ${clients}${refused}: ${total.delivered} delivered, ${total.dropped} dropped`,
+    `${plural(accepted, 'event')}, ${plural(reports.skipped, 'line')} skipped; ${clients}${refused}: ${total.delivered} delivered, ${total.dropped} dropped${back}`,
   );
 }
 

@@ -11,10 +11,9 @@ import type { Overflow } from '../watch/overflow.ts';
 import { Answer } from './answer.ts';
 import type { PipeStats } from './page/stats.ts';
 import { CLIENT_HEADER, SLOW } from './page/stats.ts';
-import { placeOf } from './page/words.ts';
 import { livePage } from './page.ts';
 import { Pipelining } from './pipelining.ts';
-import { Recoveries } from './recoveries.ts';
+import type { Recoveries } from './recoveries.ts';
 import { LINE_BYTES, MAX_BYTES_PER_SECOND, narrow } from './slow-line.ts';
 
 /** How long a connection may take for its request, and how large that may be. A silent connection is closed after that. */
@@ -37,6 +36,8 @@ export interface PipeServerOptions {
   readonly title?: string | undefined;
   /** Number of input lines that were skipped. */
   readonly skipped?: () => number;
+  /** What clients have recovered; undefined if that cannot be known. */
+  readonly recoveries?: Recoveries | undefined;
 }
 
 /** The page of metrics, for Prometheus. */
@@ -63,11 +64,9 @@ export function createPipeServer(hub: Hub, options: PipeServerOptions): Server {
 type Routes = Readonly<Record<string, (() => Reply) | undefined>>;
 
 /** Everything but the watch. */
-function toRoutes(hub: Hub, { capacity, overflow, title, skipped = () => 0 }: PipeServerOptions): Routes {
+function toRoutes(hub: Hub, options: PipeServerOptions): Routes {
+  const { capacity, overflow, title, skipped = () => 0, recoveries } = options;
   const page = livePage(undefined, title);
-  // Other policies drop events between those that a client gets, and nobody knows whether it has them all in the end.
-  const recoveries = overflow === 'disconnect' ? new Recoveries(() => placeOf(hub.version) ?? 0) : undefined;
-  if (recoveries !== undefined) hub.observe(recoveries);
   const recovered = (): number => recoveries?.total ?? 0;
   const stats = new Answer(() => {
     const { clients, ...rest } = hub.stats();

@@ -308,6 +308,7 @@ inBrowsers('the live page', ({ name, launch }) => {
     fast.close();
     await page.close();
     await end(server);
+    expect(server.err()).toContain(`${recovered} dropped, ${recovered} of them recovered\n`);
   });
 
   once(
