@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers';
+
 /** The part of a standard stream that {@link Output} needs. */
 export interface StandardStream {
   write(text: string, written?: (error?: Error | null) => void): boolean;

@@ -17,7 +17,7 @@ import { onSignals } from './signals.ts';
 export async function pipe(command: PipeCommand, output: Output): Promise<number> {
   const reports = new Reports(process.stderr);
   // Node takes it for an empty stream.
-  if (fstatSync(STDIN).isDirectory()) {
+  if (isDirectory(STDIN)) {
     reports.say('cannot read stdin: it is a directory');
     return 1;
   }
@@ -65,6 +65,15 @@ const RETRY_AFTER_MS = 5_000;
 
 /** An end that takes longer is explained. */
 const PATIENCE_MS = 500;
+
+function isDirectory(descriptor: number): boolean {
+  try {
+    return fstatSync(descriptor).isDirectory();
+  } catch {
+    // Whatever it is, reading it will tell.
+    return false;
+  }
+}
 
 /** Other policies drop events between those that a client gets, and nobody knows whether it has them all in the end. */
 function observeRecoveries(hub: Hub, { overflow }: PipeCommand): Recoveries | undefined {

@@ -6,7 +6,8 @@ import { createHttpHandler } from '../bridge/http.ts';
 import type { Hub, HubStats } from '../bridge/hub/hub.ts';
 import { counter, hubMetrics, METRICS_TYPE, toText } from '../bridge/hub/metrics.ts';
 import { STATS_PATH, WATCH_PATH } from '../bridge/protocol.ts';
-import { pathOf } from '../bridge/transport/upgrades.ts';
+import { attachHandler, pathOf, refuseUpgrade } from '../bridge/transport/upgrades.ts';
+import { toStatus } from '../watch/event.ts';
 import type { Overflow } from '../watch/overflow.ts';
 import { Answer } from './answer.ts';
 import type { PipeStats } from './page/stats.ts';
@@ -57,6 +58,12 @@ export function createPipeServer(hub: Hub, options: PipeServerOptions): Server {
       pipelining.stream(response);
       watch(request, response);
     } else answer(request, response, routes[path]?.() ?? NOT_FOUND);
+  });
+  // Before that of the hub, which knows nothing of names.
+  attachHandler(server, (request, socket) => {
+    if (isMeant(request, { server, host })) return false;
+    refuseUpgrade(socket, toStatus({ code: 421, reason: 'Misdirected', message: WRONG_NAME }));
+    return true;
   });
   return server;
 }
@@ -150,7 +157,8 @@ interface Reply {
 }
 
 const plain = (code: number, text: string): Reply => ({ code, type: 'text/plain', body: Buffer.from(`${text}\n`) });
-const MISDIRECTED: Reply = plain(421, 'this server does not have the name in the header Host');
+const WRONG_NAME = 'this server does not have the name in the header Host';
+const MISDIRECTED: Reply = plain(421, WRONG_NAME);
 const NOT_FOUND: Reply = plain(404, 'not found: there are only /, /watch, /stats and /metrics');
 
 function answer(request: IncomingMessage, response: ServerResponse, { code = 200, type, body, policy }: Reply): void {

@@ -107,3 +107,33 @@ test('a title is text, whatever is in it', async () => {
   server.child.stdin.end();
   expect(await server.exit).toBe(0);
 });
+
+test('a WebSocket handshake for another host name is refused, with and without an origin', async () => {
+  const server = await pipe();
+  const handshake = (host: string, ...more: string[]): string =>
+    [
+      'GET /watch HTTP/1.1',
+      `Host: ${host}`,
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Version: 13',
+      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+      ...more,
+      '\r\n',
+    ].join('\r\n');
+  const asked: readonly [string, number][] = [
+    [handshake('evil.example'), 421],
+    [handshake('evil.example', 'Origin: http://evil.example'), 421],
+    [handshake('127.0.0.1'), 101],
+    [handshake('localhost:1'), 101],
+  ];
+  for (const [request, code] of asked) {
+    const { socket, heard } = await raw(server.url);
+    socket.write(request);
+    await until(() => heard().includes('\r\n\r\n'));
+    expect(heard()).toMatch(new RegExp(`^HTTP/1\\.1 ${code} `));
+    socket.destroy();
+  }
+  server.child.stdin.end();
+  expect(await server.exit).toBe(0);
+});
