@@ -76,7 +76,8 @@ async function play({ path, durationMs, worker, end, columns }: Scene): Promise<
     throw new UsageError(`cannot watch ${path}: ${error.message}`, 'demo');
   });
   columns.line(TITLE);
-  columns.line(`the *.txt files in ${path}, for ${durationMs / 1_000} s; Ctrl-C ends it\n`);
+  columns.line(`the *.txt files in ${path}, for ${durationMs / 1_000} s; Ctrl-C ends it`);
+  columns.line();
 
   const bridge = await openBridge(files.watch({ filter: isText }));
   const slow = files.watch({
@@ -91,7 +92,7 @@ async function play({ path, durationMs, worker, end, columns }: Scene): Promise<
     '',
     `${TITLE}   ${columns.seconds.toFixed(1)} of ${durationMs / 1_000} s`,
     columns.pair(...heads),
-    columns.pair(queueOf(bridge.queued(), FAST_CAPACITY), `${queueOf(slow.queued, SLOW_CAPACITY)}, lost ${slow.dropped}`),
+    queues(columns, bridge, slow),
   ]);
   const fastDone = readFast(bridge, { columns, tally });
   const slowDone = readSlow(slow, { columns, tally, pauseMs, end: end.signal });
@@ -170,6 +171,12 @@ async function readSlow(slow: Watch<FileEvent>, reading: Reading & { pauseMs: nu
     columns.right(columns.apart(text, gauge(slow.queued, SLOW_CAPACITY, SLOW_CAPACITY)), style);
     await sleep(pauseMs, { signal: end }).catch(() => {});
   }
+}
+
+/** Both queues, each below the head of its column. */
+function queues(columns: Columns, { queued }: Bridge, slow: Watch<FileEvent>): string {
+  const lossy = `${queueOf(slow.queued, SLOW_CAPACITY)}, lost ${slow.dropped}`;
+  return columns.pair(queueOf(queued(), FAST_CAPACITY), lossy);
 }
 
 function queueOf(queued: number, capacity: number): string {
