@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 /**
@@ -5,6 +6,7 @@ import { defineConfig } from 'vitest/config';
  * which do not accept --expose-gc, so tests of garbage collection skip themselves and say so.
  */
 export default defineConfig({
+  root: fileURLToPath(new URL('..', import.meta.url)),
   test: {
     include: [
       'test/unit/{broadcaster,broadcaster-*,coalesce,cursor,filter-reentrancy,gate,handle,kept,key,laggards,largest,linked-set,log,mux,overflow,reader,user-code,user-code-*}.test.ts',
