@@ -2,9 +2,9 @@
  * The vocabulary shared by both ends of the wire: paths, media types, queries, versions, bookmarks, close codes, limits.
  * PROTOCOL.md describes the same in prose; where the two differ, one of them is wrong.
  */
-import { INITIAL_EVENTS_END, type WatchEvent } from '../watch/event.ts';
+import { type Bookmark, INITIAL_EVENTS_END, type WatchEvent } from '../watch/event.ts';
 
-export { INITIAL_EVENTS_END, isInitialEventsEnd } from '../watch/event.ts';
+export { type Bookmark, type BookmarkEvent, INITIAL_EVENTS_END, isInitialEventsEnd } from '../watch/event.ts';
 
 /** The default path of a server's watch. */
 export const WATCH_PATH = '/watch';
@@ -92,14 +92,6 @@ export function fromRetryReason(reason: string): number | undefined {
   const digits = /^retry=([0-9]{1,9})$/.exec(reason)?.[1];
   return digits ? +digits : undefined;
 }
-
-/** The object of a BOOKMARK created by a server. */
-export interface Bookmark {
-  readonly metadata: { readonly resourceVersion: string; readonly annotations?: Readonly<Record<string, string>> };
-}
-
-/** The event with which a server tells its client how far it has come. */
-export type BookmarkEvent = WatchEvent<'BOOKMARK', Bookmark>;
 
 /** Creates a BOOKMARK: all events up to this version have been sent. With `initialEventsEnd` it also ends the snapshot. */
 export function toBookmark(

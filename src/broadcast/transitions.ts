@@ -1,10 +1,7 @@
-import type { ErrorEvent, WatchEvent } from '../watch/event.ts';
+import type { ObjectOf, WatchEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 import { filter } from './filter.ts';
 import { objectKey } from './policies/key.ts';
-
-/** The object type of a union's events, ERROR excluded. */
-export type ObjectOf<E extends WatchEvent> = Exclude<E, ErrorEvent>['object'];
 
 /** Options of {@link filterTransitions}: how it knows whether an object matched before its change. */
 export interface TransitionOptions<E extends WatchEvent> {

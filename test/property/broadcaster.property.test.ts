@@ -158,7 +158,7 @@ class Harness {
       expect(() => this.real.watch(options)).toThrow(/shut down/);
       return;
     }
-    const real = this.real.watch(filter === undefined ? options : { ...options, filter });
+    const real = this.real.watch(filter === undefined ? options : { ...options, filter }) as Watch<ModelEvent>;
     const model = this.model.watch({ capacity: op.capacity, overflow: op.overflow, filter, prefix, told: op.told });
     this.pairs.push({ real, batches: real.batches(), model, abort, gaps: op.told ? gaps : undefined });
   }

@@ -20,8 +20,11 @@ import {
   isErrorEvent,
   jsonCodec,
   type ObjectEvent,
+  type Overflow,
+  toReadableStream,
   type Watch,
   type WatchEvent,
+  type WatchOptions,
 } from '../../src/index.ts';
 import {
   type CHECKERS,
@@ -55,7 +58,37 @@ function rx(broadcaster: Broadcaster<Orders>, watch: Watch<Orders>, source: Obse
   claim<Equal<typeof observed, Observable<Orders>>>();
   claim<Equal<typeof recorded, Observable<Orders>>>();
   claim<Equal<typeof over, Observable<Orders>>>();
-  claim<Equal<typeof back, Watch<Orders>>>();
+  claim<Equal<typeof back, Watch<Orders | ErrorEvent>>>();
+  const cutting = new Broadcaster<Orders>({ overflow: 'disconnect' });
+  const policy = 'wait' as Overflow;
+  claim<Equal<ReturnType<typeof observe<Orders, Orders>>, Observable<Orders>>>();
+  const byDefault = observe(cutting);
+  const kept = observe(cutting, { overflow: 'wait' });
+  const cut = observe(broadcaster, { overflow: 'disconnect' });
+  const perhaps = observe(broadcaster, { overflow: policy });
+  const later = observe(broadcaster, { after: 3 });
+  const rerecorded = observe(new HistoryRecorder(cutting));
+  const plainBack = fromObservable(source);
+  const keptBack = fromObservable(source, { overflow: 'drop-oldest', capacity: 2 });
+  const perhapsBack = fromObservable(source, { overflow: policy });
+  const stream = toReadableStream(broadcaster.watch({ overflow: 'coalesce' }));
+  claim<Equal<typeof byDefault, Observable<Orders | ErrorEvent>>>();
+  claim<Equal<typeof kept, Observable<Orders>>>();
+  claim<Equal<typeof cut, Observable<Orders | ErrorEvent>>>();
+  claim<Equal<typeof perhaps, Observable<Orders | ErrorEvent>>>();
+  claim<Equal<typeof later, Observable<Orders | ErrorEvent>>>();
+  claim<Equal<typeof rerecorded, Observable<Orders | ErrorEvent>>>();
+  claim<Equal<typeof plainBack, Watch<Orders>>>();
+  claim<Equal<typeof keptBack, Watch<Orders>>>();
+  claim<Equal<typeof perhapsBack, Watch<Orders | ErrorEvent>>>();
+  claim<Equal<typeof stream, ReadableStream<Orders | ErrorEvent>>>();
+  const own = { watch: (_options?: WatchOptions<Orders>): Watch<Orders> => watch };
+  const ofOwn = observe(own);
+  claim<Equal<typeof ofOwn, Observable<Orders>>>();
+  // @ts-expect-error nothing but a broadcaster, or what stands in front of one
+  observe([]);
+  // @ts-expect-error an observable is not an array
+  fromObservable([]);
 }
 
 function fakes(fake: FakeWatcher<ObjectEvent<Pod>>, orders: FakeWatcher<Orders>): void {
@@ -151,6 +184,10 @@ function histories(recorder: HistoryRecorder<Orders>): Violation[] {
   recorder.history().steps.pop();
   claim<Equal<ReturnType<typeof recorder.history>, History<Orders>>>();
   claim<Assignable<HistoryRecorder<Orders>, Pick<Broadcaster<Orders>, 'publish' | 'tryPublish' | 'watch' | 'shutdown'>>>();
+  const cut = recorder.watch({ overflow: 'disconnect', name: 'a' });
+  const plain = recorder.watch({ name: 'b' });
+  claim<Equal<typeof cut, Watch<Orders | ErrorEvent>>>();
+  claim<Equal<typeof plain, Watch<Orders>>>();
   claim<Assignable<keyof typeof CHECKERS, GuaranteeName>>();
   claim<Equal<keyof typeof GUARANTEES, GuaranteeName>>();
   return checkHistory(recorder.history());

@@ -1,6 +1,6 @@
 import type { WatchOptions } from '../../broadcast/broadcaster.ts';
 import { Broadcaster } from '../../broadcast/broadcaster.ts';
-import type { Status, WatchEvent } from '../../watch/event.ts';
+import type { ErrorEvent, Status, WatchEvent } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { eventKey } from '../events/key.ts';
 import { ReplayWindow } from '../events/window.ts';
@@ -21,7 +21,7 @@ import { toStart } from './start.ts';
  * and live events without a gap or a repetition.
  */
 export class Feed {
-  readonly broadcaster: Broadcaster<Envelope>;
+  readonly broadcaster: Broadcaster<Envelope, ErrorEvent>;
   private readonly settings: HubSettings<WatchEvent>;
   private readonly window: ReplayWindow;
   /** Events that were distributed but are not in the window yet. */
