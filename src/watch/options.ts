@@ -7,8 +7,8 @@ import { invalid, WatchError } from './errors.ts';
  */
 export function known<O extends object>(options: O, names: readonly (keyof O & string)[]): O {
   if (!options || typeof options !== 'object') throw invalid('options', options, 'an object');
-  for (const [name, value] of Object.entries(isPlain(options) ? options : {})) {
-    if (value === undefined || names.includes(name as keyof O & string)) continue;
+  for (const name in options) {
+    if (names.includes(name) || options[name] === undefined || !Object.hasOwn(options, name) || !isPlain(options)) continue;
     const nearest = names.reduce((one, other) => (distance(name, other) < distance(name, one) ? other : one));
     throw new WatchError('INVALID_ARGUMENT', `unknown option ${name.slice(0, 80)}: did you mean ${nearest}?`);
   }
