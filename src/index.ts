@@ -6,11 +6,13 @@ export { type Clock, sleep, systemClock } from './watch/clock.ts';
 export { emptyWatch } from './watch/empty-watch.ts';
 export { isWatchError, WatchError, type WatchErrorCode } from './watch/errors.ts';
 export {
+  type AddedEvent,
   type Bookmark,
   type BookmarkEvent,
   type ErrorEvent,
   isErrorEvent,
   isStatus,
+  type MissingAdded,
   type MissingError,
   type ObjectEvent,
   type ObjectOf,

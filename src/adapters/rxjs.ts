@@ -6,9 +6,11 @@ import {
   type PlainWatchOptions,
   type WatchOptions,
 } from '../broadcast/broadcaster.ts';
-import { invalid, WatchError, wholeNumber } from '../watch/errors.ts';
+import { POLICIES } from '../broadcast/policies/policies.ts';
+import { having, invalid, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { MissingError, WatchEvent } from '../watch/event.ts';
 import { Batches, Iteration } from '../watch/iteration.ts';
+import { known } from '../watch/options.ts';
 import type { KeepingOverflow } from '../watch/overflow.ts';
 import type { Watch, WatchBatches } from '../watch/watch.ts';
 
@@ -48,6 +50,7 @@ export function observe<E extends WatchEvent>(
   broadcaster: Watchable<E, unknown>,
   options?: WatchOptions<E>,
 ): Observable<unknown> {
+  having('broadcaster', broadcaster, 'watch', 'a Broadcaster');
   return new Observable((subscriber) => pump(broadcaster.watch(options), subscriber));
 }
 
@@ -59,6 +62,7 @@ export function observe<E extends WatchEvent>(
  * observers, use RxJS' `share()` on the result, or {@link observe}.
  */
 export function toObservable<E>(watch: Watch<E>): Observable<E> {
+  having('watch', watch, 'tryNext', 'a Watch');
   let used = false;
   return new Observable((subscriber) => {
     if (used) throw invalid('toObservable', 'a second subscription', 'one subscription per watch; use share() or observe()');
@@ -137,7 +141,8 @@ export function fromObservable<E extends WatchEvent>(
   observable: Observable<E>,
   options: FromObservableOptions<E> = {},
 ): Watch<E> {
-  return new ObservableWatch(observable, options);
+  having('observable', observable, 'pipe', 'an Observable');
+  return new ObservableWatch(observable, known(options, ['capacity', 'overflow', 'incoming', 'keyOf', 'onGap']));
 }
 
 /** The queue of a broadcaster's only watcher, fed by an observable, and how the observable has failed. */
@@ -156,8 +161,9 @@ class ObservableWatch<E extends WatchEvent> extends Iteration implements Watch<E
     super();
     const { capacity = 100, overflow = 'wait' } = options;
     this.limit = wholeNumber('capacity', capacity) + wholeNumber('incoming', incoming);
+    const waits = POLICIES[overflow]?.holdsPublisher; // undefined for no policy, which Broadcaster refuses
     // One queue, not a queue and a line before it: all that is held can be read, and counts.
-    const broadcaster = new Broadcaster<E>({ ...options, capacity: overflow === 'wait' ? this.limit : capacity, incoming: 0 });
+    const broadcaster = new Broadcaster<E>({ ...options, capacity: waits ? this.limit : capacity, incoming: 0 });
     this.broadcaster = broadcaster;
     this.queue = broadcaster.watch({ onGap }) as Watch<E>; // the type of `fromObservable` has the ERROR
     // takeWhile can unsubscribe from within an event, even while `subscribe` is still running.

@@ -2,7 +2,9 @@
  * The vocabulary shared by both ends of the wire: paths, media types, queries, versions, bookmarks, close codes, limits.
  * PROTOCOL.md describes the same in prose; where the two differ, one of them is wrong.
  */
+
 import { type Bookmark, INITIAL_EVENTS_END, type WatchEvent } from '../watch/event.ts';
+import { known } from '../watch/options.ts';
 
 export { type Bookmark, type BookmarkEvent, INITIAL_EVENTS_END, isInitialEventsEnd } from '../watch/event.ts';
 
@@ -98,7 +100,8 @@ export function toBookmark(
   version: string,
   options: { initialEventsEnd?: boolean | undefined } = {},
 ): WireEvent<'BOOKMARK', Bookmark> {
-  const annotations = options.initialEventsEnd === true ? { annotations: { [INITIAL_EVENTS_END]: 'true' } } : {};
+  const annotations =
+    known(options, ['initialEventsEnd']).initialEventsEnd === true ? { annotations: { [INITIAL_EVENTS_END]: 'true' } } : {};
   return { type: 'BOOKMARK', object: { metadata: { resourceVersion: version, ...annotations } }, resourceVersion: version };
 }
 

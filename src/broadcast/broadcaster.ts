@@ -28,7 +28,7 @@ export type {
   WatchOptions,
 } from './options.ts';
 
-const BROADCASTER_OPTIONS: readonly (keyof BroadcasterOptions<never>)[] = [
+export const BROADCASTER_OPTIONS: readonly (keyof BroadcasterOptions<never>)[] = [
   ...(['capacity', 'overflow', 'incoming', 'maxPending', 'keyOf', 'topicsOf', 'replay', 'replayBytes', 'sizeOf'] as const),
 ];
 const WATCH_OPTIONS: readonly (keyof WatchOptions<never>)[] = [
@@ -204,7 +204,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
 
   shutdown(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     const mux = this.#mux;
-    const { signal } = options;
+    const { signal } = known(options, ['signal']);
     if (!this.#closed) {
       // Set before anything moves, because a filter may call `shutdown` too.
       this.#closed = new Promise((resolve) => {

@@ -5,8 +5,10 @@ import type {
   PlainWatchOptions,
   WatchOptions,
 } from '../broadcast/broadcaster.ts';
+import { BROADCASTER_OPTIONS } from '../broadcast/broadcaster.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { ErrorEvent, MissingError, WatchEvent } from '../watch/event.ts';
+import { known } from '../watch/options.ts';
 import type { Watch } from '../watch/watch.ts';
 import type { History, Step, WatcherOptions } from './history.ts';
 import { ListenerCount } from './listener-count.ts';
@@ -55,7 +57,7 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent, Lost extends Err
 
   constructor(broadcaster: Broadcaster<E, Lost>, options: HistoryRecorderOptions<E> = {}) {
     this.broadcaster = broadcaster;
-    this.options = options;
+    this.options = known(options, [...BROADCASTER_OPTIONS, 'idOf', 'timers']);
   }
 
   /** Calls `broadcaster.publish` and records it. */

@@ -34,6 +34,15 @@ export interface ErrorEvent {
 /** What a watch that may be cut delivers besides `E`: an {@link ErrorEvent}, or nothing new if `E` has it already. */
 export type MissingError<E> = ErrorEvent extends E ? never : ErrorEvent;
 
+/** What a watch that begins with a snapshot delivers besides `E`: ADDED, or nothing new if `E` has it already. */
+export type MissingAdded<E extends WatchEvent> = AddedEvent<ObjectOf<E>> extends E ? never : AddedEvent<ObjectOf<E>>;
+
+/** The event of a new object, or of an object of a snapshot. Upstream: `watch.Added`. */
+export interface AddedEvent<Obj = unknown> {
+  readonly type: 'ADDED';
+  readonly object: Obj;
+}
+
 /** The object type of a union's events, without those of BOOKMARK and ERROR. */
 export type ObjectOf<E extends WatchEvent> = Exclude<E, { readonly type: 'BOOKMARK' | 'ERROR' }>['object'];
 

@@ -40,6 +40,7 @@ import {
 import { type Assignable, claim, compiles, type Equal } from './assert.ts';
 
 type Orders = WatchEvent<'placed', { total: number }> | WatchEvent<'cancelled', { id: string }>;
+type Pods = ObjectEvent<Pod>;
 interface Pod {
   readonly metadata: { readonly name: string };
 }
@@ -121,7 +122,10 @@ function clients(): void {
   const event = watch.tryNext();
   if (event === undefined || isErrorEvent(event)) claim<Equal<typeof event, ErrorEvent | undefined>>();
   else if (event.type === 'BOOKMARK') claim<Equal<boolean, ReturnType<typeof isInitialEventsEnd>>>();
+  else if (event.type === 'ADDED') claim<Equal<typeof event.object, Orders['object']>>();
   else claim<Equal<typeof event, Orders>>();
+  claim<Equal<ClientEvent<Pods>, Pods>>();
+  claim<Assignable<WatchEvent<'ADDED', Orders['object']>, ClientEvent<Orders>>>();
   claim<Equal<ClientState, 'connecting' | 'open' | 'waiting' | 'closed'>>();
 }
 
@@ -154,6 +158,16 @@ function servers(hub: Hub<Orders>, server: Server, user: User | undefined): void
   // @ts-expect-error the hub has no such events
   attachWebSocket(server, hub, { watchOptions: () => ({ filter: (event) => event.type === 'eaten' }) });
   claim<Assignable<typeof hub, Hub>>();
+  // A snapshot's objects are ADDED to a filter, whatever types the hub's events have.
+  attachWebSocket(server, hub, {
+    watchOptions: () => ({
+      filter: (event) => {
+        if (event.type !== 'ADDED') return claim<Equal<typeof event, Orders>>() === undefined;
+        claim<Equal<typeof event.object, Orders['object']>>();
+        return true;
+      },
+    }),
+  });
 }
 
 function snapshots(orders: Map<string, { total: number }>): void {
@@ -172,6 +186,9 @@ function snapshots(orders: Map<string, { total: number }>): void {
   const any: Snapshot = () => [1];
   // @ts-expect-error anything is not an order
   new Hub<Orders>({ snapshot: any });
+  new Hub<Pods>({ snapshot: () => [{ metadata: { name: 'p' } }] });
+  // @ts-expect-error a bookmark is no object of the state
+  new Hub<Pods>({ snapshot: () => [{ metadata: { resourceVersion: '1' } }] });
   claim<Equal<Snapshot, Snapshot<unknown>>>();
   claim<Equal<HubOptions<Orders>['snapshot'], Snapshot<Orders['object']> | undefined>>();
   claim<Assignable<Snapshot<number>, Snapshot>>();

@@ -2,6 +2,7 @@ import { toOverflow } from '../../broadcast/broadcaster.ts';
 import { invalid, wholeNumber } from '../../watch/errors.ts';
 import type { Status, WatchEvent } from '../../watch/event.ts';
 import { isStatus } from '../../watch/event.ts';
+import { known } from '../../watch/options.ts';
 import type { ClientOptions } from './hub-options.ts';
 import type { Limits } from './limits.ts';
 import type { Asked } from './query.ts';
@@ -35,6 +36,11 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
    */
   clientAddress?: ((request: R) => string) | undefined;
 }
+
+/** The names of all options in {@link AdmissionOptions}. */
+export const ADMISSION_OPTIONS: readonly (keyof AdmissionOptions<never>)[] = [
+  ...(['allowedOrigins', 'authenticate', 'watchOptions', 'clientAddress'] as const),
+];
 
 /** What `authenticate` may return. */
 export type Identified<I> = I | undefined | null | false | { readonly status: 401 | 403; readonly message?: string | undefined };
@@ -226,10 +232,10 @@ function identityOf<I>(said: Identified<I>): I {
   return said as I;
 }
 
-/** Copies the options that are allowed here; others belong to the hub. Throws for an invalid filter, which admits nobody. */
+/** Copies the options. Throws for an unknown one, which may be a filter, and for an invalid filter: either admits nobody. */
 function checked(options: ClientOptions): ClientOptions {
   if (typeof options !== 'object' || options === null) throw invalid('watchOptions', options, 'an object, {} for no options');
-  const { filter, overflow, capacity } = options;
+  const { filter, overflow, capacity } = known(options, ['filter', 'overflow', 'capacity']);
   if (filter !== undefined && typeof filter !== 'function') throw invalid('filter', filter, 'a function');
   if (capacity !== undefined) wholeNumber('capacity', capacity, 1);
   if (overflow !== undefined) toOverflow(overflow);

@@ -1,3 +1,4 @@
+import { POLICIES } from '../../broadcast/policies/policies.ts';
 import { emptyWatch } from '../../watch/empty-watch.ts';
 import type { Status, WatchEvent } from '../../watch/event.ts';
 import { isStatus } from '../../watch/event.ts';
@@ -151,7 +152,7 @@ export class Reception {
       transport: client.transport,
       address: client.address,
       host: this.host,
-      folds: overflow === 'coalesce',
+      folds: POLICIES[overflow].folds,
       resumed: start.resumed,
       missed,
       after,
