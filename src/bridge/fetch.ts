@@ -9,13 +9,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
+import { known } from '../watch/options.ts';
 import type { AdmissionOptions, Admitted, Caller, Verdict } from './hub/admission.ts';
-import { Admission } from './hub/admission.ts';
+import { ADMISSION_OPTIONS, Admission } from './hub/admission.ts';
 import { channelOfHost, publishNotices } from './hub/diagnostics.ts';
 import type { Hub } from './hub/hub.ts';
 import { receptionOf } from './hub/hub.ts';
 import type { ConnectionOptions, Limits } from './hub/limits.ts';
-import { toLimits } from './hub/limits.ts';
+import { CONNECTION_OPTIONS, toLimits } from './hub/limits.ts';
 import type { Reception } from './hub/reception.ts';
 import { noWebSocket, PIPELINED } from './hub/refusals.ts';
 import type { Start } from './hub/start.ts';
@@ -87,7 +88,8 @@ export function createFetchHandler<I = unknown, E extends WatchEvent = WatchEven
   hub: Hub<E>,
   options: FetchOptions<I, E> = {},
 ): (request: Request, host?: unknown) => Response | Promise<Response> {
-  const handler = new FetchHandler(receptionOf(hub), options as FetchOptions<I>);
+  known(options, [...CONNECTION_OPTIONS, ...ADMISSION_OPTIONS, 'headers']);
+  const handler = new FetchHandler(receptionOf(hub), options as unknown as FetchOptions<I>);
   const channel = channelOfHost();
   if (channel !== undefined) publishNotices(hub as Hub, channel);
   return (request, host) => handler.handle(request, host ?? {});

@@ -9,18 +9,20 @@
  * `reply.raw` after `reply.hijack()`. The server limits how long a request may take to arrive and how large its headers may be:
  * `createServer({ headersTimeout, requestTimeout, connectionsCheckingInterval, maxHeaderSize })`.
  */
+
 import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
 import { ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
+import { known } from '../watch/options.ts';
 import type { AdmissionOptions, Admitted, Caller, Verdict } from './hub/admission.ts';
-import { Admission } from './hub/admission.ts';
+import { ADMISSION_OPTIONS, Admission } from './hub/admission.ts';
 import { publishNotices } from './hub/diagnostics.ts';
 import type { Hub } from './hub/hub.ts';
 import { receptionOf } from './hub/hub.ts';
 import type { ConnectionOptions, Limits } from './hub/limits.ts';
-import { toLimits } from './hub/limits.ts';
+import { CONNECTION_OPTIONS, toLimits } from './hub/limits.ts';
 import type { Reception } from './hub/reception.ts';
 import { noWebSocket, PIPELINED } from './hub/refusals.ts';
 import type { Start } from './hub/start.ts';
@@ -98,7 +100,8 @@ export function createHttpHandler<I = unknown, E extends WatchEvent = WatchEvent
   hub: Hub<E>,
   options: HttpOptions<I, E, R> = {},
 ): (request: R, response: ServerResponse) => void {
-  const handler = new HttpHandler(receptionOf(hub), options as HttpOptions<I>);
+  known(options, [...CONNECTION_OPTIONS, ...ADMISSION_OPTIONS, 'headers']);
+  const handler = new HttpHandler(receptionOf(hub), options as unknown as HttpOptions<I>);
   publishNotices(hub as Hub, channel);
   return (request, response) => handler.handle(request, response);
 }

@@ -2,9 +2,11 @@
  * The vocabulary shared by both ends of the wire: paths, media types, queries, versions, bookmarks, close codes, limits.
  * PROTOCOL.md describes the same in prose; where the two differ, one of them is wrong.
  */
-import { INITIAL_EVENTS_END, type WatchEvent } from '../watch/event.ts';
 
-export { INITIAL_EVENTS_END, isInitialEventsEnd } from '../watch/event.ts';
+import { type Bookmark, INITIAL_EVENTS_END, type WatchEvent } from '../watch/event.ts';
+import { known } from '../watch/options.ts';
+
+export { type Bookmark, type BookmarkEvent, INITIAL_EVENTS_END, isInitialEventsEnd } from '../watch/event.ts';
 
 /** The default path of a server's watch. */
 export const WATCH_PATH = '/watch';
@@ -96,14 +98,6 @@ export function fromRetryReason(reason: string): number | undefined {
   return digits ? +digits : undefined;
 }
 
-/** The object of a BOOKMARK created by a server. */
-export interface Bookmark {
-  readonly metadata: { readonly resourceVersion: string; readonly annotations?: Readonly<Record<string, string>> };
-}
-
-/** The event with which a server tells its client how far it has come. */
-export type BookmarkEvent = WatchEvent<'BOOKMARK', Bookmark>;
-
 /** The annotation of a BOOKMARK that tells the interval at which more of them follow, in milliseconds. Without it: 30 s. */
 export const BOOKMARK_INTERVAL = 'watchmux/bookmark-interval-ms';
 /** The annotation of the last BOOKMARK of a departing server: after how many milliseconds this client should reconnect. */
@@ -119,9 +113,11 @@ export interface BookmarkOptions {
   retryAfterMs?: number | undefined;
 }
 
+const BOOKMARK_OPTIONS = ['initialEventsEnd', 'intervalMs', 'retryAfterMs'] as const;
+
 /** Creates a BOOKMARK: all events up to this version have been sent. */
 export function toBookmark(version: string, options: BookmarkOptions = {}): WireEvent<'BOOKMARK', Bookmark> {
-  const { initialEventsEnd, intervalMs = DEFAULTS.bookmarkIntervalMs, retryAfterMs } = options;
+  const { initialEventsEnd, intervalMs = DEFAULTS.bookmarkIntervalMs, retryAfterMs } = known(options, BOOKMARK_OPTIONS);
   const annotations = {
     ...(initialEventsEnd === true ? { [INITIAL_EVENTS_END]: 'true' } : {}),
     ...(intervalMs === DEFAULTS.bookmarkIntervalMs ? {} : { [BOOKMARK_INTERVAL]: String(intervalMs) }),

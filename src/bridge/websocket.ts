@@ -4,6 +4,7 @@
  *     const server = createServer(createHttpHandler(hub));
  *     attachWebSocket(server, hub);                             // ws://host/watch
  */
+
 import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -12,14 +13,15 @@ import type { Clock } from '../watch/clock.ts';
 import { invalid, wholeNumber } from '../watch/errors.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
+import { known } from '../watch/options.ts';
 import { LINE, MESSAGE } from './events/forms.ts';
 import type { AdmissionOptions, Admitted, Verdict } from './hub/admission.ts';
-import { Admission } from './hub/admission.ts';
+import { ADMISSION_OPTIONS, Admission } from './hub/admission.ts';
 import { publishNotices } from './hub/diagnostics.ts';
 import type { Hub } from './hub/hub.ts';
 import { receptionOf } from './hub/hub.ts';
 import type { ConnectionOptions, Limits } from './hub/limits.ts';
-import { toLimits } from './hub/limits.ts';
+import { CONNECTION_OPTIONS, toLimits } from './hub/limits.ts';
 import type { Reception } from './hub/reception.ts';
 import type { Ticket } from './hub/seats.ts';
 import type { Start } from './hub/start.ts';
@@ -63,6 +65,8 @@ export interface WebSocketServerOptions<I = unknown, E extends WatchEvent = Watc
   maxInboundBytesPerSecond?: number | undefined;
 }
 
+const SERVER_OPTIONS: readonly (keyof WebSocketServerOptions)[] = [...CONNECTION_OPTIONS, ...ADMISSION_OPTIONS, 'heartbeatMs'];
+
 /** Options of {@link attachWebSocket} and {@link createUpgradeHandler}. */
 export interface WebSocketOptions<I = unknown, E extends WatchEvent = WatchEvent> extends WebSocketServerOptions<I, E> {
   /** Path of the watch; default `/watch`. */
@@ -101,10 +105,11 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
   hub: Hub<E>,
   options: WebSocketOptions<I, E> = {},
 ): UpgradeHandler {
+  known(options, [...SERVER_OPTIONS, 'path', 'maxInboundBytes', 'compression']);
   const { path = WATCH_PATH, compression = false } = options;
   if (String(path)[0] !== '/') throw invalid('path', path, 'a path that begins with /');
   const maxInboundBytes = wholeNumber('maxInboundBytes', options.maxInboundBytes ?? DEFAULTS.maxInboundBytes, 1);
-  const serving = new Serving(hub as Hub, options as WebSocketServerOptions<I>);
+  const serving = new Serving(hub as Hub, options as unknown as WebSocketServerOptions<I>);
   const handshakes = new Handshakes({ compression, maxInboundBytes });
   return (request, socket, head) => {
     if (pathOf(request.url) !== path) return false;
@@ -144,7 +149,8 @@ export function attachWebSocketServer<I = unknown, E extends WatchEvent = WatchE
   hub: Hub<E>,
   options: WebSocketServerOptions<I, E> = {},
 ): () => void {
-  const serving = new Serving(hub as Hub, options as WebSocketServerOptions<I>);
+  known(options, SERVER_OPTIONS);
+  const serving = new Serving(hub as Hub, options as unknown as WebSocketServerOptions<I>);
   const onConnection = (client: WebSocket, request: IncomingMessage): void => {
     const { socket } = request;
     client.on('error', ignore);

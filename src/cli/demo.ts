@@ -200,7 +200,7 @@ function sum({ accepted, fast, slow }: Tally, lossy: Watch<FileEvent>, columns: 
 }
 
 function describe({ type, object }: FileEvent): [text: string, style: Style] {
-  if (!('name' in object)) return [object.message, 'lost'];
+  if (!('name' in object)) return ['message' in object ? object.message : type, 'lost'];
   const { name, bytes } = object;
   if (type === 'ADDED') return [`+ ${name}  ${bytes} B`, 'added'];
   if (type === 'DELETED') return [`- ${name}`, 'removed'];

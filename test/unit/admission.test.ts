@@ -233,7 +233,7 @@ describe('watchOptions', () => {
   });
 
   test('say no more than they may', () => {
-    const { admission } = door({ watchOptions: () => ({ capacity: 2, signal: AbortSignal.abort(), prefix: [1], onGap: 1 }) });
+    const { admission } = door({ watchOptions: () => ({ capacity: 2, prefix: undefined }) });
     expect((admission.admit(caller()) as Admitted).options).toEqual({ capacity: 2 });
   });
 
@@ -247,6 +247,8 @@ describe('watchOptions', () => {
     ['make no sense', () => ({ capacity: 0 })],
     ['name no policy', () => ({ overflow: 'explode' })],
     ['have no function for a filter', () => ({ filter: 'all' })],
+    ['misspell the filter', () => ({ filtre: () => false })],
+    ['are those of a watcher', () => ({ capacity: 2, prefix: [1] })],
     ['are a word', () => 'all' as never],
   ])('that %s let nobody in', (_name, watchOptions) => {
     const { admission, hub } = door({ watchOptions });

@@ -3,6 +3,7 @@ import { toTopicSet } from '../../broadcast/topics.ts';
 import { invalid, wholeNumber } from '../../watch/errors.ts';
 import type { Status, WatchEvent } from '../../watch/event.ts';
 import { isStatus } from '../../watch/event.ts';
+import { known } from '../../watch/options.ts';
 import type { ClientOptions } from './hub-options.ts';
 import type { Limits } from './limits.ts';
 import type { Asked } from './query.ts';
@@ -37,6 +38,11 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
    */
   clientAddress?: ((request: R) => string) | undefined;
 }
+
+/** The names of all options in {@link AdmissionOptions}. */
+export const ADMISSION_OPTIONS: readonly (keyof AdmissionOptions<never>)[] = [
+  ...(['allowedOrigins', 'authenticate', 'watchOptions', 'clientAddress'] as const),
+];
 
 /** What `authenticate` may return. */
 export type Identified<I> = I | undefined | null | false | { readonly status: 401 | 403; readonly message?: string | undefined };
@@ -235,10 +241,10 @@ function identityOf<I>(said: Identified<I>): I {
   return said as I;
 }
 
-/** Copies the options that are allowed here; others belong to the hub. Throws for an invalid one, which admits nobody. */
+/** Copies the options. Throws for an unknown one, which may be a filter, and for an invalid one: either admits nobody. */
 function checked(options: ClientOptions, hasTopics: boolean): ClientOptions {
   if (typeof options !== 'object' || options === null) throw invalid('watchOptions', options, 'an object, {} for no options');
-  const { filter, topics, overflow, capacity } = options;
+  const { filter, topics, overflow, capacity } = known(options, ['filter', 'topics', 'overflow', 'capacity']);
   if (filter !== undefined && typeof filter !== 'function') throw invalid('filter', filter, 'a function');
   if (capacity !== undefined) wholeNumber('capacity', capacity, 1);
   if (overflow !== undefined) toOverflow(overflow);

@@ -1,6 +1,7 @@
-import { invalid } from '../../watch/errors.ts';
+import { having, invalid } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import { toStatus } from '../../watch/event.ts';
+import { known } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ClientStats } from './client-info.ts';
 import type { HubOptions, HubStats, ShutdownOptions } from './hub-options.ts';
@@ -67,6 +68,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * error. {@link shutdown} stops the watch.
    */
   async follow(watch: Watch<E>): Promise<void> {
+    having('watch', watch, 'tryNext', 'a Watch');
     const { lifetime } = this.reception;
     this.followed.add(watch);
     if (lifetime.closing) watch.stop();
@@ -133,7 +135,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * @throws {WatchError} (rejects) INVALID_ARGUMENT for an invalid `retryAfterMs`.
    */
   async shutdown(options: ShutdownOptions = {}): Promise<void> {
-    const { signal, retryAfterMs } = options;
+    const { signal, retryAfterMs } = known(options, ['signal', 'retryAfterMs']);
     const closed = this.reception.close(retryAfterMs);
     for (const watch of this.followed) watch.stop();
     const cut = (): void => {
