@@ -6,7 +6,6 @@
  *     Deno.serve(watch);                                        // Bun.serve({ fetch: watch })
  *     app.get('/watch', (c) => watch(c.req.raw, c.env));        // Hono
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
 import { known } from '../watch/options.ts';
@@ -21,6 +20,7 @@ import type { Reception } from './hub/reception.ts';
 import { noWebSocket, PIPELINED } from './hub/refusals.ts';
 import type { Start } from './hub/start.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
+import type { Claimable, WithBody } from './transport/claimed-connection.ts';
 import { claimConnection, dropBody, isPipelined } from './transport/claimed-connection.ts';
 import { FetchSink } from './transport/fetch-sink.ts';
 import {
@@ -100,8 +100,8 @@ interface Host {
   readonly requestIP?: (request: Request) => { readonly address: string } | null;
   readonly timeout?: (request: Request, seconds: number) => void;
   readonly remoteAddr?: { readonly hostname?: string };
-  readonly incoming?: IncomingMessage;
-  readonly outgoing?: ServerResponse;
+  readonly incoming?: WithBody;
+  readonly outgoing?: Claimable & Refusable;
 }
 
 /** The status of an answer that nobody reads, because the client has left. Some hosts log it, and know this number. */
@@ -193,7 +193,7 @@ class FetchHandler<I> {
 
   private refuse(status: Status, caller: Asking): Response {
     const { outgoing } = caller.via;
-    if (typeof outgoing?.once === 'function' && !mayRefuse(outgoing as Refusable)) return new Response(null, { status: GONE });
+    if (typeof outgoing?.once === 'function' && !mayRefuse(outgoing)) return new Response(null, { status: GONE });
     const cors = this.admission.allows(caller) ? { ...this.admission.corsHeaders(caller), ...this.headers } : {};
     // The client should retry on another connection, because a closing server waits for this one. A request over HTTP/2 has no
     // `host`, and Node warns of this header there.

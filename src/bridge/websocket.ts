@@ -7,7 +7,6 @@
 
 import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage, Server } from 'node:http';
-import type { Duplex } from 'node:stream';
 import type { WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '../watch/clock.ts';
 import { invalid, wholeNumber } from '../watch/errors.ts';
@@ -175,7 +174,7 @@ const MOST_FRAMING_BYTES = 14;
 
 /** An open WebSocket, its socket, and the wire format to write there. */
 interface Connection extends Pick<WebSocketConnection, 'client' | 'form'> {
-  readonly socket: Duplex;
+  readonly socket: Parameters<UpgradeHandler>[1];
 }
 
 /** The same, with a limit for what the client sends. */

@@ -5,13 +5,13 @@
  * never: 64 KB of small requests hold 6 MB. Node then also stops to read that connection, and does not notice when it closes.
  * HTTP allows a server to close a connection with unanswered requests; their client repeats them on another one.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
-
 /** Bytes of a body that are read and dropped. A request for a watch has none; a stream of tiny chunks would only cost time. */
 export const MAX_BODY_BYTES = 65_536;
 
 /** What is used of a response. HTTP/2, Bun and Deno have no parser, and Bun does not accept pipelined requests. */
-interface Claimable extends Pick<ServerResponse, 'once'> {
+export interface Claimable {
+  readonly socket: unknown;
+  once(event: 'close', listener: () => void): unknown;
   readonly req: { readonly socket: { readonly parser?: Parser | null; destroy(): unknown } };
 }
 
@@ -47,14 +47,16 @@ export function claimConnection(response: Claimable, refused: () => void): void 
 }
 
 /** Whether a response waits for earlier ones of its connection. Node gives it the socket only when its turn has come. */
-export function isPipelined(response: { readonly socket: unknown }): boolean {
+export function isPipelined(response: Pick<Claimable, 'socket'>): boolean {
   return response.socket === null;
 }
 
 /** What is used of a request; `stream` is that of HTTP/2, whose socket carries other clients' requests behind a proxy. */
-interface WithBody extends Pick<IncomingMessage, 'headers' | 'resume'> {
-  readonly socket: { destroy(): unknown };
+export interface WithBody {
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly socket: { readonly remoteAddress?: string | undefined; destroy(): unknown };
   readonly stream?: { readonly endAfterHeaders: boolean; destroy(): unknown };
+  resume(): unknown;
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
 }
 

@@ -1,7 +1,7 @@
-import type { WebSocket } from 'ws';
 import type { Clock } from '../../watch/clock.ts';
 import { CLOSE_CODES, CLOSE_REASONS } from '../protocol.ts';
 import { IN_BUN } from './bun.ts';
+import type { WebSocketConnection } from './websocket-sink.ts';
 
 /** What a client may send within one second; 0: no limit. */
 export interface InboundLimits {
@@ -11,7 +11,7 @@ export interface InboundLimits {
 }
 
 /** The used part of a WebSocket and of its socket. */
-export type InboundClient = Pick<WebSocket, 'on' | 'off' | 'close' | 'terminate'>;
+export type InboundClient = Pick<WebSocketConnection['client'], 'on' | 'off' | 'close' | 'terminate'>;
 export interface InboundSocket {
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
   off(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
