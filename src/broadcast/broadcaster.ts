@@ -6,7 +6,6 @@ import type { Watch } from '../watch/watch.ts';
 import { Cursor, toExpired } from './cursor/cursor.ts';
 import type { CursorOptions } from './cursor/place.ts';
 import { BroadcastWatch } from './handle.ts';
-import type { WindowOptions } from './log/window.ts';
 import { Mux } from './mux.ts';
 import type {
   BroadcasterOptions,
@@ -17,7 +16,7 @@ import type {
 } from './options.ts';
 import { objectKey } from './policies/key.ts';
 import { POLICIES } from './policies/policies.ts';
-import { type Topics, toTopicSet, toTopics } from './topics.ts';
+import { type Routing, toTopicSet, toTopics } from './topics.ts';
 
 export type { Overflow } from '../watch/overflow.ts';
 export type {
@@ -130,7 +129,8 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
   readonly #capacity: number;
   readonly #overflow: Overflow;
   readonly #maxPending: number;
-  readonly #topicsOf: ((event: E) => Topics) | undefined;
+  readonly #topicsOf: BroadcasterOptions<E>['topicsOf'];
+  readonly #sizeOf: BroadcasterOptions<E>['sizeOf'];
   /** The options of the last watcher without callbacks. Watchers with the same options share the object. */
   #plain: CursorOptions<E> | undefined;
   #closed: Promise<void> | undefined;
@@ -138,16 +138,19 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
   constructor(options: BroadcasterOptions<E> = {}) {
     known(options, BROADCASTER_OPTIONS);
     const { capacity = 100, overflow = 'wait', incoming = 25, maxPending = 10_000, keyOf = objectKey, topicsOf } = options;
+    const { replay = 0, replayBytes = Infinity } = options;
     this.#capacity = wholeNumber('capacity', capacity);
     this.#overflow = toOverflow(overflow);
     this.#maxPending = wholeNumber('maxPending', maxPending);
     this.#topicsOf = callable('topicsOf', topicsOf);
+    this.#sizeOf = toSizeOf(options);
     this.#mux = new Mux({
       capacity,
       incoming: wholeNumber('incoming', incoming),
       keyOf: callable('keyOf', keyOf),
       hasTopics: topicsOf !== undefined,
-      window: toWindow(options),
+      replayItems: wholeNumber('replay', replay),
+      replayBytes,
     });
     insides.set(this, this.#mux);
   }
@@ -179,10 +182,10 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
 
   publish(event: E): Promise<void> {
     try {
-      const topics = this.#check(event);
-      if (this.#accept(event, topics)) return ACCEPTED;
+      const routing = this.#check(event);
+      if (this.#accept(event, routing)) return ACCEPTED;
       const limit = this.#maxPending;
-      if (this.#mux.pending < limit) return this.#mux.acceptLater(event, topics);
+      if (this.#mux.pending < limit) return this.#mux.acceptLater(event, routing);
       throw new WatchError('OVERLOADED', `publish: ${limit} publishes already wait for room (maxPending)`, { limit });
     } catch (error) {
       return Promise.reject(error);
@@ -193,18 +196,19 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
     return this.#accept(event, this.#check(event));
   }
 
-  /** Refuses what cannot be published. Returns the event's topics. */
-  #check(event: E): Topics {
+  /** Refuses what cannot be published. Returns the event's topics and its size, as far as they are needed. */
+  #check(event: E): Routing | undefined {
     this.#refuseClosed('publish');
     if (typeof event?.type !== 'string') throw invalid('event', event, 'an event, whose type is a string');
-    if (!this.#topicsOf) return undefined;
-    const topics = toTopics(this.#topicsOf(event));
-    this.#refuseClosed('publish'); // `topicsOf` has shut the broadcaster down
-    return topics;
+    if (!this.#topicsOf && !this.#sizeOf) return undefined;
+    const topics = toTopics(this.#topicsOf?.(event));
+    const bytes = this.#sizeOf ? wholeNumber('sizeOf', this.#sizeOf(event)) : 0;
+    this.#refuseClosed('publish'); // one of them has shut the broadcaster down
+    return { topics, bytes };
   }
 
-  #accept(event: E, topics: Topics): boolean {
-    const accepted = this.#mux.accept(event, topics);
+  #accept(event: E, routing: Routing | undefined): boolean {
+    const accepted = this.#mux.accept(event, routing);
     if (!accepted) this.#refuseClosed('publish'); // a filter has shut the broadcaster down
     return accepted;
   }
@@ -301,9 +305,11 @@ interface Beginning<E> {
   readonly from: number | undefined;
 }
 
-function toWindow<E>({ replay = 0, replayBytes, sizeOf }: BroadcasterOptions<E>): WindowOptions<E> | undefined {
-  const bytes = replayBytes === undefined ? Infinity : wholeNumber('replayBytes', replayBytes);
+/** Returns `sizeOf`, if it is needed. */
+function toSizeOf<E>({ replayBytes, sizeOf }: BroadcasterOptions<E>): BroadcasterOptions<E>['sizeOf'] {
   callable('sizeOf', sizeOf);
-  if (replayBytes !== undefined && !sizeOf) throw invalid('sizeOf', sizeOf, 'a function, because replayBytes is set');
-  return wholeNumber('replay', replay) > 0 ? { items: replay, bytes, sizeOf: sizeOf ?? (() => 0) } : undefined;
+  if (replayBytes === undefined) return undefined;
+  wholeNumber('replayBytes', replayBytes);
+  if (!sizeOf) throw invalid('sizeOf', sizeOf, 'a function, because replayBytes is set');
+  return sizeOf;
 }

@@ -1,7 +1,6 @@
 import { WatchError } from '../watch/errors.ts';
 import type { EventLog } from './log/log.ts';
-import type { ReplayWindow, WindowOptions } from './log/window.ts';
-import { concerns, type Topics, TopicViews } from './topics.ts';
+import { concerns, type Routing, TopicViews } from './topics.ts';
 import { type Leaver, View } from './view.ts';
 import { type Forgotten, newForgotten } from './watchers/forgotten.ts';
 import { type Linked, LinkedSet } from './watchers/linked-set.ts';
@@ -16,14 +15,15 @@ export interface MuxOptions<E> {
   readonly keyOf: (event: E) => unknown;
   /** Set if watchers may ask for topics. */
   readonly hasTopics?: boolean;
-  /** Set if the last events are kept. */
-  readonly window?: WindowOptions<E> | undefined;
+  /** How many of the last events are kept, and how many bytes of them at most; default 0, and no limit. */
+  readonly replayItems?: number;
+  readonly replayBytes?: number;
 }
 
 /** A publish that waits for room. */
 interface Pending<E> extends Linked {
   readonly event: E;
-  readonly topics: Topics;
+  readonly routing: Routing | undefined;
   readonly settle: (outcome: undefined | Promise<never>) => void;
 }
 
@@ -64,6 +64,8 @@ export class Mux<E> {
   onVisible: ((view: View<E>) => void) | undefined = undefined;
   /** Number of watchers that may hold the publisher back. */
   private holding: number = 0;
+  /** How many such watchers have ever joined. */
+  private joins: number = 0;
   /** The views of each event that waits at the gates, from head to end. */
   private readonly waiting: (readonly View<E>[])[] = [];
   private readonly everyone: readonly View<E>[];
@@ -97,10 +99,10 @@ export class Mux<E> {
   }
 
   /** Accepts an event if there is room now. Returns whether it did. */
-  accept(event: E, topics?: Topics): boolean {
+  accept(event: E, routing?: Routing): boolean {
     // User code may have stopped the watcher that blocked the pending publishes. They come before this event.
     while (this.pending > 0) if (this.holding > 0 || !this.admitted()) return false;
-    const accepted = this.admit(event, topics);
+    const accepted = this.admit(event, routing);
     // A full watcher lets events pass that its filter rejects, so the filter is asked once the event has its place. An event that
     // the filter published meanwhile may have found no room, or may have taken the room of this one.
     if (this.log.head < this.log.end || this.pending > 0) this.pump();
@@ -108,9 +110,9 @@ export class Mux<E> {
   }
 
   /** Queues a publish. Resolves as soon as there is room. */
-  acceptLater(event: E, topics?: Topics): Promise<void> {
+  acceptLater(event: E, routing?: Routing): Promise<void> {
     return new Promise((settle) => {
-      this.line.add({ event, topics, settle, inSet: undefined, before: undefined, after: undefined });
+      this.line.add({ event, routing, settle, inSet: undefined, before: undefined, after: undefined });
       // Only the blocking watcher would pump again, and user code may have made room since the gate was asked.
       if (++this.pending === 1) this.pump();
     });
@@ -144,6 +146,7 @@ export class Mux<E> {
         if (!entered.has(view)) entered.set(view, view.log.chunkOf(view.log.head));
         this.step(view);
       }
+      this.limit();
     }
     for (const [view, last] of entered) {
       for (let chunk = last; chunk < view.log.chunkOf(view.log.head); ) view.enter(++chunk);
@@ -154,7 +157,9 @@ export class Mux<E> {
 
   joined(holdsPublisher: boolean): void {
     this.watchers++;
-    if (holdsPublisher) this.holding++;
+    if (!holdsPublisher) return;
+    this.holding++;
+    this.joins++;
   }
 
   left(watcher: Leaver, view: View<E>): void {
@@ -182,7 +187,7 @@ export class Mux<E> {
   private fill(view: View<E>): void {
     const { log, waiting } = this;
     for (let at = this.all.window?.start as number; at < log.end; at++) {
-      if (!concerns(log.noteAt(at) as Topics, view.topics as readonly string[])) continue;
+      if (!concerns((log.noteAt(at) as Routing).topics, view.topics as readonly string[])) continue;
       const ahead = at - log.head;
       view.log.append(log.at(at), at);
       if (ahead < 0) view.log.step();
@@ -194,12 +199,12 @@ export class Mux<E> {
   }
 
   /** Appends an event if there is room. A publish that waited (`pending`) leaves the line right before. */
-  private admit(event: E, topics: Topics, pending?: Pending<E>): boolean {
+  private admit(event: E, routing: Routing | undefined, pending?: Pending<E>): boolean {
     const { log } = this;
     while (log.head === log.end) {
       const { head } = log;
       const changes = this.topics?.changes;
-      const views = this.viewsOf(topics);
+      const views = this.viewsOf(routing);
       const open = this.opens(views);
       // User code at the gate has shut down, or given up on the pending publishes. That came first.
       if (this.closed || (pending && !this.line.has(pending))) return false;
@@ -207,36 +212,40 @@ export class Mux<E> {
       // User code at the gate has published, or joined or left, and that came first.
       if (log.end !== head || this.topics?.changes !== changes) continue;
       if (pending) this.unline(pending);
-      this.append(views, { event, topics });
+      this.append(views, { event, routing });
       this.advance(views);
       return true;
     }
     if (log.end - log.head >= this.options.incoming && this.holding > 0) return false;
     if (pending) this.unline(pending);
-    const views = this.viewsOf(topics);
+    const views = this.viewsOf(routing);
     // What waits is stored, also if nobody stands in the log.
     for (const view of views) view.log.need();
-    this.append(views, { event, topics });
+    this.append(views, { event, routing });
     this.waiting.push(views);
     return true;
   }
 
   /** Returns the views that get an event. The array must not be modified. */
-  private viewsOf(topics: Topics): readonly View<E>[] {
-    return this.topics ? [this.all, ...this.topics.of(topics)] : this.everyone;
+  private viewsOf(routing: Routing | undefined): readonly View<E>[] {
+    return this.topics ? [this.all, ...this.topics.of(routing?.topics)] : this.everyone;
   }
 
   /** Whether the next event of these views may become visible now. */
   private opens(views: readonly View<E>[]): boolean {
-    for (const view of views) if (!view.gate.open(view.log.head)) return false;
-    return true;
+    for (;;) {
+      const { joins } = this;
+      for (const view of views) if (!view.gate.open(view.log.head)) return false;
+      // User code at one gate may have added a watcher to a gate that was asked before.
+      if (joins === this.joins) return true;
+    }
   }
 
-  private append(views: readonly View<E>[], { event, topics }: { event: E; topics: Topics }): void {
+  private append(views: readonly View<E>[], { event, routing }: { event: E; routing: Routing | undefined }): void {
     const place = this.log.end;
     for (const view of views) {
-      // Topics are noted where they can be asked for again, and places where they are told.
-      view.log.append(event, view.window && (view === this.all ? topics : place));
+      // The routing is noted where it can be asked for again, and places where they are told.
+      view.log.append(event, view.window && (view === this.all ? routing : place));
     }
   }
 
@@ -248,7 +257,7 @@ export class Mux<E> {
 
   private admitted(): boolean {
     const pending = this.line.first;
-    if (!pending || !this.admit(pending.event, pending.topics, pending)) return false;
+    if (!pending || !this.admit(pending.event, pending.routing, pending)) return false;
     pending.settle(undefined);
     return true;
   }
@@ -261,6 +270,7 @@ export class Mux<E> {
   /** Makes one more event visible: in all logs first, because what follows may run user code. */
   private advance(views: readonly View<E>[]): void {
     const chunks = views.map((view) => this.step(view));
+    this.limit();
     views.forEach((view, at) => {
       const chunk = chunks[at];
       if (chunk !== undefined) view.enter(chunk);
@@ -271,21 +281,21 @@ export class Mux<E> {
   /** Moves the head of a view. Returns the chunk that it has entered, if it has. */
   private step(view: View<E>): number | undefined {
     const entered = view.log.step();
-    if (view === this.all && view.window) this.limit();
     this.onVisible?.(view);
     return entered ? view.log.chunkOf(view.log.head) : undefined;
   }
 
-  /** Keeps the window within its limits, after one more event. */
+  /** Keeps the windows within their limits, after one more event in all its views. */
   private limit(): void {
-    const { items, bytes, sizeOf } = this.options.window as WindowOptions<E>;
-    const { log } = this;
-    const window = this.all.window as ReplayWindow<E>;
-    this.bytes += sizeOf(log.at(log.head - 1));
-    while (log.head - window.start > items || this.bytes > bytes) {
-      const { start } = window;
-      this.bytes -= sizeOf(log.at(start));
-      for (const view of this.viewsOf(log.noteAt(start) as Topics)) view.window?.shift();
+    const { all, log } = this;
+    const { window } = all;
+    if (!window) return;
+    const { replayItems = 0, replayBytes = Infinity } = this.options;
+    this.bytes += bytesOf(log.noteAt(log.head - 1));
+    while (log.head - window.start > replayItems || this.bytes > replayBytes) {
+      const routing = log.noteAt(window.start) as Routing | undefined;
+      this.bytes -= bytesOf(routing);
+      for (const view of this.viewsOf(routing)) view.window?.shift();
     }
   }
 
@@ -293,7 +303,12 @@ export class Mux<E> {
     this.closed = true;
     this.signals.clear();
     this.onClosed?.();
-    this.due = [...this.everyone, ...(this.topics?.all() ?? [])].map((view) => view.park);
+    // After those that are due already: a view that is gone may have a read to settle.
+    for (const view of [...this.everyone, ...(this.topics?.all() ?? [])]) this.due.push(view.park);
     this.serveDue();
   }
+}
+
+function bytesOf(routing: unknown): number {
+  return (routing as Routing | undefined)?.bytes ?? 0;
 }

@@ -27,7 +27,10 @@ export interface BroadcasterOptions<E> {
   readonly replay?: number | undefined;
   /** Limits the events kept for `replay` in bytes, too, as `sizeOf` tells them; default no limit. */
   readonly replayBytes?: number | undefined;
-  /** The size of an event in bytes, the same each time it is asked. Required with `replayBytes`. */
+  /**
+   * The size of an event in bytes, a whole number. Required with `replayBytes`. Called once per event, when it is published; if it
+   * throws, `publish` fails with that error.
+   */
   readonly sizeOf?: ((event: E) => number) | undefined;
 }
 

@@ -4,6 +4,12 @@ import type { View } from './view.ts';
 /** What `topicsOf` returns for an event. */
 export type Topics = string | readonly string[] | undefined;
 
+/** What decides where an event goes, and for how long it is kept: its topics, and its size if that is limited. */
+export interface Routing {
+  readonly topics: Topics;
+  readonly bytes: number;
+}
+
 /** The topics of an event that is for every watcher. Not for `topicsOf` of an application. */
 export const EVERY_TOPIC: readonly string[] = [];
 
@@ -67,9 +73,13 @@ export class TopicViews<E> {
 
 const NONE: readonly never[] = [];
 
-/** Returns what `topicsOf` has returned, if it is valid; throws INVALID_ARGUMENT otherwise. */
+/**
+ * Returns what `topicsOf` has returned, if it is valid; throws INVALID_ARGUMENT otherwise. An array is copied: the event may wait, and
+ * be asked for again, and `topicsOf` may change its array for the next one.
+ */
 export function toTopics(topics: Topics): Topics {
-  if (topics === undefined || typeof topics === 'string' || isTopicList(topics)) return topics;
+  if (topics === undefined || typeof topics === 'string' || topics === EVERY_TOPIC) return topics;
+  if (isTopicList(topics)) return [...topics];
   throw invalid('topicsOf', topics, 'a function that returns a string, an array of strings, or undefined');
 }
 

@@ -52,7 +52,7 @@ export class View<E> {
     this.topics = topics;
     this.log = new EventLog(mux.options.capacity);
     this.park = new Park(mux.onDue);
-    this.window = mux.options.window && new ReplayWindow(this.log);
+    this.window = mux.options.replayItems ? new ReplayWindow(this.log) : undefined;
   }
 
   /** The gate, for a `wait` watcher that joins it. */
@@ -91,7 +91,7 @@ export class View<E> {
 
   /** Called when all its watchers have read everything. */
   forget(): void {
-    this.log.forget(this.window !== undefined);
+    this.log.forget(this.window?.start);
   }
 
   joined(holdsPublisher: boolean): void {

@@ -9,8 +9,8 @@ class Rig {
   readonly mux: Mux<number>;
 
   constructor(items: number, bytes: number = Infinity) {
-    const window = { items, bytes, sizeOf: (size: number) => size };
-    this.mux = new Mux<number>({ capacity: 0, incoming: 0, keyOf: String, hasTopics: true, window });
+    const limits = { replayItems: items, replayBytes: bytes };
+    this.mux = new Mux<number>({ capacity: 0, incoming: 0, keyOf: String, hasTopics: true, ...limits });
   }
 
   get log(): EventLog<number> {
@@ -18,7 +18,7 @@ class Rig {
   }
 
   publish(size: number, topics?: Topics): void {
-    this.mux.accept(size, topics);
+    this.mux.accept(size, { topics, bytes: size });
   }
 
   /** The events from a place on, of all or of certain topics. */

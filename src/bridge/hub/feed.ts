@@ -2,7 +2,7 @@ import type { WatchOptions } from '../../broadcast/broadcaster.ts';
 import { Broadcaster, muxOf } from '../../broadcast/broadcaster.ts';
 import type { BroadcastWatch } from '../../broadcast/handle.ts';
 import type { Mux } from '../../broadcast/mux.ts';
-import { concerns, EVERY_TOPIC, type Topics } from '../../broadcast/topics.ts';
+import { concerns, EVERY_TOPIC, type Routing } from '../../broadcast/topics.ts';
 import type { ErrorEvent, Status, WatchEvent } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { eventKey } from '../events/key.ts';
@@ -77,7 +77,7 @@ export class Feed {
     if (sequence < this.oldest || sequence > log.head) return undefined;
     const events: Envelope[] = [];
     for (let at = sequence; at < log.head; at++) {
-      if (!topics || concerns(log.noteAt(at) as Topics, topics)) events.push(log.at(at));
+      if (!topics || concerns((log.noteAt(at) as Routing).topics, topics)) events.push(log.at(at));
     }
     return events;
   }

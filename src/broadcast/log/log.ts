@@ -160,16 +160,23 @@ export class EventLog<E> {
 
   /** Whether there is nothing that could be forgotten. */
   get isRead(): boolean {
-    return this.base === this.end || this.readTo === this.end;
+    return this.base === this.end || this.readTo === this.head;
   }
 
-  /** Called when everybody who stands in the log has read everything, but for the window, if it `hasWindow`. */
-  forget(hasWindow: boolean): void {
-    this.readTo = this.end;
-    if (hasWindow || this.head < this.end) return;
+  /** Called when everybody who stands in the log has read everything, but for the window, which stands at `start`. */
+  forget(start: number = this.end): void {
+    // Not `end`: what waits at the gate has not been read.
+    this.readTo = this.head;
+    if (this.head < this.end) return;
+    if (start < this.end) {
+      // What left the window unread is still there: the last of the dropped events.
+      for (let at = start - 1; at >= this.base && this.at(at) !== undefined; at--) this.drop(at);
+      return;
+    }
     const tail = new Chunk<E>();
     for (const chunk of this.chunks) tail.standing += chunk?.standing ?? 0;
-    this.firstChunk += this.chunks.length - this.dead;
+    // Head stays in the chunk of this number: whoever is due at the next one is examined there.
+    this.firstChunk += this.chunks.length - this.dead - 1;
     this.chunks = [tail];
     this.dead = 0;
     this.base = this.end;

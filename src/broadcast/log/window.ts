@@ -1,13 +1,5 @@
 import type { EventLog } from './log.ts';
 
-/** The limits of the events that a broadcaster keeps. */
-export interface WindowOptions<E> {
-  readonly items: number;
-  readonly bytes: number;
-  /** The size of an event in bytes: each time the same number for the same event. */
-  readonly sizeOf: (event: E) => number;
-}
-
 /**
  * The last events of a log, for watches that begin in the past. There is no second store: the window stands in the log like a
  * watcher that has not read its last events, so the log keeps them.
