@@ -6,7 +6,7 @@ import type { Watch } from '../../src/watch/watch.ts';
 import { event, fate, ids, range, readAll, type TestEvent, turn } from './support.ts';
 
 const topicsOf = ({ object }: TestEvent): string => object.metadata.name;
-const publish = (broadcaster: Broadcaster<TestEvent>, from: number, to: number, topic = 'a'): void => {
+const publish = (broadcaster: Pick<Broadcaster<TestEvent>, 'tryPublish'>, from: number, to: number, topic = 'a'): void => {
   for (let at = from; at < to; at++) broadcaster.tryPublish(event(at, 'MODIFIED', topic));
 };
 
