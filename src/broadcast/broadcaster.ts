@@ -28,10 +28,26 @@ export type {
 } from './options.ts';
 
 export const BROADCASTER_OPTIONS: readonly (keyof BroadcasterOptions<never>)[] = [
-  ...(['capacity', 'overflow', 'incoming', 'maxPending', 'keyOf', 'topicsOf', 'replay', 'replayBytes', 'sizeOf'] as const),
+  'capacity',
+  'overflow',
+  'incoming',
+  'maxPending',
+  'keyOf',
+  'topicsOf',
+  'replay',
+  'replayBytes',
+  'sizeOf',
 ];
 const WATCH_OPTIONS: readonly (keyof WatchOptions<never>)[] = [
-  ...(['capacity', 'overflow', 'filter', 'prefix', 'topics', 'replay', 'after', 'signal', 'onGap'] as const),
+  'capacity',
+  'overflow',
+  'filter',
+  'prefix',
+  'topics',
+  'replay',
+  'after',
+  'signal',
+  'onGap',
 ];
 
 const ACCEPTED: Promise<void> = Promise.resolve();

@@ -140,18 +140,13 @@ export class Mux<E> {
       pending.settle(Promise.reject(new WatchError('CLOSED', 'publish: shut down before there was room')));
     }
     // Move every head to its end before any user code runs: a watcher it stops has then received, or lost, every accepted event.
-    const entered = new Map<View<E>, number>();
+    const moved = new Set<View<E>>();
     while (this.waiting.length > 0) {
-      for (const view of this.nextWaiting()) {
-        if (!entered.has(view)) entered.set(view, view.log.chunkOf(view.log.head));
-        this.step(view);
-      }
-      this.limit();
+      const views = this.nextWaiting();
+      this.step(views);
+      for (const view of views) moved.add(view);
     }
-    for (const [view, last] of entered) {
-      for (let chunk = last; chunk < view.log.chunkOf(view.log.head); ) view.enter(++chunk);
-      view.park.notify();
-    }
+    for (const view of moved) view.moved();
     this.pump();
   }
 
@@ -190,7 +185,7 @@ export class Mux<E> {
       if (!concerns((log.noteAt(at) as Routing).topics, view.topics as readonly string[])) continue;
       const ahead = at - log.head;
       view.log.append(log.at(at), at);
-      if (ahead < 0) view.log.step();
+      if (ahead < 0) view.log.head++;
       else {
         view.log.need();
         waiting[ahead] = [...(waiting[ahead] as readonly View<E>[]), view];
@@ -269,20 +264,16 @@ export class Mux<E> {
 
   /** Makes one more event visible: in all logs first, because what follows may run user code. */
   private advance(views: readonly View<E>[]): void {
-    const chunks = views.map((view) => this.step(view));
-    this.limit();
-    views.forEach((view, at) => {
-      const chunk = chunks[at];
-      if (chunk !== undefined) view.enter(chunk);
-      view.park.notify();
-    });
+    this.step(views);
+    for (const view of views) view.moved();
   }
 
-  /** Moves the head of a view. Returns the chunk that it has entered, if it has. */
-  private step(view: View<E>): number | undefined {
-    const entered = view.log.step();
-    this.onVisible?.(view);
-    return entered ? view.log.chunkOf(view.log.head) : undefined;
+  private step(views: readonly View<E>[]): void {
+    for (const view of views) {
+      view.log.head++;
+      this.onVisible?.(view);
+    }
+    this.limit();
   }
 
   /** Keeps the windows within their limits, after one more event in all its views. */
