@@ -38,8 +38,9 @@ export class Fold<E> {
 
   /** The place among all events of the first unseen change that results in an event. */
   get place(): number | undefined {
-    for (const entry of this.entries.values()) if (amounts(entry)) return entry.place;
-    return undefined;
+    let least: number | undefined;
+    for (const entry of this.entries.values()) if (amounts(entry)) least = Math.min(least ?? entry.place, entry.place);
+    return least;
   }
 
   /** Adds an event under its {@link foldKey}. */
@@ -89,7 +90,8 @@ export class Fold<E> {
       existed: known?.existed ?? existed,
       last,
       count: (known?.count ?? 0) + count,
-      place: moves ? place : (known?.place ?? place),
+      // What came to nothing need not come again.
+      place: !moves && known && amounts(known) ? known.place : place,
     };
     this.entries.set(key, entry);
     this.count += count;
@@ -110,7 +112,7 @@ interface Entry<E> {
   readonly existed: boolean;
   readonly last: E;
   readonly count: number;
-  /** The place of the first event. */
+  /** The place of the first event that counts. */
   readonly place: number;
 }
 
