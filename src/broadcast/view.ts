@@ -46,6 +46,7 @@ export class View<E> {
   watchers: number = 0;
   /** The chunk that head has entered last. */
   private entered: number = 0;
+  private enters: boolean = false;
   private forgetting: boolean = false;
   private folds: FoldChain<E> | undefined = undefined;
 
@@ -69,11 +70,23 @@ export class View<E> {
     return this.folds;
   }
 
+  /** Makes one more event visible. What that entails is for `moved`, once it is visible in all views. */
+  step(): void {
+    if (this.log.step()) this.enters = true;
+    this.mux.onVisible?.(this);
+  }
+
   /**
    * Called when head has moved. Whenever it enters a chunk, due laggards leave the log, and chunks that nobody needs are dropped.
    * That may run user code, which may publish, and so call this again.
    */
   moved(): void {
+    if (this.enters) this.enter();
+    this.park.notify();
+  }
+
+  private enter(): void {
+    this.enters = false;
     while (this.entered < this.log.chunkOf(this.log.head)) {
       this.entered++;
       this.folds?.fold();
@@ -81,7 +94,6 @@ export class View<E> {
       if (this.folds) this.folds.unseen = undefined;
       this.log.trim();
     }
-    this.park.notify();
   }
 
   /**

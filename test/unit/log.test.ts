@@ -4,17 +4,6 @@ import { range, turn } from './support.ts';
 
 /** A log of numbers, each event being its own position; chunks of 16 unless the capacity says more. */
 class Row extends EventLog<number> {
-  private entered = 0;
-
-  /** Makes one more event visible. Returns whether head has entered a new chunk. */
-  step(): boolean {
-    this.head++;
-    const chunk = this.chunkOf(this.head);
-    if (chunk <= this.entered) return false;
-    this.entered = chunk;
-    return true;
-  }
-
   /** Accepts events and makes them visible. Answers the heads at which a chunk was entered. */
   add(count: number): number[] {
     const entered: number[] = [];

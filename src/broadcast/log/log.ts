@@ -24,7 +24,6 @@ import { Largest } from './largest.ts';
  * - `head` enters a new chunk only after the chunk before it is full.
  */
 export class EventLog<E> {
-  /** Moved by the mux alone. */
   head: number = 0;
   end: number = 0;
   private readonly shift: number;
@@ -62,6 +61,12 @@ export class EventLog<E> {
       tail.notes[tail.events.length] = note;
     }
     if (tail.events.push(event) === this.chunkLength) this.chunks.push(new Chunk());
+  }
+
+  /** Makes one more accepted event visible. Returns whether head has entered a new chunk. */
+  step(): boolean {
+    this.head++;
+    return this.head > this.base && this.starts(this.head);
   }
 
   /** Whether a chunk starts at this position. */
