@@ -80,7 +80,8 @@ export class TopicViews<E> {
  */
 export function toTopics(topics: Topics): Topics {
   if (topics === undefined || typeof topics === 'string' || topics === EVERY_TOPIC) return topics;
-  if (isTopicList(topics)) return [...topics];
+  const list = toList(topics);
+  if (list) return list;
   throw invalid('topicsOf', topics, 'a function that returns a string, an array of strings, or undefined');
 }
 
@@ -89,18 +90,22 @@ export function toTopics(topics: Topics): Topics {
  * they are no list of strings.
  */
 export function toTopicSet(topics: readonly string[]): readonly string[] {
-  if (!isTopicList(topics)) throw invalid('topics', topics, 'an array of strings');
-  return [...new Set(topics)].sort();
+  const list = toList(topics);
+  if (!list) throw invalid('topics', topics, 'an array of strings');
+  return [...new Set(list)].sort();
 }
 
 /** Whether an event of these topics belongs to a watcher of a set. */
 export function concerns(topics: Topics, set: readonly string[]): boolean {
   if (topics === EVERY_TOPIC) return true;
-  return typeof topics === 'string' ? set.includes(topics) : topics !== undefined && topics.some((topic) => set.includes(topic));
+  return typeof topics === 'string' ? set.includes(topics) : topics?.some((topic) => set.includes(topic)) === true;
 }
 
-function isTopicList(topics: unknown): boolean {
-  return Array.isArray(topics) && topics.every((topic) => typeof topic === 'string');
+/** Returns a copy of a list of strings; undefined for anything else. */
+function toList(topics: unknown): string[] | undefined {
+  if (!Array.isArray(topics)) return undefined;
+  const list = [...topics]; // first, because `every` skips holes
+  return list.every((topic) => typeof topic === 'string') ? list : undefined;
 }
 
 function isSame(a: readonly string[], b: readonly string[]): boolean {

@@ -98,7 +98,7 @@ export class ModelWatch {
   catchUp(): void {
     if (this.ended || this.from < 0) return;
     const { past, head, incoming } = this.owner;
-    past.slice(this.from, head).forEach((event, at) => this.distribute(event, this.from + at));
+    for (const [at, event] of past.slice(this.from, head).entries()) this.distribute(event, this.from + at);
     for (const { to } of incoming) to.push(this);
   }
 

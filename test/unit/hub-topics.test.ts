@@ -33,7 +33,7 @@ describe('a client of topics', () => {
     const hub = newHub({ topicsOf: (event) => [roomOf(event), `${roomOf(event)}!`] });
     const clients = [['a'], ['b', 'a'], ['a', 'a!'], [], ['nobody']].map((topics) => enter(hub, { topics }));
     const all = enter(hub, {});
-    ['a', 'b', 'c', 'a'].forEach((room, id) => hub.tryPublish(say(room, id)));
+    for (const [id, room] of ['a', 'b', 'c', 'a'].entries()) hub.tryPublish(say(room, id));
     await turn();
     expect(clients.map(idsOf)).toEqual([[0, 3], [0, 1, 3], [0, 3], [], []]);
     expect(idsOf(all)).toEqual([0, 1, 2, 3]);
@@ -49,7 +49,7 @@ describe('a client of topics', () => {
         return (event.object as Chat['object']).id % 2 === 0;
       },
     });
-    ['a', 'b', 'a', 'a', 'a'].forEach((room, id) => hub.tryPublish(say(room, id)));
+    for (const [id, room] of ['a', 'b', 'a', 'a', 'a'].entries()) hub.tryPublish(say(room, id));
     await turn();
     expect([idsOf(client), asked]).toEqual([
       [0, 2, 4],
@@ -60,10 +60,10 @@ describe('a client of topics', () => {
   test('resumes with what it has missed of its topics', async () => {
     const hub = newHub();
     const first = enter(hub, { topics: ['a'] });
-    ['a', 'b'].forEach((room, id) => hub.tryPublish(say(room, id)));
+    for (const [id, room] of ['a', 'b'].entries()) hub.tryPublish(say(room, id));
     await turn();
     first.session.gone();
-    ['a', 'b', 'a'].forEach((room, id) => hub.tryPublish(say(room, id + 2)));
+    for (const [id, room] of ['a', 'b', 'a'].entries()) hub.tryPublish(say(room, id + 2));
     const second = enter(hub, { topics: ['a'] }, { resourceVersion: first.versions.at(-1)! });
     await turn();
     hub.tryPublish(say('a', 5));
@@ -77,14 +77,14 @@ describe('a client of topics', () => {
 
   test('is told 410 if events since its version are gone, whosever they were', () => {
     const hub = newHub({ replayItems: 2 });
-    ['a', 'b', 'b', 'b'].forEach((room, id) => hub.tryPublish(say(room, id)));
+    for (const [id, room] of ['a', 'b', 'b', 'b'].entries()) hub.tryPublish(say(room, id));
     const start = receptionOf(hub).start({ resourceVersion: 'e.1' }, { options: { topics: ['a'] } });
     expect(start).toMatchObject({ code: 410 });
   });
 
   test('begins with those of the last events that are of its topics', async () => {
     const hub = newHub({ replay: 3 });
-    ['a', 'a', 'b', 'b', 'a'].forEach((room, id) => hub.tryPublish(say(room, id)));
+    for (const [id, room] of ['a', 'a', 'b', 'b', 'a'].entries()) hub.tryPublish(say(room, id));
     const client = enter(hub, { topics: ['a'] });
     hub.tryPublish(say('a', 5));
     await turn();
@@ -157,7 +157,12 @@ describe('a client of topics', () => {
 describe('a hub with topics', () => {
   test('asks topicsOf once per event, whatever the number of clients', async () => {
     let asked = 0;
-    const hub = newHub({ topicsOf: (event) => (asked++, roomOf(event)) });
+    const hub = newHub({
+      topicsOf(event) {
+        asked++;
+        return roomOf(event);
+      },
+    });
     for (let at = 0; at < 10; at++) enter(hub, { topics: ['a', `b${at}`] });
     for (let id = 0; id < 5; id++) await hub.publish(say('a', id));
     await turn();

@@ -38,7 +38,7 @@ describe('a position', () => {
   test('of a watch of topics is a place among all events', () => {
     const broadcaster = new Broadcaster<TestEvent>({ replay: 100, topicsOf });
     const watch = broadcaster.watch({ topics: ['a'] });
-    ['b', 'a', 'b', 'b', 'a', 'b'].forEach((topic, at) => publish(broadcaster, at, at + 1, topic));
+    for (const [at, topic] of ['b', 'a', 'b', 'b', 'a', 'b'].entries()) publish(broadcaster, at, at + 1, topic);
     const positions = [watch.position];
     while (watch.tryNext()) positions.push(watch.position);
     expect(positions).toEqual([1, 4, 6]);
@@ -92,6 +92,17 @@ describe('a position', () => {
     positions.push(watch.position);
     while (watch.tryNext()) positions.push(watch.position);
     expect(positions).toEqual([2, 2, 2, 4]);
+  });
+
+  test('of a coalesce laggard is the same as if it had been looked at all the time', () => {
+    const broadcaster = new Broadcaster<TestEvent>({ replay: 100, capacity: 0 });
+    const [looked, left] = [0, 1].map(() => broadcaster.watch({ overflow: 'coalesce', capacity: 5 }));
+    // An object that is added, deleted and added again, across the chunks that laggards fold together.
+    for (let at = 0; at < 64; at++) {
+      broadcaster.tryPublish(event(at, at >= 4 && at < 20 ? 'DELETED' : 'ADDED', `k${at % 4}`));
+      expect(looked?.position).toBeDefined();
+    }
+    expect([looked?.position, left?.position]).toEqual([20, 20]);
   });
 
   test('of a coalesce watch whose keyOf throws for a laggard ends before that event', () => {
