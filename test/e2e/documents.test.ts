@@ -11,18 +11,11 @@ import manifest from '../../package.json' with { type: 'json' };
 import { until } from './cli.ts';
 import { BLOCKS, type Block, ROOT } from './documents.ts';
 
-/** Marks of blocks about what is not built yet, and why they are skipped. Remove an entry to enable its blocks. */
-const PENDING: Readonly<Record<string, string>> = {
-  topics: 'topics are not built yet',
-  replay: 'replay and positions in process are not built yet',
-};
-
 /** Marks of blocks that another test runs. */
 const ELSEWHERE: readonly string[] = ['browser', 'vite', 'react use-watch.ts', 'react orders.tsx'];
 
-const isPending = ({ mark = '' }: Block): boolean => mark in PENDING;
 const typescript = BLOCKS.filter(({ language }) => language === 'ts' || language === 'tsx');
-const programs = typescript.filter(({ mark = '' }) => mark === '' || mark in PENDING);
+const programs = typescript.filter(({ mark }) => mark === undefined);
 
 const shims = mkdtempSync(join(tmpdir(), 'watchmux-documents-'));
 const children: Set<ChildProcess> = new Set();
@@ -87,13 +80,11 @@ describe('the examples', () => {
     mkdirSync(join(ROOT, 'reports'), { recursive: true });
     // Inside of the package, where its own name leads to its built doors.
     const folder = mkdtempSync(join(ROOT, 'reports', 'documents-'));
-    const files = typescript
-      .filter((block) => !isPending(block))
-      .map(({ mark = '', code }, at) => {
-        const file = join(folder, mark.startsWith('react ') ? mark.slice('react '.length) : `${at}.ts`);
-        writeFileSync(file, code);
-        return file;
-      });
+    const files = typescript.map(({ mark = '', code }, at) => {
+      const file = join(folder, mark.startsWith('react ') ? mark.slice('react '.length) : `${at}.ts`);
+      writeFileSync(file, code);
+      return file;
+    });
     const program = ts.createProgram(files, {
       noEmit: true,
       strict: true,
@@ -142,7 +133,7 @@ describe('the examples', () => {
 
   test('no example is left out because it is written in another way', () => {
     const marks = new Set(BLOCKS.map(({ mark }) => mark));
-    const known = ['types', ...ELSEWHERE, ...Object.keys(PENDING)];
+    const known = ['types', ...ELSEWHERE];
     expect([...marks].filter((mark) => mark !== undefined && !known.includes(mark))).toEqual([]);
     expect([...known].filter((mark) => !marks.has(mark))).toEqual([]);
     const others = BLOCKS.filter(({ language, mark }) => mark === undefined && !['ts', 'text'].includes(language));
@@ -165,12 +156,7 @@ describe('the examples', () => {
     expect(plain(BLOCKS.find(({ mark }) => mark === 'vite')?.code)).toContain(plain(others.at(-1)?.code));
   });
 
-  for (const [mark, reason] of Object.entries(PENDING)) {
-    const skipped = programs.filter((block) => block.mark === mark).map(titleOf);
-    console.warn(`skipped: ${skipped.join(', ')}: ${reason}`);
-  }
-
-  test.each(programs.filter((block) => !isPending(block)).map((block) => [titleOf(block), block] as const))(
+  test.each(programs.map((block) => [titleOf(block), block] as const))(
     '%s',
     async (_title, { code, prints }) => {
       const example = runTypeScript(code.replaceAll('8080', await freePort()));
