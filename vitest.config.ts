@@ -19,6 +19,7 @@ export default defineConfig({
     ],
   },
   test: {
+    reporters: ['default', './config/skipped-reporter.ts'],
     include: ['test/**/*.test.ts'],
     testTimeout: 30_000,
     hookTimeout: 30_000,

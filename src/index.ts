@@ -6,15 +6,22 @@ export { type Clock, sleep, systemClock } from './watch/clock.ts';
 export { emptyWatch } from './watch/empty-watch.ts';
 export { isWatchError, WatchError, type WatchErrorCode } from './watch/errors.ts';
 export {
+  type AddedEvent,
+  type Bookmark,
+  type BookmarkEvent,
   type ErrorEvent,
   isErrorEvent,
   isStatus,
+  type MissingAdded,
+  type MissingError,
   type ObjectEvent,
+  type ObjectOf,
   type Status,
   type StatusDetails,
   toStatus,
   type WatchEvent,
 } from './watch/event.ts';
+export type { CuttingOverflow, KeepingOverflow, Overflow } from './watch/overflow.ts';
 export { ProxyWatcher, type ProxyWatcherOptions } from './watch/proxy-watcher.ts';
 export { fromAsyncIterable } from './watch/pull-watch.ts';
 export type { Watch, WatchBatches } from './watch/watch.ts';
@@ -28,9 +35,17 @@ export { type Decoder, StreamWatcher, type StreamWatcherOptions } from './decode
 
 // One source, many watchers.
 
-export { Broadcaster, type BroadcasterOptions, type Overflow, type WatchOptions } from './broadcast/broadcaster.ts';
+export {
+  Broadcaster,
+  type BroadcasterConstructor,
+  type BroadcasterOptions,
+  type KeepingBroadcasterOptions,
+  type KeepingWatchOptions,
+  type PlainWatchOptions,
+  type WatchOptions,
+} from './broadcast/broadcaster.ts';
 export { filter, Recorder } from './broadcast/filter.ts';
-export { filterTransitions, type ObjectOf, type TransitionOptions } from './broadcast/transitions.ts';
+export { filterTransitions, type TransitionOptions } from './broadcast/transitions.ts';
 
 // A watch in the host's own idiom.
 

@@ -1,8 +1,17 @@
 import { Observable, type Subscriber, type Subscription, takeWhile } from 'rxjs';
-import { Broadcaster, type BroadcasterOptions, type WatchOptions } from '../broadcast/broadcaster.ts';
-import { invalid, WatchError, wholeNumber } from '../watch/errors.ts';
-import type { WatchEvent } from '../watch/event.ts';
+import {
+  Broadcaster,
+  type BroadcasterOptions,
+  type KeepingWatchOptions,
+  type PlainWatchOptions,
+  type WatchOptions,
+} from '../broadcast/broadcaster.ts';
+import { POLICIES } from '../broadcast/policies/policies.ts';
+import { having, invalid, WatchError, wholeNumber } from '../watch/errors.ts';
+import type { MissingError, WatchEvent } from '../watch/event.ts';
 import { Batches, Iteration } from '../watch/iteration.ts';
+import { known } from '../watch/options.ts';
+import type { KeepingOverflow } from '../watch/overflow.ts';
 import type { Watch, WatchBatches } from '../watch/watch.ts';
 
 /**
@@ -10,6 +19,13 @@ import type { Watch, WatchBatches } from '../watch/watch.ts';
  * meet. Towards RxJS it is the watcher's own queue, and every observer is fed as fast as it returns. From RxJS it is a bounded
  * queue with an overflow policy (see {@link fromObservable}).
  */
+
+/** A broadcaster of events `E`, or anything in front of one. `Plain` is what its `watch()` delivers without options. */
+export interface Watchable<E extends WatchEvent, Plain = E> {
+  watch(options?: PlainWatchOptions<E>): Watch<Plain>;
+  watch(options: KeepingWatchOptions<E>): Watch<E>;
+  watch(options: WatchOptions<E> | undefined): Watch<unknown>;
+}
 
 /**
  * Returns an observable of a broadcaster's events. Each subscription creates its own watcher when it subscribes, and returns that
@@ -21,10 +37,20 @@ import type { Watch, WatchBatches } from '../watch/watch.ts';
  * and goes on; nobody else is affected. Only `watch` is used, so anything in front of a broadcaster, such as the `HistoryRecorder`
  * of a test, can be observed too.
  */
+export function observe<E extends WatchEvent, Plain = E>(
+  broadcaster: Watchable<E, Plain>,
+  options?: PlainWatchOptions<E>,
+): Observable<Plain>;
+export function observe<E extends WatchEvent>(broadcaster: Watchable<E, unknown>, options: KeepingWatchOptions<E>): Observable<E>;
 export function observe<E extends WatchEvent>(
-  broadcaster: Pick<Broadcaster<E>, 'watch'>,
+  broadcaster: Watchable<E, unknown>,
+  options: WatchOptions<E> | undefined,
+): Observable<E | MissingError<E>>;
+export function observe<E extends WatchEvent>(
+  broadcaster: Watchable<E, unknown>,
   options?: WatchOptions<E>,
-): Observable<E> {
+): Observable<unknown> {
+  having('broadcaster', broadcaster, 'watch', 'a Broadcaster');
   return new Observable((subscriber) => pump(broadcaster.watch(options), subscriber));
 }
 
@@ -36,6 +62,7 @@ export function observe<E extends WatchEvent>(
  * observers, use RxJS' `share()` on the result, or {@link observe}.
  */
 export function toObservable<E>(watch: Watch<E>): Observable<E> {
+  having('watch', watch, 'tryNext', 'a Watch');
   let used = false;
   return new Observable((subscriber) => {
     if (used) throw invalid('toObservable', 'a second subscription', 'one subscription per watch; use share() or observe()');
@@ -75,9 +102,16 @@ async function pumpBatches<E>(watch: Watch<E>, subscriber: Subscriber<E>): Promi
 }
 
 /** Options of {@link fromObservable}: the queue between an observable and its watch. */
-export interface FromObservableOptions<E> extends Omit<BroadcasterOptions<E>, 'maxPending'>, Pick<WatchOptions<E>, 'onGap'> {
+export interface FromObservableOptions<E>
+  extends Pick<BroadcasterOptions<E>, 'capacity' | 'overflow' | 'keyOf'>,
+    Pick<WatchOptions<E>, 'onGap'> {
   /** With `wait`: number of events held beyond `capacity`, because an observable cannot be made to wait; default 10,000. */
   readonly incoming?: number | undefined;
+}
+
+/** Options of {@link fromObservable} with a policy that never cuts the watch. */
+export interface KeepingFromObservableOptions<E> extends FromObservableOptions<E> {
+  readonly overflow?: KeepingOverflow | undefined;
 }
 
 const INCOMING = 10_000;
@@ -97,14 +131,23 @@ const INCOMING = 10_000;
  */
 export function fromObservable<E extends WatchEvent>(
   observable: Observable<E>,
+  options?: KeepingFromObservableOptions<E>,
+): Watch<E>;
+export function fromObservable<E extends WatchEvent>(
+  observable: Observable<E>,
+  options: FromObservableOptions<E> | undefined,
+): Watch<E | MissingError<E>>;
+export function fromObservable<E extends WatchEvent>(
+  observable: Observable<E>,
   options: FromObservableOptions<E> = {},
 ): Watch<E> {
-  return new ObservableWatch(observable, options);
+  having('observable', observable, 'pipe', 'an Observable');
+  return new ObservableWatch(observable, known(options, ['capacity', 'overflow', 'incoming', 'keyOf', 'onGap']));
 }
 
 /** The queue of a broadcaster's only watcher, fed by an observable, and how the observable has failed. */
 class ObservableWatch<E extends WatchEvent> extends Iteration implements Watch<E> {
-  private readonly broadcaster: Broadcaster<E>;
+  private readonly broadcaster: Pick<Broadcaster<E>, 'tryPublish'>;
   private readonly queue: Watch<E>;
   /** Maximum number of unread events with `wait`. */
   private readonly limit: number;
@@ -118,9 +161,11 @@ class ObservableWatch<E extends WatchEvent> extends Iteration implements Watch<E
     super();
     const { capacity = 100, overflow = 'wait' } = options;
     this.limit = wholeNumber('capacity', capacity) + wholeNumber('incoming', incoming);
+    const waits = POLICIES[overflow]?.holdsPublisher; // undefined for no policy, which Broadcaster refuses
     // One queue, not a queue and a line before it: all that is held can be read, and counts.
-    this.broadcaster = new Broadcaster<E>({ ...options, capacity: overflow === 'wait' ? this.limit : capacity, incoming: 0 });
-    this.queue = this.broadcaster.watch({ ...(onGap && { onGap }) });
+    const broadcaster = new Broadcaster<E>({ ...options, capacity: waits ? this.limit : capacity, incoming: 0 });
+    this.broadcaster = broadcaster;
+    this.queue = broadcaster.watch({ onGap }) as Watch<E>; // the type of `fromObservable` has the ERROR
     // takeWhile can unsubscribe from within an event, even while `subscribe` is still running.
     this.subscription = observable.pipe(takeWhile((event) => this.accepts(event))).subscribe({
       error: (error) => {

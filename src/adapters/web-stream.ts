@@ -1,3 +1,5 @@
+import { having } from '../watch/errors.ts';
+import { known } from '../watch/options.ts';
 import { PullWatch } from '../watch/pull-watch.ts';
 import type { Watch } from '../watch/watch.ts';
 
@@ -10,8 +12,12 @@ export interface ReadableStreamOptions {
 /**
  * Returns a watch as a web `ReadableStream` of events, pulled on demand. Cancelling the stream returns the watch. The end of the
  * watch closes the stream, and an error of the watch errors it.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for anything but a watch, and for an unknown option.
  */
 export function toReadableStream<E>(watch: Watch<E>, options: ReadableStreamOptions = {}): ReadableStream<E> {
+  having('watch', watch, 'tryNext', 'a Watch');
+  const { highWaterMark = 0 } = known(options, ['highWaterMark']);
   return new ReadableStream<E>(
     {
       async pull(controller) {
@@ -23,7 +29,7 @@ export function toReadableStream<E>(watch: Watch<E>, options: ReadableStreamOpti
         await watch.return();
       },
     },
-    { highWaterMark: options.highWaterMark ?? 0 },
+    { highWaterMark },
   );
 }
 
@@ -33,7 +39,7 @@ export function toReadableStream<E>(watch: Watch<E>, options: ReadableStreamOpti
  * it has buffered. The lock is released at any end. An error of the stream rejects one read.
  */
 export function fromReadableStream<E>(stream: ReadableStream<E>): Watch<E> {
-  const reader = stream.getReader();
+  const reader = having('stream', stream, 'getReader', 'a ReadableStream').getReader();
   return new PullWatch<E>({
     pull: () => reader.read(),
     cancel() {

@@ -8,17 +8,20 @@
  */
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
+import { known } from '../watch/options.ts';
 import type { AdmissionOptions, Admitted, Caller, Verdict } from './hub/admission.ts';
-import { Admission } from './hub/admission.ts';
+import { ADMISSION_OPTIONS, Admission } from './hub/admission.ts';
 import { channelOfHost, publishNotices } from './hub/diagnostics.ts';
 import type { Hub } from './hub/hub.ts';
 import { receptionOf } from './hub/hub.ts';
 import type { ConnectionOptions, Limits } from './hub/limits.ts';
-import { toLimits } from './hub/limits.ts';
+import { CONNECTION_OPTIONS, toLimits } from './hub/limits.ts';
 import type { Reception } from './hub/reception.ts';
-import { noWebSocket } from './hub/refusals.ts';
+import { noWebSocket, PIPELINED } from './hub/refusals.ts';
 import type { Start } from './hub/start.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
+import type { Claimable, WithBody } from './transport/claimed-connection.ts';
+import { claimConnection, dropBody, isPipelined } from './transport/claimed-connection.ts';
 import { FetchSink } from './transport/fetch-sink.ts';
 import {
   ALLOW_ORIGIN,
@@ -32,6 +35,8 @@ import {
   streamHeaders,
   WEBSOCKET_KEY,
 } from './transport/http-head.ts';
+import type { Refusable } from './transport/http2-refusals.ts';
+import { mayRefuse } from './transport/http2-refusals.ts';
 import type { Pulse } from './transport/pulse.ts';
 import { toPulse } from './transport/pulse.ts';
 import { guardStalls } from './transport/stall.ts';
@@ -47,8 +52,8 @@ export type { ConnectionHandler, ConnectionHandlerOptions, ConnectionRequest } f
 export { createConnectionHandler } from './transport/connection-handler.ts';
 
 /**
- * Options of {@link createFetchHandler}. A `Request` does not tell its sender's address. Bun and Deno pass it in a second
- * argument; on other hosts, addresses are limited only with `clientAddress`.
+ * Options of {@link createFetchHandler}. A `Request` does not tell its sender's address. Bun, Deno and @hono/node-server pass it in
+ * a second argument; on other hosts, addresses are limited only with `clientAddress`.
  */
 export interface FetchOptions<I = unknown, E extends WatchEvent = WatchEvent>
   extends ConnectionOptions,
@@ -67,15 +72,15 @@ export interface FetchOptions<I = unknown, E extends WatchEvent = WatchEvent>
  * Cutting a client errors the response's body, which hosts log. Deno also logs, once, that the signal aborts even when a response
  * has ended normally; that is harmless here.
  *
- * Bun and Deno call the handler with a second argument. Pass it on if you call the handler yourself: it has the client's address,
+ * Bun and Deno call the handler with a second argument. Pass it on if you call the handler yourself. It has the client's address,
  * and in Bun it exempts the watch from `idleTimeout` (10 s), after which Bun would close a quiet stream.
  *
  * Only the host can notice that the client of a stream on which nothing is sent has vanished. On Node, tell the server to ask:
  * `createServer({ keepAlive: true, keepAliveInitialDelay: 60_000 }, listener)`.
  *
- * Some hosts, such as @hono/node-server on Node, accept pipelined requests. When the connection closes they may neither cancel
- * nor abort the requests behind the first, which then keep their seats. Set `clientAddress` there, so that `maxClientsPerAddress`
- * limits them.
+ * On Node, @hono/node-server passes the request and response of node:http, as `c.env` in Hono: pass them on, too. They have the
+ * client's address, and let a connection carry one watch and nothing else, as with `createHttpHandler`. Without them, pipelined
+ * requests may keep their seats when their connection closes.
  *
  * @throws {WatchError} INVALID_ARGUMENT for anything but a hub, and for an invalid option; TypeError for an invalid header.
  */
@@ -83,17 +88,20 @@ export function createFetchHandler<I = unknown, E extends WatchEvent = WatchEven
   hub: Hub<E>,
   options: FetchOptions<I, E> = {},
 ): (request: Request, host?: unknown) => Response | Promise<Response> {
-  const handler = new FetchHandler(receptionOf(hub), options as FetchOptions<I>);
+  known(options, [...CONNECTION_OPTIONS, ...ADMISSION_OPTIONS, 'headers']);
+  const handler = new FetchHandler(receptionOf(hub), options as unknown as FetchOptions<I>);
   const channel = channelOfHost();
   if (channel !== undefined) publishNotices(hub as Hub, channel);
   return (request, host) => handler.handle(request, host ?? {});
 }
 
-/** The used part of a handler's second argument: the server in Bun, information on the connection in Deno. */
+/** The used part of a handler's second argument: the server in Bun, information on the connection in Deno, node:http's in Hono. */
 interface Host {
   readonly requestIP?: (request: Request) => { readonly address: string } | null;
   readonly timeout?: (request: Request, seconds: number) => void;
   readonly remoteAddr?: { readonly hostname?: string };
+  readonly incoming?: WithBody;
+  readonly outgoing?: Claimable & Refusable;
 }
 
 /** The status of an answer that nobody reads, because the client has left. Some hosts log it, and know this number. */
@@ -118,6 +126,7 @@ class FetchHandler<I> {
 
   handle(request: Request, via: Host): Response | Promise<Response> {
     const caller = toCaller(request, { via, headers: this.headers });
+    if (!this.claims(caller)) return new Response(null, { status: GONE });
     if (request.method === 'OPTIONS' && caller.origin !== undefined && this.admission.allows(caller)) {
       const asked = preflightHeaders(request.headers.get('access-control-request-headers'));
       return new Response(null, { status: 204, headers: { ...this.admission.corsHeaders(caller), ...asked, ...this.headers } });
@@ -128,6 +137,20 @@ class FetchHandler<I> {
     const verdict = this.admission.admit(caller);
     if (!(verdict instanceof Promise)) return this.answer(caller, verdict);
     return verdict.then((late) => (late === undefined ? new Response(null, { status: GONE }) : this.answer(caller, late)));
+  }
+
+  /** Claims the connection, on Node. Returns false if it has been closed, because an earlier request of it is unanswered. */
+  private claims({ via: { incoming, outgoing }, address }: Asking): boolean {
+    if (typeof incoming?.socket?.destroy !== 'function' || typeof outgoing?.once !== 'function') return true;
+    const refuse = (): void => void this.reception.refuse({ reason: 'pipelined', status: PIPELINED, address });
+    dropBody(incoming);
+    if (!isPipelined(outgoing)) {
+      claimConnection(outgoing, refuse);
+      return true;
+    }
+    refuse();
+    incoming.socket.destroy();
+    return false;
   }
 
   private answer(caller: Asking, verdict: Verdict): Response {
@@ -168,7 +191,9 @@ class FetchHandler<I> {
     return sink.stream;
   }
 
-  private refuse(status: Status, caller: Caller<Request>): Response {
+  private refuse(status: Status, caller: Asking): Response {
+    const { outgoing } = caller.via;
+    if (typeof outgoing?.once === 'function' && !mayRefuse(outgoing)) return new Response(null, { status: GONE });
     const cors = this.admission.allows(caller) ? { ...this.admission.corsHeaders(caller), ...this.headers } : {};
     // The client should retry on another connection, because a closing server waits for this one. A request over HTTP/2 has no
     // `host`, and Node warns of this header there.
@@ -192,6 +217,7 @@ function toCaller(request: Request, { via, headers }: { via: Host; headers: Read
     via,
     address: addressOf(request, via),
     origin: ALLOW_ORIGIN in headers ? undefined : (request.headers.get('origin') ?? undefined),
+    site: ALLOW_ORIGIN in headers ? undefined : (request.headers.get('sec-fetch-site') ?? undefined),
     host,
     search: search.slice(1),
     lastEventId: request.headers.get(LAST_EVENT_ID) ?? undefined,
@@ -203,6 +229,9 @@ function toCaller(request: Request, { via, headers }: { via: Host; headers: Read
 }
 
 function addressOf(request: Request, via: Host): string {
-  const address = typeof via.requestIP === 'function' ? via.requestIP(request)?.address : via.remoteAddr?.hostname;
+  const address =
+    typeof via.requestIP === 'function'
+      ? via.requestIP(request)?.address
+      : (via.remoteAddr?.hostname ?? via.incoming?.socket?.remoteAddress);
   return typeof address === 'string' ? address : '';
 }

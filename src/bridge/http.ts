@@ -9,23 +9,26 @@
  * `reply.raw` after `reply.hijack()`. The server limits how long a request may take to arrive and how large its headers may be:
  * `createServer({ headersTimeout, requestTimeout, connectionsCheckingInterval, maxHeaderSize })`.
  */
+
 import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
 import { ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
+import { known } from '../watch/options.ts';
 import type { AdmissionOptions, Admitted, Caller, Verdict } from './hub/admission.ts';
-import { Admission } from './hub/admission.ts';
+import { ADMISSION_OPTIONS, Admission } from './hub/admission.ts';
 import { publishNotices } from './hub/diagnostics.ts';
 import type { Hub } from './hub/hub.ts';
 import { receptionOf } from './hub/hub.ts';
 import type { ConnectionOptions, Limits } from './hub/limits.ts';
-import { toLimits } from './hub/limits.ts';
+import { CONNECTION_OPTIONS, toLimits } from './hub/limits.ts';
 import type { Reception } from './hub/reception.ts';
 import { noWebSocket, PIPELINED } from './hub/refusals.ts';
 import type { Start } from './hub/start.ts';
 import { EVENT_STREAM } from './protocol.ts';
 import { IN_BUN } from './transport/bun.ts';
+import { claimConnection, dropBody, isPipelined } from './transport/claimed-connection.ts';
 import {
   ALLOW_ORIGIN,
   accepts,
@@ -40,6 +43,8 @@ import {
 } from './transport/http-head.ts';
 import type { ByteStream } from './transport/http-sink.ts';
 import { HttpSink, hasClosed } from './transport/http-sink.ts';
+import type { Refusable } from './transport/http2-refusals.ts';
+import { mayRefuse } from './transport/http2-refusals.ts';
 import { toCaller } from './transport/node-caller.ts';
 import type { Pulse } from './transport/pulse.ts';
 import { toPulse } from './transport/pulse.ts';
@@ -80,8 +85,11 @@ export interface HttpOptions<I = unknown, E extends WatchEvent = WatchEvent, R e
  *
  * A refusal has a Status as its body: 400 for an invalid query; 401, 403 and 503 as in {@link AdmissionOptions}; 404 for a
  * WebSocket handshake (use `watchmux/ws`); 405 for methods except GET and HEAD; 410 for a version that is too old (SSE sends an
- * ERROR event and continues live instead); 503 if the hub is full or shutting down, or if an earlier request of the connection is
- * unanswered. Once the stream has ended, a client that has all of it gets 204, which makes an EventSource stop asking.
+ * ERROR event and continues live instead); 503 if the hub is full or shutting down. Once the stream has ended, a client that has
+ * all of it gets 204, which makes an EventSource stop asking.
+ *
+ * A connection carries one watch, and nothing else until that has ended: it is closed when any other request comes on it, or comes
+ * before an earlier one is answered.
  *
  * The hooks get the request that the handler was given, with all that a framework and its middleware have added to it:
  * `clientAddress: (request: express.Request) => request.ip ?? ''`.
@@ -92,7 +100,8 @@ export function createHttpHandler<I = unknown, E extends WatchEvent = WatchEvent
   hub: Hub<E>,
   options: HttpOptions<I, E, R> = {},
 ): (request: R, response: ServerResponse) => void {
-  const handler = new HttpHandler(receptionOf(hub), options as HttpOptions<I>);
+  known(options, [...CONNECTION_OPTIONS, ...ADMISSION_OPTIONS, 'headers']);
+  const handler = new HttpHandler(receptionOf(hub), options as unknown as HttpOptions<I>);
   publishNotices(hub as Hub, channel);
   return (request, response) => handler.handle(request, response);
 }
@@ -118,18 +127,23 @@ class HttpHandler<I> {
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {
-    // No body is expected. Read and drop one anyway, so that the connection can end.
-    request.resume();
+    dropBody(request);
     const caller = this.callerOf(request, response);
+    if (isPipelined(response)) {
+      this.refusePipelined(caller);
+      request.socket.destroy();
+      return;
+    }
     if (request.method === 'OPTIONS' && caller.origin !== undefined && this.admission.allows(caller)) {
       this.preflight(caller, response);
       return;
     }
-    const refusal = this.unfit(request, response, caller.address);
+    const refusal = this.unfit(request, caller.address);
     if (refusal !== undefined) {
       this.refuse(response, refusal, caller);
       return;
     }
+    claimConnection(response, () => this.refusePipelined(caller));
     const verdict = this.admission.admit(caller);
     if (verdict instanceof Promise) void verdict.then((late) => late && this.answer(caller, response, late));
     else this.answer(caller, response, verdict);
@@ -141,7 +155,9 @@ class HttpHandler<I> {
       return () => response.off('close', callback);
     });
     // If earlier middleware or our own options set this header, the application has decided on the origin.
-    return response.hasHeader(ALLOW_ORIGIN) || ALLOW_ORIGIN in this.headers ? { ...caller, origin: undefined } : caller;
+    return response.hasHeader(ALLOW_ORIGIN) || ALLOW_ORIGIN in this.headers
+      ? { ...caller, origin: undefined, site: undefined }
+      : caller;
   }
 
   private answer(caller: Caller<IncomingMessage>, response: ServerResponse, verdict: Verdict): void {
@@ -202,19 +218,22 @@ class HttpHandler<I> {
     if (hasClosed(response)) session.gone();
   }
 
-  private unfit(request: IncomingMessage, response: ServerResponse, address: string): Status | undefined {
+  private unfit(request: IncomingMessage, address: string): Status | undefined {
     const status = methodRefusal(request.method);
     if (status !== undefined) return this.reception.refuse({ reason: 'method', status, address });
-    if (request.headers[WEBSOCKET_KEY] !== undefined) return noWebSocket(request.headers.upgrade);
-    return response.socket === null ? this.reception.refuse({ reason: 'pipelined', status: PIPELINED, address }) : undefined;
+    return request.headers[WEBSOCKET_KEY] === undefined ? undefined : noWebSocket(request.headers.upgrade);
+  }
+
+  /** Only counts: the connection is closed without an answer. */
+  private refusePipelined({ address }: Caller<IncomingMessage>): void {
+    this.reception.refuse({ reason: 'pipelined', status: PIPELINED, address });
   }
 
   /** Answers with a Status instead of a stream. */
   private refuse(response: ServerResponse, status: Status, caller: Caller<IncomingMessage>): void {
-    if (response.headersSent || response.destroyed) return;
-    // The client should retry on another connection, because a closing server waits for this one. Not for pipelined requests:
-    // others in the same pipeline are still to be answered.
-    if (status.code === 503 && status !== PIPELINED) response.shouldKeepAlive = false;
+    if (response.headersSent || response.destroyed || !mayRefuse(response as Refusable)) return;
+    // The client should retry on another connection, because a closing server waits for this one.
+    if (status.code === 503) response.shouldKeepAlive = false;
     response.writeHead(status.code, {
       ...refusalHeaders(status),
       ...(this.admission.allows(caller) ? { ...this.admission.corsHeaders(caller), ...this.headers } : {}),

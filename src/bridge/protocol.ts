@@ -2,9 +2,11 @@
  * The vocabulary shared by both ends of the wire: paths, media types, queries, versions, bookmarks, close codes, limits.
  * PROTOCOL.md describes the same in prose; where the two differ, one of them is wrong.
  */
-import { INITIAL_EVENTS_END, type WatchEvent } from '../watch/event.ts';
 
-export { INITIAL_EVENTS_END, isInitialEventsEnd } from '../watch/event.ts';
+import { type Bookmark, INITIAL_EVENTS_END, type WatchEvent } from '../watch/event.ts';
+import { known } from '../watch/options.ts';
+
+export { type Bookmark, type BookmarkEvent, INITIAL_EVENTS_END, isInitialEventsEnd } from '../watch/event.ts';
 
 /** The default path of a server's watch. */
 export const WATCH_PATH = '/watch';
@@ -60,6 +62,8 @@ export const CLOSE_CODES = {
   timeout: 1000,
   /** The server goes away, or no longer waits for this client; see {@link toRetryReason}. */
   goingAway: 1001,
+  /** The client sent more in one second than `maxInboundMessagesPerSecond` or `maxInboundBytesPerSecond` allow. */
+  flooding: 1008,
   /** The client sent a message longer than `maxInboundBytes`. */
   tooLarge: 1009,
   /** The watch failed on the server. */
@@ -74,12 +78,13 @@ export const CLOSE_CODES = {
 export type Ending = keyof typeof CLOSE_CODES & ('complete' | 'timeout' | 'goingAway' | 'failed' | 'badRequest' | 'expired');
 
 /** The close reasons, except that of `goingAway`, which {@link toRetryReason} creates. */
-export const CLOSE_REASONS: Readonly<Record<Exclude<Ending, 'goingAway'>, string>> = {
+export const CLOSE_REASONS: Readonly<Record<Exclude<Ending, 'goingAway'> | 'flooding', string>> = {
   complete: 'complete',
   timeout: 'timeout',
   failed: 'failed',
   badRequest: 'bad request',
   expired: 'expired',
+  flooding: 'flooding',
 };
 
 /** Creates the close reason with which a departing server tells a client when to reconnect: `retry=<milliseconds>`. */
@@ -92,14 +97,6 @@ export function fromRetryReason(reason: string): number | undefined {
   const digits = /^retry=([0-9]{1,9})$/.exec(reason)?.[1];
   return digits ? +digits : undefined;
 }
-
-/** The object of a BOOKMARK created by a server. */
-export interface Bookmark {
-  readonly metadata: { readonly resourceVersion: string; readonly annotations?: Readonly<Record<string, string>> };
-}
-
-/** The event with which a server tells its client how far it has come. */
-export type BookmarkEvent = WatchEvent<'BOOKMARK', Bookmark>;
 
 /** The annotation of a BOOKMARK that tells the interval at which more of them follow, in milliseconds. Without it: 30 s. */
 export const BOOKMARK_INTERVAL = 'watchmux/bookmark-interval-ms';
@@ -116,9 +113,11 @@ export interface BookmarkOptions {
   retryAfterMs?: number | undefined;
 }
 
+const BOOKMARK_OPTIONS = ['initialEventsEnd', 'intervalMs', 'retryAfterMs'] as const;
+
 /** Creates a BOOKMARK: all events up to this version have been sent. */
 export function toBookmark(version: string, options: BookmarkOptions = {}): WireEvent<'BOOKMARK', Bookmark> {
-  const { initialEventsEnd, intervalMs = DEFAULTS.bookmarkIntervalMs, retryAfterMs } = options;
+  const { initialEventsEnd, intervalMs = DEFAULTS.bookmarkIntervalMs, retryAfterMs } = known(options, BOOKMARK_OPTIONS);
   const annotations = {
     ...(initialEventsEnd === true ? { [INITIAL_EVENTS_END]: 'true' } : {}),
     ...(intervalMs === DEFAULTS.bookmarkIntervalMs ? {} : { [BOOKMARK_INTERVAL]: String(intervalMs) }),
@@ -151,6 +150,9 @@ export const DEFAULTS = {
   handshakeTimeoutMs: 10_000,
   /** Longest WebSocket message a client may send. Its content is ignored, because a watch takes no requests. */
   maxInboundBytes: 1_024,
+  /** What a WebSocket client may send within one second, control frames included. */
+  maxInboundMessagesPerSecond: 100,
+  maxInboundBytesPerSecond: 65_536,
   /** Longest query, and longest value of a parameter. */
   maxQueryBytes: 2_048,
   maxParameterChars: 256,

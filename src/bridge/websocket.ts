@@ -4,20 +4,23 @@
  *     const server = createServer(createHttpHandler(hub));
  *     attachWebSocket(server, hub);                             // ws://host/watch
  */
+
 import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage, Server } from 'node:http';
 import type { WebSocket, WebSocketServer } from 'ws';
+import type { Clock } from '../watch/clock.ts';
 import { invalid, wholeNumber } from '../watch/errors.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
+import { known } from '../watch/options.ts';
 import { LINE, MESSAGE } from './events/forms.ts';
 import type { AdmissionOptions, Admitted, Verdict } from './hub/admission.ts';
-import { Admission } from './hub/admission.ts';
+import { ADMISSION_OPTIONS, Admission } from './hub/admission.ts';
 import { publishNotices } from './hub/diagnostics.ts';
 import type { Hub } from './hub/hub.ts';
 import { receptionOf } from './hub/hub.ts';
 import type { ConnectionOptions, Limits } from './hub/limits.ts';
-import { toLimits } from './hub/limits.ts';
+import { CONNECTION_OPTIONS, toLimits } from './hub/limits.ts';
 import type { Reception } from './hub/reception.ts';
 import type { Ticket } from './hub/seats.ts';
 import type { Start } from './hub/start.ts';
@@ -25,6 +28,8 @@ import { COMPLETE } from './hub/start.ts';
 import { CLOSE_CODES, CLOSE_REASONS, DEFAULTS, WATCH_PATH } from './protocol.ts';
 import { IN_BUN } from './transport/bun.ts';
 import { Handshakes } from './transport/handshakes.ts';
+import type { InboundLimits } from './transport/inbound.ts';
+import { InboundGuard } from './transport/inbound.ts';
 import { toCaller } from './transport/node-caller.ts';
 import type { Pulse } from './transport/pulse.ts';
 import { toPulse } from './transport/pulse.ts';
@@ -47,13 +52,35 @@ export interface WebSocketServerOptions<I = unknown, E extends WatchEvent = Watc
     AdmissionOptions<IncomingMessage, I, E> {
   /** Interval of pings; a client that has not answered the last one is cut. Default 30,000; 0: never. */
   heartbeatMs?: number | undefined;
+  /**
+   * Messages, pings and pongs that a client may send within one second; default 100; 0: no limit. A client that sends more is
+   * cut. Nothing that it sends is used, but reading it takes time.
+   */
+  maxInboundMessagesPerSecond?: number | undefined;
+  /**
+   * Bytes that a client may send within one second; default 65,536, or one message of `maxInboundBytes` if that is more; 0: no
+   * limit. A client that sends more is cut.
+   */
+  maxInboundBytesPerSecond?: number | undefined;
 }
+
+/** The names of the options that only WebSockets have. A record, so that none can be forgotten. */
+const own: Record<Exclude<keyof WebSocketServerOptions, keyof ConnectionOptions | keyof AdmissionOptions<never>>, true> = {
+  heartbeatMs: true,
+  maxInboundMessagesPerSecond: true,
+  maxInboundBytesPerSecond: true,
+};
+const SERVER_OPTIONS: readonly (keyof WebSocketServerOptions)[] = [
+  ...CONNECTION_OPTIONS,
+  ...ADMISSION_OPTIONS,
+  ...(Object.keys(own) as (keyof typeof own)[]),
+];
 
 /** Options of {@link attachWebSocket} and {@link createUpgradeHandler}. */
 export interface WebSocketOptions<I = unknown, E extends WatchEvent = WatchEvent> extends WebSocketServerOptions<I, E> {
   /** Path of the watch; default `/watch`. */
   path?: string | undefined;
-  /** Longest message that a client may send, in bytes; default 1,024. Messages are ignored. */
+  /** Longest message that a client may send, in bytes; default 1,024. Messages are ignored, but count toward the limits per second. */
   maxInboundBytes?: number | undefined;
   /** Compresses events of 1,024 bytes or more (permessage-deflate), once for all clients; default false. No effect in Bun. */
   compression?: boolean | undefined;
@@ -87,10 +114,11 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
   hub: Hub<E>,
   options: WebSocketOptions<I, E> = {},
 ): UpgradeHandler {
+  known(options, [...SERVER_OPTIONS, 'path', 'maxInboundBytes', 'compression']);
   const { path = WATCH_PATH, compression = false } = options;
   if (String(path)[0] !== '/') throw invalid('path', path, 'a path that begins with /');
   const maxInboundBytes = wholeNumber('maxInboundBytes', options.maxInboundBytes ?? DEFAULTS.maxInboundBytes, 1);
-  const serving = new Serving(hub as Hub, options as WebSocketServerOptions<I>);
+  const serving = new Serving(hub as Hub, options as unknown as WebSocketServerOptions<I>);
   const handshakes = new Handshakes({ compression, maxInboundBytes });
   return (request, socket, head) => {
     if (pathOf(request.url) !== path) return false;
@@ -106,7 +134,7 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
       else {
         const whole = handshakes.answer(upgrade, (client, form) => {
           client.on('error', ignore);
-          serving.take({ client, socket, form }, verdict);
+          serving.take(serving.guarded({ client, socket, form }), verdict);
         });
         if (!whole && !isStatus(verdict)) verdict.ticket.release();
       }
@@ -130,7 +158,8 @@ export function attachWebSocketServer<I = unknown, E extends WatchEvent = WatchE
   hub: Hub<E>,
   options: WebSocketServerOptions<I, E> = {},
 ): () => void {
-  const serving = new Serving(hub as Hub, options as WebSocketServerOptions<I>);
+  known(options, SERVER_OPTIONS);
+  const serving = new Serving(hub as Hub, options as unknown as WebSocketServerOptions<I>);
   const onConnection = (client: WebSocket, request: IncomingMessage): void => {
     const { socket } = request;
     client.on('error', ignore);
@@ -138,9 +167,10 @@ export function attachWebSocketServer<I = unknown, E extends WatchEvent = WatchE
       client.once('close', callback);
       return () => client.off('close', callback);
     });
+    const connection = serving.guarded({ client, socket, form: MESSAGE });
     const verdict = serving.admission.admit(caller);
-    if (verdict instanceof Promise) void verdict.then((late) => late && serving.take({ client, socket, form: MESSAGE }, late));
-    else serving.take({ client, socket, form: MESSAGE }, verdict);
+    if (verdict instanceof Promise) void verdict.then((late) => late && serving.take(connection, late));
+    else serving.take(connection, verdict);
   };
   sockets.on('connection', onConnection);
   return () => void sockets.off('connection', onConnection);
@@ -153,7 +183,25 @@ function ignore(): void {}
 const MOST_FRAMING_BYTES = 14;
 
 /** An open WebSocket, its socket, and the wire format to write there. */
-type Connection = Pick<WebSocketConnection, 'client' | 'socket' | 'form'>;
+interface Connection extends Pick<WebSocketConnection, 'client' | 'form'> {
+  readonly socket: Parameters<UpgradeHandler>[1];
+}
+
+/** The same, with a limit for what the client sends. */
+interface GuardedConnection extends Connection {
+  readonly inbound: InboundGuard;
+}
+
+function toInboundLimits(options: Omit<WebSocketOptions, keyof AdmissionOptions<IncomingMessage>>, clock: Clock): InboundLimits {
+  const { maxInboundBytes = 0, maxInboundBytesPerSecond, maxInboundMessagesPerSecond } = options;
+  const bytes = maxInboundBytesPerSecond ?? Math.max(DEFAULTS.maxInboundBytesPerSecond, maxInboundBytes + MOST_FRAMING_BYTES);
+  const messages = maxInboundMessagesPerSecond ?? DEFAULTS.maxInboundMessagesPerSecond;
+  return {
+    maxInboundBytesPerSecond: wholeNumber('maxInboundBytesPerSecond', bytes),
+    maxInboundMessagesPerSecond: wholeNumber('maxInboundMessagesPerSecond', messages),
+    clock,
+  };
+}
 
 /** A hub attached to one server or handler. */
 class Serving<I> {
@@ -162,6 +210,7 @@ class Serving<I> {
   private readonly limits: Limits;
   private readonly hearts: Pulse | undefined;
   private readonly stalls: Pulse | undefined;
+  private readonly inbound: InboundLimits;
 
   constructor(hub: Hub, options: WebSocketServerOptions<I>) {
     const heartbeatMs = wholeNumber('heartbeatMs', options.heartbeatMs ?? DEFAULTS.heartbeatMs);
@@ -171,11 +220,17 @@ class Serving<I> {
     const { stallTimeoutMs, clock } = this.limits;
     this.hearts = toPulse(heartbeatMs, clock);
     this.stalls = toPulse(stallTimeoutMs, clock);
+    this.inbound = toInboundLimits(options, clock);
     publishNotices(hub, channel);
   }
 
+  /** Limits what the client of an open WebSocket may send from now on. */
+  guarded(connection: Connection): GuardedConnection {
+    return { ...connection, inbound: new InboundGuard(connection.client, connection.socket, this.inbound) };
+  }
+
   /** Serves an open WebSocket, or refuses it. */
-  take(connection: Connection, verdict: Verdict): void {
+  take(connection: GuardedConnection, verdict: Verdict): void {
     const { client } = connection;
     const start = isStatus(verdict) ? verdict : this.reception.start(verdict.asked, verdict);
     if (isStatus(start)) this.refuse(client, start, isStatus(verdict) ? this.reception.reserveForRefusal() : verdict.ticket);
@@ -189,12 +244,13 @@ class Serving<I> {
     else client.once('close', () => ticket.release());
   }
 
-  private serve(connection: Connection, admitted: Admitted & { start: Start }): void {
+  private serve(connection: GuardedConnection, admitted: Admitted & { start: Start }): void {
     const { maxBufferedBytes } = this.limits;
     const { client } = connection;
     const { socket, form } = IN_BUN ? { socket: new SentLines(client), form: LINE } : connection;
     const sink = new WebSocketSink({ client, socket, form, maxBufferedBytes });
     const session = this.reception.open(sink, { ...admitted, transport: 'websocket' });
+    connection.inbound.session = session;
     guardStalls(session, socket, this.stalls);
     if (this.hearts !== undefined) sink.beatWith(this.hearts);
   }

@@ -1,97 +1,62 @@
 import { callable, invalid, oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
-import type { WatchEvent } from '../watch/event.ts';
+import type { ErrorEvent, MissingError, WatchEvent } from '../watch/event.ts';
+import { known } from '../watch/options.ts';
 import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';
 import type { Watch } from '../watch/watch.ts';
 import { Cursor, toExpired } from './cursor/cursor.ts';
 import type { CursorOptions } from './cursor/place.ts';
 import { BroadcastWatch } from './handle.ts';
 import { Mux } from './mux.ts';
+import type {
+  BroadcasterOptions,
+  KeepingBroadcasterOptions,
+  KeepingWatchOptions,
+  PlainWatchOptions,
+  WatchOptions,
+} from './options.ts';
 import { objectKey } from './policies/key.ts';
 import { POLICIES } from './policies/policies.ts';
 import { type Routing, toTopicSet, toTopics } from './topics.ts';
 
-/** Options of a {@link Broadcaster}. A watcher may override `capacity` and `overflow`. */
-export interface BroadcasterOptions<E> {
-  /**
-   * Queue length per watcher, in events (with `coalesce`: in keys). A whole number >= 0; default 100. With 0, a watcher receives
-   * an event only while a read is pending.
-   */
-  readonly capacity?: number | undefined;
-  /** What happens to an event that does not fit in a watcher's queue; default `wait`, which loses nothing. */
-  readonly overflow?: Overflow | undefined;
-  /** Number of events accepted ahead of distribution while a `wait` watcher is full; default 25. */
-  readonly incoming?: number | undefined;
-  /** Number of publishes that may wait for room before `publish` rejects with OVERLOADED; default 10,000. */
-  readonly maxPending?: number | undefined;
-  /**
-   * The key by which `coalesce` folds; default namespace and name in `object.metadata`, which objects of several kinds may share.
-   * If it throws, as the default does for an object without a name (INVALID_ARGUMENT), the `coalesce` watch ends with that error.
-   */
-  readonly keyOf?: ((event: E) => string) | undefined;
-  /**
-   * The topics of an event: one, several, or none. Watchers that ask for `topics` get events by topic, and events of other topics
-   * cost them nothing. Called once per event, when it is published; if it throws, `publish` fails with that error.
-   */
-  readonly topicsOf?: ((event: E) => string | readonly string[] | undefined) | undefined;
-  /** Number of past events to keep, for watches with `replay` or `after`; default 0. */
-  readonly replay?: number | undefined;
-  /** Limits the events kept for `replay` in bytes, too, as `sizeOf` tells them; default no limit. */
-  readonly replayBytes?: number | undefined;
-  /**
-   * The size of an event in bytes, a whole number. Required with `replayBytes`. Called once per event, when it is published; if it
-   * throws, `publish` fails with that error.
-   */
-  readonly sizeOf?: ((event: E) => number) | undefined;
-}
-
-/** Options of one watcher. */
-export interface WatchOptions<E> {
-  /** This watcher's queue length, in events (with `coalesce`: in keys). */
-  readonly capacity?: number | undefined;
-  /** This watcher's overflow policy. */
-  readonly overflow?: Overflow | undefined;
-  /**
-   * Selects the events this watcher receives; rejected events take no room in its queue. Called once per event, in order. If it
-   * throws, this watch ends with that error. If it stops its own watch, events it has not seen yet are neither queued nor
-   * counted.
-   */
-  readonly filter?: ((event: E) => boolean) | undefined;
-  /**
-   * Events to deliver first, through the filter. `capacity` grows to their number + 1 if it is smaller, so at least to 1. An event
-   * whose `publish` is still waiting counts as published after this watch began, so it arrives again.
-   */
-  readonly prefix?: readonly E[] | undefined;
-  /**
-   * Only events that have one of these topics (see `topicsOf`), each once, in the order in which they were published. What a filter
-   * would give, at the cost of the events that match. With `filter`, topics come first. An empty array gets nothing.
-   */
-  readonly topics?: readonly string[] | undefined;
-  /**
-   * Begin with the last events that were published before, at most this many, and as many as the broadcaster keeps; default 0. The
-   * number counts events before `topics` and `filter`. As with `prefix`, `capacity` grows to what is delivered first + 1.
-   */
-  readonly replay?: number | undefined;
-  /**
-   * Begin right after this {@link Watch.position} of an earlier watch of the same broadcaster, with everything published since. If
-   * not all of it is kept any more, the watch delivers one ERROR with code 410, after the prefix if there is one, and ends. Wins
-   * over `replay`.
-   */
-  readonly after?: number | undefined;
-  /** Stops the watch when it aborts. `watch` throws the signal's reason if it has already aborted. */
-  readonly signal?: AbortSignal | undefined;
-  /**
-   * Called right before the first event after a gap is delivered, with the number of lost events. If it throws, this watch ends
-   * with that error.
-   */
-  readonly onGap?: ((missed: number) => void) | undefined;
-}
-
 export type { Overflow } from '../watch/overflow.ts';
+export type {
+  BroadcasterOptions,
+  KeepingBroadcasterOptions,
+  KeepingWatchOptions,
+  PlainWatchOptions,
+  WatchOptions,
+} from './options.ts';
+
+export const BROADCASTER_OPTIONS: readonly (keyof BroadcasterOptions<never>)[] = [
+  'capacity',
+  'overflow',
+  'incoming',
+  'maxPending',
+  'keyOf',
+  'topicsOf',
+  'replay',
+  'replayBytes',
+  'sizeOf',
+];
+const WATCH_OPTIONS: readonly (keyof WatchOptions<never>)[] = [
+  'capacity',
+  'overflow',
+  'filter',
+  'prefix',
+  'topics',
+  'replay',
+  'after',
+  'signal',
+  'onGap',
+];
 
 const ACCEPTED: Promise<void> = Promise.resolve();
 
 /** Returns the inside of a broadcaster. Not exported from the package: for the bridge, which keeps no events of its own. */
-export let muxOf: <E extends WatchEvent>(broadcaster: Broadcaster<E>) => Mux<E>;
+export function muxOf<E>(broadcaster: { publish(event: E): Promise<void> }): Mux<E> {
+  return insides.get(broadcaster) as Mux<E>;
+}
+const insides: WeakMap<object, object> = new WeakMap();
 
 /**
  * Distributes one ordered sequence of events to any number of watchers. Each watcher has a bounded queue and an overflow policy.
@@ -103,12 +68,80 @@ export let muxOf: <E extends WatchEvent>(broadcaster: Broadcaster<E>) => Mux<E>;
  * - **Closing**: `shutdown` delivers every accepted event.
  *
  * All methods may be called at any time, also from inside a consumer, a filter or an `onGap`. Upstream: `watch.Broadcaster`.
+ *
+ * `Lost` is what `watch()` may deliver besides `E`: {@link ErrorEvent} if the broadcaster's own policy may cut a watch and `E` has
+ * no such event.
  */
-export class Broadcaster<E extends WatchEvent = WatchEvent> {
+export interface Broadcaster<E extends WatchEvent = WatchEvent, Lost extends ErrorEvent = never> {
+  /**
+   * Number of watches that have not ended; 0 after a shutdown. A watch that `disconnect` or `coalesce` cut ends when it has been
+   * read to its end.
+   */
+  readonly watchers: number;
+
+  /**
+   * Starts a watch. It sees every event accepted after this call and none accepted before, even if that one is not distributed
+   * yet. Nothing is lost before the first read. Upstream: `Watch`, `WatchWithPrefix`.
+   *
+   * A watch that may be cut (`disconnect`, `coalesce`) or may begin too late (`after`) delivers an {@link ErrorEvent} then, which
+   * is part of its type.
+   *
+   * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for an invalid option; the signal's reason if it has aborted.
+   */
+  watch(options?: PlainWatchOptions<E>): Watch<E | Lost>;
+  watch(options: KeepingWatchOptions<E>): Watch<E>;
+  watch(options: WatchOptions<E> | undefined): Watch<E | MissingError<E>>;
+
+  /**
+   * Publishes an event. Resolves when the event is accepted: it has its place in the order and will be distributed. Waits while
+   * the incoming queue is full, that is, while a `wait` watcher holds up distribution. Upstream: `Action`.
+   *
+   * Resolves within the same turn if there is room. A loop that only awaits `publish` lets watchers read, but no timer or socket
+   * run. A `wait` consumer that awaits `publish` inside its own read loop may deadlock.
+   *
+   * @throws {WatchError} (rejects) CLOSED after `shutdown`; OVERLOADED if `maxPending` publishes are waiting; INVALID_ARGUMENT
+   * for anything but an object with a `type` that is a string.
+   */
+  publish(event: E): Promise<void>;
+
+  /**
+   * Publishes an event without waiting. Returns false if it cannot be accepted now, because a `wait` watcher holds up distribution;
+   * then no watcher gets it. Upstream: `ActionOrDrop`.
+   *
+   * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT as for `publish`.
+   */
+  tryPublish(event: E): boolean;
+
+  /**
+   * Closes the broadcaster: refuses new events and watches, distributes all accepted events and pending publishes, then ends
+   * every watch. Queued events stay readable. Resolves when done. Idempotent.
+   *
+   * A stalled `wait` watcher delays it as it delays publishing. Abort `signal` to give up: such watchers then lose (and count)
+   * what does not fit, pending publishes reject with CLOSED, every watch ends, and this rejects with the signal's reason.
+   */
+  shutdown(options?: { signal?: AbortSignal | undefined }): Promise<void>;
+}
+
+/**
+ * Creates a {@link Broadcaster}. With a policy that may cut a watch, the ERROR of a cut belongs to what `watch()` delivers.
+ *
+ *     new Broadcaster<Order>()                             // a Broadcaster<Order>: its watches deliver Order
+ *     new Broadcaster<Order>({ overflow: 'disconnect' })   // a Broadcaster<Order, ErrorEvent>: Order or ErrorEvent
+ *
+ * A subclass does not know the options it will get, so it states both types if `E` has no ERROR: `extends Broadcaster<E, never>`.
+ */
+export interface BroadcasterConstructor {
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid option. */
+  new <E extends WatchEvent = WatchEvent>(options?: KeepingBroadcasterOptions<E>): Broadcaster<E>;
+  new <E extends WatchEvent = WatchEvent>(options: BroadcasterOptions<E> | undefined): Broadcaster<E, MissingError<E>>;
+  new <E extends WatchEvent, Lost extends ErrorEvent>(
+    options?: [Lost] extends [never] ? KeepingBroadcasterOptions<E> : BroadcasterOptions<E>,
+  ): Broadcaster<E, Lost>;
+}
+
+// Which of its types a broadcaster or a watch has depends on options alone. In here they are all one.
+export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends WatchEvent> {
   readonly #mux: Mux<E>;
-  static {
-    muxOf = (broadcaster) => broadcaster.#mux;
-  }
   readonly #capacity: number;
   readonly #overflow: Overflow;
   readonly #maxPending: number;
@@ -118,8 +151,8 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   #plain: CursorOptions<E> | undefined;
   #closed: Promise<void> | undefined;
 
-  /** @throws {WatchError} INVALID_ARGUMENT for an invalid option. */
   constructor(options: BroadcasterOptions<E> = {}) {
+    known(options, BROADCASTER_OPTIONS);
     const { capacity = 100, overflow = 'wait', incoming = 25, maxPending = 10_000, keyOf = objectKey, topicsOf } = options;
     const { replay = 0, replayBytes = Infinity } = options;
     this.#capacity = wholeNumber('capacity', capacity);
@@ -135,23 +168,15 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
       replayItems: wholeNumber('replay', replay),
       replayBytes,
     });
+    insides.set(this, this.#mux);
   }
 
-  /**
-   * Number of watches that have not ended; 0 after a shutdown. A watch that `disconnect` or `coalesce` cut ends when it has been
-   * read to its end.
-   */
   get watchers(): number {
     return this.#mux.closed ? 0 : this.#mux.watchers;
   }
 
-  /**
-   * Starts a watch. It sees every event accepted after this call and none accepted before, even if that one is not distributed
-   * yet. Nothing is lost before the first read. Upstream: `Watch`, `WatchWithPrefix`.
-   *
-   * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for an invalid option; the signal's reason if it has aborted.
-   */
   watch(options: WatchOptions<E> = {}): Watch<E> {
+    known(options, WATCH_OPTIONS);
     const { filter, onGap, prefix = [], signal } = options;
     if (!Array.isArray(prefix)) throw invalid('prefix', prefix, 'an array');
     const own: CursorOptions<E> = {
@@ -171,16 +196,6 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     return new BroadcastWatch(cursor, this.#mux.forgotten);
   }
 
-  /**
-   * Publishes an event. Resolves when the event is accepted: it has its place in the order and will be distributed. Waits while
-   * the incoming queue is full, that is, while a `wait` watcher holds up distribution. Upstream: `Action`.
-   *
-   * Resolves within the same turn if there is room. A loop that only awaits `publish` lets watchers read, but no timer or socket
-   * run. A `wait` consumer that awaits `publish` inside its own read loop may deadlock.
-   *
-   * @throws {WatchError} (rejects) CLOSED after `shutdown`; OVERLOADED if `maxPending` publishes are waiting; INVALID_ARGUMENT
-   * for null and undefined.
-   */
   publish(event: E): Promise<void> {
     try {
       const routing = this.#check(event);
@@ -193,12 +208,6 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     }
   }
 
-  /**
-   * Publishes an event without waiting. Returns false if it cannot be accepted now, because a `wait` watcher holds up distribution;
-   * then no watcher gets it. Upstream: `ActionOrDrop`.
-   *
-   * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for null and undefined.
-   */
   tryPublish(event: E): boolean {
     return this.#accept(event, this.#check(event));
   }
@@ -206,7 +215,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   /** Refuses what cannot be published. Returns the event's topics and its size, as far as they are needed. */
   #check(event: E): Routing | undefined {
     this.#refuseClosed('publish');
-    if (event === undefined || event === null) throw invalid('event', event, 'an event');
+    if (typeof event?.type !== 'string') throw invalid('event', event, 'an event, whose type is a string');
     if (!this.#topicsOf && !this.#sizeOf) return undefined;
     const topics = toTopics(this.#topicsOf?.(event));
     const bytes = this.#sizeOf ? wholeNumber('sizeOf', this.#sizeOf(event)) : 0;
@@ -220,16 +229,9 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
     return accepted;
   }
 
-  /**
-   * Closes the broadcaster: refuses new events and watches, distributes all accepted events and pending publishes, then ends
-   * every watch. Queued events stay readable. Resolves when done. Idempotent.
-   *
-   * A stalled `wait` watcher delays it as it delays publishing. Abort `signal` to give up: such watchers then lose (and count)
-   * what does not fit, pending publishes reject with CLOSED, every watch ends, and this rejects with the signal's reason.
-   */
   shutdown(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     const mux = this.#mux;
-    const { signal } = options;
+    const { signal } = known(options, ['signal']);
     if (!this.#closed) {
       // Set before anything moves, because a filter may call `shutdown` too.
       this.#closed = new Promise((resolve) => {
@@ -303,7 +305,7 @@ export class Broadcaster<E extends WatchEvent = WatchEvent> {
   #refuseClosed(what: string): void {
     if (this.#mux.closing) throw new WatchError('CLOSED', `${what}: the broadcaster is shut down`);
   }
-}
+};
 
 /** Returns a valid policy; throws INVALID_ARGUMENT otherwise. */
 export function toOverflow(overflow: Overflow): Overflow {

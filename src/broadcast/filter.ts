@@ -1,3 +1,4 @@
+import { having, invalid } from '../watch/errors.ts';
 import { PullWatch } from '../watch/pull-watch.ts';
 import type { Watch } from '../watch/watch.ts';
 
@@ -6,6 +7,8 @@ export class FilterWatch<E, F> extends PullWatch<F> {
   private readonly watch: Watch<E>;
 
   constructor(watch: Watch<E>, fn: (event: E) => F | undefined) {
+    having('watch', watch, 'tryNext', 'a Watch');
+    if (typeof fn !== 'function') throw invalid('fn', fn, 'a function');
     super({
       async pull() {
         for (;;) {
@@ -64,6 +67,8 @@ export class FilterWatch<E, F> extends PullWatch<F> {
  * change event types, so an object that starts or stops matching appears as a change of an unknown object, or not at all.
  *
  * Upstream: `watch.Filter`; this one cannot get stuck on a consumer that stopped without draining.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for anything but a watch and a function.
  */
 export function filter<E, F = E>(watch: Watch<E>, fn: (event: E) => F | undefined): Watch<F> {
   return new FilterWatch(watch, fn);

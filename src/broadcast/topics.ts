@@ -10,6 +10,9 @@ export interface Routing {
   readonly bytes: number;
 }
 
+/** No views of topics: what every event has while nobody asks for topics. */
+export const NONE: readonly never[] = [];
+
 /** The topics of an event that is for every watcher. Not for `topicsOf` of an application. */
 export const EVERY_TOPIC: readonly string[] = [];
 
@@ -70,8 +73,6 @@ export class TopicViews<E> {
     return [...this.views];
   }
 }
-
-const NONE: readonly never[] = [];
 
 /**
  * Returns what `topicsOf` has returned, if it is valid; throws INVALID_ARGUMENT otherwise. An array is copied: the event may wait, and

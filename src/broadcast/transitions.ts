@@ -1,10 +1,9 @@
-import type { ErrorEvent, WatchEvent } from '../watch/event.ts';
+import { callable, invalid } from '../watch/errors.ts';
+import type { ObjectOf, WatchEvent } from '../watch/event.ts';
+import { known } from '../watch/options.ts';
 import type { Watch } from '../watch/watch.ts';
 import { filter } from './filter.ts';
 import { objectKey } from './policies/key.ts';
-
-/** The object type of a union's events, ERROR excluded. */
-export type ObjectOf<E extends WatchEvent> = Exclude<E, ErrorEvent>['object'];
 
 /** Options of {@link filterTransitions}: how it knows whether an object matched before its change. */
 export interface TransitionOptions<E extends WatchEvent> {
@@ -42,6 +41,8 @@ export interface TransitionOptions<E extends WatchEvent> {
  * unchanged object, that shows at the object's next change. An object without a name fails with INVALID_ARGUMENT. That error, and
  * any error thrown by `predicate`, `previousOf` or `keyOf`, ends this watch only. For everything else see {@link filter}.
  *
+ * @throws {WatchError} INVALID_ARGUMENT for anything but a watch and a function, and for an invalid option.
+ *
  * Upstream: the event typing of the cacher and of the storage watcher, which `watch.Filter` cannot do.
  */
 export function filterTransitions<E extends WatchEvent>(
@@ -49,7 +50,10 @@ export function filterTransitions<E extends WatchEvent>(
   predicate: (object: ObjectOf<E>) => boolean,
   options: TransitionOptions<E> = {},
 ): Watch<E> {
-  const { previousOf, keyOf = objectKey } = options;
+  const { previousOf, keyOf = objectKey } = known(options, ['previousOf', 'keyOf']);
+  if (typeof predicate !== 'function') throw invalid('predicate', predicate, 'a function');
+  callable('previousOf', previousOf);
+  callable('keyOf', keyOf);
   const within = new Map<unknown, ObjectOf<E>>();
   return filter(watch, (event) => {
     const { type, object } = event;

@@ -2,7 +2,8 @@ import { isIPv6 } from 'node:net';
 import type { ParseArgsConfig } from 'node:util';
 import { parseArgs } from 'node:util';
 import type { ClientTransport } from '../bridge/client.ts';
-import type { Overflow } from '../broadcast/broadcaster.ts';
+import type { Overflow } from '../watch/overflow.ts';
+import { OVERFLOWS } from '../watch/overflow.ts';
 
 /** The options of `watchmux pipe`. */
 export interface PipeCommand {
@@ -15,6 +16,8 @@ export interface PipeCommand {
   readonly window: number;
   readonly raw: boolean;
   readonly keepOpen: boolean;
+  /** The heading of the live page. */
+  readonly title: string | undefined;
   readonly drainMs: number;
 }
 
@@ -56,9 +59,6 @@ export class UsageError extends Error {
   }
 }
 
-/** The overflow policies, as typed. */
-export const POLICIES: readonly Overflow[] = ['disconnect', 'wait', 'drop-newest', 'drop-oldest', 'coalesce'];
-
 /** Parses the arguments after the program's name. Throws {@link UsageError}. */
 export function parseCommand(argv: readonly string[]): Command {
   const [name, ...rest] = argv;
@@ -99,6 +99,7 @@ const PIPE_OPTIONS: Options = {
   window: { type: 'string' },
   raw: { type: 'boolean', default: false },
   'keep-open': { type: 'boolean', default: false },
+  title: { type: 'string' },
   drain: { type: 'string', default: '5' },
 };
 
@@ -138,8 +139,8 @@ function joined(args: readonly string[], options: Options): string[] {
 function toPipe({ values, positionals }: Parsed): PipeCommand {
   if (positionals.length > 0)
     throw new UsageError(`unexpected argument ${quote(positionals[0] as string)}: pipe reads from stdin`, 'pipe');
-  const overflow = POLICIES.find((policy) => policy === values.overflow);
-  if (overflow === undefined) throw wrong('pipe', 'overflow', values.overflow, `one of ${POLICIES.join(', ')}`);
+  const overflow = OVERFLOWS.find((policy) => policy === values.overflow);
+  if (overflow === undefined) throw wrong('pipe', 'overflow', values.overflow, `one of ${OVERFLOWS.join(', ')}`);
   const port = whole('pipe', 'port', values.port, { max: 65_535 });
   const replay = whole('pipe', 'replay', values.replay);
   const window = values.window === undefined ? Math.max(replay, 1_000) : whole('pipe', 'window', values.window);
@@ -154,6 +155,7 @@ function toPipe({ values, positionals }: Parsed): PipeCommand {
     window,
     raw: values.raw as boolean,
     keepOpen: values['keep-open'] as boolean,
+    title: values.title === undefined ? undefined : toTitle(values.title as string),
     drainMs: milliseconds('pipe', 'drain', values.drain),
   };
 }
@@ -194,6 +196,14 @@ function toHost(value: string): string {
     throw wrong('pipe', 'host', value, 'an address or a host name, without a port');
   return host;
 }
+
+function toTitle(value: string): string {
+  const title = value.trim();
+  if (title !== '' && title.length <= MAX_TITLE_CHARS && !/\p{C}/u.test(title)) return title;
+  throw wrong('pipe', 'title', value, `1 to ${MAX_TITLE_CHARS} visible characters`);
+}
+
+const MAX_TITLE_CHARS = 100;
 
 interface Range {
   readonly min?: number;

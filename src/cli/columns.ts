@@ -1,42 +1,104 @@
-/** Two columns of text, each filled from the top independently; in colour on a terminal. */
-export class Columns {
-  private readonly write: (text: string) => void;
-  private readonly colour: boolean;
-  private readonly width: number;
-  private readonly startMs: number = performance.now();
+/** The part of standard output that {@link Columns} needs. */
+export interface ColumnsOutput {
+  write(text: string): unknown;
+  readonly isTTY: boolean;
+  /** Width in characters. */
+  readonly columns: number;
+}
 
-  constructor(output: { write(text: string): unknown; isTTY?: boolean; columns?: number }) {
-    this.write = (text) => void output.write(`${text.trimEnd()}\n`);
-    this.colour = output.isTTY === true && !process.env.NO_COLOR;
-    this.width = Math.max(26, Math.min(48, Math.floor(((output.columns ?? 80) - 12) / 2)));
+/** Width of the time before each line, with its two spaces. */
+const TIME_WIDTH = 10;
+/** Width of the space between the columns. */
+const GAP = '  ';
+
+/**
+ * Two columns of text, each filled from the top independently; in colour on a terminal. There, a panel stays in view below them:
+ * it is erased before each line and drawn again after it. The lines above scroll as usual, and remain when the panel is removed.
+ */
+export class Columns {
+  private readonly output: ColumnsOutput;
+  private readonly colour: boolean;
+  private readonly startMs: number = performance.now();
+  private panel: () => readonly string[] = () => [];
+  /** Lines of the panel on the screen now. */
+  private drawn: number = 0;
+
+  constructor(output: ColumnsOutput) {
+    this.output = output;
+    this.colour = output.isTTY && !process.env.NO_COLOR;
+  }
+
+  /** Width of one column. */
+  get width(): number {
+    return Math.max(26, Math.min(48, Math.floor((this.output.columns - TIME_WIDTH - GAP.length) / 2)));
+  }
+
+  /** Seconds since the start. */
+  get seconds(): number {
+    return (performance.now() - this.startMs) / 1_000;
+  }
+
+  /** Keeps these lines in view below the columns, if the output is a terminal. An empty panel removes it. */
+  keep(panel: () => readonly string[]): void {
+    this.panel = panel;
+    this.refresh();
+  }
+
+  /** Draws the panel again. */
+  refresh(): void {
+    if (this.output.isTTY) this.output.write(this.erased() + this.shown());
   }
 
   /** Writes a line across both columns. */
   line(text: string = ''): void {
-    this.write(text);
+    this.output.write(`${this.erased()}${text.trimEnd()}\n${this.shown()}`);
   }
 
+  /** A line of two cells, below an empty time. */
+  pair(left: string, right: string): string {
+    return `${' '.repeat(TIME_WIDTH)}${this.fit(left)}${GAP}${this.fit(right).trimEnd()}`;
+  }
+
+  /** Writes the heads of the columns. */
   head(left: readonly string[], right: readonly string[]): void {
-    for (let row = 0; row < Math.max(left.length, right.length); row++) {
-      this.write(`${' '.repeat(8)}  ${this.paint(this.fit(left[row] ?? ''), 'bold')}  ${this.paint(right[row] ?? '', 'bold')}`);
-    }
-    this.write(`${' '.repeat(8)}  ${'─'.repeat(this.width)}  ${'─'.repeat(this.width)}`);
+    for (let row = 0; row < Math.max(left.length, right.length); row++) this.line(this.pair(left[row] ?? '', right[row] ?? ''));
+    this.line(this.pair('─'.repeat(this.width), '─'.repeat(this.width)));
   }
 
   left(text: string, style: Style): void {
-    this.write(`${this.time()}  ${this.paint(this.fit(text), style)}`);
+    this.line(`${this.time()}${this.paint(this.fit(text), style)}`);
   }
 
   right(text: string, style: Style): void {
-    this.write(`${this.time()}  ${' '.repeat(this.width)}  ${this.paint(text, style)}`);
+    this.line(`${this.time()}${' '.repeat(this.width)}${GAP}${this.paint(this.fit(text).trimEnd(), style)}`);
+  }
+
+  /** Puts a text at the left edge of a column, and another one at its right edge. */
+  apart(left: string, right: string): string {
+    const room = this.width - right.length - 1;
+    return `${cut(left, room).padEnd(room)} ${right}`;
   }
 
   private time(): string {
-    return this.paint(`${((performance.now() - this.startMs) / 1000).toFixed(2)} s`.padStart(8), 'dim');
+    return `${this.paint(`${this.seconds.toFixed(2)} s`.padStart(TIME_WIDTH - GAP.length), 'dim')}${GAP}`;
   }
 
   private fit(text: string): string {
-    return text.length > this.width ? `${text.slice(0, this.width - 1)}…` : text.padEnd(this.width);
+    return cut(text, this.width).padEnd(this.width);
+  }
+
+  private erased(): string {
+    const { drawn } = this;
+    this.drawn = 0;
+    return drawn === 0 ? '' : `\r\u001b[${drawn}A\u001b[J`;
+  }
+
+  private shown(): string {
+    if (!this.output.isTTY) return '';
+    // A line that wraps would take two, and only one would be erased.
+    const lines = this.panel().map((line) => cut(line, this.output.columns - 1).trimEnd());
+    this.drawn = lines.length;
+    return lines.map((line) => `${this.paint(line, 'bold')}\n`).join('');
   }
 
   private paint(text: string, style: Style): string {
@@ -48,3 +110,13 @@ export class Columns {
 export type Style = 'added' | 'changed' | 'removed' | 'lost' | 'bold' | 'dim';
 
 const CODES: Readonly<Record<Style, string>> = { added: '32', changed: '33', removed: '31', lost: '1;35', bold: '1', dim: '2' };
+
+/** A bar of `cells` characters: how full a queue is. What is not empty shows at least one. */
+export function gauge(queued: number, capacity: number, cells: number): string {
+  const full = Math.min(cells, Math.ceil((queued / capacity) * cells));
+  return `[${'#'.repeat(full)}${'.'.repeat(cells - full)}]`;
+}
+
+function cut(text: string, width: number): string {
+  return text.length > width ? `${text.slice(0, width - 1)}…` : text;
+}

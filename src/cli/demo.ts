@@ -13,15 +13,22 @@ import type { Watch } from '../watch/watch.ts';
 import type { DemoCommand } from './args.ts';
 import { UsageError } from './args.ts';
 import type { Style } from './columns.ts';
-import { Columns } from './columns.ts';
+import { Columns, gauge } from './columns.ts';
 import { DemoWorker } from './demo-worker.ts';
 import type { FileEvent } from './directory.ts';
 import { DirectoryWatch } from './directory.ts';
+import type { Output } from './output.ts';
 import { close, listen } from './server.ts';
 import { onSignals } from './signals.ts';
 
 /** The slow reader's queue: short, so that losses are visible. */
 const SLOW_CAPACITY = 4;
+/** The queue of the fast reader, which is a client of a hub. */
+const FAST_CAPACITY = 100;
+
+const TITLE = 'watchmux demo: file changes, one fast reader, one slow';
+/** The time between two updates of what is in view all the time. */
+const REFRESH_MS = 100;
 
 /** How many events were accepted, and how many each reader got. */
 interface Tally {
@@ -34,13 +41,14 @@ interface Tally {
  * `watchmux demo`: changing files -> Broadcaster -> filter -> two readers, one over HTTP, one deliberately slow. Returns the exit
  * code: 1 if the numbers do not add up in the end.
  */
-export async function demo({ directory, durationMs }: DemoCommand): Promise<number> {
+export async function demo({ directory, durationMs }: DemoCommand, output: Output): Promise<number> {
   const end = new AbortController();
   const release = onSignals(() => end.abort());
+  output.onGone = () => end.abort();
   const path = directory ?? (await mkdtemp(join(tmpdir(), 'watchmux-demo-')));
   const worker = new DemoWorker(path);
   try {
-    return await play({ path, durationMs, worker, end });
+    return await play({ path, durationMs, worker, end, columns: new Columns(output) });
   } finally {
     await worker.tidy();
     if (directory === undefined) await rm(path, { recursive: true, force: true }).catch(() => {});
@@ -48,8 +56,15 @@ export async function demo({ directory, durationMs }: DemoCommand): Promise<numb
   }
 }
 
-async function play(scene: { path: string; durationMs: number; worker: DemoWorker; end: AbortController }): Promise<number> {
-  const { path, durationMs, worker, end } = scene;
+interface Scene {
+  readonly path: string;
+  readonly durationMs: number;
+  readonly worker: DemoWorker;
+  readonly end: AbortController;
+  readonly columns: Columns;
+}
+
+async function play({ path, durationMs, worker, end, columns }: Scene): Promise<number> {
   const pauseMs = Math.round(Math.min(700, durationMs / 12));
   const tally: Tally = { accepted: 0, fast: 0, slow: 0 };
   const files = new Broadcaster<FileEvent>();
@@ -60,12 +75,9 @@ async function play(scene: { path: string; durationMs: number; worker: DemoWorke
   await directory.open().catch((error: Error) => {
     throw new UsageError(`cannot watch ${path}: ${error.message}`, 'demo');
   });
-  const columns = new Columns(process.stdout);
-  columns.line(`watchmux demo: the *.txt files in ${path}, for ${durationMs / 1000} s; Ctrl-C ends it\n`);
-  columns.head(
-    ['fast: over HTTP, at full speed'],
-    [`slow: one event every ${pauseMs} ms,`, `a queue of ${SLOW_CAPACITY}, drop-oldest`],
-  );
+  columns.line(TITLE);
+  columns.line(`the *.txt files in ${path}, for ${durationMs / 1_000} s; Ctrl-C ends it`);
+  columns.line();
 
   const bridge = await openBridge(files.watch({ filter: isText }));
   const slow = files.watch({
@@ -74,24 +86,50 @@ async function play(scene: { path: string; durationMs: number; worker: DemoWorke
     overflow: 'drop-oldest',
     onGap: (missed) => columns.right(`! lost ${count(missed)} here`, 'lost'),
   });
-  const fastDone = readFast(bridge.events, { columns, tally });
+  const heads = ['fast: over HTTP, at full speed', `slow: one per ${pauseMs} ms, drop-oldest`] as const;
+  columns.head([heads[0]], [heads[1]]);
+  columns.keep(() => [
+    '',
+    `${TITLE}   ${columns.seconds.toFixed(1)} of ${durationMs / 1_000} s`,
+    columns.pair(...heads),
+    queues(columns, bridge, slow),
+  ]);
+  const fastDone = readFast(bridge, { columns, tally });
   const slowDone = readSlow(slow, { columns, tally, pauseMs, end: end.signal });
   const workDone = worker.work({ pauseMs: Math.min(110, durationMs / 60), signal: end.signal });
 
+  const refreshing = keepFresh(columns, end.signal);
   await sleep(durationMs, { signal: end.signal }).catch(() => {});
   end.abort();
+  await refreshing;
   await workDone;
   await directory.close();
   await files.shutdown();
   await bridge.close();
   await fastDone;
   await slowDone;
+  columns.keep(() => []);
   return sum(tally, slow, columns);
 }
 
+async function keepFresh(columns: Columns, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    columns.refresh();
+    await sleep(REFRESH_MS, { signal }).catch(() => {});
+  }
+}
+
+/** The fast reader's side of a bridge. */
+interface Bridge {
+  readonly events: Watch<FileEvent>;
+  /** Number of events in its queue on the server. */
+  readonly queued: () => number;
+  readonly close: () => Promise<void>;
+}
+
 /** Starts a server, as any user would build it, and connects one client to it. */
-async function openBridge(watch: Watch<FileEvent>): Promise<{ events: Watch<FileEvent>; close: () => Promise<void> }> {
-  const hub = new Hub<FileEvent>();
+async function openBridge(watch: Watch<FileEvent>): Promise<Bridge> {
+  const hub = new Hub<FileEvent>({ capacity: FAST_CAPACITY });
   const server = createServer(createHttpHandler(hub));
   const url = await listen(server, { host: '127.0.0.1', port: 0 });
   const followed = hub.follow(watch);
@@ -100,6 +138,7 @@ async function openBridge(watch: Watch<FileEvent>): Promise<{ events: Watch<File
   });
   return {
     events: new StreamWatcher(toDecoder<FileEvent>(response)),
+    queued: () => hub.stats().clients[0]?.queued ?? 0,
     close: async () => {
       await followed;
       await close(server);
@@ -112,10 +151,11 @@ interface Reading {
   readonly tally: Tally;
 }
 
-async function readFast(events: Watch<FileEvent>, { columns, tally }: Reading): Promise<void> {
+async function readFast({ events, queued }: Bridge, { columns, tally }: Reading): Promise<void> {
   for await (const event of events) {
     tally.fast++;
-    columns.left(...describe(event));
+    const [text, style] = describe(event);
+    columns.left(columns.apart(text, gauge(queued(), FAST_CAPACITY, SLOW_CAPACITY)), style);
   }
 }
 
@@ -126,9 +166,21 @@ async function readSlow(slow: Watch<FileEvent>, reading: Reading & { pauseMs: nu
     const { done, value } = await slow.next();
     if (done) return;
     tally.slow++;
-    columns.right(...describe(value));
+    const [text, style] = describe(value);
+    // One cell per event.
+    columns.right(columns.apart(text, gauge(slow.queued, SLOW_CAPACITY, SLOW_CAPACITY)), style);
     await sleep(pauseMs, { signal: end }).catch(() => {});
   }
+}
+
+/** Both queues, each below the head of its column. */
+function queues(columns: Columns, { queued }: Bridge, slow: Watch<FileEvent>): string {
+  const lossy = `${queueOf(slow.queued, SLOW_CAPACITY)}, lost ${slow.dropped}`;
+  return columns.pair(queueOf(queued(), FAST_CAPACITY), lossy);
+}
+
+function queueOf(queued: number, capacity: number): string {
+  return `queue ${gauge(queued, capacity, 8)} ${queued} of ${capacity}`;
 }
 
 function sum({ accepted, fast, slow }: Tally, lossy: Watch<FileEvent>, columns: Columns): number {
@@ -148,7 +200,7 @@ function sum({ accepted, fast, slow }: Tally, lossy: Watch<FileEvent>, columns: 
 }
 
 function describe({ type, object }: FileEvent): [text: string, style: Style] {
-  if (!('name' in object)) return [object.message, 'lost'];
+  if (!('name' in object)) return ['message' in object ? object.message : type, 'lost'];
   const { name, bytes } = object;
   if (type === 'ADDED') return [`+ ${name}  ${bytes} B`, 'added'];
   if (type === 'DELETED') return [`- ${name}`, 'removed'];

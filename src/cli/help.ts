@@ -1,4 +1,17 @@
+import type { Overflow } from '../watch/overflow.ts';
+import { OVERFLOWS } from '../watch/overflow.ts';
 import type { CommandName } from './args.ts';
+
+/** What happens when a client's queue is full. */
+const POLICIES: Readonly<Record<Overflow, string>> = {
+  disconnect: 'it gets its queue, then one ERROR event with the number of events it missed, then the end',
+  wait: 'reading from stdin waits: nothing is lost, but the slowest client sets the pace',
+  'drop-newest': 'new events are dropped for this client',
+  'drop-oldest': 'its oldest queued events are dropped',
+  coalesce: 'only the latest state of each object (by metadata namespace and name) is kept',
+};
+
+const POLICY_LINES: string = OVERFLOWS.map((policy) => `${' '.repeat(23)}${policy.padEnd(13)}${POLICIES[policy]}`).join('\n');
 
 const GENERAL = `watchmux: one stream of events, many watchers, each with a bounded queue
 
@@ -11,7 +24,7 @@ Usage
   watchmux --version                     show the version
 
 Examples
-  tail -F /var/log/syslog | watchmux pipe --raw
+  tail -F /var/log/syslog | watchmux pipe --raw --title 'System log'
   docker events --format '{{json .}}' | watchmux pipe --replay 50
   watchmux watch http://127.0.0.1:8080 | jq .object
 `;
@@ -29,28 +42,27 @@ The server prints "listening on http://HOST:PORT" on stdout, and then serves
   /watch   the events: over WebSocket (one message each), HTTP (one line each), or SSE if Accept has text/event-stream
   /        a live page: events, their rate, clients, and their queues, lag and losses; it can slow itself down on purpose
   /stats   the numbers of that page, as JSON
+  /metrics the same in total, for Prometheus
 
 Options
   --port P           port, default 8080; 0 picks a free one
   --host H           address to listen on, default 127.0.0.1 (this machine only)
   --capacity N       events queued per client, default 100
   --overflow POLICY  what happens when a client's queue is full, default disconnect:
-                       disconnect   it gets its queue, then one ERROR event with the number of events it missed, then the end
-                       wait         reading from stdin waits: nothing is lost, but the slowest client sets the pace
-                       drop-newest  new events are dropped for this client
-                       drop-oldest  its oldest queued events are dropped
-                       coalesce     only the latest state of each object (by metadata namespace and name) is kept
+${POLICY_LINES}
   --replay N         send the last N events to a new client first, default 0
   --window N         events kept (at most 8 MiB) for clients that reconnect and resume, default 1000
   --raw              pass on each line as a string; a blank line is an empty string
   --keep-open        continue to serve after the end of stdin, until a signal
+  --title TEXT       heading of the live page
   --drain SECONDS    at the end, time for clients to take their queued events, default 5
 
-At the end of stdin, and on SIGINT or SIGTERM, clients get their queued events, and then their streams end. After a signal,
-clients are also told to reconnect within 5 s. A second signal exits at once. A client that takes nothing for 30 s while
-bytes wait for it is cut, whatever the policy.
+At the end of stdin, and on SIGINT, SIGTERM or SIGHUP, clients get their queued events, and then their streams end. After a
+signal, clients are also told to reconnect within 5 s. A second signal exits at once. To survive the end of a terminal, start
+it with setsid; nohup has no effect on Node. A client that takes nothing for 30 s while bytes wait for it is cut, whatever the
+policy.
 
-Exit codes: 0 end; 1 stdin could not be read; 2 invalid usage, or cannot listen on this host or port.
+Exit codes: 0 end; 1 stdin could not be read, or output not written; 2 invalid usage, or cannot listen on this host or port.
 `;
 
 const WATCH = `watchmux watch: print the events of a server, one per line
@@ -71,7 +83,7 @@ Options
   --no-reconnect     end when the connection breaks
 
 Exit codes: 0 the stream ended, or the output is no longer read; 1 no connection could be made, it broke and could not be
-resumed, or the last event was an ERROR; 2 invalid usage.
+resumed, the last event was an ERROR, or the output could not be written; 2 invalid usage.
 `;
 
 const DEMO = `watchmux demo: real files, watched by a fast reader and a slow one
@@ -81,12 +93,12 @@ Usage
 
 A worker adds, changes and removes files in a temporary directory. All changes of *.txt files go through a Broadcaster, a
 filter and an HTTP bridge. One watcher reads at full speed, over HTTP. The other one is slow on purpose: its queue is short,
-and it is told exactly how many events it lost. At the end, the numbers of both add up.
+and it is told exactly how many events it lost. [##..] shows how full a queue is. At the end, the numbers of both add up.
 
   DIR            use this directory, to see your own edits as well; the worker touches only its own files, demo-*
   --seconds N    duration, default 10; Ctrl-C ends it earlier
 
-Exit codes: 0 end; 1 the numbers do not add up; 2 invalid usage, or no such directory.
+Exit codes: 0 end; 1 the numbers do not add up, or the output could not be written; 2 invalid usage, or no such directory.
 `;
 
 /** Returns the help text of a command, or the general one. */

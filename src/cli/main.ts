@@ -1,40 +1,52 @@
 #!/usr/bin/env node
 import { version } from '../../package.json';
+import type { Command } from './args.ts';
 import { parseCommand, UsageError } from './args.ts';
 import { demo } from './demo.ts';
 import { helpText } from './help.ts';
+import { Output } from './output.ts';
 import { pipe } from './pipe.ts';
 import { watch } from './watch.ts';
 
-/** Runs a command line. Returns the exit code. */
-async function main(argv: readonly string[]): Promise<number> {
-  const command = parseCommand(argv);
+/** Runs a command. Returns the exit code. */
+async function run(command: Command, output: Output): Promise<number> {
   switch (command.command) {
     case 'pipe':
-      return pipe(command);
+      return pipe(command, output);
     case 'watch':
-      return watch(command);
+      return watch(command, output);
     case 'demo':
-      return demo(command);
+      return demo(command, output);
     case 'help':
-      process.stdout.write(helpText(command.topic));
+      await output.write(helpText(command.topic));
       return 0;
     case 'version':
-      process.stdout.write(`${version}\n`);
+      await output.write(`${version}\n`);
       return 0;
   }
 }
 
-// The program ends quietly when nobody reads its output.
-process.stdout.on('error', () => {});
-process.stderr.on('error', () => {});
+/** Runs a command line, and says so if its output could not be written. Returns the exit code. */
+async function main(argv: readonly string[]): Promise<number> {
+  const output = new Output(process.stdout);
+  const messages = new Output(process.stderr);
+  const command = parseCommand(argv);
+  const code = await run(command, output);
+  await output.flushed();
+  if (output.failure !== undefined) {
+    const name = ['help', 'version'].includes(command.command) ? 'watchmux' : `watchmux ${command.command}`;
+    void messages.write(`${name}: cannot write to stdout: ${output.failure}\n`);
+  }
+  await messages.flushed();
+  return output.failure === undefined && messages.failure === undefined ? code : Math.max(code, 1);
+}
 
 main(process.argv.slice(2)).then(
   (code) => {
     // The process exits on its own once nothing keeps it alive.
     process.exitCode = code;
-    // In Deno a pending read of stdin does, even after stdin is destroyed. The output is written first.
-    if ('Deno' in globalThis) process.stdout.write('', () => process.exit());
+    // In Deno a pending read of stdin does, even after stdin is destroyed.
+    if ('Deno' in globalThis) process.exit();
   },
   (error: unknown) => {
     if (error instanceof UsageError) process.stderr.write(`${error.message}\n`);

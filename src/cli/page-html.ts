@@ -11,7 +11,7 @@ const tile = (name: string, label: string, title: string): string =>
 const OVERVIEW = `
 <section id="overview" aria-labelledby="rate-title">
   <h2 id="rate-title" class="hidden">The stream</h2>
-  <p class="now"><span id="rate">0</span> <span class="unit">events per second</span></p>
+  <p class="now"><span id="rate">0</span> <span class="unit">events per second</span> <span class="unit bytes"><span id="bytes">0 bytes</span> per second sent</span></p>
   <figure>
     <svg id="rate-chart" role="img" aria-label="Events per second in the last two minutes" viewBox="0 0 600 96" preserveAspectRatio="none">
       <path id="rate-area"/><path id="rate-line" vector-effect="non-scaling-stroke"/><path id="rate-here" vector-effect="non-scaling-stroke"/>
@@ -23,7 +23,9 @@ const OVERVIEW = `
     ${tile('received', 'received', 'Events that this page has received')}
     ${tile('watching', 'clients', 'Clients that are connected now')}
     ${tile('delivered', 'delivered', 'Events handed to connections, in total')}
-    ${tile('dropped', 'dropped', 'Events that clients did not get, in total')}
+    ${tile('sent', 'sent', 'Bytes of events handed to connections, in total')}
+    ${tile('dropped', 'dropped', 'Events that clients did not get, in total, without those that they recovered')}
+    ${tile('recovered', 'recovered', 'Events that did not fit in a queue, and that their clients got after all, because they resumed')}
     ${tile('resumes', 'resumes', 'Clients that have reconnected and resumed')}
     ${tile('cut', 'cut', 'Clients that the server has cut')}
     ${tile('refused', 'refused', 'Requests that the server has refused')}
@@ -38,6 +40,7 @@ const OWN = `
     <div><dt>queue</dt><dd id="own-queue">0</dd></div>
     <div><dt>lag</dt><dd id="own-lag">0</dd></div>
     <div><dt>dropped</dt><dd id="own-dropped">0</dd></div>
+    <div><dt>recovered</dt><dd id="own-recovered">0</dd></div>
     <div><dt>resumes</dt><dd id="resumes">0</dd></div>
   </dl>
   <div class="row">
@@ -81,29 +84,37 @@ const EVENTS = `
 const TEMPLATES = `
 <template id="row"><tr><td><button type="button" aria-expanded="false" tabindex="-1"></button></td><td></td><td></td><td><span></span></td></tr></template>
 <template id="client"><tr>
-  <th scope="row"><span class="who"><span data-part="name"></span> <span data-part="how"></span> <span class="tag" data-part="own" hidden>this page</span> <span class="tag" data-part="resumed" hidden>resumed</span></span>
+  <th scope="row"><span class="who"><span data-part="name"></span> <span data-part="how"></span> <span class="tag" data-part="own" hidden>this page</span> <span class="tag" data-part="resumed" hidden>resumed</span> <span class="tag" data-part="recovered" hidden></span></span>
     <span class="dim"><span data-part="where"></span> <span data-part="sent"></span> <span data-part="waiting"></span></span></th>
   <td><span data-part="queued"></span>${chart('queued')}</td>
   <td><span data-part="lag"></span>${chart('lag')}</td>
   <td><span data-part="dropped"></span>${chart('dropped')}</td>
 </tr></template>`;
 
+/** The parts of the page that are not always the same. */
+interface Parts {
+  readonly style: string;
+  readonly script: string;
+  readonly title: string | undefined;
+}
+
 /** Returns the page with its style and its script. */
-export function pageHtml({ style, script }: { style: string; script: string }): string {
+export function pageHtml({ style, script, title }: Parts): string {
+  const heading = title === undefined ? 'watchmux' : toMarkup(title);
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>watchmux</title>
+<title>${heading}</title>
 <link rel="icon" href="data:,">
 <style>${style}</style>
 </head>
 <body>
 <a class="skip" href="#events">Skip to the events</a>
 <header>
-  <h1>${ICON} watchmux</h1>
+  <h1>${ICON} <span>${heading}</span></h1>
   <p id="state" data-state="connecting">connecting</p>
   <button id="retry" type="button" hidden>Try now</button>
   <p class="old">These numbers are out of date: the server does not respond.</p>
@@ -119,4 +130,10 @@ ${TEMPLATES}
 </body>
 </html>
 `;
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+
+function toMarkup(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
 }

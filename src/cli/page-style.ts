@@ -18,7 +18,8 @@ const BASICS = `
 body { margin: 0; background: var(--ground); color: var(--ink); font: 14px/1.45 system-ui, -apple-system, "Segoe UI", sans-serif; font-variant-numeric: tabular-nums; }
 h1, h2, h3, p, dl, dd, figure, ol { margin: 0; padding: 0; }
 h1 { display: flex; align-items: center; gap: .5rem; font-size: 1.05rem; font-weight: 650; letter-spacing: -.01em; }
-h1 svg { color: var(--accent); }
+h1 svg { color: var(--accent); flex: none; }
+h1 span { overflow-wrap: anywhere; }
 h2 { font-size: .95rem; font-weight: 650; letter-spacing: -.005em; }
 h3 { font-size: .8rem; font-weight: 600; color: var(--dim); }
 .dim { color: var(--dim); font-size: .85rem; }
@@ -71,18 +72,19 @@ figcaption { display: flex; flex-wrap: wrap; gap: .1rem 1rem; padding-top: .3rem
 .key::before { content: ""; display: inline-block; width: 1.1em; margin-right: .4em; vertical-align: .25em; border-top: 2px solid var(--accent); }
 .key.here::before { border-top: 2px dashed var(--warn); }
 .span { margin-left: auto; }
-.totals { display: grid; grid-template-columns: repeat(4, minmax(4.6rem, auto)); gap: .55rem 1.4rem; }
+.totals { display: grid; grid-template-columns: repeat(5, minmax(4.6rem, auto)); gap: .55rem 1.2rem; }
 dt { color: var(--dim); font-size: .8rem; }
 dd { font-weight: 600; }
-#total-dropped.some, #total-cut.some, #total-refused.some { color: var(--bad); }
+#total-dropped.some, #total-refused.some { color: var(--bad); }
+#total-recovered.some { color: var(--good); }
 @media (max-width: 62rem) { #overview { grid-template-columns: auto minmax(0, 1fr); } .totals { grid-column: 1 / -1; grid-template-columns: repeat(auto-fit, minmax(4.6rem, 1fr)); } }
-@media (max-width: 40rem) { #overview { grid-template-columns: minmax(0, 1fr); } .now { display: flex; align-items: baseline; gap: .5rem; } .totals { grid-template-columns: repeat(4, minmax(0, 1fr)); gap: .5rem; } .span { margin-left: 0; } }`;
+@media (max-width: 40rem) { #overview { grid-template-columns: minmax(0, 1fr); } .now { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 .5rem; } .bytes { flex-basis: 100%; } .totals { grid-template-columns: repeat(auto-fit, minmax(3.8rem, 1fr)); gap: .5rem .4rem; } .span { margin-left: 0; } }`;
 
 const SIDE = `
 .meter { height: 6px; margin: .7rem 0 .6rem; border-radius: 3px; background: var(--soft); overflow: hidden; }
 #own-bar { height: 100%; background: var(--accent); transform: scaleX(0); transform-origin: left; transition: transform .3s; }
 .slow #own-bar { background: var(--warn); }
-.own { display: grid; grid-template-columns: 1.5fr 1fr 1fr 1fr; gap: .5rem; margin-bottom: .8rem; }
+.own { display: grid; grid-template-columns: repeat(5, auto); justify-content: space-between; gap: .5rem; margin-bottom: .8rem; }
 #slow-note { margin: .6rem 0 .9rem; min-height: 4.4em; }
 #history { list-style: none; max-height: 12rem; overflow-y: auto; font-size: .85rem; }
 #history li { position: relative; padding: .3rem 0 .3rem .9rem; border-top: 1px solid var(--line); }
@@ -90,6 +92,7 @@ const SIDE = `
 #history li::before { content: ""; position: absolute; left: 0; top: .72rem; width: .4rem; height: .4rem; border-radius: 50%; background: var(--dim); }
 #history .good::before { background: var(--good); }
 #history .loss::before { background: var(--bad); }
+#history .cut::before { background: var(--warn); }
 #history time { color: var(--dim); }
 #clients-table { table-layout: fixed; margin-top: .4rem; }
 #clients-table thead th { padding: .3rem .4rem; }
@@ -106,6 +109,8 @@ const SIDE = `
 .full [data-chart=queued] path { fill: var(--warn); fill-opacity: .7; }
 [data-chart=dropped] path { fill: var(--bad); fill-opacity: 1; }
 .loses [data-part=dropped] { color: var(--bad); font-weight: 600; }
+.misses [data-part=dropped] { color: var(--warn); font-weight: 600; }
+.misses [data-chart=dropped] path { fill: var(--warn); }
 #more-clients { padding-top: .5rem; }
 @media (max-width: 40rem) { #history { max-height: 8rem; } }`;
 

@@ -13,9 +13,10 @@ export interface LivePage {
  * Creates the page that `watchmux pipe` serves at `/`: incoming events, the other clients, and the state of the page's own
  * connection. It is one file that loads nothing, so it works without a network. Data is inserted only as text, never as markup.
  *
- * Its script is `page/main.ts` with its imports, bundled when this package is built.
+ * Its script is `page/main.ts` with its imports, bundled when this package is built. Its heading is `title`; default: the name of
+ * this program.
  */
-export function livePage(script: string = builtScript()): LivePage {
+export function livePage(script: string = builtScript(), title?: string): LivePage {
   // The only sequences that an inline script must not contain. The replacements mean the same in JavaScript.
   const safe = script.replaceAll('</script', '<\\/script').replaceAll('<!--', '\\x3c!--');
   const policy = [
@@ -29,7 +30,7 @@ export function livePage(script: string = builtScript()): LivePage {
     "form-action 'none'",
     "frame-ancestors 'none'",
   ];
-  return { html: pageHtml({ style: STYLE, script: safe }), policy: policy.join('; ') };
+  return { html: pageHtml({ style: STYLE, script: safe, title }), policy: policy.join('; ') };
 }
 
 /** It is next to the built command line. */

@@ -1,3 +1,4 @@
+import { fstatSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { Hub } from '../bridge/hub/hub.ts';
 import type { WatchEvent } from '../watch/event.ts';
@@ -5,20 +6,29 @@ import type { PipeCommand } from './args.ts';
 import { UsageError } from './args.ts';
 import type { Found } from './lines.ts';
 import { Lines, readLine } from './lines.ts';
+import type { Output } from './output.ts';
+import { placeOf } from './page/words.ts';
+import { Recoveries } from './recoveries.ts';
 import { Reports } from './reports.ts';
 import { close, createPipeServer, isSame, listen } from './server.ts';
 import { onSignals } from './signals.ts';
 
 /** `watchmux pipe`: serves lines from stdin to clients. Returns the exit code. */
-export async function pipe(command: PipeCommand): Promise<number> {
+export async function pipe(command: PipeCommand, output: Output): Promise<number> {
+  const reports = new Reports(process.stderr);
+  // Node takes it for an empty stream.
+  if (isDirectory(STDIN)) {
+    reports.say('cannot read stdin: it is a directory');
+    return 1;
+  }
   const hub = new Hub({
     capacity: command.capacity,
     overflow: command.overflow,
     replay: command.replay,
     replayItems: command.window,
   });
-  const server = createPipeServer(hub, command);
-  const reports = new Reports(process.stderr);
+  const recoveries = observeRecoveries(hub, command);
+  const server = createPipeServer(hub, { ...command, skipped: () => reports.skipped, recoveries });
   await attach(server, hub, { host: command.host, reports });
   const url = await listen(server, command).catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(explain(error, command), 'pipe');
@@ -27,7 +37,11 @@ export async function pipe(command: PipeCommand): Promise<number> {
   server.on('error', (error) => reports.say(error.message));
   const stop = new AbortController();
   const release = onSignals(() => stop.abort());
-  process.stdout.write(`listening on ${url}\n`);
+  // A server whose address nobody learns is of no use. If its reader has read it and ended, that is something else.
+  output.onGone = () => {
+    if (output.failure !== undefined) stop.abort();
+  };
+  void output.write(`listening on ${url}\n`);
   if (process.stdin.isTTY) reports.say('reading from the terminal: one event per line, Ctrl-D at the end');
   const fed = await feed(hub, command, { reports, stop: stop.signal });
   if (command.keepOpen && !stop.signal.aborted) {
@@ -39,15 +53,35 @@ export async function pipe(command: PipeCommand): Promise<number> {
   const cut = await drain(hub, { drainMs: command.drainMs, retryAfterMs, reports });
   await close(server);
   release();
-  summarize(hub, { reports, cut });
+  summarize(hub, { reports, cut, recovered: recoveries?.total ?? 0 });
   return fed ? 0 : 1;
 }
+
+/** The file descriptor of stdin. */
+const STDIN = 0;
 
 /** After a signal, clients are told to reconnect within this time, spread over it. */
 const RETRY_AFTER_MS = 5_000;
 
 /** An end that takes longer is explained. */
 const PATIENCE_MS = 500;
+
+function isDirectory(descriptor: number): boolean {
+  try {
+    return fstatSync(descriptor).isDirectory();
+  } catch {
+    // Whatever it is, reading it will tell.
+    return false;
+  }
+}
+
+/** Other policies drop events between those that a client gets, and nobody knows whether it has them all in the end. */
+function observeRecoveries(hub: Hub, { overflow }: PipeCommand): Recoveries | undefined {
+  if (overflow !== 'disconnect') return undefined;
+  const recoveries = new Recoveries(() => placeOf(hub.version) ?? 0);
+  hub.observe(recoveries);
+  return recoveries;
+}
 
 /** WebSocket needs the optional peer package ws. Without it everything else still works. */
 async function attach(server: Server, hub: Hub, { host, reports }: { host: string; reports: Reports }): Promise<void> {
@@ -133,13 +167,14 @@ async function drain(
   return left;
 }
 
-function summarize(hub: Hub, { reports, cut }: { reports: Reports; cut: number }): void {
+function summarize(hub: Hub, { reports, cut, recovered }: { reports: Reports; cut: number; recovered: number }): void {
   const { accepted, total } = hub.stats();
   const clients = plural(total.clients, 'client');
   const refused = total.refused > 0 ? `, ${total.refused} refused` : '';
+  const back = recovered > 0 ? `, ${recovered} of them recovered` : '';
   if (cut > 0) reports.say(`${cut} of ${clients} did not take their queue in time and were cut`);
   reports.say(
-    `${plural(accepted, 'event')}, ${plural(reports.skipped, 'line')} skipped; ${clients}${refused}: ${total.delivered} delivered, ${total.dropped} dropped`,
+    `${plural(accepted, 'event')}, ${plural(reports.skipped, 'line')} skipped; ${clients}${refused}: ${total.delivered} delivered, ${total.dropped} dropped${back}`,
   );
 }
 

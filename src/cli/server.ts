@@ -3,12 +3,18 @@ import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { isIP } from 'node:net';
 import { createHttpHandler } from '../bridge/http.ts';
-import type { Hub } from '../bridge/hub/hub.ts';
+import type { Hub, HubStats } from '../bridge/hub/hub.ts';
+import { counter, hubMetrics, METRICS_TYPE, toText } from '../bridge/hub/metrics.ts';
 import { STATS_PATH, WATCH_PATH } from '../bridge/protocol.ts';
-import { pathOf } from '../bridge/transport/upgrades.ts';
-import type { Overflow } from '../broadcast/broadcaster.ts';
+import { attachHandler, pathOf, refuseUpgrade } from '../bridge/transport/upgrades.ts';
+import { toStatus } from '../watch/event.ts';
+import type { Overflow } from '../watch/overflow.ts';
+import { Answer } from './answer.ts';
+import type { PipeStats } from './page/stats.ts';
 import { CLIENT_HEADER, SLOW } from './page/stats.ts';
 import { livePage } from './page.ts';
+import { Pipelining } from './pipelining.ts';
+import type { Recoveries } from './recoveries.ts';
 import { LINE_BYTES, MAX_BYTES_PER_SECOND, narrow } from './slow-line.ts';
 
 /** How long a connection may take for its request, and how large that may be. A silent connection is closed after that. */
@@ -27,30 +33,69 @@ export interface PipeServerOptions {
   /** The queue length of every client, and what happens when a queue is full; shown on the page. */
   readonly capacity: number;
   readonly overflow: Overflow;
+  /** The heading of the page. */
+  readonly title?: string | undefined;
+  /** Number of input lines that were skipped. */
+  readonly skipped?: () => number;
+  /** What clients have recovered; undefined if that cannot be known. */
+  readonly recoveries?: Recoveries | undefined;
 }
 
-/** Creates the server of `watchmux pipe`: the watch, its numbers, and a page that shows both. */
+/** The page of metrics, for Prometheus. */
+export const METRICS_PATH = '/metrics';
+
+/** Creates the server of `watchmux pipe`: the watch, its numbers in two forms, and a page that shows both. */
 export function createPipeServer(hub: Hub, options: PipeServerOptions): Server {
-  const { host, capacity, overflow } = options;
-  const page = livePage();
+  const { host } = options;
+  const routes = toRoutes(hub, options);
+  const pipelining = new Pipelining();
   const watch = createWatch(hub, (origin, request) => isSame(origin, request, { server, host }));
   const server = createServer(PATIENCE, (request, response) => {
+    if (!pipelining.takes(response)) return;
     const path = pathOf(request.url);
-    if (!isMeant(request, { server, host }))
-      answer(request, response, {
-        code: 421,
-        type: 'text/plain',
-        body: 'this server does not have the name in the header Host\n',
-      });
-    else if (path === WATCH_PATH) watch(request, response);
-    else if (path === STATS_PATH) {
-      const body = `${JSON.stringify({ ...hub.stats(), capacity, overflow })}\n`;
-      answer(request, response, { type: 'application/json', body });
-    } else if (path === '/')
-      answer(request, response, { type: 'text/html; charset=utf-8', body: page.html, policy: page.policy });
-    else answer(request, response, { code: 404, type: 'text/plain', body: 'not found: there are only /, /watch and /stats\n' });
+    if (!isMeant(request, { server, host })) answer(request, response, MISDIRECTED);
+    else if (path === WATCH_PATH) {
+      pipelining.stream(response);
+      watch(request, response);
+    } else answer(request, response, routes[path]?.() ?? NOT_FOUND);
+  });
+  // Before that of the hub, which knows nothing of names. A handshake with an origin is refused there, for that.
+  attachHandler(server, (request, socket) => {
+    if (request.headers.origin !== undefined || isMeant(request, { server, host })) return false;
+    refuseUpgrade(socket, toStatus({ code: 421, reason: 'Misdirected', message: WRONG_NAME }));
+    return true;
   });
   return server;
+}
+
+type Routes = Readonly<Record<string, (() => Reply) | undefined>>;
+
+/** Everything but the watch. */
+function toRoutes(hub: Hub, options: PipeServerOptions): Routes {
+  const { capacity, overflow, title, skipped = () => 0, recoveries } = options;
+  const page = livePage(undefined, title);
+  const recovered = (): number => recoveries?.total ?? 0;
+  const stats = new Answer(() => {
+    const { clients, ...rest } = hub.stats();
+    const all = clients.map((client) => ({ ...client, recovered: recoveries?.of(client.id) ?? 0 }));
+    const own: Omit<PipeStats, keyof HubStats> = { recovered: recovered(), capacity, overflow };
+    return `${JSON.stringify({ ...rest, clients: all, ...own })}\n`;
+  });
+  const metrics = new Answer(() =>
+    toText([
+      ...hubMetrics(hub.stats()),
+      counter('events_recovered_total', 'Dropped events that clients got after all, when they resumed.', recovered()),
+      counter('lines_skipped_total', 'Lines of input that were no events.', skipped()),
+    ]),
+  );
+  const html = { type: 'text/html; charset=utf-8', body: Buffer.from(page.html), policy: page.policy };
+  const routes: Routes = {
+    '/': () => html,
+    [STATS_PATH]: () => ({ type: 'application/json', body: stats.body }),
+    [METRICS_PATH]: () => ({ type: METRICS_TYPE, body: metrics.body }),
+  };
+  // A path such as `constructor` is none of them.
+  return Object.assign(Object.create(null) as Routes, routes);
 }
 
 /** Serves the watch. The live page adds `?slow=<bytes per second>` to limit its own rate; 0 means no limit. */
@@ -104,19 +149,24 @@ export function isSame(origin: string, request: IncomingMessage, listener: Liste
   return same && isMeant(request, listener);
 }
 
-interface Answer {
+interface Reply {
   readonly code?: number;
   readonly type: string;
-  readonly body: string;
+  readonly body: Uint8Array;
   readonly policy?: string;
 }
 
-function answer(request: IncomingMessage, response: ServerResponse, { code = 200, type, body, policy }: Answer): void {
+const plain = (code: number, text: string): Reply => ({ code, type: 'text/plain', body: Buffer.from(`${text}\n`) });
+const WRONG_NAME = 'this server does not have the name in the header Host';
+const MISDIRECTED: Reply = plain(421, WRONG_NAME);
+const NOT_FOUND: Reply = plain(404, 'not found: there are only /, /watch, /stats and /metrics');
+
+function answer(request: IncomingMessage, response: ServerResponse, { code = 200, type, body, policy }: Reply): void {
   request.resume();
   const readable = request.method === 'GET' || request.method === 'HEAD';
   response.writeHead(readable ? code : 405, {
     'content-type': type,
-    'content-length': Buffer.byteLength(body),
+    'content-length': body.length,
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'no-referrer',

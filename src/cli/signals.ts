@@ -1,18 +1,23 @@
-const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
+/** By signal, the exit code of a process that has ended at once. SIGHUP: its terminal was closed. */
+const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
+
+type EndSignal = keyof typeof EXIT_CODES;
+const SIGNALS = Object.keys(EXIT_CODES) as readonly EndSignal[];
 
 /**
- * Calls `end` on the first SIGINT or SIGTERM; a second one exits at once. Returns a function that restores the previous
- * behaviour.
+ * Calls `end` on the first of these signals; a second one exits at once. Returns a function that restores the previous behaviour.
+ *
+ * `nohup` makes no difference: it tells the kernel to ignore SIGHUP, and Node undoes that when it starts, without a trace.
  */
 export function onSignals(end: () => void): () => void {
   let asked = false;
   const listener = (signal: NodeJS.Signals): void => {
-    if (asked) process.exit(EXIT_CODES[signal as keyof typeof EXIT_CODES]);
+    if (asked) process.exit(EXIT_CODES[signal as EndSignal]);
     asked = true;
     end();
   };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, listener);
+  for (const signal of SIGNALS) process.on(signal, listener);
   return () => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, listener);
+    for (const signal of SIGNALS) process.off(signal, listener);
   };
 }

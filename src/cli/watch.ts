@@ -9,6 +9,7 @@ import { isErrorEvent } from '../watch/event.ts';
 import type { WatchCommand } from './args.ts';
 import { UsageError } from './args.ts';
 import { excerpt, MAX_LINE_BYTES } from './lines.ts';
+import type { Output } from './output.ts';
 import { request } from './request.ts';
 
 /**
@@ -19,12 +20,11 @@ interface Printed extends WatchEvent {
   readonly line?: string;
 }
 
-/** `watchmux watch`: prints the events of a server as lines on stdout. Returns the exit code. */
-export async function watch(command: WatchCommand): Promise<number> {
+/** `watchmux watch`: prints the events of a server as lines. Returns the exit code. */
+export async function watch(command: WatchCommand, output: Output): Promise<number> {
   const { url, transport, resume, reconnect } = command;
   const target = new URL(url.pathname === '/' ? WATCH_PATH : url.pathname, url);
   target.search = url.search;
-  const output = new Output();
   const story = new Story(target);
   const events = connect<Printed>(target, {
     transport,
@@ -175,30 +175,6 @@ async function loadWebSocket(): Promise<WebSocketConstructor | undefined> {
     if (globalThis.WebSocket === undefined)
       throw new UsageError('WebSocket needs the package ws here; or use --transport http', 'watch');
     return undefined;
-  }
-}
-
-/** Standard output. Waits for its reader, and detects when there is none any more. */
-class Output {
-  gone: boolean = false;
-  onGone: () => void = () => {};
-  private relieve: () => void = () => {};
-
-  constructor() {
-    process.stdout.on('drain', () => this.relieve());
-    process.stdout.on('error', () => {
-      // Usually EPIPE: the reader, such as `| head`, has ended. After any error, nobody reads the rest.
-      this.gone = true;
-      this.relieve();
-      this.onGone();
-    });
-  }
-
-  async write(line: string): Promise<void> {
-    if (this.gone || process.stdout.write(line)) return;
-    await new Promise<void>((resolve) => {
-      this.relieve = resolve;
-    });
   }
 }
 

@@ -1,5 +1,6 @@
 import { callable, invalid, oneOf } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
+import { known } from '../watch/options.ts';
 import { type Codec, jsonCodec } from './codec.ts';
 import { type Framer, type FramerOptions, LengthPrefixedFramer, NewlineFramer } from './framing.ts';
 import type { Decoder } from './stream-watcher.ts';
@@ -150,9 +151,10 @@ function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDe
  * @throws {WatchError} INVALID_ARGUMENT for an invalid source or option; TypeError (the host's) for a locked web stream.
  */
 export function toDecoder<E = WatchEvent>(source: ByteSource, options: ToDecoderOptions<E> = {}): ByteDecoder<Stated<E>> {
-  const { framing = 'newline', codec = jsonCodec() as Codec<unknown> as Codec<E> } = options;
+  const names = ['framing', 'codec', 'maxFrameBytes', 'oversize', 'onSkip'] as const;
+  const { framing = 'newline', codec = jsonCodec() as Codec<unknown> as Codec<E>, ...framer } = known(options, names);
   oneOf('framing', framing, ['newline', 'length-prefixed']);
   callable('codec', codec?.decode ?? codec);
-  const framer = framing === 'newline' ? new NewlineFramer(options) : new LengthPrefixedFramer(options);
-  return createDecoder(open(source), framer, codec as Codec<unknown> as Codec<Stated<E>>);
+  const frames = framing === 'newline' ? new NewlineFramer(framer) : new LengthPrefixedFramer(framer);
+  return createDecoder(open(source), frames, codec as Codec<unknown> as Codec<Stated<E>>);
 }

@@ -25,7 +25,9 @@
  * here. The JSON reader finds values rather than lines, so it also accepts several values in one line, or one over several lines.
  * Kubernetes writes one per line.
  */
+
 import { oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
+import { known } from '../watch/options.ts';
 
 /** A push parser from bytes to frames. */
 export interface Framer {
@@ -94,6 +96,7 @@ abstract class BufferedFramer implements Framer {
   private readonly options: FramerOptions;
 
   constructor(options: FramerOptions = {}) {
+    known(options, ['maxFrameBytes', 'oversize', 'onSkip']);
     this.limit = wholeNumber('maxFrameBytes', options.maxFrameBytes ?? 16 * 1024 * 1024, 1);
     oneOf('oversize', options.oversize ?? 'error', ['error', 'skip']);
     this.options = options;

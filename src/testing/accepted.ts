@@ -1,6 +1,7 @@
 import { invalid } from '../watch/errors.ts';
 import { show } from './guarantees.ts';
 import type { Step } from './history.ts';
+import { RULES } from './policy-rules.ts';
 
 /** An accepted event. `called` is the step at which its publisher asked, `at` the step at which the publisher was told. */
 export interface Accepted<E> {
@@ -45,7 +46,7 @@ interface Witnesses {
 
 function witnesses<E>(steps: readonly Step<E>[], idOf: (event: E) => unknown): Witnesses {
   const folds = new Set(
-    steps.flatMap((step) => (step.step === 'watch' && step.options.overflow === 'coalesce' ? step.watcher : [])),
+    steps.flatMap((step) => (step.step === 'watch' && RULES[step.options.overflow].folds ? step.watcher : [])),
   );
   const reads = new Map<string, { read: number; events: readonly E[] }[]>();
   for (const step of steps) {

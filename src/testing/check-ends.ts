@@ -1,6 +1,7 @@
 import { type Digest, digest, type Run } from './digest.ts';
 import { type Violation, violation } from './guarantees.ts';
 import type { History } from './history.ts';
+import { RULES } from './policy-rules.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -41,7 +42,7 @@ function publisherHeldUp<E>({ steps }: History<E>, { runs, shutdown }: Digest<E>
 
 /** Whether a watcher may hold up publishers at that step. */
 function mayHold<E>({ options, joined, over, ends }: Run<E>, at: number): boolean {
-  return options.overflow === 'wait' && joined < at && Math.min(over, ends[0]?.at ?? NEVER) >= at;
+  return RULES[options.overflow].waits && joined < at && Math.min(over, ends[0]?.at ?? NEVER) >= at;
 }
 
 /** **Drained**: `shutdown` delivers every accepted event, then ends every watch. */
@@ -57,7 +58,8 @@ export function checkDrained<E>(history: History<E>): Violation | undefined {
     if (after !== undefined) {
       return violation('Drained', { watcher, event: after.event, expected: 'nothing after the end', seen: 'this event' });
     }
-    if (run.options.overflow !== 'wait' || shutdown === NEVER || gaveUp < closed || run.stopped < NEVER || run.broken) continue;
+    if (!RULES[run.options.overflow].waits || shutdown === NEVER || gaveUp < closed || run.stopped < NEVER || run.broken)
+      continue;
     const counts = run.counts.findLast(({ at }) => at > closed);
     const here = given.length + (ends.length > 0 ? 0 : (counts?.queued ?? NEVER));
     const all = owed.filter(({ doubtful }) => !doubtful).length;

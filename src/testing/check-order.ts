@@ -1,6 +1,7 @@
 import { digest, lostOf, type Run, takenAt } from './digest.ts';
 import { show, type Violation, violation } from './guarantees.ts';
 import type { History } from './history.ts';
+import { RULES } from './policy-rules.ts';
 
 /** **Ordered**: a watcher's events are a subsequence of the published order; with `coalesce`, this holds for each key. */
 export function checkOrdered<E>(history: History<E>): Violation | undefined {
@@ -12,7 +13,7 @@ export function checkOrdered<E>(history: History<E>): Violation | undefined {
       }
       const published = owed[place];
       if (published === undefined) continue;
-      const key = options.overflow === 'coalesce' ? options.keyOf(published.event) : undefined;
+      const key = RULES[options.overflow].folds ? options.keyOf(published.event) : undefined;
       const before = last.get(key) ?? -1;
       if (place < before) {
         return violation('Ordered', {
@@ -45,7 +46,7 @@ export function checkComplete<E>(history: History<E>): Violation | undefined {
   const { runs, gaveUp } = digest(history);
   for (const run of runs) {
     const { name: watcher, owed, options } = run;
-    if (options.overflow !== 'wait') continue;
+    if (!RULES[options.overflow].waits) continue;
     const last = Math.max(-1, ...run.given.map(({ place }) => place));
     // Giving up on a shutdown accepts the loss of the last events.
     const [lost] = lostOf(run).filter((place) => place < last || gaveUp === Number.POSITIVE_INFINITY);
@@ -78,7 +79,7 @@ export function checkEager<E>(history: History<E>): Violation | undefined {
 /** The first event must be the oldest that a queue, filled since `watch()`, would hold. */
 function missingAtFirst<E>(run: Run<E>): Violation | undefined {
   const { name: watcher, options, owed, given } = run;
-  if (options.overflow === 'coalesce') return undefined;
+  if (RULES[options.overflow].folds) return undefined;
   const first = given.find(({ place }) => place >= 0);
   const lost = lostOf(run).filter((place) => first === undefined || place < first.place);
   const place = lost[0];
@@ -87,6 +88,6 @@ function missingAtFirst<E>(run: Run<E>): Violation | undefined {
   // With drop-oldest it may have been pushed out, if later events filled the queue before the first read.
   const until = first === undefined ? Number.POSITIVE_INFINITY : takenAt(run, first).to;
   const newer = owed.filter(({ from }, index) => index > (lost.at(-1) as number) && from < until).length;
-  if (options.overflow === 'drop-oldest' && newer >= options.capacity) return undefined;
+  if (RULES[options.overflow].dropsOldest && newer >= options.capacity) return undefined;
   return violation('Eager', { watcher, event, expected: 'it first', seen: first ? `${show(first.event)} first` : 'nothing' });
 }

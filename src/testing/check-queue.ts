@@ -1,6 +1,7 @@
 import { type Digest, digest, type Owed, type Run, takenAt } from './digest.ts';
 import { type Violation, violation } from './guarantees.ts';
 import type { History } from './history.ts';
+import { RULES } from './policy-rules.ts';
 
 /**
  * **Counted**: delivered + dropped + queued equals the events accepted since `watch()`, after the filter; each gap is
@@ -43,7 +44,7 @@ function wrongSum<E>(run: Run<E>): Violation | undefined {
  */
 function wrongGap<E>(run: Run<E>): Violation | undefined {
   const { name: watcher, options, given, owed } = run;
-  if (options.overflow === 'coalesce') return undefined;
+  if (RULES[options.overflow].folds) return undefined;
   const gaps = [...run.gaps];
   let next = 0;
   for (const { event, place, asked, seen } of given) {
@@ -76,11 +77,11 @@ function wrongCut<E>(run: Run<E>): Violation | undefined {
   const rest = owed.slice(next);
   const most = rest.filter(({ from }) => from < cut.seen).length;
   const sure = rest.filter(({ doubtful, to }) => !doubtful && to < Math.min(cut.asked, run.stopped)).length;
-  // With `coalesce`, keys were delivered in any order, and changes that cancelled out are not a loss.
-  const coalesces = options.overflow === 'coalesce';
-  const least = coalesces ? options.capacity + 1 : Math.max(1, sure);
-  if (missed >= least && (coalesces || missed <= most)) return undefined;
-  const range = coalesces ? `at least ${least}` : least === most ? most : `${least} to ${most}`;
+  // Keys that fold were delivered in any order, and changes that cancelled out are not a loss.
+  const { folds } = RULES[options.overflow];
+  const least = folds ? options.capacity + 1 : Math.max(1, sure);
+  if (missed >= least && (folds || missed <= most)) return undefined;
+  const range = folds ? `at least ${least}` : least === most ? most : `${least} to ${most}`;
   const expected = least > most ? 'no cut, as nothing was lost' : `details.missed of ${range}`;
   return violation('Counted', { watcher, event: cut.event, expected, seen: `${missed}` });
 }

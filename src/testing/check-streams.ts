@@ -1,6 +1,5 @@
 import { objectKey } from '../broadcast/policies/key.ts';
-import type { ObjectOf } from '../broadcast/transitions.ts';
-import type { WatchEvent } from '../watch/event.ts';
+import type { ObjectOf, WatchEvent } from '../watch/event.ts';
 import { show, type Violation, violation } from './guarantees.ts';
 
 /** The input and output of a selector. */

@@ -3,6 +3,7 @@ import { objectKey } from '../broadcast/policies/key.ts';
 import { isErrorEvent, type WatchEvent } from '../watch/event.ts';
 import { type Accepted, acceptedOf } from './accepted.ts';
 import type { History, Step, WatcherOptions } from './history.ts';
+import { RULES } from './policy-rules.ts';
 
 /** An event that a watcher should receive. Times are indices of steps. */
 export interface Owed<E> {
@@ -73,7 +74,7 @@ export interface Digest<E> {
 export function digest<E>(history: History<E>): Digest<E> {
   const { steps, idOf = (event) => (event as WatchEvent).object, incoming = 25 } = history;
   const first = (kind: Step['step']): number => indexOf(steps, ({ step }) => step === kind);
-  const waits = steps.some((step) => step.step === 'watch' && step.options.overflow === 'wait');
+  const waits = steps.some((step) => step.step === 'watch' && RULES[step.options.overflow].waits);
   const known = {
     accepted: acceptedOf(steps, idOf),
     shutdown: first('shutdown'),
@@ -146,7 +147,7 @@ function owedTo<E>(
   });
   return passed(owed, (event) => {
     if (filter && !filter(event)) return false;
-    if (overflow === 'coalesce') keyOf(event);
+    if (RULES[overflow].folds) keyOf(event);
     return true;
   });
 }
@@ -207,8 +208,7 @@ function reasonOf<E>(event: E, { accepted, at, idOf }: Known<E>): string {
 }
 
 function isCut<E>(event: E, { overflow }: WatcherOptions<E>): boolean {
-  const cuts = overflow === 'disconnect' || overflow === 'coalesce';
-  return cuts && isErrorEvent(event as WatchEvent) && (event as { object: { code: number } }).object.code === 410;
+  return RULES[overflow].cuts && isErrorEvent(event as WatchEvent) && (event as { object: { code: number } }).object.code === 410;
 }
 
 /** Returns the range of steps in which an event left the queue: at once for a pending read, otherwise when the read came. */

@@ -1,7 +1,15 @@
-import type { Broadcaster, BroadcasterOptions, WatchOptions } from '../broadcast/broadcaster.ts';
+import type {
+  Broadcaster,
+  BroadcasterOptions,
+  KeepingWatchOptions,
+  PlainWatchOptions,
+  WatchOptions,
+} from '../broadcast/broadcaster.ts';
+import { BROADCASTER_OPTIONS } from '../broadcast/broadcaster.ts';
 import { concerns } from '../broadcast/topics.ts';
 import { isWatchError } from '../watch/errors.ts';
-import type { WatchEvent } from '../watch/event.ts';
+import type { ErrorEvent, MissingError, WatchEvent } from '../watch/event.ts';
+import { known } from '../watch/options.ts';
 import type { Watch } from '../watch/watch.ts';
 import type { History, Step, WatcherOptions } from './history.ts';
 import { ListenerCount } from './listener-count.ts';
@@ -17,7 +25,10 @@ export interface HistoryRecorderOptions<E> extends BroadcasterOptions<E> {
 }
 
 /** {@link WatchOptions}, and a name for messages. */
-export interface RecordedWatchOptions<E> extends WatchOptions<E> {
+export interface RecordedWatchOptions<E> extends WatchOptions<E>, WatchName {}
+
+/** The name of a watch, for messages. */
+export interface WatchName {
   readonly name?: string | undefined;
 }
 
@@ -34,8 +45,8 @@ export interface RecordedWatchOptions<E> extends WatchOptions<E> {
  * It can replace a broadcaster in code that takes `Pick<Broadcaster<E>, 'publish' | 'watch'>`, or whichever methods it uses. Each
  * event needs an `object` of its own, or an `idOf` that distinguishes events. Calls that bypass the recorder are not recorded.
  */
-export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
-  private readonly broadcaster: Broadcaster<E>;
+export class HistoryRecorder<E extends WatchEvent = WatchEvent, Lost extends ErrorEvent = never> {
+  private readonly broadcaster: Broadcaster<E, Lost>;
   private readonly options: HistoryRecorderOptions<E>;
   private readonly steps: Step<E>[] = [];
   private readonly watches: RecordedWatch<E>[] = [];
@@ -45,9 +56,9 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
   /** The acceptances of publishes that waited, in order. */
   private readonly acceptances: Step<E>[] = [];
 
-  constructor(broadcaster: Broadcaster<E>, options: HistoryRecorderOptions<E> = {}) {
+  constructor(broadcaster: Broadcaster<E, Lost>, options: HistoryRecorderOptions<E> = {}) {
     this.broadcaster = broadcaster;
-    this.options = options;
+    this.options = known(options, [...BROADCASTER_OPTIONS, 'idOf', 'timers']);
   }
 
   /** Calls `broadcaster.publish` and records it. */
@@ -84,7 +95,10 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
     }
   }
 
-  /** Calls `broadcaster.watch` and returns a recorded watch. */
+  /** Calls `broadcaster.watch` and returns a recorded watch, of the same type. */
+  watch(options?: PlainWatchOptions<E> & WatchName): Watch<E | Lost>;
+  watch(options: KeepingWatchOptions<E> & WatchName): Watch<E>;
+  watch(options: RecordedWatchOptions<E> | undefined): Watch<E | MissingError<E>>;
   watch(options: RecordedWatchOptions<E> = {}): Watch<E> {
     const { name = `watcher ${this.watches.length + 1}`, filter, onGap, signal, ...rest } = options;
     const notebook = new Notebook<E>(name, this.steps);
@@ -100,7 +114,7 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent> {
         ...(signal && { signal }),
         ...(filter && { filter: notebook.filter(filter) }),
         onGap: notebook.onGap(onGap),
-      });
+      }) as Watch<E>; // an ERROR is recorded as any event is
     } catch (error) {
       signal?.removeEventListener('abort', aborts);
       throw error;

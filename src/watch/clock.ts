@@ -1,3 +1,5 @@
+import { known } from './options.ts';
+
 /** A source of time. Everything that waits takes a clock, so tests can control time. */
 export interface Clock {
   /** Milliseconds since some fixed point. Never goes backwards. */
@@ -20,7 +22,7 @@ export function sleep(
   delayMs: number,
   options: { clock?: Clock | undefined; signal?: AbortSignal | undefined } = {},
 ): Promise<void> {
-  const { clock = systemClock, signal } = options;
+  const { clock = systemClock, signal } = known(options, ['clock', 'signal']);
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {
       reject(signal.reason);

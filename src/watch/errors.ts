@@ -51,6 +51,12 @@ export function wholeNumber(name: string, value: number, min: number = 0): numbe
   return value;
 }
 
+/** Returns `value` if it has this method; otherwise throws INVALID_ARGUMENT. */
+export function having<T>(name: string, value: T, method: keyof T & string, expected: string): T {
+  if (typeof (value as T | undefined | null)?.[method] !== 'function') throw invalid(name, value, expected);
+  return value;
+}
+
 /** Returns `value` if it is a function or undefined; otherwise throws INVALID_ARGUMENT. */
 export function callable<F>(name: string, value: F): F {
   if (value !== undefined && typeof value !== 'function') throw invalid(name, value, 'a function');

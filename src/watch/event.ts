@@ -13,11 +13,49 @@ export interface WatchEvent<Type extends string = string, Obj = unknown> {
   readonly object: Obj;
 }
 
-/** An event with one of Kubernetes' five types. An ERROR carries a {@link Status} and is normally the last event. */
-export type ObjectEvent<Obj> = WatchEvent<'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK', Obj> | ErrorEvent;
+/**
+ * An event with one of Kubernetes' five types. A BOOKMARK carries only a {@link Bookmark}. An ERROR carries a {@link Status} and is
+ * normally the last event.
+ */
+export type ObjectEvent<Obj> = WatchEvent<'ADDED' | 'MODIFIED' | 'DELETED', Obj> | BookmarkEvent | ErrorEvent;
+
+/** The event that tells consumers how far a watch has come. Upstream: `watch.Bookmark`. */
+export interface BookmarkEvent {
+  readonly type: 'BOOKMARK';
+  readonly object: Bookmark;
+}
 
 /** The event that tells consumers why a watch failed. Upstream: `watch.Error`. */
-export type ErrorEvent = WatchEvent<'ERROR', Status>;
+export interface ErrorEvent {
+  readonly type: 'ERROR';
+  readonly object: Status;
+}
+
+/** What a watch that may be cut delivers besides `E`: an {@link ErrorEvent}, or nothing new if `E` has it already. */
+export type MissingError<E> = ErrorEvent extends E ? never : ErrorEvent;
+
+/** What a watch that begins with a snapshot delivers besides `E`: ADDED, or nothing new if `E` has it already. */
+export type MissingAdded<E extends WatchEvent> = AddedEvent<ObjectOf<E>> extends E ? never : AddedEvent<ObjectOf<E>>;
+
+/** The event of a new object, or of an object of a snapshot. Upstream: `watch.Added`. */
+export interface AddedEvent<Obj = unknown> {
+  readonly type: 'ADDED';
+  readonly object: Obj;
+}
+
+/** The object type of a union's events, without those of BOOKMARK and ERROR. */
+export type ObjectOf<E extends WatchEvent> = Exclude<E, { readonly type: 'BOOKMARK' | 'ERROR' }>['object'];
+
+/** All that is known of the object of a BOOKMARK: its version, and the annotation that ends a snapshot. */
+export interface Bookmark {
+  readonly kind?: string | undefined;
+  readonly apiVersion?: string | undefined;
+  readonly metadata: {
+    /** Everything up to this version has been delivered. */
+    readonly resourceVersion: string;
+    readonly annotations?: Readonly<Record<string, string>> | undefined;
+  };
+}
 
 /** Kubernetes' failure object, as it appears in ERROR events and HTTP bodies. Upstream: `metav1.Status`. */
 export interface Status {

@@ -25,5 +25,12 @@ export const OVERFLOWS: readonly ['wait', 'drop-newest', 'drop-oldest', 'disconn
   'coalesce',
 ];
 
+/** Whether a policy may cut a watch, which then ends with an ERROR event. */
+type Cuts = Complete<{ wait: false; 'drop-newest': false; 'drop-oldest': false; disconnect: true; coalesce: true }>;
+type Complete<All extends Record<Overflow, boolean>> = All;
+
 /** The policies that may cut a watch: it then ends with an ERROR event, so its event type has one. */
-export type CuttingOverflow = 'disconnect' | 'coalesce';
+export type CuttingOverflow = { [Name in Overflow]: Cuts[Name] extends true ? Name : never }[Overflow];
+
+/** The policies that never cut a watch. */
+export type KeepingOverflow = Exclude<Overflow, CuttingOverflow>;

@@ -1,3 +1,4 @@
+import { known } from './options.ts';
 import { iteratorOf, PullWatch } from './pull-watch.ts';
 
 /** Options of a {@link ProxyWatcher}. */
@@ -22,10 +23,11 @@ export class ProxyWatcher<E> extends PullWatch<E> {
   private readonly controller: AbortController = new AbortController();
   private readonly endOnStop: boolean;
 
+  /** @throws {WatchError} INVALID_ARGUMENT for anything but an async iterable or iterator, and for an unknown option. */
   constructor(events: AsyncIterable<E> | AsyncIterator<E, unknown>, options: ProxyWatcherOptions = {}) {
     const iterator = iteratorOf(events);
     super({ pull: () => iterator.next(), cancel() {} });
-    this.endOnStop = options.endOnStop !== false;
+    this.endOnStop = known(options, ['endOnStop']).endOnStop !== false;
   }
 
   override get stopped(): boolean {

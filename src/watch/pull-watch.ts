@@ -1,3 +1,4 @@
+import { having } from './errors.ts';
 import { NONE, Reader } from './reader.ts';
 import type { Watch } from './watch.ts';
 
@@ -148,14 +149,18 @@ export class PullWatch<E> extends Reader<E> {
   }
 }
 
-/** Returns what produces the events of an async iterable or iterator. */
+/** Returns what produces the events of an async iterable or iterator. Throws INVALID_ARGUMENT for anything else. */
 export function iteratorOf<E>(events: AsyncIterable<E> | AsyncIterator<E, unknown>): AsyncIterator<E, unknown> {
-  return Symbol.asyncIterator in events ? events[Symbol.asyncIterator]() : events;
+  const iterate = (events as Partial<AsyncIterable<E>> | undefined | null)?.[Symbol.asyncIterator];
+  if (typeof iterate === 'function') return iterate.call(events);
+  return having('events', events as AsyncIterator<E, unknown>, 'next', 'an async iterable or iterator');
 }
 
 /**
  * Creates a watch over an async iterable or iterator. Nothing is read ahead. The iterator's `return` is called when the watch
  * ends, also when the iterator itself ended.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for anything else.
  */
 export function fromAsyncIterable<E>(events: AsyncIterable<E> | AsyncIterator<E, unknown>): Watch<E> {
   const iterator = iteratorOf(events);

@@ -1,10 +1,9 @@
-// Real browsers for the tests that need them. If one is missing, its tests skip and say so; with REQUIRE_COMPONENTS=1 they fail.
-// WATCHMUX_BROWSERS=chromium leaves the others out.
-import { existsSync } from 'node:fs';
+// Real browsers for the tests that need them; see test/components.ts. WATCHMUX_BROWSERS=chromium leaves the others out.
 import { fileURLToPath } from 'node:url';
 import type { Browser } from 'playwright-core';
 import { chromium, firefox } from 'playwright-core';
 import { describe } from 'vitest';
+import { component, isMissing, isUnwanted } from '../components.ts';
 
 export interface TestBrowser {
   readonly name: 'Chromium' | 'Firefox';
@@ -13,17 +12,8 @@ export interface TestBrowser {
   readonly launch: () => Promise<Browser>;
 }
 
-const CHROMIUM = '/usr/bin/chromium';
-const FIREFOX = '/usr/bin/firefox-esr';
-
-const required = process.env.REQUIRE_COMPONENTS === '1';
-const wanted = process.env.WATCHMUX_BROWSERS?.split(',');
-
-function isMissing(path: string): boolean {
-  const missing = !existsSync(path) && !required;
-  if (missing) console.warn(`skipped: there is no ${path} (REQUIRE_COMPONENTS=1 makes that a failure)`);
-  return missing;
-}
+const CHROMIUM = component('Chromium');
+const FIREFOX = component('Firefox');
 
 const ARGS = [
   '--no-sandbox',
@@ -38,7 +28,7 @@ const ARGS = [
 export const CHROMIUM_BROWSER: TestBrowser = {
   name: 'Chromium',
   missing: isMissing(CHROMIUM),
-  launch: () => chromium.launch({ executablePath: CHROMIUM, args: ARGS }),
+  launch: () => chromium.launch({ executablePath: CHROMIUM.path, args: ARGS }),
 };
 
 const FIREFOX_BROWSER: TestBrowser = {
@@ -53,8 +43,7 @@ const FIREFOX_BROWSER: TestBrowser = {
 export function inBrowsers(title: string, body: (browser: TestBrowser) => void): void {
   for (const browser of [CHROMIUM_BROWSER, FIREFOX_BROWSER]) {
     const { name, missing } = browser;
-    const unwanted = wanted?.includes(name.toLowerCase()) === false;
-    if (unwanted) console.warn(`skipped: ${name} is not among WATCHMUX_BROWSERS, ${wanted}`);
+    const unwanted = isUnwanted(component(name));
     describe.skipIf(missing || unwanted)(`${title} in ${name}`, () => body(browser));
   }
 }

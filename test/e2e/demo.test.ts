@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -5,7 +7,7 @@ import { afterAll, expect, test } from 'vitest';
 import type { FileEvent } from '../../src/cli/directory.ts';
 import { DirectoryWatch } from '../../src/cli/directory.ts';
 import type { Run } from './cli.ts';
-import { killAll, run, until } from './cli.ts';
+import { CLI, hear, killAll, run, until } from './cli.ts';
 
 const made: string[] = [];
 const directory = async (): Promise<string> => {
@@ -49,6 +51,36 @@ test('shows real changes side by side, tells the slow reader what it lost, and e
   expect(demo.err()).toBe('');
   const [, path] = /files in (\S+),/.exec(demo.out()) as unknown as [string, string];
   await expect(readdir(path)).rejects.toMatchObject({ code: 'ENOENT' });
+});
+
+test.runIf(existsSync('/usr/bin/script'))('on a terminal, both queues are in view, and fill up', async () => {
+  const command = `stty cols 80; ${process.execPath} ${CLI} demo --seconds 2`;
+  const terminal = spawn('/usr/bin/script', ['-qec', command, '/dev/null']);
+  const { out } = hear(terminal);
+  const code = await new Promise((resolve) => terminal.on('close', resolve));
+  expect(code).toBe(0);
+  expect(out()).toContain('queue [........] 0 of 100           queue [........] 0 of 4, lost 0');
+  expect(out()).toMatch(/queue \[########\] 4 of 4, lost [1-9]/);
+  // Drawn again after every line, and gone at the end.
+  expect(out().split('watchmux demo: ').length).toBeGreaterThan(30);
+  expect(out().slice(out().lastIndexOf('[J'))).not.toContain('watchmux demo');
+  const lines = out()
+    .replaceAll('\u001b', '')
+    .replace(/\[[\d;]*[AJm]/g, '')
+    .split(/[\r\n]+/);
+  expect(lines.filter((line) => line.length > 80)).toEqual([]);
+});
+
+test('its title and its heads fit 80 columns', async () => {
+  const demo = run('demo', '--seconds', '0.1');
+  expect(await demo.exit).toBe(0);
+  expect(demo.out()).toMatch(/^watchmux demo: /);
+  expect(
+    demo
+      .out()
+      .split('\n')
+      .filter((line) => line.length > 80),
+  ).toEqual([]);
 });
 
 test("ends on Ctrl-C, with its sum; leaves the user's directory as it was", async () => {

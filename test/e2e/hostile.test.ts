@@ -157,6 +157,24 @@ describe('requests', () => {
     expect(hub.stats().clients).toEqual([]);
   });
 
+  test.each([
+    ['http', serve],
+    ['fetch', serveFetch],
+  ] as const)('watchmux/%s: what other sites embed gets nothing, unless the application has decided', async (_door, host) => {
+    const foreign = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'script' };
+    const hub = new Hub();
+    const { url } = await host(hub);
+    const refused = await open(`${url}/watch`, foreign);
+    expect([refused.statusCode, hub.stats().total.refusals]).toEqual([403, { origin: 1 }]);
+    refused.destroy();
+    for (const options of [{ allowedOrigins: '*' as const }, { headers: { 'Access-Control-Allow-Origin': '*' } }]) {
+      const served = await host(new Hub(), options);
+      const response = await open(`${served.url}/watch`, foreign);
+      expect(response.statusCode).toBe(200);
+      response.destroy();
+    }
+  });
+
   test('pages of other origins get nothing, on any transport', async () => {
     const served = await setUp();
     const fetched = { hub: served.hub, ...(await serveFetch(served.hub)) };

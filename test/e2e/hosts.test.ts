@@ -4,7 +4,7 @@ import { channel, subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { createServer, ServerResponse } from 'node:http';
-import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { ClientHttp2Stream, Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
@@ -161,6 +161,39 @@ test('over HTTP/2, a slow client shows progress while it reads a long event, and
   // 900,000 less the 300,000 that still wait, and the piece on its way, which counts on both sides.
   expect(taken).toBeLessThan(700_000);
   session.destroy();
+  await until(() => hub.stats().clients.length === 0);
+  await new Promise((resolve) => server.close(resolve));
+});
+
+test('over HTTP/2, refusals that a client does not take do not pile up', async () => {
+  const hub = new Hub({ maxClients: 1 });
+  const server = createHttp2Server(createHttpHandler(hub) as never);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  // It takes nothing of any body.
+  const client = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, {
+    settings: { initialWindowSize: 0 },
+  });
+  await new Promise((resolve) => client.once('remoteSettings', resolve));
+  let [answered, refused] = [0, 0];
+  const ask = (): ClientHttp2Stream => {
+    const stream = client.request({ ':path': '/watch' });
+    stream.on('response', () => answered++);
+    stream.on('error', () => {});
+    stream.on('close', () => {
+      if (stream.rstCode === 7) refused++;
+    });
+    return stream;
+  };
+  const streams = Array.from({ length: 300 }, ask);
+  await until(() => answered + refused === 300);
+  expect([answered, refused]).toEqual([101, 199]);
+  // As soon as one of them has gone, there is room for another.
+  for (const stream of streams.slice(1, 11)) stream.close();
+  await until(() => {
+    ask();
+    return answered > 101;
+  });
+  client.destroy();
   await until(() => hub.stats().clients.length === 0);
   await new Promise((resolve) => server.close(resolve));
 });

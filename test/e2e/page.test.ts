@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { PipeStats } from '../../src/cli/page/stats.ts';
 import { inBrowsers } from './browsers.ts';
 import type { Pipe } from './cli.ts';
 import { killAll, pipe, run, until, webSocket } from './cli.ts';
@@ -293,10 +294,21 @@ inBrowsers('the live page', ({ name, launch }) => {
     await page.waitForFunction(() => document.querySelector('#rows td')?.textContent === '61');
     const places = (await rows(page)).map(([place]) => Number(place));
     expect(places).toEqual(Array.from({ length: 61 }, (_, i) => 61 - i));
+    // The counters say what the history says: nothing is missing.
+    await page.waitForFunction(() => document.querySelector('#total-dropped')?.textContent === '0');
+    const { total, recovered, clients } = (await server.stats()) as unknown as PipeStats;
+    expect(recovered).toBe(total.dropped);
+    expect(recovered).toBeGreaterThan(0);
+    expect(clients.find(({ transport }) => transport === 'http')?.recovered).toBe(recovered);
+    for (const id of ['total-recovered', 'own-recovered'])
+      expect(await page.locator(`#${id}`).textContent()).toBe(String(recovered));
+    expect(await page.locator('#total-dropped').getAttribute('class')).toBe('');
+    expect(await page.locator('[data-part=recovered]:visible').textContent()).toBe(`recovered ${recovered}`);
     expect(faults).toEqual([]);
     fast.close();
     await page.close();
     await end(server);
+    expect(server.err()).toContain(`${recovered} dropped, ${recovered} of them recovered\n`);
   });
 
   once(

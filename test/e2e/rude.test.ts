@@ -15,52 +15,8 @@ afterAll(async () => {
   await closeAll();
 });
 
-const count = (text: string, part: string): number => text.split(part).length - 1;
-
 /** Bigger than what kernels keep for a reader that has stopped. */
 const megabyte: WatchEvent = { type: 'ADDED', object: 'x'.repeat(1_000_000) };
-
-describe('pipelined requests', () => {
-  test('one watch per connection: requests behind it hold nothing after the connection has closed', async () => {
-    const hub = new Hub({ overflow: 'wait', capacity: 1 });
-    const { server, port } = await serve(hub);
-    const { socket, heard } = await raw(port);
-    socket.write(get('/watch').repeat(20));
-    await until(() => heard().includes('200 OK'));
-    expect(hub.stats().clients).toHaveLength(1);
-    socket.destroy();
-    await until(async () => (await connections(server)) === 0);
-    expect(hub.stats().clients).toEqual([]);
-    for (let i = 0; i < 5; i++) expect(hub.tryPublish(megabyte)).toBe(true);
-    await hub.shutdown();
-  });
-
-  test('are refused in order', async () => {
-    const hub = new Hub();
-    const { port } = await serve(hub);
-    const { socket, heard } = await raw(port);
-    socket.write(get('/watch').repeat(20));
-    await until(() => hub.stats().clients.length > 0);
-    await hub.shutdown();
-    await until(() => count(heard(), 'HTTP/1.1 ') === 20);
-    expect(count(heard(), 'HTTP/1.1 503 ')).toBe(19);
-    expect(hub.stats().total.clients).toBe(1);
-    // Its turn has come: asked again, the hub itself answers.
-    socket.write(get('/watch'));
-    await until(() => heard().includes('HTTP/1.1 204 '));
-  });
-
-  test('a WebSocket behind a watch also leaves nothing behind', async () => {
-    const hub = new Hub({ overflow: 'wait', capacity: 1 });
-    const { server, port } = await serve(hub);
-    const { socket, heard } = await raw(port);
-    socket.write(get('/watch') + upgrade('/watch'));
-    await until(() => heard().includes('101 Switching'));
-    socket.destroy();
-    await until(async () => (await connections(server)) === 0);
-    await until(() => hub.stats().clients.length === 0);
-  });
-});
 
 describe('a client that keeps its side open', () => {
   test.each([

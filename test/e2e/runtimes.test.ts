@@ -161,6 +161,35 @@ for (const runtime of RUNTIMES) {
         strict.started.child.kill('SIGKILL');
       });
 
+      if (host === 'node') {
+        test('websocket: a client that sends messages without end is cut, and others stay', async () => {
+          const strict = await start({});
+          const [loud, quiet] = [await raw(strict.port), await raw(strict.port)];
+          for (const { socket, heard } of [quiet, loud]) {
+            socket.write(REQUESTS.websocket as string);
+            await until(() => heard().includes('\r\n\r\n'));
+          }
+          const message = Buffer.from([0x81, 0x81, 0, 0, 0, 0, 0x61]);
+          loud.socket.write(Buffer.concat(Array.from({ length: 9_000 }, () => message)));
+          await loud.ended;
+          await until(async () => (await strict.ask('/stats')).clients.length === 1);
+          expect((await strict.ask('/stats')).total).toMatchObject({ clients: 2, cuts: { flooding: 1 } });
+          quiet.socket.destroy();
+          strict.started.child.kill('SIGKILL');
+        });
+      }
+
+      test('requests that are pipelined behind a watch hold nothing once the connection has closed', async () => {
+        const own = await start({});
+        const client = await raw(own.port);
+        client.socket.write(get('/watch') + get('/watch').repeat(1_000));
+        await Promise.race([client.ended, until(() => client.heard().includes('200 OK'))]);
+        client.socket.end();
+        await until(async () => (await own.ask('/stats')).clients.length === 0);
+        client.socket.destroy();
+        own.started.child.kill('SIGKILL');
+      });
+
       // Others have no such limit.
       if (runtime.name === 'Bun' && host === 'own') {
         test('a quiet watch is not closed as idle', async () => {

@@ -1,11 +1,9 @@
-// Bun and Deno for the tests that need them. If one is missing, its tests skip and say so; with REQUIRE_COMPONENTS=1 they fail.
+// Bun and Deno for the tests that need them; see test/components.ts.
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { component, isMissing } from '../components.ts';
 import { hear } from './cli.ts';
-
-const required = process.env.REQUIRE_COMPONENTS === '1';
 
 export interface Runtime {
   readonly name: string;
@@ -28,10 +26,9 @@ export function endAll(): void {
   for (const child of children) child.kill('SIGKILL');
 }
 
-function runtime(name: string, variable: string, ...before: string[]): Runtime {
-  const binary = process.env[variable] ?? '';
-  const missing = !existsSync(binary) && !required;
-  if (missing) console.warn(`skipped: ${variable} names no ${name} (REQUIRE_COMPONENTS=1 makes that a failure)`);
+function runtime(name: 'Bun' | 'Deno', ...before: string[]): Runtime {
+  const { path: binary } = component(name);
+  const missing = isMissing(component(name));
   const env = { ...process.env, NO_COLOR: '1', DENO_NO_UPDATE_CHECK: '1' };
   const start = (program: string, ...args: string[]): Started => {
     const path = fileURLToPath(new URL(`../../${program}`, import.meta.url));
@@ -52,7 +49,4 @@ function runtime(name: string, variable: string, ...before: string[]): Runtime {
   return { name, missing, start };
 }
 
-export const RUNTIMES: readonly Runtime[] = [
-  runtime('Bun', 'WATCHMUX_BUN'),
-  runtime('Deno', 'WATCHMUX_DENO', 'run', '--allow-all'),
-];
+export const RUNTIMES: readonly Runtime[] = [runtime('Bun'), runtime('Deno', 'run', '--allow-all')];

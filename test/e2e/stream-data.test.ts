@@ -1,20 +1,16 @@
 // A recorded watch stream of real Kubernetes objects, through `pipe` to clients of every kind at once.
-import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, describe, expect, test } from 'vitest';
+import { WATCH_STREAM } from '../watch-stream.ts';
 import { httpStream, killAll, pipe, run, sse, until, webSocket } from './cli.ts';
-
-const DATA = new URL('../../../shared/data/watch-stream.ndjson', import.meta.url);
-const here = existsSync(DATA);
-if (!here) console.warn('stream-data.test.ts skips: the recorded watch stream is not beside this repository');
 
 afterAll(killAll);
 
 /** A line as it was before the server added its version. */
 const unversioned = (line: string): string => line.replace(/,"resourceVersion":"\w+\.\d+"\}$/, '}');
 
-describe.skipIf(!here)('a recorded watch stream', () => {
+describe('a recorded watch stream', () => {
   test.each([['disconnect'], ['wait']])('reaches five concurrent clients, event by event (%s)', async (overflow) => {
-    const input = readFileSync(DATA, 'utf8');
+    const input = WATCH_STREAM.toString();
     const lines = input.trimEnd().split('\n');
     const server = await pipe('--overflow', overflow);
     const clients = await Promise.all([webSocket(server.url), webSocket(server.url), httpStream(server.url), sse(server.url)]);

@@ -7,7 +7,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { publint } from 'publint';
 import { formatMessage } from 'publint/utils';
@@ -60,6 +60,30 @@ const version = (name) => manifest.devDependencies[name];
 
 // The contents of the tarball.
 
+const EXPECTED =
+  /^(dist\/.+\.(js|cjs|d\.ts|d\.cts)|examples\/.+\.(mjs|html|md)|docs\/.+\.(md|svg|png)|bench\/(README\.md|budgets\.json|charts\/.+\.svg)|[A-Z]+(\.md)?|package\.json)$/;
+
+/** Every relative link and picture of a document must be in the tarball: readers of an installed package have nothing else. */
+function checkLinks({ tarball, paths }) {
+  const found = [];
+  const unpacked = join(temp, 'linked');
+  mkdirSync(unpacked);
+  execFileSync('tar', ['-xzf', tarball, '-C', unpacked]);
+  let links = 0;
+  for (const path of paths.filter((each) => each.endsWith('.md'))) {
+    // Not the code, in which brackets and parentheses mean something else.
+    const text = readFileSync(join(unpacked, 'package', path), 'utf8').replace(/```[\s\S]*?```|`[^`\n]*`/g, '');
+    for (const [, target] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^(https?:|mailto:|#)/.test(target)) continue;
+      links++;
+      const linked = posix.join(posix.dirname(path), target.replace(/#.*$/, ''));
+      const inside = paths.includes(linked) || paths.some((each) => each.startsWith(`${linked.replace(/\/$/, '')}/`));
+      if (!inside) found.push(`${path} links to ${target}, which is not in the tarball`);
+    }
+  }
+  return links < 10 ? [...found, `only ${links} links were found`] : found;
+}
+
 function checkContents({ tarball, paths }) {
   const found = [];
   const unpacked = join(temp, 'unpacked');
@@ -71,6 +95,7 @@ function checkContents({ tarball, paths }) {
     'README.md',
     'CHANGELOG.md',
     'PROTOCOL.md',
+    'SECURITY.md',
     'docs/README.md',
     'examples/README.md',
     'package.json',
@@ -84,8 +109,7 @@ function checkContents({ tarball, paths }) {
   if (homedir().length > 1) secrets.push(`${homedir()}/`);
   for (const path of paths) {
     if (path.endsWith('.map')) found.push(`${path} is a source map`);
-    if (!/^(dist\/.+\.(js|cjs|d\.ts|d\.cts)|docs\/.+\.md|examples\/.+\.(mjs|html|md)|[A-Z]+(\.md)?|package\.json)$/.test(path))
-      found.push(`${path} is not expected here`);
+    if (!EXPECTED.test(path)) found.push(`${path} is not expected here`);
     const text = readFileSync(join(unpacked, 'package', path), 'utf8');
     for (const secret of secrets) if (text.includes(secret)) found.push(`${path} contains ${secret}`);
     if (/^\/\/# sourceMappingURL/m.test(text)) found.push(`${path} names a source map`);
@@ -171,6 +195,7 @@ try {
   const { tarball } = packed;
   console.log(`${packed.paths.length} files`);
   await step('contents', () => checkContents(packed));
+  await step('links of the documents', () => checkLinks(packed));
   await step('publint', () => checkPublint(tarball));
   await step('attw', () => checkAttw(tarball));
   const peers = { rxjs: version('rxjs'), ws: version('ws') };

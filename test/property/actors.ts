@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { Broadcaster, type Overflow } from '../../src/broadcast/broadcaster.ts';
 import type { History } from '../../src/testing/history.ts';
 import { HistoryRecorder } from '../../src/testing/history-recorder.ts';
+import type { ErrorEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 import { type ModelEvent, topicsOf } from './model.ts';
 
@@ -82,7 +83,7 @@ class Stage {
   private readonly plan: Plan;
   private readonly scheduler: fc.Scheduler;
   /** By reader. A reader that came after the shutdown has none. */
-  private readonly watches: (Watch<ModelEvent> | undefined)[] = [];
+  private readonly watches: (Watch<ModelEvent | ErrorEvent> | undefined)[] = [];
   private readonly extra: Watch<ModelEvent>[] = [];
   private ids = 0;
   /** How many actions re-entrant code may still perform. The limit ensures termination. */
@@ -195,7 +196,7 @@ class Stage {
     else if (event === undefined) throw new Error('onGap');
   }
 
-  private async reader(plan: ReaderPlan, watch: Watch<ModelEvent>, abort: AbortController): Promise<void> {
+  private async reader(plan: ReaderPlan, watch: Watch<ModelEvent | ErrorEvent>, abort: AbortController): Promise<void> {
     let left = plan.after;
     /** Returns whether to continue. May throw out of the loop. */
     const goOn = async (): Promise<boolean> => {
@@ -217,7 +218,7 @@ class Stage {
     }
   }
 
-  private async readByHand(style: Style, watch: Watch<ModelEvent>, goOn: () => Promise<boolean>): Promise<void> {
+  private async readByHand(style: Style, watch: Watch<ModelEvent | ErrorEvent>, goOn: () => Promise<boolean>): Promise<void> {
     const batches = watch.batches();
     for (let turn = 0; turn < 60; turn++) {
       if (style === 'pending') {

@@ -201,7 +201,9 @@ class Harness {
     const topics = this.limits.hasTopics ? op.topics : undefined;
     // Without a window, positions and topics share the code path of plain watches.
     const more = { ...(topics && { topics }), ...past };
-    const real = this.real.watch(filter === undefined ? { ...options, ...more } : { ...options, ...more, filter });
+    const real = this.real.watch(
+      filter === undefined ? { ...options, ...more } : { ...options, ...more, filter },
+    ) as Watch<ModelEvent>;
     const model = this.model.watch({ capacity: op.capacity, overflow: op.overflow, filter, prefix, told: op.told, ...more });
     this.pairs.push({ real, batches: real.batches(), model, abort, gaps: op.told ? gaps : undefined });
   }

@@ -131,7 +131,7 @@ test('fromObservable: holds, loses, fails and ends like a plain queue, and unsub
           subject.next(count(emitted++));
         } else if (model.events.length > 0 || !model.over) {
           modelRead.push(model.events.shift());
-          read.push(watch.tryNext()?.object);
+          read.push(watch.tryNext()?.object as number | undefined);
         }
       }
       if (model.end === 'done') expect([watch.queued, watch.dropped]).toEqual([model.events.length, model.lost]);
@@ -143,7 +143,7 @@ test('fromObservable: holds, loses, fails and ends like a plain queue, and unsub
       expect(subject.observed).toBe(false);
       const rest: Count[] = [];
       const failure = await (async () => {
-        for await (const batch of watch.batches()) rest.push(...batch);
+        for await (const batch of watch.batches()) rest.push(...(batch as Count[]));
       })().then(
         () => undefined,
         (error: unknown) => error,

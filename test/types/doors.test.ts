@@ -22,8 +22,11 @@ import {
   isErrorEvent,
   jsonCodec,
   type ObjectEvent,
+  type Overflow,
+  toReadableStream,
   type Watch,
   type WatchEvent,
+  type WatchOptions,
 } from '../../src/index.ts';
 import {
   type CHECKERS,
@@ -39,6 +42,7 @@ import {
 import { type Assignable, claim, compiles, type Equal } from './assert.ts';
 
 type Orders = WatchEvent<'placed', { total: number }> | WatchEvent<'cancelled', { id: string }>;
+type Pods = ObjectEvent<Pod>;
 interface Pod {
   readonly metadata: { readonly name: string };
 }
@@ -57,7 +61,37 @@ function rx(broadcaster: Broadcaster<Orders>, watch: Watch<Orders>, source: Obse
   claim<Equal<typeof observed, Observable<Orders>>>();
   claim<Equal<typeof recorded, Observable<Orders>>>();
   claim<Equal<typeof over, Observable<Orders>>>();
-  claim<Equal<typeof back, Watch<Orders>>>();
+  claim<Equal<typeof back, Watch<Orders | ErrorEvent>>>();
+  const cutting = new Broadcaster<Orders>({ overflow: 'disconnect' });
+  const policy = 'wait' as Overflow;
+  claim<Equal<ReturnType<typeof observe<Orders, Orders>>, Observable<Orders>>>();
+  const byDefault = observe(cutting);
+  const kept = observe(cutting, { overflow: 'wait' });
+  const cut = observe(broadcaster, { overflow: 'disconnect' });
+  const perhaps = observe(broadcaster, { overflow: policy });
+  const later = observe(broadcaster, { after: 3 });
+  const rerecorded = observe(new HistoryRecorder(cutting));
+  const plainBack = fromObservable(source);
+  const keptBack = fromObservable(source, { overflow: 'drop-oldest', capacity: 2 });
+  const perhapsBack = fromObservable(source, { overflow: policy });
+  const stream = toReadableStream(broadcaster.watch({ overflow: 'coalesce' }));
+  claim<Equal<typeof byDefault, Observable<Orders | ErrorEvent>>>();
+  claim<Equal<typeof kept, Observable<Orders>>>();
+  claim<Equal<typeof cut, Observable<Orders | ErrorEvent>>>();
+  claim<Equal<typeof perhaps, Observable<Orders | ErrorEvent>>>();
+  claim<Equal<typeof later, Observable<Orders | ErrorEvent>>>();
+  claim<Equal<typeof rerecorded, Observable<Orders | ErrorEvent>>>();
+  claim<Equal<typeof plainBack, Watch<Orders>>>();
+  claim<Equal<typeof keptBack, Watch<Orders>>>();
+  claim<Equal<typeof perhapsBack, Watch<Orders | ErrorEvent>>>();
+  claim<Equal<typeof stream, ReadableStream<Orders | ErrorEvent>>>();
+  const own = { watch: (_options?: WatchOptions<Orders>): Watch<Orders> => watch };
+  const ofOwn = observe(own);
+  claim<Equal<typeof ofOwn, Observable<Orders>>>();
+  // @ts-expect-error nothing but a broadcaster, or what stands in front of one
+  observe([]);
+  // @ts-expect-error an observable is not an array
+  fromObservable([]);
 }
 
 function fakes(fake: FakeWatcher<ObjectEvent<Pod>>, orders: FakeWatcher<Orders>): void {
@@ -100,7 +134,10 @@ function clients(): void {
   const event = watch.tryNext();
   if (event === undefined || isErrorEvent(event)) claim<Equal<typeof event, ErrorEvent | undefined>>();
   else if (event.type === 'BOOKMARK') claim<Equal<boolean, ReturnType<typeof isInitialEventsEnd>>>();
+  else if (event.type === 'ADDED') claim<Equal<typeof event.object, Orders['object']>>();
   else claim<Equal<typeof event, Orders>>();
+  claim<Equal<ClientEvent<Pods>, Pods>>();
+  claim<Assignable<WatchEvent<'ADDED', Orders['object']>, ClientEvent<Orders>>>();
   claim<Equal<ClientState, 'connecting' | 'open' | 'waiting' | 'closed'>>();
 }
 
@@ -133,6 +170,16 @@ function servers(hub: Hub<Orders>, server: Server, user: User | undefined): void
   // @ts-expect-error the hub has no such events
   attachWebSocket(server, hub, { watchOptions: () => ({ filter: (event) => event.type === 'eaten' }) });
   claim<Assignable<typeof hub, Hub>>();
+  // A snapshot's objects are ADDED to a filter, whatever types the hub's events have.
+  attachWebSocket(server, hub, {
+    watchOptions: () => ({
+      filter: (event) => {
+        if (event.type !== 'ADDED') return claim<Equal<typeof event, Orders>>() === undefined;
+        claim<Equal<typeof event.object, Orders['object']>>();
+        return true;
+      },
+    }),
+  });
 }
 
 function snapshots(orders: Map<string, { total: number }>): void {
@@ -151,6 +198,9 @@ function snapshots(orders: Map<string, { total: number }>): void {
   const any: Snapshot = () => [1];
   // @ts-expect-error anything is not an order
   new Hub<Orders>({ snapshot: any });
+  new Hub<Pods>({ snapshot: () => [{ metadata: { name: 'p' } }] });
+  // @ts-expect-error a bookmark is no object of the state
+  new Hub<Pods>({ snapshot: () => [{ metadata: { resourceVersion: '1' } }] });
   claim<Equal<Snapshot, Snapshot<unknown>>>();
   claim<Equal<HubOptions<Orders>['snapshot'], Snapshot<Orders['object']> | undefined>>();
   claim<Assignable<Snapshot<number>, Snapshot>>();
@@ -163,6 +213,10 @@ function histories(recorder: HistoryRecorder<Orders>): Violation[] {
   recorder.history().steps.pop();
   claim<Equal<ReturnType<typeof recorder.history>, History<Orders>>>();
   claim<Assignable<HistoryRecorder<Orders>, Pick<Broadcaster<Orders>, 'publish' | 'tryPublish' | 'watch' | 'shutdown'>>>();
+  const cut = recorder.watch({ overflow: 'disconnect', name: 'a' });
+  const plain = recorder.watch({ name: 'b' });
+  claim<Equal<typeof cut, Watch<Orders | ErrorEvent>>>();
+  claim<Equal<typeof plain, Watch<Orders>>>();
   claim<Assignable<keyof typeof CHECKERS, GuaranteeName>>();
   claim<Equal<keyof typeof GUARANTEES, GuaranteeName>>();
   return checkHistory(recorder.history());

@@ -1,5 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import type { ErrorEvent, ObjectEvent, ObjectOf, Status, StatusDetails, WatchEvent } from '../../src/index.ts';
+import type {
+  Bookmark,
+  BookmarkEvent,
+  ErrorEvent,
+  MissingError,
+  ObjectEvent,
+  ObjectOf,
+  Status,
+  StatusDetails,
+  WatchEvent,
+} from '../../src/index.ts';
 import { isErrorEvent, isStatus, isWatchError, jsonCodec, type WatchErrorCode } from '../../src/index.ts';
 import { claim, compiles, type Equal } from './assert.ts';
 
@@ -33,10 +43,15 @@ function podOf(event: ObjectEvent<Pod>): string {
       claim<Equal<typeof event.object, Status>>();
       return event.object.reason;
     }
+    case 'BOOKMARK': {
+      claim<Equal<typeof event.object, Bookmark>>();
+      // @ts-expect-error a bookmark has no name: it is not of the object's type
+      event.object.metadata.name;
+      return event.object.metadata.resourceVersion;
+    }
     case 'ADDED':
     case 'MODIFIED':
-    case 'DELETED':
-    case 'BOOKMARK': {
+    case 'DELETED': {
       claim<Equal<typeof event.object, Pod>>();
       return event.object.metadata.name;
     }
@@ -51,6 +66,15 @@ function types(): void {
   claim<Equal<ObjectOf<ObjectEvent<Pod>>, Pod>>();
   claim<Equal<ObjectOf<Orders>, Order | { readonly id: string }>>();
   claim<Equal<ErrorEvent['object'], Status>>();
+  claim<Equal<BookmarkEvent['object'], Bookmark>>();
+  claim<Equal<ErrorEvent, WatchEvent<'ERROR', Status>>>();
+  // What carries the object in a BOOKMARK, as in 0.1.0, is no bookmark of ours.
+  claim<Equal<ObjectOf<WatchEvent<'ADDED' | 'BOOKMARK', Pod>>, Pod>>();
+  claim<Equal<ObjectOf<WatchEvent>, unknown>>();
+  claim<Equal<MissingError<Orders>, ErrorEvent>>();
+  claim<Equal<MissingError<ObjectEvent<Pod>>, never>>();
+  claim<Equal<MissingError<Orders | WatchEvent<'ERROR', Status>>, never>>();
+  claim<Equal<MissingError<WatchEvent>, never>>();
   claim<Equal<WatchEvent['type'], string>>();
   claim<Equal<WatchEvent['object'], unknown>>();
 }
@@ -91,5 +115,6 @@ describe('events', () => {
   it('narrow by type, at run time as in the types', () => {
     expect(ordersOf({ type: 'placed', object: { id: 'a', total: 3 } })).toBe(3);
     expect(podOf({ type: 'ADDED', object: { metadata: { name: 'p' } } })).toBe('p');
+    expect(podOf({ type: 'BOOKMARK', object: { kind: 'Pod', apiVersion: 'v1', metadata: { resourceVersion: '7' } } })).toBe('7');
   });
 });

@@ -1,5 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import type { Overflow, Watch, WatchBatches, WatchEvent, WatchOptions } from '../../src/index.ts';
+import type {
+  CuttingOverflow,
+  ErrorEvent,
+  KeepingOverflow,
+  ObjectEvent,
+  Overflow,
+  Watch,
+  WatchBatches,
+  WatchEvent,
+  WatchOptions,
+} from '../../src/index.ts';
 import {
   Broadcaster,
   emptyWatch,
@@ -10,10 +20,12 @@ import {
   Recorder,
   StreamWatcher,
   toDecoder,
+  toStatus,
 } from '../../src/index.ts';
 import { type Assignable, claim, compiles, type Equal } from './assert.ts';
 
 type Orders = WatchEvent<'placed', { total: number }> | WatchEvent<'cancelled', { id: string }>;
+type Pods = ObjectEvent<{ readonly metadata: { readonly name: string } }>;
 type Placed = Extract<Orders, { type: 'placed' }>;
 
 function shapes(): void {
@@ -23,6 +35,8 @@ function shapes(): void {
   claim<Assignable<WatchBatches<Orders>, AsyncIterableIterator<readonly Orders[], undefined>>>();
   claim<Assignable<Watch<Placed>, Watch<Orders>>>();
   claim<Equal<Assignable<Watch<Orders>, Watch<Placed>>, false>>();
+  claim<Equal<CuttingOverflow, 'disconnect' | 'coalesce'>>();
+  claim<Equal<KeepingOverflow, 'wait' | 'drop-newest' | 'drop-oldest'>>();
   claim<Equal<Overflow, 'wait' | 'drop-newest' | 'drop-oldest' | 'disconnect' | 'coalesce'>>();
 }
 
@@ -102,7 +116,8 @@ function refuses(broadcaster: Broadcaster<Orders>): void {
 }
 
 function makers(): void {
-  claim<Equal<ReturnType<Broadcaster<Orders>['watch']>, Watch<Orders>>>();
+  // That of any options.
+  claim<Equal<ReturnType<Broadcaster<Orders>['watch']>, Watch<Orders | ErrorEvent>>>();
   claim<Equal<ReturnType<typeof emptyWatch<Orders>>, Watch<Orders>>>();
   claim<Equal<ReturnType<typeof fromAsyncIterable<Orders>>, Watch<Orders>>>();
   claim<Assignable<ProxyWatcher<Orders>, Watch<Orders>>>();
@@ -110,9 +125,96 @@ function makers(): void {
   claim<Equal<Assignable<typeof toDecoder, never>, false>>();
 }
 
+/** A watch that may be cut, or begin too late, delivers an ERROR. Its type says so. */
+function cuts(broadcaster: Broadcaster<Orders>, pods: Broadcaster<Pods>, policy: Overflow, options: WatchOptions<Orders>): void {
+  const cutting = new Broadcaster<Orders>({ overflow: 'disconnect', capacity: 3 });
+  const folding = new Broadcaster({ overflow: 'coalesce', keyOf: (order: Orders) => order.type });
+  const perhaps = new Broadcaster<Orders>({ overflow: policy });
+  const keeping = new Broadcaster<Orders>({ overflow: 'drop-oldest' });
+  claim<Equal<typeof cutting, Broadcaster<Orders, ErrorEvent>>>();
+  claim<Equal<typeof folding, Broadcaster<Orders, ErrorEvent>>>();
+  claim<Equal<typeof perhaps, Broadcaster<Orders, ErrorEvent>>>();
+  claim<Equal<typeof keeping, Broadcaster<Orders>>>();
+  const watches = {
+    plain: broadcaster.watch(),
+    empty: broadcaster.watch({}),
+    selected: broadcaster.watch({ capacity: 1, filter: ({ type }) => type === 'placed', overflow: undefined }),
+    kept: broadcaster.watch({ overflow: 'drop-newest' }),
+    keptHere: cutting.watch({ overflow: 'wait' }),
+  };
+  claim<Equal<(typeof watches)[keyof typeof watches], Watch<Orders>>>();
+  const cut = {
+    disconnected: broadcaster.watch({ overflow: 'disconnect' }),
+    folded: broadcaster.watch({ overflow: 'coalesce', capacity: 1 }),
+    perhaps: broadcaster.watch({ overflow: policy }),
+    asToldLater: broadcaster.watch(options),
+    byDefault: cutting.watch(),
+    byDefaultToo: folding.watch({ capacity: 1 }),
+    perhapsByDefault: perhaps.watch(),
+    resumed: broadcaster.watch({ after: 3 }),
+    resumedAndKept: broadcaster.watch({ after: 3, overflow: 'wait' }),
+  };
+  claim<Equal<(typeof cut)[keyof typeof cut], Watch<Orders | ErrorEvent>>>();
+  // @ts-expect-error the ERROR is left out
+  const narrow: Watch<Orders> = broadcaster.watch({ overflow: 'disconnect' });
+  // @ts-expect-error and here
+  const narrower: Watch<Orders> = cutting.watch();
+  // @ts-expect-error nor is a broadcaster that cuts one that does not
+  const broad: Broadcaster<Orders> = cutting;
+  // @ts-expect-error nor does the annotation make it one
+  const annotated: Broadcaster<Orders> = new Broadcaster<Orders>({ overflow: 'coalesce' });
+  claim<Assignable<Broadcaster<Orders>, Broadcaster<Orders, ErrorEvent>>>();
+  // @ts-expect-error its watches deliver orders and errors; only orders are published
+  void cutting.publish({ type: 'ERROR', object: toStatus({ code: 410, reason: 'Expired', message: '' }) });
+  const event = cut.byDefault.tryNext();
+  if (event === undefined) return;
+  switch (event.type) {
+    case 'placed':
+      claim<Equal<typeof event, Placed>>();
+      return;
+    case 'cancelled':
+      return;
+    default:
+      claim<Equal<typeof event, ErrorEvent>>();
+  }
+  // Events that have an ERROR already stay as they are.
+  const objects = new Broadcaster<Pods>({ overflow: policy });
+  const anything = new Broadcaster({ overflow: 'disconnect' });
+  const [cutPods, cutAnything] = [pods.watch({ overflow: 'disconnect' }), anything.watch({ after: 1 })];
+  claim<Equal<typeof objects, Broadcaster<Pods>>>();
+  claim<Equal<typeof anything, Broadcaster>>();
+  claim<Equal<typeof cutPods, Watch<Pods>>>();
+  claim<Equal<typeof cutAnything, Watch<WatchEvent>>>();
+  const some: unknown = objects;
+  if (some instanceof Broadcaster) claim<Equal<typeof some.watchers, number>>();
+  void [narrow, narrower, broad, annotated];
+}
+
+/** A subclass does not know the options it will get, so it says what its watches deliver. */
+function subclasses(): void {
+  class PodBus extends Broadcaster<Pods> {}
+  class AnyBus extends Broadcaster {}
+  class Bus<E extends WatchEvent> extends Broadcaster<E, never> {}
+  class OrderBus extends Broadcaster<Orders, never> {}
+  class CuttingBus extends Broadcaster<Orders, ErrorEvent> {}
+  // @ts-expect-error Orders or ErrorEvent, or Orders alone?
+  class Unsaid extends Broadcaster<Orders> {}
+  new OrderBus({ capacity: 1, overflow: 'drop-oldest' });
+  // @ts-expect-error its watches deliver no ERROR
+  new OrderBus({ overflow: 'disconnect' });
+  new CuttingBus({ overflow: 'disconnect' });
+  const [order, cut, pods] = [new OrderBus().watch(), new CuttingBus().watch(), new PodBus({ overflow: 'disconnect' }).watch()];
+  claim<Equal<typeof order, Watch<Orders>>>();
+  claim<Equal<typeof cut, Watch<Orders | ErrorEvent>>>();
+  claim<Equal<typeof pods, Watch<Pods>>>();
+  claim<Assignable<OrderBus, Broadcaster<Orders>>>();
+  claim<Assignable<Pick<Broadcaster<Orders>, 'watch'>, Pick<OrderBus, 'watch'>>>();
+  void [AnyBus, Bus, Unsaid];
+}
+
 describe('a watch', () => {
   it('has the types that the compiler has checked', () => {
-    expect(compiles(shapes, reads, filters, refuses, makers)).toBe(5);
+    expect(compiles(shapes, reads, filters, refuses, makers, cuts, subclasses)).toBe(7);
   });
 
   it('is an async iterator for the language', async () => {

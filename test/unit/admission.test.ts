@@ -14,6 +14,7 @@ function caller(more: Partial<Caller<Request>> = {}): Caller<Request> & { leave:
     request: {},
     address: 'a',
     origin: undefined,
+    site: undefined,
     host: 'here:80',
     search: '',
     lastEventId: undefined,
@@ -71,6 +72,28 @@ describe('origins', () => {
     const { admission } = door({ allowedOrigins });
     const verdict = admission.admit(caller({ origin: 'http://b.example', host: 'inside:8080' }));
     expect(verdict).toMatchObject({ code: 403, message: `this origin may not connect: ${why}` });
+  });
+
+  test.each<[AdmissionOptions<Request>['allowedOrigins'], string | undefined, string | undefined, boolean]>([
+    [undefined, 'cross-site', undefined, false],
+    [undefined, 'same-site', undefined, false],
+    [undefined, 'same-origin', undefined, true],
+    [undefined, 'none', undefined, true],
+    [undefined, undefined, undefined, true],
+    [['http://a.example'], 'cross-site', undefined, false],
+    [() => true, 'cross-site', undefined, false],
+    ['*', 'cross-site', undefined, true],
+    // Where there is an origin, that decides.
+    [['http://a.example'], 'cross-site', 'http://a.example', true],
+    [undefined, 'same-site', 'http://here:81', false],
+    [undefined, 'same-origin', 'http://evil.example', false],
+  ])('%o: whether a request from %s with origin %s may connect: %s', (allowedOrigins, site, origin, expected) => {
+    const { admission, hub } = door({ allowedOrigins });
+    const verdict = admission.admit(caller({ site, origin }));
+    expect('ticket' in (verdict as object)).toBe(expected);
+    expect(hub.stats().total.refusals).toEqual(expected ? {} : { origin: 1 });
+    if (!expected && origin === undefined)
+      expect(verdict).toMatchObject({ code: 403, message: `pages of other origins may not connect: Sec-Fetch-Site is ${site}` });
   });
 
   test('a string is not a list of origins, and a promise does not count as true', () => {
@@ -210,7 +233,7 @@ describe('watchOptions', () => {
   });
 
   test('say no more than they may', () => {
-    const { admission } = door({ watchOptions: () => ({ capacity: 2, signal: AbortSignal.abort(), prefix: [1], onGap: 1 }) });
+    const { admission } = door({ watchOptions: () => ({ capacity: 2, prefix: undefined }) });
     expect((admission.admit(caller()) as Admitted).options).toEqual({ capacity: 2 });
   });
 
@@ -224,6 +247,8 @@ describe('watchOptions', () => {
     ['make no sense', () => ({ capacity: 0 })],
     ['name no policy', () => ({ overflow: 'explode' })],
     ['have no function for a filter', () => ({ filter: 'all' })],
+    ['misspell the filter', () => ({ filtre: () => false })],
+    ['are those of a watcher', () => ({ capacity: 2, prefix: [1] })],
     ['are a word', () => 'all' as never],
   ])('that %s let nobody in', (_name, watchOptions) => {
     const { admission, hub } = door({ watchOptions });

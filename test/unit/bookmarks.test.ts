@@ -126,7 +126,7 @@ describe('bookmarks', () => {
     clock.advance(1_000);
     await turn();
     // The version of the BOOKMARK is that of an event before it.
-    expect(sink.objects.slice(1)).toEqual([1, 2, { metadata: { resourceVersion: 'e.2' } }]);
+    expect(sink.objects.slice(1)).toMatchObject([1, 2, { metadata: { resourceVersion: 'e.2' } }]);
   });
 
   test('do not move a client of `coalesce` back: events that nothing was folded into keep their versions', async () => {

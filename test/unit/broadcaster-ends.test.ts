@@ -2,11 +2,24 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { Broadcaster, type BroadcasterOptions } from '../../src/broadcast/broadcaster.ts';
-import type { Watch } from '../../src/watch/watch.ts';
-import { collect, done, event, events, fate, ids, range, readAll, type TestEvent, thrown, turn } from './support.ts';
+import {
+  collect,
+  done,
+  event,
+  events,
+  fate,
+  ids,
+  range,
+  readAll,
+  type TestBroadcaster,
+  type TestEvent,
+  type TestWatch,
+  thrown,
+  turn,
+} from './support.ts';
 
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length;
-const make = (options?: BroadcasterOptions<TestEvent>): Broadcaster<TestEvent> => new Broadcaster<TestEvent>(options);
+const make = (options?: BroadcasterOptions<TestEvent>): TestBroadcaster => new Broadcaster<TestEvent>(options);
 
 describe('abort signals', () => {
   test('an aborted signal throws its reason', () => {
@@ -26,7 +39,7 @@ describe('abort signals', () => {
     expect(await collect(watch)).toEqual([0]);
   });
 
-  const ends: [string, (watch: Watch<TestEvent>, broadcaster: Broadcaster<TestEvent>) => unknown][] = [
+  const ends: [string, (watch: TestWatch, broadcaster: TestBroadcaster) => unknown][] = [
     ['stop', (watch) => watch.stop()],
     ['return', (watch) => watch.return()],
     ['shutdown', (_watch, broadcaster) => broadcaster.shutdown()],
@@ -116,7 +129,7 @@ describe('abort signals', () => {
     const abort = new AbortController();
     const { signal } = abort;
     const broadcaster = make({ capacity: 1, overflow: 'drop-newest' });
-    const watches: Watch<TestEvent>[] = [];
+    const watches: TestWatch[] = [];
     let asked = 0;
     const filter = (): boolean => {
       // What a full watcher was not asked about yet, it is asked about when it is stopped.
@@ -203,9 +216,9 @@ describe('shutdown', () => {
   });
 
   function stalled(): {
-    broadcaster: Broadcaster<TestEvent>;
-    watch: Watch<TestEvent>;
-    quick: Watch<TestEvent>;
+    broadcaster: TestBroadcaster;
+    watch: TestWatch;
+    quick: TestWatch;
     publish: ReturnType<typeof fate<void>>;
   } {
     const broadcaster = make({ capacity: 1, incoming: 2 });

@@ -1,15 +1,27 @@
 // The publisher's side: the gate of `wait`, and that nothing else blocks.
 import { describe, expect, test } from 'vitest';
 import { Broadcaster, type BroadcasterOptions, type WatchOptions } from '../../src/broadcast/broadcaster.ts';
-import type { Watch } from '../../src/watch/watch.ts';
-import { collect, event, events, fate, id, ids, range, readAll, type TestEvent, turn } from './support.ts';
+import {
+  collect,
+  event,
+  events,
+  fate,
+  id,
+  ids,
+  range,
+  readAll,
+  type TestBroadcaster,
+  type TestEvent,
+  type TestWatch,
+  turn,
+} from './support.ts';
 
-const make = (options?: BroadcasterOptions<TestEvent>): Broadcaster<TestEvent> => new Broadcaster<TestEvent>(options);
+const make = (options?: BroadcasterOptions<TestEvent>): TestBroadcaster => new Broadcaster<TestEvent>(options);
 
 describe("publish under 'wait'", () => {
   function stalled(options: WatchOptions<TestEvent> = {}): {
-    broadcaster: Broadcaster<TestEvent>;
-    watch: Watch<TestEvent>;
+    broadcaster: TestBroadcaster;
+    watch: TestWatch;
     publish: ReturnType<typeof fate<void>>;
   } {
     const broadcaster = make({ capacity: 1, incoming: 1 });
@@ -33,7 +45,7 @@ describe("publish under 'wait'", () => {
     expect(broadcaster.tryPublish(event(5))).toBe(true);
   });
 
-  const releases: [string, (watch: Watch<TestEvent>, abort: AbortController) => unknown][] = [
+  const releases: [string, (watch: TestWatch, abort: AbortController) => unknown][] = [
     ['a read', (watch) => watch.next()],
     ['tryNext', (watch) => watch.tryNext()],
     ['a batch', (watch) => watch.batches().next()],

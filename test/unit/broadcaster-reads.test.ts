@@ -1,10 +1,23 @@
 // What consumers of a broadcaster read, with every kind of read.
 import { describe, expect, test } from 'vitest';
 import { Broadcaster, type BroadcasterOptions } from '../../src/broadcast/broadcaster.ts';
-import type { Watch } from '../../src/watch/watch.ts';
-import { done, event, events, fate, id, ids, range, readAll, readAllBut, type TestEvent, turn } from './support.ts';
+import {
+  done,
+  event,
+  events,
+  fate,
+  id,
+  ids,
+  range,
+  readAll,
+  readAllBut,
+  type TestBroadcaster,
+  type TestEvent,
+  type TestWatch,
+  turn,
+} from './support.ts';
 
-const make = (options?: BroadcasterOptions<TestEvent>): Broadcaster<TestEvent> => new Broadcaster<TestEvent>(options);
+const make = (options?: BroadcasterOptions<TestEvent>): TestBroadcaster => new Broadcaster<TestEvent>(options);
 
 describe('reads', () => {
   test('several may be pending: first come, first served', async () => {
@@ -29,10 +42,10 @@ describe('reads', () => {
   );
 
   test.each([
-    ['stop', (watch: Watch<TestEvent>) => watch.stop()],
-    ['return', (watch: Watch<TestEvent>) => watch.return()],
-    ['dispose', (watch: Watch<TestEvent>) => watch[Symbol.dispose]()],
-    ['asyncDispose', (watch: Watch<TestEvent>) => watch[Symbol.asyncDispose]()],
+    ['stop', (watch: TestWatch) => watch.stop()],
+    ['return', (watch: TestWatch) => watch.return()],
+    ['dispose', (watch: TestWatch) => watch[Symbol.dispose]()],
+    ['asyncDispose', (watch: TestWatch) => watch[Symbol.asyncDispose]()],
   ])('%s settles all pending reads, and later ones', async (_name, act) => {
     const broadcaster = make();
     const watch = broadcaster.watch();
@@ -117,7 +130,7 @@ describe('reads', () => {
     const broadcaster = make();
     const [a, b] = [broadcaster.watch(), broadcaster.watch()];
     for (const one of events(0, 4)) broadcaster.tryPublish(one);
-    for await (const one of a) if (one.object.id === 1) break;
+    for await (const one of a) if (id(one) === 1) break;
     for await (const batch of b.batches()) {
       expect(ids(batch)).toEqual(range(0, 4));
       break;

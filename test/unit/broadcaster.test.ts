@@ -3,7 +3,6 @@ import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { Broadcaster, type BroadcasterOptions } from '../../src/broadcast/broadcaster.ts';
 import { isWatchError, type WatchError } from '../../src/watch/errors.ts';
-import type { Watch } from '../../src/watch/watch.ts';
 import {
   collect,
   done,
@@ -15,13 +14,15 @@ import {
   range,
   readAll,
   readAllBut,
+  type TestBroadcaster,
   type TestEvent,
+  type TestWatch,
   thrown,
   turn,
 } from './support.ts';
 
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length;
-const make = (options?: BroadcasterOptions<TestEvent>): Broadcaster<TestEvent> => new Broadcaster<TestEvent>(options);
+const make = (options?: BroadcasterOptions<TestEvent>): TestBroadcaster => new Broadcaster<TestEvent>(options);
 
 describe('upstream', () => {
   test('TestBroadcaster: two watchers get everything in order, and end after shutdown', async () => {
@@ -53,7 +54,7 @@ describe('upstream', () => {
   test('TestBroadcasterWatcherStopDeadlock: each stops the other from inside a receive', async () => {
     const broadcaster = make({ capacity: 0 });
     const [a, b] = [broadcaster.watch(), broadcaster.watch()];
-    const run = async (mine: Watch<TestEvent>, other: Watch<TestEvent>): Promise<void> => {
+    const run = async (mine: TestWatch, other: TestWatch): Promise<void> => {
       await mine.next();
       other.stop();
       mine.stop();
@@ -142,8 +143,16 @@ describe('options', () => {
       () => make().watch({ prefix: new Set([event(0)]) as unknown as TestEvent[] }),
       /^prefix: expected an array, got \[object Set\]$/,
     ],
-    ['event', () => make().tryPublish(undefined as unknown as TestEvent), /^event: expected an event, got undefined$/],
-    ['event', () => make().tryPublish(null as unknown as TestEvent), /^event: expected an event, got null$/],
+    [
+      'event',
+      () => make().tryPublish(undefined as unknown as TestEvent),
+      /^event: expected an event, whose type is a string, got undefined$/,
+    ],
+    [
+      'event',
+      () => make().tryPublish(null as unknown as TestEvent),
+      /^event: expected an event, whose type is a string, got null$/,
+    ],
   ];
   test.each(bad)('%s: the error names the option and its value', (_name, code, message) => {
     const error = thrown(code) as WatchError;

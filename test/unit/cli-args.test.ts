@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { POLICIES, parseCommand, UsageError } from '../../src/cli/args.ts';
+import { parseCommand, UsageError } from '../../src/cli/args.ts';
 import { helpText } from '../../src/cli/help.ts';
 import type { Line } from '../../src/cli/lines.ts';
 import { Lines, readLine } from '../../src/cli/lines.ts';
+import { OVERFLOWS } from '../../src/watch/overflow.ts';
 
 const words = (line: string): string[] => line.split(' ').filter((word) => word !== '');
 
@@ -23,7 +24,8 @@ describe('the command line', () => {
   });
 
   test('pipe accepts every option', () => {
-    const line = 'pipe --port 0 --host ::1 --capacity 7 --overflow wait --replay=3 --window 9 --raw --keep-open --drain 0.5';
+    const line =
+      'pipe --port 0 --host ::1 --capacity 7 --overflow wait --replay=3 --window 9 --raw --keep-open --drain 0.5 --title Orders';
     expect(parseCommand(words(line))).toEqual({
       command: 'pipe',
       host: '::1',
@@ -34,11 +36,12 @@ describe('the command line', () => {
       window: 9,
       raw: true,
       keepOpen: true,
+      title: 'Orders',
       drainMs: 500,
     });
   });
 
-  test.each(POLICIES)('the policy %s is accepted', (policy) => {
+  test.each(OVERFLOWS)('the policy %s is accepted', (policy) => {
     expect(parseCommand(['pipe', '--overflow', policy])).toMatchObject({ overflow: policy });
   });
 
@@ -113,6 +116,9 @@ describe('the command line', () => {
     ['pipe --capacity 0', 'watchmux pipe: --capacity takes a whole number from 1'],
     ['pipe --window -1', 'watchmux pipe: --window takes a whole number from 0, not "-1"'],
     ['pipe --replay 10 --window 5', 'watchmux pipe: --window takes at least 10, the value of --replay, not "5"'],
+    [`pipe --title ${'x'.repeat(101)}`, 'watchmux pipe: --title takes 1 to 100 visible characters'],
+    ['pipe --title \u001b[2J', 'watchmux pipe: --title takes 1 to 100 visible characters'],
+    ['pipe --title=', 'watchmux pipe: --title takes 1 to 100 visible characters'],
     ['pipe --overflow explode', 'watchmux pipe: --overflow takes one of'],
     ['pipe --overflow __proto__', 'watchmux pipe: --overflow takes one of'],
     ['pipe --drain soon', 'watchmux pipe: --drain takes'],

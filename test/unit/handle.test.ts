@@ -1,8 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { BroadcastWatch } from '../../src/broadcast/handle.ts';
-import type { Watch } from '../../src/watch/watch.ts';
-import { collectedUntil, done, event, events, fate, id, NO_GC, readAll, type TestEvent, turn } from './support.ts';
+import {
+  collectedUntil,
+  done,
+  event,
+  events,
+  fate,
+  id,
+  NO_GC,
+  readAll,
+  type TestBroadcaster,
+  type TestEvent,
+  type TestWatch,
+  turn,
+} from './support.ts';
 
 const POLICIES = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const;
 const noGc = globalThis.gc === undefined;
@@ -28,8 +40,8 @@ describe('BroadcastWatch', () => {
   });
 
   test.each([
-    ['using', (watch: Watch<TestEvent>) => watch[Symbol.dispose]()],
-    ['await using', (watch: Watch<TestEvent>) => watch[Symbol.asyncDispose]()],
+    ['using', (watch: TestWatch) => watch[Symbol.dispose]()],
+    ['await using', (watch: TestWatch) => watch[Symbol.asyncDispose]()],
   ])('%s returns it', async (_name, leave) => {
     const broadcaster = new Broadcaster<TestEvent>();
     const watch = broadcaster.watch();
@@ -41,13 +53,13 @@ describe('BroadcastWatch', () => {
 });
 
 /** In frames of their own, so that no stack slot keeps alive what a test lets go of. */
-function abandon(broadcaster: Broadcaster<TestEvent>, overflow: (typeof POLICIES)[number]): void {
+function abandon(broadcaster: TestBroadcaster, overflow: (typeof POLICIES)[number]): void {
   const watch = broadcaster.watch({ overflow });
   watch.tryNext();
   void watch.batches();
 }
 
-function publishRefs(broadcaster: Broadcaster<TestEvent>, count: number): WeakRef<TestEvent>[] {
+function publishRefs(broadcaster: TestBroadcaster, count: number): WeakRef<TestEvent>[] {
   return Array.from({ length: count }, (_, i) => {
     const one = event(i);
     broadcaster.tryPublish(one);
@@ -58,13 +70,13 @@ function publishRefs(broadcaster: Broadcaster<TestEvent>, count: number): WeakRe
 const alive = (refs: readonly WeakRef<TestEvent>[]): number => refs.filter((ref) => ref.deref() !== undefined).length;
 
 /** In a frame of its own, so that no stack slot keeps it alive. */
-function readOnly(broadcaster: Broadcaster<TestEvent>, how: 'next' | 'batch'): Promise<IteratorResult<unknown, undefined>> {
+function readOnly(broadcaster: TestBroadcaster, how: 'next' | 'batch'): Promise<IteratorResult<unknown, undefined>> {
   const watch = broadcaster.watch();
   return how === 'next' ? watch.next() : watch.batches().next();
 }
 
 /** A producer that is done, and one watch of its that nobody reads. */
-function shutDownAndForget(): { watch: Watch<TestEvent>; closed: Promise<void> } {
+function shutDownAndForget(): { watch: TestWatch; closed: Promise<void> } {
   const broadcaster = new Broadcaster<TestEvent>({ capacity: 4, incoming: 100 });
   broadcaster.watch();
   const watch = broadcaster.watch();
@@ -159,7 +171,7 @@ describe.skipIf(noGc)(`collected watches${NO_GC}`, () => {
     const { watch, closed } = shutDownAndForget();
     const read: TestEvent[] = [];
     const over = (async () => {
-      for await (const one of watch) read.push(one);
+      for await (const one of watch) read.push(one as TestEvent);
       return closed;
     })();
     const outcome = fate(over);
@@ -177,21 +189,21 @@ describe.skipIf(noGc)(`collected watches${NO_GC}`, () => {
 });
 
 /** Watches whose callbacks know them, each ended in one way. */
-const ENDS: Record<string, (broadcaster: Broadcaster<TestEvent>) => WeakRef<Watch<TestEvent>>> = {
+const ENDS: Record<string, (broadcaster: TestBroadcaster) => WeakRef<TestWatch>> = {
   returned: (broadcaster) => {
-    const watch: Watch<TestEvent> = broadcaster.watch({ filter: () => !watch.stopped });
+    const watch: TestWatch = broadcaster.watch({ filter: () => !watch.stopped });
     void watch.return();
     return new WeakRef(watch);
   },
   'stopped, with events queued': (broadcaster) => {
-    const watch: Watch<TestEvent> = broadcaster.watch({ onGap: () => void watch.dropped });
+    const watch: TestWatch = broadcaster.watch({ onGap: () => void watch.dropped });
     broadcaster.tryPublish(event(0));
     watch.stop();
     return new WeakRef(watch);
   },
   aborted: (broadcaster) => {
     const abort = new AbortController();
-    const watch: Watch<TestEvent> = broadcaster.watch({
+    const watch: TestWatch = broadcaster.watch({
       overflow: 'coalesce',
       filter: () => !watch.stopped,
       signal: abort.signal,
@@ -200,7 +212,7 @@ const ENDS: Record<string, (broadcaster: Broadcaster<TestEvent>) => WeakRef<Watc
     return new WeakRef(watch);
   },
   'ended by its filter': (broadcaster) => {
-    const watch: Watch<TestEvent> = broadcaster.watch({
+    const watch: TestWatch = broadcaster.watch({
       filter: () => {
         throw new Error(`after ${watch}`);
       },
@@ -211,7 +223,7 @@ const ENDS: Record<string, (broadcaster: Broadcaster<TestEvent>) => WeakRef<Watc
   },
   'ended before anyone had it': (broadcaster) => {
     let calls = 0;
-    const watch: Watch<TestEvent> = broadcaster.watch({
+    const watch: TestWatch = broadcaster.watch({
       prefix: [event(0)],
       filter: () => {
         if (++calls === 1) throw new Error('at the prefix');

@@ -260,7 +260,7 @@ test.each([null, undefined])('%s is not an event, for a hub as for a broadcaster
   const hub = new Hub({ epoch: 'e' });
   const sink = connect(hub);
   for (const publisher of [new Broadcaster(), hub]) {
-    const refusal = { code: 'INVALID_ARGUMENT', message: `event: expected an event, got ${nothing}` };
+    const refusal = { code: 'INVALID_ARGUMENT', message: `event: expected an event, whose type is a string, got ${nothing}` };
     await expect(publisher.publish(nothing as never)).rejects.toMatchObject(refusal);
     expect(() => publisher.tryPublish(nothing as never)).toThrow(expect.objectContaining(refusal));
   }

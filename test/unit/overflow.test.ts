@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { Broadcaster, type Overflow } from '../../src/broadcast/broadcaster.ts';
 import { isErrorEvent } from '../../src/watch/event.ts';
-import { done, event, events, id, ids, range, readAll, type TestEvent } from './support.ts';
+import { done, event, events, id, ids, range, readAll, type TestBroadcaster, type TestEvent } from './support.ts';
 
 const CAPACITIES = [0, 1, 2, 3, 40, 1_000_000];
 const COUNTS = [1, 2, 3, 4, 15, 16, 17, 33, 300];
 const CASES = CAPACITIES.flatMap((capacity) => COUNTS.map((count) => [capacity, count] as const));
 
-function publish(broadcaster: Broadcaster<TestEvent>, of: readonly TestEvent[]): number {
+function publish(broadcaster: TestBroadcaster, of: readonly TestEvent[]): number {
   return of.filter((one) => broadcaster.tryPublish(one)).length;
 }
 
@@ -161,9 +161,7 @@ describe('after a full queue was read', () => {
 });
 
 describe('coalesce', () => {
-  const coalesce = (
-    capacity = 10,
-  ): { broadcaster: Broadcaster<TestEvent>; watch: ReturnType<Broadcaster<TestEvent>['watch']> } => {
+  const coalesce = (capacity = 10): { broadcaster: TestBroadcaster; watch: ReturnType<TestBroadcaster['watch']> } => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity, overflow: 'coalesce' });
     return { broadcaster, watch: broadcaster.watch() };
   };
@@ -285,7 +283,7 @@ describe('coalesce', () => {
     asked = 0;
     publish(broadcaster, events(0, 70));
     expect(watches[0]).toMatchObject({ queued: 7, dropped: 70 - 7 });
-    expect(watches[1]?.tryNext()?.object.id).toBe(63);
+    expect(id(watches[1]?.tryNext())).toBe(63);
     // Once for all, and once for each who has something else: who came before, who holds less, who has a filter.
     expect(asked).toBeLessThan(5 * 70);
     for (const watch of [watches[0], watches[2], watches[999], filtered])
@@ -392,7 +390,7 @@ describe('onGap', () => {
   function recorded(
     overflow: Overflow,
     capacity = 2,
-  ): { broadcaster: Broadcaster<TestEvent>; watch: ReturnType<Broadcaster<TestEvent>['watch']>; gaps: number[] } {
+  ): { broadcaster: TestBroadcaster; watch: ReturnType<TestBroadcaster['watch']>; gaps: number[] } {
     const broadcaster = new Broadcaster<TestEvent>({ capacity, overflow });
     const gaps: number[] = [];
     return { broadcaster, gaps, watch: broadcaster.watch({ onGap: (count) => gaps.push(count) }) };

@@ -2,8 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
-import type { Watch } from '../../src/watch/watch.ts';
-import { event, ids, range, readAll, readAllBut, type TestEvent, thrown } from './support.ts';
+import { event, ids, range, readAll, readAllBut, type TestEvent, type TestWatch, thrown } from './support.ts';
 
 const topicsOf = ({ object }: TestEvent): string => object.metadata.name;
 const publish = (broadcaster: Broadcaster<TestEvent>, from: number, to: number, topic?: string): void => {
@@ -11,7 +10,7 @@ const publish = (broadcaster: Broadcaster<TestEvent>, from: number, to: number, 
 };
 
 /** The ids of events and the code of an ERROR, in the order of reading. */
-const tell = (watch: Watch<TestEvent>): (number | string)[] =>
+const tell = (watch: TestWatch): (number | string)[] =>
   readAll(watch).map(({ type, object }) =>
     type === 'ERROR' ? `ERROR ${(object as unknown as { code: number }).code}` : object.id,
   );

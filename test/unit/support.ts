@@ -1,10 +1,15 @@
 import { expect } from 'vitest';
+import type { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import type { Gated } from '../../src/broadcast/watchers/gate.ts';
-import type { WatchEvent } from '../../src/watch/event.ts';
+import type { ErrorEvent, WatchEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 
 /** The events of the engine's tests: a number to tell them apart, and a key to fold by. */
 export type TestEvent = WatchEvent<string, { readonly id: number; readonly metadata: { readonly name: string } }>;
+
+/** A watch, and a broadcaster, that may also deliver the ERROR of a cut. */
+export type TestWatch = Watch<TestEvent | ErrorEvent>;
+export type TestBroadcaster = Broadcaster<TestEvent, ErrorEvent>;
 
 export function event(id: number, type = 'MODIFIED', name = `k${id}`): TestEvent {
   return { type, object: { id, metadata: { name } } };
@@ -14,8 +19,9 @@ export function events(from: number, to: number): TestEvent[] {
   return Array.from({ length: Math.max(0, to - from) }, (_, i) => event(from + i));
 }
 
-export const id = (of: TestEvent | undefined): number | undefined => of?.object.id;
-export const ids = (of: readonly TestEvent[]): number[] => of.map((one) => one.object.id);
+/** Undefined for an ERROR. */
+export const id = (of: TestEvent | ErrorEvent | undefined): number | undefined => (of as TestEvent | undefined)?.object.id;
+export const ids = (of: readonly (TestEvent | ErrorEvent)[]): number[] => of.map((one) => id(one) as number);
 export const range = (from: number, to: number): number[] => ids(events(from, to));
 
 export const done = { done: true, value: undefined };
@@ -34,27 +40,27 @@ export function gated(bound: () => number): Gated {
 export const macrotask = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Reads everything that is available. */
-export function readAll(watch: Watch<TestEvent>): TestEvent[] {
+export function readAll(watch: TestWatch): TestEvent[] {
   const read: TestEvent[] = [];
-  for (let one = watch.tryNext(); one !== undefined; one = watch.tryNext()) read.push(one);
+  for (let one = watch.tryNext(); one !== undefined; one = watch.tryNext()) read.push(one as TestEvent);
   return read;
 }
 
 /** Reads to the end. */
-export async function collect(watch: Watch<TestEvent>): Promise<number[]> {
+export async function collect(watch: TestWatch): Promise<number[]> {
   const got: number[] = [];
-  for await (const one of watch) got.push(one.object.id);
+  for await (const one of watch) got.push(id(one) as number);
   return got;
 }
 
 /** Reads everything that is available, up to a read that throws with this message. */
-export function readAllBut(watch: Watch<TestEvent>, message: string): TestEvent[] {
+export function readAllBut(watch: TestWatch, message: string): TestEvent[] {
   const read: TestEvent[] = [];
   try {
     for (;;) {
       const one = watch.tryNext();
       if (one === undefined) return read;
-      read.push(one);
+      read.push(one as TestEvent);
     }
   } catch (error) {
     expect((error as Error).message).toBe(message);

@@ -6,12 +6,12 @@ import type { Watch } from '../../src/watch/watch.ts';
 import { event, fate, ids, range, readAll, type TestEvent, turn } from './support.ts';
 
 const topicsOf = ({ object }: TestEvent): string => object.metadata.name;
-const publish = (broadcaster: Broadcaster<TestEvent>, from: number, to: number, topic = 'a'): void => {
+const publish = (broadcaster: Pick<Broadcaster<TestEvent>, 'tryPublish'>, from: number, to: number, topic = 'a'): void => {
   for (let at = from; at < to; at++) broadcaster.tryPublish(event(at, 'MODIFIED', topic));
 };
 
 /** The events that a watch's log holds, whoever for. */
-function stored(watch: Watch<TestEvent>): number {
+function stored(watch: Watch<unknown>): number {
   const { chunks } = (watch as BroadcastWatch<TestEvent>).view.log as unknown as {
     chunks: ({ events: unknown[] } | undefined)[];
   };

@@ -1,6 +1,7 @@
 // Watches of topics: what a filter would give, at the cost of the events that match.
 import { describe, expect, test } from 'vitest';
 import { Broadcaster, muxOf } from '../../src/broadcast/broadcaster.ts';
+import type { ErrorEvent } from '../../src/watch/event.ts';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import { collect, collectedUntil, event, fate, ids, NO_GC, range, readAll, type TestEvent, thrown, turn } from './support.ts';
 
@@ -9,12 +10,14 @@ const HOLES: readonly unknown[] = new Array(2);
 
 const topicsOf = ({ object }: TestEvent): string => object.metadata.name;
 
-function newBroadcaster(options: ConstructorParameters<typeof Broadcaster<TestEvent>>[0] = {}): Broadcaster<TestEvent> {
+function newBroadcaster(
+  options: ConstructorParameters<typeof Broadcaster<TestEvent>>[0] = {},
+): Broadcaster<TestEvent, ErrorEvent> {
   return new Broadcaster<TestEvent>({ topicsOf, ...options });
 }
 
 /** Publishes events numbered from `from` on, one per topic. */
-function publish(broadcaster: Broadcaster<TestEvent>, topics: readonly string[], from = 0): void {
+function publish(broadcaster: Pick<Broadcaster<TestEvent>, 'tryPublish'>, topics: readonly string[], from = 0): void {
   for (const [at, topic] of topics.entries()) broadcaster.tryPublish(event(from + at, 'MODIFIED', topic));
 }
 

@@ -1,13 +1,12 @@
 // Reentrant user code: in the keyOf of `coalesce`.
 import { describe, expect, test } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
-import type { Watch } from '../../src/watch/watch.ts';
-import { done, event, events, ids, range, readAll, type TestEvent } from './support.ts';
+import { done, event, events, ids, range, readAll, type TestBroadcaster, type TestEvent, type TestWatch } from './support.ts';
 
 describe('from inside keyOf', () => {
   test('publishing and stopping keep order, and terminate', () => {
     let more = 0;
-    const broadcaster: Broadcaster<TestEvent> = new Broadcaster<TestEvent>({
+    const broadcaster: TestBroadcaster = new Broadcaster<TestEvent>({
       capacity: 100,
       overflow: 'coalesce',
       keyOf: (one) => {
@@ -22,7 +21,7 @@ describe('from inside keyOf', () => {
   });
 
   test.each([1, 100])('returning the watch that folds ends it, with nothing left to read (%i events)', async (count) => {
-    let watch: Watch<TestEvent> | undefined;
+    let watch: TestWatch | undefined;
     const broadcaster = new Broadcaster<TestEvent>({
       capacity: 4,
       overflow: 'coalesce',
@@ -42,9 +41,9 @@ describe('from inside keyOf', () => {
   });
 
   /** A broadcaster with laggards whose keyOf calls `code` once, at one event. */
-  function lagging(at: number, code: (broadcaster: Broadcaster<TestEvent>) => void): Broadcaster<TestEvent> {
+  function lagging(at: number, code: (broadcaster: TestBroadcaster) => void): TestBroadcaster {
     let left = 1;
-    const broadcaster: Broadcaster<TestEvent> = new Broadcaster<TestEvent>({
+    const broadcaster: TestBroadcaster = new Broadcaster<TestEvent>({
       capacity: 16,
       overflow: 'coalesce',
       keyOf: (one) => {
@@ -87,7 +86,7 @@ describe('from inside keyOf', () => {
 
   test('an event whose key is being computed, and events that keyOf publishes meanwhile, fold in their order', () => {
     let left = 1;
-    const broadcaster: Broadcaster<TestEvent> = new Broadcaster<TestEvent>({
+    const broadcaster: TestBroadcaster = new Broadcaster<TestEvent>({
       capacity: 16,
       overflow: 'coalesce',
       keyOf: ({ object }) => {
@@ -102,7 +101,7 @@ describe('from inside keyOf', () => {
 
   test('reading a laggard while laggards are folded loses nothing', () => {
     const got: TestEvent[] = [];
-    const broadcaster: Broadcaster<TestEvent> = lagging(80, () => got.push(...readAll(a)));
+    const broadcaster: TestBroadcaster = lagging(80, () => got.push(...readAll(a)));
     const [a, b] = [broadcaster.watch(), broadcaster.watch()];
     for (const one of events(0, 200)) broadcaster.tryPublish(one);
     got.push(...readAll(a));
@@ -113,7 +112,7 @@ describe('from inside keyOf', () => {
   });
 
   test.each(['stop', 'return'] as const)('%s of all laggards while they are folded releases them', (leave) => {
-    const broadcaster: Broadcaster<TestEvent> = lagging(80, () => {
+    const broadcaster: TestBroadcaster = lagging(80, () => {
       for (const watch of watches) void watch[leave]();
     });
     const watches = [broadcaster.watch(), broadcaster.watch()];
@@ -141,7 +140,7 @@ describe('from inside keyOf', () => {
 
   test('a watcher that moved past the fold, through what keyOf has published, does not join there', () => {
     let asked = 0;
-    const broadcaster: Broadcaster<TestEvent> = new Broadcaster<TestEvent>({
+    const broadcaster: TestBroadcaster = new Broadcaster<TestEvent>({
       capacity: 16,
       overflow: 'coalesce',
       keyOf: (one) => {

@@ -1,8 +1,20 @@
 // Reentrant user code: in a consumer, and in a filter.
 import { describe, expect, test } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
-import type { Watch } from '../../src/watch/watch.ts';
-import { done, event, events, fate, id, ids, range, readAll, type TestEvent, turn } from './support.ts';
+import {
+  done,
+  event,
+  events,
+  fate,
+  id,
+  ids,
+  range,
+  readAll,
+  type TestBroadcaster,
+  type TestEvent,
+  type TestWatch,
+  turn,
+} from './support.ts';
 
 const POLICIES = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const;
 
@@ -30,7 +42,7 @@ describe('from inside a consumer', () => {
   test('watching delivers later events only', async () => {
     const broadcaster = new Broadcaster<TestEvent>();
     const watch = broadcaster.watch();
-    let late: Watch<TestEvent> | undefined;
+    let late: TestWatch | undefined;
     const reading = (async () => {
       for await (const _ of watch) late ??= broadcaster.watch();
     })();
@@ -45,9 +57,9 @@ describe('from inside a consumer', () => {
 
   test('stopping, returning and shutting down let everyone end', async () => {
     for (const act of [
-      (watch: Watch<TestEvent>) => watch.stop(),
-      (watch: Watch<TestEvent>) => watch.return(),
-      (_watch: Watch<TestEvent>, broadcaster: Broadcaster<TestEvent>) => broadcaster.shutdown(),
+      (watch: TestWatch) => watch.stop(),
+      (watch: TestWatch) => watch.return(),
+      (_watch: TestWatch, broadcaster: TestBroadcaster) => broadcaster.shutdown(),
     ]) {
       const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 1 });
       const watch = broadcaster.watch();
@@ -103,7 +115,7 @@ describe('from inside a filter', () => {
 
   test.each(POLICIES)("'%s': stopping its own watch keeps what it accepted before", (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 10 });
-    const watch: Watch<TestEvent> = broadcaster.watch({
+    const watch: TestWatch = broadcaster.watch({
       overflow,
       filter: (one) => {
         if (one.object.id === 2) watch.stop();
@@ -118,7 +130,7 @@ describe('from inside a filter', () => {
 
   test.each(POLICIES)("'%s': stopping its own watch at an event that it rejects: that is not a loss", (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 10 });
-    const watch: Watch<TestEvent> = broadcaster.watch({
+    const watch: TestWatch = broadcaster.watch({
       overflow,
       filter: (one) => {
         if (one.object.id === 2) watch.stop();
@@ -131,7 +143,7 @@ describe('from inside a filter', () => {
 
   test.each(POLICIES)("'%s': returning its own watch discards everything, with exact counts", async (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 10 });
-    const watch: Watch<TestEvent> = broadcaster.watch({
+    const watch: TestWatch = broadcaster.watch({
       overflow,
       filter: (one) => {
         if (one.object.id === 2) void watch.return();
@@ -146,7 +158,7 @@ describe('from inside a filter', () => {
 
   test('a full waiting watcher that stops inside its filter lets the publisher continue', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 0 });
-    const watch: Watch<TestEvent> = broadcaster.watch({
+    const watch: TestWatch = broadcaster.watch({
       filter: (one) => {
         if (one.object.id === 1) watch.stop();
         return true;
@@ -185,7 +197,7 @@ describe('from inside a filter', () => {
   test('leaving while the filter is called in advance for a full queue opens the gate', () => {
     for (const leave of ['stop', 'return'] as const) {
       const broadcaster = new Broadcaster<TestEvent>({ capacity: 1, incoming: 1 });
-      const watch: Watch<TestEvent> = broadcaster.watch({
+      const watch: TestWatch = broadcaster.watch({
         filter: (one) => {
           if (one.object.id === 1) void watch[leave]();
           return true;
@@ -208,8 +220,8 @@ describe('from inside a filter', () => {
 
   test('reading its own watch waits in line', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 10 });
-    let inner: ReturnType<typeof fate<IteratorResult<TestEvent, undefined>>> | undefined;
-    const watch: Watch<TestEvent> = broadcaster.watch({
+    let inner: ReturnType<typeof fate<Awaited<ReturnType<TestWatch['next']>>>> | undefined;
+    const watch: TestWatch = broadcaster.watch({
       filter: () => {
         inner ??= fate(watch.next());
         return true;
@@ -224,8 +236,8 @@ describe('from inside a filter', () => {
 
   test('a read that user code starts while another one only looks is served in this turn', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 10 });
-    let inner: ReturnType<typeof fate<IteratorResult<TestEvent, undefined>>> | undefined;
-    const watch: Watch<TestEvent> = broadcaster.watch({
+    let inner: ReturnType<typeof fate<Awaited<ReturnType<TestWatch['next']>>>> | undefined;
+    const watch: TestWatch = broadcaster.watch({
       filter: () => {
         inner ??= fate(watch.next());
         return true;
@@ -240,7 +252,7 @@ describe('from inside a filter', () => {
   test('watching, stopping another, returning another: nobody else is affected', () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 2, incoming: 10 });
     const others = [broadcaster.watch(), broadcaster.watch(), broadcaster.watch()];
-    const made: Watch<TestEvent>[] = [];
+    const made: TestWatch[] = [];
     const watch = broadcaster.watch({
       filter: (one) => {
         if (one.object.id === 0) others[0]!.stop();

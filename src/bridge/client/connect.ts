@@ -1,9 +1,10 @@
 import { systemClock } from '../../watch/clock.ts';
 import { invalid } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
+import { known } from '../../watch/options.ts';
 import { toOpener } from './attempt.ts';
 import type { ClientEvent } from './event.ts';
-import type { ConnectOptions, PerAttempt } from './options.ts';
+import type { Backoff, ConnectOptions, PerAttempt } from './options.ts';
 import type { ClientOverflow, ClientWatch } from './settings.ts';
 import type { WebSocketConstructor } from './socket.ts';
 import type { FetchLike } from './stream.ts';
@@ -57,19 +58,39 @@ const defaults = ({ fetch, WebSocket } = globalThis) => ({
   WebSocket: WebSocket as WebSocketConstructor | undefined,
 });
 
+/** The policies of a client: a record, so that none can be forgotten. */
+const POLICIES: Readonly<Record<ClientOverflow, 1>> = { wait: 1, 'drop-newest': 1, 'drop-oldest': 1, disconnect: 1 };
+
 /** The options that accept one of a few words. */
 const WORDS: Readonly<Record<string, string>> = {
   transport: 'websocket, sse, http',
-  overflow: 'wait, drop-newest, drop-oldest, disconnect',
+  overflow: Object.keys(POLICIES).join(', '),
   onExpired: 'fail, restart',
 };
+
+const BACKOFF: readonly (keyof Backoff)[] = [...(['minMs', 'maxMs', 'factor'] as const)];
+/** The names of all options: records, so that none can be forgotten. */
+const names: Record<Exclude<keyof ConnectOptions<never>, keyof Defaults>, 1> = {
+  signal: 1,
+  resourceVersion: 1,
+  transport: 1,
+  onGap: 1,
+  onStateChange: 1,
+  headers: 1,
+  backoff: 1,
+  idleTimeoutMs: 1,
+  onExpired: 1,
+  codec: 1,
+};
+const OPTIONS = Object.keys({ ...defaults(), ...names }) as (keyof ConnectOptions<never>)[];
 
 type Defaults = ReturnType<typeof defaults>;
 type Settings<E> = Omit<ConnectOptions<E>, keyof Defaults> & Defaults;
 
 function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
   const settings: Record<string, unknown> = defaults();
-  for (const [name, value] of Object.entries({ ...options, ...options.backoff })) {
+  const backoff = known(options.backoff ?? {}, BACKOFF);
+  for (const [name, value] of Object.entries({ ...known(options, OPTIONS), ...backoff })) {
     if (value === undefined) continue;
     const words = WORDS[name];
     const whole = name === 'capacity';

@@ -1,13 +1,15 @@
-import type { ErrorEvent, WatchEvent } from '../../watch/event.ts';
-import type { BookmarkEvent } from '../protocol.ts';
+import type { BookmarkEvent, MissingAdded, MissingError, WatchEvent } from '../../watch/event.ts';
 import { checkLength } from './lines.ts';
 import type { ClientSettings } from './settings.ts';
 
 /**
- * The events that a client delivers: a hub's own events, an ERROR when the watch cannot continue, and the BOOKMARK that ends a
- * snapshot. Objects of a snapshot have the type ADDED, whatever types the other events have.
+ * The events that a client delivers: a hub's own events, the objects of a snapshot as ADDED, the BOOKMARK that ends it, and an ERROR
+ * when the watch cannot continue. A client cannot know whether the hub has a snapshot.
  */
-export type ClientEvent<E extends WatchEvent = WatchEvent> = E | ErrorEvent | BookmarkEvent;
+export type ClientEvent<E extends WatchEvent = WatchEvent> = E | MissingAdded<E> | MissingBookmark<E> | MissingError<E>;
+
+/** The BOOKMARK, unless it is an `E` already. */
+type MissingBookmark<E> = BookmarkEvent extends E ? never : BookmarkEvent;
 
 /** Decodes the event in a frame; undefined if the codec finds none. Throws for a frame that is invalid or too long. */
 export function toEvent<E extends WatchEvent>(text: string, settings: ClientSettings<E>): E | undefined {

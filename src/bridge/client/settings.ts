@@ -1,12 +1,17 @@
 import type { Codec } from '../../decode/codec.ts';
 import type { Clock } from '../../watch/clock.ts';
 import type { Status } from '../../watch/event.ts';
+import type { Overflow } from '../../watch/overflow.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ClientState, MachineOptions } from './machine.ts';
 import type { Connection, Receiver } from './transport.ts';
 
+/** The policies that a client has, too. Folding is the server's to do. */
+type Has = Complete<{ wait: true; 'drop-newest': true; 'drop-oldest': true; disconnect: true; coalesce: false }>;
+type Complete<All extends Record<Overflow, boolean>> = All;
+
 /** What a client does with an event that does not fit in its queue. */
-export type ClientOverflow = 'wait' | 'drop-newest' | 'drop-oldest' | 'disconnect';
+export type ClientOverflow = { [Name in Overflow]: Has[Name] extends true ? Name : never }[Overflow];
 
 /** Details of a state change. */
 export interface StateDetail {

@@ -44,7 +44,7 @@ export class Envelope implements WatchEvent, ReportsDeletion {
    * that JSON cannot represent, such as a cycle.
    */
   constructor(event: WatchEvent, place: Place) {
-    if (event === undefined || event === null) throw invalid('event', event, 'an event');
+    if (event === undefined || event === null) throw invalid('event', event, 'an event, whose type is a string');
     const { type, object } = event;
     if (typeof type !== 'string' || type === '') throw invalid('event.type', type, 'a non-empty string');
     this.type = type;

@@ -7,7 +7,7 @@ import type { Turn } from './turn.ts';
 
 /** Options of a {@link Publisher}. */
 export interface PublisherOptions {
-  readonly broadcaster: Broadcaster<Envelope>;
+  readonly broadcaster: Pick<Broadcaster<Envelope>, 'publish' | 'tryPublish'>;
   readonly epoch: string;
   /** The default queue length of a client. */
   readonly capacity: number;

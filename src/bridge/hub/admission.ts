@@ -3,6 +3,7 @@ import { toTopicSet } from '../../broadcast/topics.ts';
 import { invalid, wholeNumber } from '../../watch/errors.ts';
 import type { Status, WatchEvent } from '../../watch/event.ts';
 import { isStatus } from '../../watch/event.ts';
+import { known } from '../../watch/options.ts';
 import type { ClientOptions } from './hub-options.ts';
 import type { Limits } from './limits.ts';
 import type { Asked } from './query.ts';
@@ -17,7 +18,8 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
   /**
    * Origins whose web pages may connect. Default: this host's own, according to the header `Host`, which a proxy must pass on. A
    * list replaces the default, so it must include this host. A function decides per request. `'*'` admits all. Clients other than
-   * browsers send no origin and are admitted. Over HTTP, admitted origins get CORS headers. If pages of another origin send
+   * browsers send no origin and are admitted. So do browsers for a `<script>`, a frame, a link or `fetch` with `no-cors`: unless
+   * `'*'` is set, these are refused if the header `Sec-Fetch-Site` says that they come from another origin. Over HTTP, admitted origins get CORS headers. If pages of another origin send
    * cookies, you must also set `access-control-allow-credentials: true`, with `headers`.
    */
   allowedOrigins?: '*' | readonly string[] | ((origin: string, request: R) => boolean) | undefined;
@@ -37,6 +39,11 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
   clientAddress?: ((request: R) => string) | undefined;
 }
 
+/** The names of all options in {@link AdmissionOptions}. */
+export const ADMISSION_OPTIONS: readonly (keyof AdmissionOptions<never>)[] = [
+  ...(['allowedOrigins', 'authenticate', 'watchOptions', 'clientAddress'] as const),
+];
+
 /** What `authenticate` may return. */
 export type Identified<I> = I | undefined | null | false | { readonly status: 401 | 403; readonly message?: string | undefined };
 
@@ -45,6 +52,8 @@ export interface Caller<R> {
   readonly request: R;
   readonly address: string;
   readonly origin: string | undefined;
+  /** The header `Sec-Fetch-Site`, with which browsers say where a request comes from. Pages cannot change it. */
+  readonly site: string | undefined;
   readonly host: string | undefined;
   readonly search: string;
   readonly lastEventId: string | undefined;
@@ -63,6 +72,9 @@ export interface Admitted {
 
 /** Admitted, or the Status of the refusal. */
 export type Verdict = Admitted | Status;
+
+/** What `Sec-Fetch-Site` says of another origin. With `none`, a person has typed the address. */
+const FOREIGN_SITES: ReadonlySet<string | undefined> = new Set(['cross-site', 'same-site']);
 
 /**
  * Decides who may connect: origin, query, a seat, then the application's hooks.
@@ -92,10 +104,11 @@ export class Admission<R, I> {
     this.limits = limits;
   }
 
-  /** Whether the caller's origin may connect. A caller without an origin is not a web page. */
-  allows({ origin, host, request }: Caller<R>): boolean {
+  /** Whether the caller's origin may connect. A caller without an origin is not a page that reads the answer, but it takes a seat. */
+  allows({ origin, site, host, request }: Caller<R>): boolean {
     const { allowedOrigins } = this.options;
-    if (origin === undefined || allowedOrigins === '*') return true;
+    if (allowedOrigins === '*') return true;
+    if (origin === undefined) return !FOREIGN_SITES.has(site);
     if (typeof allowedOrigins === 'function') {
       try {
         // A promise does not count as true.
@@ -109,7 +122,8 @@ export class Admission<R, I> {
   }
 
   /** Does not name the expected host: behind a proxy, that is an internal name. */
-  private get forbiddenOrigin(): Status {
+  private forbiddenOrigin({ origin, site }: Caller<R>): Status {
+    if (origin === undefined) return forbidden(`pages of other origins may not connect: Sec-Fetch-Site is ${site}`);
     const why =
       this.options.allowedOrigins === undefined ? 'it does not match the header Host' : 'allowedOrigins does not admit it';
     return forbidden(`this origin may not connect: ${why}`);
@@ -129,7 +143,7 @@ export class Admission<R, I> {
     let { address } = caller;
     try {
       address = this.options.clientAddress?.(caller.request) ?? address;
-      if (!this.allows(caller)) return reception.refuse({ reason: 'origin', status: this.forbiddenOrigin, address });
+      if (!this.allows(caller)) return reception.refuse({ reason: 'origin', status: this.forbiddenOrigin(caller), address });
       if (isStatus(asked)) return reception.refuse({ reason: 'badRequest', status: asked, address });
       const ticket = reception.reserve(address);
       if (isStatus(ticket)) return ticket;
@@ -227,10 +241,10 @@ function identityOf<I>(said: Identified<I>): I {
   return said as I;
 }
 
-/** Copies the options that are allowed here; others belong to the hub. Throws for an invalid one, which admits nobody. */
+/** Copies the options. Throws for an unknown one, which may be a filter, and for an invalid one: either admits nobody. */
 function checked(options: ClientOptions, hasTopics: boolean): ClientOptions {
   if (typeof options !== 'object' || options === null) throw invalid('watchOptions', options, 'an object, {} for no options');
-  const { filter, topics, overflow, capacity } = options;
+  const { filter, topics, overflow, capacity } = known(options, ['filter', 'topics', 'overflow', 'capacity']);
   if (filter !== undefined && typeof filter !== 'function') throw invalid('filter', filter, 'a function');
   if (capacity !== undefined) wholeNumber('capacity', capacity, 1);
   if (overflow !== undefined) toOverflow(overflow);

@@ -9,7 +9,7 @@ export interface ClientInfo {
 }
 
 /** Why the server cut a client off. */
-export type CutReason = 'expired' | 'failed' | 'stalled' | 'silent' | 'deadline' | 'disconnected';
+export type CutReason = 'expired' | 'failed' | 'stalled' | 'silent' | 'deadline' | 'disconnected' | 'flooding';
 
 /** Statistics of one client. */
 export interface ClientStats extends ClientInfo {

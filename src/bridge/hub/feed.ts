@@ -3,7 +3,7 @@ import { Broadcaster, muxOf } from '../../broadcast/broadcaster.ts';
 import type { BroadcastWatch } from '../../broadcast/handle.ts';
 import type { Mux } from '../../broadcast/mux.ts';
 import { concerns, EVERY_TOPIC, type Routing } from '../../broadcast/topics.ts';
-import type { Status, WatchEvent } from '../../watch/event.ts';
+import type { ErrorEvent, Status, WatchEvent } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { eventKey } from '../events/key.ts';
 import { toVersion } from '../protocol.ts';
@@ -23,7 +23,7 @@ import { toStart } from './start.ts';
  * or a repetition.
  */
 export class Feed {
-  readonly broadcaster: Broadcaster<Envelope>;
+  readonly broadcaster: Broadcaster<Envelope, ErrorEvent>;
   private readonly settings: HubSettings<WatchEvent>;
   private readonly mux: Mux<Envelope>;
 

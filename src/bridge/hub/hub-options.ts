@@ -1,8 +1,10 @@
-import type { Overflow } from '../../broadcast/broadcaster.ts';
+import { toOverflow } from '../../broadcast/broadcaster.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { systemClock } from '../../watch/clock.ts';
 import { invalid, wholeNumber } from '../../watch/errors.ts';
-import type { WatchEvent } from '../../watch/event.ts';
+import type { MissingAdded, ObjectOf, WatchEvent } from '../../watch/event.ts';
+import { known } from '../../watch/options.ts';
+import type { Overflow } from '../../watch/overflow.ts';
 import type { Turn } from '../events/turn.ts';
 import { nextTurn } from '../events/turn.ts';
 import { DEFAULTS, newEpoch } from '../protocol.ts';
@@ -36,7 +38,7 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
    * Returns the current state, for clients without a version. They get it as ADDED events, before the events that follow. The
    * objects have the type of the events' objects.
    */
-  snapshot?: Snapshot<E['object']> | undefined;
+  snapshot?: Snapshot<ObjectOf<E>> | undefined;
   /**
    * Snapshots read at the same time; default 4. Further clients wait in line. A snapshot whose client has no room does not count:
    * it pauses half-read.
@@ -107,9 +109,9 @@ export interface ClientOptions<E extends WatchEvent = WatchEvent> {
   /**
    * Selects what this client may see, of live events, replayed events and snapshots alike. Decide by properties of an object that
    * never change: when an object no longer passes, this client gets no DELETED. If it throws or returns a promise, the client is
-   * cut.
+   * cut. It sees the objects of a snapshot as ADDED, whether or not `E` has that type.
    */
-  readonly filter?: ((event: E) => boolean) | undefined;
+  readonly filter?: ((event: E | MissingAdded<E>) => boolean) | undefined;
   /**
    * Only events that have one of these topics (see `topicsOf`), of live events, replayed events and snapshots alike. What a filter
    * would give, at the cost of the events that match. With `filter`, topics come first. Default: all events.
@@ -151,9 +153,35 @@ export type HubSettings<E extends WatchEvent> = {
     : Exclude<HubOptions<E>[K], undefined>;
 };
 
+/** The names of all options. A record, so that none can be forgotten. */
+const names: Record<keyof HubOptions, true> = {
+  capacity: true,
+  overflow: true,
+  replay: true,
+  replayItems: true,
+  replayBytes: true,
+  snapshot: true,
+  maxSnapshots: true,
+  snapshotTimeoutMs: true,
+  maxClients: true,
+  maxClientsPerAddress: true,
+  maxPending: true,
+  flushIntervalMs: true,
+  bookmarkIntervalMs: true,
+  maxConnectionAgeMs: true,
+  keyOf: true,
+  topicsOf: true,
+  epoch: true,
+  onNotice: true,
+  clock: true,
+  random: true,
+  nextTurn: true,
+};
+const HUB_OPTIONS = Object.keys(names) as (keyof HubOptions)[];
+
 /** Fills in defaults. Throws INVALID_ARGUMENT for an invalid option. */
 export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSettings<E> {
-  const { epoch = newEpoch(), overflow = 'disconnect' } = options;
+  const { epoch = newEpoch(), overflow = 'disconnect' } = known(options, HUB_OPTIONS);
   if (!EPOCH.test(epoch)) throw invalid('epoch', epoch, '1 to 64 letters, digits, - or _');
   const count = (name: CountedOption, fallback: number, min: number = 0): number =>
     wholeNumber(name, options[name] ?? fallback, min);
@@ -165,7 +193,7 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
   }
   return {
     epoch,
-    overflow,
+    overflow: toOverflow(overflow),
     replay,
     replayItems,
     capacity: count('capacity', DEFAULTS.capacity, 1),

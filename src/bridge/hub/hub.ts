@@ -1,14 +1,18 @@
-import { invalid } from '../../watch/errors.ts';
+import { having, invalid } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import { toStatus } from '../../watch/event.ts';
+import { known } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ClientStats } from './client-info.ts';
 import type { HubOptions, HubStats, ShutdownOptions } from './hub-options.ts';
 import { toSettings } from './hub-options.ts';
+import type { MetricsOptions } from './metrics.ts';
+import { hubMetrics, toText } from './metrics.ts';
 import { Reception } from './reception.ts';
 import type { Observer } from './tally.ts';
 
 export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub-options.ts';
+export type { MetricsOptions } from './metrics.ts';
 
 /**
  * A broadcaster for remote clients. It numbers its events, encodes each once, and gives every client a bounded watch of its own.
@@ -64,6 +68,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * error. {@link shutdown} stops the watch.
    */
   async follow(watch: Watch<E>): Promise<void> {
+    having('watch', watch, 'tryNext', 'a Watch');
     const { lifetime } = this.reception;
     this.followed.add(watch);
     if (lifetime.closing) watch.stop();
@@ -90,6 +95,16 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   /** Returns the hub's counters and the state of every connected client. */
   stats(): HubStats {
     return this.reception.stats();
+  }
+
+  /**
+   * Returns the hub's counters as a page for Prometheus, in its text format. Serve it as
+   * `text/plain; version=0.0.4; charset=utf-8`; a page may go on with the metrics of a library such as prom-client.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT for a prefix that cannot begin a name.
+   */
+  metrics(options: MetricsOptions = {}): string {
+    return toText(hubMetrics(this.stats()), options);
   }
 
   /** Reports every client that connects, leaves, is cut, is refused or resumes. Returns a function that ends the observation. */
@@ -120,7 +135,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * @throws {WatchError} (rejects) INVALID_ARGUMENT for an invalid `retryAfterMs`.
    */
   async shutdown(options: ShutdownOptions = {}): Promise<void> {
-    const { signal, retryAfterMs } = options;
+    const { signal, retryAfterMs } = known(options, ['signal', 'retryAfterMs']);
     const closed = this.reception.close(retryAfterMs);
     for (const watch of this.followed) watch.stop();
     const cut = (): void => {

@@ -24,6 +24,11 @@ export interface ConnectionOptions {
   clock?: Clock | undefined;
 }
 
+/** The names of all options in {@link ConnectionOptions}. */
+export const CONNECTION_OPTIONS: readonly (keyof ConnectionOptions)[] = [
+  ...(['maxBufferedBytes', 'stallTimeoutMs', 'handshakeTimeoutMs', 'maxQueryBytes', 'clock'] as const),
+];
+
 /** The limits of a connection with all defaults filled in. */
 export type Limits = { readonly [K in keyof ConnectionOptions]-?: Exclude<ConnectionOptions[K], undefined> };
 

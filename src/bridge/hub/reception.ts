@@ -1,3 +1,4 @@
+import { POLICIES } from '../../broadcast/policies/policies.ts';
 import { concerns, toTopics } from '../../broadcast/topics.ts';
 import { emptyWatch } from '../../watch/empty-watch.ts';
 import type { Status, WatchEvent } from '../../watch/event.ts';
@@ -159,7 +160,7 @@ export class Reception {
       transport: client.transport,
       address: client.address,
       host: this.host,
-      folds: overflow === 'coalesce',
+      folds: POLICIES[overflow].folds,
       resumed: start.resumed,
       missed,
       after,

@@ -9,10 +9,7 @@ export function unavailable(message: string): Status {
 /** No new client is served, although the last events may still be on their way. */
 export const LEAVING: Status = unavailable('this server is shutting down, or its stream is about to end');
 
-/**
- * A pipelined response gets the socket after those before it. Until then it is not told when the connection closes, and behind a
- * watch it would wait forever. So it must not hold a session.
- */
+/** What observers are told of a pipelined request. Its client gets no answer: behind a watch, that would wait forever. */
 export const PIPELINED: Status = unavailable(
   'a connection can carry only one watch, and an earlier request of this one is still pending',
 );

@@ -147,8 +147,16 @@ function all(counts: ReadonlyMap<string, number>): number {
   return sum;
 }
 
-const CUTS: readonly string[] = ['expired', 'failed', 'stalled', 'silent', 'deadline', 'disconnected'] satisfies CutReason[];
+const CUTS: Readonly<Record<CutReason, true>> = {
+  expired: true,
+  failed: true,
+  stalled: true,
+  silent: true,
+  deadline: true,
+  disconnected: true,
+  flooding: true,
+};
 
 function isCut(reason: string): reason is CutReason {
-  return CUTS.includes(reason);
+  return Object.hasOwn(CUTS, reason);
 }

@@ -1,13 +1,14 @@
 import { invalid } from '../../watch/errors.ts';
 import type { Status, WatchEvent } from '../../watch/event.ts';
 import { isStatus } from '../../watch/event.ts';
+import { known } from '../../watch/options.ts';
 import type { AdmissionOptions, Admitted, Caller } from '../hub/admission.ts';
-import { Admission } from '../hub/admission.ts';
+import { ADMISSION_OPTIONS, Admission } from '../hub/admission.ts';
 import { channelOfHost, publishNotices } from '../hub/diagnostics.ts';
 import type { Hub } from '../hub/hub.ts';
 import { receptionOf } from '../hub/hub.ts';
 import type { ConnectionOptions } from '../hub/limits.ts';
-import { toLimits } from '../hub/limits.ts';
+import { CONNECTION_OPTIONS, toLimits } from '../hub/limits.ts';
 import type { Reception } from '../hub/reception.ts';
 import type { Sink } from '../hub/sink.ts';
 import type { Pulse } from './pulse.ts';
@@ -68,7 +69,8 @@ export function createConnectionHandler<R = unknown, I = unknown, E extends Watc
   hub: Hub<E>,
   options: ConnectionHandlerOptions<R, I, E> = {},
 ): ConnectionHandler<R> {
-  const handler = new Connections<R, I>(receptionOf(hub), options as ConnectionHandlerOptions<R, I>);
+  known(options, [...CONNECTION_OPTIONS.filter((name) => name !== 'maxBufferedBytes'), ...ADMISSION_OPTIONS, 'transport']);
+  const handler = new Connections<R, I>(receptionOf(hub), options as unknown as ConnectionHandlerOptions<R, I>);
   const channel = channelOfHost();
   if (channel !== undefined) publishNotices(hub as Hub, channel);
   return (sink, request) => handler.handle(sink, request);
@@ -108,7 +110,7 @@ class Connections<R, I> {
 
   private open(sink: Sink, admitted: Admitted): Status | undefined {
     const { asked, address, options } = admitted;
-    const start = this.reception.start(asked, { address, filter: options.filter });
+    const start = this.reception.start(asked, { address, options });
     if (isStatus(start)) return start;
     const session = this.reception.open(sink, { ...admitted, start, transport: this.transport });
     const outbound = {
@@ -130,6 +132,7 @@ function toCaller<R>(asking: ConnectionRequest<R>): Caller<R> {
     host,
     search,
     lastEventId: undefined,
+    site: undefined,
     onGone: (callback) => {
       if (signal === undefined) return () => {};
       signal.addEventListener('abort', callback, { once: true });

@@ -7,11 +7,12 @@ export function toCaller(request: IncomingMessage, onGone: Caller<IncomingMessag
   const { url = '', socket } = request;
   const at = url.indexOf('?');
   // HTTP/2 has `:authority` in place of `Host`.
-  const { origin, host, ':authority': authority, [LAST_EVENT_ID]: lastEventId } = request.headers;
+  const { origin, 'sec-fetch-site': site, host, ':authority': authority, [LAST_EVENT_ID]: lastEventId } = request.headers;
   return {
     request,
     address: socket.remoteAddress ?? '',
     origin,
+    site: site as string | undefined,
     host: host ?? (authority as string | undefined),
     search: at < 0 ? '' : url.slice(at + 1),
     lastEventId: Array.isArray(lastEventId) ? lastEventId.join() : lastEventId,

@@ -91,12 +91,26 @@ function ignore(): void {}
 export function refuseUpgrade(socket: Duplex, status: Status): void {
   const body = `${JSON.stringify(status)}\n`;
   const { retryAfterSeconds } = status.details ?? {};
+  const headers = retryAfterSeconds === undefined ? [] : [`retry-after: ${retryAfterSeconds}`];
+  answerUpgrade(socket, { code: status.code, type: JSON_LINES, body, headers });
+}
+
+/** An answer to an upgrade request that is not a WebSocket. */
+export interface UpgradeAnswer {
+  readonly code: number;
+  readonly type: string;
+  readonly body: string;
+  readonly headers?: readonly string[];
+}
+
+/** Answers an upgrade request, and closes the connection. */
+export function answerUpgrade(socket: Duplex, { code, type, body, headers = [] }: UpgradeAnswer): void {
   const head = [
-    `HTTP/1.1 ${status.code} ${STATUS_CODES[status.code] ?? ''}`,
+    `HTTP/1.1 ${code} ${STATUS_CODES[code] ?? ''}`,
     'connection: close',
-    `content-type: ${JSON_LINES}`,
+    `content-type: ${type}`,
     `content-length: ${Buffer.byteLength(body)}`,
-    ...(retryAfterSeconds === undefined ? [] : [`retry-after: ${retryAfterSeconds}`]),
+    ...headers,
   ];
   socket.on('error', ignore);
   // Does not wait for the client to close its side. Its bytes are still read, because closing with unread bytes causes a reset,

@@ -79,13 +79,13 @@ export class Cursor<E> extends Queue<E> {
   get queued(): number {
     this.serve();
     this.settle();
-    return this.extra.kept.length + this.inLog + this.options.policy.queuedBesides(this);
+    return this.extra.kept.length + this.inLog + (this.extra.fold?.live ?? 0);
   }
 
   get dropped(): number {
     this.serve();
     this.settle();
-    return this.extra.lost + this.options.policy.droppedBesides(this);
+    return this.extra.lost + (this.extra.fold?.dropped ?? 0);
   }
 
   /** Where a watch that continues after what this one has delivered must begin; see window.ts. */
@@ -98,8 +98,8 @@ export class Cursor<E> extends Queue<E> {
 
   /** The place of the first event that was not delivered, or else of the next one that will be distributed. */
   private get unreadPlace(): number {
-    const { kept, judging, place, resumeAt } = this.extra;
-    const unread = kept.length > 0 ? kept.place : this.options.policy.placeBesides(this);
+    const { kept, fold, judging, place, resumeAt } = this.extra;
+    const unread = kept.length > 0 ? kept.place : fold?.place;
     if (unread !== undefined) return unread;
     if (this.inLog > 0) return this.view.log.placeOf(this.position);
     return resumeAt ?? (judging ? place : this.headPlace);
@@ -209,7 +209,7 @@ export class Cursor<E> extends Queue<E> {
     this.settle();
     const { own } = this;
     if (this.tellsPlace) own.resumeAt = this.unreadPlace;
-    own.lost += this.inLog + this.options.policy.discard(this);
+    own.lost += this.inLog + (this.extra.fold?.clear() ?? 0);
     this.dropKept();
     own.discarded = true;
     own.cut = false;
@@ -234,12 +234,12 @@ export class Cursor<E> extends Queue<E> {
   }
 
   /**
-   * Called when nothing is queued as such. Returns what the policy still has, or the final ERROR event of a cut watch. Leaves if
+   * Called when nothing is queued as it came. Returns what is folded, or the final ERROR event of a cut watch. Leaves if
    * this is the end.
    */
   private lastWord(): E | typeof NONE {
-    const queued = this.options.policy.next(this);
-    if (queued !== NONE) return queued;
+    const folded = this.extra.fold?.take();
+    if (folded !== undefined) return folded;
     if (this.extra.cut) {
       this.own.cut = false;
       this.leave();

@@ -31,7 +31,7 @@ export class Extra<E> {
   begin: number = 0;
   /** Where to continue once everything queued has been read: set when the watcher is cut or has left. */
   resumeAt: number | undefined;
-  /** With `coalesce`: the unseen changes, and, while the watcher lags, the first link of the changes folded on its behalf. */
+  /** What `coalesce` queues: the unseen changes, and, while the watcher lags, the first link of the changes folded for it. */
   fold: Fold<E> | undefined;
   link: Link<E> | undefined;
   /** Unseen changes from before that link. Other laggards share them, so they must not be modified. */

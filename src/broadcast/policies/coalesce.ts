@@ -1,4 +1,3 @@
-import { NONE } from '../../watch/reader.ts';
 import type { Place } from '../cursor/place.ts';
 import { Fold, foldKey } from './fold.ts';
 import { Policy } from './policy.ts';
@@ -97,26 +96,6 @@ export class Coalesce extends Policy {
     if (!link) return;
     queue.view.chain.leave(link, queue.options.capacity);
     queue.own.link = undefined;
-  }
-
-  override next<E>(queue: Place<E>): E | typeof NONE {
-    return queue.extra.fold?.take() ?? NONE;
-  }
-
-  override queuedBesides<E>(queue: Place<E>): number {
-    return queue.extra.fold?.live ?? 0;
-  }
-
-  override droppedBesides<E>(queue: Place<E>): number {
-    return queue.extra.fold?.dropped ?? 0;
-  }
-
-  override placeBesides<E>(queue: Place<E>): number | undefined {
-    return queue.extra.fold?.place;
-  }
-
-  override discard<E>(queue: Place<E>): number {
-    return queue.extra.fold?.clear() ?? 0;
   }
 }
 

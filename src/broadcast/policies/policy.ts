@@ -1,4 +1,3 @@
-import { NONE } from '../../watch/reader.ts';
 import type { Place } from '../cursor/place.ts';
 
 /**
@@ -7,7 +6,6 @@ import type { Place } from '../cursor/place.ts';
  *
  *     an event is to be queued ---- offer ---> it fits: queue.keep     it does not: refuse, or what the policy does instead
  *     a laggard is due ------------ settleLaggard, then mayWithdraw ---> withdraw ... (it is read) ... catchUp, caughtUp
- *     nothing is queued ----------- next, queuedBesides, droppedBesides, nextPlace: events kept in another form
  *
  * This class is what most policies do: a full queue keeps what it has, and the events that do not fit are lost and counted. To add
  * a policy, add its name in watch/overflow.ts; the compiler then names every place that has to decide.
@@ -57,28 +55,4 @@ export class Policy {
 
   /** Called when it stands again: gives back what `withdraw` has claimed. */
   caughtUp<E>(_queue: Place<E>): void {}
-
-  /** Takes an event that is queued in another form than in `kept` or in the log. */
-  next<E>(_queue: Place<E>): E | typeof NONE {
-    return NONE;
-  }
-
-  /** Number of events queued in such a form, and the number lost in it. */
-  queuedBesides<E>(_queue: Place<E>): number {
-    return 0;
-  }
-
-  droppedBesides<E>(_queue: Place<E>): number {
-    return 0;
-  }
-
-  /** The place of the first of them among all events. */
-  placeBesides<E>(_queue: Place<E>): number | undefined {
-    return undefined;
-  }
-
-  /** Drops all of them. Returns their number. */
-  discard<E>(_queue: Place<E>): number {
-    return 0;
-  }
 }

@@ -1,7 +1,6 @@
-import type { ClientStats } from '../../bridge/hub/client-info.ts';
 import { area, bars, Series } from './charts.ts';
 import { clone, say } from './elements.ts';
-import type { PipeStats } from './stats.ts';
+import type { PipeClient, PipeStats } from './stats.ts';
 import { count, plural, size } from './words.ts';
 
 /** Clients in the table. If there are more, those that lag most are shown. */
@@ -22,7 +21,7 @@ export class ClientTable {
   }
 
   /** `own` is the id of the client that this page is. */
-  show({ clients, capacity }: PipeStats, own: number | undefined): void {
+  show({ clients, capacity, overflow }: PipeStats, own: number | undefined): void {
     const shown = choose(clients, own);
     const present = new Set(shown.map(({ id }) => id));
     for (const [id, row] of this.rows) {
@@ -36,7 +35,7 @@ export class ClientTable {
         row = new ClientRow();
         this.rows.set(client.id, row);
       }
-      row.show(client, { capacity, own: client.id === own });
+      row.show(client, { capacity, own: client.id === own, returns: overflow === 'disconnect' });
       if (this.body.rows[at] !== row.element) this.body.insertBefore(row.element, this.body.rows[at] ?? null);
     }
     const hidden = clients.length - shown.length;
@@ -45,12 +44,20 @@ export class ClientTable {
   }
 }
 
-function choose(clients: readonly ClientStats[], own: number | undefined): readonly ClientStats[] {
+function choose(clients: readonly PipeClient[], own: number | undefined): readonly PipeClient[] {
   const few =
     clients.length <= MAX_CLIENTS
       ? [...clients]
       : [...clients].sort((a, b) => Number(b.id === own) - Number(a.id === own) || b.lag - a.lag).slice(0, MAX_CLIENTS);
   return few.sort((a, b) => Number(b.id === own) - Number(a.id === own) || a.id - b.id);
+}
+
+interface Circumstances {
+  readonly capacity: number;
+  /** It is this page. */
+  readonly own: boolean;
+  /** The policy is one whose clients are cut, and may resume. */
+  readonly returns: boolean;
 }
 
 class ClientRow {
@@ -60,7 +67,7 @@ class ClientRow {
   private readonly lost: Series = new Series(POINTS);
   private dropped: number = 0;
 
-  show(client: ClientStats, { capacity, own }: { capacity: number; own: boolean }): void {
+  show(client: PipeClient, { capacity, own, returns }: Circumstances): void {
     this.queued.push(client.queued);
     this.lag.push(client.lag);
     this.lost.push(Math.max(0, client.dropped - this.dropped));
@@ -76,7 +83,11 @@ class ClientRow {
     this.part('own').toggleAttribute('hidden', !own);
     this.part('resumed').toggleAttribute('hidden', !client.resumed);
     this.element.classList.toggle('full', client.queued >= capacity);
-    this.element.classList.toggle('loses', client.dropped > 0);
+    // A client that is cut can come back for what it has missed, so that is no loss yet.
+    this.element.classList.toggle('loses', client.dropped > 0 && !returns);
+    this.element.classList.toggle('misses', client.dropped > 0 && returns);
+    this.part('recovered').toggleAttribute('hidden', client.recovered === 0);
+    this.say('recovered', `recovered ${count(client.recovered)}`);
     this.draw('queued', area(this.queued, BOX, Math.max(capacity, 1)));
     this.draw('lag', area(this.lag, BOX, Math.max(this.lag.max, capacity, 1)));
     this.draw('dropped', bars(this.lost, BOX, Math.max(this.lost.max, 1)));

@@ -1,9 +1,10 @@
 import type { ClientState } from '../../bridge/client.ts';
 import type { ClientStats } from '../../bridge/hub/client-info.ts';
+import type { Overflow } from '../../watch/overflow.ts';
 import type { Announcer } from './announcer.ts';
 import type { Connection, HistoryKind } from './connection.ts';
 import { byId, make, say } from './elements.ts';
-import type { PipeStats } from './stats.ts';
+import type { PipeClient, PipeStats } from './stats.ts';
 import { count, plural, size, timeOf } from './words.ts';
 
 /** Entries in the history. */
@@ -12,7 +13,7 @@ const MAX_HISTORY = 30;
 const LEAST_BYTES_PER_SECOND = 64;
 
 /** What happens when a queue is full, by policy. */
-const POLICIES: Readonly<Record<string, string>> = {
+const POLICIES: Readonly<Record<Overflow, string>> = {
   disconnect: 'the server cuts this page and reports how many events it missed; then the page reconnects and asks for them',
   'drop-oldest': 'the oldest events in it are dropped',
   'drop-newest': 'new events are dropped',
@@ -26,7 +27,7 @@ export class ConnectionPanel {
   private readonly announcer: Announcer;
   private bytesPerSecond: number = 0;
   private last: { readonly id: number; readonly sentBytes: number; readonly atMs: number } | undefined = undefined;
-  private policy: string = '';
+  private policy: Overflow | undefined = undefined;
   private repeats: { readonly text: string; readonly times: number } = { text: '', times: 0 };
   private timer: ReturnType<typeof setInterval> | undefined = undefined;
 
@@ -75,8 +76,14 @@ export class ConnectionPanel {
     byId('own-bar').style.transform = `scaleX(${Math.min(1, queued / stats.capacity)})`;
     byId('own-lag').textContent = count(own?.lag ?? 0);
     byId('own-dropped').textContent = count(own?.dropped ?? 0);
+    this.showRecovered(own);
     if (own !== undefined && this.connection.slow === 0) this.measure(own);
     this.explain(own);
+  }
+
+  /** Shows what this page has got after all. While it is not connected, that is what it was. */
+  private showRecovered(own: PipeClient | undefined): void {
+    if (own !== undefined) say(byId('own-recovered'), count(own.recovered));
   }
 
   /** Measures how much this page is sent per second at full speed, smoothed over some seconds. */
@@ -107,7 +114,7 @@ export class ConnectionPanel {
   }
 
   private explain(own?: ClientStats): void {
-    const full = POLICIES[this.policy] ?? 'its policy decides';
+    const full = this.policy === undefined ? 'its policy decides' : POLICIES[this.policy];
     const slow = this.connection.slow > 0;
     const cut = this.policy === 'disconnect' && own !== undefined && own.dropped > 0;
     const text = cut

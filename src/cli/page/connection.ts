@@ -14,7 +14,7 @@ export interface ConnectionEvents {
 }
 
 /** The kind of a history entry. */
-export type HistoryKind = 'good' | 'loss' | 'note';
+export type HistoryKind = 'good' | 'cut' | 'loss' | 'note';
 
 /**
  * This page's own watch: the client of `watchmux/client`, with its states put into words. `reopen` ends the watch and starts
@@ -94,7 +94,7 @@ export class Connection {
     const missed = error.details?.missed;
     if (error.code === 410 && missed !== undefined) {
       const lost = `${plural(missed, 'event')} did not fit in its queue`;
-      onHistory(`Cut by the server (410): this page was too slow, and ${lost}. It reconnects and asks for them.`, 'loss');
+      onHistory(`Cut by the server (410): this page was too slow, and ${lost}. It reconnects and asks for them.`, 'cut');
     } else if (error.code === 410 && asked !== undefined) {
       const place = count(placeOf(asked) ?? 0);
       const why = 'that was too long ago, or the server has been restarted';

@@ -1,7 +1,7 @@
 import { area, line, roundUp, Series } from './charts.ts';
 import { byId, say } from './elements.ts';
 import type { PipeStats } from './stats.ts';
-import { rate, short } from './words.ts';
+import { rate, short, size } from './words.ts';
 
 /** Two minutes, at one sample per second. */
 const POINTS = 120;
@@ -28,6 +28,8 @@ export class Overview {
     const perSecond = (stats.accepted - last.stats.accepted) / seconds;
     this.accepted.push(perSecond);
     this.received.push((received - last.received) / seconds);
+    const sentBytes = Math.max(0, stats.total.sentBytes - last.stats.total.sentBytes);
+    say(byId('bytes'), size(sentBytes / seconds));
     this.draw(perSecond);
   }
 
@@ -43,13 +45,15 @@ export class Overview {
     byId('rate-chart').setAttribute('aria-label', text);
   }
 
-  private sums({ accepted, clients, total }: PipeStats, received: number): void {
+  private sums({ accepted, clients, total, recovered }: PipeStats, received: number): void {
     const numbers = {
       accepted,
       received,
       watching: clients.length,
       delivered: total.delivered,
-      dropped: total.dropped,
+      // What a client got after all is not lost, here as in the history of this page.
+      dropped: Math.max(0, total.dropped - recovered),
+      recovered,
       resumes: total.resumes,
       cut: total.cut,
       refused: total.refused,
@@ -59,6 +63,7 @@ export class Overview {
       say(element, short(value));
       element.classList.toggle('some', value > 0);
     }
+    say(byId('total-sent'), size(total.sentBytes));
     byId('total-cut').title = words(total.cuts);
     byId('total-refused').title = words(total.refusals);
   }

@@ -1,5 +1,12 @@
 import type { ClientStats } from '../../bridge/hub/client-info.ts';
 import type { HubTotals } from '../../bridge/hub/tally.ts';
+import type { Overflow } from '../../watch/overflow.ts';
+
+/** A client that is connected. */
+export interface PipeClient extends ClientStats {
+  /** Events that earlier connections of this client dropped, and that it has got since. */
+  readonly recovered: number;
+}
 
 /** The content of `/stats`. */
 export interface PipeStats {
@@ -7,8 +14,10 @@ export interface PipeStats {
   readonly accepted: number;
   /** The queue length of every client, and what happens when a queue is full. */
   readonly capacity: number;
-  readonly overflow: string;
-  readonly clients: readonly ClientStats[];
+  readonly overflow: Overflow;
+  /** Of the dropped events, those that clients got after all, because they came back and resumed. */
+  readonly recovered: number;
+  readonly clients: readonly PipeClient[];
   readonly total: HubTotals;
 }
 

@@ -56,7 +56,8 @@ export async function main(bytes: AsyncIterable<Uint8Array>): Promise<void> {
   const recorder = new Recorder(filterTransitions(pods, (pod) => pod.metadata.namespace === 'default'));
   for await (const event of recorder) {
     if (isErrorEvent(event)) ((error: ErrorEvent) => error.object.code)(event);
-    else event.object.metadata.name.trim();
+    else if (event.type !== 'BOOKMARK') event.object.metadata.name.trim();
+    else event.object.metadata.resourceVersion.trim();
   }
   try {
     const reader = toReadableStream(orders.watch()).getReader();

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 /**
@@ -5,9 +6,10 @@ import { defineConfig } from 'vitest/config';
  * which do not accept --expose-gc, so tests of garbage collection skip themselves and say so.
  */
 export default defineConfig({
+  root: fileURLToPath(new URL('..', import.meta.url)),
   test: {
     include: [
-      'test/unit/{broadcaster,broadcaster-*,coalesce,cursor,filter-reentrancy,gate,handle,kept,key,laggards,largest,linked-set,log,mux,overflow,reader,user-code,user-code-*}.test.ts',
+      'test/unit/{broadcaster,broadcaster-*,coalesce,cursor,filter-reentrancy,gate,handle,kept,key,laggards,largest,linked-set,log,mux,overflow,prefix,reader,replay-*,topics,topics-*,user-code,user-code-*,window}.test.ts',
       'test/unit/{filter,transitions}.test.ts',
       'test/unit/{codec,decoder,framing,stream-watcher}.test.ts',
       'test/property/{broadcaster,filter,framing,transitions}.property.test.ts',

@@ -1,7 +1,9 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 /** The tests that mutation testing of the bridge runs: those of its files without sockets. See vitest.stryker.config.ts. */
 export default defineConfig({
+  root: fileURLToPath(new URL('..', import.meta.url)),
   test: {
     include: [
       'test/unit/{admission,bookmarks,client-*,connection-age,folded,forms,heartbeat,hub*,publisher,pulse,reception,resume,seats,semaphore,sent-lines,session,snapshot*,stall,tally,upgrades}.test.ts',

@@ -1,0 +1,89 @@
+import { invalid } from '../../watch/errors.ts';
+import type { HubStats } from './hub-options.ts';
+
+/** The content type of {@link toText}: the text format of Prometheus. */
+export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+
+/** Options of `Hub.metrics`. */
+export interface MetricsOptions {
+  /** What every name begins with, default `watchmux_`. Metrics of two hubs on one page need two prefixes. */
+  readonly prefix?: string | undefined;
+}
+
+/** One metric: its name without prefix, and its samples. */
+export interface Metric {
+  /** In the words of Prometheus: ends with `_total` for a counter, and with the unit before that. */
+  readonly name: string;
+  readonly type: 'counter' | 'gauge';
+  readonly help: string;
+  /** One value, or one per value of a label. */
+  readonly value: number | { readonly label: string; readonly values: Readonly<Record<string, number>> };
+}
+
+const DEFAULT_PREFIX = 'watchmux_';
+const PREFIX = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
+
+/**
+ * Returns metrics in the text format of Prometheus, version 0.0.4. Throws INVALID_ARGUMENT for a prefix that cannot begin a name.
+ */
+export function toText(metrics: readonly Metric[], { prefix = DEFAULT_PREFIX }: MetricsOptions = {}): string {
+  if (typeof prefix !== 'string' || !PREFIX.test(prefix))
+    throw invalid('prefix', prefix, 'letters, digits, _ and :, not beginning with a digit');
+  return metrics.map((metric) => familyOf(metric, prefix + metric.name)).join('');
+}
+
+/**
+ * Returns what a hub counts. Nothing is labelled by client: each would leave its series behind in Prometheus. `Hub.stats` has the
+ * numbers of one client.
+ */
+export function hubMetrics({ accepted, clients, total }: HubStats): readonly Metric[] {
+  let [queued, lag, buffered] = [0, 0, 0];
+  const transports: Record<string, number> = { http: 0, sse: 0, websocket: 0 };
+  for (const client of clients) {
+    queued += client.queued;
+    buffered += client.bufferedBytes;
+    lag = Math.max(lag, client.lag);
+    transports[client.transport] = (transports[client.transport] ?? 0) + 1;
+  }
+  const gauge = (name: string, help: string, value: Metric['value']): Metric => ({ name, type: 'gauge', help, value });
+  const by = (label: string, values: Readonly<Partial<Record<string, number>>>): Metric['value'] => ({
+    label,
+    values: values as Readonly<Record<string, number>>,
+  });
+  return [
+    counter('events_accepted_total', 'Events that were published and accepted.', accepted),
+    counter('events_delivered_total', 'Events written to connections, of all clients.', total.delivered),
+    counter('events_dropped_total', 'Events that clients did not get because their queues were full, or folded.', total.dropped),
+    counter('sent_bytes_total', 'Bytes of events written to connections.', total.sentBytes),
+    counter('clients_opened_total', 'Clients that have connected.', total.clients),
+    counter('clients_resumed_total', 'Clients that have reconnected and continued where they were.', total.resumes),
+    counter('clients_refused_total', 'Clients that were refused, by reason.', by('reason', total.refusals)),
+    counter('clients_cut_total', 'Clients that were cut, by reason.', by('reason', total.cuts)),
+    gauge('clients', 'Clients that are connected, by transport.', by('transport', transports)),
+    gauge('queued_events', 'Events that wait for connections, of all clients.', queued),
+    gauge('max_lag_events', 'Positions between the slowest client and the head of the stream.', lag),
+    gauge('buffered_bytes', 'Bytes in connections that the network has not taken yet.', buffered),
+  ];
+}
+
+/** A metric that only grows. */
+export function counter(name: string, help: string, value: Metric['value']): Metric {
+  return { name, type: 'counter', help, value };
+}
+
+function familyOf({ type, help, value }: Metric, name: string): string {
+  const head = `# HELP ${name} ${help.replace(/[\\\n]/g, escaped)}\n# TYPE ${name} ${type}\n`;
+  if (typeof value === 'number') return `${head}${name} ${numeral(value)}\n`;
+  const sample = ([text, one]: [string, number]): string =>
+    `${name}{${value.label}="${text.replace(/[\\\n"]/g, escaped)}"} ${numeral(one)}\n`;
+  return head + Object.entries(value.values).map(sample).join('');
+}
+
+/** Prometheus has its own word for Infinity. */
+function numeral(value: number): string {
+  return `${value}`.replace(/^(-?)Infinity$/, (_, sign: string) => `${sign || '+'}Inf`);
+}
+
+function escaped(character: string): string {
+  return character === '\n' ? '\\n' : `\\${character}`;
+}

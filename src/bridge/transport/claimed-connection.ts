@@ -1,0 +1,77 @@
+/**
+ * A connection of node:http that carries a watch carries nothing else until that response is over.
+ *
+ * Node handles all requests of a pipeline at once, and holds each response until those before it are sent. Behind a watch that is
+ * never: 64 KB of small requests hold 6 MB. Node then also stops to read that connection, and does not notice when it closes.
+ * HTTP allows a server to close a connection with unanswered requests; their client repeats them on another one.
+ */
+/** Bytes of a body that are read and dropped. A request for a watch has none; a stream of tiny chunks would only cost time. */
+export const MAX_BODY_BYTES = 65_536;
+
+/** What is used of a response. HTTP/2, Bun and Deno have no parser, and Bun does not accept pipelined requests. */
+export interface Claimable {
+  readonly socket: unknown;
+  once(event: 'close', listener: () => void): unknown;
+  readonly req: { readonly socket: { readonly parser?: Parser | null; destroy(): unknown } };
+}
+
+/** Node's parser of a connection. It calls `onIncoming` for each request head. */
+interface Parser {
+  onIncoming: ((request: { upgrade: boolean }, keepAlive: boolean) => number) | null;
+}
+
+/** Tells Node's parser that what follows this head is not HTTP, so it stops in the middle of what has been received. */
+const STOP_PARSING = 2;
+
+/**
+ * Closes the connection of this response if another request comes while the response is open: a request for any route, for a
+ * WebSocket, or one that Node would answer by itself, such as one without `Host`. No event of the server tells of all of these, so
+ * this takes the place of the parser's own listener. Calls `refused` first.
+ */
+export function claimConnection(response: Claimable, refused: () => void): void {
+  const { socket } = response.req;
+  const { parser } = socket;
+  const original = parser?.onIncoming;
+  if (!parser || typeof original !== 'function') return;
+  const onIncoming: Parser['onIncoming'] = (request) => {
+    refused();
+    request.upgrade = false;
+    socket.destroy();
+    return STOP_PARSING;
+  };
+  parser.onIncoming = onIncoming;
+  // By then the parser may serve another connection.
+  response.once('close', () => {
+    if (parser.onIncoming === onIncoming) parser.onIncoming = original;
+  });
+}
+
+/** Whether a response waits for earlier ones of its connection. Node gives it the socket only when its turn has come. */
+export function isPipelined(response: Pick<Claimable, 'socket'>): boolean {
+  return response.socket === null;
+}
+
+/** What is used of a request; `stream` is that of HTTP/2, whose socket carries other clients' requests behind a proxy. */
+export interface WithBody {
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly socket: { readonly remoteAddress?: string | undefined; destroy(): unknown };
+  readonly stream?: { readonly endAfterHeaders: boolean; destroy(): unknown };
+  resume(): unknown;
+  on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
+}
+
+/** Reads and drops a body, so that the connection can go on. Closes the connection if the body is long. */
+export function dropBody(request: WithBody): void {
+  request.resume();
+  if (!hasBody(request)) return;
+  let bytes = 0;
+  request.on('data', (chunk) => {
+    bytes += chunk.length;
+    if (bytes > MAX_BODY_BYTES) (request.stream ?? request.socket).destroy();
+  });
+}
+
+function hasBody({ headers, stream }: WithBody): boolean {
+  if (stream !== undefined) return !stream.endAfterHeaders;
+  return (headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined;
+}

@@ -1,0 +1,95 @@
+import type { Clock } from '../../watch/clock.ts';
+import { CLOSE_CODES, CLOSE_REASONS } from '../protocol.ts';
+import { IN_BUN } from './bun.ts';
+import type { WebSocketConnection } from './websocket-sink.ts';
+
+/** What a client may send within one second; 0: no limit. */
+export interface InboundLimits {
+  readonly maxInboundBytesPerSecond: number;
+  readonly maxInboundMessagesPerSecond: number;
+  readonly clock: Clock;
+}
+
+/** The used part of a WebSocket and of its socket. */
+export type InboundClient = Pick<WebSocketConnection['client'], 'on' | 'off' | 'close' | 'terminate'>;
+export interface InboundSocket {
+  on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
+  off(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
+}
+
+const SECOND_MS = 1_000;
+
+/** Where all clients' shared listeners find the guard. */
+const GUARD: unique symbol = Symbol('inbound guard');
+type Guarded = { [GUARD]?: InboundGuard };
+
+/** Messages, and the control frames that the package ws answers by itself. */
+const FRAMES = ['message', 'ping', 'pong'] as const;
+
+/**
+ * Cuts a client that sends more than a watch can have to say. Nothing of it is used, but parsing it takes time that others lack:
+ * megabytes of tiny messages are read in one turn of the event loop.
+ *
+ * Bytes are counted at the socket, where fragments and heads count, too. Bun does not show its socket; there, those of whole
+ * messages are counted.
+ */
+export class InboundGuard {
+  /** The client's session, once it has one. */
+  session: { cut(reason: 'flooding'): void } | undefined = undefined;
+  private readonly client: InboundClient;
+  private readonly socket: InboundSocket;
+  private readonly limits: InboundLimits;
+  private since: number = Number.NEGATIVE_INFINITY;
+  private bytes: number = 0;
+  private messages: number = 0;
+
+  constructor(client: InboundClient, socket: InboundSocket, limits: InboundLimits) {
+    this.client = client;
+    this.socket = socket;
+    this.limits = limits;
+    (client as Guarded)[GUARD] = this;
+    (socket as Guarded)[GUARD] = this;
+    for (const frame of FRAMES) client.on(frame, IN_BUN ? onWholeFrame : onFrame);
+    if (!IN_BUN) socket.on('data', onData);
+  }
+
+  /** Counts what has come. */
+  count(bytes: number, messages: number): void {
+    const { maxInboundBytesPerSecond, maxInboundMessagesPerSecond, clock } = this.limits;
+    const now = clock.now();
+    if (now - this.since >= SECOND_MS) {
+      this.since = now;
+      this.bytes = 0;
+      this.messages = 0;
+    }
+    this.bytes += bytes;
+    this.messages += messages;
+    if (exceeds(this.bytes, maxInboundBytesPerSecond) || exceeds(this.messages, maxInboundMessagesPerSecond)) this.cut();
+  }
+
+  private cut(): void {
+    const { client, socket, session } = this;
+    for (const frame of FRAMES) client.off(frame, IN_BUN ? onWholeFrame : onFrame);
+    socket.off('data', onData);
+    // Says why. A client that goes on sending may not get to read it.
+    client.close(CLOSE_CODES.flooding, CLOSE_REASONS.flooding);
+    session?.cut('flooding');
+    client.terminate();
+  }
+}
+
+function exceeds(count: number, limit: number): boolean {
+  return limit > 0 && count > limit;
+}
+
+function onData(this: unknown, chunk: Uint8Array): void {
+  (this as Guarded)[GUARD]?.count(chunk.length, 0);
+}
+
+function onFrame(this: unknown): void {
+  (this as Guarded)[GUARD]?.count(0, 1);
+}
+
+function onWholeFrame(this: unknown, data: { readonly length?: number } | undefined): void {
+  (this as Guarded)[GUARD]?.count(data?.length ?? 0, 1);
+}

@@ -1,0 +1,65 @@
+import { setImmediate } from 'node:timers';
+
+/** The part of a standard stream that {@link Output} needs. */
+export interface StandardStream {
+  write(text: string, written?: (error?: Error | null) => void): boolean;
+  on(event: 'drain', listener: () => void): unknown;
+  on(event: 'error', listener: (error: NodeJS.ErrnoException) => void): unknown;
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+}
+
+/**
+ * Standard output, or standard error. Waits for its reader, and notices when nothing more can be written.
+ *
+ * A reader that has ended, such as that of `| head`, is no failure: what it has not read, nobody wanted. Anything else is, for
+ * example a full disk.
+ */
+export class Output {
+  /** Nothing more can be written. */
+  gone: boolean = false;
+  /** Why, unless the reader has ended. */
+  failure: string | undefined = undefined;
+  /** Called once, when it turns out that nothing more can be written. */
+  onGone: () => void = () => {};
+  private readonly stream: StandardStream;
+  private relieve: () => void = () => {};
+
+  constructor(stream: StandardStream) {
+    this.stream = stream;
+    stream.on('drain', () => this.relieve());
+    stream.on('error', ({ code, message }) => {
+      if (this.gone) return;
+      this.gone = true;
+      if (code !== 'EPIPE') this.failure = message;
+      this.relieve();
+      this.onGone();
+    });
+  }
+
+  get isTTY(): boolean {
+    return this.stream.isTTY === true;
+  }
+
+  /** Width of the terminal, in characters. */
+  get columns(): number {
+    return this.stream.columns ?? 80;
+  }
+
+  /** Writes a text. Resolves when there is room for more, or nothing more can be written. */
+  async write(text: string): Promise<void> {
+    if (this.gone || this.stream.write(text)) return;
+    await new Promise<void>((resolve) => {
+      this.relieve = resolve;
+    });
+  }
+
+  /** Resolves when everything has been written, or nothing more can be. */
+  flushed(): Promise<void> {
+    return new Promise((resolve) => {
+      // The callback may come before the event that tells the same error, but in the same turn of the event loop.
+      if (this.gone) resolve();
+      else this.stream.write('', () => setImmediate(resolve));
+    });
+  }
+}

@@ -1,0 +1,38 @@
+import type { ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+
+/** Requests of one connection that may wait for the answers to earlier ones. */
+export const MAX_PIPELINED = 8;
+
+/**
+ * Bounds what a connection may ask before it has the answers to its earlier requests. Each keeps an answer in memory, and a few
+ * kilobytes hold thousands of requests. No browser and hardly any program pipelines. A connection that asks for too much is closed.
+ */
+export class Pipelining {
+  private readonly waiting: WeakMap<Duplex, number> = new WeakMap();
+  private readonly streaming: WeakSet<Duplex> = new WeakSet();
+
+  /** Takes a request. Returns whether to answer it. */
+  takes(response: ServerResponse): boolean {
+    const { socket } = response.req;
+    if (socket.destroyed) return false;
+    // A response gets its socket when it is its turn.
+    if (response.socket !== null) return true;
+    const count = (this.waiting.get(socket) ?? 0) + 1;
+    // Behind a stream there is no turn.
+    if (count > MAX_PIPELINED || this.streaming.has(socket)) {
+      socket.destroy();
+      return false;
+    }
+    this.waiting.set(socket, count);
+    response.once('close', () => this.waiting.set(socket, (this.waiting.get(socket) ?? 1) - 1));
+    return true;
+  }
+
+  /** This response is a stream: its connection may ask for nothing until it has ended. */
+  stream(response: ServerResponse): void {
+    const { socket } = response.req;
+    this.streaming.add(socket);
+    response.once('close', () => this.streaming.delete(socket));
+  }
+}

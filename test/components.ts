@@ -1,0 +1,45 @@
+// What some tests need and npm does not install. If it is missing, its tests skip; with REQUIRE_COMPONENTS=1 they fail instead.
+import { existsSync } from 'node:fs';
+
+/** A program that tests drive. */
+export interface Component {
+  readonly name: 'Chromium' | 'Firefox' | 'Bun' | 'Deno';
+  /** Where it is, or would be; empty if nobody has said. */
+  readonly path: string;
+  /** How to get its tests to run. */
+  readonly remedy: string;
+}
+
+const { env } = process;
+
+/** All of them. */
+export const COMPONENTS: readonly Component[] = [
+  { name: 'Chromium', path: '/usr/bin/chromium', remedy: 'apt-get install chromium' },
+  { name: 'Firefox', path: '/usr/bin/firefox-esr', remedy: 'apt-get install firefox-esr' },
+  { name: 'Bun', path: env.WATCHMUX_BUN ?? '', remedy: 'WATCHMUX_BUN=<its binary>' },
+  { name: 'Deno', path: env.WATCHMUX_DENO ?? '', remedy: 'WATCHMUX_DENO=<its binary>' },
+];
+
+/** Returns a component by its name. */
+export function component(name: Component['name']): Component {
+  return COMPONENTS.find((each) => each.name === name) as Component;
+}
+
+/** Whether the tests that need a component skip. */
+export function isMissing({ path }: Component): boolean {
+  return !existsSync(path) && env.REQUIRE_COMPONENTS !== '1';
+}
+
+/** Whether WATCHMUX_BROWSERS, a list such as `chromium,firefox`, leaves a browser out. */
+export function isUnwanted({ name }: Component): boolean {
+  return env.WATCHMUX_BROWSERS?.split(',').includes(name.toLowerCase()) === false;
+}
+
+/** The line at the end of a test run: what was skipped, what is not here, and how to run it. */
+export function skippedLine(skipped: number, absent: readonly Component[]): string {
+  if (skipped === 0) return 'skipped: nothing';
+  const how = (each: Component): string => (isUnwanted(each) ? 'not in WATCHMUX_BROWSERS' : each.remedy);
+  const which = absent.map((each) => `${each.name} (${how(each)})`).join(', ');
+  const why = which === '' ? 'their titles say why' : `not here: ${which}`;
+  return `skipped: ${skipped} test${skipped === 1 ? '' : 's'}; ${why}; bash .ci/run installs everything and runs every test`;
+}

@@ -1,0 +1,139 @@
+// What `watchmux pipe` answers beside the watch, to those who ask politely and to those who do not.
+import type { Socket } from 'node:net';
+import { connect } from 'node:net';
+import { afterAll, describe, expect, test } from 'vitest';
+import { exposition } from '../exposition.ts';
+import type { Client, Pipe } from './cli.ts';
+import { httpStream, killAll, open, pipe, text, until } from './cli.ts';
+
+const sockets: Socket[] = [];
+afterAll(() => {
+  for (const socket of sockets) socket.destroy();
+  killAll();
+});
+
+/** A raw connection: what it has received, and whether it is closed. */
+async function raw(url: string): Promise<{ socket: Socket; heard: () => string; closed: () => boolean }> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  sockets.push(socket);
+  let heard = '';
+  socket.on('data', (bytes) => {
+    heard += bytes.toString('latin1');
+  });
+  socket.on('error', () => {});
+  await new Promise((resolve) => socket.once('connect', resolve));
+  return { socket, heard: () => heard, closed: () => socket.closed };
+}
+
+const ask = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;
+const answers = (heard: string): number => heard.split('HTTP/1.1 200 ').length - 1;
+
+async function watching(server: Pipe, count: number): Promise<Client[]> {
+  const clients: Client[] = [];
+  for (let i = 0; i < count; i++) clients.push(await httpStream(server.url));
+  await until(async () => (await server.stats()).clients.length === count);
+  return clients;
+}
+
+describe('requests in one pipeline', () => {
+  test.each(['/stats', '/metrics', '/', '/nothing'])(
+    '%s: 64 KB of them block nobody, and the connection is closed',
+    async (path) => {
+      const server = await pipe();
+      const [witness, ...others] = await watching(server, 100);
+      const { socket, heard, closed } = await raw(server.url);
+      const atMs = performance.now();
+      socket.write(ask(path).repeat(Math.floor(65_536 / ask(path).length)));
+      await until(closed);
+      server.write('after');
+      await until(() => witness?.texts.length === 1);
+      expect(performance.now() - atMs).toBeLessThan(500);
+      expect(answers(heard())).toBeLessThan(20);
+      for (const client of [witness, ...others]) client?.close();
+      server.child.stdin.end();
+      expect(await server.exit).toBe(0);
+    },
+  );
+
+  test('a few are answered, in order, and so is the next one', async () => {
+    const server = await pipe('--title', 'Shop');
+    const { socket, heard, closed } = await raw(server.url);
+    socket.write(ask('/stats') + ask('/metrics') + ask('/'));
+    await until(() => heard().includes('</html>'));
+    expect(heard()).toMatch(/"accepted":0[\s\S]*# TYPE watchmux_clients gauge[\s\S]*<title>Shop<\/title>/);
+    socket.write(ask('/stats'));
+    await until(() => answers(heard()) === 4);
+    expect(closed()).toBe(false);
+    server.child.stdin.end();
+    expect(await server.exit).toBe(0);
+  });
+
+  test.each(['/watch', '/stats', '/metrics', '/', '/nothing'])('behind a stream, %s closes the connection', async (path) => {
+    const server = await pipe();
+    const { socket, heard, closed } = await raw(server.url);
+    socket.write(ask('/watch'));
+    await until(() => heard().includes('\r\n\r\n'));
+    socket.write(ask(path));
+    await until(closed);
+    await until(async () => (await server.stats()).clients.length === 0);
+    server.child.stdin.end();
+    expect(await server.exit).toBe(0);
+  });
+});
+
+describe('/metrics', () => {
+  test('is a page for Prometheus, with what /stats says', async () => {
+    const server = await pipe();
+    const [client] = await watching(server, 1);
+    server.child.stdin.write('1\n2\nbad\n');
+    await until(() => client?.texts.length === 2);
+    await until(async () => (await text(`${server.url}/metrics`)).includes('watchmux_events_delivered_total 2\n'));
+    const response = await open(`${server.url}/metrics`);
+    expect(response.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+    const families = exposition(await text(`${server.url}/metrics`));
+    const value = (name: string): number | undefined => families.get(`watchmux_${name}`)?.samples[0]?.value;
+    expect(['events_accepted_total', 'events_dropped_total', 'lines_skipped_total', 'clients'].map(value)).toEqual([2, 0, 1, 1]);
+    expect(value('sent_bytes_total')).toBeGreaterThan(50);
+    server.child.stdin.end();
+    expect(await server.exit).toBe(0);
+  });
+});
+
+test('a title is text, whatever is in it', async () => {
+  const server = await pipe('--title', '<script>alert("&")</script>');
+  const html = await text(server.url);
+  expect(html).toContain('<title>&lt;script&gt;alert(&quot;&amp;&quot;)&lt;/script&gt;</title>');
+  expect(html).not.toContain('<script>alert');
+  server.child.stdin.end();
+  expect(await server.exit).toBe(0);
+});
+
+test('a WebSocket handshake for another host name is refused, with and without an origin', async () => {
+  const server = await pipe();
+  const handshake = (host: string, ...more: string[]): string =>
+    [
+      'GET /watch HTTP/1.1',
+      `Host: ${host}`,
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Version: 13',
+      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+      ...more,
+      '\r\n',
+    ].join('\r\n');
+  const asked: readonly [string, number][] = [
+    [handshake('evil.example'), 421],
+    [handshake('evil.example', 'Origin: http://evil.example'), 403],
+    [handshake('127.0.0.1'), 101],
+    [handshake('localhost:1'), 101],
+  ];
+  for (const [request, code] of asked) {
+    const { socket, heard } = await raw(server.url);
+    socket.write(request);
+    await until(() => heard().includes('\r\n\r\n'));
+    expect(heard()).toMatch(new RegExp(`^HTTP/1\\.1 ${code} `));
+    socket.destroy();
+  }
+  server.child.stdin.end();
+  expect(await server.exit).toBe(0);
+});

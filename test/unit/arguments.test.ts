@@ -1,0 +1,93 @@
+import { Readable } from 'node:stream';
+import { EMPTY, type Observable } from 'rxjs';
+import { describe, expect, test } from 'vitest';
+import * as nodeStream from '../../src/adapters/node-stream.ts';
+import * as rx from '../../src/adapters/rxjs.ts';
+import { connect } from '../../src/bridge/client.ts';
+import { createFetchHandler } from '../../src/bridge/fetch.ts';
+import { createHttpHandler, Hub, toBookmark } from '../../src/bridge/http.ts';
+import { attachWebSocketServer, createUpgradeHandler } from '../../src/bridge/websocket.ts';
+import * as root from '../../src/index.ts';
+import { FakeWatcher, HistoryRecorder } from '../../src/testing/index.ts';
+
+const watch = (): root.Watch<root.WatchEvent> => root.emptyWatch<root.WatchEvent>();
+const hub = new Hub();
+/** An option that nothing has, and a nearest one for most. */
+const odd = { capacitty: 1 } as never;
+
+const TAKES_OPTIONS: readonly (readonly [string, () => unknown])[] = [
+  ['Broadcaster', () => new root.Broadcaster(odd)],
+  ['watch', () => new root.Broadcaster().watch(odd)],
+  ['shutdown', () => new root.Broadcaster().shutdown(odd)],
+  ['filterTransitions', () => root.filterTransitions(watch(), () => true, odd)],
+  ['ProxyWatcher', () => new root.ProxyWatcher(watch(), odd)],
+  ['sleep', () => root.sleep(0, odd)],
+  ['NewlineFramer', () => new root.NewlineFramer(odd)],
+  ['LengthPrefixedFramer', () => new root.LengthPrefixedFramer(odd)],
+  ['toDecoder', () => root.toDecoder(Readable.from([]), odd)],
+  ['jsonCodec', () => root.jsonCodec(odd)],
+  ['StreamWatcher', () => new root.StreamWatcher(root.toDecoder(Readable.from([])), odd)],
+  ['toReadableStream', () => root.toReadableStream(watch(), odd)],
+  ['toReadable', () => nodeStream.toReadable(watch(), odd)],
+  ['fromObservable', () => rx.fromObservable(EMPTY as Observable<root.WatchEvent>, odd)],
+  ['Hub', () => new Hub(odd)],
+  ['createHttpHandler', () => createHttpHandler(hub, odd)],
+  ['createFetchHandler', () => createFetchHandler(hub, odd)],
+  ['createUpgradeHandler', () => createUpgradeHandler(hub, odd)],
+  ['attachWebSocketServer', () => attachWebSocketServer(new root.Broadcaster() as never, hub, odd)],
+  ['toBookmark', () => toBookmark('1', odd)],
+  ['connect', () => connect('http://localhost', odd)],
+  ['backoff', () => connect('http://localhost', { backoff: odd })],
+  ['FakeWatcher', () => new FakeWatcher(odd)],
+  ['HistoryRecorder', () => new HistoryRecorder(new root.Broadcaster(), odd)],
+  ['a recorded watch', () => new HistoryRecorder(new root.Broadcaster()).watch(odd)],
+];
+
+test.each(TAKES_OPTIONS)('%s refuses an option that it does not know', (_name, call) => {
+  expect(call).toThrow(
+    expect.objectContaining({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(/^unknown option capacitty: did you mean \w+\?$/),
+    }),
+  );
+});
+
+test('Hub.shutdown rejects with it', async () => {
+  await expect(new Hub().shutdown(odd)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+});
+
+describe('an argument of the wrong kind', () => {
+  const bad = [1, 2] as never;
+  test.each<[string, string, (value: never) => unknown]>([
+    ['filter', 'watch', (value) => root.filter(value, () => true)],
+    ['Recorder', 'watch', (value) => new root.Recorder(value)],
+    ['filterTransitions', 'watch', (value) => root.filterTransitions(value, () => true)],
+    ['toReadableStream', 'watch', (value) => root.toReadableStream(value)],
+    ['toReadable', 'watch', (value) => nodeStream.toReadable(value)],
+    ['toObservable', 'watch', (value) => rx.toObservable(value)],
+    ['observe', 'broadcaster', (value) => rx.observe(value)],
+    ['fromObservable', 'observable', (value) => rx.fromObservable(value)],
+    ['fromAsyncIterable', 'events', (value) => root.fromAsyncIterable(value)],
+    ['ProxyWatcher', 'events', (value) => new root.ProxyWatcher(value)],
+    ['fromReadableStream', 'stream', (value) => root.fromReadableStream(value)],
+    ['fromReadable', 'readable', (value) => nodeStream.fromReadable(value)],
+  ])('%s names it', (_name, argument, call) => {
+    for (const value of [bad, {} as never, undefined as never, null as never, 'text' as never])
+      expect(() => call(value)).toThrow(
+        expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(`^${argument}: expected an? `) }),
+      );
+  });
+
+  test('a hub follows only a watch', async () => {
+    await expect(new Hub().follow(bad)).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(/^watch:/),
+    });
+  });
+
+  test('filter takes only a function, and filterTransitions too', () => {
+    expect(() => root.filter(watch(), undefined as never)).toThrow('fn: expected a function, got undefined');
+    expect(() => root.filterTransitions(watch(), 5 as never)).toThrow('predicate: expected a function, got 5');
+    expect(() => root.filterTransitions(watch(), () => true, { keyOf: 'name' as never })).toThrow('keyOf: expected a function');
+  });
+});
