@@ -226,10 +226,11 @@ describe('watchOptions', () => {
     const filter = (): boolean => true;
     const options = door({
       authenticate: (request: Request) => request.user,
-      watchOptions: async (_request, identity) => (identity === 'u' ? { filter, capacity: 7, overflow: 'wait' } : {}),
+      watchOptions: async (_request, identity) =>
+        identity === 'u' ? { filter, capacity: 7, overflow: 'wait', maxQueuedBytes: 1 } : {},
     });
     const verdict = (await options.admission.admit(caller({ request: { user: 'u' } }))) as Admitted;
-    expect(verdict).toMatchObject({ identity: 'u', options: { filter, capacity: 7, overflow: 'wait' } });
+    expect(verdict).toMatchObject({ identity: 'u', options: { filter, capacity: 7, overflow: 'wait', maxQueuedBytes: 1 } });
   });
 
   test('say no more than they may', () => {
@@ -245,6 +246,7 @@ describe('watchOptions', () => {
       },
     ],
     ['make no sense', () => ({ capacity: 0 })],
+    ['limit bytes to none', () => ({ maxQueuedBytes: 0 })],
     ['name no policy', () => ({ overflow: 'explode' })],
     ['have no function for a filter', () => ({ filter: 'all' })],
     ['misspell the filter', () => ({ filtre: () => false })],

@@ -241,15 +241,18 @@ function identityOf<I>(said: Identified<I>): I {
   return said as I;
 }
 
+const CLIENT_OPTIONS = ['filter', 'topics', 'overflow', 'capacity', 'maxQueuedBytes'] as const;
+
 /** Copies the options. Throws for an unknown one, which may be a filter, and for an invalid one: either admits nobody. */
 function checked(options: ClientOptions, hasTopics: boolean): ClientOptions {
   if (typeof options !== 'object' || options === null) throw invalid('watchOptions', options, 'an object, {} for no options');
-  const { filter, topics, overflow, capacity } = known(options, ['filter', 'topics', 'overflow', 'capacity']);
+  const { filter, topics, overflow, capacity, maxQueuedBytes } = known(options, CLIENT_OPTIONS);
   if (filter !== undefined && typeof filter !== 'function') throw invalid('filter', filter, 'a function');
   if (capacity !== undefined) wholeNumber('capacity', capacity, 1);
+  if (maxQueuedBytes !== undefined) wholeNumber('maxQueuedBytes', maxQueuedBytes, 1);
   if (overflow !== undefined) toOverflow(overflow);
   if (topics !== undefined && !hasTopics) throw invalid('topics', topics, 'none, because the hub has no topicsOf');
-  return { filter, topics: topics === undefined ? undefined : toTopicSet(topics), overflow, capacity };
+  return { filter, topics: topics === undefined ? undefined : toTopicSet(topics), overflow, capacity, maxQueuedBytes };
 }
 
 function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> & Promise<T> {

@@ -34,6 +34,7 @@ export class Flusher {
   private hurry: (() => void) | undefined = undefined;
   private closed: boolean = false;
   private readonly before: () => void;
+  private readonly after: () => void;
   private readonly intervalMs: number;
   private readonly clock: Clock;
   private readonly nextTurn: Turn;
@@ -42,11 +43,13 @@ export class Flusher {
     bell: Watch<unknown>;
     feed: Feed;
     before: () => void;
+    after: () => void;
     flushIntervalMs: number;
     clock: Clock;
     nextTurn: Turn;
   }) {
     this.before = options.before;
+    this.after = options.after;
     this.intervalMs = options.flushIntervalMs;
     this.clock = options.clock;
     this.nextTurn = options.nextTurn;
@@ -77,6 +80,7 @@ export class Flusher {
     for (const view of fresh) this.flushAll(this.byView.get(view) ?? NOBODY);
     this.slices.clear();
     for (const view of fresh) this.forget(view);
+    this.after();
   }
 
   /** No more events follow: writes everything now, and no longer collects events. */
@@ -136,6 +140,7 @@ export class Flusher {
     this.before();
     this.flushAll(this.sessions);
     this.slices.clear();
+    this.after();
   }
 
   private pause(): Promise<void> {

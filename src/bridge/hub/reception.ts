@@ -5,6 +5,7 @@ import type { Status, WatchEvent } from '../../watch/event.ts';
 import { isStatus } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { Publisher } from '../events/publisher.ts';
+import { Backlog } from './backlog.ts';
 import type { ClientInfo } from './client-info.ts';
 import { Feed } from './feed.ts';
 import { Flusher } from './flusher.ts';
@@ -49,6 +50,7 @@ export class Reception {
   private readonly settings: HubSettings<WatchEvent>;
   private readonly feed: Feed;
   private readonly flusher: Flusher;
+  private readonly backlog: Backlog<Session> = new Backlog();
   private readonly seats: Seats;
   private readonly snapshots: Snapshots;
   private readonly host: SessionHost<Session> & { seen: number; closing: boolean };
@@ -67,10 +69,16 @@ export class Reception {
         this.publisher.flushed();
         this.host.seen = this.feed.head;
       },
+      after: () => this.backlog.check(),
       ...settings,
     });
-    const { feed, flusher } = this;
-    this.publisher = new Publisher({ ...settings, broadcaster: feed.broadcaster, flush: () => flusher.flush() });
+    const { feed, flusher, backlog } = this;
+    this.publisher = new Publisher({
+      ...settings,
+      broadcaster: feed.broadcaster,
+      flush: () => flusher.flush(),
+      backlog,
+    });
     this.snapshots = new Snapshots({
       atOnce: settings.maxSnapshots,
       timeoutMs: settings.snapshotTimeoutMs,
@@ -148,8 +156,8 @@ export class Reception {
     const { start = this.feed.start({}, options.topics) as Start } = client;
     const overflow = options.overflow ?? this.settings.overflow;
     const filter = options.filter && this.judge(options.filter);
-    const { topics } = options;
-    const watch = this.lifetime.ended ? undefined : this.feed.watch({ ...options, overflow, filter });
+    const { topics, capacity, maxQueuedBytes } = options;
+    const watch = this.lifetime.ended ? undefined : this.feed.watch({ topics, capacity, overflow, filter });
     const { missed, thrown } = permitted(start.missed, filter);
     // The first may be an ERROR, which has no position. With a version before it, a client could resume and never see it.
     const first = start.missed[0]?.sequence;
@@ -161,6 +169,7 @@ export class Reception {
       address: client.address,
       host: this.host,
       folds: POLICIES[overflow].folds,
+      maxQueuedBytes: maxQueuedBytes ?? this.settings.maxQueuedBytes,
       resumed: start.resumed,
       missed,
       after,
@@ -171,7 +180,8 @@ export class Reception {
     });
     if (ticket === undefined) this.seats.add(client.address);
     else ticket.keep();
-    if (options.capacity !== undefined) session.whenOver(this.publisher.heed(options.capacity));
+    if (capacity !== undefined) session.whenOver(this.publisher.pace.include(capacity));
+    if (maxQueuedBytes !== undefined) session.whenOver(this.publisher.bytePace.include(maxQueuedBytes));
     this.flusher.add(session, watch?.view);
     const broken = attempt(() => sink.opened(session));
     this.tally.opened(() => session.stats());
@@ -195,6 +205,7 @@ export class Reception {
     const age = (): void => limitAge(session, this.settings);
     // An age counted from before the snapshot could end each attempt at a long one.
     if (start.snapshot && source !== undefined) {
+      this.backlog.add(session);
       void this.snapshots.run(session, { source, identity, version, filter }).then(age);
     } else {
       age();
@@ -219,10 +230,12 @@ export class Reception {
         return reception.version;
       },
       farewell: () => this.lifetime.farewell(),
+      behind: (session) => this.backlog.add(session),
       ready: (session) => this.flusher.ready(session),
       flushed: () => this.flusher.flushed(),
       left: (session) => {
         this.flusher.remove(session);
+        this.backlog.remove(session);
         this.seats.give(session.address);
         this.tally.closed(session.stats(), session.reason, session.error);
         if (this.sessions.size === 0) this.empty?.();

@@ -20,6 +20,8 @@ export interface SessionHost<S> {
   readonly bookmarkIntervalMs: number;
   /** How a completed stream ends. Another call may answer with another delay. */
   farewell(): { readonly how: Ending; readonly retryMs: number | undefined };
+  /** The session has no room any more. */
+  behind(session: S): void;
   /** The session has room again and should be flushed soon. */
   ready(session: S): void;
   /** The session was flushed. */
@@ -45,9 +47,13 @@ export interface SessionOptions<S> extends ClientInfo {
   readonly topics: readonly string[] | undefined;
   /** The watch folds events, so a client cannot resume after each of them. */
   readonly folds: boolean;
+  /** How many bytes of events may wait for the client. */
+  readonly maxQueuedBytes: number;
 }
 
 /** The watch of a broadcaster, with a read that never waits. */
 export interface ReadableWatch<E = WatchEvent> extends Watch<E> {
   tryBatch(): readonly E[] | undefined;
+  /** The total size of all that is queued. A watch that has ended need not have it. */
+  sizeOfQueue?(sizeOf: (event: E) => number): number;
 }

@@ -10,7 +10,8 @@
  *
  * **Order.** First missed events, then the snapshot, then what the cursor reads, in slices of about 256 KiB. **Slow clients.**
  * While the sink has no room, the session reads nothing. Its queue fills up, and then its overflow policy applies. So a client
- * costs at most its queue, one batch, and what the sink buffers (its limit and one slice), and affects no other client.
+ * costs at most its queue, one batch, and what the sink buffers (its limit and one slice), and affects no other client. If queue
+ * and batch have too many bytes, it is cut (see backlog.ts).
  * **Ending.** When the watch ends, the session tells the sink how, and the sink says goodbye. When the client goes away, in any
  * state, the transport calls `gone`, and everything settles at once.
  *
@@ -23,6 +24,7 @@
  * - `delivered + dropped + queued` is the number of events accepted for this client since it connected, including missed ones.
  * - After `over`, no promise of the session is pending, its watch has been returned, and the sink is not called any more.
  */
+import { toExpired } from '../../broadcast/cursor/cursor.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import { isErrorEvent } from '../../watch/event.ts';
 import { bookmarkOf, Envelope } from '../events/envelope.ts';
@@ -57,6 +59,9 @@ export class Session implements Served {
   private readonly sink: Sink;
   private readonly host: SessionHost<Session>;
   private readonly folds: boolean;
+  readonly maxQueuedBytes: number;
+  /** Something was read from the watch, so what waits in `hand` was queued for this client. */
+  private live: boolean = false;
   readonly id: number;
   readonly identity: unknown;
   readonly transport: ClientInfo['transport'];
@@ -89,6 +94,7 @@ export class Session implements Served {
     this.sink = options.sink;
     this.host = options.host;
     this.folds = options.folds;
+    this.maxQueuedBytes = options.maxQueuedBytes;
     this.hand = options.missed;
     this.sequence = options.after;
     this.version = options.version;
@@ -102,6 +108,37 @@ export class Session implements Served {
 
   get hasRoom(): boolean {
     return !this.pressed;
+  }
+
+  /** Events queue up, because the connection has no room or a snapshot is running. */
+  get isBehind(): boolean {
+    return this.pressed || this.held;
+  }
+
+  /** Bytes of the events that wait for room. */
+  get queuedBytes(): number {
+    let bytes = this.watch.sizeOfQueue?.(bytesOf) ?? 0;
+    if (this.live) for (let at = this.from; at < this.hand.length; at++) bytes += bytesOf(this.hand[at] as WatchEvent);
+    return bytes;
+  }
+
+  /**
+   * Ends the session because more than `maxQueuedBytes` wait. What waits is dropped at once, since its memory is the reason; one
+   * ERROR takes its place.
+   */
+  expire(): void {
+    if (this.over || this.ended || this.ending === 'expired') return;
+    const missed = this.watch.queued + this.inHand;
+    this.lost += this.inHand;
+    this.ending = 'expired';
+    this.held = false;
+    void this.watch.return();
+    this.settleHanded(false);
+    const why = `${missed} events were lost, because more than ${this.maxQueuedBytes} bytes were queued`;
+    const object = toExpired(`too slow: ${why}; watch again from a fresh state`, missed);
+    this.hand = [new Envelope({ type: 'ERROR', object }, { sequence: 0 })];
+    this.from = 0;
+    this.flush();
   }
 
   /** Writes everything that is available, or as much as there is room for. Never waits. */
@@ -189,7 +226,7 @@ export class Session implements Served {
   gone(): void {
     if (this.over) return;
     this.over = true;
-    this.lost = this.inHand;
+    this.lost += this.inHand;
     this.hand = NOTHING;
     void this.watch.return();
     this.settleHanded(false);
@@ -255,6 +292,7 @@ export class Session implements Served {
     if (slice.sequence > this.sequence) this.sequence = slice.sequence;
     this.pressed = !this.sink.write(slice.bytes);
     this.wrote = true;
+    if (this.pressed) this.host.behind(this);
   }
 
   private take(): boolean {
@@ -272,6 +310,7 @@ export class Session implements Served {
     const last = batch[batch.length - 1] as WatchEvent;
     // The hub's own events are envelopes, so this is the watch's own ERROR: it was cut.
     if (!(last instanceof Envelope) && isErrorEvent(last)) this.ending = 'expired';
+    this.live = true;
     // A failed or stopped watch was not read to the head.
     this.hand = folds ? toResumable(batch, { after: this.sequence, read: watch.stopped ? undefined : read }) : batch;
     return true;
@@ -299,6 +338,11 @@ export class Session implements Served {
     this.handed = undefined;
     handed?.(still);
   }
+}
+
+/** The watch's own ERROR has none. */
+function bytesOf(event: WatchEvent): number {
+  return (event as Partial<Envelope>).bytes?.length ?? 0;
 }
 
 function clean(cleanup: Cleanup): void {
