@@ -85,7 +85,7 @@ const titleOf = ({ page, heading }: Block): string => `${page}: ${heading}`;
 describe('the examples', () => {
   test('their types are correct under the strictest settings', () => {
     mkdirSync(join(ROOT, 'reports'), { recursive: true });
-    // Inside of the package, where its own name leads to its built doors.
+    // Inside of the package, where its own name leads to its built entry points.
     const folder = mkdtempSync(join(ROOT, 'reports', 'documents-'));
     const files = typescript
       .filter((block) => !isPending(block))

@@ -1,6 +1,6 @@
 // The limit of bytes that are queued for one client: who is cut, who is not, and what it is told.
 import { describe, expect, test } from 'vitest';
-import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { ClientOptions, HubOptions } from '../../src/bridge/hub/hub-options.ts';
 import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
@@ -147,7 +147,7 @@ describe('what does not count', () => {
     // In more than one slice, so that most of it waits.
     const big = new Hub({ epoch: 'e', capacity: 1_000, maxQueuedBytes: LIMIT });
     for (let i = 0; i < 40; i++) await big.publish({ type: 'n', object: 'x'.repeat(20_000) });
-    const start = receptionOf(big).start({ resourceVersion: 'e.0' });
+    const start = coreOf(big).start({ resourceVersion: 'e.0' });
     connect(big, slow, { start: start as Exclude<typeof start, { code: number }> });
     await publish(big, 5);
     expect(slow.session?.stats()).toMatchObject({ dropped: 0 });
@@ -228,7 +228,7 @@ test('a hub that has ended still serves what it keeps', async () => {
   await hub.shutdown();
   const sink = new FakeSink();
   sink.stall();
-  connect(hub, sink, { start: receptionOf(hub).start({ resourceVersion: 'e.0' }) as never });
+  connect(hub, sink, { start: coreOf(hub).start({ resourceVersion: 'e.0' }) as never });
   sink.resume();
   await until(() => sink.ended !== undefined);
   expect(sink.events).toHaveLength(5);

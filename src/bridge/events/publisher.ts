@@ -32,7 +32,7 @@ const MOST_BYTES = 4_194_304;
  * Accepts events: numbers and encodes them, one at a time. An event that is not published uses no number.
  *
  *     publish --> envelope n+1 --> broadcaster
- *                    half a queue since the last flush? flush now : the bell will
+ *                    half a queue since the last flush? flush now : the flush signal will
  *                    half a queue since the last pause? connections get a turn of the event loop
  *
  * So a burst of any length does not overflow the queue of a client that reads.
@@ -62,7 +62,7 @@ export class Publisher {
     if (this.pending > 0) this.refuseOverload();
     // Called from inside a filter or a toJSON: the event being published comes before this one.
     if (this.busy) await this.turn();
-    const envelope = this.envelop(event, json);
+    const envelope = this.toEnvelope(event, json);
     if (this.pending > 0 || !this.accepts(envelope)) {
       this.refuseOverload();
       await this.wait(envelope);
@@ -75,7 +75,7 @@ export class Publisher {
 
   tryPublish(event: WatchEvent, json: string | undefined): boolean {
     if (this.pending > 0 || this.busy) return false;
-    return this.accepts(this.envelop(event, json));
+    return this.accepts(this.toEnvelope(event, json));
   }
 
   /** Called when every client has been flushed. */
@@ -83,7 +83,7 @@ export class Publisher {
     this.unflushed = this.unflushedBytes = 0;
   }
 
-  private envelop(event: WatchEvent, json: string | undefined): Envelope {
+  private toEnvelope(event: WatchEvent, json: string | undefined): Envelope {
     const sequence = this.sequence + 1;
     const { epoch, snapshot } = this.options;
     this.busy = true;
@@ -118,7 +118,7 @@ export class Publisher {
     this.sequence = envelope.sequence;
     this.pending++;
     try {
-      await this.line(envelope);
+      await this.publishLater(envelope);
       this.options.backlog.grow(envelope.bytes.length);
       this.options.backlog.check(); // the flush may have been before
     } finally {
@@ -127,7 +127,7 @@ export class Publisher {
   }
 
   /** Waiting publishes may have been accepted without having been told yet. Filters are then asked about this event now. */
-  private line(envelope: Envelope): Promise<void> {
+  private publishLater(envelope: Envelope): Promise<void> {
     this.busy = true;
     try {
       return this.options.broadcaster.publish(envelope);

@@ -2,18 +2,17 @@
  * The session of one client: one cursor on the log, written to one connection. There are no sockets here. A transport passes in a
  * {@link Sink}, and the hub decides when to flush.
  *
- *     replay, snapshot ---.
- *                         v
- *     cursor --tryBatch--> hand --slice by slice--> sink --> network
- *                           ^                        |
+ *     replay, snapshot ----.
+ *                          v
+ *     cursor --tryBatch--> batch --slice by slice--> sink --> network
+ *                           ^                         |
  *                           '-- stays here under backpressure; `relieved` continues
  *
  * **Order.** First missed events, then the snapshot, then what the cursor reads, in slices of about 256 KiB. **Slow clients.**
  * While the sink has no room, the session reads nothing. Its queue fills up, and then its overflow policy applies. So a client
  * costs at most its queue, one batch, and what the sink buffers (its limit and one slice), and affects no other client. If queue
- * and batch have too many bytes, it is cut (see backlog.ts).
- * **Ending.** When the watch ends, the session tells the sink how, and the sink says goodbye. When the client goes away, in any
- * state, the transport calls `gone`, and everything settles at once.
+ * and batch have too many bytes, it is cut (see backlog.ts). **Ending.** When the watch ends, the session tells the sink how, and
+ * the sink tells the client. When the client goes away, in any state, the transport calls `gone`, and everything settles at once.
  *
  *              watch ends             transport: gone()
  *     open ---------------> ended ----------------------> over
@@ -42,14 +41,14 @@ export class Session implements Served {
   private flushing: boolean = false;
   over: boolean = false;
   private ended: boolean = false;
-  private pressed: boolean = false;
+  private full: boolean = false;
   /** Nothing is read from the watch yet: what the client gets first has not been sent. */
   private held: boolean = true;
   /** This flush has written something. */
   private wrote: boolean = false;
   private from: number = 0;
-  private hand: readonly WatchEvent[];
-  private handed: ((still: boolean) => void) | undefined = undefined;
+  private batch: readonly WatchEvent[];
+  private whenSent: ((still: boolean) => void) | undefined = undefined;
   private sequence: number;
   /** Events handed to the connection, except an ERROR that reports what was lost. */
   delivered: number = 0;
@@ -60,7 +59,7 @@ export class Session implements Served {
   private readonly host: SessionHost<Session>;
   private readonly folds: boolean;
   readonly maxQueuedBytes: number;
-  /** Something was read from the watch, so what waits in `hand` was queued for this client. */
+  /** Something was read from the watch, so what waits in `batch` was queued for this client. */
   private live: boolean = false;
   readonly id: number;
   readonly identity: unknown;
@@ -80,7 +79,7 @@ export class Session implements Served {
   /** The version of the head when the session was stopped. Later events are not for this client. */
   private lastVersion: string = '';
   /** How the hub has said to end. The last BOOKMARK and the transport tell the same delay. */
-  private hubEnd: ReturnType<SessionHost<Session>['farewell']> | undefined = undefined;
+  private hubEnd: ReturnType<SessionHost<Session>['endOfStream']> | undefined = undefined;
   private cleanups: Cleanup[] | undefined = undefined;
 
   constructor(options: SessionOptions<Session>) {
@@ -95,30 +94,30 @@ export class Session implements Served {
     this.host = options.host;
     this.folds = options.folds;
     this.maxQueuedBytes = options.maxQueuedBytes;
-    this.hand = options.missed;
+    this.batch = options.missed;
     this.sequence = options.after;
     this.version = options.version;
   }
 
   /** Whether nothing waits to be sent, and no snapshot is running. A watch that was cut has nothing queued but its ERROR. */
   get upToDate(): boolean {
-    if (this.over || this.ended || this.pressed || this.held || this.watch.stopped) return false;
-    return this.from >= this.hand.length && this.watch.queued === 0;
+    if (this.over || this.ended || this.full || this.held || this.watch.stopped) return false;
+    return this.from >= this.batch.length && this.watch.queued === 0;
   }
 
   get hasRoom(): boolean {
-    return !this.pressed;
+    return !this.full;
   }
 
   /** Events queue up, because the connection has no room or a snapshot is running. */
   get isBehind(): boolean {
-    return this.pressed || this.held;
+    return this.full || this.held;
   }
 
   /** Bytes of the events that wait for room. */
   get queuedBytes(): number {
     let bytes = this.watch.sizeOfQueue?.(bytesOf) ?? 0;
-    if (this.live) for (let at = this.from; at < this.hand.length; at++) bytes += bytesOf(this.hand[at] as WatchEvent);
+    if (this.live) for (let at = this.from; at < this.batch.length; at++) bytes += bytesOf(this.batch[at] as WatchEvent);
     return bytes;
   }
 
@@ -128,15 +127,15 @@ export class Session implements Served {
    */
   expire(): void {
     if (this.over || this.ended || this.ending === 'expired') return;
-    const missed = this.watch.queued + this.inHand;
-    this.lost += this.inHand;
+    const missed = this.watch.queued + this.unwritten;
+    this.lost += this.unwritten;
     this.ending = 'expired';
     this.held = false;
     void this.watch.return();
-    this.settleHanded(false);
+    this.settleSend(false);
     const why = `${missed} events were lost, because more than ${this.maxQueuedBytes} bytes were queued`;
     const object = toExpired(`too slow: ${why}; watch again from a fresh state`, missed);
-    this.hand = [new Envelope({ type: 'ERROR', object }, { sequence: 0 })];
+    this.batch = [new Envelope({ type: 'ERROR', object }, { sequence: 0 })];
     this.from = 0;
     this.flush();
   }
@@ -147,7 +146,7 @@ export class Session implements Served {
     this.flushing = true;
     this.wrote = false;
     try {
-      while (!this.over && !this.ended && !this.pressed && this.step());
+      while (!this.over && !this.ended && !this.full && this.step());
     } catch (error) {
       this.cut('failed', error);
     }
@@ -157,13 +156,13 @@ export class Session implements Served {
 
   /** The sink has room again. Called by the transport. */
   relieved(): void {
-    if (!this.pressed || this.over) return;
-    this.pressed = false;
+    if (!this.full || this.over) return;
+    this.full = false;
     this.host.ready(this);
   }
 
   /**
-   * Sends events without a position, such as parts of a snapshot. Call only with nothing in hand. Resolves to true when there is
+   * Sends events without a position, such as parts of a snapshot. Call only while nothing is being sent. Resolves to true when there is
    * room for more, or to false if the session has ended.
    */
   send(batch: readonly Envelope[]): Promise<boolean> {
@@ -172,8 +171,8 @@ export class Session implements Served {
         resolve(false);
         return;
       }
-      this.handed = resolve;
-      this.hand = batch;
+      this.whenSent = resolve;
+      this.batch = batch;
       this.from = 0;
       this.flush();
     });
@@ -195,7 +194,7 @@ export class Session implements Served {
     if (this.held) {
       this.bookmarks = false;
       void this.watch.return();
-      this.settleHanded(false);
+      this.settleSend(false);
     }
     this.held = false;
     this.watch.stop();
@@ -226,10 +225,10 @@ export class Session implements Served {
   gone(): void {
     if (this.over) return;
     this.over = true;
-    this.lost += this.inHand;
-    this.hand = NOTHING;
+    this.lost += this.unwritten;
+    this.batch = NOTHING;
     void this.watch.return();
-    this.settleHanded(false);
+    this.settleSend(false);
     for (const cleanup of this.cleanups ?? []) clean(cleanup);
     this.cleanups = undefined;
     this.host.left(this);
@@ -241,7 +240,7 @@ export class Session implements Served {
     this.reason = reason;
     this.error ??= error;
     try {
-      this.sink.destroy(this.host.farewell().retryMs);
+      this.sink.destroy(this.host.endOfStream().retryMs);
     } catch (fault) {
       // A sink that fails to close is abandoned, so that the other clients of this round are still flushed.
       this.error ??= fault;
@@ -252,7 +251,7 @@ export class Session implements Served {
   stats(): ClientStats {
     const { id, identity, transport, address, delivered, sentBytes, resumed, topics } = this;
     const dropped = this.watch.dropped + this.lost;
-    const queued = this.watch.queued + this.inHand;
+    const queued = this.watch.queued + this.unwritten;
     const lag = queued === 0 ? 0 : this.host.head - this.sequence;
     const { bufferedBytes } = this.sink;
     const named = { id, ...(identity !== undefined && { identity }), ...(topics && { topics }) };
@@ -260,13 +259,13 @@ export class Session implements Served {
   }
 
   /** Events that were read and not written. */
-  private get inHand(): number {
+  private get unwritten(): number {
     let count = 0;
-    for (let at = this.from; at < this.hand.length; at++) if (((this.hand[at] as Envelope).sequence ?? 0) > 0) count++;
+    for (let at = this.from; at < this.batch.length; at++) if (((this.batch[at] as Envelope).sequence ?? 0) > 0) count++;
     return count;
   }
 
-  /** Whether the last event was just sent, so that reading can wait for the bell. False if an end may be due. */
+  /** Whether the last event was just sent, so that reading can wait for the flush signal. False if an end may be due. */
   private get isCurrent(): boolean {
     const { host } = this;
     return this.sequence === host.seen && this.ending === undefined && !host.closing && this.wrote;
@@ -274,25 +273,25 @@ export class Session implements Served {
 
   /** Does one step. Returns false if there is nothing to do now. */
   private step(): boolean {
-    if (this.from < this.hand.length) {
+    if (this.from < this.batch.length) {
       this.write();
       return true;
     }
-    this.hand = NOTHING;
+    this.batch = NOTHING;
     this.from = 0;
-    this.settleHanded(true);
+    this.settleSend(true);
     return !this.held && !this.isCurrent && this.take();
   }
 
   private write(): void {
-    const slice = this.host.slices.of(this.hand, this.from, this.sink.form);
+    const slice = this.host.slices.of(this.batch, this.from, this.sink.form);
     this.from = slice.to;
     this.delivered += slice.events;
     this.sentBytes += slice.bytes.length;
     if (slice.sequence > this.sequence) this.sequence = slice.sequence;
-    this.pressed = !this.sink.write(slice.bytes);
+    this.full = !this.sink.write(slice.bytes);
     this.wrote = true;
-    if (this.pressed) this.host.behind(this);
+    if (this.full) this.host.behind(this);
   }
 
   private take(): boolean {
@@ -312,19 +311,19 @@ export class Session implements Served {
     if (!(last instanceof Envelope) && isErrorEvent(last)) this.ending = 'expired';
     this.live = true;
     // A failed or stopped watch was not read to the head.
-    this.hand = folds ? toResumable(batch, { after: this.sequence, read: watch.stopped ? undefined : read }) : batch;
+    this.batch = folds ? toResumable(batch, { after: this.sequence, read: watch.stopped ? undefined : read }) : batch;
     return true;
   }
 
   /** The watch has ended, and everything was sent. Returns whether a last BOOKMARK remains to be sent. */
   private end(): boolean {
-    this.hubEnd ??= this.host.farewell();
+    this.hubEnd ??= this.host.endOfStream();
     const how = this.ending ?? this.hubEnd.how;
     const retryAfterMs = how === 'goingAway' ? this.hubEnd.retryMs : undefined;
     if (this.bookmarks && (how === 'timeout' || how === 'goingAway')) {
       this.bookmarks = false;
       const { version, bookmarkIntervalMs: intervalMs } = this.host;
-      this.hand = [bookmarkOf(this.lastVersion || version, { intervalMs, retryAfterMs })];
+      this.batch = [bookmarkOf(this.lastVersion || version, { intervalMs, retryAfterMs })];
       return true;
     }
     this.ended = true;
@@ -333,10 +332,10 @@ export class Session implements Served {
     return false;
   }
 
-  private settleHanded(still: boolean): void {
-    const { handed } = this;
-    this.handed = undefined;
-    handed?.(still);
+  private settleSend(still: boolean): void {
+    const { whenSent } = this;
+    this.whenSent = undefined;
+    whenSent?.(still);
   }
 }
 

@@ -7,13 +7,13 @@ import type { Envelope } from '../events/envelope.ts';
 import { Publisher } from '../events/publisher.ts';
 import { Backlog } from './backlog.ts';
 import type { ClientInfo } from './client-info.ts';
+import { ConnectionSlots, Reservation } from './connection-slots.ts';
 import { Feed } from './feed.ts';
 import { Flusher } from './flusher.ts';
 import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
 import { Lifetime } from './lifetime.ts';
 import type { Asked } from './query.ts';
 import { LEAVING, unavailable } from './refusals.ts';
-import { Seats, Ticket } from './seats.ts';
 import { Session } from './session.ts';
 import type { ReadableWatch, SessionHost } from './session-host.ts';
 import { limitAge, startTimers } from './session-timers.ts';
@@ -26,24 +26,24 @@ import { Tally } from './tally.ts';
 
 /** A client, as its transport describes it. */
 export interface Client extends ClientInfo {
-  /** Where it starts, from {@link Reception.start} in the same synchronous step; default: as for a request without parameters. */
+  /** Where it starts, from {@link HubCore.start} in the same synchronous step; default: as for a request without parameters. */
   readonly start?: Start | undefined;
   readonly asked?: Asked | undefined;
   readonly options?: ClientOptions | undefined;
   readonly identity?: unknown;
-  /** Its seat; default: a new one. */
-  readonly ticket?: Ticket | undefined;
+  /** Its slot; default: a new one. */
+  readonly reservation?: Reservation | undefined;
 }
 
 /**
  * A hub as its transports see it: admits clients, decides where each one starts, and opens its session.
  *
  *     reserve --> (who is it? what may it see?) --> start --> open --> Session
- *        '-- no seat, or closing: 503                 '-- 400, 410; once the stream has ended, 204
+ *        '-- no slot, or closing: 503                 '-- 400, 410; once the stream has ended, 204
  *
  * Call `start` and `open` in one synchronous step, so that missed and live events meet without a gap.
  */
-export class Reception {
+export class HubCore {
   readonly publisher: Publisher;
   readonly tally: Tally = new Tally();
   readonly lifetime: Lifetime;
@@ -51,7 +51,7 @@ export class Reception {
   private readonly feed: Feed;
   private readonly flusher: Flusher;
   private readonly backlog: Backlog<Session> = new Backlog();
-  private readonly seats: Seats;
+  private readonly slots: ConnectionSlots;
   private readonly snapshots: Snapshots;
   private readonly host: SessionHost<Session> & { seen: number; closing: boolean };
   /** Resolves the promise that waits for the last client to go. */
@@ -61,9 +61,9 @@ export class Reception {
     this.settings = settings;
     this.lifetime = new Lifetime(settings.random);
     this.feed = new Feed(settings, (envelope) => this.isOwnFailure(envelope));
-    this.seats = new Seats(settings);
+    this.slots = new ConnectionSlots(settings);
     this.flusher = new Flusher({
-      bell: this.feed.watch({ capacity: 1, overflow: 'drop-newest' }),
+      flushSignal: this.feed.watch({ capacity: 1, overflow: 'drop-newest' }),
       feed: this.feed,
       before: () => {
         this.publisher.flushed();
@@ -114,19 +114,19 @@ export class Reception {
     return this.lifetime.close(() => this.drain(), retryAfterMs);
   }
 
-  /** Reserves a seat, or returns a refusal. The caller opens a session with the seat or releases it. */
-  reserve(address: string): Ticket | Status {
+  /** Reserves a slot, or returns a refusal. The caller opens a session with the slot or releases it. */
+  reserve(address: string): Reservation | Status {
     if (this.lifetime.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
-    const ticket = this.seats.take(address);
-    return ticket instanceof Ticket
-      ? ticket
-      : this.refuse({ reason: ticket.reason, status: unavailable(ticket.message), address });
+    const reservation = this.slots.reserve(address);
+    return reservation instanceof Reservation
+      ? reservation
+      : this.refuse({ reason: reservation.reason, status: unavailable(reservation.message), address });
   }
 
-  /** Reserves a seat for a client that is only being refused, until it has gone; undefined if there is none. */
-  reserveForRefusal(): Ticket | undefined {
-    const ticket = this.seats.take('');
-    return ticket instanceof Ticket ? ticket : undefined;
+  /** Reserves a slot for a client that is only being refused, until it has gone; undefined if there is none. */
+  reserveForRefusal(): Reservation | undefined {
+    const reservation = this.slots.reserve('');
+    return reservation instanceof Reservation ? reservation : undefined;
   }
 
   /** Counts and reports a refusal. Returns its Status. */
@@ -152,7 +152,7 @@ export class Reception {
   open(sink: Sink, client: Client): Session {
     const { version } = this;
     // A request without parameters is never refused.
-    const { options = {}, ticket } = client;
+    const { options = {}, reservation } = client;
     const { start = this.feed.start({}, options.topics) as Start } = client;
     const overflow = options.overflow ?? this.settings.overflow;
     const filter = options.filter && this.judge(options.filter);
@@ -178,8 +178,8 @@ export class Reception {
       watch: watch ?? (emptyWatch<Envelope>() as ReadableWatch<Envelope>),
       sink,
     });
-    if (ticket === undefined) this.seats.add(client.address);
-    else ticket.keep();
+    if (reservation === undefined) this.slots.add(client.address);
+    else reservation.keep();
     if (capacity !== undefined) session.whenOver(this.publisher.pace.include(capacity));
     if (maxQueuedBytes !== undefined) session.whenOver(this.publisher.bytePace.include(maxQueuedBytes));
     this.flusher.add(session, watch?.view);
@@ -216,27 +216,27 @@ export class Reception {
     if (asked.allowWatchBookmarks === true) session.bookmark();
   }
 
-  private toHost(): Reception['host'] {
-    const reception = this;
+  private toHost(): HubCore['host'] {
+    const core = this;
     return {
       slices: this.flusher.slices,
       seen: 0,
       closing: false,
       bookmarkIntervalMs: this.settings.bookmarkIntervalMs,
       get head() {
-        return reception.feed.head;
+        return core.feed.head;
       },
       get version() {
-        return reception.version;
+        return core.version;
       },
-      farewell: () => this.lifetime.farewell(),
+      endOfStream: () => this.lifetime.endOfStream(),
       behind: (session) => this.backlog.add(session),
       ready: (session) => this.flusher.ready(session),
       flushed: () => this.flusher.flushed(),
       left: (session) => {
         this.flusher.remove(session);
         this.backlog.remove(session);
-        this.seats.give(session.address);
+        this.slots.release(session.address);
         this.tally.closed(session.stats(), session.reason, session.error);
         if (this.sessions.size === 0) this.empty?.();
       },
