@@ -82,6 +82,16 @@ export class Cursor<E> extends Queue<E> {
     return this.extra.kept.length + this.inLog + (this.extra.fold?.live ?? 0);
   }
 
+  /** The total size of the events that the queue holds. With `coalesce`, those are the last ones of each key. */
+  sizeOfQueue(sizeOf: (event: E) => number): number {
+    this.settle();
+    const { kept, fold } = this.extra;
+    const { position, inLog } = this;
+    let size = kept.total(sizeOf) + (fold?.total(sizeOf) ?? 0);
+    if (inLog > 0) for (const event of this.view.log.slice(position, position + inLog)) size += sizeOf(event);
+    return size;
+  }
+
   get dropped(): number {
     this.serve();
     this.settle();

@@ -36,6 +36,13 @@ export class Fold<E> {
     return this.folded + this.count - this.live;
   }
 
+  /** The sum of a number that the last event of each key has. */
+  total(of: (event: E) => number): number {
+    let sum = 0;
+    for (const { last } of this.entries.values()) sum += of(last);
+    return sum;
+  }
+
   /** The place among all events of the first unseen change that results in an event. */
   get place(): number | undefined {
     let least = Infinity;
