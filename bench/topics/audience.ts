@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { collectGarbage } from '../heap.ts';
 import { warmingUp } from '../warm.ts';
 import type { Settings } from '../workload.ts';
 
@@ -36,8 +37,10 @@ export interface AudienceOptions {
 /** Watchers of each topic. */
 export const PER_TOPIC = 10;
 const LATE_MS = 60_000;
-/** As in a fleet: the event loop gets a turn after about this many deliveries. */
-const PER_TURN = 20_000;
+/** The event loop gets a turn after about this many deliveries, as in any program. */
+const PER_TURN = 1_000;
+/** The heap is large and the code that runs is small, so both take longer than elsewhere to settle. */
+const WARM_LONGER = 4;
 
 /** Returns the topics of each watcher. Each topic is wanted by {@link PER_TOPIC} of them. */
 export function topicsOf({ watchers, topicsEach }: Pick<AudienceOptions, 'watchers' | 'topicsEach'>): (readonly string[])[] {
@@ -86,6 +89,7 @@ export class Audience {
   async run(bursts: number): Promise<number> {
     const { burst, into, lateMs = LATE_MS } = this.options;
     const perTurn = Math.ceil(PER_TURN / (burst * PER_TOPIC));
+    await collectGarbage();
     const late = setTimeout(() => this.fail(`${this.behind} watchers do not have event ${this.last} yet`), lateMs);
     const before = process.cpuUsage();
     try {
@@ -108,12 +112,12 @@ export class Audience {
 
   /** Runs for about `warmMs`. Returns the number of bursts in a round. */
   async warmUp({ warmMs, roundMs }: Settings): Promise<number> {
-    const cold = warmingUp(warmMs);
+    const cold = warmingUp(warmMs * WARM_LONGER);
     let bursts = 1;
     let spent: number;
     do {
       spent = await this.run(bursts);
-      if (spent < 10_000) bursts *= 2;
+      if (spent < roundMs * 500) bursts *= 2;
     } while (cold());
     return Math.max(1, Math.round((bursts / spent) * roundMs * 1_000));
   }

@@ -128,6 +128,7 @@ function emitter(): TopicHub {
 /** Node's async iterator over a name of an event per topic. */
 function eventsOn(): TopicHub {
   const hub = new EventEmitter();
+  hub.setMaxListeners(0);
   const ended = new AbortController();
   const read = async (topic: string, consumer: Consumer): Promise<void> => {
     try {
