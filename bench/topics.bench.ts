@@ -4,16 +4,23 @@ import type { Watch } from '../src/watch/watch.ts';
 import { heapBytes } from './heap.ts';
 import { Audience, PER_TOPIC, type Told, topicsOf } from './topics/audience.ts';
 import { ALONE, READINGS, type TopicContender, topicContenders } from './topics/contenders.ts';
-import { type Entry, LeftOut, numberOf, type Prepared, type Settings, type Shape, type Wanted, type Workload } from './workload.ts';
+import {
+  type Entry,
+  LeftOut,
+  numberOf,
+  type Prepared,
+  type Settings,
+  type Shape,
+  type Wanted,
+  type Workload,
+} from './workload.ts';
 
 const MANY = 10_000;
 
 function shapesOf({ watchers, burst = [1], quick }: Wanted): Shape[] {
   const sizes = watchers ?? (quick ? [1_000] : [1_000, MANY]);
   const traffic = (['one topic', 'all topics'] as const).flatMap((into) =>
-    sizes.flatMap((some) =>
-      burst.flatMap((each) => READINGS.map((read) => ({ watchers: some, into, burst: each, read }))),
-    ),
+    sizes.flatMap((some) => burst.flatMap((each) => READINGS.map((read) => ({ watchers: some, into, burst: each, read })))),
   );
   return [...traffic, { watchers: MANY, are: 'idle' }];
 }

@@ -17,13 +17,15 @@ export interface PublisherOptions {
   readonly nextTurn: Turn;
   /** Writes to every client what is available for it. */
   readonly flush: () => void;
+  /** The most events that have come for one client since the last flush: clients may see the events of some topics only. */
+  readonly most: () => number;
 }
 
 /**
  * Accepts events: numbers and encodes them, one at a time. An event that is not published uses no number.
  *
  *     publish --> envelope n+1 --> broadcaster
- *                    half a queue since the last flush? flush now : the bell will
+ *                    half of a client's queue since the last flush? flush now : the bell will
  *                    half a queue since the last pause? connections get a turn of the event loop
  *
  * So a burst of any length does not overflow the queue of a client that reads.
@@ -108,7 +110,7 @@ export class Publisher {
       this.busy = false;
     }
     this.sequence = envelope.sequence;
-    if (++this.unflushed >= this.pace) this.options.flush();
+    if (++this.unflushed >= this.pace && this.options.most() >= this.pace) this.options.flush();
     return true;
   }
 

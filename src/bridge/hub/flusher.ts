@@ -25,9 +25,11 @@ const NOBODY: readonly never[] = [];
 export class Flusher {
   readonly sessions: Set<Session> = new Set();
   readonly slices: Slices = new Slices();
-  /** The sessions of each view, and the views with new events; see broadcast/view.ts. */
+  /** The sessions of each view, and how many new events each view has; see broadcast/view.ts. */
   private readonly byView: Map<object, Set<Session>> = new Map();
-  private readonly fresh: Set<View<Envelope>> = new Set();
+  private readonly fresh: Map<View<Envelope>, number> = new Map();
+  /** The most events that have come for one client since the last flush. */
+  most: number = 0;
   private readonly waiting: Set<Session> = new Set();
   private flushing: boolean = false;
   /** Ends the current pause early. */
@@ -50,7 +52,12 @@ export class Flusher {
     this.intervalMs = options.flushIntervalMs;
     this.clock = options.clock;
     this.nextTurn = options.nextTurn;
-    options.feed.whenVisible((view) => void this.fresh.add(view));
+    options.feed.whenVisible((view) => {
+      if (!this.byView.has(view)) return;
+      const count = (this.fresh.get(view) ?? 0) + 1;
+      this.fresh.set(view, count);
+      if (count > this.most) this.most = count;
+    });
     void this.run(options.bell);
   }
 
@@ -72,8 +79,9 @@ export class Flusher {
   flush(): void {
     if (this.flushing) return;
     this.before();
-    const fresh = [...this.fresh];
+    const fresh = [...this.fresh.keys()];
     this.fresh.clear();
+    this.most = 0;
     for (const view of fresh) this.flushAll(this.byView.get(view) ?? NOBODY);
     this.slices.clear();
     for (const view of fresh) this.forget(view);

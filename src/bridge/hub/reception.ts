@@ -69,7 +69,12 @@ export class Reception {
       ...settings,
     });
     const { feed, flusher } = this;
-    this.publisher = new Publisher({ ...settings, broadcaster: feed.broadcaster, flush: () => flusher.flush() });
+    this.publisher = new Publisher({
+      ...settings,
+      broadcaster: feed.broadcaster,
+      flush: () => flusher.flush(),
+      most: () => flusher.most,
+    });
     this.snapshots = new Snapshots({
       atOnce: settings.maxSnapshots,
       timeoutMs: settings.snapshotTimeoutMs,
