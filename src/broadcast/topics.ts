@@ -85,7 +85,7 @@ export function toTopicSet(topics: readonly string[]): readonly string[] {
 /** Whether an event of these topics belongs to a watcher of a set. */
 export function concerns(topics: Topics, set: readonly string[]): boolean {
   if (topics === EVERY_TOPIC) return true;
-  return typeof topics === 'string' ? set.includes(topics) : topics !== undefined && topics.some((topic) => set.includes(topic));
+  return typeof topics === 'string' ? set.includes(topics) : topics?.some((topic) => set.includes(topic)) === true;
 }
 
 function isTopicList(topics: unknown): boolean {

@@ -54,7 +54,7 @@ describe('events that everybody has read', () => {
     const sinks = [...topics, ...topics].map((topic) => connect(hub, new FastSink(), { options: { topics: [topic] } }));
     // biome-ignore lint/complexity/useLiteralKeys: the way to a private member
     const { broadcaster } = receptionOf(hub)['feed'];
-    const views = (muxOf(broadcaster).topics as TopicViews<WatchEvent>).all();
+    const views = muxOf(broadcaster).topics?.all() ?? [];
     expect(views).toHaveLength(20);
     for (const topic of topics) for (let i = 0; i < 10; i++) hub.tryPublish(told(topic));
     expect(views.every((view) => view.log.isEmpty)).toBe(false);
@@ -103,7 +103,8 @@ describe('a topic that nobody watches any more', () => {
       }
     };
     await comeAndGo(1_000); // code is loaded and shapes are known
-    await collectedUntil(() => false);
+    let rounds = 0;
+    await collectedUntil(() => ++rounds === 5);
     const before = process.memoryUsage().heapUsed;
     await comeAndGo(100_000);
     // A single byte of each topic would be 100 KB; V8 itself moves by some ten KB.
