@@ -1,7 +1,7 @@
 // Rooms of a hub: clients limited to topics.
 import { describe, expect, test } from 'vitest';
 import type { ClientOptions, HubOptions } from '../../src/bridge/hub/hub.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Asked } from '../../src/bridge/hub/query.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import { isErrorEvent, isStatus, type WatchEvent } from '../../src/watch/event.ts';
@@ -24,7 +24,7 @@ function newHub(options: HubOptions = {}): Hub {
 
 /** A client that may see what `options` say, as a transport opens it. */
 function enter(hub: Hub, options: ClientOptions, asked: Asked = {}): ReturnType<typeof connect> {
-  const start = receptionOf(hub).start(asked, { options });
+  const start = coreOf(hub).start(asked, { options });
   if (isStatus(start)) throw new Error(`refused: ${start.code}`);
   return connect(hub, new FakeSink(), { start: start as Start, asked, options });
 }
@@ -79,7 +79,7 @@ describe('a client of topics', () => {
   test('is told 410 if events since its version are gone, whosever they were', () => {
     const hub = newHub({ replayItems: 2 });
     for (const [id, room] of ['a', 'b', 'b', 'b'].entries()) hub.tryPublish(say(room, id));
-    const start = receptionOf(hub).start({ resourceVersion: 'e.1' }, { options: { topics: ['a'] } });
+    const start = coreOf(hub).start({ resourceVersion: 'e.1' }, { options: { topics: ['a'] } });
     expect(start).toMatchObject({ code: 410 });
   });
 
@@ -246,7 +246,7 @@ describe('a hub with topics', () => {
         return true;
       },
     };
-    const client = connect(hub, sink, { start: receptionOf(hub).start({}, { options }) as Start, options });
+    const client = connect(hub, sink, { start: coreOf(hub).start({}, { options }) as Start, options });
     for (let id = 1; id < 5; id++) {
       await hub.publish(say('a', id));
       await turn();
