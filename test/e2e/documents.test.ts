@@ -157,15 +157,12 @@ describe('the examples', () => {
     expect(plain(BLOCKS.find(({ mark }) => mark === 'vite')?.code)).toContain(plain(others.at(-1)?.code));
   });
 
-  test.each(programs.map((block) => [titleOf(block), block] as const))(
-    '%s',
-    async (_title, { code, prints }) => {
-      const example = runTypeScript(code.replaceAll('8080', await freePort()));
-      const status = await example.code;
-      expect(withEpoch(example.text())).toBe(prints);
-      expect(status).toBe(0);
-    },
-  );
+  test.each(programs.map((block) => [titleOf(block), block] as const))('%s', async (_title, { code, prints }) => {
+    const example = runTypeScript(code.replaceAll('8080', await freePort()));
+    const status = await example.code;
+    expect(withEpoch(example.text())).toBe(prints);
+    expect(status).toBe(0);
+  });
 
   describe('docs/command-line.md: Command line', () => {
     const [live, client, file] = BLOCKS.filter(({ page, language }) => page === 'docs/command-line.md' && language === 'sh');
