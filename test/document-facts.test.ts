@@ -115,8 +115,8 @@ describe('the facts in the documents', () => {
     const limits = manifest['size-limit'].map(({ limit }) => limit);
     const said = Array.from(table.matchAll(/[\d.]+ KB/g), ([size]) => size);
     expect(said.sort()).toEqual(limits.sort());
-    for (const door of Object.keys(manifest.exports)) {
-      if (door !== './package.json') expect(table).toContain(`\`${door.replace('.', 'watchmux')}\``);
+    for (const entryPoint of Object.keys(manifest.exports)) {
+      if (entryPoint !== './package.json') expect(table).toContain(`\`${entryPoint.replace('.', 'watchmux')}\``);
     }
   });
 });

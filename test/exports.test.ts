@@ -7,8 +7,8 @@ import manifest from '../package.json' with { type: 'json' };
 import builds from '../tsup.config.ts';
 import testing from '../vitest.config.ts';
 
-/** Every door, its source, and all that it exports at run time. An export that is not here is an accident. */
-const DOORS: Readonly<Record<string, { readonly source: string; readonly exports: readonly string[] }>> = {
+/** Every entry point, its source, and all that it exports at run time. An export that is not here is an accident. */
+const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly exports: readonly string[] }>> = {
   watchmux: {
     source: 'src/index.ts',
     exports: [
@@ -108,22 +108,22 @@ const [library, browser, commandLine] = builds as Options[] as [Options, Options
 /** Where browsers get something else than all others. */
 const BROWSER: Readonly<Record<string, string>> = { 'watchmux/client': './dist/client-browser.js' };
 /** `watchmux/rxjs` is built as `rxjs`, `watchmux` as `index`. */
-const nameOf = (door: string): string => (door === 'watchmux' ? 'index' : door.slice('watchmux/'.length));
-const doors = Object.keys(DOORS);
+const nameOf = (entryPoint: string): string => (entryPoint === 'watchmux' ? 'index' : entryPoint.slice('watchmux/'.length));
+const entryPoints = Object.keys(ENTRY_POINTS);
 
 describe('the entry points', () => {
   test('package.json exports all of them, and nothing else', () => {
     const { './package.json': self, ...exported } = manifest.exports;
     expect(self).toBe('./package.json');
-    const expected = doors.map((door) => {
-      const name = nameOf(door);
+    const expected = entryPoints.map((entryPoint) => {
+      const name = nameOf(entryPoint);
       const form = (types: string, code: string, more: object = {}): object => ({
         types: `./dist/${name}.${types}`,
         ...more,
         default: `./dist/${name}.${code}`,
       });
-      const own = BROWSER[door] ? { browser: BROWSER[door] } : {};
-      return [door.replace('watchmux', '.'), { import: form('d.ts', 'js', own), require: form('d.cts', 'cjs') }];
+      const own = BROWSER[entryPoint] ? { browser: BROWSER[entryPoint] } : {};
+      return [entryPoint.replace('watchmux', '.'), { import: form('d.ts', 'js', own), require: form('d.cts', 'cjs') }];
     });
     expect(exported).toEqual(Object.fromEntries(expected));
     // TypeScript takes the first condition that fits, so the types come before the code.
@@ -136,9 +136,11 @@ describe('the entry points', () => {
   });
 
   test('the build creates all of them, and nothing else', () => {
-    expect(library.entry).toEqual(Object.fromEntries(doors.map((door) => [nameOf(door), DOORS[door]?.source])));
+    expect(library.entry).toEqual(
+      Object.fromEntries(entryPoints.map((entryPoint) => [nameOf(entryPoint), ENTRY_POINTS[entryPoint]?.source])),
+    );
     expect(library.format).toEqual(['esm', 'cjs']);
-    expect(browser.entry).toEqual({ 'client-browser': DOORS['watchmux/client']?.source });
+    expect(browser.entry).toEqual({ 'client-browser': ENTRY_POINTS['watchmux/client']?.source });
     // A bundle whose members have other names than the source works only as long as nobody misses one in a list.
     expect(browser.esbuildOptions).toBeUndefined();
     expect(commandLine.entry).toEqual({ main: 'src/cli/main.ts' });
@@ -147,20 +149,20 @@ describe('the entry points', () => {
 
   test('the tests import them by their public names', () => {
     const aliases = (testing.resolve?.alias ?? []) as readonly { find: RegExp; replacement: string }[];
-    expect(aliases).toHaveLength(doors.length);
-    for (const door of doors) {
-      const { replacement } = aliases.find(({ find }) => find.test(door)) ?? {};
-      expect(replacement).toBe(fileURLToPath(new URL(DOORS[door]?.source ?? '', root)));
+    expect(aliases).toHaveLength(entryPoints.length);
+    for (const entryPoint of entryPoints) {
+      const { replacement } = aliases.find(({ find }) => find.test(entryPoint)) ?? {};
+      expect(replacement).toBe(fileURLToPath(new URL(ENTRY_POINTS[entryPoint]?.source ?? '', root)));
     }
   });
 
   test('their sources exist', () => {
-    for (const { source } of Object.values(DOORS)) expect(existsSync(new URL(source, root))).toBe(true);
+    for (const { source } of Object.values(ENTRY_POINTS)) expect(existsSync(new URL(source, root))).toBe(true);
   });
 
-  test.each(Object.entries(DOORS))('%s exports exactly the listed names', async (_door, { source, exports }) => {
-    const door: object = await import(fileURLToPath(new URL(source, root)));
-    expect(Object.keys(door).sort()).toEqual([...exports].sort());
+  test.each(Object.entries(ENTRY_POINTS))('%s exports exactly the listed names', async (_name, { source, exports }) => {
+    const entryPoint: object = await import(fileURLToPath(new URL(source, root)));
+    expect(Object.keys(entryPoint).sort()).toEqual([...exports].sort());
   });
 });
 
@@ -173,11 +175,11 @@ describe('package.json', () => {
 
   test('all packed files exist, and the legacy fields point to the root entry point', () => {
     for (const path of manifest.files) if (path !== 'dist') expect(existsSync(new URL(path.replace(/^!/, ''), root))).toBe(true);
-    const { '.': door } = manifest.exports;
+    const { '.': entryPoint } = manifest.exports;
     expect([manifest.module, manifest.main, manifest.types]).toEqual([
-      door.import.default,
-      door.require.default,
-      door.require.types,
+      entryPoint.import.default,
+      entryPoint.require.default,
+      entryPoint.require.types,
     ]);
   });
 

@@ -21,10 +21,10 @@ const RANKS: Readonly<Record<string, number>> = {
 
 /**
  * The same within the bridge, which has two ends. They share only the words on the wire (protocol.ts): the client knows nothing of
- * the hub, and the hub nothing of sockets. The files beside the folders, but for protocol.ts, are the doors.
+ * the hub, and the hub nothing of sockets. The files beside the folders, but for protocol.ts, are the entry points.
  */
 const BRIDGE: Readonly<Record<string, number>> = { 'protocol.ts': 0, events: 1, client: 1, hub: 2, transport: 3 };
-const BRIDGE_DOORS = ['client.ts', 'fetch.ts', 'http.ts', 'websocket.ts'];
+const BRIDGE_ENTRY_POINTS = ['client.ts', 'fetch.ts', 'http.ts', 'websocket.ts'];
 
 /** Which file may import what from outside `src`. Node's builtins stand for themselves. */
 const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
@@ -124,7 +124,7 @@ describe('layers', () => {
     );
     const part = (file: string): string => file.split('/')[1] as string;
     expect(new Set(files.filter((file) => folderOf(file) === 'bridge').map(part))).toEqual(
-      new Set([...Object.keys(BRIDGE), ...BRIDGE_DOORS]),
+      new Set([...Object.keys(BRIDGE), ...BRIDGE_ENTRY_POINTS]),
     );
     const rank = (file: string): number => BRIDGE[part(file)] ?? Number.POSITIVE_INFINITY;
     const wrong = within.filter(({ from, to }) => part(from) !== part(to) && rank(to) >= rank(from));

@@ -13,10 +13,10 @@ import type { AdmissionOptions, Admitted, Caller, Verdict } from './hub/admissio
 import { ADMISSION_OPTIONS, Admission } from './hub/admission.ts';
 import { channelOfHost, publishNotices } from './hub/diagnostics.ts';
 import type { Hub } from './hub/hub.ts';
-import { receptionOf } from './hub/hub.ts';
+import { coreOf } from './hub/hub.ts';
+import type { HubCore } from './hub/hub-core.ts';
 import type { ConnectionOptions, Limits } from './hub/limits.ts';
 import { CONNECTION_OPTIONS, toLimits } from './hub/limits.ts';
-import type { Reception } from './hub/reception.ts';
 import { noWebSocket, PIPELINED } from './hub/refusals.ts';
 import type { Start } from './hub/start.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
@@ -37,8 +37,8 @@ import {
 } from './transport/http-head.ts';
 import type { Refusable } from './transport/http2-refusals.ts';
 import { mayRefuse } from './transport/http2-refusals.ts';
-import type { Pulse } from './transport/pulse.ts';
-import { toPulse } from './transport/pulse.ts';
+import type { SharedTimer } from './transport/shared-timer.ts';
+import { toSharedTimer } from './transport/shared-timer.ts';
 import { guardStalls } from './transport/stall.ts';
 
 export type { Form } from './events/forms.ts';
@@ -80,7 +80,7 @@ export interface FetchOptions<I = unknown, E extends WatchEvent = WatchEvent>
  *
  * On Node, @hono/node-server passes the request and response of node:http, as `c.env` in Hono: pass them on, too. They have the
  * client's address, and let a connection carry one watch and nothing else, as with `createHttpHandler`. Without them, pipelined
- * requests may keep their seats when their connection closes.
+ * requests may keep their slots when their connection closes.
  *
  * @throws {WatchError} INVALID_ARGUMENT for anything but a hub, and for an invalid option; TypeError for an invalid header.
  */
@@ -89,7 +89,7 @@ export function createFetchHandler<I = unknown, E extends WatchEvent = WatchEven
   options: FetchOptions<I, E> = {},
 ): (request: Request, host?: unknown) => Response | Promise<Response> {
   known(options, [...CONNECTION_OPTIONS, ...ADMISSION_OPTIONS, 'headers']);
-  const handler = new FetchHandler(receptionOf(hub), options as unknown as FetchOptions<I>);
+  const handler = new FetchHandler(coreOf(hub), options as unknown as FetchOptions<I>);
   const channel = channelOfHost();
   if (channel !== undefined) publishNotices(hub as Hub, channel);
   return (request, host) => handler.handle(request, host ?? {});
@@ -108,20 +108,20 @@ interface Host {
 const GONE = 499;
 
 class FetchHandler<I> {
-  private readonly reception: Reception;
+  private readonly core: HubCore;
   private readonly limits: Limits;
   private readonly admission: Admission<Request, I>;
   private readonly headers: Readonly<Record<string, string>>;
-  private readonly stalls: Pulse | undefined;
+  private readonly stalls: SharedTimer | undefined;
 
-  constructor(reception: Reception, options: FetchOptions<I>) {
-    this.reception = reception;
+  constructor(core: HubCore, options: FetchOptions<I>) {
+    this.core = core;
     this.limits = toLimits(options);
-    this.admission = new Admission(reception, options, this.limits);
+    this.admission = new Admission(core, options, this.limits);
     this.headers = ownHeaders(options.headers);
     new Headers(this.headers); // throws for invalid headers
     const { stallTimeoutMs, clock } = this.limits;
-    this.stalls = toPulse(stallTimeoutMs, clock);
+    this.stalls = toSharedTimer(stallTimeoutMs, clock);
   }
 
   handle(request: Request, via: Host): Response | Promise<Response> {
@@ -132,7 +132,7 @@ class FetchHandler<I> {
       return new Response(null, { status: 204, headers: { ...this.admission.corsHeaders(caller), ...asked, ...this.headers } });
     }
     const status = methodRefusal(request.method);
-    if (status !== undefined) return this.refuse(this.reception.refuse({ reason: 'method', status, address: '' }), caller);
+    if (status !== undefined) return this.refuse(this.core.refuse({ reason: 'method', status, address: '' }), caller);
     if (request.headers.has(WEBSOCKET_KEY)) return this.refuse(noWebSocket(request.headers.get('upgrade')), caller);
     const verdict = this.admission.admit(caller);
     if (!(verdict instanceof Promise)) return this.answer(caller, verdict);
@@ -142,7 +142,7 @@ class FetchHandler<I> {
   /** Claims the connection, on Node. Returns false if it has been closed, because an earlier request of it is unanswered. */
   private claims({ via: { incoming, outgoing }, address }: Asking): boolean {
     if (typeof incoming?.socket?.destroy !== 'function' || typeof outgoing?.once !== 'function') return true;
-    const refuse = (): void => void this.reception.refuse({ reason: 'pipelined', status: PIPELINED, address });
+    const refuse = (): void => void this.core.refuse({ reason: 'pipelined', status: PIPELINED, address });
     dropBody(incoming);
     if (!isPipelined(outgoing)) {
       claimConnection(outgoing, refuse);
@@ -158,15 +158,15 @@ class FetchHandler<I> {
     try {
       return this.begin(caller, verdict);
     } finally {
-      // Has no effect if a session has taken over the seat. Frees it in all other cases, also if the host threw.
-      verdict.ticket.release();
+      // Has no effect if a session has taken over the slot. Frees it in all other cases, also if the host threw.
+      verdict.reservation.release();
     }
   }
 
   private begin(caller: Asking, admitted: Admitted): Response {
     const { request, via } = caller;
     const sse = accepts(request.headers.get('accept'), EVENT_STREAM);
-    const start = startOf(this.reception, admitted, sse);
+    const start = startOf(this.core, admitted, sse);
     if (isStatus(start)) return this.refuse(start, caller);
     const headers = { ...streamHeaders(sse), ...this.admission.corsHeaders(caller), ...this.headers };
     if (request.method === 'HEAD' || request.signal.aborted) return new Response(null, { headers });
@@ -178,7 +178,7 @@ class FetchHandler<I> {
     const { sse, asked } = client;
     const bookmarks = asked.allowWatchBookmarks === true;
     const sink = new FetchSink({ sse, bookmarks, maxBufferedBytes: this.limits.maxBufferedBytes });
-    const session = this.reception.open(sink, { ...client, transport: sse ? 'sse' : 'http' });
+    const session = this.core.open(sink, { ...client, transport: sse ? 'sse' : 'http' });
     const onAbort = (): void => {
       session.gone();
       // Most hosts cancel the body in this same turn. For the others, error it, but only then: an error before the cancel is

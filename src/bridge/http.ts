@@ -20,10 +20,10 @@ import type { AdmissionOptions, Admitted, Caller, Verdict } from './hub/admissio
 import { ADMISSION_OPTIONS, Admission } from './hub/admission.ts';
 import { publishNotices } from './hub/diagnostics.ts';
 import type { Hub } from './hub/hub.ts';
-import { receptionOf } from './hub/hub.ts';
+import { coreOf } from './hub/hub.ts';
+import type { HubCore } from './hub/hub-core.ts';
 import type { ConnectionOptions, Limits } from './hub/limits.ts';
 import { CONNECTION_OPTIONS, toLimits } from './hub/limits.ts';
-import type { Reception } from './hub/reception.ts';
 import { noWebSocket, PIPELINED } from './hub/refusals.ts';
 import type { Start } from './hub/start.ts';
 import { EVENT_STREAM } from './protocol.ts';
@@ -46,8 +46,8 @@ import { HttpSink, hasClosed } from './transport/http-sink.ts';
 import type { Refusable } from './transport/http2-refusals.ts';
 import { mayRefuse } from './transport/http2-refusals.ts';
 import { toCaller } from './transport/node-caller.ts';
-import type { Pulse } from './transport/pulse.ts';
-import { toPulse } from './transport/pulse.ts';
+import type { SharedTimer } from './transport/shared-timer.ts';
+import { toSharedTimer } from './transport/shared-timer.ts';
 import type { Outbound } from './transport/stall.ts';
 import { guardStalls } from './transport/stall.ts';
 
@@ -101,29 +101,29 @@ export function createHttpHandler<I = unknown, E extends WatchEvent = WatchEvent
   options: HttpOptions<I, E, R> = {},
 ): (request: R, response: ServerResponse) => void {
   known(options, [...CONNECTION_OPTIONS, ...ADMISSION_OPTIONS, 'headers']);
-  const handler = new HttpHandler(receptionOf(hub), options as unknown as HttpOptions<I>);
+  const handler = new HttpHandler(coreOf(hub), options as unknown as HttpOptions<I>);
   publishNotices(hub as Hub, channel);
   return (request, response) => handler.handle(request, response);
 }
 
 class HttpHandler<I> {
-  private readonly reception: Reception;
+  private readonly core: HubCore;
   private readonly limits: Limits;
   private readonly admission: Admission<IncomingMessage, I>;
   private readonly headers: Readonly<Record<string, string>>;
-  private readonly stalls: Pulse | undefined;
+  private readonly stalls: SharedTimer | undefined;
 
-  constructor(reception: Reception, options: HttpOptions<I>) {
-    this.reception = reception;
+  constructor(core: HubCore, options: HttpOptions<I>) {
+    this.core = core;
     this.limits = toLimits(options);
-    this.admission = new Admission(reception, options, this.limits);
+    this.admission = new Admission(core, options, this.limits);
     this.headers = ownHeaders(options.headers);
     for (const [name, value] of Object.entries(this.headers)) {
       validateHeaderName(name);
       validateHeaderValue(name, value);
     }
     const { stallTimeoutMs, clock } = this.limits;
-    this.stalls = toPulse(stallTimeoutMs, clock);
+    this.stalls = toSharedTimer(stallTimeoutMs, clock);
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {
@@ -138,7 +138,7 @@ class HttpHandler<I> {
       this.preflight(caller, response);
       return;
     }
-    const refusal = this.unfit(request, caller.address);
+    const refusal = this.checkMethod(request, caller.address);
     if (refusal !== undefined) {
       this.refuse(response, refusal, caller);
       return;
@@ -169,15 +169,15 @@ class HttpHandler<I> {
       // The application may have answered itself in the meantime.
       if (!response.headersSent) this.begin(caller, response, verdict);
     } finally {
-      // Has no effect if a session has taken over the seat. Frees it in all other cases, also if middleware threw.
-      verdict.ticket.release();
+      // Has no effect if a session has taken over the slot. Frees it in all other cases, also if middleware threw.
+      verdict.reservation.release();
     }
   }
 
   private begin(caller: Caller<IncomingMessage>, response: ServerResponse, admitted: Admitted): void {
     const sse = accepts(caller.request.headers.accept, EVENT_STREAM);
-    const { version } = this.reception;
-    const start = startOf(this.reception, admitted, sse);
+    const { version } = this.core;
+    const start = startOf(this.core, admitted, sse);
     if (isStatus(start)) {
       this.refuse(response, start, caller);
       return;
@@ -193,7 +193,7 @@ class HttpHandler<I> {
     }
     response.flushHeaders();
     // Middleware that wraps `writeHead` may have published, and the client would miss that event.
-    const now = this.reception.version === version ? start : startOf(this.reception, admitted, sse);
+    const now = this.core.version === version ? start : startOf(this.core, admitted, sse);
     if (isStatus(now)) response.destroy();
     else this.serve(response, { ...admitted, start: now, sse });
   }
@@ -206,7 +206,7 @@ class HttpHandler<I> {
     const { maxBufferedBytes } = this.limits;
     const wrapped = Object.hasOwn(response, 'write');
     const sink = new HttpSink({ sse, bookmarks, maxBufferedBytes, response, stream, direct, wrapped });
-    const session = this.reception.open(sink, { ...client, transport: sse ? 'sse' : 'http' });
+    const session = this.core.open(sink, { ...client, transport: sse ? 'sse' : 'http' });
     // The one event that always comes: after `end`, after a reset, after `destroy`.
     response.on('close', () => session.gone());
     response.on('error', () => session.gone());
@@ -218,15 +218,15 @@ class HttpHandler<I> {
     if (hasClosed(response)) session.gone();
   }
 
-  private unfit(request: IncomingMessage, address: string): Status | undefined {
+  private checkMethod(request: IncomingMessage, address: string): Status | undefined {
     const status = methodRefusal(request.method);
-    if (status !== undefined) return this.reception.refuse({ reason: 'method', status, address });
+    if (status !== undefined) return this.core.refuse({ reason: 'method', status, address });
     return request.headers[WEBSOCKET_KEY] === undefined ? undefined : noWebSocket(request.headers.upgrade);
   }
 
   /** Only counts: the connection is closed without an answer. */
   private refusePipelined({ address }: Caller<IncomingMessage>): void {
-    this.reception.refuse({ reason: 'pipelined', status: PIPELINED, address });
+    this.core.refuse({ reason: 'pipelined', status: PIPELINED, address });
   }
 
   /** Answers with a Status instead of a stream. */

@@ -137,6 +137,8 @@ export function fromAnnotation(bookmark: Partial<Bookmark>, name: string): numbe
 export const DEFAULTS = {
   /** Events queued per client before its overflow policy applies. */
   capacity: 100,
+  /** Bytes of events queued per client. */
+  maxQueuedBytes: 67_108_864,
   /** Clients served at the same time: in total, and from one address. */
   maxClients: 10_000,
   maxClientsPerAddress: 1_000,

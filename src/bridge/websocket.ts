@@ -16,13 +16,13 @@ import { known } from '../watch/options.ts';
 import { LINE, MESSAGE } from './events/forms.ts';
 import type { AdmissionOptions, Admitted, Verdict } from './hub/admission.ts';
 import { ADMISSION_OPTIONS, Admission } from './hub/admission.ts';
+import type { Reservation } from './hub/connection-slots.ts';
 import { publishNotices } from './hub/diagnostics.ts';
 import type { Hub } from './hub/hub.ts';
-import { receptionOf } from './hub/hub.ts';
+import { coreOf } from './hub/hub.ts';
+import type { HubCore } from './hub/hub-core.ts';
 import type { ConnectionOptions, Limits } from './hub/limits.ts';
 import { CONNECTION_OPTIONS, toLimits } from './hub/limits.ts';
-import type { Reception } from './hub/reception.ts';
-import type { Ticket } from './hub/seats.ts';
 import type { Start } from './hub/start.ts';
 import { COMPLETE } from './hub/start.ts';
 import { CLOSE_CODES, CLOSE_REASONS, DEFAULTS, WATCH_PATH } from './protocol.ts';
@@ -31,9 +31,9 @@ import { Handshakes } from './transport/handshakes.ts';
 import type { InboundLimits } from './transport/inbound.ts';
 import { InboundGuard } from './transport/inbound.ts';
 import { toCaller } from './transport/node-caller.ts';
-import type { Pulse } from './transport/pulse.ts';
-import { toPulse } from './transport/pulse.ts';
 import { SentLines } from './transport/sent-lines.ts';
+import type { SharedTimer } from './transport/shared-timer.ts';
+import { toSharedTimer } from './transport/shared-timer.ts';
 import { guardStalls } from './transport/stall.ts';
 import type { UpgradeHandler } from './transport/upgrades.ts';
 import { attachHandler, pathOf, refuseUpgrade, WaitingUpgrade } from './transport/upgrades.ts';
@@ -136,7 +136,7 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
           client.on('error', ignore);
           serving.take(serving.guarded({ client, socket, form }), verdict);
         });
-        if (!whole && !isStatus(verdict)) verdict.ticket.release();
+        if (!whole && !isStatus(verdict)) verdict.reservation.release();
       }
     };
     const verdict = serving.admission.admit(caller);
@@ -206,20 +206,20 @@ function toInboundLimits(options: Omit<WebSocketOptions, keyof AdmissionOptions<
 /** A hub attached to one server or handler. */
 class Serving<I> {
   readonly admission: Admission<IncomingMessage, I>;
-  private readonly reception: Reception;
+  private readonly core: HubCore;
   private readonly limits: Limits;
-  private readonly hearts: Pulse | undefined;
-  private readonly stalls: Pulse | undefined;
+  private readonly heartbeats: SharedTimer | undefined;
+  private readonly stalls: SharedTimer | undefined;
   private readonly inbound: InboundLimits;
 
   constructor(hub: Hub, options: WebSocketServerOptions<I>) {
     const heartbeatMs = wholeNumber('heartbeatMs', options.heartbeatMs ?? DEFAULTS.heartbeatMs);
-    this.reception = receptionOf(hub);
+    this.core = coreOf(hub);
     this.limits = toLimits(options);
-    this.admission = new Admission(this.reception, options, this.limits);
+    this.admission = new Admission(this.core, options, this.limits);
     const { stallTimeoutMs, clock } = this.limits;
-    this.hearts = toPulse(heartbeatMs, clock);
-    this.stalls = toPulse(stallTimeoutMs, clock);
+    this.heartbeats = toSharedTimer(heartbeatMs, clock);
+    this.stalls = toSharedTimer(stallTimeoutMs, clock);
     this.inbound = toInboundLimits(options, clock);
     publishNotices(hub, channel);
   }
@@ -232,16 +232,16 @@ class Serving<I> {
   /** Serves an open WebSocket, or refuses it. */
   take(connection: GuardedConnection, verdict: Verdict): void {
     const { client } = connection;
-    const start = isStatus(verdict) ? verdict : this.reception.start(verdict.asked, verdict);
-    if (isStatus(start)) this.refuse(client, start, isStatus(verdict) ? this.reception.reserveForRefusal() : verdict.ticket);
+    const start = isStatus(verdict) ? verdict : this.core.start(verdict.asked, verdict);
+    if (isStatus(start)) this.refuse(client, start, isStatus(verdict) ? this.core.reserveForRefusal() : verdict.reservation);
     else if (!isStatus(verdict)) this.serve(connection, { ...verdict, start });
   }
 
-  /** A refused client occupies a seat until it has gone. If there is no seat, its connection is terminated at once. */
-  private refuse(client: WebSocket, status: Status, ticket: Ticket | undefined): void {
+  /** A refused client occupies a slot until it has gone. If there is no slot, its connection is terminated at once. */
+  private refuse(client: WebSocket, status: Status, reservation: Reservation | undefined): void {
     this.tell(client, status);
-    if (ticket === undefined) client.terminate();
-    else client.once('close', () => ticket.release());
+    if (reservation === undefined) client.terminate();
+    else client.once('close', () => reservation.release());
   }
 
   private serve(connection: GuardedConnection, admitted: Admitted & { start: Start }): void {
@@ -249,10 +249,10 @@ class Serving<I> {
     const { client } = connection;
     const { socket, form } = IN_BUN ? { socket: new SentLines(client), form: LINE } : connection;
     const sink = new WebSocketSink({ client, socket, form, maxBufferedBytes });
-    const session = this.reception.open(sink, { ...admitted, transport: 'websocket' });
+    const session = this.core.open(sink, { ...admitted, transport: 'websocket' });
     connection.inbound.session = session;
     guardStalls(session, socket, this.stalls);
-    if (this.hearts !== undefined) sink.beatWith(this.hearts);
+    if (this.heartbeats !== undefined) sink.startHeartbeat(this.heartbeats);
   }
 
   /** Sends the refusal and closes. */

@@ -56,6 +56,11 @@ export class BroadcastWatch<E> extends Iteration implements Watch<E> {
     return this.#cursor.tryBatch();
   }
 
+  /** The total size of all that is queued. Not part of `Watch`: for the bridge, whose clients have a limit in bytes. */
+  sizeOfQueue(sizeOf: (event: E) => number): number {
+    return this.#cursor.sizeOfQueue(sizeOf);
+  }
+
   batches(): WatchBatches<E> {
     return new Batches(this, () => held(this, this.#cursor, this.#cursor.nextBatch()));
   }

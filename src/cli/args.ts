@@ -2,6 +2,7 @@ import { isIPv6 } from 'node:net';
 import type { ParseArgsConfig } from 'node:util';
 import { parseArgs } from 'node:util';
 import type { ClientTransport } from '../bridge/client.ts';
+import { DEFAULTS } from '../bridge/protocol.ts';
 import type { Overflow } from '../watch/overflow.ts';
 import { OVERFLOWS } from '../watch/overflow.ts';
 
@@ -11,6 +12,7 @@ export interface PipeCommand {
   readonly host: string;
   readonly port: number;
   readonly capacity: number;
+  readonly maxQueuedBytes: number;
   readonly overflow: Overflow;
   readonly replay: number;
   readonly window: number;
@@ -94,6 +96,7 @@ const PIPE_OPTIONS: Options = {
   host: { type: 'string', default: '127.0.0.1' },
   port: { type: 'string', default: '8080' },
   capacity: { type: 'string', default: '100' },
+  'max-queued-bytes': { type: 'string', default: String(DEFAULTS.maxQueuedBytes) },
   overflow: { type: 'string', default: 'disconnect' },
   replay: { type: 'string', default: '0' },
   window: { type: 'string' },
@@ -150,6 +153,7 @@ function toPipe({ values, positionals }: Parsed): PipeCommand {
     host: toHost(values.host as string),
     port,
     capacity: whole('pipe', 'capacity', values.capacity, { min: 1 }),
+    maxQueuedBytes: whole('pipe', 'max-queued-bytes', values['max-queued-bytes'], { min: 1 }),
     overflow,
     replay,
     window,

@@ -50,6 +50,8 @@ Options
   --capacity N       events queued per client, default 100
   --overflow POLICY  what happens when a client's queue is full, default disconnect:
 ${POLICY_LINES}
+  --max-queued-bytes N
+                     a client for which more bytes are queued is cut, whatever the policy; default 67108864 (64 MiB)
   --replay N         send the last N events to a new client first, default 0
   --window N         events kept (at most 8 MiB) for clients that reconnect and resume, default 1000
   --raw              pass on each line as a string; a blank line is an empty string

@@ -23,6 +23,7 @@ export async function pipe(command: PipeCommand, output: Output): Promise<number
   }
   const hub = new Hub({
     capacity: command.capacity,
+    maxQueuedBytes: command.maxQueuedBytes,
     overflow: command.overflow,
     replay: command.replay,
     replayItems: command.window,

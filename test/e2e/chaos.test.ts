@@ -7,7 +7,7 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { ClientTransport, WebSocketConstructor } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { WireEvent } from '../../src/bridge/protocol.ts';
 import type { Clock } from '../../src/watch/clock.ts';
 import { systemClock } from '../../src/watch/clock.ts';
@@ -20,7 +20,7 @@ import { closeAll, serve, serveFetch } from './servers.ts';
 const SEED = Number(process.env.WATCHMUX_SEED ?? 20_261);
 /** Connections that break in each run. */
 const BREAKS = 25;
-const SEATS = 50;
+const SLOTS = 50;
 const WAYS_TO_END = ['reset', 'end', 'half', 'silence', 'leak'] as const;
 
 const ends: (() => void)[] = [];
@@ -174,7 +174,7 @@ describe(`through a network that breaks everything, seed ${SEED}`, () => {
     const roll = dice(SEED);
     const state = new State();
     const snapshot = () => state.things.values();
-    const hub = new Hub({ epoch: 'e', replayItems: 30, bookmarkIntervalMs: 50, maxClients: SEATS, snapshot });
+    const hub = new Hub({ epoch: 'e', replayItems: 30, bookmarkIntervalMs: 50, maxClients: SLOTS, snapshot });
     const { port } = await host(hub, { stallTimeoutMs: 1_000 });
     const network = new Network(port, roll);
     await new Promise<void>((resolve) => network.server.listen(0, '127.0.0.1', resolve));
@@ -195,8 +195,8 @@ describe(`through a network that breaks everything, seed ${SEED}`, () => {
     await Promise.all(readers.map(({ done }) => done));
     network.close();
     await until(() => hub.stats().clients.length === 0);
-    // Every seat is free again.
-    const seats = Array.from({ length: SEATS }, () => receptionOf(hub).reserve(''));
-    expect(seats.filter(isStatus)).toEqual([]);
+    // Every slot is free again.
+    const slots = Array.from({ length: SLOTS }, () => coreOf(hub).reserve(''));
+    expect(slots.filter(isStatus)).toEqual([]);
   });
 });

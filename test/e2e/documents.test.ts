@@ -78,7 +78,7 @@ const titleOf = ({ page, heading }: Block): string => `${page}: ${heading}`;
 describe('the examples', () => {
   test('their types are correct under the strictest settings', () => {
     mkdirSync(join(ROOT, 'reports'), { recursive: true });
-    // Inside of the package, where its own name leads to its built doors.
+    // Inside of the package, where its own name leads to its built entry points.
     const folder = mkdtempSync(join(ROOT, 'reports', 'documents-'));
     const files = typescript.map(({ mark = '', code }, at) => {
       const file = join(folder, mark.startsWith('react ') ? mark.slice('react '.length) : `${at}.ts`);

@@ -76,9 +76,9 @@ describe('examples', () => {
 
   test('their types are correct, and they import existing entry points', async () => {
     const files = names.flatMap((name) => readdirSync(join(root, 'examples', name)).map((file) => `examples/${name}/${file}`));
-    const doors = files.flatMap((file) => [...readFileSync(join(root, file), 'utf8').matchAll(/from 'watchmux(.*?)'/g)]);
-    for (const [, door] of doors) expect(Object.keys(manifest.exports)).toContain(`.${door}`);
-    expect(doors.length).toBeGreaterThan(6);
+    const imports = files.flatMap((file) => [...readFileSync(join(root, file), 'utf8').matchAll(/from 'watchmux(.*?)'/g)]);
+    for (const [, path] of imports) expect(Object.keys(manifest.exports)).toContain(`.${path}`);
+    expect(imports.length).toBeGreaterThan(6);
     const tsc = spawn(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'examples'], { cwd: root });
     let said = '';
     tsc.stdout.on('data', (text) => {

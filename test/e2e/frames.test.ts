@@ -48,7 +48,7 @@ function check(texts: readonly string[]): void {
 describe.each([false, true])('with compression: %s', (compression) => {
   test('messages of every length are read as written, in bursts and alone, between pings', async () => {
     const hub = new Hub({ epoch: 'e' });
-    // Hearts beat when this test says so: by a clock that runs, a machine that is busy would cut the clients.
+    // Heartbeats come when this test says so: by a clock that runs, a machine that is busy would cut the clients.
     const clock = new FakeClock();
     const { url } = await serve(hub, { compression, heartbeatMs: 1_000, clock });
     const readers = [await read(url), await read(url), await read(url, { perMessageDeflate: false })];
@@ -56,22 +56,22 @@ describe.each([false, true])('with compression: %s', (compression) => {
     expect(readers.map(({ socket }) => socket.extensions)).toEqual(
       compression ? ['permessage-deflate', 'permessage-deflate', ''] : ['', '', ''],
     );
-    let [beats, pings] = [0, 0];
+    let [ticks, pings] = [0, 0];
     for (const { socket } of readers) socket.on('ping', () => pings++);
     for (const [at, object] of fillers.entries()) {
       hub.tryPublish({ type: 'A', object });
       if (at % 3 !== 0) continue;
       clock.advance(1_000);
-      beats++;
-      await until(() => pings === 3 * beats);
-      // The pongs are on their way, and must be there before the next beat: what a client says after its pong arrives after it.
+      ticks++;
+      await until(() => pings === 3 * ticks);
+      // The pongs are on their way, and must be there before the next tick: what a client says after its pong arrives after it.
       for (const { socket } of readers) {
         const heard = once(socket, 'pong');
         socket.ping();
         await heard;
       }
     }
-    expect(beats).toBe(3);
+    expect(ticks).toBe(3);
     await until(() => readers.every(({ texts }) => texts.length === SIZES.length));
     for (const { texts } of readers) check(texts);
     const [squeezed, , plain] = hub.stats().clients;

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { HttpOptions } from '../../src/bridge/http.ts';
 import { createHttpHandler } from '../../src/bridge/http.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { WebSocketOptions } from '../../src/bridge/websocket.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import type { Clock } from '../../src/watch/clock.ts';
@@ -25,9 +25,9 @@ async function setUp(options: HttpOptions & WebSocketOptions = {}, clock?: Clock
   return { hub, ...(await serve(hub, { ...options, clock })) };
 }
 
-/** Looked up inside: no number says who has a seat and is not let in yet. */
-function seatsTaken(hub: Hub): number {
-  return (receptionOf(hub) as unknown as { seats: { taken: number } }).seats.taken;
+/** Looked up inside: no number says who has a slot and is not let in yet. */
+function slotsTaken(hub: Hub): number {
+  return (coreOf(hub) as unknown as { slots: { taken: number } }).slots.taken;
 }
 
 /** Nothing is left, and the next one is served as ever. */
@@ -39,8 +39,8 @@ async function isUnharmed({ hub, url, server }: Served & { hub: Hub }): Promise<
   await until(() => client.texts.length === 1);
   client.close();
   await until(() => hub.stats().clients.length === 0);
-  // Every seat has been given back.
-  expect(seatsTaken(hub)).toBe(0);
+  // Every slot has been given back.
+  expect(slotsTaken(hub)).toBe(0);
 }
 
 /** A masked frame, as clients send them. */
@@ -160,7 +160,7 @@ describe('requests', () => {
   test.each([
     ['http', serve],
     ['fetch', serveFetch],
-  ] as const)('watchmux/%s: what other sites embed gets nothing, unless the application has decided', async (_door, host) => {
+  ] as const)('watchmux/%s: what other sites embed gets nothing, unless the application has decided', async (_name, host) => {
     const foreign = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'script' };
     const hub = new Hub();
     const { url } = await host(hub);
@@ -193,7 +193,7 @@ describe('requests', () => {
 });
 
 describe('connections', () => {
-  test('a thousand silent ones do not affect others, and hold no seat', async () => {
+  test('a thousand silent ones do not affect others, and hold no slot', async () => {
     const served = await setUp();
     const silent = await Promise.all(Array.from({ length: 1_000 }, () => raw(served.port)));
     const client = await httpStream(served.url);
@@ -205,7 +205,7 @@ describe('connections', () => {
     await isUnharmed(served);
   });
 
-  test('beyond the limit of an address are refused, and its seats can be taken again', async () => {
+  test('beyond the limit of an address are refused, and its slots can be taken again', async () => {
     const hub = new Hub({ maxClientsPerAddress: 2 });
     const served = await serve(hub);
     const first = await Promise.all([webSocket(served.url), httpStream(served.url)]);
@@ -235,13 +235,13 @@ describe('connections', () => {
       for (const { socket } of [leaver, waiter]) socket.write(request);
       await until(() => asked === 2);
       leaver.socket.destroy();
-      await until(() => seatsTaken(served.hub) === 1);
+      await until(() => slotsTaken(served.hub) === 1);
       clock.advance(200);
       await until(() => waiter.heard().includes('\r\n\r\n'));
       expect(waiter.heard()).toMatch(/^HTTP\/1\.1 503 /);
       waiter.socket.destroy();
       await until(async () => (await connections(served.server)) === 0);
-      expect(seatsTaken(served.hub)).toBe(0);
+      expect(slotsTaken(served.hub)).toBe(0);
       expect(served.hub.stats().total.refusals).toEqual({ timeout: 1 });
     },
   );
@@ -288,7 +288,7 @@ describe('connections', () => {
 
     async function isLeft({ hub, server }: Served & { hub: Hub }): Promise<void> {
       await until(async () => (await connections(server)) === 0);
-      await until(() => seatsTaken(hub) === 0);
+      await until(() => slotsTaken(hub) === 0);
       expect(hub.stats()).toMatchObject({ clients: [], total: { refused: 0 } });
     }
   });
@@ -311,10 +311,10 @@ test('clients that wait for admission when the stream ends are refused at once',
   await until(() => asked === 3);
   await served.hub.shutdown();
   expect(await Promise.all(outcomes)).toEqual(['Unexpected server response: 503', '503', '503']);
-  expect(seatsTaken(served.hub)).toBe(0);
+  expect(slotsTaken(served.hub)).toBe(0);
 });
 
-test('refused clients occupy a seat until they have gone, and are terminated at once if there is none', async () => {
+test('refused clients occupy a slot until they have gone, and are terminated at once if there is none', async () => {
   const hub = new Hub({ maxClients: 2 });
   const served = await serve(hub);
   const bad = upgrade('/watch?resourceVersion=nonsense');
@@ -323,7 +323,7 @@ test('refused clients occupy a seat until they have gone, and are terminated at 
   await until(() => refused.every(({ heard }) => heard().includes('101 Switching')));
   await until(() => refused.every(({ heard }) => heard().includes('bad request')));
   await until(() => refused.filter(({ socket }) => socket.readableEnded).length === 1);
-  expect(receptionOf(hub).reserve('')).toMatchObject({ code: 503 });
+  expect(coreOf(hub).reserve('')).toMatchObject({ code: 503 });
   for (const { socket } of refused) socket.destroy();
   await isUnharmed({ hub, ...served });
 });

@@ -16,8 +16,8 @@ import { afterAll, describe, expect, test, vi } from 'vitest';
 import { SLICE_BYTES } from '../../src/bridge/events/forms.ts';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
-import { receptionOf } from '../../src/bridge/hub/hub.ts';
-import { Ticket } from '../../src/bridge/hub/seats.ts';
+import { Reservation } from '../../src/bridge/hub/connection-slots.ts';
+import { coreOf } from '../../src/bridge/hub/hub.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { httpStream, open, sse, until } from './cli.ts';
@@ -48,7 +48,7 @@ test.each([
   ['fetch', serveFetch],
 ] as const)(
   'a quiet stream of watchmux/%s sends a first byte to clients that ask for BOOKMARKs: Firefox waits for it',
-  async (_door, host) => {
+  async (_name, host) => {
     // A snapshot that is not there yet: without one, the first BOOKMARK follows at once.
     const hub = new Hub({ epoch: 'e', snapshot: () => new Promise<never>(() => {}) });
     const { url } = await host(hub);
@@ -67,7 +67,7 @@ test.each([
 test.each([
   ['http', serve],
   ['fetch', serveFetch],
-] as const)('an event stream of watchmux/%s regularly sends its position, so it is never quiet for long', async (_door, host) => {
+] as const)('an event stream of watchmux/%s regularly sends its position, so it is never quiet for long', async (_name, host) => {
   const clock = new FakeClock();
   const hub = new Hub({ epoch: 'e', clock });
   const { url } = await host(hub);
@@ -198,7 +198,7 @@ test('over HTTP/2, refusals that a client does not take do not pile up', async (
   await new Promise((resolve) => server.close(resolve));
 });
 
-test('over HTTP/2, a client that has gone before the handler is called leaves neither a session nor a seat', async () => {
+test('over HTTP/2, a client that has gone before the handler is called leaves neither a session nor a slot', async () => {
   const hub = new Hub({ maxClients: 1 });
   const handler = createHttpHandler(hub) as never as (request: Http2ServerRequest, response: Http2ServerResponse) => void;
   let asked = false;
@@ -215,7 +215,7 @@ test('over HTTP/2, a client that has gone before the handler is called leaves ne
   client.request({ ':path': '/watch' });
   await until(() => asked);
   expect(hub.stats().clients).toEqual([]);
-  expect(receptionOf(hub).reserve('')).toBeInstanceOf(Ticket);
+  expect(coreOf(hub).reserve('')).toBeInstanceOf(Reservation);
   client.destroy();
   await new Promise((resolve) => server.close(resolve));
 });
@@ -371,7 +371,7 @@ describe('middleware', () => {
     await hub.shutdown();
   });
 
-  test('that throws while the headers are sent costs no seat', async () => {
+  test('that throws while the headers are sent costs no slot', async () => {
     const hub = new Hub({ maxClients: 1 });
     const watch = createHttpHandler(hub);
     const thrown: unknown[] = [];
@@ -394,7 +394,7 @@ describe('middleware', () => {
       expect((await open(`${url}/watch`)).statusCode).toBe(500);
       expect(thrown).toHaveLength(i);
     }
-    expect(receptionOf(hub).reserve('')).toBeInstanceOf(Ticket);
+    expect(coreOf(hub).reserve('')).toBeInstanceOf(Reservation);
   });
 
   test('that has set the CORS header has decided on the origin', async () => {
@@ -465,7 +465,7 @@ describe('watchmux/fetch', () => {
     expect([response.status, response.headers.get('connection')]).toEqual([503, null]);
   });
 
-  test('a host that throws costs no seat', async () => {
+  test('a host that throws costs no slot', async () => {
     const watch = createFetchHandler(new Hub({ maxClients: 1 }));
     const timeout = (): never => {
       throw new TypeError('not a request of this server');
@@ -505,7 +505,7 @@ test.each([
   ['fetch', serveFetch],
 ] as const)(
   'a header that the application gives to watchmux/%s replaces ours, in whatever case it is written',
-  async (_door, host) => {
+  async (_name, host) => {
     const { url } = await host(new Hub(), { headers: { 'Cache-Control': 'no-store', 'X-Own': 'a' } });
     const response = await open(`${url}/watch`);
     expect(response.headers).toMatchObject({ 'cache-control': 'no-store', 'x-own': 'a' });
@@ -520,7 +520,7 @@ test('invalid headers throw when the handler is created, not when clients connec
   }
 });
 
-test('a response that somebody else has started meanwhile is left alone, and its seat is free', async () => {
+test('a response that somebody else has started meanwhile is left alone, and its slot is free', async () => {
   const hub = new Hub({ maxClients: 1 });
   let decide = (_said: boolean): void => {};
   const watch = createHttpHandler(hub, {
@@ -538,12 +538,12 @@ test('a response that somebody else has started meanwhile is left alone, and its
   const response = await open(url);
   expect(response.statusCode).toBe(504);
   decide(true);
-  let ticket = receptionOf(hub).reserve('');
+  let reservation = coreOf(hub).reserve('');
   await until(() => {
-    ticket = receptionOf(hub).reserve('');
-    return !('code' in ticket);
+    reservation = coreOf(hub).reserve('');
+    return !('code' in reservation);
   });
-  expect(ticket).toBeInstanceOf(Ticket);
+  expect(reservation).toBeInstanceOf(Reservation);
   response.destroy();
 });
 

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import type { HttpOptions } from '../../src/bridge/http.ts';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
-import { receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf } from '../../src/bridge/hub/hub.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
 import { until } from './cli.ts';
 import type { Raw, Served } from './servers.ts';
@@ -54,13 +54,13 @@ async function share(
 
 const answers = ({ heard }: Raw): number => heard().split('HTTP/1.1 ').length - 1;
 
-const seatsTaken = (hub: Hub): number => (receptionOf(hub) as unknown as { seats: { taken: number } }).seats.taken;
+const slotsTaken = (hub: Hub): number => (coreOf(hub) as unknown as { slots: { taken: number } }).slots.taken;
 
 /** The client's connection has gone, with all that the hub had for it, although the client keeps its side open. */
 async function hasGone({ hub, server }: Shared, { ended }: Raw): Promise<void> {
   await ended;
   await until(async () => (await connections(server)) === 0);
-  await until(() => hub.stats().clients.length === 0 && seatsTaken(hub) === 0);
+  await until(() => hub.stats().clients.length === 0 && slotsTaken(hub) === 0);
 }
 
 const MORE: readonly [string, string][] = [
@@ -142,7 +142,7 @@ describe.each(Object.keys(HOSTS))('%s: behind an open watch', (host) => {
     expect([asked, shared.others(), answers(client)]).toEqual([1, 0, 0]);
   });
 
-  test('a watch behind a request that is still unanswered has no seat, and closes the connection', async () => {
+  test('a watch behind a request that is still unanswered has no slot, and closes the connection', async () => {
     const shared = await share(host, {}, () => {});
     const client = await raw(shared.port);
     client.socket.write(get('/other') + get('/watch'));

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { HubOptions } from '../../src/bridge/hub/hub.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Connection } from '../../src/testing/check-streams.ts';
 import { checkResumable } from '../../src/testing/check-streams.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
@@ -125,7 +125,7 @@ describe.each(DOORS)('%s', (name, serveAt, connect) => {
       expect(response.statusCode).toBe(400);
       expect(JSON.parse(String((await response.toArray())[0]))).toMatchObject({ kind: 'Status', code: 400, message });
     }
-    await until(() => !('code' in receptionOf(hub).reserve('')));
+    await until(() => !('code' in coreOf(hub).reserve('')));
     expect(hub.stats()).toMatchObject({ clients: [], total: { refusals: { badRequest: 1 } } });
   });
 

@@ -72,6 +72,34 @@ describe.skipIf(process.platform !== 'linux').each(TRANSPORTS)('%s', (_name, con
     slow.close();
     server.child.kill('SIGKILL');
   });
+
+  test('with room for many events, but not for their bytes', async () => {
+    const limit = 8 * MEGABYTE;
+    const server = await pipe('--capacity', '1000000', '--max-queued-bytes', String(limit), '--window', '100');
+    const slow = await connect(server.url);
+    slow.pause();
+    await until(async () => (await server.stats()).clients.length === 1);
+    await offer(server, 500, () => {});
+    await until(async () => (await server.stats()).version?.endsWith('.500') === true);
+    const before = rss(server);
+    let most = before;
+    await offer(server, LINES - 500, () => {
+      most = Math.max(most, rss(server));
+    });
+    await until(async () => (await server.stats()).version?.endsWith(`.${LINES}`) === true);
+    most = Math.max(most, rss(server));
+    const { queued, dropped, delivered } = (await server.stats()).clients[0] ?? { queued: -1, dropped: -1, delivered: -1 };
+    // It was cut at its limit: nothing waits for it but what its connection holds, and its ERROR.
+    expect(queued).toBe(0);
+    expect(dropped).toBeGreaterThanOrEqual(limit / 10_100);
+    expect(dropped).toBeLessThanOrEqual((limit * 1.125) / 10_000 + 1);
+    expect((most - before) / MEGABYTE).toBeLessThan(80);
+    slow.resume();
+    await until(async () => (await server.stats()).clients.length === 0);
+    expect((await server.stats()).total).toMatchObject({ delivered, cuts: { expired: 1 } });
+    slow.close();
+    server.child.kill('SIGKILL');
+  });
 });
 
 test('fetch: an unread body holds its limit and one slice', async () => {

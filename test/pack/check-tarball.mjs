@@ -164,10 +164,10 @@ function checkBrowser(directory) {
  */
 function checkBare(directory) {
   const found = [];
-  for (const door of Object.keys(manifest.exports)) {
-    const name = door.replace('.', 'watchmux');
-    if (door.endsWith('.json')) continue;
-    const needs = { './rxjs': 'rxjs', './ws': 'ws' }[door];
+  for (const entryPoint of Object.keys(manifest.exports)) {
+    const name = entryPoint.replace('.', 'watchmux');
+    if (entryPoint.endsWith('.json')) continue;
+    const needs = { './rxjs': 'rxjs', './ws': 'ws' }[entryPoint];
     for (const code of [`import(${JSON.stringify(name)})`, `(async () => require(${JSON.stringify(name)}))()`]) {
       const { ok, text } = run('node', ['-e', `${code}.catch((e) => { console.log(e.message); process.exit(1); })`], {
         cwd: directory,

@@ -1,6 +1,6 @@
 // A client that keeps a copy, as PROTOCOL.md describes it, for the property test of copies.
 import { expect } from 'vitest';
-import { receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf } from '../../src/bridge/hub/hub.ts';
 import type { Asked } from '../../src/bridge/hub/query.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import type { Overflow } from '../../src/broadcast/broadcaster.ts';
@@ -54,7 +54,7 @@ export class Reader {
     const sendInitialEvents = of.source === 'none' ? undefined : request.sendInitialEvents;
     const asked: Asked = { ...request, allowWatchBookmarks, sendInitialEvents, resourceVersion: this.version };
     const anew = this.version === undefined || sendInitialEvents === true;
-    const start = receptionOf(hub).start(asked);
+    const start = coreOf(hub).start(asked);
     if (isStatus(start)) {
       expect(start.code).toBe(410);
       this.told++;

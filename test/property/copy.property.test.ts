@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Feed } from '../../src/bridge/hub/feed.ts';
-import { receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf } from '../../src/bridge/hub/hub.ts';
 import { turn } from '../unit/fake-sink.ts';
 import type { Change, Options, Thing } from './copies.ts';
 import { isCaught, LOSSY, MAX_AGE_MS, NAMES, OVERFLOWS, Server, SOURCES, State, same } from './copies.ts';
@@ -145,12 +145,12 @@ const BREAKS: Readonly<Record<string, Break>> = {
     server.view = () => new Map(server.published.slice(0, -1).reduce(later, new State().things));
   },
   'a window that skips an event': ({ hub }) => {
-    const { feed } = receptionOf(hub) as unknown as { feed: Feed };
+    const { feed } = coreOf(hub) as unknown as { feed: Feed };
     const { since } = feed;
     feed.since = (...asked) => since.apply(feed, asked)?.slice(1);
   },
   'folds that hide short lives from those with a snapshot': ({ hub }) => {
-    Reflect.set(Reflect.get(receptionOf(hub).publisher, 'options'), 'snapshot', undefined);
+    Reflect.set(Reflect.get(coreOf(hub).publisher, 'options'), 'snapshot', undefined);
   },
   'versions inside of a fold': (_server, readers) => {
     for (const reader of readers) {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { Reception } from '../../bench/bridge/jitter/reception.ts';
 import type { ClientWatch, WebSocketConstructor } from '../../src/bridge/client.ts';
 import { connect as connectClient } from '../../src/bridge/client.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import { readQuery } from '../../src/bridge/hub/query.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import type { WireEvent } from '../../src/bridge/protocol.ts';
@@ -30,7 +30,7 @@ class Careful {
     if (this.link !== undefined) return;
     const from = this.last;
     const asked = { allowWatchBookmarks: true, ...(from === undefined ? {} : { resourceVersion: from }) };
-    const start = receptionOf(hub).start(asked);
+    const start = coreOf(hub).start(asked);
     if (isStatus(start)) {
       expect(start.code).toBe(410);
       this.connections.push({ ...(from === undefined ? {} : { from }), versions: [], gone: true });
@@ -306,7 +306,7 @@ class World {
     const wire = new Wire(socket);
     this.wires.push(wire);
     const asked = readQuery({ search: url.search.slice(1), lastEventId: undefined });
-    const start = isStatus(asked) ? asked : receptionOf(this.hub).start(asked);
+    const start = isStatus(asked) ? asked : coreOf(this.hub).start(asked);
     told(socket.onopen, {});
     if (isStatus(start)) {
       told(socket.onmessage, { data: JSON.stringify({ type: 'ERROR', object: start }) });

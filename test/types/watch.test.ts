@@ -220,6 +220,6 @@ describe('a watch', () => {
   it('is an async iterator for the language', async () => {
     const watch: AsyncIterableIterator<Orders, undefined> = emptyWatch<Orders>();
     for await (const event of watch) expect(event).toBeUndefined();
-    expect([ProxyWatcher, StreamWatcher, toDecoder, fromAsyncIterable].every((door) => typeof door === 'function')).toBe(true);
+    expect([ProxyWatcher, StreamWatcher, toDecoder, fromAsyncIterable].every((each) => typeof each === 'function')).toBe(true);
   });
 });

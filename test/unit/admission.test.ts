@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AdmissionOptions, Admitted, Caller } from '../../src/bridge/hub/admission.ts';
 import { Admission } from '../../src/bridge/hub/admission.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import { toLimits } from '../../src/bridge/hub/limits.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 
@@ -30,12 +30,12 @@ function caller(more: Partial<Caller<Request>> = {}): Caller<Request> & { leave:
   };
 }
 
-function door<I = unknown>(options: AdmissionOptions<Request, I> = {}, hub: Hub = new Hub({ maxClients: 1 })) {
+function setUp<I = unknown>(options: AdmissionOptions<Request, I> = {}, hub: Hub = new Hub({ maxClients: 1 })) {
   const clock = new FakeClock();
   return {
     hub,
     clock,
-    admission: new Admission<Request, I>(receptionOf(hub), options, toLimits({ clock, handshakeTimeoutMs: 1_000 })),
+    admission: new Admission<Request, I>(coreOf(hub), options, toLimits({ clock, handshakeTimeoutMs: 1_000 })),
   };
 }
 
@@ -58,9 +58,9 @@ describe('origins', () => {
       false,
     ],
   ])('%o: whether %s may connect: %s', (allowedOrigins, origin, expected) => {
-    const { admission, hub } = door({ allowedOrigins });
+    const { admission, hub } = setUp({ allowedOrigins });
     const verdict = admission.admit(caller({ origin }));
-    expect('ticket' in (verdict as object)).toBe(expected);
+    expect('reservation' in (verdict as object)).toBe(expected);
     if (!expected) expect(verdict).toMatchObject({ code: 403, reason: 'Forbidden' });
     expect(hub.stats().total.refusals).toEqual(expected ? {} : { origin: 1 });
   });
@@ -69,7 +69,7 @@ describe('origins', () => {
     [undefined, 'it does not match the header Host'],
     [['http://a.example'], 'allowedOrigins does not admit it'],
   ])('%o: who is refused hears what decides it, and not what this host is called behind a proxy', (allowedOrigins, why) => {
-    const { admission } = door({ allowedOrigins });
+    const { admission } = setUp({ allowedOrigins });
     const verdict = admission.admit(caller({ origin: 'http://b.example', host: 'inside:8080' }));
     expect(verdict).toMatchObject({ code: 403, message: `this origin may not connect: ${why}` });
   });
@@ -88,39 +88,43 @@ describe('origins', () => {
     [undefined, 'same-site', 'http://here:81', false],
     [undefined, 'same-origin', 'http://evil.example', false],
   ])('%o: whether a request from %s with origin %s may connect: %s', (allowedOrigins, site, origin, expected) => {
-    const { admission, hub } = door({ allowedOrigins });
+    const { admission, hub } = setUp({ allowedOrigins });
     const verdict = admission.admit(caller({ site, origin }));
-    expect('ticket' in (verdict as object)).toBe(expected);
+    expect('reservation' in (verdict as object)).toBe(expected);
     expect(hub.stats().total.refusals).toEqual(expected ? {} : { origin: 1 });
     if (!expected && origin === undefined)
       expect(verdict).toMatchObject({ code: 403, message: `pages of other origins may not connect: Sec-Fetch-Site is ${site}` });
   });
 
   test('a string is not a list of origins, and a promise does not count as true', () => {
-    expect(() => door({ allowedOrigins: 'http://good.example' as '*' })).toThrow('allowedOrigins');
-    const { admission } = door({ allowedOrigins: (async () => true) as unknown as () => boolean });
+    expect(() => setUp({ allowedOrigins: 'http://good.example' as '*' })).toThrow('allowedOrigins');
+    const { admission } = setUp({ allowedOrigins: (async () => true) as unknown as () => boolean });
     expect(admission.admit(caller({ origin: 'http://good.example' }))).toMatchObject({ code: 403 });
   });
 
   test.each([5, null, new Set(['http://good.example']), {}])('%o is not a list of origins, and throws at once', (list) => {
-    expect(() => door({ allowedOrigins: list as never })).toThrow("allowedOrigins: expected '*', an array of origins, or a func");
+    expect(() => setUp({ allowedOrigins: list as never })).toThrow(
+      "allowedOrigins: expected '*', an array of origins, or a func",
+    );
   });
 
   test('the same host may connect', () => {
-    expect(door().admission.admit(caller({ origin: 'https://here.example', host: 'here.example' }))).toHaveProperty('ticket');
+    expect(setUp().admission.admit(caller({ origin: 'https://here.example', host: 'here.example' }))).toHaveProperty(
+      'reservation',
+    );
   });
 
   test('an origin that is admitted by name gets CORS headers', () => {
-    const named = door({ allowedOrigins: ['http://good.example'] }).admission;
+    const named = setUp({ allowedOrigins: ['http://good.example'] }).admission;
     expect(named.corsHeaders(caller({ origin: 'http://good.example' }))).toEqual({
       'access-control-allow-origin': 'http://good.example',
       vary: 'Origin',
     });
     expect(named.corsHeaders(caller())).toEqual({});
-    expect(door({ allowedOrigins: '*' }).admission.corsHeaders(caller({ origin: 'http://x' }))).toEqual({
+    expect(setUp({ allowedOrigins: '*' }).admission.corsHeaders(caller({ origin: 'http://x' }))).toEqual({
       'access-control-allow-origin': '*',
     });
-    expect(door().admission.corsHeaders(caller({ origin: 'http://here:80' }))).toEqual({});
+    expect(setUp().admission.corsHeaders(caller({ origin: 'http://here:80' }))).toEqual({});
   });
 });
 
@@ -154,47 +158,47 @@ describe('authenticate', () => {
 
   test.each(cases)('%s', async (_name, say, expected) => {
     for (const authenticate of [say, async () => say()]) {
-      const { admission, hub, clock } = door({ authenticate });
+      const { admission, hub, clock } = setUp({ authenticate });
       const from = caller();
       const verdict = admission.admit(from);
       expect(verdict instanceof Promise).toBe(authenticate !== say);
       expect(await verdict).toMatchObject(expected as object);
-      // One who was refused has left the seat to others.
+      // One who was refused has left the slot to others.
       const refused = 'code' in ((await verdict) as object);
-      expect('code' in receptionOf(hub).reserve('b')).toBe(!refused);
+      expect('code' in coreOf(hub).reserve('b')).toBe(!refused);
       expect(clock.pending).toBe(0);
       expect(from.listeners.size).toBe(0);
     }
   });
 
-  test('is not asked for those whom the origin, the query or the lack of a seat keeps out', () => {
+  test('is not asked for those whom the origin, the query or the lack of a slot keeps out', () => {
     let asked = 0;
     const hub = new Hub({ maxClients: 1 });
-    const { admission } = door({ authenticate: () => ++asked }, hub);
+    const { admission } = setUp({ authenticate: () => ++asked }, hub);
     expect(admission.admit(caller({ origin: 'http://evil' }))).toMatchObject({ code: 403 });
     expect(admission.admit(caller({ search: 'resourceVersion=x' }))).toMatchObject({ code: 400 });
-    receptionOf(hub).reserve('');
+    coreOf(hub).reserve('');
     expect(admission.admit(caller())).toMatchObject({ code: 503 });
     expect(asked).toBe(0);
     expect(hub.stats().total).toMatchObject({ refused: 3, refusals: { origin: 1, badRequest: 1, full: 1 } });
   });
 
-  test('holds a seat while it thinks, and gives it back when its time is up', async () => {
-    const { admission, hub, clock } = door({ authenticate: () => new Promise(() => {}) });
+  test('holds a slot while it thinks, and gives it back when its time is up', async () => {
+    const { admission, hub, clock } = setUp({ authenticate: () => new Promise(() => {}) });
     const from = caller();
     const verdict = admission.admit(from);
-    expect(receptionOf(hub).reserve('b')).toMatchObject({ code: 503 });
+    expect(coreOf(hub).reserve('b')).toMatchObject({ code: 503 });
     clock.advance(999);
-    expect(receptionOf(hub).reserve('b')).toMatchObject({ code: 503 });
+    expect(coreOf(hub).reserve('b')).toMatchObject({ code: 503 });
     clock.advance(1);
     expect(await verdict).toMatchObject({ code: 503, message: expect.stringContaining('too long') });
-    expect(receptionOf(hub).reserve('b')).not.toHaveProperty('code');
+    expect(coreOf(hub).reserve('b')).not.toHaveProperty('code');
     expect(hub.stats().total.refusals).toMatchObject({ timeout: 1 });
     expect([clock.pending, from.listeners.size]).toEqual([0, 0]);
   });
 
   test('that is not through when the hub shuts down is not waited for', async () => {
-    const { admission, hub, clock } = door({ authenticate: () => new Promise(() => {}) });
+    const { admission, hub, clock } = setUp({ authenticate: () => new Promise(() => {}) });
     const from = caller();
     const verdict = admission.admit(from);
     void hub.shutdown();
@@ -205,7 +209,7 @@ describe('authenticate', () => {
 
   test('whose client leaves meanwhile settles at once, whatever it says later', async () => {
     let answer: (identity: object) => void = () => {};
-    const { admission, hub, clock } = door<object>({
+    const { admission, hub, clock } = setUp<object>({
       authenticate: () =>
         new Promise<object>((resolve) => {
           answer = resolve;
@@ -216,7 +220,7 @@ describe('authenticate', () => {
     from.leave();
     expect(await verdict).toBeUndefined();
     answer({ user: 'late' });
-    expect(receptionOf(hub).reserve('b')).not.toHaveProperty('code');
+    expect(coreOf(hub).reserve('b')).not.toHaveProperty('code');
     expect([clock.pending, from.listeners.size]).toEqual([0, 0]);
   });
 });
@@ -224,16 +228,17 @@ describe('authenticate', () => {
 describe('watchOptions', () => {
   test('are asked with the identity, and may take their time', async () => {
     const filter = (): boolean => true;
-    const options = door({
+    const options = setUp({
       authenticate: (request: Request) => request.user,
-      watchOptions: async (_request, identity) => (identity === 'u' ? { filter, capacity: 7, overflow: 'wait' } : {}),
+      watchOptions: async (_request, identity) =>
+        identity === 'u' ? { filter, capacity: 7, overflow: 'wait', maxQueuedBytes: 1 } : {},
     });
     const verdict = (await options.admission.admit(caller({ request: { user: 'u' } }))) as Admitted;
-    expect(verdict).toMatchObject({ identity: 'u', options: { filter, capacity: 7, overflow: 'wait' } });
+    expect(verdict).toMatchObject({ identity: 'u', options: { filter, capacity: 7, overflow: 'wait', maxQueuedBytes: 1 } });
   });
 
   test('say no more than they may', () => {
-    const { admission } = door({ watchOptions: () => ({ capacity: 2, prefix: undefined }) });
+    const { admission } = setUp({ watchOptions: () => ({ capacity: 2, prefix: undefined }) });
     expect((admission.admit(caller()) as Admitted).options).toEqual({ capacity: 2 });
   });
 
@@ -245,15 +250,16 @@ describe('watchOptions', () => {
       },
     ],
     ['make no sense', () => ({ capacity: 0 })],
+    ['limit bytes to none', () => ({ maxQueuedBytes: 0 })],
     ['name no policy', () => ({ overflow: 'explode' })],
     ['have no function for a filter', () => ({ filter: 'all' })],
     ['misspell the filter', () => ({ filtre: () => false })],
     ['are those of a watcher', () => ({ capacity: 2, prefix: [1] })],
     ['are a word', () => 'all' as never],
   ])('that %s let nobody in', (_name, watchOptions) => {
-    const { admission, hub } = door({ watchOptions });
+    const { admission, hub } = setUp({ watchOptions });
     expect(admission.admit(caller())).toMatchObject({ code: 503 });
-    expect(receptionOf(hub).reserve('b')).not.toHaveProperty('code');
+    expect(coreOf(hub).reserve('b')).not.toHaveProperty('code');
   });
 });
 
@@ -261,9 +267,9 @@ describe('watchOptions that answer nothing', () => {
   const refusedBy = async (nothing: unknown, late: boolean): Promise<unknown[]> => {
     const notices: unknown[] = [];
     const hub = new Hub({ maxClients: 1, onNotice: (notice) => void notices.push(notice) });
-    const { admission } = door({ watchOptions: () => (late ? Promise.resolve(nothing) : nothing) as never }, hub);
+    const { admission } = setUp({ watchOptions: () => (late ? Promise.resolve(nothing) : nothing) as never }, hub);
     expect(await admission.admit(caller())).toMatchObject({ code: 503, message: expect.not.stringContaining('watchOptions') });
-    expect(receptionOf(hub).reserve('b')).not.toHaveProperty('code');
+    expect(coreOf(hub).reserve('b')).not.toHaveProperty('code');
     return notices;
   };
 
@@ -280,17 +286,17 @@ describe('watchOptions that answer nothing', () => {
 
   test('{} is no options, and so is no hook', async () => {
     for (const watchOptions of [() => ({}), async () => ({}), undefined]) {
-      expect(await door({ watchOptions }).admission.admit(caller())).toMatchObject({ options: {} });
+      expect(await setUp({ watchOptions }).admission.admit(caller())).toMatchObject({ options: {} });
     }
   });
 });
 
 test('clientAddress says whose a connection is; one that throws lets nobody in', () => {
   const hub = new Hub({ maxClientsPerAddress: 1 });
-  const { admission } = door({ clientAddress: () => 'behind the proxy' }, hub);
+  const { admission } = setUp({ clientAddress: () => 'behind the proxy' }, hub);
   expect(admission.admit(caller())).toMatchObject({ address: 'behind the proxy' });
   expect(admission.admit(caller({ address: 'b' }))).toMatchObject({ code: 503, message: expect.stringContaining('address') });
-  const broken = door({
+  const broken = setUp({
     clientAddress: () => {
       throw new Error('x');
     },
@@ -302,7 +308,7 @@ test('what a hook has thrown is in the notice, and nowhere else', () => {
   const oops = new Error('the database is down');
   const notices: unknown[] = [];
   const hub = new Hub({ onNotice: (notice) => void notices.push(notice) });
-  const { admission } = door({ authenticate: () => Promise.reject(oops) }, hub);
+  const { admission } = setUp({ authenticate: () => Promise.reject(oops) }, hub);
   return Promise.resolve(admission.admit(caller())).then((verdict) => {
     expect(JSON.stringify(verdict)).not.toContain('database');
     expect(notices).toEqual([expect.objectContaining({ type: 'refused', reason: 'failed', error: oops })]);
@@ -315,7 +321,7 @@ test.each([
 ])('a %i is no failure: the notice says %s, and nothing was thrown', (status, reason) => {
   const notices: unknown[] = [];
   const hub = new Hub({ onNotice: (notice) => void notices.push(notice) });
-  const { admission } = door({ authenticate: () => ({ status: status as 401 | 403 }) }, hub);
+  const { admission } = setUp({ authenticate: () => ({ status: status as 401 | 403 }) }, hub);
   expect(admission.admit(caller())).toMatchObject({ code: status });
   expect(notices).toMatchObject([{ type: 'refused', reason, address: 'a' }]);
   expect(notices[0]).not.toHaveProperty('error');
@@ -328,10 +334,10 @@ test.each([
 ])('watchOptions of %j: the notice says what is wrong with them', (options, message) => {
   const notices: unknown[] = [];
   const hub = new Hub({ onNotice: (notice) => void notices.push(notice) });
-  expect(door({ watchOptions: () => options as never }, hub).admission.admit(caller())).toMatchObject({ code: 503 });
+  expect(setUp({ watchOptions: () => options as never }, hub).admission.admit(caller())).toMatchObject({ code: 503 });
   expect(notices).toMatchObject([{ reason: 'failed', error: { message: expect.stringContaining(message) } }]);
 });
 
 test.each(['authenticate', 'watchOptions', 'clientAddress'])('%s that is no function is refused at once', (hook) => {
-  expect(() => door({ [hook]: true })).toThrow(`${hook}: expected a function`);
+  expect(() => setUp({ [hook]: true })).toThrow(`${hook}: expected a function`);
 });

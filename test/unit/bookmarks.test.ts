@@ -1,6 +1,6 @@
 // Bookmarks, marks, and ends by timeout.
 import { describe, expect, test } from 'vitest';
-import { Hub, type HubOptions, receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf, Hub, type HubOptions } from '../../src/bridge/hub/hub.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { added, connect, FakeSink, join, turn, until } from './fake-sink.ts';
@@ -28,7 +28,7 @@ describe('bookmarks', () => {
     for (let i = 0; i < 9; i++) await hub.publish(added(i));
     clock.advance(1_000);
     expect(sink.events.at(-1)).toEqual(bookmark('e.9', everySecond));
-    expect(receptionOf(hub).start({ resourceVersion: 'e.9' })).toMatchObject({ resumed: true });
+    expect(coreOf(hub).start({ resourceVersion: 'e.9' })).toMatchObject({ resumed: true });
     expect(other.events.every(({ type }) => type === 'ADDED')).toBe(true);
     sink.stall();
     clock.advance(1_000);
@@ -85,7 +85,7 @@ describe('bookmarks', () => {
     expect(hub.stats().total.cuts).toEqual({ failed: 1 });
   });
 
-  test('no mark is sent to a connection that is full, has said goodbye, or has just been lost', async () => {
+  test('no mark is sent to a connection that is full, has been ended, or has just been lost', async () => {
     const clock = new FakeClock();
     const hub = new Hub({ epoch: 'e', clock, bookmarkIntervalMs: 1_000 });
     const marks: string[] = [];

@@ -365,12 +365,12 @@ describe('watch', () => {
     const told: string[] = [];
     const onGap = (name: string): { onGap: () => void } => ({ onGap: () => void told.push(name) });
     const filtered = [0, 1, 2].map((rest) => broadcaster.watch({ filter: ({ object }) => object.id % 3 === rest }));
-    const [plain, ...telling] = [{}, onGap('a'), onGap('b')].map((options) => broadcaster.watch(options));
+    const [plain, ...withGaps] = [{}, onGap('a'), onGap('b')].map((options) => broadcaster.watch(options));
     for (const one of events(0, 3)) broadcaster.tryPublish(one);
     expect(filtered.map((watch) => ids(readAll(watch)))).toEqual([[0], [1], [2]]);
-    for (const watch of telling) watch.tryNext();
+    for (const watch of withGaps) watch.tryNext();
     broadcaster.tryPublish(event(3));
-    for (const watch of telling) watch.tryNext();
+    for (const watch of withGaps) watch.tryNext();
     expect(told).toEqual(['a', 'b']);
     expect(plain).toMatchObject({ queued: 1, dropped: 3 });
   });

@@ -14,6 +14,7 @@ describe('the command line', () => {
       host: '127.0.0.1',
       port: 8080,
       capacity: 100,
+      maxQueuedBytes: 67_108_864,
       overflow: 'disconnect',
       replay: 0,
       window: 1_000,
@@ -25,12 +26,13 @@ describe('the command line', () => {
 
   test('pipe accepts every option', () => {
     const line =
-      'pipe --port 0 --host ::1 --capacity 7 --overflow wait --replay=3 --window 9 --raw --keep-open --drain 0.5 --title Orders';
+      'pipe --port 0 --host ::1 --capacity 7 --max-queued-bytes 9999 --overflow wait --replay=3 --window 9 --raw --keep-open --drain 0.5 --title Orders';
     expect(parseCommand(words(line))).toEqual({
       command: 'pipe',
       host: '::1',
       port: 0,
       capacity: 7,
+      maxQueuedBytes: 9_999,
       overflow: 'wait',
       replay: 3,
       window: 9,
@@ -110,6 +112,7 @@ describe('the command line', () => {
     ['pipe --port -1', 'watchmux pipe: --port takes'],
     ['pipe --port=-1', 'watchmux pipe: --port takes'],
     ['pipe --capacity 1.5', 'watchmux pipe: --capacity takes'],
+    ['pipe --max-queued-bytes 0', 'watchmux pipe: --max-queued-bytes takes a whole number from 1'],
     ['pipe --capacity=', 'watchmux pipe: --capacity takes'],
     ['pipe --capacity 99999999999999999999', 'watchmux pipe: --capacity takes'],
     ['pipe --replay many', 'watchmux pipe: --replay takes'],

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Asked } from '../../src/bridge/hub/query.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import { Recoveries } from '../../src/cli/recoveries.ts';
@@ -18,7 +18,7 @@ function rig(): Rig {
   const hub = new Hub({ epoch: 'e', capacity: 2 });
   const recoveries = new Recoveries(() => hub.stats().accepted);
   hub.observe(recoveries);
-  const reception = receptionOf(hub);
+  const core = coreOf(hub);
   return {
     hub,
     recoveries,
@@ -29,7 +29,7 @@ function rig(): Rig {
     connect: (address, after) => {
       const sink = new FakeSink();
       const asked: Asked = after === undefined ? {} : { resourceVersion: `e.${after}` };
-      reception.open(sink, { transport: 'http', address, start: reception.start(asked) as Start, asked });
+      core.open(sink, { transport: 'http', address, start: core.start(asked) as Start, asked });
       return sink;
     },
   };

@@ -6,10 +6,10 @@ import type { Event } from './client-rig.ts';
 import { at, error, open, status } from './client-rig.ts';
 
 /** The WebSocket of a browser does not tell why it was refused. */
-const telling = KINDS.filter((kind) => kind !== 'browser');
+const readingStatus = KINDS.filter((kind) => kind !== 'browser');
 
 describe('refusals', () => {
-  test.each(telling)("%s: 4xx is final, with the server's Status", async (kind) => {
+  test.each(readingStatus)("%s: 4xx is final, with the server's Status", async (kind) => {
     for (const code of [400, 401, 403, 404, 405, 421]) {
       const { network, read, expectOver, details } = open(kind);
       await settle();
@@ -20,7 +20,7 @@ describe('refusals', () => {
     }
   });
 
-  test.each(telling)('%s: 408, 429 and 5xx are not final, and Retry-After is respected', async (kind) => {
+  test.each(readingStatus)('%s: 408, 429 and 5xx are not final, and Retry-After is respected', async (kind) => {
     for (const code of [408, 429, 500, 502, 503]) {
       const { network, watch, details } = open(kind);
       await settle();
@@ -32,7 +32,7 @@ describe('refusals', () => {
     }
   });
 
-  const ws = telling.filter((kind) => kind === 'ws');
+  const ws = readingStatus.filter((kind) => kind === 'ws');
   test.each(ws)('%s: a server that answers with a page, or with nothing, has no WebSocket there: that is final', async (kind) => {
     for (const code of [200, 204]) {
       const { network, read, expectOver, details } = open(kind);
@@ -63,7 +63,7 @@ describe('refusals', () => {
     await watch.return();
   });
 
-  test.each(telling.flatMap((kind) => [[kind, 'lines', '\n'] as const, [kind, 'one line', 'x'] as const]))(
+  test.each(readingStatus.flatMap((kind) => [[kind, 'lines', '\n'] as const, [kind, 'one line', 'x'] as const]))(
     '%s: an endless body of %s is neither read to its end nor kept, and the refusal counts',
     async (kind, _name, end) => {
       const { network, expectOver, read, details } = open(kind);
@@ -79,7 +79,7 @@ describe('refusals', () => {
     },
   );
 
-  describe.each(telling)('%s: a Retry-After that is a date', (kind) => {
+  describe.each(readingStatus)('%s: a Retry-After that is a date', (kind) => {
     test.each([
       ['as HTTP writes it', 'Sun, 06 Nov 1994 08:49:37 GMT'],
       ['as RFC 850 wrote it', 'Sunday, 06-Nov-94 08:49:37 GMT'],

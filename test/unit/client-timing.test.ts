@@ -79,7 +79,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
       await watch.return();
       expect(clock.pending).toBe(0);
     };
-    const telling = (interval: unknown): Sent => {
+    const withInterval = (interval: unknown): Sent => {
       const mark = toBookmark(at(1)) as Sent & { object: object };
       const annotations = { 'watchmux/bookmark-interval-ms': interval };
       return { ...mark, object: { metadata: { resourceVersion: at(1), annotations } } };
@@ -97,7 +97,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
 
     test('rubbish is none', async () => {
       for (const rubbish of ['-1', '1e9', '', '0x99', ' 300000', '9'.repeat(16), 300_000, null, {}, ['300000']])
-        await expectIdle([telling(rubbish)], 150_000);
+        await expectIdle([withInterval(rubbish)], 150_000);
     });
 
     test('the last BOOKMARK counts: after an upgrade, the server may have another one', async () => {
@@ -144,11 +144,11 @@ describe.each(KINDS)('connect over %s', (kind) => {
   });
 
   describe('a BOOKMARK that says when to reconnect', () => {
-    const farewell = (version: string): Sent => toBookmark(version, { retryAfterMs: 10_000 }) as Sent;
+    const lastBookmark = (version: string): Sent => toBookmark(version, { retryAfterMs: 10_000 }) as Sent;
 
-    test('is heeded when the connection is lost, on top of it the own delay', async () => {
+    test('counts when the connection is lost, on top of it the own delay', async () => {
       const { watch, network, accept, read, details, backOff } = open(kind);
-      await accept(event(1), farewell(at(1)));
+      await accept(event(1), lastBookmark(at(1)));
       network.link.cut();
       await settle();
       expect([watch.state, details.at(-1)?.delayMs]).toEqual(['waiting', 10_500]);
@@ -173,7 +173,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
 
     test('is withdrawn by one that does not: the server has stayed', async () => {
       const { watch, network, accept, details } = open(kind);
-      await accept(farewell(at(1)), toBookmark(at(1)) as Sent);
+      await accept(lastBookmark(at(1)), toBookmark(at(1)) as Sent);
       network.link.cut();
       await settle();
       expect(details.at(-1)?.delayMs).toBe(500);
@@ -183,7 +183,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     test('makes a regular end of the response a lost connection: not every host can break one off visibly', async () => {
       if (kind === 'browser' || kind === 'ws') return; // their close codes tell
       const { watch, network, accept, details } = open(kind, { reconnectOnEnd: false });
-      await accept(farewell(at(1)));
+      await accept(lastBookmark(at(1)));
       network.link.end();
       await settle();
       expect([watch.state, details.at(-1)?.delayMs]).toEqual(['waiting', 10_500]);

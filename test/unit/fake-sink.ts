@@ -3,9 +3,9 @@
 import type { Form } from '../../src/bridge/events/forms.ts';
 import { LINE } from '../../src/bridge/events/forms.ts';
 import type { Hub } from '../../src/bridge/hub/hub.ts';
-import { receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf } from '../../src/bridge/hub/hub.ts';
+import type { Client } from '../../src/bridge/hub/hub-core.ts';
 import type { Asked } from '../../src/bridge/hub/query.ts';
-import type { Client } from '../../src/bridge/hub/reception.ts';
 import type { Session } from '../../src/bridge/hub/session.ts';
 import type { Sink } from '../../src/bridge/hub/sink.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
@@ -88,13 +88,13 @@ export function connect<S extends FakeSink>(
   sink: S = new FakeSink() as S,
   client: Partial<Client> = {},
 ): S & { session: Session } {
-  receptionOf(hub).open(sink, { transport: 'http', address: 'test', ...client });
+  coreOf(hub).open(sink, { transport: 'http', address: 'test', ...client });
   return sink as S & { session: Session };
 }
 
 /** Requests a start from a hub, and opens a session there. */
 export function join(hub: Hub, asked: Asked = {}, more: Parameters<typeof connect>[2] = {}): ReturnType<typeof connect> {
-  return connect(hub, new FakeSink(), { start: receptionOf(hub).start(asked) as Start, asked, ...more });
+  return connect(hub, new FakeSink(), { start: coreOf(hub).start(asked) as Start, asked, ...more });
 }
 
 export async function until(condition: () => boolean): Promise<void> {

@@ -4,8 +4,8 @@ import type { Duplex } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import type { WebSocket } from 'ws';
 import { MESSAGE } from '../../src/bridge/events/forms.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
-import { Pulse } from '../../src/bridge/transport/pulse.ts';
+import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
+import { SharedTimer } from '../../src/bridge/transport/shared-timer.ts';
 import { WebSocketSink } from '../../src/bridge/transport/websocket-sink.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 
@@ -61,8 +61,8 @@ function setUp(): {
     form: MESSAGE,
     maxBufferedBytes: 1_000_000,
   });
-  receptionOf(hub).open(sink, { transport: 'websocket', address: '' });
-  sink.beatWith(new Pulse(1_000, clock));
+  coreOf(hub).open(sink, { transport: 'websocket', address: '' });
+  sink.startHeartbeat(new SharedTimer(1_000, clock));
   return { client, socket, hub, clock, interval: () => clock.advance(1_000), cuts: () => hub.stats().total.cuts };
 }
 

@@ -1,7 +1,7 @@
 // The end of a hub, and what its clients see of it, without sockets.
 import { describe, expect, test } from 'vitest';
 import { SLICE_BYTES } from '../../src/bridge/events/forms.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
@@ -15,10 +15,10 @@ describe('the end of a hub', () => {
     const sink = connect(hub);
     for (let i = 0; i < 10; i++) hub.tryPublish(added(i));
     const down = hub.shutdown();
-    expect(receptionOf(hub).reserve('')).toMatchObject({ code: 503, reason: 'ServiceUnavailable' });
-    expect(receptionOf(hub).start({})).toMatchObject({ code: 503 });
+    expect(coreOf(hub).reserve('')).toMatchObject({ code: 503, reason: 'ServiceUnavailable' });
+    expect(coreOf(hub).start({})).toMatchObject({ code: 503 });
     await down;
-    expect(receptionOf(hub).start({})).toMatchObject({ code: 204 });
+    expect(coreOf(hub).start({})).toMatchObject({ code: 204 });
     expect(sink.objects).toHaveLength(10);
     await expect(hub.publish(added('late'))).rejects.toMatchObject({ code: 'CLOSED' });
     expect(() => hub.tryPublish(added('late'))).toThrow('shut down');
@@ -29,7 +29,7 @@ describe('the end of a hub', () => {
     const hub = new Hub({ epoch: 'e', replayItems: 3, replay: 1 });
     for (let i = 1; i <= 5; i++) await hub.publish(added(i));
     await hub.shutdown();
-    const ask = (resourceVersion?: string): { start: Start | Status } => ({ start: receptionOf(hub).start({ resourceVersion }) });
+    const ask = (resourceVersion?: string): { start: Start | Status } => ({ start: coreOf(hub).start({ resourceVersion }) });
     expect(ask('e.1').start).toMatchObject({ code: 410 });
     expect(ask('e.5').start).toMatchObject({ code: 204 });
     const odd = { options: { filter: ({ object }: WatchEvent) => (object as number) % 2 === 1 } };
@@ -51,20 +51,20 @@ describe('the end of a hub', () => {
     for (let i = 1; i <= 4; i++) await hub.publish(added(i));
     await hub.shutdown();
     const odd = ({ object }: WatchEvent): boolean => (object as number) % 2 === 1;
-    expect(receptionOf(hub).start({ resourceVersion: 'e.3' }, { options: { filter: odd } })).toMatchObject({ code: 204 });
-    expect(receptionOf(hub).start({ resourceVersion: 'e.2' }, { options: { filter: odd } })).toMatchObject({ resumed: true });
+    expect(coreOf(hub).start({ resourceVersion: 'e.3' }, { options: { filter: odd } })).toMatchObject({ code: 204 });
+    expect(coreOf(hub).start({ resourceVersion: 'e.2' }, { options: { filter: odd } })).toMatchObject({ resumed: true });
     const broken = (): boolean => {
       throw new Error('no');
     };
-    expect(receptionOf(hub).start({ resourceVersion: 'e.3' }, { options: { filter: broken } })).toMatchObject({ resumed: true });
+    expect(coreOf(hub).start({ resourceVersion: 'e.3' }, { options: { filter: broken } })).toMatchObject({ resumed: true });
   });
 
   test('of a departing server is not the end of the stream: new clients are refused, and find another server', async () => {
     const hub = new Hub({ epoch: 'e' });
     await hub.publish(added(1));
     await hub.shutdown({ retryAfterMs: 5_000 });
-    expect(receptionOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ code: 503 });
-    expect(receptionOf(hub).reserve('')).toMatchObject({ code: 503, details: { retryAfterSeconds: 5 } });
+    expect(coreOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ code: 503 });
+    expect(coreOf(hub).reserve('')).toMatchObject({ code: 503, details: { retryAfterSeconds: 5 } });
   });
 
   test('leaves no timer, even if a flush was delayed', async () => {
@@ -155,7 +155,7 @@ describe('the end of a hub', () => {
     expect(hub.stats()).toMatchObject({ clients: [{}], total: { cuts: { failed: 1 } } });
   });
 
-  test('a sink that throws in `opened` is cut, and its seat is free again', () => {
+  test('a sink that throws in `opened` is cut, and its slot is free again', () => {
     const notices: HubNotice[] = [];
     const hub = new Hub({ maxClients: 1, onNotice: (notice) => notices.push(notice) });
     const sink = new FakeSink();
@@ -167,7 +167,7 @@ describe('the end of a hub', () => {
     expect(sink.destroyed).toBe(true);
     expect(notices.at(-1)).toMatchObject({ type: 'close', reason: 'failed', error });
     expect(hub.stats()).toMatchObject({ clients: [], total: { clients: 1, cuts: { failed: 1 } } });
-    expect(receptionOf(hub).reserve('')).not.toHaveProperty('code');
+    expect(coreOf(hub).reserve('')).not.toHaveProperty('code');
   });
 
   test.each([

@@ -1,9 +1,9 @@
 // Hubs without sockets: replay, limits, and bridged watches.
 import { describe, expect, test } from 'vitest';
+import type { Reservation } from '../../src/bridge/hub/connection-slots.ts';
 import type { HubOptions } from '../../src/bridge/hub/hub.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
-import type { Client } from '../../src/bridge/hub/reception.ts';
-import type { Ticket } from '../../src/bridge/hub/seats.ts';
+import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
+import type { Client } from '../../src/bridge/hub/hub-core.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
@@ -55,25 +55,25 @@ describe('replay', () => {
 describe('limits', () => {
   test('clients past the limit are refused and counted', () => {
     const hub = new Hub({ maxClients: 1 });
-    const ticket = receptionOf(hub).reserve('a');
-    expect(receptionOf(hub).reserve('b')).toMatchObject({ code: 503 });
-    const sink = connect(hub, undefined, { ticket: ticket as Ticket, address: 'a' });
-    expect(receptionOf(hub).reserve('b')).toMatchObject({ code: 503 });
+    const reservation = coreOf(hub).reserve('a');
+    expect(coreOf(hub).reserve('b')).toMatchObject({ code: 503 });
+    const sink = connect(hub, undefined, { reservation: reservation as Reservation, address: 'a' });
+    expect(coreOf(hub).reserve('b')).toMatchObject({ code: 503 });
     sink.session.gone();
-    expect(receptionOf(hub).reserve('b')).not.toHaveProperty('code');
+    expect(coreOf(hub).reserve('b')).not.toHaveProperty('code');
     expect(hub.stats().total).toMatchObject({ clients: 1, refused: 2, refusals: { full: 2 } });
   });
 
   test('clients of one address have a separate limit; the empty address has none', () => {
     const hub = new Hub({ maxClientsPerAddress: 2 });
-    const tickets = [receptionOf(hub).reserve('a'), receptionOf(hub).reserve('a')] as Ticket[];
-    expect(receptionOf(hub).reserve('a')).toMatchObject({ code: 503, message: expect.stringContaining('this address') });
-    expect(receptionOf(hub).reserve('b')).not.toHaveProperty('code');
-    for (let i = 0; i < 5; i++) expect(receptionOf(hub).reserve('')).not.toHaveProperty('code');
-    tickets[0]?.release();
-    tickets[0]?.release();
-    expect(receptionOf(hub).reserve('a')).not.toHaveProperty('code');
-    expect(receptionOf(hub).reserve('a')).toHaveProperty('code');
+    const reservations = [coreOf(hub).reserve('a'), coreOf(hub).reserve('a')] as Reservation[];
+    expect(coreOf(hub).reserve('a')).toMatchObject({ code: 503, message: expect.stringContaining('this address') });
+    expect(coreOf(hub).reserve('b')).not.toHaveProperty('code');
+    for (let i = 0; i < 5; i++) expect(coreOf(hub).reserve('')).not.toHaveProperty('code');
+    reservations[0]?.release();
+    reservations[0]?.release();
+    expect(coreOf(hub).reserve('a')).not.toHaveProperty('code');
+    expect(coreOf(hub).reserve('a')).toHaveProperty('code');
     expect(hub.stats().total.refusals).toEqual({ address: 2 });
   });
 
@@ -104,7 +104,7 @@ describe('limits', () => {
     await hub.publish(added('after'));
     const accepted = 10_011 - refused.length;
     expect([refused.length, hub.version]).toEqual([3, `e.${accepted}`]);
-    expect(receptionOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ missed: { length: accepted } });
+    expect(coreOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ missed: { length: accepted } });
   });
 
   test('nor are they out of order if a filter publishes while another publish waits', async () => {
@@ -176,7 +176,7 @@ describe('follow', () => {
     await outcome;
     const filter = ({ type }: WatchEvent): boolean => type === 'ADDED';
     const sinks = ['e.0', 'e.1', 'e.2'].map((resourceVersion) => {
-      const start = receptionOf(hub).start({ resourceVersion }, { options: { filter } }) as Start;
+      const start = coreOf(hub).start({ resourceVersion }, { options: { filter } }) as Start;
       return connect(hub, undefined, { start, options: { filter } });
     });
     expect(sinks.map(({ events, ended }) => [events.map(({ type }) => type), ended])).toEqual([
@@ -303,7 +303,7 @@ describe('errors in user code', () => {
     const notices: HubNotice[] = [];
     const hub = new Hub({ epoch: 'e', onNotice: (notice) => void notices.push(notice) });
     hub.tryPublish(added(1));
-    const start = receptionOf(hub).start({ resourceVersion: 'e.0' }) as Start;
+    const start = coreOf(hub).start({ resourceVersion: 'e.0' }) as Start;
     connect(hub, undefined, { start, options: { filter: throwing } });
     expect(notices.at(-1)).toMatchObject({ type: 'close', reason: 'failed', error: oops });
   });
@@ -315,7 +315,7 @@ describe('errors in user code', () => {
       onNotice: ({ type }) => type === 'open' && void hub.publish(added('somebody has come')),
     });
     hub.tryPublish(added(1));
-    const start = receptionOf(hub).start({ resourceVersion: 'e.0' }) as Start;
+    const start = coreOf(hub).start({ resourceVersion: 'e.0' }) as Start;
     const filter = ({ object }: WatchEvent): boolean => (object === 1 ? throwing() : true);
     const sink = connect(hub, undefined, { start, options: { filter } });
     expect([sink.ended, sink.objects]).toEqual(['failed', []]);
@@ -331,7 +331,7 @@ describe('errors in user code', () => {
       const notices: HubNotice[] = [];
       const hub = new Hub({ ...options, epoch: 'e', onNotice: (notice) => void notices.push(notice) });
       hub.tryPublish(added(1));
-      const start = receptionOf(hub).start({ resourceVersion }) as Start;
+      const start = coreOf(hub).start({ resourceVersion }) as Start;
       const filter = (async () => false) as unknown as () => boolean;
       const sink = connect(hub, undefined, { start, options: { filter } });
       hub.tryPublish(added(2));

@@ -2,7 +2,7 @@
 // https://prometheus.io/docs/instrumenting/exposition_formats/
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Metric } from '../../src/bridge/hub/metrics.ts';
 import { toText } from '../../src/bridge/hub/metrics.ts';
 import { exposition } from '../exposition.ts';
@@ -11,13 +11,13 @@ import { FakeSink } from './fake-sink.ts';
 describe('the metrics of a hub', () => {
   test('count what stats() counts, under the names that Prometheus expects', async () => {
     const hub = new Hub({ epoch: 'e', capacity: 2, overflow: 'drop-oldest' });
-    const reception = receptionOf(hub);
+    const core = coreOf(hub);
     const sink = new FakeSink();
-    reception.open(sink, { transport: 'sse', address: 'a' });
+    core.open(sink, { transport: 'sse', address: 'a' });
     for (let i = 0; i < 3; i++) await hub.publish({ type: 'A', object: i });
-    reception.refuse({ reason: 'origin', status: {} as never, address: 'b' });
+    core.refuse({ reason: 'origin', status: {} as never, address: 'b' });
     hub.disconnect(() => true);
-    reception.open(new FakeSink(), { transport: 'websocket', address: 'a' });
+    core.open(new FakeSink(), { transport: 'websocket', address: 'a' });
     const { accepted, total, clients } = hub.stats();
     const families = exposition(hub.metrics());
     const value = (name: string, labels = {}): number | undefined =>

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import type { Envelope } from '../../src/bridge/events/envelope.ts';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import type { Admitted } from '../../src/bridge/hub/admission.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import { readQuery, readVersion } from '../../src/bridge/hub/query.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import { startOf } from '../../src/bridge/transport/http-head.ts';
@@ -155,7 +155,7 @@ describe('a hub', () => {
   test('resumes right after a version, exactly as far back as its window goes', async () => {
     const hub = await published(20, { replayItems: 5 });
     for (let from = 0; from <= 21; from++) {
-      const start = receptionOf(hub).start({ resourceVersion: `e.${from}` });
+      const start = coreOf(hub).start({ resourceVersion: `e.${from}` });
       if (from >= 15 && from <= 20) {
         expect(places((start as Start).missed)).toEqual(Array.from({ length: 20 - from }, (_, i) => from + 1 + i));
         expect(start).toMatchObject({ resumed: true });
@@ -163,10 +163,10 @@ describe('a hub', () => {
         expect(start).toMatchObject({ code: 410, reason: 'Expired' });
       }
     }
-    expect(receptionOf(hub).start({ resourceVersion: 'other.20' })).toMatchObject({ code: 410 });
-    expect(receptionOf(hub).start({ resourceVersion: `e.${'9'.repeat(99)}` })).toMatchObject({ code: 410 });
-    expect(receptionOf(hub).start({ resourceVersion: '__proto__.1' })).toMatchObject({ code: 410 });
-    expect(receptionOf(hub).start({ resourceVersion: 'no version' })).toMatchObject({
+    expect(coreOf(hub).start({ resourceVersion: 'other.20' })).toMatchObject({ code: 410 });
+    expect(coreOf(hub).start({ resourceVersion: `e.${'9'.repeat(99)}` })).toMatchObject({ code: 410 });
+    expect(coreOf(hub).start({ resourceVersion: '__proto__.1' })).toMatchObject({ code: 410 });
+    expect(coreOf(hub).start({ resourceVersion: 'no version' })).toMatchObject({
       code: 410,
       message: 'cannot resume after version no version: start over without a version',
     });
@@ -175,17 +175,17 @@ describe('a hub', () => {
   test('without a window, resumes a client that missed nothing: before the first event, and after all were dropped', async () => {
     const hub = await published(0, { replayItems: 0 });
     expect(hub.version).toBe('e.0');
-    expect(receptionOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ missed: [], resumed: true });
+    expect(coreOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ missed: [], resumed: true });
     await hub.publish(added(1));
-    expect(receptionOf(hub).start({ resourceVersion: 'e.1' })).toMatchObject({ missed: [], resumed: true });
-    expect(receptionOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ code: 410 });
+    expect(coreOf(hub).start({ resourceVersion: 'e.1' })).toMatchObject({ missed: [], resumed: true });
+    expect(coreOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ code: 410 });
   });
 
   test('also limits the window in bytes, even for a burst that is published at once', () => {
     const hub = new Hub({ epoch: 'e', replayItems: 1_000, replayBytes: 10_000 });
     for (let i = 0; i < 500; i++) hub.tryPublish(added('x'.repeat(900)));
-    expect(receptionOf(hub).start({ resourceVersion: 'e.489' })).toMatchObject({ code: 410 });
-    expect(places((receptionOf(hub).start({ resourceVersion: 'e.495' }) as Start).missed)).toEqual([496, 497, 498, 499, 500]);
+    expect(coreOf(hub).start({ resourceVersion: 'e.489' })).toMatchObject({ code: 410 });
+    expect(places((coreOf(hub).start({ resourceVersion: 'e.495' }) as Start).missed)).toEqual([496, 497, 498, 499, 500]);
   });
 
   test('hands over from missed to live events without a gap, while events arrive without a pause', async () => {
@@ -196,7 +196,7 @@ describe('a hub', () => {
       const from = Math.floor(i / 2);
       clients.push({
         from,
-        sink: connect(hub, undefined, { start: receptionOf(hub).start({ resourceVersion: `e.${from}` }) as Start }),
+        sink: connect(hub, undefined, { start: coreOf(hub).start({ resourceVersion: `e.${from}` }) as Start }),
       });
       if (i % 5 === 0) await turn();
     }
@@ -210,7 +210,7 @@ describe('a hub', () => {
   test('replays only what the filter accepts, and counts no rejected event', async () => {
     const hub = await published(10);
     const filter = (event: { object: unknown }): boolean => (event.object as number) % 2 === 0;
-    const start = receptionOf(hub).start({ resourceVersion: 'e.3' }) as Start;
+    const start = coreOf(hub).start({ resourceVersion: 'e.3' }) as Start;
     const sink = connect(hub, undefined, { start, options: { filter } });
     await hub.publish(added(11));
     await hub.publish(added(12));
@@ -228,7 +228,7 @@ describe('a hub', () => {
         address: '',
         options: { filter },
       } as unknown as Admitted;
-      const start = startOf(receptionOf(hub), admitted, true) as Start;
+      const start = startOf(coreOf(hub), admitted, true) as Start;
       const sink = connect(hub, undefined, { start, options: { filter } });
       expect(sink.events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
       expect(sink.ended).toBeUndefined();
@@ -256,7 +256,7 @@ describe('a hub', () => {
     const filter = (): boolean => {
       throw new Error('filter');
     };
-    const start = receptionOf(hub).start({ resourceVersion: 'e.1' }) as Start;
+    const start = coreOf(hub).start({ resourceVersion: 'e.1' }) as Start;
     const replayed = connect(hub, undefined, { start, options: { filter } });
     const live = connect(hub, undefined, { options: { filter } });
     const other = connect(hub);

@@ -9,7 +9,7 @@ import type { WatchEvent } from '../../src/watch/event.ts';
 import { toStatus } from '../../src/watch/event.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 
-/** A connection that has said goodbye and is not closed yet. */
+/** A connection that has been ended and is not closed yet. */
 class Lingering extends FakeSink {
   ends: number = 0;
 

@@ -1,7 +1,7 @@
 // Snapshots and other clients: turns of the event loop, backpressure, and the limit on concurrent snapshots.
 import { describe, expect, test } from 'vitest';
 import { SLICE_BYTES } from '../../src/bridge/events/forms.ts';
-import { receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf } from '../../src/bridge/hub/hub.ts';
 import type { Snapshot } from '../../src/bridge/hub/snapshot.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
@@ -19,7 +19,7 @@ describe('a snapshot', () => {
     });
     const sink = new FakeSink();
     sink.stall();
-    connect(hub, sink, { start: receptionOf(hub).start({}) as Start });
+    connect(hub, sink, { start: coreOf(hub).start({}) as Start });
     for (let i = 0; i < 50; i++) await turn();
     expect(asked).toBeGreaterThan(1);
     expect(asked).toBeLessThan(SLICE_BYTES / length);
@@ -39,7 +39,7 @@ describe('a snapshot', () => {
     const sink = new FakeSink();
     sink.stall();
     const timeout = { timeoutSeconds: 1, allowWatchBookmarks: true };
-    connect(hub, sink, { start: receptionOf(hub).start(timeout) as Start, asked: timeout });
+    connect(hub, sink, { start: coreOf(hub).start(timeout) as Start, asked: timeout });
     await turn();
     const read = asked + 1;
     clock.advance(1_000);
@@ -164,7 +164,7 @@ describe('a snapshot', () => {
       },
       { maxSnapshots: 1 },
     );
-    connect(hub, slow, { start: receptionOf(hub).start({}) as Start, identity: 'slow' });
+    connect(hub, slow, { start: coreOf(hub).start({}) as Start, identity: 'slow' });
     const second = join(hub, {}, { identity: 'second' });
     await until(() => second.events.length === 1_001);
     const part = slow.events.length;

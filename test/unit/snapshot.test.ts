@@ -1,6 +1,6 @@
 // Snapshots: what a client gets, and what is left when it leaves.
 import { describe, expect, test } from 'vitest';
-import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Asked } from '../../src/bridge/hub/query.ts';
 import type { Snapshot } from '../../src/bridge/hub/snapshot.ts';
 import { ListenerCount } from '../../src/testing/listener-count.ts';
@@ -73,12 +73,12 @@ describe('a snapshot', () => {
     const hub = hubOf(async () => ['state'], { replayItems: 0 });
     await hub.publish(added(1));
     await hub.shutdown();
-    expect(receptionOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ code: 410 });
+    expect(coreOf(hub).start({ resourceVersion: 'e.0' })).toMatchObject({ code: 410 });
     const sink = join(hub);
     await until(() => sink.ended !== undefined);
     expect([sink.events, sink.ended]).toEqual([[{ type: 'ADDED', object: 'state' }, end('e.1')], 'complete']);
     for (const asked of [{ resourceVersion: 'e.1' }, { sendInitialEvents: false }]) {
-      expect(receptionOf(hub).start(asked)).toMatchObject({ code: 204 });
+      expect(coreOf(hub).start(asked)).toMatchObject({ code: 204 });
     }
     expect(hub.stats().clients).toEqual([]);
   });
@@ -100,7 +100,7 @@ describe('a snapshot', () => {
       await turn();
       expect(sink.events.map((event) => (event.type === 'BOOKMARK' ? event : event.object))).toEqual(expected);
     }
-    expect(receptionOf(new Hub()).start({ sendInitialEvents: true })).toMatchObject({
+    expect(coreOf(new Hub()).start({ sendInitialEvents: true })).toMatchObject({
       code: 400,
       message: 'sendInitialEvents: expected false, because this server has no snapshot, got "true"',
     });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
 import { Hub } from '../../src/bridge/hub/hub.ts';
-import { Pulse } from '../../src/bridge/transport/pulse.ts';
+import { SharedTimer } from '../../src/bridge/transport/shared-timer.ts';
 import type { Outbound } from '../../src/bridge/transport/stall.ts';
 import { guardStalls } from '../../src/bridge/transport/stall.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
@@ -13,7 +13,7 @@ function watched(stallTimeoutMs: number = 1_000): { sink: ReturnType<typeof conn
   const clock = new FakeClock();
   const sink = connect(new Hub());
   const socket = { writableLength: 0, bytesWritten: 0, _handle: { writeQueueSize: 0 } };
-  guardStalls(sink.session, socket, new Pulse(stallTimeoutMs, clock));
+  guardStalls(sink.session, socket, new SharedTimer(stallTimeoutMs, clock));
   return { sink, socket, clock };
 }
 
@@ -95,11 +95,11 @@ test.each([
 
 test('many clients share one timer, and each is cut separately', () => {
   const clock = new FakeClock();
-  const pulse = new Pulse(1_000, clock);
+  const timer = new SharedTimer(1_000, clock);
   const sockets = Array.from({ length: 3 }, () => ({ writableLength: 0, bytesWritten: 0 }));
   const sinks = sockets.map((socket) => {
     const sink = connect(new Hub());
-    guardStalls(sink.session, socket, pulse);
+    guardStalls(sink.session, socket, timer);
     return sink;
   });
   expect(clock.pending).toBe(1);
@@ -110,7 +110,7 @@ test('many clients share one timer, and each is cut separately', () => {
   expect(clock.pending).toBe(0);
 });
 
-test('without a pulse no client is cut, and a client that has gone leaves no timer', () => {
+test('without a timer no client is cut, and a client that has gone leaves no timer', () => {
   const stalled = connect(new Hub());
   guardStalls(stalled.session, { writableLength: 1, bytesWritten: 1 }, undefined);
   expect(stalled.destroyed).toBe(false);

@@ -121,14 +121,14 @@ export class ClientMachine {
     const { onExpired, maxAttempts, reconnectOnEnd, minMs, maxMs, factor, random } = this.#options;
     const restart = onExpired === 'restart';
     // The stream was open but had no version yet. Nobody can tell what the server sends until the next connection.
-    const blind = this.state === 'open' && !this.position;
+    const unversioned = this.state === 'open' && !this.position;
     const spent = this.failures >= maxAttempts;
-    const enough = !reconnectOnEnd || spent || (blind && !restart && !this.#partial);
+    const enough = !reconnectOnEnd || spent || (unversioned && !restart && !this.#partial);
     if (code === COMPLETE || (code === ENDED && enough)) return this.close();
     if (spent || (code > COMPLETE && code < 500 && ![408, 410, 429].includes(code))) return this.close(error);
-    const notice = blind || code === 410;
-    const told = blind ? toFailure(410, `${error.message}; no version`) : error;
-    if (this.state === 'closed' || (notice && !restart)) return this.close(told);
+    const notice = unversioned || code === 410;
+    const reported = unversioned ? toFailure(410, `${error.message}; no version`) : error;
+    if (this.state === 'closed' || (notice && !restart)) return this.close(reported);
     if (notice) this.position = undefined;
     this.state = 'waiting';
     // The position is also lost with a snapshot that failed, and that error has a code of its own.
@@ -139,7 +139,7 @@ export class ClientMachine {
     const longestMs = Math.min(maxMs, minMs * factor ** this.failures++ || 0);
     const jitterMs = prompt ? 0 : random() * longestMs;
     // A negative hint or NaN means no hint.
-    return { delayMs: Math.min(hintMs > 0 ? hintMs : 0, MAX_HINT_MS) + jitterMs, error: told, notice };
+    return { delayMs: Math.min(hintMs > 0 ? hintMs : 0, MAX_HINT_MS) + jitterMs, error: reported, notice };
   }
 
   /** The queue is full. Returns whether the connection may be closed until there is room, which requires a known position. */

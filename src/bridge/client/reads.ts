@@ -31,7 +31,7 @@ export abstract class ClientReads<E extends WatchEvent> extends Iteration implem
   protected failure: { readonly error: unknown } | undefined;
   readonly #reads: Read<E>[] = [];
   /** `onGap` is running. */
-  #telling: boolean = false;
+  #reportingGap: boolean = false;
 
   /** Ends the watch for its producer; what is queued stays readable. Idempotent. */
   abstract stop(): void;
@@ -55,7 +55,7 @@ export abstract class ClientReads<E extends WatchEvent> extends Iteration implem
   }
 
   tryNext(): E | undefined {
-    if (this.#telling) return undefined;
+    if (this.#reportingGap) return undefined;
     try {
       return this.#take();
     } finally {
@@ -72,7 +72,7 @@ export abstract class ClientReads<E extends WatchEvent> extends Iteration implem
 
   /** Serves pending reads in order. If the watch has ended, settles all of them. */
   protected serve(): void {
-    if (this.#telling) return;
+    if (this.#reportingGap) return;
     for (let read = this.#reads[0]; read; read = this.#reads[0]) {
       try {
         const event = this.#take();
@@ -99,9 +99,9 @@ export abstract class ClientReads<E extends WatchEvent> extends Iteration implem
   /** Returns the next event, or undefined. If the watch has failed and its queue is empty, throws once. */
   #take(): E | undefined {
     const { lost, count } = this.queue;
-    this.#telling = true;
+    this.#reportingGap = true;
     if (lost && count) this.onGap(lost);
-    this.#telling = false;
+    this.#reportingGap = false;
     const event = this.queue.shift();
     const { failure } = this;
     if (event) return event;

@@ -19,7 +19,7 @@ export class ServerTiming {
   retryAfterMs: number | undefined;
 
   /** The server has sent a sign of life that carries nothing else. */
-  beat(): void {
+  heartbeat(): void {
     this.idleTimeoutMs ||= IDLE_INTERVALS * DEFAULT_INTERVAL_MS;
   }
 

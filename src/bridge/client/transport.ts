@@ -5,8 +5,8 @@ import { isStatus } from '../../watch/event.ts';
 export interface Receiver {
   /** The server has started to send the stream. */
   opened(): void;
-  /** Something has arrived. `beat`: it carries no event, so the server sent it as a sign of life. */
-  alive(beat?: boolean): void;
+  /** Something has arrived. `isHeartbeat`: it carries no event, so the server sent it as a sign of life. */
+  alive(isHeartbeat?: boolean): void;
   /** One frame, and the version that the transport has for it. Throws if the frame cannot be decoded. */
   frame(text: string, id?: string): void;
   /** The connection has ended. The client closes it at once, so the transport need not. */

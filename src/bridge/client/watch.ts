@@ -109,8 +109,8 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.#tell();
   }
 
-  alive(beat: boolean = false): void {
-    if (beat) this.#timing.beat();
+  alive(isHeartbeat: boolean = false): void {
+    if (isHeartbeat) this.#timing.heartbeat();
     // Before `open`, the connect timeout applies. While the queue is full, only data already on its way arrives, so no timeout
     // applies.
     if (this.state === 'open' && !this.#blocked) this.#expect(this.#settings.idleTimeoutMs ?? this.#timing.idleTimeoutMs);

@@ -30,11 +30,11 @@ export function checkWebSocket(type: WebSocketConstructor | undefined, header: u
 /** Opens a WebSocket of any kind. Only ws tells why an upgrade was refused; elsewhere a refusal counts as a failed connection. */
 export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Connection {
   const { url, headers, maxFrameChars, WebSocket } = opening;
-  const rich = takesHeaders(WebSocket);
+  const withHeaders = takesHeaders(WebSocket);
   // A character takes at most four bytes.
   const options = { headers, maxPayload: 4 * maxFrameChars };
   // Bun's own constructor takes options in place of the protocols. Unlike that of ws, it has no `on`.
-  const socket = new WebSocket(url.href, rich && !WebSocket.prototype.on ? (options as never) : [], options);
+  const socket = new WebSocket(url.href, withHeaders && !WebSocket.prototype.on ? (options as never) : [], options);
   const { close } = listen(socket, receiver);
 
   // Not every error is followed by `close`: before the socket is open, the WebSocket of Node 22 reports only this.

@@ -3,6 +3,7 @@ import { WatchError } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import { toVersion } from '../protocol.ts';
 import { Envelope } from './envelope.ts';
+import { Pace } from './pace.ts';
 import type { Turn } from './turn.ts';
 
 /** Options of a {@link Publisher}. */
@@ -11,39 +12,49 @@ export interface PublisherOptions {
   readonly epoch: string;
   /** The default queue length of a client. */
   readonly capacity: number;
+  /** The default limit of the bytes in it. */
+  readonly maxQueuedBytes: number;
   readonly maxPending: number;
   /** Set if clients get snapshots, which can be ahead of the events. */
   readonly snapshot?: unknown;
   readonly nextTurn: Turn;
   /** Writes to every client what is available for it. */
   readonly flush: () => void;
+  /** Is told the size of each event that has been distributed, and may then look for queues that hold too much. */
+  readonly backlog: { grow(bytes: number): void; check(): void };
 }
+
+/** Even if queues hold more: a flush is soon after its events, and bursts leave connections their turns. */
+const MOST_EVENTS = 1_024;
+const MOST_BYTES = 4_194_304;
 
 /**
  * Accepts events: numbers and encodes them, one at a time. An event that is not published uses no number.
  *
  *     publish --> envelope n+1 --> broadcaster
- *                    half a queue since the last flush? flush now : the bell will
+ *                    half a queue since the last flush? flush now : the flush signal will
  *                    half a queue since the last pause? connections get a turn of the event loop
  *
  * So a burst of any length does not overflow the queue of a client that reads.
  */
 export class Publisher {
-  /** Clients are flushed at the latest after this many events: half of the smallest queue. */
-  private pace: number;
-  /** The paces of clients with a queue length of their own, and the number of clients with each. */
-  private readonly paces: Map<number, number> = new Map();
+  /** Clients are flushed at the latest after this many events, and after this many bytes. */
+  readonly pace: Pace;
+  readonly bytePace: Pace;
   private sequence: number = 0;
   private pending: number = 0;
   private unflushed: number = 0;
+  private unflushedBytes: number = 0;
   private unyielded: number = 0;
+  private unyieldedBytes: number = 0;
   /** Set while an event is encoded or filtered. That runs user code, which may publish itself. */
   private busy: boolean = false;
   private readonly options: PublisherOptions;
 
   constructor(options: PublisherOptions) {
     this.options = options;
-    this.pace = paceOf(options.capacity);
+    this.pace = new Pace(options.capacity, MOST_EVENTS);
+    this.bytePace = new Pace(options.maxQueuedBytes, MOST_BYTES);
   }
 
   async publish(event: WatchEvent, json: string | undefined): Promise<void> {
@@ -51,40 +62,28 @@ export class Publisher {
     if (this.pending > 0) this.refuseOverload();
     // Called from inside a filter or a toJSON: the event being published comes before this one.
     if (this.busy) await this.turn();
-    const envelope = this.envelop(event, json);
+    const envelope = this.toEnvelope(event, json);
     if (this.pending > 0 || !this.accepts(envelope)) {
       this.refuseOverload();
       await this.wait(envelope);
     }
-    if (++this.unyielded < this.pace) return;
-    this.unyielded = 0;
+    this.unyieldedBytes += envelope.bytes.length;
+    if (++this.unyielded < this.pace.value && this.unyieldedBytes < this.bytePace.value) return;
+    this.unyielded = this.unyieldedBytes = 0;
     await this.turn();
   }
 
   tryPublish(event: WatchEvent, json: string | undefined): boolean {
     if (this.pending > 0 || this.busy) return false;
-    return this.accepts(this.envelop(event, json));
-  }
-
-  /** Takes a client's own queue length into account. Returns a function to call when the client is gone. */
-  heed(capacity: number): () => void {
-    const pace = paceOf(capacity);
-    const count = (by: number): void => {
-      const clients = (this.paces.get(pace) ?? 0) + by;
-      if (clients > 0) this.paces.set(pace, clients);
-      else this.paces.delete(pace);
-      this.pace = Math.min(paceOf(this.options.capacity), ...this.paces.keys());
-    };
-    count(1);
-    return () => count(-1);
+    return this.accepts(this.toEnvelope(event, json));
   }
 
   /** Called when every client has been flushed. */
   flushed(): void {
-    this.unflushed = 0;
+    this.unflushed = this.unflushedBytes = 0;
   }
 
-  private envelop(event: WatchEvent, json: string | undefined): Envelope {
+  private toEnvelope(event: WatchEvent, json: string | undefined): Envelope {
     const sequence = this.sequence + 1;
     const { epoch, snapshot } = this.options;
     this.busy = true;
@@ -108,7 +107,9 @@ export class Publisher {
       this.busy = false;
     }
     this.sequence = envelope.sequence;
-    if (++this.unflushed >= this.pace) this.options.flush();
+    this.options.backlog.grow(envelope.bytes.length);
+    this.unflushedBytes += envelope.bytes.length;
+    if (++this.unflushed >= this.pace.value || this.unflushedBytes >= this.bytePace.value) this.options.flush();
     return true;
   }
 
@@ -117,14 +118,16 @@ export class Publisher {
     this.sequence = envelope.sequence;
     this.pending++;
     try {
-      await this.line(envelope);
+      await this.publishLater(envelope);
+      this.options.backlog.grow(envelope.bytes.length);
+      this.options.backlog.check(); // the flush may have been before
     } finally {
       this.pending--;
     }
   }
 
   /** Waiting publishes may have been accepted without having been told yet. Filters are then asked about this event now. */
-  private line(envelope: Envelope): Promise<void> {
+  private publishLater(envelope: Envelope): Promise<void> {
     this.busy = true;
     try {
       return this.options.broadcaster.publish(envelope);
@@ -142,8 +145,4 @@ export class Publisher {
   private turn(): Promise<void> {
     return new Promise((resolve) => this.options.nextTurn(resolve));
   }
-}
-
-function paceOf(capacity: number): number {
-  return Math.min(1_024, Math.max(1, Math.floor(capacity / 2)));
 }

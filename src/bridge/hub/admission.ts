@@ -4,13 +4,13 @@ import { invalid, wholeNumber } from '../../watch/errors.ts';
 import type { Status, WatchEvent } from '../../watch/event.ts';
 import { isStatus } from '../../watch/event.ts';
 import { known } from '../../watch/options.ts';
+import type { Reservation } from './connection-slots.ts';
+import type { HubCore } from './hub-core.ts';
 import type { ClientOptions } from './hub-options.ts';
 import type { Limits } from './limits.ts';
 import type { Asked } from './query.ts';
 import { readQuery } from './query.ts';
-import type { Reception } from './reception.ts';
 import { forbidden, LEAVING, unauthorized, unavailable } from './refusals.ts';
-import type { Ticket } from './seats.ts';
 import type { RefusalReason } from './tally.ts';
 
 /** Who may connect, and what they may see. `R` is the host's request, `I` the application's identity of a client. */
@@ -63,7 +63,7 @@ export interface Caller<R> {
 
 /** A client that may connect. */
 export interface Admitted {
-  readonly ticket: Ticket;
+  readonly reservation: Reservation;
   readonly address: string;
   readonly asked: Asked;
   readonly identity: unknown;
@@ -77,20 +77,20 @@ export type Verdict = Admitted | Status;
 const FOREIGN_SITES: ReadonlySet<string | undefined> = new Set(['cross-site', 'same-site']);
 
 /**
- * Decides who may connect: origin, query, a seat, then the application's hooks.
+ * Decides who may connect: origin, query, a slot, then the application's hooks.
  *
- *     origin? --> query? --> seat? --> authenticate --> watchOptions --> in
+ *     origin? --> query? --> slot? --> authenticate --> watchOptions --> in
  *       403        400        503      401 403 503        503
  *                                     `-- timeout, or the hub shuts down: 503; the client leaves: no answer --'
  *
  * If the hooks return no promises, all of this is one synchronous step.
  */
 export class Admission<R, I> {
-  private readonly reception: Reception;
+  private readonly core: HubCore;
   private readonly options: AdmissionOptions<R, I>;
   private readonly limits: Limits;
 
-  constructor(reception: Reception, options: AdmissionOptions<R, I>, limits: Limits) {
+  constructor(core: HubCore, options: AdmissionOptions<R, I>, limits: Limits) {
     const { allowedOrigins = '*' } = options;
     // A string would admit every origin that is part of it. Other values would throw only at the first request.
     if (allowedOrigins !== '*' && typeof allowedOrigins !== 'function' && !Array.isArray(allowedOrigins)) {
@@ -99,12 +99,12 @@ export class Admission<R, I> {
     for (const hook of ['authenticate', 'watchOptions', 'clientAddress'] as const) {
       if (options[hook] !== undefined && typeof options[hook] !== 'function') throw invalid(hook, options[hook], 'a function');
     }
-    this.reception = reception;
+    this.core = core;
     this.options = options;
     this.limits = limits;
   }
 
-  /** Whether the caller's origin may connect. A caller without an origin is not a page that reads the answer, but it takes a seat. */
+  /** Whether the caller's origin may connect. A caller without an origin is not a page that reads the answer, but it takes a slot. */
   allows({ origin, site, host, request }: Caller<R>): boolean {
     const { allowedOrigins } = this.options;
     if (allowedOrigins === '*') return true;
@@ -136,34 +136,37 @@ export class Admission<R, I> {
     return { 'access-control-allow-origin': origin, vary: 'Origin' };
   }
 
-  /** Decides. Resolves to undefined if the client has left before the decision; its seat is then free again. */
+  /** Decides. Resolves to undefined if the client has left before the decision; its slot is then free again. */
   admit(caller: Caller<R>): Verdict | Promise<Verdict | undefined> {
-    const { reception } = this;
+    const { core } = this;
     const asked = readQuery(caller, this.limits.maxQueryBytes);
     let { address } = caller;
     try {
       address = this.options.clientAddress?.(caller.request) ?? address;
-      if (!this.allows(caller)) return reception.refuse({ reason: 'origin', status: this.forbiddenOrigin(caller), address });
-      if (isStatus(asked)) return reception.refuse({ reason: 'badRequest', status: asked, address });
-      const ticket = reception.reserve(address);
-      if (isStatus(ticket)) return ticket;
-      return this.ask(caller, { ticket, address, asked });
+      if (!this.allows(caller)) return core.refuse({ reason: 'origin', status: this.forbiddenOrigin(caller), address });
+      if (isStatus(asked)) return core.refuse({ reason: 'badRequest', status: asked, address });
+      const reservation = core.reserve(address);
+      if (isStatus(reservation)) return reservation;
+      return this.ask(caller, { reservation, address, asked });
     } catch (error) {
       return this.deny(error, address);
     }
   }
 
-  private ask(caller: Caller<R>, place: Pick<Admitted, 'ticket' | 'address' | 'asked'>): Verdict | Promise<Verdict | undefined> {
-    const { ticket, address } = place;
+  private ask(
+    caller: Caller<R>,
+    place: Pick<Admitted, 'reservation' | 'address' | 'asked'>,
+  ): Verdict | Promise<Verdict | undefined> {
+    const { reservation, address } = place;
     const refused = (error: unknown): Status => {
-      ticket.release();
+      reservation.release();
       return this.deny(error, address);
     };
     try {
       const known = this.know(caller.request);
       if (!isPromise(known)) return { ...place, ...known };
       return this.inTime(caller, known).then((settled) => {
-        if (settled === undefined) ticket.release();
+        if (settled === undefined) reservation.release();
         return settled && { ...place, ...settled };
       }, refused);
     } catch (error) {
@@ -177,7 +180,7 @@ export class Admission<R, I> {
     const see = (identity: I): Known | Promise<Known> =>
       then(watchOptions === undefined ? {} : watchOptions(request, identity), (options) => ({
         identity,
-        options: checked(options, this.reception.hasTopics),
+        options: checked(options, this.core.hasTopics),
       }));
     if (authenticate === undefined) return see(undefined as I);
     return then(authenticate(request), (said) => see(identityOf(said)));
@@ -189,12 +192,12 @@ export class Admission<R, I> {
     return new Promise((resolve, reject) => {
       const late = unavailable('the decision whether to admit this client took too long');
       const cancel = clock.schedule(handshakeTimeoutMs, () => settle(() => reject(new Denied('timeout', late))));
-      const ignore = caller.onGone(() => settle(() => resolve(undefined)));
-      const stay = this.reception.lifetime.whenClosing(() => settle(() => reject(new Denied('ended', LEAVING))));
+      const cancelGone = caller.onGone(() => settle(() => resolve(undefined)));
+      const cancelClosing = this.core.lifetime.whenClosing(() => settle(() => reject(new Denied('ended', LEAVING))));
       const settle = (how: () => void): void => {
         cancel();
-        ignore();
-        stay();
+        cancelGone();
+        cancelClosing();
         how();
       };
       known.then(
@@ -206,7 +209,7 @@ export class Admission<R, I> {
 
   private deny(error: unknown, address: string): Status {
     const { reason, status } = toDenied(error);
-    return this.reception.refuse({ reason, status, address, ...(reason === 'failed' ? { error } : {}) });
+    return this.core.refuse({ reason, status, address, ...(reason === 'failed' ? { error } : {}) });
   }
 }
 
@@ -241,15 +244,18 @@ function identityOf<I>(said: Identified<I>): I {
   return said as I;
 }
 
+const CLIENT_OPTIONS = ['filter', 'topics', 'overflow', 'capacity', 'maxQueuedBytes'] as const;
+
 /** Copies the options. Throws for an unknown one, which may be a filter, and for an invalid one: either admits nobody. */
 function checked(options: ClientOptions, hasTopics: boolean): ClientOptions {
   if (typeof options !== 'object' || options === null) throw invalid('watchOptions', options, 'an object, {} for no options');
-  const { filter, topics, overflow, capacity } = known(options, ['filter', 'topics', 'overflow', 'capacity']);
+  const { filter, topics, overflow, capacity, maxQueuedBytes } = known(options, CLIENT_OPTIONS);
   if (filter !== undefined && typeof filter !== 'function') throw invalid('filter', filter, 'a function');
   if (capacity !== undefined) wholeNumber('capacity', capacity, 1);
+  if (maxQueuedBytes !== undefined) wholeNumber('maxQueuedBytes', maxQueuedBytes, 1);
   if (overflow !== undefined) toOverflow(overflow);
   if (topics !== undefined && !hasTopics) throw invalid('topics', topics, 'none, because the hub has no topicsOf');
-  return { filter, topics: topics === undefined ? undefined : toTopicSet(topics), overflow, capacity };
+  return { filter, topics: topics === undefined ? undefined : toTopicSet(topics), overflow, capacity, maxQueuedBytes };
 }
 
 function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> & Promise<T> {

@@ -15,7 +15,7 @@ import { toStart } from './start.ts';
 /**
  * The events of a hub: a broadcaster that keeps its last ones.
  *
- *     publisher --> broadcaster --+--> watches of clients, the bell
+ *     publisher --> broadcaster --+--> watches of clients, the flush signal
  *                                 '--> its window --> what a client has missed
  *
  * The event with sequence n is the n-th of the broadcaster, so a sequence is a place in its log: a client that has seen n events

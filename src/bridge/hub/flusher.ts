@@ -7,19 +7,20 @@ import type { Turn } from '../events/turn.ts';
 import type { Feed } from './feed.ts';
 import type { Session } from './session.ts';
 
-const NOBODY: readonly never[] = [];
+const NOBODY: ReadonlySet<never> = new Set();
 
 /**
- * Decides when sessions are flushed. The *bell*, a watch with room for one event, rings as soon as something can be read:
+ * Decides when sessions are flushed. The *flush signal*, a watch with room for one event, has a batch as soon as something can be
+ * read:
  *
- *     bell rings --> flush all who got events --> a turn of the event loop (or flushIntervalMs) --> rung meanwhile? flush all : wait for it
+ *     signal --> flush all who got events --> a turn of the event loop (or flushIntervalMs) --> again signalled? flush : wait for it
  *     relieved  --> next turn: flush that session
  *     half a queue published at once --> flush all, now
  *
  * So a single event is sent within the turn, and events that follow share one flush, and one write per client, per turn. Clients
  * in step read the same batch and are sent the same bytes.
  *
- * Invariant: whenever a session without backpressure has something to read, the bell has rung and its flush is pending, or that
+ * Invariant: whenever a session without backpressure has something to read, the signal has come and its flush is pending, or that
  * session's own flush is pending.
  */
 export class Flusher {
@@ -27,31 +28,34 @@ export class Flusher {
   readonly slices: Slices = new Slices();
   /** The sessions of each view, and the views with new events; see broadcast/view.ts. */
   private readonly byView: Map<object, Set<Session>> = new Map();
-  private readonly fresh: Set<View<Envelope>> = new Set();
+  private readonly changed: Set<View<Envelope>> = new Set();
   private readonly waiting: Set<Session> = new Set();
   private flushing: boolean = false;
   /** Ends the current pause early. */
-  private hurry: (() => void) | undefined = undefined;
+  private endPause: (() => void) | undefined = undefined;
   private closed: boolean = false;
   private readonly before: () => void;
+  private readonly after: () => void;
   private readonly intervalMs: number;
   private readonly clock: Clock;
   private readonly nextTurn: Turn;
 
   constructor(options: {
-    bell: Watch<unknown>;
+    flushSignal: Watch<unknown>;
     feed: Feed;
     before: () => void;
+    after: () => void;
     flushIntervalMs: number;
     clock: Clock;
     nextTurn: Turn;
   }) {
     this.before = options.before;
+    this.after = options.after;
     this.intervalMs = options.flushIntervalMs;
     this.clock = options.clock;
     this.nextTurn = options.nextTurn;
-    options.feed.whenVisible((view) => void this.fresh.add(view));
-    void this.run(options.bell);
+    options.feed.whenVisible((view) => void this.changed.add(view));
+    void this.run(options.flushSignal);
   }
 
   add(session: Session, view: View<Envelope> | undefined): void {
@@ -72,25 +76,30 @@ export class Flusher {
   flush(): void {
     if (this.flushing) return;
     this.before();
-    const fresh = [...this.fresh];
-    this.fresh.clear();
-    for (const view of fresh) this.flushAll(this.byView.get(view) ?? NOBODY);
+    const changed = [...this.changed];
+    this.changed.clear();
+    for (const view of changed) this.flushAll(this.byView.get(view) ?? NOBODY);
     this.slices.clear();
-    for (const view of fresh) this.forget(view);
+    for (const view of changed) this.forget(view);
+    this.after();
   }
 
   /** No more events follow: writes everything now, and no longer collects events. */
   close(): void {
     this.closed = true;
     this.flushEveryone();
-    this.hurry?.();
+    this.endPause?.();
   }
 
   /** If all clients of a topic are up to date, its log keeps nothing for them. */
   private forget(view: View<Envelope>): void {
-    if (!view.topics) return;
-    for (const session of this.byView.get(view) ?? []) if (!session.upToDate) return;
-    view.forget();
+    const sessions = this.byView.get(view) ?? NOBODY;
+    const { head } = view.log;
+    // A watch without a session is just being opened: its client has got nothing yet.
+    if (!view.topics || sessions.size < view.watchers) return;
+    for (const session of sessions) if (!session.upToDate) return;
+    // To ask whether they are may run filters, which may publish.
+    if (view.log.head === head) view.forget();
   }
 
   private leave(session: Session, view: View<Envelope>): void {
@@ -122,8 +131,8 @@ export class Flusher {
     this.flushing = false;
   }
 
-  private async run(bell: Watch<unknown>): Promise<void> {
-    for await (const _ of bell.batches()) {
+  private async run(flushSignal: Watch<unknown>): Promise<void> {
+    for await (const _ of flushSignal.batches()) {
       this.flush();
       await this.pause();
     }
@@ -136,6 +145,7 @@ export class Flusher {
     this.before();
     this.flushAll(this.sessions);
     this.slices.clear();
+    this.after();
   }
 
   private pause(): Promise<void> {
@@ -145,7 +155,7 @@ export class Flusher {
         return;
       }
       const cancel = this.clock.schedule(this.intervalMs, resolve);
-      this.hurry = () => {
+      this.endPause = () => {
         cancel();
         resolve();
       };

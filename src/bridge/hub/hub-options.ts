@@ -23,6 +23,12 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
    */
   overflow?: Overflow | undefined;
   /**
+   * Bytes of events queued per client while its connection has no room, or until its snapshot has been sent; at least 1, default
+   * 64 MiB. A client for which more is queued is cut, whatever its policy: its queue is dropped, and it gets one ERROR with code
+   * 410. Up to an eighth and one event more may be queued before that. Replayed events do not count: see `replayBytes`.
+   */
+  maxQueuedBytes?: number | undefined;
+  /**
    * How many past events a new client (one without a version) first gets, if there is no snapshot; default 0, at most
    * `replayItems`. Those that the client's filter rejects count, so it may get fewer.
    */
@@ -121,6 +127,8 @@ export interface ClientOptions<E extends WatchEvent = WatchEvent> {
   readonly overflow?: Overflow | undefined;
   /** This client's queue length in events; at least 1. */
   readonly capacity?: number | undefined;
+  /** Bytes of events queued for this client; at least 1. */
+  readonly maxQueuedBytes?: number | undefined;
 }
 
 /** The numbers of a hub. */
@@ -157,6 +165,7 @@ export type HubSettings<E extends WatchEvent> = {
 const names: Record<keyof HubOptions, true> = {
   capacity: true,
   overflow: true,
+  maxQueuedBytes: true,
   replay: true,
   replayItems: true,
   replayBytes: true,
@@ -197,6 +206,7 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
     replay,
     replayItems,
     capacity: count('capacity', DEFAULTS.capacity, 1),
+    maxQueuedBytes: count('maxQueuedBytes', DEFAULTS.maxQueuedBytes, 1),
     replayBytes: count('replayBytes', DEFAULTS.replayBytes),
     maxSnapshots: count('maxSnapshots', DEFAULTS.maxSnapshots, 1),
     snapshotTimeoutMs: count('snapshotTimeoutMs', DEFAULTS.snapshotTimeoutMs),

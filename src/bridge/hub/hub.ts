@@ -4,11 +4,11 @@ import { toStatus } from '../../watch/event.ts';
 import { known } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ClientStats } from './client-info.ts';
+import { HubCore } from './hub-core.ts';
 import type { HubOptions, HubStats, ShutdownOptions } from './hub-options.ts';
 import { toSettings } from './hub-options.ts';
 import type { MetricsOptions } from './metrics.ts';
 import { hubMetrics, toText } from './metrics.ts';
-import { Reception } from './reception.ts';
 import type { Observer } from './tally.ts';
 
 export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub-options.ts';
@@ -20,24 +20,24 @@ export type { MetricsOptions } from './metrics.ts';
  * `attachWebSocket`, or to several of them.
  *
  *     publish --> Broadcaster --+--> window: the last events, for clients that reconnect
- *                               +--> bell --> flusher: all sessions, once per turn of the event loop
+ *                               +--> flush signal --> flusher: all sessions, once per turn of the event loop
  *                               +--> a cursor per session --> its connection
  *
  * A client that names a version continues right after it. The events it missed and the live events meet at one position, which is
  * taken in one synchronous step, so nothing is lost or repeated between them.
  */
 export class Hub<E extends WatchEvent = WatchEvent> {
-  /** The side that transports use; see {@link receptionOf}. */
-  private readonly reception: Reception;
+  /** The side that transports use; see {@link coreOf}. */
+  private readonly core: HubCore;
   /** The watches that `follow` is publishing from. */
   private readonly followed: Set<Watch<E>> = new Set();
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid option. */
   constructor(options: HubOptions<E> = {}) {
     // Internally the event type does not matter; the compiler has checked it outside.
-    this.reception = new Reception(toSettings(options as unknown as HubOptions));
+    this.core = new HubCore(toSettings(options as unknown as HubOptions));
     const { onNotice } = options;
-    if (onNotice !== undefined) this.reception.tally.observe({ tell: onNotice });
+    if (onNotice !== undefined) this.core.tally.observe({ tell: onNotice });
   }
 
   /**
@@ -49,7 +49,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * for an invalid event. Also rejects with what JSON.stringify throws.
    */
   publish(event: E, json?: string): Promise<void> {
-    return this.reception.publisher.publish(event, json);
+    return this.core.publisher.publish(event, json);
   }
 
   /**
@@ -59,7 +59,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for an invalid event. Also throws what JSON.stringify throws.
    */
   tryPublish(event: E, json?: string): boolean {
-    return this.reception.publisher.tryPublish(event, json);
+    return this.core.publisher.tryPublish(event, json);
   }
 
   /**
@@ -69,7 +69,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    */
   async follow(watch: Watch<E>): Promise<void> {
     having('watch', watch, 'tryNext', 'a Watch');
-    const { lifetime } = this.reception;
+    const { lifetime } = this.core;
     this.followed.add(watch);
     if (lifetime.closing) watch.stop();
     try {
@@ -89,12 +89,12 @@ export class Hub<E extends WatchEvent = WatchEvent> {
 
   /** The version of the last accepted event. Continuing after it misses nothing. */
   get version(): string {
-    return this.reception.version;
+    return this.core.version;
   }
 
   /** Returns the hub's counters and the state of every connected client. */
   stats(): HubStats {
-    return this.reception.stats();
+    return this.core.stats();
   }
 
   /**
@@ -109,7 +109,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
 
   /** Reports every client that connects, leaves, is cut, is refused or resumes. Returns a function that ends the observation. */
   observe(observer: Observer): () => void {
-    return this.reception.tally.observe(observer);
+    return this.core.tally.observe(observer);
   }
 
   /** Makes a logged hub show its numbers rather than everything it holds. */
@@ -122,7 +122,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * reconnect, and `authenticate` is called again: only it can keep them out.
    */
   disconnect(which: (client: ClientStats) => boolean): number {
-    const chosen = [...this.reception.sessions].filter((session) => which(session.stats()));
+    const chosen = [...this.core.sessions].filter((session) => which(session.stats()));
     for (const session of chosen) session.cut('disconnected');
     return chosen.length;
   }
@@ -136,10 +136,10 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    */
   async shutdown(options: ShutdownOptions = {}): Promise<void> {
     const { signal, retryAfterMs } = known(options, ['signal', 'retryAfterMs']);
-    const closed = this.reception.close(retryAfterMs);
+    const closed = this.core.close(retryAfterMs);
     for (const watch of this.followed) watch.stop();
     const cut = (): void => {
-      for (const session of [...this.reception.sessions]) session.cut('deadline');
+      for (const session of [...this.core.sessions]) session.cut('deadline');
     };
     if (signal?.aborted) cut();
     signal?.addEventListener('abort', cut, { once: true });
@@ -149,10 +149,10 @@ export class Hub<E extends WatchEvent = WatchEvent> {
 }
 
 /** Returns the side of a hub that transports use, and applications do not. Throws INVALID_ARGUMENT for anything but a hub. */
-export function receptionOf<E extends WatchEvent>(hub: Hub<E>): Reception {
+export function coreOf<E extends WatchEvent>(hub: Hub<E>): HubCore {
   // biome-ignore lint/complexity/useLiteralKeys: the way to a private member
-  const reception = (hub as Hub<E> | undefined | null)?.['reception'];
+  const core = (hub as Hub<E> | undefined | null)?.['core'];
   // Checked by shape, so that a hub of the package's other copy (ESM or CommonJS) is recognized too.
-  if (typeof reception?.reserve !== 'function') throw invalid('hub', hub, 'a Hub');
-  return reception;
+  if (typeof core?.reserve !== 'function') throw invalid('hub', hub, 'a Hub');
+  return core;
 }

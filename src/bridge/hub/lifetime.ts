@@ -52,8 +52,8 @@ export class Lifetime {
     return () => void this.unsettled.delete(callback);
   }
 
-  /** Returns how a stream ends after its last event. When the server goes away, each client gets a random delay. */
-  farewell(): { how: Ending; retryMs: number | undefined } {
+  /** Returns how streams end after their last event. When the server goes away, each client gets a random delay. */
+  endOfStream(): { how: Ending; retryMs: number | undefined } {
     const { retryAfterMs } = this;
     if (retryAfterMs === undefined) return { how: 'complete', retryMs: undefined };
     return { how: 'goingAway', retryMs: Math.floor(this.random() * retryAfterMs) };

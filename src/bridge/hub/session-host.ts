@@ -12,14 +12,16 @@ export interface SessionHost<S> {
   /** Position and version of the last distributed event. */
   readonly head: number;
   readonly version: string;
-  /** Position of the last event for which the bell is known to have rung. A field, because each client reads it at each flush. */
+  /** Position of the last event for which the flush signal is known to have come. A field, because each client reads it at each flush. */
   readonly seen: number;
   /** No event will follow, so a session that has read everything ends. Also a field. */
   readonly closing: boolean;
   /** How often a client that asks for BOOKMARKs gets one. */
   readonly bookmarkIntervalMs: number;
   /** How a completed stream ends. Another call may answer with another delay. */
-  farewell(): { readonly how: Ending; readonly retryMs: number | undefined };
+  endOfStream(): { readonly how: Ending; readonly retryMs: number | undefined };
+  /** The session has no room any more. */
+  behind(session: S): void;
   /** The session has room again and should be flushed soon. */
   ready(session: S): void;
   /** The session was flushed. */
@@ -45,9 +47,13 @@ export interface SessionOptions<S> extends ClientInfo {
   readonly topics: readonly string[] | undefined;
   /** The watch folds events, so a client cannot resume after each of them. */
   readonly folds: boolean;
+  /** How many bytes of events may wait for the client. */
+  readonly maxQueuedBytes: number;
 }
 
 /** The watch of a broadcaster, with a read that never waits. */
 export interface ReadableWatch<E = WatchEvent> extends Watch<E> {
   tryBatch(): readonly E[] | undefined;
+  /** The total size of all that is queued. A watch that has ended need not have it. */
+  sizeOfQueue?(sizeOf: (event: E) => number): number;
 }

@@ -2,17 +2,17 @@
  * The session of one client: one cursor on the log, written to one connection. There are no sockets here. A transport passes in a
  * {@link Sink}, and the hub decides when to flush.
  *
- *     replay, snapshot ---.
- *                         v
- *     cursor --tryBatch--> hand --slice by slice--> sink --> network
- *                           ^                        |
+ *     replay, snapshot ----.
+ *                          v
+ *     cursor --tryBatch--> batch --slice by slice--> sink --> network
+ *                           ^                         |
  *                           '-- stays here under backpressure; `relieved` continues
  *
  * **Order.** First missed events, then the snapshot, then what the cursor reads, in slices of about 256 KiB. **Slow clients.**
  * While the sink has no room, the session reads nothing. Its queue fills up, and then its overflow policy applies. So a client
- * costs at most its queue, one batch, and what the sink buffers (its limit and one slice), and affects no other client.
- * **Ending.** When the watch ends, the session tells the sink how, and the sink says goodbye. When the client goes away, in any
- * state, the transport calls `gone`, and everything settles at once.
+ * costs at most its queue, one batch, and what the sink buffers (its limit and one slice), and affects no other client. If queue
+ * and batch have too many bytes, it is cut (see backlog.ts). **Ending.** When the watch ends, the session tells the sink how, and
+ * the sink tells the client. When the client goes away, in any state, the transport calls `gone`, and everything settles at once.
  *
  *              watch ends             transport: gone()
  *     open ---------------> ended ----------------------> over
@@ -23,6 +23,7 @@
  * - `delivered + dropped + queued` is the number of events accepted for this client since it connected, including missed ones.
  * - After `over`, no promise of the session is pending, its watch has been returned, and the sink is not called any more.
  */
+import { toExpired } from '../../broadcast/cursor/cursor.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import { isErrorEvent } from '../../watch/event.ts';
 import { bookmarkOf, Envelope } from '../events/envelope.ts';
@@ -40,14 +41,14 @@ export class Session implements Served {
   private flushing: boolean = false;
   over: boolean = false;
   private ended: boolean = false;
-  private pressed: boolean = false;
+  private full: boolean = false;
   /** Nothing is read from the watch yet: what the client gets first has not been sent. */
   private held: boolean = true;
   /** This flush has written something. */
   private wrote: boolean = false;
   private from: number = 0;
-  private hand: readonly WatchEvent[];
-  private handed: ((still: boolean) => void) | undefined = undefined;
+  private batch: readonly WatchEvent[];
+  private whenSent: ((still: boolean) => void) | undefined = undefined;
   private sequence: number;
   /** Events handed to the connection, except an ERROR that reports what was lost. */
   delivered: number = 0;
@@ -57,6 +58,9 @@ export class Session implements Served {
   private readonly sink: Sink;
   private readonly host: SessionHost<Session>;
   private readonly folds: boolean;
+  readonly maxQueuedBytes: number;
+  /** Something was read from the watch, so what waits in `batch` was queued for this client. */
+  private live: boolean = false;
   readonly id: number;
   readonly identity: unknown;
   readonly transport: ClientInfo['transport'];
@@ -75,7 +79,7 @@ export class Session implements Served {
   /** The version of the head when the session was stopped. Later events are not for this client. */
   private lastVersion: string = '';
   /** How the hub has said to end. The last BOOKMARK and the transport tell the same delay. */
-  private hubEnd: ReturnType<SessionHost<Session>['farewell']> | undefined = undefined;
+  private hubEnd: ReturnType<SessionHost<Session>['endOfStream']> | undefined = undefined;
   private cleanups: Cleanup[] | undefined = undefined;
 
   constructor(options: SessionOptions<Session>) {
@@ -89,19 +93,51 @@ export class Session implements Served {
     this.sink = options.sink;
     this.host = options.host;
     this.folds = options.folds;
-    this.hand = options.missed;
+    this.maxQueuedBytes = options.maxQueuedBytes;
+    this.batch = options.missed;
     this.sequence = options.after;
     this.version = options.version;
   }
 
   /** Whether nothing waits to be sent, and no snapshot is running. A watch that was cut has nothing queued but its ERROR. */
   get upToDate(): boolean {
-    if (this.over || this.ended || this.pressed || this.held || this.watch.stopped) return false;
-    return this.from >= this.hand.length && this.watch.queued === 0;
+    if (this.over || this.ended || this.full || this.held || this.watch.stopped) return false;
+    return this.from >= this.batch.length && this.watch.queued === 0;
   }
 
   get hasRoom(): boolean {
-    return !this.pressed;
+    return !this.full;
+  }
+
+  /** Events queue up, because the connection has no room or a snapshot is running. */
+  get isBehind(): boolean {
+    return this.full || this.held;
+  }
+
+  /** Bytes of the events that wait for room. */
+  get queuedBytes(): number {
+    let bytes = this.watch.sizeOfQueue?.(bytesOf) ?? 0;
+    if (this.live) for (let at = this.from; at < this.batch.length; at++) bytes += bytesOf(this.batch[at] as WatchEvent);
+    return bytes;
+  }
+
+  /**
+   * Ends the session because more than `maxQueuedBytes` wait. What waits is dropped at once, since its memory is the reason; one
+   * ERROR takes its place.
+   */
+  expire(): void {
+    if (this.over || this.ended || this.ending === 'expired') return;
+    const missed = this.watch.queued + this.unwritten;
+    this.lost += this.unwritten;
+    this.ending = 'expired';
+    this.held = false;
+    void this.watch.return();
+    this.settleSend(false);
+    const why = `${missed} events were lost, because more than ${this.maxQueuedBytes} bytes were queued`;
+    const object = toExpired(`too slow: ${why}; watch again from a fresh state`, missed);
+    this.batch = [new Envelope({ type: 'ERROR', object }, { sequence: 0 })];
+    this.from = 0;
+    this.flush();
   }
 
   /** Writes everything that is available, or as much as there is room for. Never waits. */
@@ -110,7 +146,7 @@ export class Session implements Served {
     this.flushing = true;
     this.wrote = false;
     try {
-      while (!this.over && !this.ended && !this.pressed && this.step());
+      while (!this.over && !this.ended && !this.full && this.step());
     } catch (error) {
       this.cut('failed', error);
     }
@@ -120,13 +156,13 @@ export class Session implements Served {
 
   /** The sink has room again. Called by the transport. */
   relieved(): void {
-    if (!this.pressed || this.over) return;
-    this.pressed = false;
+    if (!this.full || this.over) return;
+    this.full = false;
     this.host.ready(this);
   }
 
   /**
-   * Sends events without a position, such as parts of a snapshot. Call only with nothing in hand. Resolves to true when there is
+   * Sends events without a position, such as parts of a snapshot. Call only while nothing is being sent. Resolves to true when there is
    * room for more, or to false if the session has ended.
    */
   send(batch: readonly Envelope[]): Promise<boolean> {
@@ -135,8 +171,8 @@ export class Session implements Served {
         resolve(false);
         return;
       }
-      this.handed = resolve;
-      this.hand = batch;
+      this.whenSent = resolve;
+      this.batch = batch;
       this.from = 0;
       this.flush();
     });
@@ -158,7 +194,7 @@ export class Session implements Served {
     if (this.held) {
       this.bookmarks = false;
       void this.watch.return();
-      this.settleHanded(false);
+      this.settleSend(false);
     }
     this.held = false;
     this.watch.stop();
@@ -189,10 +225,10 @@ export class Session implements Served {
   gone(): void {
     if (this.over) return;
     this.over = true;
-    this.lost = this.inHand;
-    this.hand = NOTHING;
+    this.lost += this.unwritten;
+    this.batch = NOTHING;
     void this.watch.return();
-    this.settleHanded(false);
+    this.settleSend(false);
     for (const cleanup of this.cleanups ?? []) clean(cleanup);
     this.cleanups = undefined;
     this.host.left(this);
@@ -204,7 +240,7 @@ export class Session implements Served {
     this.reason = reason;
     this.error ??= error;
     try {
-      this.sink.destroy(this.host.farewell().retryMs);
+      this.sink.destroy(this.host.endOfStream().retryMs);
     } catch (fault) {
       // A sink that fails to close is abandoned, so that the other clients of this round are still flushed.
       this.error ??= fault;
@@ -215,7 +251,7 @@ export class Session implements Served {
   stats(): ClientStats {
     const { id, identity, transport, address, delivered, sentBytes, resumed, topics } = this;
     const dropped = this.watch.dropped + this.lost;
-    const queued = this.watch.queued + this.inHand;
+    const queued = this.watch.queued + this.unwritten;
     const lag = queued === 0 ? 0 : this.host.head - this.sequence;
     const { bufferedBytes } = this.sink;
     const named = { id, ...(identity !== undefined && { identity }), ...(topics && { topics }) };
@@ -223,13 +259,13 @@ export class Session implements Served {
   }
 
   /** Events that were read and not written. */
-  private get inHand(): number {
+  private get unwritten(): number {
     let count = 0;
-    for (let at = this.from; at < this.hand.length; at++) if (((this.hand[at] as Envelope).sequence ?? 0) > 0) count++;
+    for (let at = this.from; at < this.batch.length; at++) if (((this.batch[at] as Envelope).sequence ?? 0) > 0) count++;
     return count;
   }
 
-  /** Whether the last event was just sent, so that reading can wait for the bell. False if an end may be due. */
+  /** Whether the last event was just sent, so that reading can wait for the flush signal. False if an end may be due. */
   private get isCurrent(): boolean {
     const { host } = this;
     return this.sequence === host.seen && this.ending === undefined && !host.closing && this.wrote;
@@ -237,24 +273,25 @@ export class Session implements Served {
 
   /** Does one step. Returns false if there is nothing to do now. */
   private step(): boolean {
-    if (this.from < this.hand.length) {
+    if (this.from < this.batch.length) {
       this.write();
       return true;
     }
-    this.hand = NOTHING;
+    this.batch = NOTHING;
     this.from = 0;
-    this.settleHanded(true);
+    this.settleSend(true);
     return !this.held && !this.isCurrent && this.take();
   }
 
   private write(): void {
-    const slice = this.host.slices.of(this.hand, this.from, this.sink.form);
+    const slice = this.host.slices.of(this.batch, this.from, this.sink.form);
     this.from = slice.to;
     this.delivered += slice.events;
     this.sentBytes += slice.bytes.length;
     if (slice.sequence > this.sequence) this.sequence = slice.sequence;
-    this.pressed = !this.sink.write(slice.bytes);
+    this.full = !this.sink.write(slice.bytes);
     this.wrote = true;
+    if (this.full) this.host.behind(this);
   }
 
   private take(): boolean {
@@ -272,20 +309,21 @@ export class Session implements Served {
     const last = batch[batch.length - 1] as WatchEvent;
     // The hub's own events are envelopes, so this is the watch's own ERROR: it was cut.
     if (!(last instanceof Envelope) && isErrorEvent(last)) this.ending = 'expired';
+    this.live = true;
     // A failed or stopped watch was not read to the head.
-    this.hand = folds ? toResumable(batch, { after: this.sequence, read: watch.stopped ? undefined : read }) : batch;
+    this.batch = folds ? toResumable(batch, { after: this.sequence, read: watch.stopped ? undefined : read }) : batch;
     return true;
   }
 
   /** The watch has ended, and everything was sent. Returns whether a last BOOKMARK remains to be sent. */
   private end(): boolean {
-    this.hubEnd ??= this.host.farewell();
+    this.hubEnd ??= this.host.endOfStream();
     const how = this.ending ?? this.hubEnd.how;
     const retryAfterMs = how === 'goingAway' ? this.hubEnd.retryMs : undefined;
     if (this.bookmarks && (how === 'timeout' || how === 'goingAway')) {
       this.bookmarks = false;
       const { version, bookmarkIntervalMs: intervalMs } = this.host;
-      this.hand = [bookmarkOf(this.lastVersion || version, { intervalMs, retryAfterMs })];
+      this.batch = [bookmarkOf(this.lastVersion || version, { intervalMs, retryAfterMs })];
       return true;
     }
     this.ended = true;
@@ -294,11 +332,16 @@ export class Session implements Served {
     return false;
   }
 
-  private settleHanded(still: boolean): void {
-    const { handed } = this;
-    this.handed = undefined;
-    handed?.(still);
+  private settleSend(still: boolean): void {
+    const { whenSent } = this;
+    this.whenSent = undefined;
+    whenSent?.(still);
   }
+}
+
+/** The watch's own ERROR has none. */
+function bytesOf(event: WatchEvent): number {
+  return (event as Partial<Envelope>).bytes?.length ?? 0;
 }
 
 function clean(cleanup: Cleanup): void {

@@ -72,15 +72,15 @@ export class Snapshots {
     try {
       // The client may have left since it got its slot.
       if (!copy.hasSlot || gone.signal.aborted || !(await this.copy(copy))) return;
-      this.stepAside(copy);
+      this.releaseSlot(copy);
       if (await session.endSnapshot(request.version)) session.release();
     } catch (error) {
-      this.stepAside(copy);
+      this.releaseSlot(copy);
       const status = toStatus({ code: 500, reason: 'InternalError', message: 'the snapshot of this watch failed' });
       await session.send([new Envelope({ type: 'ERROR', object: status }, { sequence: 0 })]);
       session.stop('failed', error);
     } finally {
-      this.stepAside(copy);
+      this.releaseSlot(copy);
     }
   }
 
@@ -125,7 +125,7 @@ export class Snapshots {
   private async send(copy: Copy, batch: readonly Envelope[]): Promise<boolean> {
     const sent = copy.session.send(batch);
     if (copy.session.hasRoom) return sent;
-    this.stepAside(copy);
+    this.releaseSlot(copy);
     if (!(await sent)) return false;
     copy.hasSlot = await this.slots.enter(copy.gone, true);
     return copy.hasSlot;
@@ -155,7 +155,7 @@ export class Snapshots {
     });
   }
 
-  private stepAside(copy: Copy): void {
+  private releaseSlot(copy: Copy): void {
     if (copy.hasSlot) this.slots.leave();
     copy.hasSlot = false;
   }

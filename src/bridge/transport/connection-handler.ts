@@ -6,13 +6,13 @@ import type { AdmissionOptions, Admitted, Caller } from '../hub/admission.ts';
 import { ADMISSION_OPTIONS, Admission } from '../hub/admission.ts';
 import { channelOfHost, publishNotices } from '../hub/diagnostics.ts';
 import type { Hub } from '../hub/hub.ts';
-import { receptionOf } from '../hub/hub.ts';
+import { coreOf } from '../hub/hub.ts';
+import type { HubCore } from '../hub/hub-core.ts';
 import type { ConnectionOptions } from '../hub/limits.ts';
 import { CONNECTION_OPTIONS, toLimits } from '../hub/limits.ts';
-import type { Reception } from '../hub/reception.ts';
 import type { Sink } from '../hub/sink.ts';
-import type { Pulse } from './pulse.ts';
-import { toPulse } from './pulse.ts';
+import type { SharedTimer } from './shared-timer.ts';
+import { toSharedTimer } from './shared-timer.ts';
 import { guardStalls } from './stall.ts';
 
 /** A client's request, as the transport of your own knows it. `R` is what the hooks get. */
@@ -70,26 +70,26 @@ export function createConnectionHandler<R = unknown, I = unknown, E extends Watc
   options: ConnectionHandlerOptions<R, I, E> = {},
 ): ConnectionHandler<R> {
   known(options, [...CONNECTION_OPTIONS.filter((name) => name !== 'maxBufferedBytes'), ...ADMISSION_OPTIONS, 'transport']);
-  const handler = new Connections<R, I>(receptionOf(hub), options as unknown as ConnectionHandlerOptions<R, I>);
+  const handler = new Connections<R, I>(coreOf(hub), options as unknown as ConnectionHandlerOptions<R, I>);
   const channel = channelOfHost();
   if (channel !== undefined) publishNotices(hub as Hub, channel);
   return (sink, request) => handler.handle(sink, request);
 }
 
 class Connections<R, I> {
-  private readonly reception: Reception;
+  private readonly core: HubCore;
   private readonly admission: Admission<R, I>;
-  private readonly stalls: Pulse | undefined;
+  private readonly stalls: SharedTimer | undefined;
   private readonly transport: string;
 
-  constructor(reception: Reception, options: ConnectionHandlerOptions<R, I>) {
+  constructor(core: HubCore, options: ConnectionHandlerOptions<R, I>) {
     const { transport = 'custom' } = options;
     if (typeof transport !== 'string' || transport === '') throw invalid('transport', transport, 'a non-empty string');
     const limits = toLimits(options);
-    this.reception = reception;
+    this.core = core;
     this.transport = transport;
-    this.admission = new Admission(reception, options, limits);
-    this.stalls = toPulse(limits.stallTimeoutMs, limits.clock);
+    this.admission = new Admission(core, options, limits);
+    this.stalls = toSharedTimer(limits.stallTimeoutMs, limits.clock);
   }
 
   async handle(sink: Sink, request: ConnectionRequest<R>): Promise<Status | undefined> {
@@ -103,16 +103,16 @@ class Connections<R, I> {
       // It may have left while the hooks decided, and the signal was the last thing they looked at.
       return request.signal?.aborted ? undefined : this.open(sink, verdict);
     } finally {
-      // Has no effect if a session has taken over the seat.
-      verdict.ticket.release();
+      // Has no effect if a session has taken over the slot.
+      verdict.reservation.release();
     }
   }
 
   private open(sink: Sink, admitted: Admitted): Status | undefined {
     const { asked, address, options } = admitted;
-    const start = this.reception.start(asked, { address, options });
+    const start = this.core.start(asked, { address, options });
     if (isStatus(start)) return start;
-    const session = this.reception.open(sink, { ...admitted, start, transport: this.transport });
+    const session = this.core.open(sink, { ...admitted, start, transport: this.transport });
     const outbound = {
       get writableLength(): number {
         return sink.bufferedBytes;

@@ -70,7 +70,7 @@ export class FetchSink implements Sink, Outbound {
   }
 
   end(_how: Ending, retryMs: number | undefined): void {
-    if (this.beginning.sse && retryMs !== undefined) this.sayRetry(retryMs);
+    if (this.beginning.sse && retryMs !== undefined) this.writeRetry(retryMs);
     this.ending = true;
     this.pulled();
   }
@@ -92,7 +92,7 @@ export class FetchSink implements Sink, Outbound {
     }
   }
 
-  private sayRetry(delayMs: number): void {
+  private writeRetry(delayMs: number): void {
     this.write(toBytes(`retry: ${delayMs}\n\n`, this.form));
   }
 }

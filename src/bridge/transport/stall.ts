@@ -1,6 +1,6 @@
 import type { Served } from '../hub/sink.ts';
-import type { Pulse, Pulsed } from './pulse.ts';
-import { BEATS } from './pulse.ts';
+import type { SharedTimer, TimerMember } from './shared-timer.ts';
+import { TICKS } from './shared-timer.ts';
 
 /** The outbound side of a connection: the numbers of its socket. */
 export interface Outbound {
@@ -24,38 +24,38 @@ export function progressOf({ writableLength, bytesWritten, _handle }: Outbound, 
 }
 
 /**
- * Cuts a client that takes nothing for one interval of the pulse while bytes wait for it; at the latest a quarter later. Only
+ * Cuts a client that takes nothing for one interval of its timer while bytes wait for it; at the latest a quarter later. Only
  * outbound progress counts. A socket's timeout restarts with every byte that comes in, so a client that sends and does not read
  * could stay for ever.
  */
-class StallGuard implements Pulsed {
+class StallGuard implements TimerMember {
   private readonly session: Served;
   private readonly outbound: Outbound;
-  private readonly pulse: Pulse;
+  private readonly timer: SharedTimer;
   private progress: string | undefined = undefined;
   private still: number = 0;
 
-  constructor(session: Served, outbound: Outbound, pulse: Pulse) {
+  constructor(session: Served, outbound: Outbound, timer: SharedTimer) {
     this.session = session;
     this.outbound = outbound;
-    this.pulse = pulse;
-    pulse.add(this);
+    this.timer = timer;
+    timer.add(this);
   }
 
   leave(): void {
-    this.pulse.remove(this);
+    this.timer.remove(this);
   }
 
-  beat(): void {
+  tick(): void {
     const before = this.progress;
     this.progress = progressOf(this.outbound, this.session);
     this.still = this.progress !== undefined && this.progress === before ? this.still + 1 : 0;
-    if (this.still === BEATS) this.session.cut('stalled');
+    if (this.still === TICKS) this.session.cut('stalled');
   }
 }
 
-/** Guards a session for as long as it lasts. Without a pulse, it does nothing. */
-export function guardStalls(session: Served, outbound: Outbound, pulse: Pulse | undefined): void {
-  if (pulse === undefined) return;
-  session.whenOver(new StallGuard(session, outbound, pulse));
+/** Guards a session for as long as it lasts. Without a timer, it does nothing. */
+export function guardStalls(session: Served, outbound: Outbound, timer: SharedTimer | undefined): void {
+  if (timer === undefined) return;
+  session.whenOver(new StallGuard(session, outbound, timer));
 }

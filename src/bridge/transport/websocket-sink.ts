@@ -4,8 +4,8 @@ import type { Served, Sink } from '../hub/sink.ts';
 import type { Ending } from '../protocol.ts';
 import { CLOSE_CODES, CLOSE_REASONS, toRetryReason } from '../protocol.ts';
 import type { ByteStream } from './http-sink.ts';
-import type { Pulse, Pulsed } from './pulse.ts';
-import { BEATS } from './pulse.ts';
+import type { SharedTimer, TimerMember } from './shared-timer.ts';
+import { TICKS } from './shared-timer.ts';
 import type { Outbound } from './stall.ts';
 import { progressOf } from './stall.ts';
 
@@ -24,16 +24,16 @@ const OPEN = 1;
  * Writes to one WebSocket. The package ws does handshakes, control frames and closing. Data frames are written directly to the
  * socket, in slices. Both write whole frames synchronously, so frames never interleave.
  */
-export class WebSocketSink implements Sink, Pulsed {
+export class WebSocketSink implements Sink, TimerMember {
   readonly form: Form;
   private readonly client: WebSocket;
   private readonly socket: WebSocketConnection['socket'];
   private readonly maxBufferedBytes: number;
   private session: Served | undefined = undefined;
-  private hearts: Pulse | undefined = undefined;
+  private timer: SharedTimer | undefined = undefined;
   /** Created at the first backpressure. */
   private drained: (() => void) | undefined = undefined;
-  private beats: number = 0;
+  private ticks: number = 0;
   private pings: number = 0;
   private pongs: number = 0;
   /** The progress one interval ago. */
@@ -57,19 +57,19 @@ export class WebSocketSink implements Sink, Pulsed {
   }
 
   /** Pings regularly until the client has gone. */
-  beatWith(hearts: Pulse): void {
-    this.hearts = hearts;
+  startHeartbeat(timer: SharedTimer): void {
+    this.timer = timer;
     this.client.on('pong', onPong);
-    hearts.add(this);
+    timer.add(this);
     this.session?.whenOver(this);
   }
 
   leave(): void {
-    this.hearts?.remove(this);
+    this.timer?.remove(this);
   }
 
   closed(): void {
-    this.unpress();
+    this.stopDraining();
     this.session?.gone();
   }
 
@@ -80,7 +80,7 @@ export class WebSocketSink implements Sink, Pulsed {
     // A socket emits `drain` only after `write` has returned false.
     if (socket.write(bytes) || socket.writableLength < this.maxBufferedBytes) return true;
     this.drained ??= () => {
-      this.unpress();
+      this.stopDraining();
       this.session?.relieved();
     };
     socket.on('drain', this.drained);
@@ -97,9 +97,9 @@ export class WebSocketSink implements Sink, Pulsed {
   }
 
   /** Pings once per interval, and cuts a client that has not answered the last ping. */
-  beat(): void {
-    if (++this.beats < BEATS) return;
-    this.beats = 0;
+  tick(): void {
+    if (++this.ticks < TICKS) return;
+    this.ticks = 0;
     const { session, progress: before } = this;
     if (session === undefined) return;
     this.progress = progressOf(this.socket, session);
@@ -114,7 +114,7 @@ export class WebSocketSink implements Sink, Pulsed {
     if (String(data) === String(this.pings)) this.pongs = this.pings;
   }
 
-  private unpress(): void {
+  private stopDraining(): void {
     if (this.drained !== undefined) this.socket.off('drain', this.drained);
   }
 }

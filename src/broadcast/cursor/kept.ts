@@ -30,6 +30,13 @@ export class Kept<E> {
     return this.events.length - this.start;
   }
 
+  /** The sum of a number that each event has. */
+  total(of: (event: E) => number): number {
+    let sum = 0;
+    for (let index = this.start; index < this.events.length; index++) sum += of(this.at(index).event);
+    return sum;
+  }
+
   /** How many events were lost right before the first event. */
   get gap(): number {
     return this.at(this.start).gap;

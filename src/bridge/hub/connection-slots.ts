@@ -1,11 +1,11 @@
-/** Why there is no seat. */
-export interface NoSeat {
+/** Why there is no free slot. */
+export interface NoSlot {
   readonly reason: 'full' | 'address';
   readonly message: string;
 }
 
 /** Limits the number of clients, in total and per address. The empty address counts only toward the total. */
-export class Seats {
+export class ConnectionSlots {
   private taken: number = 0;
   private readonly byAddress: Map<string, number> = new Map();
   private readonly maxClients: number;
@@ -16,7 +16,7 @@ export class Seats {
     this.maxClientsPerAddress = limits.maxClientsPerAddress;
   }
 
-  take(address: string): Ticket | NoSeat {
+  reserve(address: string): Reservation | NoSlot {
     const { maxClients, maxClientsPerAddress, byAddress } = this;
     if (this.taken >= maxClients) {
       return { reason: 'full', message: `${maxClients} clients are connected, which is the limit` };
@@ -29,7 +29,7 @@ export class Seats {
       };
     }
     this.add(address);
-    return new Ticket(this, address);
+    return new Reservation(this, address);
   }
 
   /** Counts a client, even beyond the limits. */
@@ -38,8 +38,8 @@ export class Seats {
     this.byAddress.set(address, (this.byAddress.get(address) ?? 0) + 1);
   }
 
-  /** Returns a seat. */
-  give(address: string): void {
+  /** Frees a slot. */
+  release(address: string): void {
     this.taken--;
     const left = (this.byAddress.get(address) ?? 0) - 1;
     if (left > 0) this.byAddress.set(address, left);
@@ -47,24 +47,24 @@ export class Seats {
   }
 }
 
-/** A client's seat. It is taken before the client is identified, so that clients waiting for admission are bounded, too. */
-export class Ticket {
+/** A client's slot. It is taken before the client is identified, so that clients waiting for admission are bounded, too. */
+export class Reservation {
   private held: boolean = true;
-  private readonly seats: Seats;
+  private readonly slots: ConnectionSlots;
   private readonly address: string;
 
-  constructor(seats: Seats, address: string) {
-    this.seats = seats;
+  constructor(slots: ConnectionSlots, address: string) {
+    this.slots = slots;
     this.address = address;
   }
 
-  /** Returns the seat, unless the session has taken it over. */
+  /** Frees the slot, unless the session has taken it over. */
   release(): void {
-    if (this.held) this.seats.give(this.address);
+    if (this.held) this.slots.release(this.address);
     this.held = false;
   }
 
-  /** The session takes over the seat and returns it. */
+  /** The session takes over the slot, and frees it when it ends. */
   keep(): void {
     this.held = false;
   }

@@ -1,7 +1,7 @@
 // How a hub admits clients: where each one starts, the notices about it, and the reasons for refusals.
 import { describe, expect, test } from 'vitest';
-import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
-import type { Client } from '../../src/bridge/hub/reception.ts';
+import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
+import type { Client } from '../../src/bridge/hub/hub-core.ts';
 import { LEAVING } from '../../src/bridge/hub/refusals.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import type { HubNotice } from '../../src/bridge/hub/tally.ts';
@@ -19,7 +19,7 @@ describe('where a client starts', () => {
   ])('%s', (_what, client, asked, version) => {
     const hub = new Hub({ epoch: 'e', replayItems: 3 });
     for (let i = 1; i <= 5; i++) hub.tryPublish(added(i));
-    expect(connect(hub, undefined, { ...client, start: receptionOf(hub).start(asked) as Start }).session.version).toBe(version);
+    expect(connect(hub, undefined, { ...client, start: coreOf(hub).start(asked) as Start }).session.version).toBe(version);
   });
 
   test('SSE, with replayed events: the version before them; with a snapshot: none', () => {
@@ -33,7 +33,7 @@ describe('where a client starts', () => {
     const hub = new Hub({ epoch: 'e' });
     hub.tryPublish(added(1));
     const asked = { asked: { resourceVersion: 'x.1' }, address: '', identity: undefined, options: {} };
-    const start = startOf(receptionOf(hub), asked as never, true) as Start;
+    const start = startOf(coreOf(hub), asked as never, true) as Start;
     const sink = connect(hub, undefined, { transport: 'sse', start });
     expect(sink.session.version).toBeUndefined();
     expect(sink.events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
@@ -48,7 +48,7 @@ describe('where a client starts', () => {
         expect(this.session?.stats()).toMatchObject({ queued: 3, lag: 3 });
       }
     }
-    const sink = connect(hub, new Full(), { start: receptionOf(hub).start({ resourceVersion: 'e.2' }) as Start });
+    const sink = connect(hub, new Full(), { start: coreOf(hub).start({ resourceVersion: 'e.2' }) as Start });
     expect(sink.session.stats()).toMatchObject({ delivered: 3, queued: 0, lag: 0 });
   });
 
@@ -56,7 +56,7 @@ describe('where a client starts', () => {
     const notices: HubNotice[] = [];
     const hub = new Hub({ epoch: 'e', onNotice: (notice) => notices.push(notice) });
     for (let i = 1; i <= 5; i++) hub.tryPublish(added(i));
-    const start = receptionOf(hub).start({ resourceVersion: 'e.2' }) as Start;
+    const start = coreOf(hub).start({ resourceVersion: 'e.2' }) as Start;
     const { session } = connect(hub, undefined, { start, address: 'here' });
     const client = { id: session.id, address: 'here', resumed: true };
     expect(notices).toMatchObject([
@@ -78,8 +78,8 @@ describe('a client that is refused', () => {
   test('for its request: the notice has the reason, and the address if it is known', () => {
     const { hub, refusals } = refusing();
     for (let i = 1; i <= 5; i++) hub.tryPublish(added(i));
-    expect(receptionOf(hub).start({ resourceVersion: 'e.2' }, { address: 'here' })).toMatchObject({ code: 410 });
-    expect(receptionOf(hub).start({ sendInitialEvents: true })).toMatchObject({ code: 400 });
+    expect(coreOf(hub).start({ resourceVersion: 'e.2' }, { address: 'here' })).toMatchObject({ code: 410 });
+    expect(coreOf(hub).start({ sendInitialEvents: true })).toMatchObject({ code: 400 });
     expect(refusals).toEqual([
       ['expired', 'here'],
       ['badRequest', ''],
@@ -91,8 +91,8 @@ describe('a client that is refused', () => {
     connect(hub, undefined, { options: { overflow: 'wait', capacity: 1 } }).stall();
     for (let i = 1; i <= 3; i++) hub.tryPublish(added(i));
     const over = hub.shutdown();
-    expect(receptionOf(hub).reserve('here')).toBe(LEAVING);
-    expect(receptionOf(hub).start({}, { address: 'there' })).toBe(LEAVING);
+    expect(coreOf(hub).reserve('here')).toBe(LEAVING);
+    expect(coreOf(hub).start({}, { address: 'there' })).toBe(LEAVING);
     expect(refusals).toEqual([
       ['ended', 'here'],
       ['ended', 'there'],
@@ -101,20 +101,20 @@ describe('a client that is refused', () => {
     await over;
   });
 
-  test('occupies a seat until it has gone, if there is one, regardless of its address', () => {
+  test('occupies a slot until it has gone, if there is one, regardless of its address', () => {
     const hub = new Hub({ maxClients: 2, maxClientsPerAddress: 1 });
-    const tickets = [receptionOf(hub).reserveForRefusal(), receptionOf(hub).reserveForRefusal()];
-    expect(tickets).not.toContain(undefined);
-    expect(receptionOf(hub).reserveForRefusal()).toBeUndefined();
-    tickets[0]?.release();
-    expect(receptionOf(hub).reserveForRefusal()).toBeDefined();
+    const reservations = [coreOf(hub).reserveForRefusal(), coreOf(hub).reserveForRefusal()];
+    expect(reservations).not.toContain(undefined);
+    expect(coreOf(hub).reserveForRefusal()).toBeUndefined();
+    reservations[0]?.release();
+    expect(coreOf(hub).reserveForRefusal()).toBeDefined();
   });
 
   test('a client that no longer waits for admission is not called back at a shutdown', async () => {
     const hub = new Hub();
     const told: string[] = [];
-    receptionOf(hub).lifetime.whenClosing(() => told.push('waits'));
-    receptionOf(hub).lifetime.whenClosing(() => told.push('left'))();
+    coreOf(hub).lifetime.whenClosing(() => told.push('waits'));
+    coreOf(hub).lifetime.whenClosing(() => told.push('left'))();
     await hub.shutdown();
     await turn();
     expect(told).toEqual(['waits']);

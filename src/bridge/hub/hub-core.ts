@@ -5,14 +5,15 @@ import type { Status, WatchEvent } from '../../watch/event.ts';
 import { isStatus } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { Publisher } from '../events/publisher.ts';
+import { Backlog } from './backlog.ts';
 import type { ClientInfo } from './client-info.ts';
+import { ConnectionSlots, Reservation } from './connection-slots.ts';
 import { Feed } from './feed.ts';
 import { Flusher } from './flusher.ts';
 import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
 import { Lifetime } from './lifetime.ts';
 import type { Asked } from './query.ts';
 import { LEAVING, unavailable } from './refusals.ts';
-import { Seats, Ticket } from './seats.ts';
 import { Session } from './session.ts';
 import type { ReadableWatch, SessionHost } from './session-host.ts';
 import { limitAge, startTimers } from './session-timers.ts';
@@ -25,31 +26,32 @@ import { Tally } from './tally.ts';
 
 /** A client, as its transport describes it. */
 export interface Client extends ClientInfo {
-  /** Where it starts, from {@link Reception.start} in the same synchronous step; default: as for a request without parameters. */
+  /** Where it starts, from {@link HubCore.start} in the same synchronous step; default: as for a request without parameters. */
   readonly start?: Start | undefined;
   readonly asked?: Asked | undefined;
   readonly options?: ClientOptions | undefined;
   readonly identity?: unknown;
-  /** Its seat; default: a new one. */
-  readonly ticket?: Ticket | undefined;
+  /** Its slot; default: a new one. */
+  readonly reservation?: Reservation | undefined;
 }
 
 /**
  * A hub as its transports see it: admits clients, decides where each one starts, and opens its session.
  *
  *     reserve --> (who is it? what may it see?) --> start --> open --> Session
- *        '-- no seat, or closing: 503                 '-- 400, 410; once the stream has ended, 204
+ *        '-- no slot, or closing: 503                 '-- 400, 410; once the stream has ended, 204
  *
  * Call `start` and `open` in one synchronous step, so that missed and live events meet without a gap.
  */
-export class Reception {
+export class HubCore {
   readonly publisher: Publisher;
   readonly tally: Tally = new Tally();
   readonly lifetime: Lifetime;
   private readonly settings: HubSettings<WatchEvent>;
   private readonly feed: Feed;
   private readonly flusher: Flusher;
-  private readonly seats: Seats;
+  private readonly backlog: Backlog<Session> = new Backlog();
+  private readonly slots: ConnectionSlots;
   private readonly snapshots: Snapshots;
   private readonly host: SessionHost<Session> & { seen: number; closing: boolean };
   /** Resolves the promise that waits for the last client to go. */
@@ -59,18 +61,24 @@ export class Reception {
     this.settings = settings;
     this.lifetime = new Lifetime(settings.random);
     this.feed = new Feed(settings, (envelope) => this.isOwnFailure(envelope));
-    this.seats = new Seats(settings);
+    this.slots = new ConnectionSlots(settings);
     this.flusher = new Flusher({
-      bell: this.feed.watch({ capacity: 1, overflow: 'drop-newest' }),
+      flushSignal: this.feed.watch({ capacity: 1, overflow: 'drop-newest' }),
       feed: this.feed,
       before: () => {
         this.publisher.flushed();
         this.host.seen = this.feed.head;
       },
+      after: () => this.backlog.check(),
       ...settings,
     });
-    const { feed, flusher } = this;
-    this.publisher = new Publisher({ ...settings, broadcaster: feed.broadcaster, flush: () => flusher.flush() });
+    const { feed, flusher, backlog } = this;
+    this.publisher = new Publisher({
+      ...settings,
+      broadcaster: feed.broadcaster,
+      flush: () => flusher.flush(),
+      backlog,
+    });
     this.snapshots = new Snapshots({
       atOnce: settings.maxSnapshots,
       timeoutMs: settings.snapshotTimeoutMs,
@@ -106,19 +114,19 @@ export class Reception {
     return this.lifetime.close(() => this.drain(), retryAfterMs);
   }
 
-  /** Reserves a seat, or returns a refusal. The caller opens a session with the seat or releases it. */
-  reserve(address: string): Ticket | Status {
+  /** Reserves a slot, or returns a refusal. The caller opens a session with the slot or releases it. */
+  reserve(address: string): Reservation | Status {
     if (this.lifetime.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
-    const ticket = this.seats.take(address);
-    return ticket instanceof Ticket
-      ? ticket
-      : this.refuse({ reason: ticket.reason, status: unavailable(ticket.message), address });
+    const reservation = this.slots.reserve(address);
+    return reservation instanceof Reservation
+      ? reservation
+      : this.refuse({ reason: reservation.reason, status: unavailable(reservation.message), address });
   }
 
-  /** Reserves a seat for a client that is only being refused, until it has gone; undefined if there is none. */
-  reserveForRefusal(): Ticket | undefined {
-    const ticket = this.seats.take('');
-    return ticket instanceof Ticket ? ticket : undefined;
+  /** Reserves a slot for a client that is only being refused, until it has gone; undefined if there is none. */
+  reserveForRefusal(): Reservation | undefined {
+    const reservation = this.slots.reserve('');
+    return reservation instanceof Reservation ? reservation : undefined;
   }
 
   /** Counts and reports a refusal. Returns its Status. */
@@ -144,12 +152,12 @@ export class Reception {
   open(sink: Sink, client: Client): Session {
     const { version } = this;
     // A request without parameters is never refused.
-    const { options = {}, ticket } = client;
+    const { options = {}, reservation } = client;
     const { start = this.feed.start({}, options.topics) as Start } = client;
     const overflow = options.overflow ?? this.settings.overflow;
     const filter = options.filter && this.judge(options.filter);
-    const { topics } = options;
-    const watch = this.lifetime.ended ? undefined : this.feed.watch({ ...options, overflow, filter });
+    const { topics, capacity, maxQueuedBytes } = options;
+    const watch = this.lifetime.ended ? undefined : this.feed.watch({ topics, capacity, overflow, filter });
     const { missed, thrown } = permitted(start.missed, filter);
     // The first may be an ERROR, which has no position. With a version before it, a client could resume and never see it.
     const first = start.missed[0]?.sequence;
@@ -161,6 +169,7 @@ export class Reception {
       address: client.address,
       host: this.host,
       folds: POLICIES[overflow].folds,
+      maxQueuedBytes: maxQueuedBytes ?? this.settings.maxQueuedBytes,
       resumed: start.resumed,
       missed,
       after,
@@ -169,9 +178,10 @@ export class Reception {
       watch: watch ?? (emptyWatch<Envelope>() as ReadableWatch<Envelope>),
       sink,
     });
-    if (ticket === undefined) this.seats.add(client.address);
-    else ticket.keep();
-    if (options.capacity !== undefined) session.whenOver(this.publisher.heed(options.capacity));
+    if (reservation === undefined) this.slots.add(client.address);
+    else reservation.keep();
+    if (capacity !== undefined) session.whenOver(this.publisher.pace.include(capacity));
+    if (maxQueuedBytes !== undefined) session.whenOver(this.publisher.bytePace.include(maxQueuedBytes));
     this.flusher.add(session, watch?.view);
     const broken = attempt(() => sink.opened(session));
     this.tally.opened(() => session.stats());
@@ -195,6 +205,7 @@ export class Reception {
     const age = (): void => limitAge(session, this.settings);
     // An age counted from before the snapshot could end each attempt at a long one.
     if (start.snapshot && source !== undefined) {
+      this.backlog.add(session);
       void this.snapshots.run(session, { source, identity, version, filter }).then(age);
     } else {
       age();
@@ -205,25 +216,27 @@ export class Reception {
     if (asked.allowWatchBookmarks === true) session.bookmark();
   }
 
-  private toHost(): Reception['host'] {
-    const reception = this;
+  private toHost(): HubCore['host'] {
+    const core = this;
     return {
       slices: this.flusher.slices,
       seen: 0,
       closing: false,
       bookmarkIntervalMs: this.settings.bookmarkIntervalMs,
       get head() {
-        return reception.feed.head;
+        return core.feed.head;
       },
       get version() {
-        return reception.version;
+        return core.version;
       },
-      farewell: () => this.lifetime.farewell(),
+      endOfStream: () => this.lifetime.endOfStream(),
+      behind: (session) => this.backlog.add(session),
       ready: (session) => this.flusher.ready(session),
       flushed: () => this.flusher.flushed(),
       left: (session) => {
         this.flusher.remove(session);
-        this.seats.give(session.address);
+        this.backlog.remove(session);
+        this.slots.release(session.address);
         this.tally.closed(session.stats(), session.reason, session.error);
         if (this.sessions.size === 0) this.empty?.();
       },
