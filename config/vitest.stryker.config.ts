@@ -9,7 +9,7 @@ export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
   test: {
     include: [
-      'test/unit/{broadcaster,broadcaster-*,coalesce,cursor,filter-reentrancy,gate,handle,kept,key,laggards,largest,linked-set,log,mux,overflow,reader,user-code,user-code-*}.test.ts',
+      'test/unit/{broadcaster,broadcaster-*,coalesce,cursor,filter-reentrancy,gate,handle,kept,key,laggards,largest,linked-set,log,mux,overflow,prefix,reader,replay-*,topics,topics-*,user-code,user-code-*,window}.test.ts',
       'test/unit/{filter,transitions}.test.ts',
       'test/unit/{codec,decoder,framing,stream-watcher}.test.ts',
       'test/property/{broadcaster,filter,framing,transitions}.property.test.ts',

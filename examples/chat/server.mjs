@@ -9,15 +9,20 @@ import { attachWebSocket } from 'watchmux/ws';
 /** @typedef {{ room: string, from: string, text: string, at: string }} Message */
 /** @typedef {import('watchmux').WatchEvent<'message', Message>} MessageEvent */
 
-/** A new client gets the last messages. One that reconnects gets what it missed. @type {Hub<MessageEvent>} */
-const hub = new Hub({ replay: 50, capacity: 256 });
+/**
+ * A room is a topic, so a message costs nothing for the clients of other rooms. A new client gets those of the last 50 messages
+ * that are of its room. One that reconnects gets what it missed.
+ *
+ * @type {Hub<MessageEvent>}
+ */
+const hub = new Hub({ topicsOf: ({ object }) => object.room, replay: 50, capacity: 256 });
 
-/** Each client sees one room. The filter runs on the server, so other messages never leave it. */
+/** Each client sees one room. Messages of other rooms never leave the server. */
 const oneRoom = {
   /** @param {import('node:http').IncomingMessage} request @returns {import('watchmux/http').ClientOptions<MessageEvent>} */
   watchOptions: (request) => {
     const room = new URL(request.url ?? '', 'http://localhost').searchParams.get('room') ?? 'lobby';
-    return { filter: ({ object }) => object.room === room };
+    return { topics: [room] };
   },
 };
 

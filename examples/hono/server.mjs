@@ -20,7 +20,7 @@ const watch = createFetchHandler(hub, {
 });
 
 const app = new Hono();
-app.get('/watch', (c) => watch(c.req.raw));
+app.get('/watch', (c) => watch(c.req.raw, c.env)); // c.env: the connection
 app.get('/', (c) =>
   c.html(html`<!doctype html>
 <html lang="en">

@@ -64,7 +64,17 @@ export interface WebSocketServerOptions<I = unknown, E extends WatchEvent = Watc
   maxInboundBytesPerSecond?: number | undefined;
 }
 
-const SERVER_OPTIONS: readonly (keyof WebSocketServerOptions)[] = [...CONNECTION_OPTIONS, ...ADMISSION_OPTIONS, 'heartbeatMs'];
+/** The names of the options that only WebSockets have. A record, so that none can be forgotten. */
+const own: Record<Exclude<keyof WebSocketServerOptions, keyof ConnectionOptions | keyof AdmissionOptions<never>>, true> = {
+  heartbeatMs: true,
+  maxInboundMessagesPerSecond: true,
+  maxInboundBytesPerSecond: true,
+};
+const SERVER_OPTIONS: readonly (keyof WebSocketServerOptions)[] = [
+  ...CONNECTION_OPTIONS,
+  ...ADMISSION_OPTIONS,
+  ...(Object.keys(own) as (keyof typeof own)[]),
+];
 
 /** Options of {@link attachWebSocket} and {@link createUpgradeHandler}. */
 export interface WebSocketOptions<I = unknown, E extends WatchEvent = WatchEvent> extends WebSocketServerOptions<I, E> {

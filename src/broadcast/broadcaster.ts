@@ -28,10 +28,26 @@ export type {
 } from './options.ts';
 
 export const BROADCASTER_OPTIONS: readonly (keyof BroadcasterOptions<never>)[] = [
-  ...(['capacity', 'overflow', 'incoming', 'maxPending', 'keyOf', 'topicsOf', 'replay', 'replayBytes', 'sizeOf'] as const),
+  'capacity',
+  'overflow',
+  'incoming',
+  'maxPending',
+  'keyOf',
+  'topicsOf',
+  'replay',
+  'replayBytes',
+  'sizeOf',
 ];
 const WATCH_OPTIONS: readonly (keyof WatchOptions<never>)[] = [
-  ...(['capacity', 'overflow', 'filter', 'prefix', 'topics', 'replay', 'after', 'signal', 'onGap'] as const),
+  'capacity',
+  'overflow',
+  'filter',
+  'prefix',
+  'topics',
+  'replay',
+  'after',
+  'signal',
+  'onGap',
 ];
 
 const ACCEPTED: Promise<void> = Promise.resolve();
@@ -170,10 +186,10 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
       onGap: callable('onGap', onGap),
     };
     const topics = this.#topicsFor(options);
-    const from = this.#startOf(options);
+    this.#checkStart(options);
     this.#refuseClosed('watch');
     signal?.throwIfAborted();
-    const cursor = this.#join(own, { prefix: options.prefix, topics, from });
+    const cursor = this.#join(own, { ...options, topics });
     if (signal?.aborted)
       cursor.stop(); // aborted by the filter, when it was asked about the prefix
     else if (signal && !cursor.stopped) this.#mux.signals.add(cursor, signal);
@@ -255,18 +271,17 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
     return toTopicSet(topics);
   }
 
-  /** Returns the place at which a watch begins; undefined for now. */
-  #startOf({ after, replay = 0 }: WatchOptions<E>): number | undefined {
-    const { window, log } = this.#mux.all;
-    const asked = after === undefined ? 'replay' : 'after';
-    if (wholeNumber(asked, after ?? replay) === 0 && after === undefined) return undefined;
-    if (!window) throw invalid(asked, after ?? replay, 'none, because this broadcaster keeps no events (its option replay)');
-    if (after !== undefined) return after;
-    return Math.max(window.start, log.head - replay);
+  #checkStart({ after, replay = 0 }: WatchOptions<E>): void {
+    wholeNumber('replay', replay);
+    if (after !== undefined) wholeNumber('after', after);
+    if (this.#mux.all.window || (after === undefined && replay === 0)) return;
+    const [asked, value] = after === undefined ? ['replay', replay] : ['after', after];
+    throw invalid(asked, value, 'none, because this broadcaster keeps no events (its option replay)');
   }
 
   /** Starts a cursor: now, or at a place in the past. */
-  #join(own: CursorOptions<E>, { prefix, topics, from }: Beginning<E>): Cursor<E> {
+  #join(own: CursorOptions<E>, { prefix, topics, after, replay = 0 }: WatchOptions<E>): Cursor<E> {
+    const { all, log } = this.#mux;
     const passed: E[] = [];
     let failure: { error: unknown } | undefined;
     try {
@@ -275,15 +290,15 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
     } catch (error) {
       failure = { error };
     }
-    const view = topics ? this.#mux.viewOf(topics) : this.#mux.all;
-    const { window, log } = view;
-    const isKnown = from !== undefined && from >= (this.#mux.all.window?.start ?? Infinity) && from <= this.#mux.log.head;
-    const start = isKnown && window ? window.positionOf(from) : log.end;
-    const first = prefix || isKnown ? (prefix?.length ?? 0) + log.end - start + 1 : 0;
+    const view = topics ? this.#mux.viewOf(topics) : all;
+    const oldest = all.window?.start ?? Infinity;
+    const from = after ?? (replay > 0 ? Math.max(oldest, log.head - replay) : undefined);
+    const isKnown = from !== undefined && from >= oldest && from <= log.head;
+    const start = isKnown && view.window ? view.window.positionOf(from) : view.log.end;
+    const first = prefix || isKnown ? (prefix?.length ?? 0) + view.log.end - start + 1 : 0;
     const cursor = new Cursor(view, this.#shared(first > own.capacity ? { ...own, capacity: first } : own), start);
-    cursor.join(passed, isKnown ? from : this.#mux.log.end);
-    if (failure) cursor.fail(failure.error);
-    else if (from !== undefined && !isKnown) cursor.refuse(toExpired(`the events since position ${from} are not kept`));
+    cursor.join(passed, { place: from ?? log.end, failure });
+    if (from !== undefined && !isKnown) cursor.refuse(from, toExpired(`the events since position ${from} are not kept`));
     return cursor;
   }
 
@@ -295,14 +310,6 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
 /** Returns a valid policy; throws INVALID_ARGUMENT otherwise. */
 export function toOverflow(overflow: Overflow): Overflow {
   return oneOf('overflow', overflow, OVERFLOWS);
-}
-
-/** How a watch begins. */
-interface Beginning<E> {
-  readonly prefix: readonly E[] | undefined;
-  readonly topics: readonly string[] | undefined;
-  /** The place in the past at which it begins. */
-  readonly from: number | undefined;
 }
 
 /** Returns `sizeOf`, if it is needed. */

@@ -1,6 +1,7 @@
 import { WatchError } from '../watch/errors.ts';
 import type { EventLog } from './log/log.ts';
-import { concerns, type Routing, TopicViews } from './topics.ts';
+import type { ReplayWindow } from './log/window.ts';
+import { concerns, NONE, type Routing, TopicViews } from './topics.ts';
 import { type Leaver, View } from './view.ts';
 import { type Forgotten, newForgotten } from './watchers/forgotten.ts';
 import { type Linked, LinkedSet } from './watchers/linked-set.ts';
@@ -66,9 +67,8 @@ export class Mux<E> {
   private holding: number = 0;
   /** How many such watchers have ever joined. */
   private joins: number = 0;
-  /** The views of each event that waits at the gates, from head to end. */
+  /** The views of topics of each event that waits at the gates, from head to end. */
   private readonly waiting: (readonly View<E>[])[] = [];
-  private readonly everyone: readonly View<E>[];
   /** The size of the events in the window. */
   private bytes: number = 0;
   private readonly line: LinkedSet<Pending<E>> = new LinkedSet();
@@ -95,7 +95,6 @@ export class Mux<E> {
     this.all = new View(this);
     this.log = this.all.log;
     this.topics = options.hasTopics ? new TopicViews() : undefined;
-    this.everyone = [this.all];
   }
 
   /** Accepts an event if there is room now. Returns whether it did. */
@@ -140,18 +139,13 @@ export class Mux<E> {
       pending.settle(Promise.reject(new WatchError('CLOSED', 'publish: shut down before there was room')));
     }
     // Move every head to its end before any user code runs: a watcher it stops has then received, or lost, every accepted event.
-    const entered = new Map<View<E>, number>();
+    const moved = new Set([this.all]);
     while (this.waiting.length > 0) {
-      for (const view of this.nextWaiting()) {
-        if (!entered.has(view)) entered.set(view, view.log.chunkOf(view.log.head));
-        this.step(view);
-      }
-      this.limit();
+      const views = this.nextWaiting();
+      this.step(views);
+      for (const view of views) moved.add(view);
     }
-    for (const [view, last] of entered) {
-      for (let chunk = last; chunk < view.log.chunkOf(view.log.head); ) view.enter(++chunk);
-      view.park.notify();
-    }
+    for (const view of moved) view.moved();
     this.pump();
   }
 
@@ -190,7 +184,7 @@ export class Mux<E> {
       if (!concerns((log.noteAt(at) as Routing).topics, view.topics as readonly string[])) continue;
       const ahead = at - log.head;
       view.log.append(log.at(at), at);
-      if (ahead < 0) view.log.step();
+      if (ahead < 0) view.step();
       else {
         view.log.need();
         waiting[ahead] = [...(waiting[ahead] as readonly View<E>[]), view];
@@ -212,7 +206,14 @@ export class Mux<E> {
       // User code at the gate has published, or joined or left, and that came first.
       if (log.end !== head || this.topics?.changes !== changes) continue;
       if (pending) this.unline(pending);
-      this.append(views, { event, routing });
+      if (views === NONE && !this.all.window) {
+        // The same, only faster: most broadcasters have one view and keep nothing.
+        log.append(event);
+        this.all.step();
+        this.all.moved();
+        return true;
+      }
+      this.append(views, event, routing);
       this.advance(views);
       return true;
     }
@@ -220,37 +221,41 @@ export class Mux<E> {
     if (pending) this.unline(pending);
     const views = this.viewsOf(routing);
     // What waits is stored, also if nobody stands in the log.
+    this.log.need();
     for (const view of views) view.log.need();
-    this.append(views, { event, routing });
+    this.append(views, event, routing);
     this.waiting.push(views);
     return true;
   }
 
-  /** Returns the views that get an event. The array must not be modified. */
+  /** Returns the views of topics that get an event. The array must not be modified. */
   private viewsOf(routing: Routing | undefined): readonly View<E>[] {
-    return this.topics ? [this.all, ...this.topics.of(routing?.topics)] : this.everyone;
+    return this.topics ? this.topics.of(routing?.topics) : NONE;
   }
 
   /** Whether the next event of these views may become visible now. */
   private opens(views: readonly View<E>[]): boolean {
+    if (views === NONE) return this.all.gate.open(this.log.head);
     for (;;) {
       const { joins } = this;
+      if (!this.all.gate.open(this.log.head)) return false;
       for (const view of views) if (!view.gate.open(view.log.head)) return false;
       // User code at one gate may have added a watcher to a gate that was asked before.
       if (joins === this.joins) return true;
     }
   }
 
-  private append(views: readonly View<E>[], { event, routing }: { event: E; routing: Routing | undefined }): void {
-    const place = this.log.end;
-    for (const view of views) {
-      // The routing is noted where it can be asked for again, and places where they are told.
-      view.log.append(event, view.window && (view === this.all ? routing : place));
-    }
+  private append(views: readonly View<E>[], event: E, routing: Routing | undefined): void {
+    const { log } = this;
+    // The routing is noted where it can be asked for again, and places where they are told.
+    const place = this.all.window && log.end;
+    log.append(event, this.all.window && routing);
+    if (views !== NONE) for (const view of views) view.log.append(event, place);
   }
 
   private nextWaiting(): readonly View<E>[] {
     const views = this.waiting.shift() as readonly View<E>[];
+    this.log.unneed();
     for (const view of views) view.log.unneed();
     return views;
   }
@@ -269,32 +274,27 @@ export class Mux<E> {
 
   /** Makes one more event visible: in all logs first, because what follows may run user code. */
   private advance(views: readonly View<E>[]): void {
-    const chunks = views.map((view) => this.step(view));
-    this.limit();
-    views.forEach((view, at) => {
-      const chunk = chunks[at];
-      if (chunk !== undefined) view.enter(chunk);
-      view.park.notify();
-    });
+    this.step(views);
+    this.all.moved();
+    if (views !== NONE) for (const view of views) view.moved();
   }
 
-  /** Moves the head of a view. Returns the chunk that it has entered, if it has. */
-  private step(view: View<E>): number | undefined {
-    const entered = view.log.step();
-    this.onVisible?.(view);
-    return entered ? view.log.chunkOf(view.log.head) : undefined;
+  private step(views: readonly View<E>[]): void {
+    const { all } = this;
+    all.step();
+    if (views !== NONE) for (const view of views) view.step();
+    if (all.window) this.limit(all.window);
   }
 
   /** Keeps the windows within their limits, after one more event in all its views. */
-  private limit(): void {
-    const { all, log } = this;
-    const { window } = all;
-    if (!window) return;
+  private limit(window: ReplayWindow<E>): void {
+    const { log } = this;
     const { replayItems = 0, replayBytes = Infinity } = this.options;
     this.bytes += bytesOf(log.noteAt(log.head - 1));
     while (log.head - window.start > replayItems || this.bytes > replayBytes) {
       const routing = log.noteAt(window.start) as Routing | undefined;
       this.bytes -= bytesOf(routing);
+      window.shift();
       for (const view of this.viewsOf(routing)) view.window?.shift();
     }
   }
@@ -304,7 +304,7 @@ export class Mux<E> {
     this.signals.clear();
     this.onClosed?.();
     // After those that are due already: a view that is gone may have a read to settle.
-    for (const view of [...this.everyone, ...(this.topics?.all() ?? [])]) this.due.push(view.park);
+    for (const view of [this.all, ...(this.topics?.all() ?? NONE)]) this.due.push(view.park);
     this.serveDue();
   }
 }

@@ -68,7 +68,8 @@ export interface WatchOptions<E> {
   readonly replay?: number | undefined;
   /**
    * Begin right after this {@link Watch.position} of an earlier watch of the same broadcaster, with everything published since. If
-   * not all of it is kept any more, the watch delivers one ERROR with code 410, and ends.
+   * not all of it is kept any more, the watch delivers one ERROR with code 410, after the prefix if there is one, and ends. Wins
+   * over `replay`.
    */
   readonly after?: number | undefined;
   /** Stops the watch when it aborts. `watch` throws the signal's reason if it has already aborted. */

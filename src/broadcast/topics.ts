@@ -10,6 +10,9 @@ export interface Routing {
   readonly bytes: number;
 }
 
+/** No views of topics: what every event has while nobody asks for topics. */
+export const NONE: readonly never[] = [];
+
 /** The topics of an event that is for every watcher. Not for `topicsOf` of an application. */
 export const EVERY_TOPIC: readonly string[] = [];
 
@@ -71,15 +74,14 @@ export class TopicViews<E> {
   }
 }
 
-const NONE: readonly never[] = [];
-
 /**
  * Returns what `topicsOf` has returned, if it is valid; throws INVALID_ARGUMENT otherwise. An array is copied: the event may wait, and
  * be asked for again, and `topicsOf` may change its array for the next one.
  */
 export function toTopics(topics: Topics): Topics {
   if (topics === undefined || typeof topics === 'string' || topics === EVERY_TOPIC) return topics;
-  if (isTopicList(topics)) return [...topics];
+  const list = toList(topics);
+  if (list) return list;
   throw invalid('topicsOf', topics, 'a function that returns a string, an array of strings, or undefined');
 }
 
@@ -88,18 +90,22 @@ export function toTopics(topics: Topics): Topics {
  * they are no list of strings.
  */
 export function toTopicSet(topics: readonly string[]): readonly string[] {
-  if (!isTopicList(topics)) throw invalid('topics', topics, 'an array of strings');
-  return [...new Set(topics)].sort();
+  const list = toList(topics);
+  if (!list) throw invalid('topics', topics, 'an array of strings');
+  return [...new Set(list)].sort();
 }
 
 /** Whether an event of these topics belongs to a watcher of a set. */
 export function concerns(topics: Topics, set: readonly string[]): boolean {
   if (topics === EVERY_TOPIC) return true;
-  return typeof topics === 'string' ? set.includes(topics) : topics !== undefined && topics.some((topic) => set.includes(topic));
+  return typeof topics === 'string' ? set.includes(topics) : topics?.some((topic) => set.includes(topic)) === true;
 }
 
-function isTopicList(topics: unknown): boolean {
-  return Array.isArray(topics) && topics.every((topic) => typeof topic === 'string');
+/** Returns a copy of a list of strings; undefined for anything else. */
+function toList(topics: unknown): string[] | undefined {
+  if (!Array.isArray(topics)) return undefined;
+  const list = [...topics]; // first, because `every` skips holes
+  return list.every((topic) => typeof topic === 'string') ? list : undefined;
 }
 
 function isSame(a: readonly string[], b: readonly string[]): boolean {

@@ -44,6 +44,9 @@ export class View<E> {
   readonly window: ReplayWindow<E> | undefined;
   gate: Gate = OPEN;
   watchers: number = 0;
+  /** The chunk that head has entered last. */
+  private entered: number = 0;
+  private enters: boolean = false;
   private forgetting: boolean = false;
   private folds: FoldChain<E> | undefined = undefined;
 
@@ -67,13 +70,30 @@ export class View<E> {
     return this.folds;
   }
 
-  /** Called when head has entered a chunk: due laggards leave the log, and chunks that nobody needs are dropped. */
-  enter(chunk: number): void {
-    const { folds } = this;
-    folds?.fold();
-    this.laggards.judge(chunk);
-    if (this.folds) this.folds.unseen = undefined;
-    this.log.trim();
+  /** Makes one more event visible. What that entails is for `moved`, once it is visible in all views. */
+  step(): void {
+    if (this.log.step()) this.enters = true;
+    this.mux.onVisible?.(this);
+  }
+
+  /**
+   * Called when head has moved. Whenever it enters a chunk, due laggards leave the log, and chunks that nobody needs are dropped.
+   * That may run user code, which may publish, and so call this again.
+   */
+  moved(): void {
+    if (this.enters) this.enter();
+    this.park.notify();
+  }
+
+  private enter(): void {
+    this.enters = false;
+    while (this.entered < this.log.chunkOf(this.log.head)) {
+      this.entered++;
+      this.folds?.fold();
+      this.laggards.judge(this.entered);
+      if (this.folds) this.folds.unseen = undefined;
+      this.log.trim();
+    }
   }
 
   /**

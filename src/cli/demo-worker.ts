@@ -16,10 +16,10 @@ export class DemoWorker {
   }
 
   /** Performs one step every `pauseMs` until the signal aborts. Ignores files that others have removed or created. */
-  async work(options: { pauseMs: number; signal: AbortSignal }): Promise<void> {
-    while (!options.signal.aborted) {
+  async work({ pauseMs, signal }: { pauseMs: number; signal: AbortSignal }): Promise<void> {
+    while (!signal.aborted) {
       await this.step(this.turn++).catch(() => {});
-      await sleep(options.pauseMs, options).catch(() => {});
+      await sleep(pauseMs, { signal }).catch(() => {});
     }
   }
 

@@ -63,6 +63,7 @@ function toBytes(chunk: unknown): Uint8Array {
 
 function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDecoder<E> {
   let over = false;
+  let failure: { readonly error: unknown } | undefined;
   let release: ((nothing: undefined) => void) | undefined;
 
   const poll = (): E | undefined => {
@@ -75,29 +76,41 @@ function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDe
     return undefined;
   };
 
+  /** Returns the event in a last line without a line end. */
+  const last = (): E | undefined => {
+    over = true;
+    const frame = framer.end();
+    try {
+      return frame && codec.decode(frame);
+    } catch (error) {
+      if (!failure && codec.isWhole?.(frame!)) throw error;
+      return undefined; // the end of the stream cut it off
+    }
+  };
+
   /** Reads until there is an event. After `close`, discards what it reads. */
   const advance = async (): Promise<E | undefined> => {
     for (;;) {
       const event = poll();
-      if (event !== undefined || over) return event;
+      if (event !== undefined) return event;
+      if (failure) {
+        const { error } = failure;
+        failure = undefined;
+        throw error;
+      }
+      if (over) return undefined;
       let read: Awaited<ReturnType<Input['read']>>;
       try {
         read = await input.read();
       } catch (error) {
-        over = true; // some sources would fail again at each read
-        throw error;
+        if (over) return undefined;
+        failure = { error }; // reported once: some sources would fail again at each read
+        const event = last();
+        if (event !== undefined) return event;
+        continue;
       }
       if (over) return undefined;
-      if (read.done) {
-        over = true;
-        const frame = framer.end();
-        try {
-          return frame && codec.decode(frame);
-        } catch (error) {
-          if (codec.isWhole?.(frame!)) throw error;
-          return undefined; // the end of the stream cut it off
-        }
-      }
+      if (read.done) return last();
       framer.push(toBytes(read.value));
     }
   };
@@ -113,6 +126,7 @@ function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDe
         advance().then(resolve, reject);
       }),
     close: () => {
+      failure = undefined;
       if (over) return;
       over = true;
       release?.(undefined);
@@ -124,8 +138,9 @@ function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDe
 
 /**
  * Creates a {@link Decoder} over a source of bytes. It decodes one frame per event, and only on demand. If the end of the stream
- * cuts off the last frame, that frame is dropped. A last line without a line end counts if it can be decoded. If it cannot, it was
- * cut off, unless the codec knows better ({@link Codec.isWhole}), as `jsonCodec` does.
+ * cuts off the last frame, that frame is dropped. A last line without a line end counts if it can be decoded, also if the source then
+ * fails. If it cannot, it was cut off, unless the stream has ended and the codec knows better ({@link Codec.isWhole}), as
+ * `jsonCodec` does.
  *
  * `decode` rejects with FRAME_TOO_LARGE, with what the codec throws (INVALID_FRAME), with INVALID_ARGUMENT for a chunk that is
  * not bytes, and with the source's own error, which ends the decoder. `close` settles a pending `decode` with undefined at once,

@@ -6,23 +6,16 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import ts from 'typescript';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { until } from './cli.ts';
 import { BLOCKS, type Block, ROOT } from './documents.ts';
 
-/** Marks of blocks about what is not built yet, and why they are skipped. Remove an entry to enable its blocks. */
-const PENDING: Readonly<Record<string, string>> = {
-  topics: 'topics are not built yet',
-  replay: 'replay and positions in process are not built yet',
-};
-
 /** Marks of blocks that another test runs. */
 const ELSEWHERE: readonly string[] = ['browser', 'vite', 'react use-watch.ts', 'react orders.tsx'];
 
-const isPending = ({ mark = '' }: Block): boolean => mark in PENDING;
 const typescript = BLOCKS.filter(({ language }) => language === 'ts' || language === 'tsx');
-const programs = typescript.filter(({ mark = '' }) => mark === '' || mark in PENDING);
+const programs = typescript.filter(({ mark }) => mark === undefined);
 
 const shims = mkdtempSync(join(tmpdir(), 'watchmux-documents-'));
 const children: Set<ChildProcess> = new Set();
@@ -44,9 +37,9 @@ interface Run {
 }
 
 /** In the package's own folder, where `watchmux/...` means this package, as built. */
-function run(command: string, args: readonly string[]): Run {
+function run(command: string, args: readonly string[], cwd: string = ROOT): Run {
   const env = { ...process.env, NO_COLOR: '1', PATH: `${shims}${delimiter}${process.env.PATH}` };
-  const child = spawn(command, args, { cwd: ROOT, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   children.add(child);
   let text = '';
   for (const output of [child.stdout, child.stderr]) {
@@ -87,13 +80,11 @@ describe('the examples', () => {
     mkdirSync(join(ROOT, 'reports'), { recursive: true });
     // Inside of the package, where its own name leads to its built entry points.
     const folder = mkdtempSync(join(ROOT, 'reports', 'documents-'));
-    const files = typescript
-      .filter((block) => !isPending(block))
-      .map(({ mark = '', code }, at) => {
-        const file = join(folder, mark.startsWith('react ') ? mark.slice('react '.length) : `${at}.ts`);
-        writeFileSync(file, code);
-        return file;
-      });
+    const files = typescript.map(({ mark = '', code }, at) => {
+      const file = join(folder, mark.startsWith('react ') ? mark.slice('react '.length) : `${at}.ts`);
+      writeFileSync(file, code);
+      return file;
+    });
     const program = ts.createProgram(files, {
       noEmit: true,
       strict: true,
@@ -142,7 +133,7 @@ describe('the examples', () => {
 
   test('no example is left out because it is written in another way', () => {
     const marks = new Set(BLOCKS.map(({ mark }) => mark));
-    const known = ['types', ...ELSEWHERE, ...Object.keys(PENDING)];
+    const known = ['types', ...ELSEWHERE];
     expect([...marks].filter((mark) => mark !== undefined && !known.includes(mark))).toEqual([]);
     expect([...known].filter((mark) => !marks.has(mark))).toEqual([]);
     const others = BLOCKS.filter(({ language, mark }) => mark === undefined && !['ts', 'text'].includes(language));
@@ -150,6 +141,7 @@ describe('the examples', () => {
       'README.md: Status sh',
       'README.md: Try it sh',
       'README.md: Try it sh',
+      'docs/command-line.md: Command line sh',
       'docs/command-line.md: Command line sh',
       'docs/command-line.md: Command line sh',
       'docs/performance.md: Performance sh',
@@ -165,42 +157,55 @@ describe('the examples', () => {
     expect(plain(BLOCKS.find(({ mark }) => mark === 'vite')?.code)).toContain(plain(others.at(-1)?.code));
   });
 
-  for (const [mark, reason] of Object.entries(PENDING)) {
-    const skipped = programs.filter((block) => block.mark === mark).map(titleOf);
-    console.warn(`skipped: ${skipped.join(', ')}: ${reason}`);
-  }
+  test.each(programs.map((block) => [titleOf(block), block] as const))('%s', async (_title, { code, prints }) => {
+    const example = runTypeScript(code.replaceAll('8080', await freePort()));
+    const status = await example.code;
+    expect(withEpoch(example.text())).toBe(prints);
+    expect(status).toBe(0);
+  });
 
-  test.each(programs.filter((block) => !isPending(block)).map((block) => [titleOf(block), block] as const))(
-    '%s',
-    async (_title, { code, prints }) => {
-      const example = runTypeScript(code.replaceAll('8080', await freePort()));
-      const status = await example.code;
-      expect(withEpoch(example.text())).toBe(prints);
-      expect(status).toBe(0);
-    },
-  );
+  describe('docs/command-line.md: Command line', () => {
+    const [live, client, file] = BLOCKS.filter(({ page, language }) => page === 'docs/command-line.md' && language === 'sh');
+    /** Figures differ from run to run. */
+    const withoutFigures = (text = ''): string => withEpoch(text).replace(/\d+/g, '0');
+    let local: (text?: string) => string;
 
-  test('docs/command-line.md: Command line', async () => {
-    const [server, client] = BLOCKS.filter(({ page, language }) => page === 'docs/command-line.md' && language === 'sh');
-    const npx = join(shims, 'npx');
-    // `npx watchmux`, as it is where the package is installed.
-    writeFileSync(
-      npx,
-      `#!/bin/sh\n[ "$1" = watchmux ] || exit 9\nshift\nexec "${process.execPath}" "${join(ROOT, manifest.bin.watchmux)}" "$@"\n`,
-    );
-    chmodSync(npx, 0o755);
-    const port = await freePort();
-    const local = (text = ''): string => text.replaceAll('8080', port).replace('watchmux pipe', `watchmux pipe --port ${port}`);
-    const serving = run('bash', ['-c', local(server?.code)]);
-    await until(() => serving.text().includes('\n'));
-    expect(serving.text()).toBe(local(server?.prints));
-    const watching = run('bash', ['-c', local(client?.code)]);
-    await until(() => watching.text().split('\n').length > 2);
-    expect(withEpoch(watching.text())).toContain(client?.prints);
-    // Ctrl-C.
-    end(watching.child, 'SIGINT');
-    end(serving.child, 'SIGINT');
-    await Promise.all([watching.code, serving.code]);
+    beforeAll(async () => {
+      const npx = join(shims, 'npx');
+      // `npx watchmux`, as it is where the package is installed.
+      writeFileSync(
+        npx,
+        `#!/bin/sh\n[ "$1" = watchmux ] || exit 9\nshift\nexec "${process.execPath}" "${join(ROOT, manifest.bin.watchmux)}" "$@"\n`,
+      );
+      chmodSync(npx, 0o755);
+      const port = await freePort();
+      local = (text = '') => text.replaceAll('8080', port).replace('watchmux pipe', `watchmux pipe --port ${port}`);
+    });
+
+    /** Starts a server and the client, and returns what the client has printed when it is `lines` lines. Then: Ctrl-C. */
+    async function printed({ code }: Block, lines: number): Promise<string> {
+      const serving = run('bash', ['-c', local(code)], shims);
+      await until(() => serving.text().includes('\n'));
+      expect(serving.text()).toContain(local(live?.prints));
+      const watching = run('bash', ['-c', local(client?.code)], shims);
+      await until(() => watching.text().split('\n').length > lines);
+      end(watching.child, 'SIGINT');
+      end(serving.child, 'SIGINT');
+      await Promise.all([watching.code, serving.code]);
+      return watching.text();
+    }
+
+    test('a live source', async () => {
+      expect(withoutFigures(await printed(live as Block, 2))).toContain(withoutFigures(client?.prints));
+    });
+
+    test('a file that has ended', async () => {
+      writeFileSync(join(shims, 'events.ndjson'), '{"type":"tick","object":1}\n"two"\n');
+      expect(withEpoch(await printed(file as Block, 2))).toBe(
+        '{"type":"tick","object":1,"resourceVersion":"3f9a6c0d5b1e7a42.1"}\n' +
+          '{"type":"ADDED","object":"two","resourceVersion":"3f9a6c0d5b1e7a42.2"}\n',
+      );
+    });
   });
 
   test('the first two commands work', () => {

@@ -34,8 +34,11 @@ export async function start(server: Server): Promise<Served> {
 
 /** Serves a hub over WebSocket, HTTP and SSE. */
 export function serve(hub: Hub, options: HttpOptions & WebSocketOptions = {}): Promise<Served> {
-  const server = createServer(createHttpHandler(hub, options));
-  attachWebSocket(server, hub, options);
+  const { headers, path, compression, heartbeatMs, maxInboundBytes, ...more } = options;
+  const { maxInboundBytesPerSecond, maxInboundMessagesPerSecond, ...common } = more;
+  const server = createServer(createHttpHandler(hub, { ...common, headers }));
+  const perSecond = { maxInboundBytesPerSecond, maxInboundMessagesPerSecond };
+  attachWebSocket(server, hub, { ...common, ...perSecond, path, compression, heartbeatMs, maxInboundBytes });
   return start(server);
 }
 

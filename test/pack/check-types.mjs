@@ -68,7 +68,7 @@ export async function checkTypes({ step, project, consumer, documents, dependenc
   }
 }
 
-/** The programs of a document: without those that a comment marks, because they need other packages, or what is not built yet. */
+/** The programs of a document: without those that a comment marks, because they need other packages. */
 function examplesOf(text) {
   return Array.from(text.matchAll(/^(<!-- test: .*? -->\n)?```ts\n(.*?)^```$/gms), ([, mark, code]) =>
     mark ? [] : [code],

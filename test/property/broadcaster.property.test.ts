@@ -131,8 +131,9 @@ class Harness {
   readonly readings: Reading[] = [];
   readonly publishes: { model: ModelPublish; outcome: string | undefined }[] = [];
   private readonly limits: { replay: number; hasTopics: boolean };
-  /** How often `topicsOf` was called. */
+  /** How often `topicsOf` was called, and how often it should have been. */
   private asked = 0;
+  private attempts = 0;
   private id = 0;
   private closed = false;
 
@@ -218,6 +219,7 @@ class Harness {
   }
 
   private publish(op: 'publish' | 'tryPublish', event: ModelEvent): void {
+    if (this.limits.hasTopics && !this.closed) this.attempts++;
     if (op === 'tryPublish') {
       if (this.closed) expect(() => this.real.tryPublish(event)).toThrow(/shut down/);
       else expect(this.real.tryPublish(event)).toBe(this.model.tryPublish(event));
@@ -288,6 +290,7 @@ class Harness {
   private compare(): void {
     for (const { model, outcome } of this.readings) expect(outcome).toEqual(model.outcome);
     for (const { model, outcome } of this.publishes) expect(outcome).toBe(model.outcome);
+    expect(this.asked).toBe(this.attempts);
     for (const { real, model, gaps } of this.pairs) {
       if (gaps) expect(gaps).toEqual(model.gaps);
       this.compareCounts(real, model);

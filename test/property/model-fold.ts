@@ -10,7 +10,7 @@ interface Entry<E> {
   readonly existed: boolean;
   readonly last: E;
   readonly count: number;
-  /** The place of the first of them among all events. */
+  /** The place among all events of the first of them that counts. */
   readonly place: number;
 }
 
@@ -35,12 +35,16 @@ export class ModelFold<E extends Change> {
 
   /** The place of the first change that will result in an event. */
   get place(): number | undefined {
-    return [...this.entries.values()].find((entry) => outcome(entry) !== undefined)?.place;
+    const places = [...this.entries.values()].filter((entry) => outcome(entry) !== undefined).map(({ place }) => place);
+    return places.length > 0 ? Math.min(...places) : undefined;
   }
 
   add(event: E, at: number = 0): void {
     const { name } = event.object.metadata;
-    const { existed, count, place } = this.entries.get(name) ?? { existed: event.type !== 'ADDED', count: 0, place: at };
+    const known = this.entries.get(name);
+    const { existed, count } = known ?? { existed: event.type !== 'ADDED', count: 0 };
+    // Changes that have come to nothing need not come again.
+    const place = known && outcome(known) ? known.place : at;
     this.entries.set(name, { existed, last: event, count: count + 1, place });
   }
 

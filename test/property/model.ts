@@ -69,14 +69,19 @@ export class ModelWatch {
     const first = (options.prefix?.length ?? 0) + (past?.filter((event) => this.concerns(event)).length ?? 0);
     const begins = options.prefix !== undefined || past !== undefined;
     this.capacity = Math.max(options.capacity, begins ? first + 1 : 0);
-    const place = past === undefined ? owner.end : this.from;
-    for (const event of prefix) this.offer(event, place);
+    this.begin = this.from < 0 ? owner.end : this.from;
+    for (const event of prefix) this.offer(event, this.begin);
     if (past === undefined && this.from >= 0) {
-      this.queue.push({ event: { expired: undefined } as never, gap: 0, place: owner.head });
+      this.refused = true;
+      this.resumeAt = this.from;
       this.finish();
     }
   }
 
+  /** It cannot begin where it should, which an ERROR says in the end. */
+  private refused = false;
+  /** Where it begins. */
+  private readonly begin: number;
   /** Where in the past it begins; -1: not there. */
   private from = -1;
 
@@ -93,7 +98,7 @@ export class ModelWatch {
   catchUp(): void {
     if (this.ended || this.from < 0) return;
     const { past, head, incoming } = this.owner;
-    past.slice(this.from, head).forEach((event, at) => this.distribute(event, this.from + at));
+    for (const [at, event] of past.slice(this.from, head).entries()) this.distribute(event, this.from + at);
     for (const { to } of incoming) to.push(this);
   }
 
@@ -105,7 +110,7 @@ export class ModelWatch {
   /** Where a watch would continue after what was delivered. */
   get position(): number {
     this.serve();
-    return this.queue[0]?.place ?? this.fold.place ?? this.resumeAt ?? this.owner.head;
+    return this.queue[0]?.place ?? this.fold.place ?? this.resumeAt ?? Math.max(this.owner.head, this.begin);
   }
 
   get overflow(): Overflow {
@@ -303,7 +308,7 @@ export class ModelWatch {
     this.dropped += this.queue.length + this.fold.changes;
     this.queue = [];
     this.fold.clear();
-    this.cut = false;
+    this.cut = this.refused = false;
     this.failed = undefined;
     this.finish();
   }
@@ -321,7 +326,7 @@ export class ModelWatch {
   private finish(): void {
     if (this.ended) return;
     this.ended = true;
-    this.resumeAt ??= this.owner.head;
+    this.resumeAt ??= Math.max(this.owner.head, this.begin);
     this.settleReads();
     this.owner.pump();
   }
@@ -343,6 +348,10 @@ export class ModelWatch {
       this.dropped--;
       this.delivered++;
       return taken.event;
+    }
+    if (this.refused) {
+      this.refused = false;
+      return { expired: undefined };
     }
     if (!this.cut) return undefined;
     this.cut = false;

@@ -194,7 +194,8 @@ class Chained {
   chunk(nameOf: (i: number) => string = () => 'k', typeOf: (i: number) => string = () => 'MODIFIED'): void {
     for (let i = 0; i < 16; i++) {
       this.log.append(event(this.log.end, typeOf(i), nameOf(i)));
-      if (this.log.step()) this.chain.fold();
+      const chunk = this.log.chunkOf(this.log.head++);
+      if (this.log.chunkOf(this.log.head) > chunk) this.chain.fold();
     }
   }
 

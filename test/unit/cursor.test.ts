@@ -31,7 +31,7 @@ class Rig {
       onGap: undefined,
       ...more,
     });
-    cursor.join([], 0);
+    cursor.join([], { place: 0 });
     return cursor;
   }
 

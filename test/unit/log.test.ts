@@ -261,7 +261,7 @@ describe('EventLog', () => {
     log.stand(0);
     for (let i = 0; i < 16 * 100; i++) {
       log.append(i);
-      log.step();
+      log.head++;
     }
     const row = chunks();
     log.move(0, 16 * 10);

@@ -241,7 +241,7 @@ describe('the park', () => {
     const options = { capacity: 1, policy: POLICIES['drop-newest'], filter: undefined, onGap: undefined } as const;
     const cursors = Array.from({ length: 4 }, () => new Cursor<TestEvent>(mux.all, options));
     for (const cursor of cursors) {
-      cursor.join([], 0);
+      cursor.join([], { place: 0 });
       void cursor.next();
     }
     expect(parked()).toHaveLength(4);

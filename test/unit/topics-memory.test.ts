@@ -11,7 +11,7 @@ const publish = (broadcaster: Pick<Broadcaster<TestEvent>, 'tryPublish'>, from: 
 };
 
 /** The events that a watch's log holds, whoever for. */
-function stored(watch: Watch<TestEvent>): number {
+function stored(watch: Watch<unknown>): number {
   const { chunks } = (watch as BroadcastWatch<TestEvent>).view.log as unknown as {
     chunks: ({ events: unknown[] } | undefined)[];
   };

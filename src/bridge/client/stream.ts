@@ -20,6 +20,8 @@ export interface StreamOpening extends Opening {
   readonly sse: boolean;
 }
 
+const lost = (error: unknown): End => ({ code: LOST, why: messageOf(error) });
+
 /**
  * Opens an endless GET response of JSON lines or Server-Sent Events. While it is paused, nothing is read from the network, so the
  * server feels the backpressure. Data of the last network read is kept meanwhile.
@@ -70,13 +72,13 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     if (streams && !type?.toLowerCase().includes(sse ? accept : 'json')) over({ code: UNREADABLE, why: `not a stream: ${type}` });
     else if (streams && !signal.aborted) receiver.opened();
     // Also if the connection has already ended: the aborted signal then releases the body, because a custom `fetch` may not.
-    await body?.pipeTo(new WritableStream({ write }), { signal });
-    // A frame cut off by the end of the stream counts only if it can be decoded.
+    const broken = await body?.pipeTo(new WritableStream({ write }), { signal }).catch(lost);
+    // A frame cut off by the end of the stream, or of the connection, counts only if it can be decoded.
     await feed().catch(() => {});
-    over(end());
+    over(broken ?? end());
   };
 
-  run().catch((error) => over({ code: LOST, why: messageOf(error) }));
+  run().catch((error) => over(lost(error)));
   // Firefox aborts a page's requests when the user leaves, and never settles a request made after that. If the page is restored
   // from the cache, the client needs a new connection.
   (globalThis as Page).addEventListener?.('pagehide', () => over({ code: LOST, why: 'pagehide' }), { signal });

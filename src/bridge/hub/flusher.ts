@@ -7,7 +7,7 @@ import type { Turn } from '../events/turn.ts';
 import type { Feed } from './feed.ts';
 import type { Session } from './session.ts';
 
-const NOBODY: readonly never[] = [];
+const NOBODY: ReadonlySet<never> = new Set();
 
 /**
  * Decides when sessions are flushed. The *flush signal*, a watch with room for one event, has a batch as soon as something can be
@@ -93,9 +93,13 @@ export class Flusher {
 
   /** If all clients of a topic are up to date, its log keeps nothing for them. */
   private forget(view: View<Envelope>): void {
-    if (!view.topics) return;
-    for (const session of this.byView.get(view) ?? []) if (!session.upToDate) return;
-    view.forget();
+    const sessions = this.byView.get(view) ?? NOBODY;
+    const { head } = view.log;
+    // A watch without a session is just being opened: its client has got nothing yet.
+    if (!view.topics || sessions.size < view.watchers) return;
+    for (const session of sessions) if (!session.upToDate) return;
+    // To ask whether they are may run filters, which may publish.
+    if (view.log.head === head) view.forget();
   }
 
   private leave(session: Session, view: View<Envelope>): void {

@@ -23,14 +23,21 @@ export class Cursor<E> extends Queue<E> {
   /** Whether this cursor is in the park's row of waiting readers. */
   inPark: boolean = false;
 
-  /** Queues the prefix and joins the gate or the laggards. Called once, right after construction. `place` is where it begins. */
-  join(prefix: readonly E[], place: number): void {
+  /**
+   * Queues the prefix and joins the gate or the laggards. Called once, right after construction. `place` is where it begins;
+   * `failure` is what its filter threw about the next event of the prefix.
+   */
+  join(prefix: readonly E[], { place, failure }: { place: number; failure?: { error: unknown } | undefined }): void {
+    // Events that wait at the gates are not for this watch.
+    if (this.tellsPlace && place > this.headPlace) this.own.begin = place;
     try {
       for (const event of prefix) {
         if (this.tellsPlace) this.own.place = place;
         this.offer(event);
       }
+      if (failure) throw failure.error;
     } catch (error) {
+      this.resumeAt(place);
       this.fail(error);
       return;
     }
@@ -55,11 +62,13 @@ export class Cursor<E> extends Queue<E> {
     return this.directLimit > 0 && !this.view.mux.closed ? this.wait(batch) : super.read(batch);
   }
 
-  /** Ends it with an ERROR event, right after `join`: it cannot begin where it should. */
-  refuse(status: Status): void {
-    this.own.place = this.view.mux.log.head;
-    this.keep({ type: 'ERROR', object: status } as E);
+  /** Ends it with an ERROR event, right after `join`: it cannot begin at this place. */
+  refuse(place: number, status: Status): void {
+    if (this.over) return; // its prefix has failed
+    this.resumeAt(place);
     this.stop();
+    this.own.cut = true;
+    this.own.refusal = status;
   }
 
   get stopped(): boolean {
@@ -103,7 +112,7 @@ export class Cursor<E> extends Queue<E> {
     const unread = kept.length > 0 ? kept.place : fold?.place;
     if (unread !== undefined) return unread;
     if (this.inLog > 0) return this.view.log.placeOf(this.position);
-    return resumeAt ?? (judging ? place : this.view.mux.log.head);
+    return resumeAt ?? (judging ? place : this.headPlace);
   }
 
   lag(): void {
@@ -202,7 +211,7 @@ export class Cursor<E> extends Queue<E> {
           this.keep(event);
         });
     }
-    if (!this.extra.cut) this.resumeAt(this.view.mux.log.head);
+    if (!this.extra.cut) this.resumeAt(this.headPlace);
     this.leave();
   }
 
@@ -245,7 +254,8 @@ export class Cursor<E> extends Queue<E> {
       this.own.cut = false;
       this.leave();
       // Consumers that choose `disconnect` or `coalesce` have ERROR in their event union, as every Kubernetes watch does.
-      return { type: 'ERROR', object: toExpired(tooSlow(this.extra.missed), this.extra.missed) } as E;
+      const { missed, refusal } = this.extra;
+      return { type: 'ERROR', object: refusal ?? toExpired(tooSlow(missed), missed) } as E;
     }
     if (this.drained) this.leave();
     return NONE;

@@ -1,3 +1,4 @@
+import type { Status } from '../../watch/event.ts';
 import type { Fold } from '../policies/fold.ts';
 import type { Link } from '../policies/fold-chain.ts';
 import { Kept } from './kept.ts';
@@ -13,6 +14,8 @@ export class Extra<E> {
   missed: number = 0;
   /** It has overflowed for good: one ERROR event follows the queued events. */
   cut: boolean = false;
+  /** It cannot begin where it should: the Status of that ERROR. */
+  refusal: Status | undefined;
   discarded: boolean = false;
   /** Why the watch failed. Cleared when a read has reported it. */
   failure: { readonly error: unknown } | undefined;
@@ -24,6 +27,8 @@ export class Extra<E> {
   reportingGap: boolean = false;
   /** Where the event that is being queued has its place among all events; kept only if positions are told (see window.ts). */
   place: number = 0;
+  /** Where it began among all events, if that was not distributed yet. */
+  begin: number = 0;
   /** Where to continue once everything queued has been read: set when the watcher is cut or has left. */
   resumeAt: number | undefined;
   /** What `coalesce` queues: the unseen changes, and, while the watcher lags, the first link of the changes folded for it. */

@@ -81,6 +81,11 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
     return this.view.window !== undefined;
   }
 
+  /** Where to continue if everything was delivered. */
+  protected get headPlace(): number {
+    return Math.max(this.view.mux.log.head, this.extra.begin);
+  }
+
   get hasReads(): boolean {
     return this.first !== undefined;
   }
@@ -177,7 +182,7 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
   protected leave(): void {
     if (!this.over && !this.standing) this.restand();
     if (this.over) return;
-    this.resumeAt(this.view.mux.log.head);
+    this.resumeAt(this.headPlace);
     this.directLimit = 0;
     if (this.holdsPublisher) this.view.gate.remove(this);
     else this.view.laggards.remove(this);

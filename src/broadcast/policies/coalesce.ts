@@ -80,7 +80,7 @@ export class Coalesce extends Policy {
         if (!later.spoiled) continue;
         if ('error' in later.spoiled) {
           failure = later.spoiled;
-          if (fold.place !== undefined) queue.resumeAt(fold.place);
+          queue.resumeAt(later.spoiled.place as number);
           break;
         }
       }

@@ -2,6 +2,12 @@ import { Largest } from '../log/largest.ts';
 import type { EventLog } from '../log/log.ts';
 import { Fold, foldKey } from './fold.ts';
 
+/** What `keyOf` threw, and the place of the event it was asked about; neither, if there were too many keys. */
+interface Spoiled {
+  readonly error?: unknown;
+  readonly place?: number;
+}
+
 /** A folded stretch of the log, and the number of laggards that start at it. */
 export interface Link<E> {
   readonly fold: Fold<E>;
@@ -11,7 +17,7 @@ export interface Link<E> {
   /**
    * Why this link no longer folds: `keyOf` threw; or, without an error, it has more keys than any laggard may hold, and is empty.
    */
-  spoiled: { readonly error?: unknown } | undefined;
+  spoiled: Spoiled | undefined;
 }
 
 /**
@@ -99,11 +105,11 @@ export class FoldChain<E> {
 
   private foldOne(event: E): void {
     let key: unknown;
-    let failure: { readonly error: unknown } | undefined;
+    let failure: Spoiled | undefined;
     try {
       if (!this.links.at(-1)?.spoiled) key = foldKey(event, this.keyOf);
     } catch (error) {
-      failure = { error };
+      failure = { error, place: this.log.placeOf(this.position) };
     }
     const link = this.links.at(-1); // read again: in `keyOf` a laggard may have read or stopped
     if (!link) return;

@@ -45,13 +45,17 @@ export class Fold<E> {
 
   /** The place among all events of the first unseen change that results in an event. */
   get place(): number | undefined {
-    for (const entry of this.entries.values()) if (amounts(entry)) return entry.place;
-    return undefined;
+    let least = Infinity;
+    for (const entry of this.entries.values()) {
+      const { existed, place, again = place } = entry;
+      if (amounts(entry)) least = Math.min(least, existed ? place : again);
+    }
+    return least < Infinity ? least : undefined;
   }
 
   /** Adds an event under its {@link foldKey}. */
   add(event: E, key: unknown, place: number = 0): void {
-    this.put(key, { existed: (event as WatchEvent).type !== 'ADDED', last: event, count: 1, place });
+    this.put(key, { existed: (event as WatchEvent).type !== 'ADDED', last: event, count: 1, place, again: undefined });
   }
 
   /** Adds all entries of a later fold. */
@@ -88,7 +92,7 @@ export class Fold<E> {
     return count;
   }
 
-  private put(key: unknown, { existed, last, count, place }: Entry<E>): void {
+  private put(key: unknown, { existed, last, count, place, again }: Entry<E>): void {
     const known = this.entries.get(key);
     const moves = key === Fold;
     if (moves) this.entries.delete(key);
@@ -97,6 +101,7 @@ export class Fold<E> {
       last,
       count: (known?.count ?? 0) + count,
       place: moves ? place : (known?.place ?? place),
+      again: again ?? (known && isGone(known.last) ? place : known?.again),
     };
     this.entries.set(key, entry);
     this.count += count;
@@ -119,11 +124,17 @@ interface Entry<E> {
   readonly count: number;
   /** The place of the first event. */
   readonly place: number;
+  /** The place of the first event after the last deletion. If the object did not exist before, the rest has come to nothing. */
+  readonly again: number | undefined;
 }
 
 /** Number of events an entry results in: 1, or 0 for an object that was added and deleted unseen. */
 function amounts({ existed, last }: Entry<unknown>): number {
-  return existed || (last as WatchEvent & ReportsDeletion).reportsDeletion || (last as WatchEvent).type !== 'DELETED' ? 1 : 0;
+  return existed || !isGone(last) ? 1 : 0;
+}
+
+function isGone(last: unknown): boolean {
+  return (last as WatchEvent).type === 'DELETED' && !(last as ReportsDeletion).reportsDeletion;
 }
 
 /** Marks an event whose object watchers may know from elsewhere, before it was added: its deletion is never folded away. */
