@@ -4,6 +4,7 @@ import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
+import { Hub } from '../src/bridge/hub/hub.ts';
 import { DEFAULTS } from '../src/bridge/protocol.ts';
 import { GUARANTEES } from '../src/testing/guarantees.ts';
 import { OVERFLOWS } from '../src/watch/overflow.ts';
@@ -95,6 +96,18 @@ describe('the facts in the documents', () => {
     numbers('src/broadcast/broadcaster.ts', ['capacity', 'incoming', 'maxPending'], table);
     const own = new Map(rows(client).map(([name, value]) => [name?.replaceAll('`', ''), value]));
     numbers('src/bridge/client/connect.ts', ['capacity', 'maxBufferedBytes', 'maxFrameChars', 'connectTimeoutMs'], own);
+  });
+
+  test('the metrics are those of a hub and of pipe', () => {
+    const table = rows(section(read('docs/proxies-and-operation.md'), 'Prometheus'));
+    const listed = table.flatMap(([names = '', types = '']) =>
+      Array.from(names.matchAll(/`(\w+)(?:\{\w+\})?`/g), ([, name]) => `watchmux_${name} ${types}`),
+    );
+    const page = new Hub().metrics();
+    const served = Array.from(page.matchAll(/^# TYPE (.*)$/gm), ([, metric]) => metric);
+    const pipe = Array.from(read('src/cli/server.ts').matchAll(/counter\('(\w+)'/g), ([, name]) => `watchmux_${name} counter`);
+    expect(pipe).toHaveLength(2);
+    expect(listed).toEqual([...served, ...pipe]);
   });
 
   test('the sizes are those that size-limit enforces', () => {

@@ -6,6 +6,7 @@ import type {
   WatchOptions,
 } from '../broadcast/broadcaster.ts';
 import { BROADCASTER_OPTIONS } from '../broadcast/broadcaster.ts';
+import { concerns } from '../broadcast/topics.ts';
 import { isWatchError } from '../watch/errors.ts';
 import type { ErrorEvent, MissingError, WatchEvent } from '../watch/event.ts';
 import { known } from '../watch/options.ts';
@@ -157,8 +158,9 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent, Lost extends Err
     return { ...(idOf && { idOf }), ...(incoming !== undefined && { incoming }), steps };
   }
 
-  private watcherOptions({ prefix, filter, ...own }: WatchOptions<E>): WatcherOptions<E> {
+  private watcherOptions({ prefix, ...own }: WatchOptions<E>): WatcherOptions<E> {
     const { capacity = 100, overflow = 'wait', keyOf } = this.options;
+    const filter = this.selection({ prefix, ...own });
     return {
       capacity: Math.max(own.capacity ?? capacity, prefix ? prefix.length + 1 : 0),
       overflow: own.overflow ?? overflow,
@@ -166,6 +168,13 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent, Lost extends Err
       ...(filter && { filter }),
       ...(keyOf && { keyOf }),
     };
+  }
+
+  /** Returns what a watcher selects, as a filter: topics, which do not concern its prefix, and its own filter. */
+  private selection({ filter, prefix, topics }: WatchOptions<E>): WatchOptions<E>['filter'] {
+    const { topicsOf } = this.options;
+    if (!topics || !topicsOf) return filter;
+    return (event) => (prefix?.includes(event) || concerns(topicsOf(event), topics)) && (filter?.(event) ?? true);
   }
 
   /**

@@ -4,7 +4,7 @@ import type { History } from '../../src/testing/history.ts';
 import { HistoryRecorder } from '../../src/testing/history-recorder.ts';
 import type { ErrorEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
-import type { ModelEvent } from './model.ts';
+import { type ModelEvent, topicsOf } from './model.ts';
 
 /**
  * Asynchronous publishers and readers on one broadcaster. The scheduler orders every step. A plan is plain data, so a failure
@@ -20,6 +20,7 @@ export interface ReaderPlan {
   readonly overflow: Overflow;
   readonly capacity: number;
   readonly filter: 'all' | 'even' | 'throwing';
+  readonly topics: readonly string[] | undefined;
   readonly prefix: number | undefined;
   readonly style: Style;
   readonly late: boolean;
@@ -42,12 +43,15 @@ const TYPES = ['ADDED', 'MODIFIED', 'DELETED', 'MODIFIED', 'BOOKMARK'];
 const LETS_GO: readonly Leave[] = ['stay', 'stay', 'break', 'throw', 'stop', 'abort'];
 const STYLES: readonly Style[] = ['for-await', 'batches', 'try', 'pending', 'stalled', 'mixed'];
 
-export function planArb(only: { overflows?: readonly Overflow[]; deeds?: readonly Deed[] } = {}): fc.Arbitrary<Plan> {
-  const { overflows = OVERFLOWS, deeds = ['none'] } = only;
+export function planArb(
+  only: { overflows?: readonly Overflow[]; deeds?: readonly Deed[]; topics?: readonly ReaderPlan['topics'][] } = {},
+): fc.Arbitrary<Plan> {
+  const { overflows = OVERFLOWS, deeds = ['none'], topics = [undefined] } = only;
   const reader: fc.Arbitrary<ReaderPlan> = fc.record({
     overflow: fc.constantFrom(...overflows),
     capacity: fc.constantFrom(0, 1, 2, 3, 5, 1000),
     filter: fc.constantFrom('all', 'all', 'even', 'throwing'),
+    topics: fc.constantFrom(...topics),
     prefix: fc.constantFrom(undefined, undefined, undefined, 0, 2),
     style: fc.constantFrom(...STYLES),
     late: fc.boolean(),
@@ -86,10 +90,11 @@ class Stage {
   private deeds = 12;
 
   constructor(plan: Plan, scheduler: fc.Scheduler) {
-    const { capacity, incoming, maxPending } = plan;
+    const { capacity, incoming, maxPending, readers } = plan;
     this.plan = plan;
     this.scheduler = scheduler;
-    this.recorder = new HistoryRecorder(new Broadcaster<ModelEvent>({ capacity, incoming, maxPending }), { capacity, incoming });
+    const options = { capacity, incoming, maxPending, ...(readers.some(({ topics }) => topics) && { topicsOf }) };
+    this.recorder = new HistoryRecorder(new Broadcaster<ModelEvent>(options), options);
   }
 
   async run(): Promise<History<ModelEvent>> {
@@ -168,6 +173,7 @@ class Stage {
         name: `reader ${index}`,
         prefix: plan.prefix === undefined ? undefined : Array.from({ length: plan.prefix }, (_, key) => this.event(key)),
         ...((plan.filter !== 'all' || plan.inFilter !== 'none') && { filter }),
+        ...(plan.topics && { topics: plan.topics }),
         onGap: () => this.do(plan.inGap, index),
       }),
     );

@@ -7,6 +7,7 @@ import { type Deed, OVERFLOWS, perform, planArb } from './actors.ts';
 const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 10);
 /** The suite's own, or more for more runs: a run took 30 ms on a loaded machine. */
 const timeout = Math.max(30_000, 200 * RUNS);
+const TOPICS = [undefined, ['a'], ['a'], ['b'], ['a', 'b'], ['c'], [], ['x']];
 const DEEDS: readonly Deed[] = ['none', 'publish', 'watch', 'stop-self', 'stop-other', 'return-self', 'throw', 'shutdown'];
 
 describe('readers and publishers in any order of steps keep the guarantees', { timeout }, () => {
@@ -32,12 +33,27 @@ describe('readers and publishers in any order of steps keep the guarantees', { t
     });
   }
 
-  it('all at once, with filters and onGap callbacks that publish, watch, stop, return, throw and shut down', async () => {
+  it('all at once, with watches of one topic, of several, of none and of all events', async () => {
     await fc.assert(
-      fc.asyncProperty(planArb({ deeds: DEEDS }), fc.scheduler(), async (plan, scheduler) => {
+      fc.asyncProperty(planArb({ topics: TOPICS }), fc.scheduler(), async (plan, scheduler) => {
         expect(checkHistory(await perform(plan, scheduler)).map(({ message }) => message)).toEqual([]);
       }),
       { numRuns: RUNS * 2 },
     );
   });
+
+  it.each([
+    ['', [undefined]],
+    [' on watches of topics', TOPICS],
+  ])(
+    'all at once, with filters and onGap callbacks that publish, watch, stop, return, throw and shut down%s',
+    async (_, topics) => {
+      await fc.assert(
+        fc.asyncProperty(planArb({ deeds: DEEDS, topics }), fc.scheduler(), async (plan, scheduler) => {
+          expect(checkHistory(await perform(plan, scheduler)).map(({ message }) => message)).toEqual([]);
+        }),
+        { numRuns: RUNS * 2 },
+      );
+    },
+  );
 });

@@ -5,6 +5,7 @@ import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Asked } from '../../src/bridge/hub/query.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import { isErrorEvent, isStatus, type WatchEvent } from '../../src/watch/event.ts';
+import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
 import { connect, FakeSink, turn, until } from './fake-sink.ts';
 
 type Chat = WatchEvent<'ADDED' | 'MODIFIED' | 'DELETED', { room: string; id: number; metadata: { name: string } }>;
@@ -191,14 +192,11 @@ describe('a hub with topics', () => {
   test('tells the clients of every topic that the source has failed', async () => {
     const hub = newHub();
     const clients = [['a'], ['b', 'c'], [], undefined].map((topics) => enter(hub, { topics, filter: () => false }));
-    const failing = {
-      async *[Symbol.asyncIterator]() {
-        yield say('a', 0);
-        throw new Error('source');
-      },
-      stop() {},
-    };
-    await expect(hub.follow(failing as never)).rejects.toThrow('source');
+    async function* failing(): AsyncGenerator<WatchEvent> {
+      yield say('a', 0);
+      throw new Error('source');
+    }
+    await expect(hub.follow(fromAsyncIterable(failing()))).rejects.toThrow('source');
     expect(clients.map((client) => client.events.map(isErrorEvent))).toEqual([[true], [true], [true], [true]]);
   });
 
