@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { ClientOptions } from '../../src/bridge/hub/hub.ts';
-import { Hub, receptionOf } from '../../src/bridge/hub/hub.ts';
+import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import type { BroadcastWatch } from '../../src/broadcast/handle.ts';
@@ -285,7 +285,7 @@ async function serve(routes: boolean, all: readonly Deed[], limits: { replayItem
   const enter = (guest: Guest, resourceVersion: string | undefined): void => {
     const asked = resourceVersion === undefined ? {} : { resourceVersion };
     const { options } = guest;
-    const start = receptionOf(hub).start(asked, { options });
+    const start = coreOf(hub).start(asked, { options });
     if (isStatus(start)) seen.push(start.code);
     guest.sink = isStatus(start) ? undefined : connect(hub, new FakeSink(), { start: start as Start, asked, options });
     seen.push(guest.sink ?? 'refused');
