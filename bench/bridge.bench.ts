@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { type BridgeContender, CONTENDERS, type Transport } from './bridge/contenders.ts';
+import { IN_ROOMS } from './bridge/rooms.ts';
 import { Stage, type Took } from './bridge/stage.ts';
 import { heapBytes } from './heap.ts';
 import { numberOf, type Prepared, type Settings, type Shape, type Wanted, type Workload } from './workload.ts';
@@ -10,9 +11,13 @@ const LONGER = 2;
 /** Most of the time is spent in the kernel, so code is called less often, and warming up takes longer. */
 const WARM_LONGER = 4;
 
-function contenderOf(name: string, { transport }: Shape): BridgeContender {
-  const found = CONTENDERS[transport as Transport].find((each) => each.name === name);
-  if (found === undefined) throw new Error(`there is no contender "${name}" over ${transport}`);
+function contendersOf({ transport, rooms }: Shape): readonly BridgeContender[] {
+  return rooms === undefined ? CONTENDERS[transport as Transport] : IN_ROOMS;
+}
+
+function contenderOf(name: string, shape: Shape): BridgeContender {
+  const found = contendersOf(shape).find((each) => each.name === name);
+  if (found === undefined) throw new Error(`there is no contender "${name}" over ${shape.transport}`);
   return found;
 }
 
@@ -24,23 +29,32 @@ function shapesOf({ watchers, burst, quick }: Wanted): Shape[] {
   );
   // ws compresses for each client, so that a burst to 500 of them takes it seconds.
   const compressed = { transport: 'permessage-deflate', clients: quick ? 20 : 100, burst: 16, eventBytes: 10_000 };
-  return [...traffic, compressed, { transport: 'websocket', clients: 500, are: 'idle' }];
+  const inRooms = (burst ?? [16, 1]).map((each) => ({
+    transport: 'websocket',
+    clients: 1_000,
+    rooms: 100,
+    burst: each,
+    eventBytes: 270,
+  }));
+  return [...traffic, compressed, ...inRooms, { transport: 'websocket', clients: 500, are: 'idle' }];
 }
 
 async function prepareTraffic(contender: BridgeContender, shape: Shape, { warmMs, roundMs }: Settings): Promise<Prepared> {
   const [clients, burst, eventBytes] = [numberOf(shape, 'clients'), numberOf(shape, 'burst'), numberOf(shape, 'eventBytes')];
+  const rooms = shape.rooms === undefined ? undefined : numberOf(shape, 'rooms');
   const stage = await Stage.open(contender);
-  await stage.join(clients);
-  let took: Took = await stage.run({ bursts: 1, burst, eventBytes });
+  await stage.join(clients, rooms);
+  const run = (bursts: number): Promise<Took> => stage.run({ bursts, burst, eventBytes, rooms });
+  let took: Took = await run(1);
   let bursts = 1;
   for (let spent = took.cpuMs; spent < warmMs * WARM_LONGER; spent += took.cpuMs) {
     // At most twice as long as the last one, and no longer than a round.
     bursts = Math.max(1, Math.min(bursts * 2, Math.round((bursts * roundMs * LONGER) / took.cpuMs)));
-    took = await stage.run({ bursts, burst, eventBytes });
+    took = await run(bursts);
   }
   return {
     async round() {
-      const { wallMs, cpuMs } = await stage.run({ bursts, burst, eventBytes });
+      const { wallMs, cpuMs } = await run(bursts);
       const thousands = (clients * bursts * burst) / 1_000;
       return [(thousands * 1_000) / cpuMs, (thousands * 1_000) / wallMs];
     },
@@ -93,8 +107,7 @@ export const bridge: Workload = {
           { shape: { of: 'processor time' }, unit: 'thousand events/s of the server', better: 'higher' },
           { shape: { of: 'clock' }, unit: 'thousand events/s', better: 'higher' },
         ],
-  entries: ({ transport, are }) =>
-    CONTENDERS[transport as Transport].filter(({ name }) => are !== 'idle' || name !== 'socket.write'),
+  entries: (shape) => contendersOf(shape).filter(({ name }) => shape.are !== 'idle' || name !== 'socket.write'),
   prepare(contender, shape, settings) {
     const found = contenderOf(contender, shape);
     return shape.are === 'idle' ? prepareMemory(found, shape) : prepareTraffic(found, shape, settings);

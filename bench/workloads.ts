@@ -9,6 +9,7 @@ import { laggards } from './laggards.bench.ts';
 import { latency } from './latency.bench.ts';
 import { memory } from './memory.bench.ts';
 import { stalled } from './stalled.bench.ts';
+import { topics } from './topics.bench.ts';
 import type { Workload } from './workload.ts';
 
 export const WORKLOADS: readonly Workload[] = [
@@ -21,6 +22,7 @@ export const WORKLOADS: readonly Workload[] = [
   churn,
   decode,
   filters,
+  topics,
   bridge,
 ];
 

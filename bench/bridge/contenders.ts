@@ -28,7 +28,7 @@ export interface BridgeContender extends Entry {
 export type Transport = 'websocket' | 'permessage-deflate' | 'sse' | 'http';
 
 /** Longer than any run. */
-const WEEK_MS = 604_800_000;
+export const WEEK_MS: number = 604_800_000;
 
 const contender = (name: string, protocol: Protocol, start: BridgeContender['start']): BridgeContender => ({
   name,
@@ -72,8 +72,8 @@ type Versioned = WatchEvent & { readonly resourceVersion: string };
 
 let sequence = 0;
 const version = (): string => `0123456789abcdef.${++sequence}`;
-const versioned = (event: WatchEvent): Versioned => ({ ...event, resourceVersion: version() });
-const toJson = (event: WatchEvent): string => JSON.stringify(versioned(event));
+export const versioned = (event: WatchEvent): Versioned => ({ ...event, resourceVersion: version() });
+export const toJson = (event: WatchEvent): string => JSON.stringify(versioned(event));
 const toLine = (event: Versioned): string => `${JSON.stringify(event)}\n`;
 const toRecord = (event: Versioned): string => `id: ${event.resourceVersion}\ndata: ${JSON.stringify(event)}\n\n`;
 

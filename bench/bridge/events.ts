@@ -15,12 +15,20 @@ const FILLING = gunzipSync(readFileSync(new URL('data/watch-stream.ndjson.gz', B
   .replaceAll(/["\\]/g, "'")
   .replaceAll(/[^ -~]/g, ' ');
 
-/** Creates an event that takes about `bytes` bytes as watchmux sends it: a Kubernetes object with the number in its name. */
-export function toEvent(index: number, bytes: number): WatchEvent {
-  const metadata = { name: `pod-${index}`, namespace: 'default', uid: '7f9c2d1e-0000-4000-8000-0123456789ab' };
+/**
+ * Creates an event that takes about `bytes` bytes as watchmux sends it: a Kubernetes object with the number in its name. Rooms are
+ * namespaces.
+ */
+export function toEvent(index: number, bytes: number, namespace: string = 'default'): WatchEvent {
+  const metadata = { name: `pod-${index}`, namespace, uid: '7f9c2d1e-0000-4000-8000-0123456789ab' };
   const object = { kind: 'Pod', apiVersion: 'v1', metadata, status: { phase: 'Running', podIP: '10.0.0.1', message: '' } };
   const missing = Math.max(0, bytes - JSON.stringify({ type: 'MODIFIED', object }).length - 44);
   const from = (index * 9_973) % (FILLING.length - missing);
   object.status.message = FILLING.slice(from, from + missing);
   return { type: 'MODIFIED', object };
+}
+
+/** Returns the name of a room. */
+export function roomOf(number: number): string {
+  return `room-${number}`;
 }

@@ -8,6 +8,11 @@ declare module 'socket.io' {
       options: { transports: string[]; serveClient: boolean; pingInterval: number },
     );
     emit(name: string, data: unknown): boolean;
+    to(room: string): { emit(name: string, data: unknown): boolean };
+    on(
+      name: 'connection',
+      listener: (socket: { join(room: string): void; readonly handshake: { readonly query: Record<string, unknown> } }) => void,
+    ): void;
     readonly engine: { readonly clients: Record<string, { readonly writeBuffer: readonly unknown[] }> };
   }
 }

@@ -24,13 +24,18 @@ const DEFLATE = 'permessage-deflate; server_no_context_takeover; client_no_conte
 const asks = (path: string, headers: readonly string[]): string =>
   [`GET ${path} HTTP/1.1`, 'Host: 127.0.0.1', ...headers, '', ''].join('\r\n');
 
-/** The request of each protocol. */
-export const REQUESTS: Readonly<Record<Protocol, string>> = {
-  websocket: asks('/watch', UPGRADE),
-  'permessage-deflate': asks('/watch', [...UPGRADE, `Sec-WebSocket-Extensions: ${DEFLATE}`]),
-  'socket.io': asks('/socket.io/?EIO=4&transport=websocket', UPGRADE),
-  sse: asks('/watch', ['Accept: text/event-stream']),
-  http: asks('/watch', ['Accept: application/json']),
+/** Returns the request of a protocol. Where there are rooms, a client names the one that it wants to join. */
+export function requestOf(protocol: Protocol, room: string | undefined): string {
+  const query = room === undefined ? '' : `room=${room}`;
+  if (protocol === 'socket.io') return asks(`/socket.io/?EIO=4&transport=websocket&${query}`, UPGRADE);
+  return asks(`/watch?${query}`, HEADERS[protocol]);
+}
+
+const HEADERS: Readonly<Record<Exclude<Protocol, 'socket.io'>, readonly string[]>> = {
+  websocket: UPGRADE,
+  'permessage-deflate': [...UPGRADE, `Sec-WebSocket-Extensions: ${DEFLATE}`],
+  sse: ['Accept: text/event-stream'],
+  http: ['Accept: application/json'],
 };
 
 /** Socket.IO's second step: a masked text message that connects to the main namespace, and the beginning of its response. */

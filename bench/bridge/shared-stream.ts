@@ -10,7 +10,7 @@
  * byte of every client is checked at the price of a memory comparison, and decoded only once.
  */
 export class SharedStream {
-  private kept: Buffer = Buffer.allocUnsafe(1 << 20);
+  private kept: Buffer = Buffer.allocUnsafe(1 << 16);
   private length = 0;
   private readonly ends: Float64Array;
   private wrong: string | undefined = undefined;
@@ -30,6 +30,11 @@ export class SharedStream {
       this.length = end;
     }
     this.ends[client] = end;
+  }
+
+  /** How much the client has read that is ahead. */
+  get longest(): number {
+    return this.length;
   }
 
   /** Whether each client has read this much. Throws if one has read more, or other bytes. */

@@ -3,15 +3,18 @@ import { fork } from 'node:child_process';
 import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import type { WatchEvent } from '../../src/watch/event.ts';
 import type { BridgeContender, Sender } from './contenders.ts';
-import { CYCLE, toEvent } from './events.ts';
+import { CYCLE, roomOf, toEvent } from './events.ts';
 import type { Answer, Request } from './readers.ts';
 
-/** A piece of work. Everything is sent to all clients. */
+/** A piece of work. Everything is sent to all clients, or to all rooms. */
 export interface Stretch {
   readonly bursts: number;
   readonly burst: number;
   readonly eventBytes: number;
+  /** Number of rooms, each of which gets events of its own. */
+  readonly rooms?: number | undefined;
 }
 
 /** Its cost. */
@@ -51,9 +54,9 @@ export class Stage {
     return stage;
   }
 
-  async join(count: number): Promise<void> {
+  async join(count: number, rooms?: number): Promise<void> {
     const { port } = this.sender.server.address() as AddressInfo;
-    await this.ask({ do: 'join', port, count, protocol: this.contender.protocol });
+    await this.ask({ do: 'join', port, count, protocol: this.contender.protocol, rooms });
   }
 
   async leave(): Promise<void> {
@@ -67,16 +70,18 @@ export class Stage {
   }
 
   /** Sends, waits until the kernel has taken everything, and then lets the clients check that each has every event, in order. */
-  async run({ bursts, burst, eventBytes }: Stretch): Promise<Took> {
-    const { sender, sockets } = this;
-    const made = Array.from({ length: CYCLE * burst }, (_, i) => toEvent(i, eventBytes));
-    const [first] = sockets;
-    const before = first?.bytesWritten ?? 0;
+  async run({ bursts, burst, eventBytes, rooms }: Stretch): Promise<Took> {
+    const { sender } = this;
+    const names = rooms === undefined ? [undefined] : Array.from({ length: rooms }, (_, room) => roomOf(room));
+    // The rooms get their events in turn: all of them the first one, then all of them the second one.
+    const made = Array.from({ length: CYCLE }, (_, turn) =>
+      Array.from({ length: burst }, (_, i) => names.map((room) => toEvent(turn * burst + i, eventBytes, room))).flat(),
+    );
+    const before = this.bytesWritten;
     const cpu = process.cpuUsage();
     const from = performance.now();
     for (let i = 0; i < bursts; i++) {
-      const at = (i % CYCLE) * burst;
-      sender.send(made.slice(at, at + burst));
+      sender.send(made[i % CYCLE] as WatchEvent[]);
       await setImmediate();
       await this.calm(AHEAD_BYTES);
     }
@@ -86,9 +91,16 @@ export class Stage {
     await this.calm(0);
     const wallMs = performance.now() - from;
     const { user, system } = process.cpuUsage(cpu);
-    const bytes = (first?.bytesWritten ?? 0) - before;
+    const bytes = this.bytesWritten - before;
     const loadMs = await this.ask({ do: 'expect', bytes, bursts, burst, eventBytes });
     return { wallMs, cpuMs: (user + system) / 1_000, loadMs };
+  }
+
+  /** For all sockets together. */
+  private get bytesWritten(): number {
+    let bytes = 0;
+    for (const socket of this.sockets) bytes += socket.bytesWritten;
+    return bytes;
   }
 
   private async calm(bytes: number): Promise<void> {

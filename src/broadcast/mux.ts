@@ -63,6 +63,8 @@ export class Mux<E> {
   onClosed: (() => void) | undefined = undefined;
   /** Called when a view has got an event. */
   onVisible: ((view: View<E>) => void) | undefined = undefined;
+  /** Events have neither topics nor places, and nobody is called when one becomes visible. */
+  private isPlain: boolean;
   /** Number of watchers that may hold the publisher back. */
   private holding: number = 0;
   /** How many such watchers have ever joined. */
@@ -74,16 +76,21 @@ export class Mux<E> {
   private readonly line: LinkedSet<Pending<E>> = new LinkedSet();
   private busy: boolean = false;
   /** The parks to serve at the end of this turn: all of them in one go, so that nothing moves in between. */
-  private due: Park[] = [];
+  private due: Park[] | undefined = undefined;
 
   readonly onDue: (park: Park) => void = (park) => {
-    if (this.due.push(park) === 1) soon(this.serveDue);
+    if (this.due) {
+      this.due.push(park);
+      return;
+    }
+    this.due = [park]; // an array that grows from nothing would have room for 17
+    soon(this.serveDue);
   };
 
   /** Serves parked readers, then moves on, since their reads have made room. */
   private readonly serveDue: () => void = () => {
-    const { due } = this;
-    this.due = [];
+    const { due = NONE } = this;
+    this.due = undefined;
     this.busy = true;
     for (const park of due) park.serve();
     this.busy = false;
@@ -95,16 +102,30 @@ export class Mux<E> {
     this.all = new View(this);
     this.log = this.all.log;
     this.topics = options.hasTopics ? new TopicViews() : undefined;
+    this.isPlain = !this.topics && !options.replayItems;
+  }
+
+  /** Calls back when a view has got an event. */
+  whenVisible(callback: (view: View<E>) => void): void {
+    this.onVisible = callback;
+    this.isPlain = false;
   }
 
   /** Accepts an event if there is room now. Returns whether it did. */
   accept(event: E, routing?: Routing): boolean {
     // User code may have stopped the watcher that blocked the pending publishes. They come before this event.
     while (this.pending > 0) if (this.holding > 0 || !this.admitted()) return false;
-    const accepted = this.admit(event, routing);
+    const { all, log } = this;
+    let accepted = true;
+    // The usual case, in which nobody has to be asked. Small enough for the compiler to inline, it takes a third of the time.
+    if (this.isPlain && log.head === log.end && all.gate.isSurelyOpen(log.head)) {
+      log.append(event);
+      all.step();
+      all.moved();
+    } else accepted = this.admit(event, routing);
     // A full watcher lets events pass that its filter rejects, so the filter is asked once the event has its place. An event that
     // the filter published meanwhile may have found no room, or may have taken the room of this one.
-    if (this.log.head < this.log.end || this.pending > 0) this.pump();
+    if (log.head < log.end || this.pending > 0) this.pump();
     return accepted;
   }
 
@@ -206,13 +227,6 @@ export class Mux<E> {
       // User code at the gate has published, or joined or left, and that came first.
       if (log.end !== head || this.topics?.changes !== changes) continue;
       if (pending) this.unline(pending);
-      if (views === NONE && !this.all.window) {
-        // The same, only faster: most broadcasters have one view and keep nothing.
-        log.append(event);
-        this.all.step();
-        this.all.moved();
-        return true;
-      }
       this.append(views, event, routing);
       this.advance(views);
       return true;
@@ -304,7 +318,8 @@ export class Mux<E> {
     this.signals.clear();
     this.onClosed?.();
     // After those that are due already: a view that is gone may have a read to settle.
-    for (const view of [this.all, ...(this.topics?.all() ?? NONE)]) this.due.push(view.park);
+    const parks = [this.all, ...(this.topics?.all() ?? NONE)].map((view) => view.park);
+    this.due = [...(this.due ?? NONE), ...parks];
     this.serveDue();
   }
 }

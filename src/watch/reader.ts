@@ -4,12 +4,22 @@ import type { Watch, WatchBatches } from './watch.ts';
 /** What {@link Reader.take} returns when there is no event now. Distinct from undefined, which may be an event. */
 export const NONE: unique symbol = Symbol('none');
 
-interface Read<T> {
+/**
+ * A pending read. A class, because a program with many idle watches has many of them: V8 would learn from that to allocate object
+ * literals of this place in the old space, where each one keeps alive what its short-lived successors have read.
+ */
+class Read<T> {
   readonly settle: (result: IteratorResult<T, undefined> | Promise<never>) => void;
   readonly batch: boolean;
   next: Read<T> | undefined;
   /** The object the consumer reads through. The consumer may hold only the promise, so the read keeps this object alive. */
-  holder: object | undefined;
+  holder: object | undefined = undefined;
+
+  constructor(settle: Read<T>['settle'], batch: boolean, next: Read<T> | undefined) {
+    this.settle = settle;
+    this.batch = batch;
+    this.next = next;
+  }
 }
 
 /**
@@ -160,7 +170,7 @@ export abstract class Reader<E> extends Iteration implements Watch<E> {
   /** Adds a read to the queue, at the end or (`ahead`) at the front. */
   protected wait(batch: boolean, ahead: boolean = false): Promise<IteratorResult<E | readonly E[], undefined>> {
     return new Promise((settle) => {
-      const read: Read<E | readonly E[]> = { settle, batch, next: ahead ? this.first : undefined, holder: undefined };
+      const read = new Read<E | readonly E[]>(settle, batch, ahead ? this.first : undefined);
       if (ahead || !this.last) this.first = read;
       else this.last.next = read;
       if (!read.next) this.last = read;

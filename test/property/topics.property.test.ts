@@ -112,7 +112,8 @@ class Side {
   }
 
   private note(whose: string | number, ...what: unknown[]): void {
-    (this.seen[whose] ??= []).push(what);
+    this.seen[whose] ??= [];
+    this.seen[whose].push(what);
   }
 
   /** Notes how a promise settles: in the order in which those of one watch do. */

@@ -22,6 +22,8 @@ export interface PublisherOptions {
   readonly flush: () => void;
   /** Is told the size of each event that has been distributed, and may then look for queues that hold too much. */
   readonly backlog: { grow(bytes: number): void; check(): void };
+  /** The most events that have come for one client since the last flush: clients may see the events of some topics only. */
+  readonly most: () => number;
 }
 
 /** Even if queues hold more: a flush is soon after its events, and bursts leave connections their turns. */
@@ -32,7 +34,7 @@ const MOST_BYTES = 4_194_304;
  * Accepts events: numbers and encodes them, one at a time. An event that is not published uses no number.
  *
  *     publish --> envelope n+1 --> broadcaster
- *                    half a queue since the last flush? flush now : the flush signal will
+ *                    half of a client's queue since the last flush? flush now : the flush signal will
  *                    half a queue since the last pause? connections get a turn of the event loop
  *
  * So a burst of any length does not overflow the queue of a client that reads.
@@ -109,7 +111,8 @@ export class Publisher {
     this.sequence = envelope.sequence;
     this.options.backlog.grow(envelope.bytes.length);
     this.unflushedBytes += envelope.bytes.length;
-    if (++this.unflushed >= this.pace.value || this.unflushedBytes >= this.bytePace.value) this.options.flush();
+    const isHalf = ++this.unflushed >= this.pace.value && this.options.most() >= this.pace.value;
+    if (isHalf || this.unflushedBytes >= this.bytePace.value) this.options.flush();
     return true;
   }
 

@@ -3,6 +3,7 @@ import { Broadcaster, muxOf } from '../../broadcast/broadcaster.ts';
 import type { BroadcastWatch } from '../../broadcast/handle.ts';
 import type { Mux } from '../../broadcast/mux.ts';
 import { concerns, EVERY_TOPIC, type Routing } from '../../broadcast/topics.ts';
+import type { View } from '../../broadcast/view.ts';
 import type { ErrorEvent, Status, WatchEvent } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { eventKey } from '../events/key.ts';
@@ -56,8 +57,8 @@ export class Feed {
   }
 
   /** Calls back for each view that has got an event; see broadcast/view.ts. */
-  whenVisible(callback: NonNullable<Mux<Envelope>['onVisible']>): void {
-    this.mux.onVisible = callback;
+  whenVisible(callback: (view: View<Envelope>) => void): void {
+    this.mux.whenVisible(callback);
   }
 
   /** Returns where a client with this request starts, or a Status of code 410 or 400. */

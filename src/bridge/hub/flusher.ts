@@ -26,9 +26,11 @@ const NOBODY: ReadonlySet<never> = new Set();
 export class Flusher {
   readonly sessions: Set<Session> = new Set();
   readonly slices: Slices = new Slices();
-  /** The sessions of each view, and the views with new events; see broadcast/view.ts. */
+  /** The sessions of each view, and how many new events each view has; see broadcast/view.ts. */
   private readonly byView: Map<object, Set<Session>> = new Map();
-  private readonly changed: Set<View<Envelope>> = new Set();
+  private readonly changed: Map<View<Envelope>, number> = new Map();
+  /** The most events that have come for one client since the last flush. */
+  most: number = 0;
   private readonly waiting: Set<Session> = new Set();
   private flushing: boolean = false;
   /** Ends the current pause early. */
@@ -54,7 +56,12 @@ export class Flusher {
     this.intervalMs = options.flushIntervalMs;
     this.clock = options.clock;
     this.nextTurn = options.nextTurn;
-    options.feed.whenVisible((view) => void this.changed.add(view));
+    options.feed.whenVisible((view) => {
+      if (!this.byView.has(view)) return;
+      const count = (this.changed.get(view) ?? 0) + 1;
+      this.changed.set(view, count);
+      if (count > this.most) this.most = count;
+    });
     void this.run(options.flushSignal);
   }
 
@@ -76,8 +83,9 @@ export class Flusher {
   flush(): void {
     if (this.flushing) return;
     this.before();
-    const changed = [...this.changed];
+    const changed = [...this.changed.keys()];
     this.changed.clear();
+    this.most = 0;
     for (const view of changed) this.flushAll(this.byView.get(view) ?? NOBODY);
     this.slices.clear();
     for (const view of changed) this.forget(view);

@@ -78,6 +78,7 @@ export class HubCore {
       broadcaster: feed.broadcaster,
       flush: () => flusher.flush(),
       backlog,
+      most: () => flusher.most,
     });
     this.snapshots = new Snapshots({
       atOnce: settings.maxSnapshots,

@@ -158,9 +158,14 @@ export class EventLog<E> {
     this.unneed();
   }
 
+  /** Whether nothing is stored. */
+  get isEmpty(): boolean {
+    return this.base === this.end;
+  }
+
   /** Whether there is nothing that could be forgotten. */
   get isRead(): boolean {
-    return this.base === this.end || this.readTo === this.head;
+    return this.isEmpty || this.readTo === this.head;
   }
 
   /** Called when everybody who stands in the log has read everything, but for the window, which stands at `start`. */
@@ -203,7 +208,7 @@ export class EventLog<E> {
   /** Drops the chunks that are no longer needed. */
   trim(): void {
     if (this.needs === 0) {
-      if (this.base === this.end) return;
+      if (this.isEmpty) return;
       this.firstChunk += this.chunks.length - this.dead;
       this.chunks = [new Chunk()];
       this.dead = 0;

@@ -54,6 +54,11 @@ export class Gate {
     this.endRound();
   }
 
+  /** Whether head may move past this position, as far as that is known without asking anybody. */
+  isSurelyOpen(head: number): boolean {
+    return head < this.limit;
+  }
+
   /** Whether head may move past this position now. */
   open(head: number): boolean {
     if (head < this.limit) return true;
