@@ -5,6 +5,16 @@ import { KINDS, settle } from './client-network.ts';
 import type { Event as Sent } from './client-rig.ts';
 import { at, event, open, range } from './client-rig.ts';
 
+type Rig = Pick<ReturnType<typeof open>, 'clock' | 'watch'>;
+
+/** The connection counts as lost after this long without a sign of life, and not before. */
+function expectLostAfter(idleMs: number, { clock, watch }: Rig): void {
+  clock.advance(idleMs - 1);
+  expect(watch.state).toBe('open');
+  clock.advance(1);
+  expect(watch.state).toBe('waiting');
+}
+
 describe.each(KINDS)('connect over %s', (kind) => {
   test('no response within connectTimeoutMs is a failure like any other', async () => {
     const { clock, watch, network, details } = open(kind, { connectTimeoutMs: 1_000 });
@@ -30,10 +40,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     expect(watch.state).toBe('open');
     network.link.send(event(3));
     await settle();
-    clock.advance(149_999);
-    expect(watch.state).toBe('open');
-    clock.advance(1);
-    expect(watch.state).toBe('waiting');
+    expectLostAfter(150_000, { clock, watch });
     expect(network.link.closed).toBe(true);
     await watch.return();
   });
@@ -46,10 +53,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     backOff();
     await accept();
     expect(watch.state).toBe('open');
-    clock.advance(149_999);
-    expect(watch.state).toBe('open');
-    clock.advance(1);
-    expect(watch.state).toBe('waiting');
+    expectLostAfter(150_000, { clock, watch });
     expect(network.link.closed).toBe(true);
     await watch.return();
   });
@@ -72,10 +76,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
     const expectIdle = async (sent: readonly Sent[], idleMs: number): Promise<void> => {
       const { clock, watch, accept } = open(kind, { resourceVersion: at(1) });
       await accept(...sent);
-      clock.advance(idleMs - 1);
-      expect(watch.state).toBe('open');
-      clock.advance(1);
-      expect(watch.state).toBe('waiting');
+      expectLostAfter(idleMs, { clock, watch });
       await watch.return();
       expect(clock.pending).toBe(0);
     };
