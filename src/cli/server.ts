@@ -59,9 +59,9 @@ export function createPipeServer(hub: Hub, options: PipeServerOptions): Server {
       watch(request, response);
     } else answer(request, response, routes[path]?.() ?? NOT_FOUND);
   });
-  // Before that of the hub, which knows nothing of names. A handshake with an origin is refused there, for that.
+  // Before that of the hub, which knows nothing of names.
   attachHandler(server, (request, socket) => {
-    if (request.headers.origin !== undefined || isMeant(request, { server, host })) return false;
+    if (isMeant(request, { server, host })) return false;
     refuseUpgrade(socket, toStatus({ code: 421, reason: 'Misdirected', message: WRONG_NAME }));
     return true;
   });

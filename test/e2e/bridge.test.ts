@@ -30,8 +30,9 @@ async function listen(server: Server): Promise<string> {
 }
 
 async function serve(hub: Hub, options: HttpOptions & WebSocketOptions = {}): Promise<string> {
-  const server = createServer(createHttpHandler(hub, options));
-  attachWebSocket(server, hub, options);
+  const { headers, heartbeatMs, ...both } = options;
+  const server = createServer(createHttpHandler(hub, { ...both, headers }));
+  attachWebSocket(server, hub, { ...both, heartbeatMs });
   return listen(server);
 }
 

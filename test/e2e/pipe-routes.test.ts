@@ -123,7 +123,7 @@ test('a WebSocket handshake for another host name is refused, with and without a
     ].join('\r\n');
   const asked: readonly [string, number][] = [
     [handshake('evil.example'), 421],
-    [handshake('evil.example', 'Origin: http://evil.example'), 403],
+    [handshake('evil.example', 'Origin: http://evil.example'), 421],
     [handshake('127.0.0.1'), 101],
     [handshake('localhost:1'), 101],
   ];
