@@ -1,6 +1,5 @@
 import { EventLog } from './log/log.ts';
 import { ReplayWindow } from './log/window.ts';
-import type { Mux } from './mux.ts';
 import { FoldChain } from './policies/fold-chain.ts';
 import { Gate, type Gated } from './watchers/gate.ts';
 import { Laggards } from './watchers/laggards.ts';
@@ -12,6 +11,23 @@ import { soon } from './watchers/soon.ts';
 export interface Leaver extends Parked, Gated {
   readonly holdsPublisher: boolean;
   stop(): void;
+}
+
+/** What a view and its watchers need of the mux. */
+export interface ViewHost<E> {
+  readonly options: {
+    readonly capacity: number;
+    readonly keyOf: (event: E) => unknown;
+    readonly replayItems?: number;
+  };
+  /** The log of all events, whose positions are places. */
+  readonly log: EventLog<E>;
+  readonly closed: boolean;
+  readonly onDue: (park: Park) => void;
+  readonly onVisible: ((view: View<E>) => void) | undefined;
+  joined(holdsPublisher: boolean): void;
+  left(watcher: Leaver, view: View<E>): void;
+  pump(): void;
 }
 
 /** The gate of a view without `wait` watchers. No member is ever added to it, so it is always open. */
@@ -32,7 +48,7 @@ const OPEN: Gate = new Gate();
  * There may be thousands of views, so what few watchers need (a gate, a chain of folds) is created with the first that does.
  */
 export class View<E> {
-  readonly mux: Mux<E>;
+  readonly mux: ViewHost<E>;
   readonly log: EventLog<E>;
   readonly laggards: Laggards = new Laggards();
   readonly park: Park;
@@ -50,7 +66,7 @@ export class View<E> {
   private forgetting: boolean = false;
   private folds: FoldChain<E> | undefined = undefined;
 
-  constructor(mux: Mux<E>, topics?: readonly string[]) {
+  constructor(mux: ViewHost<E>, topics?: readonly string[]) {
     this.mux = mux;
     this.topics = topics;
     this.log = new EventLog(mux.options.capacity);

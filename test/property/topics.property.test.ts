@@ -295,7 +295,11 @@ async function serve(routes: boolean, all: readonly Deed[], limits: { replayItem
   for (const one of all) {
     if (one.deed === 'turn') await turn();
     else if (one.deed === 'publish') {
-      for (let i = 0; i < one.times; i++) hub.tryPublish(event(id++, one.type, `k${id % 4}`));
+      for (let i = 0; i < one.times; i++) {
+        hub.tryPublish(event(id++, one.type, `k${id % 4}`));
+        // How many events one write takes is up to the hub: half of a queue of those that a client sees.
+        await turn();
+      }
     } else if (one.deed === 'connect') {
       const { topics, overflow, capacity } = one;
       const what = topics && (routes ? { topics } : { filter: (live: WatchEvent) => isOf(topics, live as TestEvent) });

@@ -1,6 +1,5 @@
-import type { Place } from '../cursor/place.ts';
 import { Fold, foldKey } from './fold.ts';
-import { Policy } from './policy.ts';
+import { Policy, type PolicyQueue } from './policy.ts';
 
 /**
  * `coalesce`: the queue is a {@link Fold} with one entry per key, and `capacity` limits the keys.
@@ -14,7 +13,7 @@ import { Policy } from './policy.ts';
 export class Coalesce extends Policy {
   override readonly folds: boolean = true;
 
-  override offer<E>(queue: Place<E>, event: E): void {
+  override offer<E>(queue: PolicyQueue<E>, event: E): void {
     if (queue.extra.cut) {
       queue.lose(1);
     } else if (queue.extra.kept.length < queue.claims) {
@@ -34,7 +33,7 @@ export class Coalesce extends Policy {
   /**
    * Shares folds: otherwise ten thousand watchers that fall behind together would each fold the same stretch, during one publish.
    */
-  override settleLaggard<E>(queue: Place<E>): void {
+  override settleLaggard<E>(queue: PolicyQueue<E>): void {
     const { position, view } = queue;
     const { chain, log } = view;
     const { head } = log;
@@ -53,15 +52,15 @@ export class Coalesce extends Policy {
     chain.unseen = { from: position, to: head, fold: copy };
   }
 
-  override mayWithdraw<E>(queue: Place<E>): boolean {
+  override mayWithdraw<E>(queue: PolicyQueue<E>): boolean {
     return queue.extra.cut || queue.view.chain.takes(queue.position);
   }
 
-  override withdraw<E>(queue: Place<E>): void {
+  override withdraw<E>(queue: PolicyQueue<E>): void {
     if (!queue.extra.cut) queue.own.link = queue.view.chain.join(queue.position, queue.options.capacity);
   }
 
-  override catchUp<E>(queue: Place<E>): { readonly error?: unknown } | undefined {
+  override catchUp<E>(queue: PolicyQueue<E>): { readonly error?: unknown } | undefined {
     const { link, unseen } = queue.extra;
     if (!link) return super.catchUp(queue);
     const { chain } = queue.view;
@@ -91,7 +90,7 @@ export class Coalesce extends Policy {
     return failure;
   }
 
-  override caughtUp<E>(queue: Place<E>): void {
+  override caughtUp<E>(queue: PolicyQueue<E>): void {
     const { link } = queue.extra;
     if (!link) return;
     queue.view.chain.leave(link, queue.options.capacity);
@@ -99,13 +98,13 @@ export class Coalesce extends Policy {
   }
 }
 
-function foldOf<E>(queue: Place<E>): Fold<E> {
+function foldOf<E>(queue: PolicyQueue<E>): Fold<E> {
   const { own } = queue;
   own.fold ??= new Fold();
   return own.fold;
 }
 
-function cut<E>(queue: Place<E>): void {
+function cut<E>(queue: PolicyQueue<E>): void {
   const fold = foldOf(queue);
   queue.own.cut = true;
   queue.resumeAt(fold.place ?? queue.own.place);

@@ -1,5 +1,4 @@
-import type { Place } from '../cursor/place.ts';
-import { Policy } from './policy.ts';
+import { Policy, type PolicyQueue } from './policy.ts';
 
 /**
  * `drop-oldest`: an event that does not fit takes the place of the oldest one in the queue.
@@ -10,7 +9,7 @@ import { Policy } from './policy.ts';
 export class DropOldest extends Policy {
   override readonly keepsLatest: boolean = true;
 
-  override offer<E>(queue: Place<E>, event: E): void {
+  override offer<E>(queue: PolicyQueue<E>, event: E): void {
     if (queue.room <= 0) {
       if (queue.options.capacity === 0) {
         this.refuse(queue, 1);
@@ -25,24 +24,24 @@ export class DropOldest extends Policy {
   }
 
   /** After this many events a whole queue has been overwritten, so `settleLaggard` need not look at what was set aside. */
-  override roomOf<E>(queue: Place<E>): number {
+  override roomOf<E>(queue: PolicyQueue<E>): number {
     return queue.options.capacity;
   }
 
-  override settleLaggard<E>(queue: Place<E>): void {
+  override settleLaggard<E>(queue: PolicyQueue<E>): void {
     if (queue.oneByOne || queue.hasReads) queue.settle();
     else queue.dropKept();
   }
 
-  override withdraw<E>(queue: Place<E>): void {
+  override withdraw<E>(queue: PolicyQueue<E>): void {
     queue.view.log.retain(queue.options.capacity);
   }
 
-  override catchUp<E>(queue: Place<E>): undefined {
+  override catchUp<E>(queue: PolicyQueue<E>): undefined {
     queue.pass(Math.max(0, queue.ahead - queue.options.capacity));
   }
 
-  override caughtUp<E>(queue: Place<E>): void {
+  override caughtUp<E>(queue: PolicyQueue<E>): void {
     queue.view.log.release(queue.options.capacity);
   }
 }

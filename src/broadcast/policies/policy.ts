@@ -1,4 +1,31 @@
-import type { Place } from '../cursor/place.ts';
+import type { Extra } from '../cursor/extra.ts';
+import type { EventLog } from '../log/log.ts';
+import type { FoldChain } from './fold-chain.ts';
+
+/** A watcher's queue, as its policy sees it; see cursor/queue.ts and cursor/place.ts. */
+export interface PolicyQueue<E> {
+  readonly options: { readonly capacity: number };
+  readonly view: { readonly log: EventLog<E>; readonly chain: FoldChain<E> };
+  /** What it has besides its position: to look at, and to modify. */
+  readonly extra: Extra<E>;
+  readonly own: Extra<E>;
+  position: number;
+  /** How many more events fit, how many pending reads need one, and how many distributed events it has not looked at. */
+  readonly room: number;
+  readonly claims: number;
+  readonly ahead: number;
+  readonly over: boolean;
+  readonly oneByOne: boolean;
+  readonly isIdle: boolean;
+  readonly hasReads: boolean;
+  settle(): void;
+  keep(event: E): void;
+  dropKept(): void;
+  lose(count: number): void;
+  pass(count: number): void;
+  advance(count: number): void;
+  resumeAt(place: number): void;
+}
 
 /**
  * What is special about one overflow policy. Each policy is one file with one subclass, and one object that all its watchers
@@ -19,40 +46,40 @@ export class Policy {
   readonly folds: boolean = false;
 
   /** An event has reached a watcher that wants it. Runs while its queue is being decided on. */
-  offer<E>(queue: Place<E>, event: E): void {
+  offer<E>(queue: PolicyQueue<E>, event: E): void {
     if (queue.extra.cut || queue.room <= 0) this.refuse(queue, 1);
     else queue.keep(event);
   }
 
   /** This many events do not fit. */
-  refuse<E>(queue: Place<E>, count: number): void {
+  refuse<E>(queue: PolicyQueue<E>, count: number): void {
     queue.lose(count);
   }
 
   /** How many events from `position` on a watcher without a filter can take before `lag` has something to do. */
-  roomOf<E>(queue: Place<E>): number {
+  roomOf<E>(queue: PolicyQueue<E>): number {
     return queue.room;
   }
 
   /** A watcher is a whole queue behind: decides on the events since it was last looked at. */
-  settleLaggard<E>(queue: Place<E>): void {
+  settleLaggard<E>(queue: PolicyQueue<E>): void {
     queue.settle();
   }
 
   /** Whether a full laggard may leave the log until it is read. */
-  mayWithdraw<E>(_queue: Place<E>): boolean {
+  mayWithdraw<E>(_queue: PolicyQueue<E>): boolean {
     return true;
   }
 
   /** Called before a laggard leaves the log: claims what it still needs. */
-  withdraw<E>(_queue: Place<E>): void {}
+  withdraw<E>(_queue: PolicyQueue<E>): void {}
 
   /** Called before it stands again: decides on all events since then. Returns an error of user code that ends the watch. */
-  catchUp<E>(queue: Place<E>): { readonly error?: unknown } | undefined {
+  catchUp<E>(queue: PolicyQueue<E>): { readonly error?: unknown } | undefined {
     queue.pass(queue.ahead);
     return undefined;
   }
 
   /** Called when it stands again: gives back what `withdraw` has claimed. */
-  caughtUp<E>(_queue: Place<E>): void {}
+  caughtUp<E>(_queue: PolicyQueue<E>): void {}
 }
