@@ -1,12 +1,10 @@
 // watchmux/http and watchmux/ws in a user's own server, over real sockets.
 import type { Server } from 'node:http';
 import { createServer, request as send } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { afterAll, describe, expect, test } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
-import type { HttpOptions } from '../../src/bridge/http.ts';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import type { WebSocketOptions } from '../../src/bridge/websocket.ts';
 import { attachWebSocket, createUpgradeHandler } from '../../src/bridge/websocket.ts';
@@ -14,10 +12,11 @@ import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { httpStream, open, sse, TRANSPORTS, until, webSocket } from './cli.ts';
-import { closeAll, serveFetch } from './servers.ts';
+import { closeAll, serve as serveAll, serveFetch, start } from './servers.ts';
 
-const servers: Server[] = [];
+afterAll(closeAll);
 
+<<<<<<< HEAD
 afterAll(async () => {
   await closeAll();
   for (const server of servers) server.close().closeAllConnections();
@@ -35,6 +34,10 @@ async function serve(hub: Hub, options: HttpOptions & WebSocketOptions = {}): Pr
   attachWebSocket(server, hub, { ...both, heartbeatMs });
   return listen(server);
 }
+=======
+const listen = async (server: Server): Promise<string> => (await start(server)).url;
+const serve = async (...what: Parameters<typeof serveAll>): Promise<string> => (await serveAll(...what)).url;
+>>>>>>> bridge
 
 const added = (object: unknown): WatchEvent => ({ type: 'ADDED', object });
 

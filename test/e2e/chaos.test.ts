@@ -164,13 +164,13 @@ class Reader {
   }
 }
 
-const DOORS = [
+const HOSTS = [
   ['watchmux/http', serve, ['websocket', 'sse', 'http']],
   ['watchmux/fetch', serveFetch, ['sse', 'http']],
 ] as const;
 
 describe(`through a network that breaks everything, seed ${SEED}`, () => {
-  test.each(DOORS)('%s: events in order, none missing, none twice, or one 410', async (_name, host, transports) => {
+  test.each(HOSTS)('%s: events in order, none missing, none twice, or one 410', async (_name, host, transports) => {
     const roll = dice(SEED);
     const state = new State();
     const snapshot = () => state.things.values();

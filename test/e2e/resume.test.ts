@@ -15,7 +15,7 @@ import { closeAll, serve, serveFetch } from './servers.ts';
 afterAll(closeAll);
 
 type Connect = (url: string, options?: ClientOptions) => Promise<Client>;
-const DOORS: readonly [string, (hub: Hub) => Promise<Served>, Connect][] = [
+const HOSTS: readonly [string, (hub: Hub) => Promise<Served>, Connect][] = [
   ['WebSocket', serve, webSocket],
   ['HTTP stream', serve, httpStream],
   ['SSE', serve, sse],
@@ -34,7 +34,7 @@ async function published(count: number, options: HubOptions = {}): Promise<Hub> 
 const from = (version: string): ClientOptions => ({ query: `?resourceVersion=${encodeURIComponent(version)}` });
 const upTo = (last: number, first: number = 1): string[] => Array.from({ length: last - first + 1 }, (_, i) => `e.${first + i}`);
 
-describe.each(DOORS)('%s', (name, serveAt, connect) => {
+describe.each(HOSTS)('%s', (name, serveAt, connect) => {
   const isSse = name.startsWith('SSE');
   const isWebSocket = name === 'WebSocket';
 
