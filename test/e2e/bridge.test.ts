@@ -16,28 +16,8 @@ import { closeAll, serve as serveAll, serveFetch, start } from './servers.ts';
 
 afterAll(closeAll);
 
-<<<<<<< HEAD
-afterAll(async () => {
-  await closeAll();
-  for (const server of servers) server.close().closeAllConnections();
-});
-
-async function listen(server: Server): Promise<string> {
-  servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-async function serve(hub: Hub, options: HttpOptions & WebSocketOptions = {}): Promise<string> {
-  const { headers, heartbeatMs, ...both } = options;
-  const server = createServer(createHttpHandler(hub, { ...both, headers }));
-  attachWebSocket(server, hub, { ...both, heartbeatMs });
-  return listen(server);
-}
-=======
 const listen = async (server: Server): Promise<string> => (await start(server)).url;
 const serve = async (...what: Parameters<typeof serveAll>): Promise<string> => (await serveAll(...what)).url;
->>>>>>> bridge
 
 const added = (object: unknown): WatchEvent => ({ type: 'ADDED', object });
 
