@@ -75,6 +75,10 @@ const DOORS: Readonly<Record<string, { readonly source: string; readonly exports
     exports: ['Hub', 'LINE', 'RECORD', 'createConnectionHandler', 'createFetchHandler'],
   },
   'watchmux/client': { source: 'src/bridge/client.ts', exports: ['connect', 'isInitialEventsEnd'] },
+  'watchmux/workqueue': {
+    source: 'src/workqueue/index.ts',
+    exports: ['WorkQueue', 'bucket', 'defaultRateLimiter', 'exponential', 'fastSlow', 'maxOf', 'maxWait', 'parallelizeUntil'],
+  },
   'watchmux/testing': {
     source: 'src/testing/index.ts',
     exports: [
@@ -96,6 +100,7 @@ const DOORS: Readonly<Record<string, { readonly source: string; readonly exports
       'checkIsolated',
       'checkOrdered',
       'checkResumable',
+      'checkSerial',
       'checkSettled',
       'checkTransitional',
       'checkUnique',
