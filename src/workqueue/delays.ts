@@ -1,34 +1,24 @@
 import type { Clock } from '../watch/clock.ts';
 import { Heap, type HeapNode } from './heap.ts';
 
-/** A key that waits for its time. */
-export interface Delayed extends HeapNode {
-  dueAtMs: number;
-  /** How many were delayed before it. */
-  turn: number;
-}
-
 /** Longer delays overflow the timers of JavaScript, which then fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * What is delayed, by time, and the one timer for all of it: it is set for the first, and fires again if that is still not due.
+ * What is delayed, by time, and the one timer for all of it: it is set for the first, and again if that is still not due.
  *
  *     heap   first --- due in 5 ms ---> timer
  *            others                       |
  *                                         v
  *                                   due(each) in order of time, and of arrival at one time
  */
-export class Delays<D extends Delayed> {
+export class Delays<D extends HeapNode> {
   private readonly clock: Clock;
   private readonly due: (one: D) => void;
-  private readonly heap: Heap<D> = new Heap((one, other) => {
-    return one.dueAtMs < other.dueAtMs || (one.dueAtMs === other.dueAtMs && one.turn < other.turn);
-  });
+  private readonly heap: Heap<D> = new Heap();
   private cancel: (() => void) | undefined;
   /** When the timer fires. */
-  private setForMs: number = Number.POSITIVE_INFINITY;
-  private turns: number = 0;
+  private setForMs: number = Infinity;
 
   constructor(clock: Clock, due: (one: D) => void) {
     this.clock = clock;
@@ -36,52 +26,42 @@ export class Delays<D extends Delayed> {
   }
 
   get size(): number {
-    return this.heap.size;
+    return this.heap.nodes.length;
   }
 
   /** Adds one, or moves one that is here already to an earlier time. A later time changes nothing. */
   add(one: D, delayMs: number): void {
     const dueAtMs = this.clock.now() + delayMs;
-    if (one.place >= 0 && dueAtMs >= one.dueAtMs) return;
-    one.dueAtMs = dueAtMs;
-    one.turn = this.turns++;
-    if (one.place >= 0) this.heap.moved(one);
-    else this.heap.add(one);
+    if (one.place < 0) this.heap.add(one, dueAtMs);
+    else if (dueAtMs < one.rank) this.heap.put(one, dueAtMs);
     this.arm();
   }
 
   /** Removes one that is here. */
   remove(one: D): void {
     this.heap.remove(one);
-    if (this.heap.size === 0) this.disarm();
-  }
-
-  /** Forgets all, and the timer. */
-  clear(): void {
-    this.heap.clear();
-    this.disarm();
+    if (this.size === 0) this.disarm();
   }
 
   private disarm(): void {
     this.cancel?.();
-    this.cancel = undefined;
-    this.setForMs = Number.POSITIVE_INFINITY;
+    this.setForMs = Infinity;
   }
 
   private arm(): void {
-    const { first } = this.heap;
-    if (!first || first.dueAtMs >= this.setForMs) return;
+    const [first] = this.heap.nodes;
+    if (!first || first.rank >= this.setForMs) return;
     this.disarm();
     const now = this.clock.now();
-    const delayMs = Math.min(first.dueAtMs - now, MAX_TIMER_MS);
+    const delayMs = Math.min(first.rank - now, MAX_TIMER_MS);
     this.setForMs = now + delayMs;
     this.cancel = this.clock.schedule(delayMs, () => this.fire());
   }
 
   private fire(): void {
-    this.disarm();
+    this.setForMs = Infinity;
     const now = this.clock.now();
-    for (let { first } = this.heap; first && first.dueAtMs <= now; first = this.heap.first) {
+    for (let [first] = this.heap.nodes; first && first.rank <= now; [first] = this.heap.nodes) {
       this.heap.remove(first);
       this.due(first);
     }

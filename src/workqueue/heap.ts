@@ -1,6 +1,10 @@
-/** An element of a {@link Heap}. It knows its place, so that it can be moved or removed without a search. */
+/** An element of a {@link Heap}. The heap writes all of it. */
 export interface HeapNode {
-  /** Its index, or -1 while it is in no heap. The heap writes it. */
+  /** The smallest is first. */
+  rank: number;
+  /** Of those with one rank, the one that was added first is first. */
+  turn: number;
+  /** Its index, so that it can be moved or removed without a search; -1 while it is in no heap. */
   place: number;
 }
 
@@ -11,82 +15,58 @@ export interface HeapNode {
  *          1   2          none of them comes before i
  *         3 4 5 6
  *
- * Adding, removing and moving an element cost O(log n); looking at the first is free.
+ * Adding, removing and moving an element cost O(log n), and adding one that comes last O(1); looking at the first is free.
  */
 export class Heap<N extends HeapNode> {
-  private readonly nodes: N[] = [];
-  private readonly before: (one: N, other: N) => boolean;
+  readonly nodes: N[] = [];
+  private turns: number = 0;
 
-  constructor(before: (one: N, other: N) => boolean) {
-    this.before = before;
+  /** Adds one that is not here. */
+  add(node: N, rank: number): void {
+    node.turn = this.turns++;
+    this.put(node, rank);
   }
 
-  get size(): number {
-    return this.nodes.length;
+  /** Moves one that is here to another rank, or puts one back that was here. Among those of its rank it keeps its turn. */
+  put(node: N, rank: number): void {
+    node.rank = rank;
+    if (node.place < 0) node.place = this.nodes.push(node) - 1;
+    this.sift(node, node.place);
   }
 
-  get first(): N | undefined {
-    return this.nodes[0];
-  }
-
-  add(node: N): void {
-    this.nodes.push(node);
-    this.up(node, this.nodes.length - 1);
-  }
-
-  /** Removes an element that is in this heap. */
+  /** Removes one that is here. */
   remove(node: N): void {
     const last = this.nodes.pop() as N;
-    if (last !== node) this.settle(last, node.place);
+    if (last !== node) this.sift(last, node.place);
     node.place = -1;
   }
 
-  /** Restores the order after an element has changed. */
-  moved(node: N): void {
-    this.settle(node, node.place);
-  }
-
-  clear(): void {
-    for (const node of this.nodes) node.place = -1;
-    this.nodes.length = 0;
-  }
-
-  private settle(node: N, at: number): void {
-    const up = this.up(node, at);
-    if (up === at) this.down(node, at);
-  }
-
-  private up(node: N, from: number): number {
+  /** Puts a node where it belongs, from a place that is free for it: up, past those that come after it, or down. */
+  private sift(node: N, from: number): void {
+    const { nodes } = this;
     let at = from;
+    const swap = (other: N): void => {
+      const to = other.place;
+      other.place = at;
+      nodes[at] = other;
+      at = to;
+    };
     while (at > 0) {
-      const above = (at - 1) >> 1;
-      const parent = this.nodes[above] as N;
-      if (!this.before(node, parent)) break;
-      this.put(parent, at);
-      at = above;
+      const parent = nodes[(at - 1) >> 1] as N;
+      if (!precedes(node, parent)) break;
+      swap(parent);
     }
-    this.put(node, at);
-    return at;
-  }
-
-  private down(node: N, from: number): void {
-    let at = from;
-    for (;;) {
-      const left = 2 * at + 1;
-      if (left >= this.nodes.length) break;
-      const right = left + 1;
-      const rightFirst = right < this.nodes.length && this.before(this.nodes[right] as N, this.nodes[left] as N);
-      const below = rightFirst ? right : left;
-      const child = this.nodes[below] as N;
-      if (!this.before(child, node)) break;
-      this.put(child, at);
-      at = below;
+    for (let left = 2 * at + 1; left < nodes.length; left = 2 * at + 1) {
+      const right = nodes[left + 1];
+      const child = right && precedes(right, nodes[left] as N) ? right : (nodes[left] as N);
+      if (!precedes(child, node)) break;
+      swap(child);
     }
-    this.put(node, at);
-  }
-
-  private put(node: N, at: number): void {
-    this.nodes[at] = node;
+    nodes[at] = node;
     node.place = at;
   }
+}
+
+function precedes(one: HeapNode, other: HeapNode): boolean {
+  return one.rank < other.rank || (one.rank === other.rank && one.turn < other.turn);
 }

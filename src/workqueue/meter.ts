@@ -39,8 +39,8 @@ export interface Metered {
 const REFRESH_MS = 500;
 
 /**
- * Measures a queue, for `onMetric`. That is user code, which may call the queue: so measurements are collected, and told by `flush`,
- * when the queue is in order again. What `onMetric` throws is reported as an uncaught error, and harms neither the queue nor its caller.
+ * Measures a queue, for `onMetric`. That is user code, which may call the queue, or throw: so it is called in a microtask of its own,
+ * when the queue is in order. What it throws is reported as an uncaught error, and harms neither the queue nor its caller.
  */
 export class Meter {
   private readonly clock: Clock;
@@ -49,8 +49,6 @@ export class Meter {
   private readonly running: Set<Metered> = new Set();
   private depth: number = 0;
   private ended: boolean = false;
-  private flushing: boolean = false;
-  private readonly untold: WorkQueueMetric[] = [];
   private cancel: (() => void) | undefined;
 
   constructor(options: { clock: Clock; name: string; onMetric: (metric: WorkQueueMetric) => void }) {
@@ -108,7 +106,6 @@ export class Meter {
     this.cancel = this.clock.schedule(REFRESH_MS, () => {
       this.arm();
       this.refresh();
-      this.flush();
     });
   }
 
@@ -130,23 +127,6 @@ export class Meter {
   }
 
   private tell(name: WorkQueueMetricName, value: number): void {
-    this.untold.push({ name, value, queue: this.queue });
-  }
-
-  /** Tells what was measured. What is measured meanwhile is told after it. */
-  flush(): void {
-    if (this.flushing) return;
-    this.flushing = true;
-    for (const metric of this.untold) {
-      try {
-        this.onMetric(metric);
-      } catch (error) {
-        queueMicrotask(() => {
-          throw error;
-        });
-      }
-    }
-    this.untold.length = 0;
-    this.flushing = false;
+    queueMicrotask(() => this.onMetric({ name, value, queue: this.queue }));
   }
 }

@@ -10,7 +10,7 @@ export interface WorkQueueOptions<K> {
   readonly name?: string | undefined;
   /** Default: the host's clock. */
   readonly clock?: Clock | undefined;
-  /** Called with each measurement; see {@link WorkQueueMetricName}. Without it, nothing is measured. */
+  /** Called with each measurement, in a microtask; see {@link WorkQueueMetricName}. Without it, nothing is measured. */
   readonly onMetric?: ((metric: WorkQueueMetric) => void) | undefined;
   /**
    * What makes two keys the same. Default: the key itself, as in a `Map`: strings and numbers by value, objects only if they are one

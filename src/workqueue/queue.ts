@@ -164,7 +164,6 @@ export class WorkQueue<K> implements AsyncIterable<K> {
   private next(signal: AbortSignal | undefined, patient: boolean): Promise<K | undefined> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     const entry = this.state.take();
-    this.meter?.flush();
     if (entry || this.isOverFor(patient)) return Promise.resolve(entry?.key);
     return new Promise((resolve, reject) => {
       const settle = (key: K | undefined): void => {
@@ -258,7 +257,6 @@ export class WorkQueue<K> implements AsyncIterable<K> {
       getter.settle(this.state.take()?.key);
     }
     if (this.drains.size > 0 && this.state.size === 0 && this.state.working === 0) this.shutDown();
-    this.meter?.flush();
   }
 }
 

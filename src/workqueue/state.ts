@@ -1,8 +1,8 @@
 import type { Clock } from '../watch/clock.ts';
 import { invalid, WatchError } from '../watch/errors.ts';
 import { Delays } from './delays.ts';
-import { type Delay, type Entry, isDelayed, newDelay, newEntry } from './entry.ts';
-import { Line } from './line.ts';
+import { type Delay, type Entry, newDelay, newEntry } from './entry.ts';
+import { Heap } from './heap.ts';
 import type { Meter } from './meter.ts';
 
 /** What a {@link QueueState} is made with. */
@@ -38,6 +38,14 @@ export interface StateOptions<K> {
  *       -      yes     in work
  *      yes     yes     in work, and once more when that is done
  *
+ * The line is a heap, by
+ *
+ *     rank = the time at which the key joined the line - priority * agingMs
+ *
+ * which is the whole of aging. A key gains one level of priority for each `agingMs` that it waits; but all keys age alike, so
+ * whoever is ahead stays ahead, and a number that never changes says it. Nothing starves: a key of priority p is overtaken by one
+ * of priority q > p only if that one joins less than (q - p) * agingMs after it. With one priority, it is first come, first served.
+ *
  * Invariants
  * - A key stands in the line if, and only if, it is dirty and not working.
  * - `take` moves a key from dirty to working in one step; `done` ends working. So no key is in two hands.
@@ -49,13 +57,13 @@ export class QueueState<K> {
   working: number = 0;
   private readonly options: StateOptions<K>;
   private readonly entries: Map<unknown, Entry<K>> = new Map();
-  private readonly line: Line<Entry<K>>;
+  private readonly line: Heap<Entry<K>> = new Heap();
   private readonly delays: Delays<Delay<K>>;
 
   constructor(options: StateOptions<K>) {
     this.options = options;
-    this.line = new Line(options.agingMs);
     this.delays = new Delays(options.clock, ({ entry, priority }) => {
+      entry.delay = undefined;
       this.mark(entry, priority);
       options.onReady();
     });
@@ -63,7 +71,7 @@ export class QueueState<K> {
 
   /** The number of keys in the line. */
   get size(): number {
-    return this.line.size;
+    return this.line.nodes.length;
   }
 
   get delayed(): number {
@@ -103,36 +111,37 @@ export class QueueState<K> {
   mark(entry: Entry<K>, priority: number): void {
     if (entry.dirty) {
       if (priority <= entry.priority) return;
-      if (entry.working) entry.priority = priority;
-      else this.line.raise(entry, priority);
+      const levels = priority - entry.priority;
+      entry.priority = priority;
+      if (!entry.working) this.line.put(entry, entry.rank - levels * this.options.agingMs);
       return;
     }
     entry.dirty = true;
     entry.priority = priority;
-    if (!entry.working) this.line.push(entry, this.options.clock.now());
+    if (!entry.working) this.join(entry);
     this.options.meter?.added(entry);
   }
 
   /** A run of this key is owed after a time, or after the one it waits for already, if that is shorter. */
   delay(entry: Entry<K>, delayMs: number, priority: number): void {
-    entry.delay ??= newDelay(entry);
-    entry.delay.priority = isDelayed(entry) ? Math.max(entry.delay.priority, priority) : priority;
+    entry.delay ??= newDelay(entry, priority);
+    entry.delay.priority = Math.max(entry.delay.priority, priority);
     this.delays.add(entry.delay, delayMs);
   }
 
   /** Removes a key from those that are delayed. Returns whether it was among them. */
   cancel(key: K): boolean {
     const entry = this.find(key);
-    if (!entry?.delay || !isDelayed(entry)) return false;
-    this.delays.remove(entry.delay);
-    this.release(entry);
+    if (!entry?.delay) return false;
+    this.undelay(entry);
     return true;
   }
 
   /** Hands out the first key of the line, if there is one. */
   take(): Entry<K> | undefined {
-    const entry = this.line.shift();
+    const [entry] = this.line.nodes;
     if (!entry) return undefined;
+    this.line.remove(entry);
     entry.dirty = false;
     entry.working = true;
     this.working++;
@@ -147,7 +156,7 @@ export class QueueState<K> {
     entry.working = false;
     this.working--;
     this.options.meter?.finished(entry);
-    if (entry.dirty) this.line.push(entry, this.options.clock.now());
+    if (entry.dirty) this.join(entry);
     else this.release(entry);
   }
 
@@ -159,18 +168,28 @@ export class QueueState<K> {
     this.working--;
     this.options.meter?.returned(entry, entry.dirty);
     entry.dirty = true;
-    this.line.putBack(entry);
+    this.line.put(entry, entry.rank);
   }
 
   /** Drops what is delayed. */
   end(): void {
-    this.delays.clear();
-    for (const entry of this.entries.values()) this.release(entry);
+    for (const entry of this.entries.values()) this.undelay(entry);
     this.options.meter?.end();
+  }
+
+  private join(entry: Entry<K>): void {
+    const { clock, agingMs } = this.options;
+    this.line.add(entry, clock.now() - entry.priority * agingMs);
+  }
+
+  private undelay(entry: Entry<K>): void {
+    if (entry.delay) this.delays.remove(entry.delay);
+    entry.delay = undefined;
+    this.release(entry);
   }
 
   /** Removes the entry of a key that is idle. */
   private release(entry: Entry<K>): void {
-    if (!entry.dirty && !entry.working && !isDelayed(entry)) this.entries.delete(entry.id);
+    if (!entry.dirty && !entry.working && !entry.delay) this.entries.delete(entry.id);
   }
 }

@@ -57,8 +57,8 @@ export class QueueModel {
       this.delays = this.delays.map((each) => (each === before ? raised : each));
       return;
     }
-    this.delays = this.delays.filter((each) => each !== before);
-    this.delays.push({ key, dueAtMs, priority: Math.max(before?.priority ?? priority, priority) });
+    const moved = { key, dueAtMs, priority: Math.max(before?.priority ?? priority, priority) };
+    this.delays = before ? this.delays.map((each) => (each === before ? moved : each)) : [...this.delays, moved];
   }
 
   /** Exponential from 1 ms, as the rate limiter of the real queue. */

@@ -515,43 +515,52 @@ describe('priorities', () => {
 });
 
 describe('metrics', () => {
-  function measured(): { clock: FakeClock; queue: Queue; told: () => string[]; all: WorkQueueMetric[] } {
+  function measured(): { clock: FakeClock; queue: Queue; told: () => Promise<string[]>; all: WorkQueueMetric[] } {
     const all: WorkQueueMetric[] = [];
     const { clock, queue } = rig({ name: 'test', onMetric: (metric) => void all.push(metric), rateLimiter: exponential() });
-    return { clock, queue, all, told: () => all.splice(0).map(({ name, value }) => `${name} ${value}`) };
+    return {
+      clock,
+      queue,
+      all,
+      told: async () => {
+        await turn();
+        return all.splice(0).map(({ name, value }) => `${name} ${value}`);
+      },
+    };
   }
 
   it('TestMetrics: by name, each at its time', async () => {
     const { clock, queue, told, all } = measured();
     queue.add('foo');
+    await turn();
     expect(all[0]?.queue).toBe('test');
-    expect(told()).toEqual(['adds 1', 'depth 1']);
+    expect(await told()).toEqual(['adds 1', 'depth 1']);
     clock.advance(50);
     const key = (await queue.get()) as string;
-    expect(told()).toEqual(['depth 0', 'queueDurationMs 50']);
+    expect(await told()).toEqual(['depth 0', 'queueDurationMs 50']);
     queue.add('foo');
-    expect(told()).toEqual(['adds 1', 'depth 1']);
+    expect(await told()).toEqual(['adds 1', 'depth 1']);
     queue.add('foo');
-    expect(told()).toEqual([]);
+    expect(await told()).toEqual([]);
     clock.advance(25);
     queue.done(key);
-    expect(told()).toEqual(['unfinishedWorkMs 0', 'longestRunningMs 0', 'workDurationMs 25']);
+    expect(await told()).toEqual(['unfinishedWorkMs 0', 'longestRunningMs 0', 'workDurationMs 25']);
     clock.advance(10);
     await queue.get();
-    expect(told()).toEqual(['depth 0', 'queueDurationMs 35']);
+    expect(await told()).toEqual(['depth 0', 'queueDurationMs 35']);
     queue.add('bar');
     await queue.get();
-    told();
+    await told();
     clock.advance(500);
-    expect(told()).toEqual(['unfinishedWorkMs 1000', 'longestRunningMs 500']);
+    expect(await told()).toEqual(['unfinishedWorkMs 1000', 'longestRunningMs 500']);
     queue.addAfter('foo', 5);
     queue.addRateLimited('foo');
-    expect(told()).toEqual(['retries 1', 'retries 1']);
+    expect(await told()).toEqual(['retries 1', 'retries 1']);
     queue.done('foo');
     queue.done('bar');
-    expect(told()).toEqual(['workDurationMs 500', 'unfinishedWorkMs 0', 'longestRunningMs 0', 'workDurationMs 500']);
+    expect(await told()).toEqual(['workDurationMs 500', 'unfinishedWorkMs 0', 'longestRunningMs 0', 'workDurationMs 500']);
     clock.advance(5);
-    expect([told(), clock.pending]).toEqual([['adds 1', 'depth 1'], 0]);
+    expect([await told(), clock.pending]).toEqual([['adds 1', 'depth 1'], 0]);
   });
 
   it('TestMetricShutdown: the timer ends with the queue', async () => {
@@ -559,12 +568,12 @@ describe('metrics', () => {
     queue.add('foo');
     await queue.get();
     clock.advance(1_000);
-    expect([told().length, clock.pending]).toEqual([8, 1]);
+    expect([(await told()).length, clock.pending]).toEqual([8, 1]);
     queue.shutDown();
     clock.advance(1_000);
-    expect([told(), clock.pending]).toEqual([[], 0]);
+    expect([await told(), clock.pending]).toEqual([[], 0]);
     queue.done('foo');
-    expect(told()).toEqual(['workDurationMs 2000']);
+    expect(await told()).toEqual(['workDurationMs 2000']);
   });
 
   it('may call the queue, and are told in order', async () => {
@@ -576,6 +585,7 @@ describe('metrics', () => {
       },
     });
     queue.add('a');
+    await turn();
     expect(order).toEqual(['adds 1', 'depth 1', 'adds 1', 'depth 2']);
     expect(await drainNow(queue)).toEqual(['a', 'b']);
   });
