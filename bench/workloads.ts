@@ -8,6 +8,7 @@ import { filters } from './filters.bench.ts';
 import { laggards } from './laggards.bench.ts';
 import { latency } from './latency.bench.ts';
 import { memory } from './memory.bench.ts';
+import { queue } from './queue.bench.ts';
 import { stalled } from './stalled.bench.ts';
 import type { Workload } from './workload.ts';
 
@@ -22,6 +23,7 @@ export const WORKLOADS: readonly Workload[] = [
   decode,
   filters,
   bridge,
+  queue,
 ];
 
 export function workloadOf(name: string): Workload {

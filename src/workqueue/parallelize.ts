@@ -1,4 +1,4 @@
-import { callable, invalid, wholeNumber } from '../watch/errors.ts';
+import { wholeNumber } from '../watch/errors.ts';
 import { known } from '../watch/options.ts';
 
 /** Options of {@link parallelizeUntil}. */
@@ -24,26 +24,22 @@ export async function parallelizeUntil(
   options: ParallelizeOptions,
 ): Promise<void> {
   const { workers, chunkSize = 1, signal } = known(options, ['workers', 'chunkSize', 'signal']);
-  wholeNumber('pieces', pieces);
   wholeNumber('workers', workers, 1);
   wholeNumber('chunkSize', chunkSize, 1);
-  if (!callable('work', work)) throw invalid('work', work, 'a function');
+  const chunks = Math.ceil(wholeNumber('pieces', pieces) / chunkSize);
   let next = 0;
-  let failed: { readonly error: unknown } | undefined;
+  let failed = false;
   const loop = async (): Promise<void> => {
-    while (next < pieces && !failed && !signal?.aborted) {
-      const from = next;
-      next += chunkSize;
-      for (let piece = from; piece < Math.min(from + chunkSize, pieces) && !failed; piece++) {
-        try {
-          await work(piece);
-        } catch (error) {
-          failed ??= { error };
-        }
-      }
+    while (next < chunks && !failed && !signal?.aborted) {
+      const from = next++ * chunkSize;
+      for (let piece = from; piece < Math.min(from + chunkSize, pieces) && !failed; piece++) await work(piece);
     }
   };
-  const needed = Math.min(workers, Math.ceil(pieces / chunkSize));
-  await Promise.all(Array.from({ length: needed }, loop));
-  if (failed) throw (failed as { readonly error: unknown }).error;
+  const stop = (error: unknown): never => {
+    failed = true;
+    throw error;
+  };
+  const loops = Array.from({ length: Math.min(workers, chunks) }, () => loop().catch(stop));
+  await Promise.allSettled(loops);
+  await Promise.all(loops);
 }

@@ -250,13 +250,17 @@ export class WorkQueue<K> implements AsyncIterable<K> {
 
   /** Called after each change: gives keys to those who wait for them, and the end when nothing more is to come. */
   private serve(): void {
+    if (this.getters.size > 0) this.feed();
+    if (this.drains.size > 0 && this.state.size === 0 && this.state.working === 0) this.shutDown();
+  }
+
+  private feed(): void {
     for (const getter of this.getters) {
       if (this.state.size === 0 && !this.ending) break;
       if (this.state.size === 0 && !this.isOverFor(getter.patient)) continue;
       this.getters.delete(getter);
       getter.settle(this.state.take()?.key);
     }
-    if (this.drains.size > 0 && this.state.size === 0 && this.state.working === 0) this.shutDown();
   }
 }
 

@@ -12,32 +12,29 @@ export interface RateLimiter {
   requeues(key: unknown): number;
 }
 
-/** Counts failures per key. Holds an entry for each key that has failed and was not forgotten. */
-class Failures {
-  private readonly counts: Map<unknown, number> = new Map();
-
-  /** Counts one more, and returns how many there were before. */
-  next(key: unknown): number {
-    const before = this.requeues(key);
-    this.counts.set(key, before + 1);
-    return before;
-  }
-
-  requeues(key: unknown): number {
-    return this.counts.get(key) ?? 0;
-  }
-
-  forget(key: unknown): void {
-    this.counts.delete(key);
-  }
+/** Counts failures per key: an entry for each key that has failed and was not forgotten. */
+function perKey(delayMs: (failures: number) => number): RateLimiter {
+  const counts = new Map<unknown, number>();
+  const requeues = (key: unknown): number => counts.get(key) ?? 0;
+  return {
+    requeues,
+    when(key) {
+      const before = requeues(key);
+      counts.set(key, before + 1);
+      return delayMs(before);
+    },
+    forget: (key) => void counts.delete(key),
+  };
 }
 
-function perKey(delayMs: (failures: number) => number): RateLimiter {
-  const failures = new Failures();
+/** Asks all of several limiters, and picks one of their answers. */
+function allOf(limiters: readonly RateLimiter[], pick: (...delaysMs: number[]) => number): RateLimiter {
   return {
-    when: (key) => delayMs(failures.next(key)),
-    forget: (key) => failures.forget(key),
-    requeues: (key) => failures.requeues(key),
+    when: (key) => pick(...limiters.map((limiter) => limiter.when(key))),
+    requeues: (key) => Math.max(0, ...limiters.map((limiter) => limiter.requeues(key))),
+    forget: (key) => {
+      for (const limiter of limiters) limiter.forget(key);
+    },
   };
 }
 
@@ -94,23 +91,13 @@ export function bucket(
 
 /** The longest delay of several limiters. All of them count each failure. Upstream: `MaxOfRateLimiter`. */
 export function maxOf(...limiters: readonly RateLimiter[]): RateLimiter {
-  return {
-    when: (key) => limiters.reduce((longest, limiter) => Math.max(longest, limiter.when(key)), 0),
-    forget: (key) => {
-      for (const limiter of limiters) limiter.forget(key);
-    },
-    requeues: (key) => limiters.reduce((most, limiter) => Math.max(most, limiter.requeues(key)), 0),
-  };
+  return allOf(limiters, (...delaysMs) => Math.max(0, ...delaysMs));
 }
 
 /** The delays of another limiter, but none longer than `maxMs`. Upstream: `WithMaxWaitRateLimiter`. */
 export function maxWait(limiter: RateLimiter, maxMs: number): RateLimiter {
   duration('maxMs', maxMs);
-  return {
-    when: (key) => Math.min(maxMs, limiter.when(key)),
-    forget: (key) => limiter.forget(key),
-    requeues: (key) => limiter.requeues(key),
-  };
+  return allOf([limiter], (delayMs = 0) => Math.min(maxMs, delayMs));
 }
 
 /**

@@ -78,7 +78,7 @@ interface Task<K> extends Job<K> {
 async function workOff<K>(queue: Queue<K>, task: Task<K>): Promise<void> {
   const { signal } = task;
   while (!signal.aborted) {
-    const key = await task.next(signal).catch(nothingIf(signal));
+    const key = await task.next(signal).catch(() => undefined); // it was aborted
     if (key === undefined) return;
     if (signal.aborted) task.putBack(key);
     else await attempt(queue, key, task);
@@ -88,34 +88,24 @@ async function workOff<K>(queue: Queue<K>, task: Task<K>): Promise<void> {
 async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>): Promise<void> {
   const { work, onError, signal } = task;
   const number = task.attemptOf(key);
-  let failure: { readonly error: unknown } | undefined;
   try {
-    await work(key, { signal, attempt: number });
-  } catch (error) {
-    failure = { error };
-  }
-  try {
-    if (!failure) queue.forget(key);
-    else {
+    try {
+      await work(key, { signal, attempt: number });
+    } catch (error) {
       // What fails because it was told to stop is neither the key's fault nor news.
-      const told = signal.aborted && failure.error === signal.reason;
-      if (!told) onError(failure.error, { key, attempt: number, willRetry: !queue.shuttingDown });
+      const told = signal.aborted && error === signal.reason;
+      if (!told) onError(error, { key, attempt: number, willRetry: !queue.shuttingDown });
       if (signal.aborted) task.again(key);
       else queue.addRateLimited(key);
+      return;
     }
+    queue.forget(key);
   } catch (error) {
     task.again(key);
     throw error;
   } finally {
     queue.done(key);
   }
-}
-
-function nothingIf(signal: AbortSignal): (error: unknown) => undefined {
-  return (error) => {
-    if (!signal.aborted) throw error;
-    return undefined;
-  };
 }
 
 function reporter<K>(name: string): (error: unknown, failure: WorkFailure<K>) => void {
