@@ -8,6 +8,7 @@ import { filters } from './filters.bench.ts';
 import { laggards } from './laggards.bench.ts';
 import { latency } from './latency.bench.ts';
 import { memory } from './memory.bench.ts';
+import { queue } from './queue.bench.ts';
 import { stalled } from './stalled.bench.ts';
 import { topics } from './topics.bench.ts';
 import type { Workload } from './workload.ts';
@@ -24,6 +25,7 @@ export const WORKLOADS: readonly Workload[] = [
   filters,
   topics,
   bridge,
+  queue,
 ];
 
 export function workloadOf(name: string): Workload {

@@ -75,6 +75,10 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
     exports: ['Hub', 'LINE', 'RECORD', 'createConnectionHandler', 'createFetchHandler'],
   },
   'watchmux/client': { source: 'src/bridge/client.ts', exports: ['connect', 'isInitialEventsEnd'] },
+  'watchmux/workqueue': {
+    source: 'src/workqueue/index.ts',
+    exports: ['WorkQueue', 'bucket', 'defaultRateLimiter', 'exponential', 'fastSlow', 'maxOf', 'maxWait', 'parallelizeUntil'],
+  },
   'watchmux/testing': {
     source: 'src/testing/index.ts',
     exports: [
@@ -96,6 +100,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'checkIsolated',
       'checkOrdered',
       'checkResumable',
+      'checkSerial',
       'checkSettled',
       'checkTransitional',
       'checkUnique',

@@ -9,11 +9,13 @@ import { describe, expect, test } from 'vitest';
 /** An import may point to a lower rank, or stay in its folder. Two folders of one rank do not know each other. */
 const RANKS: Readonly<Record<string, number>> = {
   watch: 0,
+  selectors: 1,
   decode: 1,
   broadcast: 1,
   adapters: 2, // above the engine: `observe` and `fromObservable` are made of a Broadcaster
   cache: 3,
   storage: 4,
+  workqueue: 4, // above the cache: a controller has informers
   bridge: 5,
   testing: 5,
   cli: 6,

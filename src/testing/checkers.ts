@@ -9,7 +9,7 @@ import type { History } from './history.ts';
 export type Checker = <E>(history: History<E>) => Violation | undefined;
 
 /** The checkers of all guarantees that are visible in the history of a broadcaster. */
-export const CHECKERS: Readonly<Record<Exclude<GuaranteeName, 'Resumable' | 'Transitional'>, Checker>> = {
+export const CHECKERS: Readonly<Record<Exclude<GuaranteeName, 'Resumable' | 'Transitional' | 'Serial'>, Checker>> = {
   Ordered: checkOrdered,
   Unique: checkUnique,
   Complete: checkComplete,

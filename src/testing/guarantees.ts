@@ -11,7 +11,8 @@ export type GuaranteeName =
   | 'Drained'
   | 'Settled'
   | 'Resumable'
-  | 'Transitional';
+  | 'Transitional'
+  | 'Serial';
 
 /** What watchmux guarantees, one sentence each. The documentation, the checkers and the tests use the same sentences. */
 export const GUARANTEES: Readonly<Record<GuaranteeName, string>> = {
@@ -28,6 +29,7 @@ export const GUARANTEES: Readonly<Record<GuaranteeName, string>> = {
   Settled: 'After a watch ends, in whatever way, no promise stays pending, no timer runs and no listener stays registered.',
   Resumable: 'Reconnecting from the last version repeats nothing and skips nothing, or reports one 410.',
   Transitional: 'What enters a selector is ADDED, what changes within it MODIFIED, and what leaves it DELETED.',
+  Serial: 'No key of a work queue is in two hands; every add before shutdown is followed by a run that starts after it.',
 };
 
 /** A violation of a guarantee in a history: which guarantee, for which watcher, and how. */

@@ -4,6 +4,7 @@ export { checkDrained, checkIsolated, checkSettled } from './check-ends.ts';
 export { checkExact } from './check-exact.ts';
 export { checkComplete, checkEager, checkOrdered, checkUnique } from './check-order.ts';
 export { checkBounded, checkCounted } from './check-queue.ts';
+export { checkSerial, type QueueHistory, type QueueStep } from './check-serial.ts';
 export {
   type Connection,
   checkResumable,

@@ -6,13 +6,21 @@
  * | code | when | data |
  * |---|---|---|
  * | `CLOSED` | `publish`, `tryPublish` or `watch` after `shutdown`; a pending `publish` when the signal of `shutdown` aborts | |
- * | `OVERLOADED` | `publish` while `maxPending` publishes are pending; `fromObservable` with `wait` when its queue is full | `limit` |
+ * | `OVERLOADED` | `publish` while `maxPending` publishes are pending; `fromObservable` with `wait` when its queue is full; a work queue that holds `maxKeys` keys is given another | `limit` |
  * | `INVALID_ARGUMENT` | an option or argument of the wrong kind; the message names the value and what was expected | |
  * | `FRAME_TOO_LARGE` | a frame of a byte stream is longer than `maxFrameBytes` | `limit` |
  * | `INVALID_FRAME` | a frame is not what the codec reads: not JSON, not an event | |
  * | `QUEUE_FULL` | a fake was given more events than its queue holds | `limit` |
+ * | `INVALID_SELECTOR` | the text of a selector is wrong, or too long; the message shows where | `position`, `limit` |
  */
-export type WatchErrorCode = 'CLOSED' | 'OVERLOADED' | 'INVALID_ARGUMENT' | 'FRAME_TOO_LARGE' | 'INVALID_FRAME' | 'QUEUE_FULL';
+export type WatchErrorCode =
+  | 'CLOSED'
+  | 'OVERLOADED'
+  | 'INVALID_ARGUMENT'
+  | 'FRAME_TOO_LARGE'
+  | 'INVALID_FRAME'
+  | 'QUEUE_FULL'
+  | 'INVALID_SELECTOR';
 
 /** The only error class of this package. See {@link WatchErrorCode} for the codes. */
 export class WatchError extends Error {
@@ -20,11 +28,18 @@ export class WatchError extends Error {
   readonly code: WatchErrorCode;
   /** The limit that was reached, for codes that have one. */
   readonly limit?: number | undefined;
+  /** The index of the character at which a text is wrong, for codes that have one. */
+  readonly position?: number | undefined;
 
-  constructor(code: WatchErrorCode, message: string, more?: { limit?: number | undefined; cause?: unknown }) {
+  constructor(
+    code: WatchErrorCode,
+    message: string,
+    more?: { limit?: number | undefined; position?: number | undefined; cause?: unknown },
+  ) {
     super(message, more);
     this.code = code;
     this.limit = more?.limit;
+    if (more?.position !== undefined) this.position = more.position;
   }
 }
 

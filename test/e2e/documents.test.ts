@@ -127,6 +127,8 @@ describe('the examples', () => {
       'docs/testing.md: Feed a watch by hand',
       'docs/testing.md: Check the guarantees',
       'docs/transports.md: A transport of your own',
+      'docs/workqueue.md: Work through keys, each in one hand',
+      'docs/workqueue.md: Take keys yourself',
     ]);
     expect(programs.filter(({ prints }) => prints === undefined)).toEqual([]);
   });

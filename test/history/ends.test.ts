@@ -136,7 +136,7 @@ describe('histories that must fail', () => {
 describe('the guarantees', () => {
   it('are one sentence each, and all except those of other streams have a checker for histories', () => {
     for (const sentence of Object.values(GUARANTEES)) expect(sentence).toMatch(/^[A-Z`].*\.$/);
-    expect([...Object.keys(CHECKERS), 'Resumable', 'Transitional'].sort()).toEqual(Object.keys(GUARANTEES).sort());
+    expect([...Object.keys(CHECKERS), 'Resumable', 'Transitional', 'Serial'].sort()).toEqual(Object.keys(GUARANTEES).sort());
   });
 
   it('hold in an empty history', () => {

@@ -1,0 +1,18 @@
+/**
+ * Label and field selectors: parse, match, print, and a canonical form. They run anywhere. Their users are the caches, the storages
+ * and the API server; the entry points of those export them.
+ */
+
+export { escapeFieldValue, unescapeFieldValue } from './field-parser.ts';
+export { FieldSelector, type Fields, type FieldTerm, parseFieldSelector } from './field-selector.ts';
+export { type LabelExpression, LabelSelector, type LabelSelectorObject, parseLabelSelector } from './label-selector.ts';
+export { conflicts, mergeLabels, parseLabels, printLabels } from './labels.ts';
+export {
+  type Attributes,
+  attributesOfMeta,
+  type IndexHint,
+  SelectionPredicate,
+  type SelectionPredicateOptions,
+} from './predicate.ts';
+export { type LabelOperator, type Labels, labelOf, Requirement } from './requirement.ts';
+export { MAX_SELECTOR_CHARS, type ParseOptions } from './syntax.ts';

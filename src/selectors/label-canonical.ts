@@ -1,0 +1,112 @@
+import { toInt64 } from './label-text.ts';
+import type { Requirement } from './requirement.ts';
+import { byCodeUnit } from './syntax.ts';
+
+/** The text of a selector that nothing matches. There is no other way to say it in the language, so it is the canonical one. */
+export const NOTHING = 'nothing,!nothing';
+
+/**
+ * What the requirements of one key leave of all that a label can be. A label is absent, or it has a value; so a set of labels is
+ *
+ *     absent?                   whether the label may be absent
+ *     present?                  whether it may be there; if so, its value is
+ *       one of `only`             if some requirement lists the values that it may have
+ *       any value else, but
+ *         integers > low, < high  if some requirement compares
+ *         none of `not`
+ *
+ * Every requirement cuts such a set down to a smaller one of the same form.
+ */
+interface Possible {
+  absent: boolean;
+  present: boolean;
+  only: Set<string> | undefined;
+  low: bigint | undefined;
+  high: bigint | undefined;
+  readonly not: Set<string>;
+}
+
+/**
+ * The canonical text of requirements: the same for two selectors if, and only if, they select the same labels.
+ *
+ *     a in (1),b             a=1,b
+ *     b,a==1                 a=1,b
+ *     a in (1,2),a!=2,b,b    a=1,b
+ *     a=1,a=2                nothing,!nothing
+ *
+ * It holds for labels of any text, also such as no server accepts. That is what makes it simple: there are always more values than
+ * a selector excludes, so a set that is described by what it excludes is never empty.
+ */
+export function canonicalLabels(requirements: readonly Requirement[]): string {
+  const byKey = new Map<string, Possible>();
+  for (const requirement of requirements) {
+    const possible = byKey.get(requirement.key) ?? anything();
+    byKey.set(requirement.key, possible);
+    narrow(possible, requirement);
+  }
+  const texts: string[] = [];
+  for (const [key, possible] of [...byKey].sort(([one], [other]) => byCodeUnit(one, other))) {
+    const own = printed(key, possible);
+    if (own === undefined) return NOTHING;
+    texts.push(...own);
+  }
+  return texts.join(',');
+}
+
+function anything(): Possible {
+  return { absent: true, present: true, only: undefined, low: undefined, high: undefined, not: new Set() };
+}
+
+function narrow(possible: Possible, { operator, values }: Requirement): void {
+  switch (operator) {
+    case '!':
+      possible.present = false;
+      return;
+    case '!=':
+    case 'notin':
+      for (const value of values) possible.not.add(value);
+      return;
+    case 'exists':
+      break;
+    case 'gt':
+    case 'lt': {
+      const bound = toInt64(values[0] as string) as bigint;
+      if (operator === 'gt') possible.low = possible.low === undefined || bound > possible.low ? bound : possible.low;
+      else possible.high = possible.high === undefined || bound < possible.high ? bound : possible.high;
+      break;
+    }
+    default:
+      possible.only = new Set(values.filter((value) => possible.only?.has(value) ?? true));
+  }
+  possible.absent = false;
+}
+
+/** The requirements that describe a set of labels, or undefined if it is empty. */
+function printed(key: string, { absent, present, only, low, high, not }: Possible): string[] | undefined {
+  const compared = low !== undefined || high !== undefined;
+  const fits = (value: string): boolean => !compared || isBetween(toInt64(value), low, high);
+  if (only) {
+    const left = [...only].filter((value) => !not.has(value) && fits(value));
+    return present && left.length > 0 ? [listed(key, left, '=', 'in')] : undefined;
+  }
+  const inhabited = present && (low ?? MIN_INT64 - 1n) + 1n < (high ?? MAX_INT64 + 1n);
+  if (!inhabited) return absent ? [`!${key}`] : undefined;
+  const texts: string[] = [];
+  if (low !== undefined) texts.push(`${key}>${low}`);
+  if (high !== undefined) texts.push(`${key}<${high}`);
+  if (!absent && !compared) texts.push(key);
+  const excluded = [...not].filter(fits);
+  if (excluded.length > 0) texts.push(listed(key, excluded, '!=', 'notin'));
+  return texts;
+}
+
+const MIN_INT64 = -(2n ** 63n);
+const MAX_INT64 = 2n ** 63n - 1n;
+
+function isBetween(number: bigint | undefined, low: bigint = MIN_INT64 - 1n, high: bigint = MAX_INT64 + 1n): boolean {
+  return number !== undefined && number > low && number < high;
+}
+
+function listed(key: string, values: readonly string[], one: '=' | '!=', many: 'in' | 'notin'): string {
+  return values.length === 1 ? `${key}${one}${values[0]}` : `${key} ${many} (${[...values].sort(byCodeUnit).join(',')})`;
+}

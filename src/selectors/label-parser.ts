@@ -1,0 +1,88 @@
+import { LabelLexer, type Token } from './label-lexer.ts';
+import { faultOfKey, faultOfValue } from './label-text.ts';
+import { faultOfInteger, type LabelOperator, Requirement } from './requirement.ts';
+import type { Fault } from './syntax.ts';
+
+/**
+ * Reads the requirements of a label selector, in the order of the text. By recursive descent, one function per rule:
+ *
+ *     selector    = [ requirement { "," requirement } ]           a comma means AND; no text selects everything
+ *     requirement = key | "!" key                                 is there; is absent
+ *                 | key ( "=" | "==" | "!=" ) [ value ]           no value means the empty one
+ *                 | key ( ">" | "<" ) integer
+ *                 | key ( "in" | "notin" ) "(" [ value ] { "," [ value ] } ")"
+ *
+ * @throws {WatchError} INVALID_SELECTOR with the `position` of the first character that does not fit.
+ */
+export function readRequirements(text: string): Requirement[] {
+  const lexer = new LabelLexer(text);
+  const requirements: Requirement[] = [];
+  if (lexer.is('end')) return requirements;
+  for (;;) {
+    requirements.push(requirement(lexer));
+    if (lexer.is('end')) return requirements;
+    lexer.expect(',', '"," or the end');
+  }
+}
+
+function requirement(lexer: LabelLexer): Requirement {
+  if (lexer.is('!')) {
+    lexer.take();
+    return new Requirement(key(lexer), '!');
+  }
+  const name = key(lexer);
+  const { kind } = lexer.next;
+  if (kind === 'end' || kind === ',') return new Requirement(name, 'exists');
+  const operator = operatorOf(lexer);
+  if (operator === 'in' || operator === 'notin') return new Requirement(name, operator, values(lexer));
+  return new Requirement(name, operator, [value(lexer, operator)]);
+}
+
+function key(lexer: LabelLexer): string {
+  return checked(lexer, lexer.expect('word', 'a label key'), faultOfKey);
+}
+
+const SYMBOLS: Readonly<Partial<Record<Token['kind'], LabelOperator>>> = {
+  '=': '=',
+  '==': '==',
+  '!=': '!=',
+  '>': 'gt',
+  '<': 'lt',
+};
+
+function operatorOf(lexer: LabelLexer): LabelOperator {
+  const { kind, text, at } = lexer.next;
+  const operator = kind === 'word' && (text === 'in' || text === 'notin') ? text : SYMBOLS[kind];
+  if (operator === undefined) throw lexer.error({ at, expected: 'an operator (= == != > < in notin), "," or the end' });
+  lexer.take();
+  return operator;
+}
+
+/** The value behind `=`, `==`, `!=`, `>` or `<`. A missing one is the empty value, which is no integer. */
+function value(lexer: LabelLexer, operator: LabelOperator): string {
+  const integer = operator === 'gt' || operator === 'lt';
+  const { kind, at } = lexer.next;
+  if (!integer && (kind === 'end' || kind === ',')) return '';
+  if (kind !== 'word') throw lexer.error({ at, expected: integer ? 'a 64-bit integer' : 'a label value, "," or the end' });
+  return checked(lexer, lexer.take(), (text) => (integer ? faultOfInteger(text) : undefined) ?? faultOfValue(text));
+}
+
+/** The values in parentheses. Nothing between two commas, or beside one, is the empty value. */
+function values(lexer: LabelLexer): string[] {
+  lexer.expect('(', '"("');
+  const found: string[] = [];
+  for (;;) {
+    found.push(lexer.is('word') ? checked(lexer, lexer.take(), faultOfValue) : '');
+    if (!lexer.is(',')) break;
+    lexer.take();
+  }
+  lexer.expect(')', found.at(-1) === '' ? 'a label value, "," or ")"' : '"," or ")"');
+  return found;
+}
+
+/** Returns the text of a token, or throws what is wrong with it. */
+function checked(lexer: LabelLexer, { text, at }: Token, faultOf: (text: string) => Fault | undefined): string {
+  const fault = faultOf(text);
+  if (fault) throw lexer.error({ ...fault, at: at + fault.at });
+  return text;
+}

@@ -1,0 +1,105 @@
+import { show, type Violation, violation } from './guarantees.ts';
+
+/** One thing that happened to a work queue, in the order in which it was seen. */
+export type QueueStep<K = unknown> =
+  /** `add` was called; or what was delayed has been added. */
+  | { readonly step: 'add'; readonly key: K }
+  /** `addAfter` or `addRateLimited` was called: it will be added, unless the queue is shut down before. */
+  | { readonly step: 'delay'; readonly key: K }
+  /** A worker has the key, and begins to work on it. */
+  | { readonly step: 'get'; readonly key: K; readonly worker?: string }
+  | { readonly step: 'done'; readonly key: K }
+  /** `shutDown` or `drain` was called. */
+  | { readonly step: 'shutdown' }
+  /** `drain` has resolved, and no `shutDown` made it. */
+  | { readonly step: 'drained' };
+
+/** What happened to a work queue. A test writes it down where it calls the queue, and where its workers begin and end. */
+export interface QueueHistory<K = unknown> {
+  readonly steps: readonly QueueStep<K>[];
+  /** What makes two keys the same; default the key itself. */
+  readonly keyOf?: ((key: K) => unknown) | undefined;
+}
+
+/** What is known of a key. */
+interface Known {
+  worker: string | undefined;
+  inHand: boolean;
+  /** The place of the first add that no run has answered. */
+  owedSince: number | undefined;
+  /** Adds and delays, less the runs: each run needs one of its own. */
+  asked: number;
+}
+
+/**
+ * **Serial**: no key is in two hands; every add before shutdown is followed by a run that starts after it. Nor does a run start that
+ * nobody asked for. Whether every add was answered is judged where the history says `drained`: before that, it may still be queued.
+ */
+export function checkSerial<K>({ steps, keyOf = (key) => key }: QueueHistory<K>): Violation | undefined {
+  const keys = new Map<unknown, Known>();
+  let over = false;
+  for (const [at, each] of steps.entries()) {
+    if (each.step === 'shutdown') over = true;
+    else if (each.step === 'drained') {
+      const left = leftOver(keys, over);
+      if (left) return left;
+    } else {
+      const id = keyOf(each.key);
+      const known = keys.get(id) ?? { worker: undefined, inHand: false, owedSince: undefined, asked: 0 };
+      keys.set(id, known);
+      const wrong = apply(known, each, { at, over });
+      if (wrong) return violation('Serial', { event: id, ...wrong });
+    }
+  }
+  return undefined;
+}
+
+interface Wrong {
+  readonly watcher?: string;
+  readonly expected: string;
+  readonly seen: string;
+}
+
+function apply<K>(
+  known: Known,
+  each: Exclude<QueueStep<K>, { step: 'shutdown' | 'drained' }>,
+  { at, over }: { at: number; over: boolean },
+): Wrong | undefined {
+  switch (each.step) {
+    case 'add':
+    case 'delay':
+      if (over) return undefined;
+      known.asked++;
+      if (each.step === 'add') known.owedSince ??= at;
+      return undefined;
+    case 'get': {
+      const { worker } = each;
+      const whose = worker === undefined ? {} : { watcher: worker };
+      const seen = known.worker === undefined ? 'it handed out before it was done' : `it in the hands of ${known.worker}`;
+      if (known.inHand) return { ...whose, expected: 'it in one hand', seen };
+      if (known.asked === 0) return { ...whose, expected: 'a run that was asked for', seen: 'one more' };
+      known.asked--;
+      known.inHand = true;
+      known.worker = worker;
+      known.owedSince = undefined;
+      return undefined;
+    }
+    case 'done':
+      known.inHand = false;
+      return undefined;
+  }
+}
+
+function leftOver(keys: ReadonlyMap<unknown, Known>, over: boolean): Violation | undefined {
+  if (!over) return violation('Serial', { expected: 'a shutdown before the end', seen: 'none' });
+  for (const [event, { owedSince, inHand }] of keys) {
+    if (inHand) return violation('Serial', { event, expected: 'it done when the queue is drained', seen: 'it in work' });
+    if (owedSince === undefined) continue;
+    return violation('Serial', {
+      event,
+      expected: `a run after step ${owedSince}`,
+      seen: `none, and ${show(event)} was added there`,
+    });
+  }
+  return undefined;
+}

@@ -1,0 +1,132 @@
+import type { Clock } from '../watch/clock.ts';
+
+/**
+ * What a queue measures, and upstream's names for it.
+ *
+ * | name | value | told | upstream |
+ * |---|---|---|---|
+ * | `depth` | keys that wait for a worker; those to be run again count too | when it changes | `workqueue_depth` |
+ * | `adds` | 1 | for each add that was not folded into another | `workqueue_adds_total` |
+ * | `retries` | 1 | for each `addAfter` and `addRateLimited` | `workqueue_retries_total` |
+ * | `queueDurationMs` | from the first add of a key until it is handed out | at each `get` | `workqueue_queue_duration_seconds` |
+ * | `workDurationMs` | from then until `done` | at each `done` | `workqueue_work_duration_seconds` |
+ * | `unfinishedWorkMs` | the sum of that for the keys in work | every 500 ms while there are any | `workqueue_unfinished_work_seconds` |
+ * | `longestRunningMs` | the largest of them | the same | `workqueue_longest_running_processor_seconds` |
+ */
+export type WorkQueueMetricName =
+  | 'depth'
+  | 'adds'
+  | 'retries'
+  | 'queueDurationMs'
+  | 'workDurationMs'
+  | 'unfinishedWorkMs'
+  | 'longestRunningMs';
+
+/** One measurement of a {@link WorkQueue}. */
+export interface WorkQueueMetric {
+  readonly name: WorkQueueMetricName;
+  readonly value: number;
+  /** The name of the queue, or an empty string. */
+  readonly queue: string;
+}
+
+/** The times of a key that the meter needs. */
+export interface Metered {
+  addedAtMs: number;
+  startedAtMs: number;
+}
+
+const REFRESH_MS = 500;
+
+/**
+ * Measures a queue, for `onMetric`. That is user code, which may call the queue, or throw: so it is called in a microtask of its own,
+ * when the queue is in order. What it throws is reported as an uncaught error, and harms neither the queue nor its caller.
+ */
+export class Meter {
+  private readonly clock: Clock;
+  private readonly queue: string;
+  private readonly onMetric: (metric: WorkQueueMetric) => void;
+  private readonly running: Set<Metered> = new Set();
+  private depth: number = 0;
+  private ended: boolean = false;
+  private cancel: (() => void) | undefined;
+
+  constructor(options: { clock: Clock; name: string; onMetric: (metric: WorkQueueMetric) => void }) {
+    this.clock = options.clock;
+    this.queue = options.name;
+    this.onMetric = options.onMetric;
+  }
+
+  /** A key became dirty. */
+  added(one: Metered): void {
+    one.addedAtMs = this.clock.now();
+    this.tell('adds', 1);
+    this.tell('depth', ++this.depth);
+  }
+
+  retried(): void {
+    this.tell('retries', 1);
+  }
+
+  /** A key was handed out. */
+  started(one: Metered): void {
+    one.startedAtMs = this.clock.now();
+    this.running.add(one);
+    if (!this.cancel && !this.ended) this.arm();
+    this.tell('depth', --this.depth);
+    this.tell('queueDurationMs', one.startedAtMs - one.addedAtMs);
+  }
+
+  /** A key was handed out in vain, and stands in the line again. If it was dirty, it counts already. */
+  returned(one: Metered, dirty: boolean): void {
+    this.forget(one);
+    if (!dirty) this.tell('depth', ++this.depth);
+  }
+
+  finished(one: Metered): void {
+    this.forget(one);
+    this.tell('workDurationMs', this.clock.now() - one.startedAtMs);
+  }
+
+  /** Leaves no timer. */
+  end(): void {
+    this.ended = true;
+    this.disarm();
+  }
+
+  /** The last key in work tells of the rest, which is none, and stops the timer. */
+  private forget(one: Metered): void {
+    this.running.delete(one);
+    if (this.running.size > 0 || !this.cancel) return;
+    this.disarm();
+    this.refresh();
+  }
+
+  private arm(): void {
+    this.cancel = this.clock.schedule(REFRESH_MS, () => {
+      this.arm();
+      this.refresh();
+    });
+  }
+
+  private disarm(): void {
+    this.cancel?.();
+    this.cancel = undefined;
+  }
+
+  private refresh(): void {
+    const now = this.clock.now();
+    let sum = 0;
+    let longest = 0;
+    for (const { startedAtMs } of this.running) {
+      sum += now - startedAtMs;
+      longest = Math.max(longest, now - startedAtMs);
+    }
+    this.tell('unfinishedWorkMs', sum);
+    this.tell('longestRunningMs', longest);
+  }
+
+  private tell(name: WorkQueueMetricName, value: number): void {
+    queueMicrotask(() => this.onMetric({ name, value, queue: this.queue }));
+  }
+}

@@ -1,0 +1,45 @@
+import { wholeNumber } from '../watch/errors.ts';
+import { known } from '../watch/options.ts';
+
+/** Options of {@link parallelizeUntil}. */
+export interface ParallelizeOptions {
+  /** How many pieces are in work at the same time; at least 1. */
+  readonly workers: number;
+  /** How many pieces a worker takes at a time, one after the other; default 1. */
+  readonly chunkSize?: number | undefined;
+  /** When it aborts, no further chunk is begun. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Works on the pieces 0 to `pieces - 1` with several workers, and resolves when what was begun has ended. An abort is no error: then
+ * some pieces were not begun. Upstream: `ParallelizeUntil`.
+ *
+ * @throws The first error of `work`. No further chunk is begun then, and what runs is waited for. INVALID_ARGUMENT for a number that
+ *   makes no sense.
+ */
+export async function parallelizeUntil(
+  pieces: number,
+  work: (piece: number) => unknown,
+  options: ParallelizeOptions,
+): Promise<void> {
+  const { workers, chunkSize = 1, signal } = known(options, ['workers', 'chunkSize', 'signal']);
+  wholeNumber('workers', workers, 1);
+  wholeNumber('chunkSize', chunkSize, 1);
+  const chunks = Math.ceil(wholeNumber('pieces', pieces) / chunkSize);
+  let next = 0;
+  let failed = false;
+  const loop = async (): Promise<void> => {
+    while (next < chunks && !failed && !signal?.aborted) {
+      const from = next++ * chunkSize;
+      for (let piece = from; piece < Math.min(from + chunkSize, pieces) && !failed; piece++) await work(piece);
+    }
+  };
+  const stop = (error: unknown): never => {
+    failed = true;
+    throw error;
+  };
+  const loops = Array.from({ length: Math.min(workers, chunks) }, () => loop().catch(stop));
+  await Promise.allSettled(loops);
+  await Promise.all(loops);
+}

@@ -1,0 +1,275 @@
+import { systemClock } from '../watch/clock.ts';
+import { callable, having, invalid, wholeNumber } from '../watch/errors.ts';
+import { known } from '../watch/options.ts';
+import { iterate } from './iterate.ts';
+import { Meter } from './meter.ts';
+import type { AddOptions, RunOptions, WorkQueueOptions } from './options.ts';
+import { defaultRateLimiter, type RateLimiter } from './rate-limiters.ts';
+import { runWorkers, type Work } from './run.ts';
+import { QueueState } from './state.ts';
+
+/** A `get` that waits. A patient one, of `run`, waits on while a drain does: what is in work may have to run once more. */
+interface Getter<K> {
+  readonly settle: (key: K | undefined) => void;
+  readonly patient: boolean;
+}
+
+/**
+ * A queue of keys to work on. It holds no events, only the names of things that need a look: adding a key that is queued changes
+ * nothing, and adding one that is in work means exactly one more run of it, later. So a burst of changes to one thing costs one or
+ * two runs, two workers never have the same thing in hand, and no change is missed. Upstream: `workqueue` of client-go.
+ *
+ *     add ------------> .-------.
+ *                       | state | ---> get, for await, run ---> done
+ *     addAfter -------> '-------'               ^
+ *                           ^                   | while there is nothing, a `get` waits here: getters
+ *     addRateLimited        |                   | while there is something, a `drain` waits: drains
+ *       '--> rate limiter --'
+ *
+ * Guarantee **Serial**: no key is in two hands; every add before shutdown is followed by a run that starts after it.
+ *
+ * Invariant: while a `get` waits, nothing is queued; so whoever comes later cannot overtake it. No step contains an `await`: what
+ * is read and what is written belong together.
+ *
+ * Ends: `shutDown` ignores further adds and drops what is delayed. What is queued is still handed out; then every `get` is
+ * undefined. `drain` does the same, and waits until nothing is queued or in work. No timer is left after either.
+ *
+ * Bounds: an entry per key that is queued, delayed or in work, at most `maxKeys`; a count per key that failed and was not forgotten.
+ */
+export class WorkQueue<K> implements AsyncIterable<K> {
+  private readonly name: string;
+  private readonly limiter: RateLimiter;
+  private readonly meter: Meter | undefined;
+  private readonly state: QueueState<K>;
+  private readonly failures: Map<unknown, number> = new Map();
+  private readonly getters: Set<Getter<K>> = new Set();
+  private readonly drains: Set<() => void> = new Set();
+  private ending: boolean = false;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for an option of the wrong kind. */
+  constructor(options: WorkQueueOptions<K> = {}) {
+    const { name = '', clock = systemClock, onMetric, keyOf, maxKeys = 1_000_000, agingMs = 1_000 } = known(options, OPTIONS);
+    this.name = name;
+    having('clock', clock, 'schedule', 'a Clock');
+    this.limiter = having('rateLimiter', options.rateLimiter ?? defaultRateLimiter({ clock }), 'when', 'a RateLimiter');
+    callable('onMetric', onMetric);
+    this.meter = onMetric && new Meter({ clock, name, onMetric });
+    this.state = new QueueState({
+      clock,
+      name,
+      keyOf: callable('keyOf', keyOf),
+      maxKeys: wholeNumber('maxKeys', maxKeys, 1),
+      agingMs: wholeNumber('agingMs', agingMs, 1),
+      meter: this.meter,
+      onReady: () => this.serve(),
+    });
+  }
+
+  /** The number of keys that are queued: neither those in work, nor those that are delayed. */
+  get size(): number {
+    return this.state.size;
+  }
+
+  /** The number of keys that were handed out and are not done. */
+  get inWork(): number {
+    return this.state.working;
+  }
+
+  /** The number of keys that wait for their time. */
+  get delayed(): number {
+    return this.state.delayed;
+  }
+
+  /** Whether `shutDown` or `drain` was called. */
+  get shuttingDown(): boolean {
+    return this.ending;
+  }
+
+  /**
+   * Asks for a run of this key. If it is queued already, nothing changes; if it is in work, it is queued again when that is done.
+   * Ignored after `shutDown` and `drain`.
+   *
+   * @throws {WatchError} OVERLOADED with `limit` if the queue holds `maxKeys` other keys. INVALID_ARGUMENT for a key of undefined.
+   */
+  add(key: K, options?: AddOptions): void {
+    const priority = priorityOf(options);
+    if (this.ending) return;
+    this.state.mark(this.state.entry(key), priority ?? 0);
+    this.serve();
+  }
+
+  /**
+   * Asks for a run of this key after a time; at once if that is 0 or less. Of several times the earliest counts, whatever is added in
+   * between. Ignored after `shutDown` and `drain`, which also drop what is delayed.
+   *
+   * @throws {WatchError} As `add`. INVALID_ARGUMENT for a delay that is not a finite number.
+   */
+  addAfter(key: K, delayMs: number, options?: AddOptions): void {
+    if (!Number.isFinite(delayMs)) throw invalid('delayMs', delayMs, 'a finite number of milliseconds');
+    const priority = priorityOf(options) ?? 0;
+    if (this.ending) return;
+    const entry = this.state.entry(key);
+    this.meter?.retried();
+    if (delayMs > 0) this.state.delay(entry, delayMs, priority);
+    else this.state.mark(entry, priority);
+    this.serve();
+  }
+
+  /** Asks for a run of this key after as long as the rate limiter says. It counts as a failure of the key. */
+  addRateLimited(key: K, options?: AddOptions): void {
+    if (this.ending) return;
+    const id = this.state.idOf(key);
+    const entry = this.state.find(key);
+    const priority = priorityOf(options) ?? (entry?.working ? entry.priority : 0);
+    this.addAfter(key, this.limiter.when(id), { priority });
+    this.failures.set(id, (this.failures.get(id) ?? 0) + 1);
+  }
+
+  /** Removes a key from those that are delayed. Returns whether it was among them. It may still be queued, or in work. */
+  cancel(key: K): boolean {
+    return this.state.cancel(key);
+  }
+
+  /** Forgets the failures of a key, so that its next delay is the shortest again. A key that is delayed stays so. */
+  forget(key: K): void {
+    const id = this.state.idOf(key);
+    this.failures.delete(id);
+    this.limiter.forget(id);
+  }
+
+  /** The failures of a key since it was last forgotten, as the rate limiter counts them. */
+  requeues(key: K): number {
+    return this.limiter.requeues(this.state.idOf(key));
+  }
+
+  /**
+   * Ends the work on a key that `get` returned. Must be called once for each, or the key is never handed out again. If it was added
+   * in the meantime, it is queued now. For a key that is not in work, nothing happens.
+   */
+  done(key: K): void {
+    this.state.done(key);
+    this.serve();
+  }
+
+  /**
+   * Takes the next key, and waits for one if there is none. Undefined: the queue was shut down, and is empty. Several waiting calls
+   * are served in their order.
+   *
+   * @throws The signal's reason, if it aborts while this waits. No key is lost by that.
+   */
+  get(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<K | undefined> {
+    return this.next(known(options, ['signal']).signal, false);
+  }
+
+  private next(signal: AbortSignal | undefined, patient: boolean): Promise<K | undefined> {
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    const entry = this.state.take();
+    if (entry || this.isOverFor(patient)) return Promise.resolve(entry?.key);
+    return new Promise((resolve, reject) => {
+      const settle = (key: K | undefined): void => {
+        signal?.removeEventListener('abort', onAbort);
+        resolve(key);
+      };
+      const getter: Getter<K> = { settle, patient };
+      const onAbort = (): void => {
+        this.getters.delete(getter);
+        reject(signal?.reason);
+      };
+      this.getters.add(getter);
+      signal?.addEventListener('abort', onAbort, { once: true });
+    });
+  }
+
+  /** Iterates over what `get` returns, until the queue is shut down and empty. The loop calls `done` for each key. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<K, undefined> {
+    return iterate((signal) => this.get({ signal }));
+  }
+
+  /**
+   * Works on the keys with up to `concurrency` of them at a time, until the queue is shut down and empty, or the signal aborts.
+   *
+   * - Work that succeeds: the failures of the key are forgotten.
+   * - Work that throws or rejects: `onError` is told, and the key is tried again after as long as the rate limiter says.
+   * - In both cases the key is done. What was added in the meantime runs again.
+   *
+   * When the signal aborts, no further key is taken, and this resolves once the work that runs has ended. If that work fails, its key
+   * is queued again at once, for another `run`. Several runs may share a queue.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT for a concurrency that is not a whole number from 1 to 10,000. What `onError` or the rate
+   *   limiter throws ends the run with that error, after the work that runs; no key is lost.
+   */
+  run(concurrency: number, work: Work<K>, options: RunOptions<K> = {}): Promise<void> {
+    return runWorkers(this, {
+      name: this.name,
+      concurrency,
+      work,
+      options,
+      next: (signal) => this.next(signal, true),
+      attemptOf: (key) => 1 + (this.failures.get(this.state.idOf(key)) ?? 0),
+      again: (key) => this.add(key, { priority: this.state.entry(key).priority }),
+      putBack: (key) => {
+        this.state.putBack(key);
+        this.serve();
+      },
+    });
+  }
+
+  /**
+   * Ends the queue. Further adds are ignored, and what is delayed is dropped. What is queued can still be taken; then every `get` is
+   * undefined. Also ends a `drain` that waits. Harmless if called again.
+   */
+  shutDown(): void {
+    this.end();
+    for (const resolve of this.drains) resolve();
+    this.drains.clear();
+    this.serve();
+  }
+
+  /**
+   * Ends the queue as `shutDown` does, and resolves when nothing is queued or in work any more, for each caller. It needs workers that
+   * take what is queued and call `done`; without them it waits until `shutDown` is called.
+   */
+  drain(): Promise<void> {
+    return new Promise((resolve) => {
+      this.drains.add(resolve);
+      this.end();
+      this.serve();
+    });
+  }
+
+  private end(): void {
+    if (this.ending) return;
+    this.ending = true;
+    this.state.end();
+  }
+
+  /** Whether somebody who finds nothing queued is to be told the end. */
+  private isOverFor(patient: boolean): boolean {
+    return this.ending && !(patient && this.drains.size > 0 && this.state.working > 0);
+  }
+
+  /** Called after each change: gives keys to those who wait for them, and the end when nothing more is to come. */
+  private serve(): void {
+    if (this.getters.size > 0) this.feed();
+    if (this.drains.size > 0 && this.state.size === 0 && this.state.working === 0) this.shutDown();
+  }
+
+  private feed(): void {
+    for (const getter of this.getters) {
+      if (this.state.size === 0 && !this.ending) break;
+      if (this.state.size === 0 && !this.isOverFor(getter.patient)) continue;
+      this.getters.delete(getter);
+      getter.settle(this.state.take()?.key);
+    }
+  }
+}
+
+function priorityOf(options: AddOptions | undefined): number | undefined {
+  const priority = options && known(options, ['priority']).priority;
+  if (priority !== undefined && !(Number.isInteger(priority) && Math.abs(priority) <= 1_000)) {
+    throw invalid('priority', priority, 'a whole number from -1,000 to 1,000');
+  }
+  return priority;
+}
+
+const OPTIONS = ['rateLimiter', 'name', 'clock', 'onMetric', 'keyOf', 'maxKeys', 'agingMs'] as const;

@@ -1,0 +1,195 @@
+import type { Clock } from '../watch/clock.ts';
+import { invalid, WatchError } from '../watch/errors.ts';
+import { Delays } from './delays.ts';
+import { type Delay, type Entry, newDelay, newEntry } from './entry.ts';
+import { Heap } from './heap.ts';
+import type { Meter } from './meter.ts';
+
+/** What a {@link QueueState} is made with. */
+export interface StateOptions<K> {
+  readonly clock: Clock;
+  readonly name: string;
+  readonly keyOf: ((key: K) => unknown) | undefined;
+  readonly maxKeys: number;
+  readonly agingMs: number;
+  readonly meter: Meter | undefined;
+  /** Called when a delayed key was put into the line. */
+  readonly onReady: () => void;
+}
+
+/**
+ * The state of a work queue: which keys there are, and where each of them is. It decides, and it waits for nothing; who waits for a
+ * key, or for the end, is the business of `WorkQueue`.
+ *
+ *                       delay()
+ *                          |
+ *                          v
+ *                       delayed ---------.          .------- line ------.
+ *                                        v          |   FIFO, or by     v
+ *     mark() ------------------------> dirty -------'   priority      take() ---> in work ---> done()
+ *                                        |  in work?                                |
+ *                                        '--- stays so until done() puts it into the line
+ *
+ * Two marks per key tell where it is, as upstream's two sets do:
+ *
+ *     dirty  working
+ *       -       -      idle: there is no entry for it, unless it is delayed
+ *      yes      -      in the line
+ *       -      yes     in work
+ *      yes     yes     in work, and once more when that is done
+ *
+ * The line is a heap, by
+ *
+ *     rank = the time at which the key joined the line - priority * agingMs
+ *
+ * which is the whole of aging. A key gains one level of priority for each `agingMs` that it waits; but all keys age alike, so
+ * whoever is ahead stays ahead, and a number that never changes says it. Nothing starves: a key of priority p is overtaken by one
+ * of priority q > p only if that one joins less than (q - p) * agingMs after it. With one priority, it is first come, first served.
+ *
+ * Invariants
+ * - A key stands in the line if, and only if, it is dirty and not working.
+ * - `take` moves a key from dirty to working in one step; `done` ends working. So no key is in two hands.
+ * - A delayed key waits for the earliest of the times that it was given. Being marked in between neither needs nor cancels it.
+ * - After `end`, nothing is delayed, and no timer runs.
+ */
+export class QueueState<K> {
+  /** The number of keys in work. */
+  working: number = 0;
+  private readonly options: StateOptions<K>;
+  private readonly entries: Map<unknown, Entry<K>> = new Map();
+  private readonly line: Heap<Entry<K>> = new Heap();
+  private readonly delays: Delays<Delay<K>>;
+
+  constructor(options: StateOptions<K>) {
+    this.options = options;
+    this.delays = new Delays(options.clock, ({ entry, priority }) => {
+      entry.delay = undefined;
+      this.mark(entry, priority);
+      options.onReady();
+    });
+  }
+
+  /** The number of keys in the line. */
+  get size(): number {
+    return this.line.nodes.length;
+  }
+
+  get delayed(): number {
+    return this.delays.size;
+  }
+
+  /** What tells keys apart. */
+  idOf(key: K): unknown {
+    const { keyOf } = this.options;
+    if (key === undefined) throw invalid('key', key, 'any other value');
+    return keyOf ? keyOf(key) : key;
+  }
+
+  /** The entry of a key, if it is queued, in work or delayed. */
+  find(key: K): Entry<K> | undefined {
+    return this.entries.get(this.idOf(key));
+  }
+
+  /** The entry of a key; a new one if there is none. The caller marks or delays it. */
+  entry(key: K): Entry<K> {
+    const id = this.idOf(key);
+    const found = this.entries.get(id);
+    if (found) {
+      found.key = key;
+      return found;
+    }
+    const { maxKeys, name } = this.options;
+    if (this.entries.size >= maxKeys) {
+      throw new WatchError('OVERLOADED', `work queue ${name}: it holds ${maxKeys} keys`, { limit: maxKeys });
+    }
+    const entry = newEntry(key, id);
+    this.entries.set(id, entry);
+    return entry;
+  }
+
+  /** A run of this key is owed. If one is owed already, only a higher priority changes something. */
+  mark(entry: Entry<K>, priority: number): void {
+    if (entry.dirty) {
+      if (priority <= entry.priority) return;
+      const levels = priority - entry.priority;
+      entry.priority = priority;
+      if (!entry.working) this.line.put(entry, entry.rank - levels * this.options.agingMs);
+      return;
+    }
+    entry.dirty = true;
+    entry.priority = priority;
+    if (!entry.working) this.join(entry);
+    this.options.meter?.added(entry);
+  }
+
+  /** A run of this key is owed after a time, or after the one it waits for already, if that is shorter. */
+  delay(entry: Entry<K>, delayMs: number, priority: number): void {
+    entry.delay ??= newDelay(entry, priority);
+    entry.delay.priority = Math.max(entry.delay.priority, priority);
+    this.delays.add(entry.delay, delayMs);
+  }
+
+  /** Removes a key from those that are delayed. Returns whether it was among them. */
+  cancel(key: K): boolean {
+    const entry = this.find(key);
+    if (!entry?.delay) return false;
+    this.undelay(entry);
+    return true;
+  }
+
+  /** Hands out the first key of the line, if there is one. */
+  take(): Entry<K> | undefined {
+    const [entry] = this.line.nodes;
+    if (!entry) return undefined;
+    this.line.remove(entry);
+    entry.dirty = false;
+    entry.working = true;
+    this.working++;
+    this.options.meter?.started(entry);
+    return entry;
+  }
+
+  /** Ends the work on a key. Does nothing for a key that is not in work, so that it cannot get into the line twice. */
+  done(key: K): void {
+    const entry = this.find(key);
+    if (!entry?.working) return;
+    entry.working = false;
+    this.working--;
+    this.options.meter?.finished(entry);
+    if (entry.dirty) this.join(entry);
+    else this.release(entry);
+  }
+
+  /** Takes a key back on which no work was begun. It gets its old place in the line. */
+  putBack(key: K): void {
+    const entry = this.find(key);
+    if (!entry?.working) return;
+    entry.working = false;
+    this.working--;
+    this.options.meter?.returned(entry, entry.dirty);
+    entry.dirty = true;
+    this.line.put(entry, entry.rank);
+  }
+
+  /** Drops what is delayed. */
+  end(): void {
+    for (const entry of this.entries.values()) this.undelay(entry);
+    this.options.meter?.end();
+  }
+
+  private join(entry: Entry<K>): void {
+    const { clock, agingMs } = this.options;
+    this.line.add(entry, clock.now() - entry.priority * agingMs);
+  }
+
+  private undelay(entry: Entry<K>): void {
+    if (entry.delay) this.delays.remove(entry.delay);
+    entry.delay = undefined;
+    this.release(entry);
+  }
+
+  /** Removes the entry of a key that is idle. */
+  private release(entry: Entry<K>): void {
+    if (!entry.dirty && !entry.working && !entry.delay) this.entries.delete(entry.id);
+  }
+}
