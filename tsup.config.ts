@@ -28,6 +28,7 @@ export default defineConfig([
       ws: 'src/bridge/websocket.ts',
       fetch: 'src/bridge/fetch.ts',
       client: 'src/bridge/client.ts',
+      cache: 'src/cache/index.ts',
       testing: 'src/testing/index.ts',
     },
     format: ['esm', 'cjs'],

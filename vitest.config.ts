@@ -15,6 +15,7 @@ export default defineConfig({
       { find: /^watchmux\/ws$/, replacement: src('bridge/websocket.ts') },
       { find: /^watchmux\/fetch$/, replacement: src('bridge/fetch.ts') },
       { find: /^watchmux\/client$/, replacement: src('bridge/client.ts') },
+      { find: /^watchmux\/cache$/, replacement: src('cache/index.ts') },
       { find: /^watchmux\/testing$/, replacement: src('testing/index.ts') },
     ],
   },

@@ -75,6 +75,19 @@ const DOORS: Readonly<Record<string, { readonly source: string; readonly exports
     exports: ['Hub', 'LINE', 'RECORD', 'createConnectionHandler', 'createFetchHandler'],
   },
   'watchmux/client': { source: 'src/bridge/client.ts', exports: ['connect', 'isInitialEventsEnd'] },
+  'watchmux/cache': {
+    source: 'src/cache/index.ts',
+    exports: [
+      'DeltaFifo',
+      'Indexer',
+      'RealFifo',
+      'Store',
+      'compareVersions',
+      'isDeletedFinalStateUnknown',
+      'keyOf',
+      'splitKey',
+    ],
+  },
   'watchmux/testing': {
     source: 'src/testing/index.ts',
     exports: [
