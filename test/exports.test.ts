@@ -83,6 +83,7 @@ const DOORS: Readonly<Record<string, { readonly source: string; readonly exports
       'RealFifo',
       'Store',
       'compareVersions',
+      'createListWatcher',
       'isDeletedFinalStateUnknown',
       'keyOf',
       'splitKey',

@@ -18,7 +18,7 @@ import { callable, WatchError, wholeNumber } from '../watch/errors.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown, type KnownObjects } from './delta.ts';
 import { Deque } from './deque.ts';
 import type { ReflectorStore } from './list-watcher.ts';
-import { type KubernetesObject, keyOf } from './object.ts';
+import { checkText, type KubernetesObject, keyOf } from './object.ts';
 import { checkIterable } from './store.ts';
 
 /**
@@ -145,7 +145,7 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
 
   /** The key, and the object to queue, of what a producer passed. User code, so it comes before any change. */
   protected enter(object: T): readonly [key: string, object: T] {
-    return [this.#keyOf(object), this.#transform ? this.#transform(object) : object];
+    return [checkText('keyOf', this.#keyOf(object)), this.#transform ? this.#transform(object) : object];
   }
 
   /** The same for a deletion. What was inferred has been through this before. */

@@ -18,6 +18,7 @@ export type {
 export { isDeletedFinalStateUnknown } from './delta.ts';
 export { DeltaFifo, type DeltaFifoOptions } from './delta-fifo.ts';
 export type { DeltaQueueOptions, ProcessDeltas } from './delta-queue.ts';
+export { createListWatcher, type ListWatcherOptions } from './http-list-watcher.ts';
 export { Indexer, type IndexerOptions, type Indexers } from './indexer.ts';
 export type {
   List,

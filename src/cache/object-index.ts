@@ -1,4 +1,5 @@
 import { invalid } from '../watch/errors.ts';
+import { checkText } from './object.ts';
 
 /** Says under which values an object is found in an index. Not called again until the object is replaced. */
 export type IndexFunction<T> = (object: T) => readonly string[];
@@ -26,7 +27,7 @@ export class ObjectIndex<T> {
   valuesOf(object: T): readonly string[] {
     const values: unknown = this.#function(object);
     if (!Array.isArray(values)) throw invalid(`index ${this.#name}`, values, 'an array of strings');
-    for (const value of values) if (typeof value !== 'string') throw invalid(`index ${this.#name}`, value, 'a string');
+    for (const value of values) checkText(`index ${this.#name}`, value);
     return values.slice();
   }
 

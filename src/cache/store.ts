@@ -14,7 +14,7 @@ import { callable, invalid, WatchError } from '../watch/errors.ts';
 import { known } from '../watch/options.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from './delta.ts';
 import type { ReflectorStore } from './list-watcher.ts';
-import { type KubernetesObject, keyOf, namespaceOf, versionOf } from './object.ts';
+import { checkText, type KubernetesObject, keyOf, namespaceOf, versionOf } from './object.ts';
 
 /** Throws INVALID_ARGUMENT for a list that cannot be iterated. */
 export function checkIterable(list: Iterable<unknown>): void {
@@ -190,8 +190,7 @@ export class Store<T> implements ReflectorStore<T> {
   }
 
   #enter(object: T): readonly [string, T] {
-    const key = this.keyOf(object);
-    if (typeof key !== 'string') throw invalid('keyOf', key, 'a string');
+    const key = checkText('keyOf', this.keyOf(object));
     return [key, this.#transform ? this.#transform(object) : object];
   }
 

@@ -1,3 +1,5 @@
+import type { Status } from './event.ts';
+
 /**
  * The stable code of a {@link WatchError}, the error for every failure this package detects itself. Match on the code with
  * {@link isWatchError}: unlike `instanceof`, it works when a program contains two copies of the package. Errors thrown by a
@@ -11,8 +13,18 @@
  * | `FRAME_TOO_LARGE` | a frame of a byte stream is longer than `maxFrameBytes` | `limit` |
  * | `INVALID_FRAME` | a frame is not what the codec reads: not JSON, not an event | |
  * | `QUEUE_FULL` | a fake was given more events than its queue holds | `limit` |
+ * | `REFUSED` | a server refused a list or a watch | `status` |
+ * | `TIMEOUT` | a server did not answer in time | `limit`, in ms |
  */
-export type WatchErrorCode = 'CLOSED' | 'OVERLOADED' | 'INVALID_ARGUMENT' | 'FRAME_TOO_LARGE' | 'INVALID_FRAME' | 'QUEUE_FULL';
+export type WatchErrorCode =
+  | 'CLOSED'
+  | 'OVERLOADED'
+  | 'INVALID_ARGUMENT'
+  | 'FRAME_TOO_LARGE'
+  | 'INVALID_FRAME'
+  | 'QUEUE_FULL'
+  | 'REFUSED'
+  | 'TIMEOUT';
 
 /** The only error class of this package. See {@link WatchErrorCode} for the codes. */
 export class WatchError extends Error {
@@ -20,11 +32,18 @@ export class WatchError extends Error {
   readonly code: WatchErrorCode;
   /** The limit that was reached, for codes that have one. */
   readonly limit?: number | undefined;
+  /** What the server said, for REFUSED. Its `code` is an HTTP status, and `details.retryAfterSeconds` tells when to ask again. */
+  readonly status?: Status | undefined;
 
-  constructor(code: WatchErrorCode, message: string, more?: { limit?: number | undefined; cause?: unknown }) {
+  constructor(
+    code: WatchErrorCode,
+    message: string,
+    more?: { limit?: number | undefined; status?: Status | undefined; cause?: unknown },
+  ) {
     super(message, more);
     this.code = code;
     this.limit = more?.limit;
+    this.status = more?.status;
   }
 }
 
