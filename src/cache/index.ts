@@ -4,6 +4,7 @@
  *     ListWatcher ---> queue of deltas ---> Store, Indexer
  */
 
+export { INITIAL_EVENTS_END, isInitialEventsEnd } from '../watch/event.ts';
 export type {
   BookmarkDelta,
   DeletedDelta,

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { Indexer } from '../../src/cache/index.ts';
 
 interface Pod {
@@ -207,6 +207,14 @@ describe('an indexer', () => {
       },
     });
     expect(looks).toBe(1);
+  });
+
+  it('costs a read its result, not the size of the store', () => {
+    const indexer = new Indexer({ indexers: { user: byUser } });
+    for (let i = 0; i < 1_000; i++) indexer.add(pod(`p${i}`, i < 3 ? 'few' : 'many'));
+    const get = vi.spyOn(indexer, 'get');
+    expect(names(indexer.byIndex('user', 'few'))).toBe('p0 p1 p2');
+    expect(get).toHaveBeenCalledTimes(3);
   });
 
   it('lets index functions read, and refuses their writes', () => {
