@@ -88,6 +88,7 @@ const DOORS: Readonly<Record<string, { readonly source: string; readonly exports
       'isDeletedFinalStateUnknown',
       'isInitialEventsEnd',
       'keyOf',
+      'listAll',
       'splitKey',
     ],
   },

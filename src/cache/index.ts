@@ -31,6 +31,7 @@ export type {
 } from './list-watcher.ts';
 export { type KubernetesObject, keyOf, type ObjectMeta, splitKey } from './object.ts';
 export type { IndexFunction } from './object-index.ts';
+export { type ListAllOptions, listAll, type WholeList } from './pager.ts';
 export { RealFifo, type RealFifoOptions } from './real-fifo.ts';
 export { type FailedChange, Store, type StoreChange, type StoreListOptions, type StoreOptions } from './store.ts';
 export { compareVersions, type VersionComparator } from './version.ts';

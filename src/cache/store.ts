@@ -203,10 +203,9 @@ export class Store<T> implements ReflectorStore<T> {
   }
 
   #remove(target: T | DeletedFinalStateUnknown<T>): void {
-    const inferred = isDeletedFinalStateUnknown<T>(target);
-    const key = inferred ? target.key : this.keyOf(target);
+    const key = isDeletedFinalStateUnknown<T>(target) ? target.key : this.keyOf(target);
     if (this.#objects.delete(key)) this.changed(key, undefined);
-    // What is known of an object whose deletion was inferred is older than that.
-    if (!inferred) this.#version = versionOf(target) || this.#version;
+    // An inferred deletion has no version of its own, and that of its object is an older one.
+    this.#version = versionOf(target) || this.#version;
   }
 }

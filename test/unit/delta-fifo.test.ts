@@ -219,6 +219,21 @@ describe('a DeltaFifo', () => {
     expect(await popAll(fifo)).toEqual([`Updated a1, ${kept}`]);
   });
 
+  it('counts a deletion that it has left out neither as queued nor as processed', async () => {
+    const fifo = open({ capacity: 2 });
+    fifo.update(thing('a', 1));
+    for (const value of [2, 3, 4]) fifo.delete(thing('a', value));
+    let room = false;
+    void fifo.room().then(() => {
+      room = true;
+    });
+    expect(await popAll(fifo)).toEqual(['Updated a1, Deleted a2']);
+    expect(room).toBe(true);
+    const next = fifo.pop(([delta]) => expect(delta?.key).toBe('b'));
+    fifo.add(thing('b', 1));
+    await next;
+  });
+
   it('keeps nothing of a list that it cannot take as a whole', async () => {
     let fails = true;
     const fifo = open({

@@ -156,6 +156,25 @@ describe('list', () => {
     });
   });
 
+  it('cancels a body that is too long, or that it waits for when its signal aborts', async () => {
+    let cancelled = 0;
+    const fetch = async (): Promise<Response> => {
+      const body = new ReadableStream({
+        start: (controller) => controller.enqueue(new TextEncoder().encode('x'.repeat(100))),
+        cancel: () => void cancelled++,
+      });
+      return new Response(body, { headers: { 'content-type': 'application/json' } });
+    };
+    await expect(source({ fetch, maxListBytes: 50 }).list()).rejects.toMatchObject({ code: 'FRAME_TOO_LARGE' });
+    const abort = new AbortController();
+    const pending = fate(source({ fetch }).list({ signal: abort.signal }));
+    await macrotask();
+    expect([pending.state, cancelled]).toEqual(['pending', 1]);
+    abort.abort('enough');
+    await turn();
+    expect([pending.error, cancelled]).toEqual(['enough', 2]);
+  });
+
   it('does not read on when a list is too long', async () => {
     let sent = 0;
     let closed: Promise<unknown> | undefined;
