@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { FetchLike } from '../../src/bridge/client.ts';
 import { createListWatcher, type KubernetesObject, type ListWatcher, type ListWatcherOptions } from '../../src/cache/index.ts';
 import type { ObjectEvent, Watch } from '../../src/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
@@ -534,13 +535,16 @@ describe('watch', () => {
         cancelled = true;
       },
     });
+    /** Its body fails with the reason of the signal, as that of a real one does. */
+    const fetch: FetchLike = async (_, { signal }) => {
+      const failing = new ReadableStream({
+        start: (controller) => signal.addEventListener('abort', () => controller.error(signal.reason)),
+      });
+      return new Response(failing, { headers: { 'content-type': 'application/json' } });
+    };
     for (let ticks = 0; ticks < 20; ticks++) {
       const one = new AbortController();
-      const pending = fate(
-        source({ fetch: async () => new Response('', { headers: { 'content-type': 'application/json' } }) }).watch({
-          signal: one.signal,
-        }),
-      );
+      const pending = fate(source({ fetch }).watch({ signal: one.signal }));
       for (let tick = 0; tick < ticks; tick++) await Promise.resolve();
       one.abort('enough');
       await turn();

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { type List, type ListOptions, type ListWatcher, listAll } from '../../src/cache/index.ts';
+import { type KubernetesObject, type List, type ListOptions, type ListWatcher, listAll } from '../../src/cache/index.ts';
 import { FakeListWatcher } from '../../src/testing/index.ts';
 
 const names = 'abcdefg';
-const open = (): FakeListWatcher => new FakeListWatcher({ objects: [...names].map((name) => ({ metadata: { name } })) });
+const open = (): FakeListWatcher =>
+  new FakeListWatcher<KubernetesObject>({ objects: [...names].map((name) => ({ metadata: { name } })) });
 const shown = ({ items }: { items: readonly { metadata?: { name?: string | undefined } | undefined }[] }): string =>
   items.map(({ metadata }) => metadata?.name).join('');
 const asked = (source: FakeListWatcher): object[] => source.requests.map(({ options: { signal: _, ...rest } }) => rest);
