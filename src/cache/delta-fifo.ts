@@ -45,21 +45,11 @@ export class DeltaFifo<T> extends DeltaQueue<T, Delta<T>> {
     return this.#pending;
   }
 
-  /** Queues `Added`. Throws what `keyOf` and `transform` throw; nothing has changed then. */
-  add(object: T): void {
-    this.#queue('Added', object);
-  }
-
-  /** Queues `Updated`; otherwise the same as `add`. */
-  update(object: T): void {
-    this.#queue('Updated', object);
-  }
-
   /** Queues `Deleted`, unless the object is neither queued nor known. Takes inferred deletions, too. */
   delete(target: T | DeletedFinalStateUnknown<T>): void {
     const [key, object, finalStateUnknown] = this.enterDeleted(target);
     if (this.#items.has(key) || this.known?.get(key) !== undefined) {
-      this.#append({ type: 'Deleted', key, object, finalStateUnknown });
+      this.append({ type: 'Deleted', key, object, finalStateUnknown });
     }
     this.queued();
   }
@@ -69,15 +59,15 @@ export class DeltaFifo<T> extends DeltaQueue<T, Delta<T>> {
     const objects = this.enterList(list);
     const gone = this.#missing(objects);
     const type = this.#emitReplaced ? 'Replaced' : 'Sync';
-    for (const [key, object] of objects) this.#append({ type, key, object });
-    for (const [key, object] of gone) this.#append({ type: 'Deleted', key, object, finalStateUnknown: true });
+    for (const [key, object] of objects) this.append({ type, key, object });
+    for (const [key, object] of gone) this.append({ type: 'Deleted', key, object, finalStateUnknown: true });
     this.queued(objects.size + gone.size);
   }
 
   /** Queues `Sync` for every known object that has nothing queued: what is queued is newer. */
   resync(): void {
     for (const [key, object] of this.knownEntries()) {
-      if (!this.#items.has(key)) this.#append({ type: 'Sync', key, object });
+      if (!this.#items.has(key)) this.append({ type: 'Sync', key, object });
     }
     this.wake();
   }
@@ -117,13 +107,7 @@ export class DeltaFifo<T> extends DeltaQueue<T, Delta<T>> {
     return missing;
   }
 
-  #queue(type: 'Added' | 'Updated', given: T): void {
-    const [key, object] = this.enter(given);
-    this.#append({ type, key, object });
-    this.queued();
-  }
-
-  #append(delta: Delta<T>): void {
+  protected override append(delta: Delta<T>): void {
     const deltas = this.#items.get(delta.key);
     this.#pending++;
     if (!deltas) {

@@ -15,7 +15,7 @@
  * - After `close`, what is queued is still delivered. Then every pop rejects with CLOSED, and nothing waits.
  */
 import { callable, WatchError, wholeNumber } from '../watch/errors.ts';
-import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown, type KnownObjects } from './delta.ts';
+import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown, type KnownObjects, type StateDelta } from './delta.ts';
 import { Deque } from './deque.ts';
 import type { ReflectorStore } from './list-watcher.ts';
 import { checkText, type KubernetesObject, keyOf } from './object.ts';
@@ -86,11 +86,11 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
   /** Number of deltas that are queued. */
   protected abstract readonly pending: number;
 
-  abstract add(object: T): void;
-  abstract update(object: T): void;
   abstract delete(object: T | DeletedFinalStateUnknown<T>): void;
   abstract replace(list: Iterable<T>, resourceVersion: string): void;
   abstract resync(): void;
+  /** Puts a delta behind all others of its key. */
+  protected abstract append(delta: StateDelta<T>): void;
   /** Removes what one pop gets, at most `limit` deltas. */
   protected abstract take(limit: number): readonly D[];
   /** How far a pop of these brings the first list. */
@@ -109,6 +109,16 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
   /** Whether `close` was called. */
   get closed(): boolean {
     return this.#closed;
+  }
+
+  /** Queues `Added`. Throws what `keyOf` and `transform` throw; nothing has changed then. */
+  add(object: T): void {
+    this.#change('Added', object);
+  }
+
+  /** Queues `Updated`; otherwise the same as `add`. */
+  update(object: T): void {
+    this.#change('Updated', object);
   }
 
   /** Closes the queue: what is queued, and whatever is added later, is still delivered, then pops reject with CLOSED. Idempotent. */
@@ -181,6 +191,12 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
       this.#pops.push({ limit, process, resolve, reject });
       this.#serve();
     });
+  }
+
+  #change(type: 'Added' | 'Updated', given: T): void {
+    const [key, object] = this.enter(given);
+    this.append({ type, key, object });
+    this.queued();
   }
 
   get #hasRoom(): boolean {

@@ -50,40 +50,31 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
     return this.#deltas.size;
   }
 
-  /** Queues `Added`. Throws what `keyOf` and `transform` throw; nothing has changed then. */
-  add(object: T): void {
-    this.#queue('Added', object);
-  }
-
-  /** Queues `Updated`; otherwise the same as `add`. */
-  update(object: T): void {
-    this.#queue('Updated', object);
-  }
-
   /** Queues `Deleted`, always. Takes inferred deletions, too. */
   delete(target: T | DeletedFinalStateUnknown<T>): void {
     const [key, object, finalStateUnknown] = this.enterDeleted(target);
-    this.#append([{ type: 'Deleted', key, object, finalStateUnknown }]);
+    this.append({ type: 'Deleted', key, object, finalStateUnknown });
+    this.queued();
   }
 
   /** Queues a list: what there is now is exactly this. All of it, or nothing if it throws. */
   replace(list: Iterable<T>, resourceVersion: string): void {
     const objects = this.enterList(list);
-    const deltas: RealDelta<T>[] = [];
     if (this.known) {
-      for (const [key, object] of this.#missing(objects)) deltas.push({ type: 'Deleted', key, object, finalStateUnknown: true });
-      for (const [key, object] of objects) deltas.push({ type: 'Replaced', key, object });
-    } else deltas.push({ type: 'ReplacedAll', objects, resourceVersion });
-    this.#append(deltas, this.size + deltas.length);
+      const missing = this.#missing(objects); // asks the consumer, so it comes before any change
+      for (const [key, object] of missing) this.append({ type: 'Deleted', key, object, finalStateUnknown: true });
+      for (const [key, object] of objects) this.append({ type: 'Replaced', key, object });
+    } else this.append({ type: 'ReplacedAll', objects, resourceVersion });
+    this.queued(this.size);
   }
 
   /** Has the consumer look again at every object. */
   resync(): void {
-    if (!this.known) this.#deltas.push({ type: 'SyncAll' });
+    if (!this.known) this.append({ type: 'SyncAll' });
     else {
       const queued = this.#lastByKey();
       for (const [key, object] of this.knownEntries()) {
-        if (!queued.has(key)) this.#deltas.push({ type: 'Sync', key, object });
+        if (!queued.has(key)) this.append({ type: 'Sync', key, object });
       }
     }
     this.wake();
@@ -92,7 +83,7 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
   /** Tells the consumer how far the source is, in its place among the changes. Ignored with `knownObjects`. */
   bookmark(resourceVersion: string): void {
     if (this.known) return;
-    this.#deltas.push({ type: 'Bookmark', resourceVersion });
+    this.append({ type: 'Bookmark', resourceVersion });
     this.wake();
   }
 
@@ -153,13 +144,7 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
     return last;
   }
 
-  #queue(type: 'Added' | 'Updated', given: T): void {
-    const [key, object] = this.enter(given);
-    this.#append([{ type, key, object }]);
-  }
-
-  #append(deltas: readonly RealDelta<T>[], initial: number = 0): void {
-    for (const delta of deltas) this.#deltas.push(delta);
-    this.queued(initial);
+  protected override append(delta: RealDelta<T>): void {
+    this.#deltas.push(delta);
   }
 }
