@@ -29,6 +29,7 @@ export default defineConfig([
       fetch: 'src/bridge/fetch.ts',
       client: 'src/bridge/client.ts',
       workqueue: 'src/workqueue/index.ts',
+      cache: 'src/cache/index.ts',
       testing: 'src/testing/index.ts',
     },
     format: ['esm', 'cjs'],

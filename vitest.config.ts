@@ -16,6 +16,7 @@ export default defineConfig({
       { find: /^watchmux\/fetch$/, replacement: src('bridge/fetch.ts') },
       { find: /^watchmux\/client$/, replacement: src('bridge/client.ts') },
       { find: /^watchmux\/workqueue$/, replacement: src('workqueue/index.ts') },
+      { find: /^watchmux\/cache$/, replacement: src('cache/index.ts') },
       { find: /^watchmux\/testing$/, replacement: src('testing/index.ts') },
     ],
   },

@@ -13,12 +13,12 @@ const RANKS: Readonly<Record<string, number>> = {
   decode: 1,
   broadcast: 1,
   adapters: 2, // above the engine: `observe` and `fromObservable` are made of a Broadcaster
-  cache: 3,
-  storage: 4,
-  workqueue: 4, // above the cache: a controller has informers
-  bridge: 5,
-  testing: 5,
-  cli: 6,
+  bridge: 3,
+  cache: 4, // above the bridge, whose client's requests and decisions it shares
+  storage: 5,
+  workqueue: 5, // above the cache: a controller has informers
+  testing: 7,
+  cli: 8,
 };
 
 /**
@@ -182,6 +182,13 @@ describe('layers', () => {
     expect(reach).toContain('bridge/hub/hub.ts');
     expect(outside.filter(({ from }) => reach.has(from)).map(shown)).toEqual([]);
     expect([...reach].filter((file) => /\b(process|Buffer|setImmediate|require)\(/.test(code(file)))).toEqual([]);
+  });
+
+  test('the entry point for caches runs in browsers: it reaches neither a dependency nor a builtin of Node', () => {
+    const reach = reached('cache/index.ts');
+    expect(reach).toContain('cache/indexer.ts');
+    expect(outside.filter(({ from }) => reach.has(from)).map(shown)).toEqual([]);
+    expect([...reach].filter((file) => /\b(process\.|(Buffer|setImmediate|require)\()/.test(code(file)))).toEqual([]);
   });
 
   test(`no file is longer than ${MAX_LINES} lines`, () => {

@@ -16,6 +16,7 @@ export { CHECKERS, type Checker, checkHistory } from './checkers.ts';
 export { WATCH_CONTRACT } from './contract.ts';
 export type { ContractCase, ContractTrait, WatchSubject } from './contract-case.ts';
 export { FakeClock } from './fake-clock.ts';
+export { FakeListWatcher, type FakeListWatcherOptions, type FakeRequest } from './fake-list-watcher.ts';
 export {
   FakeWatcher,
   type FakeWatcherOptions,
@@ -27,3 +28,9 @@ export {
 export { GUARANTEES, type GuaranteeName, type Violation } from './guarantees.ts';
 export type { History, Step, WatcherOptions } from './history.ts';
 export { HistoryRecorder, type HistoryRecorderOptions, type RecordedWatchOptions } from './history-recorder.ts';
+export {
+  LIST_WATCHER_CONTRACT,
+  type ListWatcherCase,
+  type ListWatcherSubject,
+  type ListWatcherTrait,
+} from './list-watcher-contract.ts';

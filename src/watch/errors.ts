@@ -1,3 +1,5 @@
+import type { Status } from './event.ts';
+
 /**
  * The stable code of a {@link WatchError}, the error for every failure this package detects itself. Match on the code with
  * {@link isWatchError}: unlike `instanceof`, it works when a program contains two copies of the package. Errors thrown by a
@@ -12,6 +14,8 @@
  * | `INVALID_FRAME` | a frame is not what the codec reads: not JSON, not an event | |
  * | `QUEUE_FULL` | a fake was given more events than its queue holds | `limit` |
  * | `INVALID_SELECTOR` | the text of a selector is wrong, or too long; the message shows where | `position`, `limit` |
+ * | `REFUSED` | a server refused a list or a watch | `status` |
+ * | `TIMEOUT` | a server did not answer in time | `limit`, in ms |
  */
 export type WatchErrorCode =
   | 'CLOSED'
@@ -20,7 +24,9 @@ export type WatchErrorCode =
   | 'FRAME_TOO_LARGE'
   | 'INVALID_FRAME'
   | 'QUEUE_FULL'
-  | 'INVALID_SELECTOR';
+  | 'INVALID_SELECTOR'
+  | 'REFUSED'
+  | 'TIMEOUT';
 
 /** The only error class of this package. See {@link WatchErrorCode} for the codes. */
 export class WatchError extends Error {
@@ -30,16 +36,19 @@ export class WatchError extends Error {
   readonly limit?: number | undefined;
   /** The index of the character at which a text is wrong, for codes that have one. */
   readonly position?: number | undefined;
+  /** What the server said, for REFUSED. Its `code` is an HTTP status, and `details.retryAfterSeconds` tells when to ask again. */
+  readonly status?: Status | undefined;
 
   constructor(
     code: WatchErrorCode,
     message: string,
-    more?: { limit?: number | undefined; position?: number | undefined; cause?: unknown },
+    more?: { limit?: number | undefined; position?: number | undefined; status?: Status | undefined; cause?: unknown },
   ) {
     super(message, more);
     this.code = code;
     this.limit = more?.limit;
     if (more?.position !== undefined) this.position = more.position;
+    this.status = more?.status;
   }
 }
 

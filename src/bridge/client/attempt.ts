@@ -107,7 +107,8 @@ interface Page {
   readonly location: { readonly href: string };
 }
 
-function toUrl(url: string | URL): URL {
+/** Resolves a URL, a relative one against the page. Throws INVALID_ARGUMENT for other schemes than those of the web. */
+export function toUrl(url: string | URL): URL {
   // A worker has no document.
   const { document, location } = globalThis as Partial<Page>;
   try {

@@ -1,0 +1,255 @@
+/**
+ * What both queues of deltas share: one consumer takes what was queued, and is served in the order of its calls.
+ *
+ *     add, update, delete, replace, resync            pop(process)
+ *                 |                                        |
+ *                 v                                        v
+ *            queued deltas ------- one pop at a time ---> process ---> settled
+ *                 |
+ *                 '-- size >= capacity: room() waits, so the producer can
+ *
+ * Invariants
+ * - While a delta is queued, no pop waits, except behind one whose `process` still runs.
+ * - `process` gets each delta once. If it throws or rejects, that pop rejects, and its deltas are gone.
+ * - `hasSynced` turns true once, after the last delta of the first list was processed (upstream's DeltaFIFO: before that).
+ * - After `close`, what is queued is still delivered. Then every pop rejects with CLOSED, and nothing waits.
+ */
+import { callable, WatchError, wholeNumber } from '../watch/errors.ts';
+import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown, type KnownObjects, type StateDelta } from './delta.ts';
+import { Deque } from './deque.ts';
+import type { ReflectorStore } from './list-watcher.ts';
+import { checkText, type KubernetesObject, keyOf } from './object.ts';
+import { checkIterable } from './store.ts';
+
+/**
+ * Handles deltas. `initial`: they belong to the first list, or came before it was handled. If a promise is returned, the next pop
+ * waits for it. Do not await a pop of the same queue in here: it waits for you.
+ */
+export type ProcessDeltas<D> = (deltas: readonly D[], initial: boolean) => unknown;
+
+/** Options of both queues of deltas. */
+export interface DeltaQueueOptions<T> {
+  /** The key of an object; default {@link keyOf}: namespace and name. */
+  keyOf?: ((object: T) => string) | undefined;
+  /** The objects that the consumer has, such as its `Store`. */
+  knownObjects?: KnownObjects<T> | undefined;
+  /** Called once for each object of `add`, `update`, `delete` and `replace`; the result is queued instead. The key is that of the original. */
+  transform?: ((object: T) => T) | undefined;
+  /** Number of queued deltas from which on `room` waits; a whole number >= 1, default 2,000. Nothing is ever refused. */
+  capacity?: number | undefined;
+}
+
+interface Pop<D> {
+  readonly limit: number;
+  readonly process: ProcessDeltas<D>;
+  readonly resolve: (deltas: readonly D[]) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** The names of the options, for those who check them. */
+export const QUEUE_OPTIONS: readonly ['keyOf', 'knownObjects', 'transform', 'capacity'] = [
+  'keyOf',
+  'knownObjects',
+  'transform',
+  'capacity',
+];
+
+const DEFAULT_CAPACITY = 2_000;
+
+/** What both queues of deltas share. See the top of this file. */
+export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
+  protected readonly known: KnownObjects<T> | undefined;
+  readonly #keyOf: (object: T) => string;
+  readonly #transform: ((object: T) => T) | undefined;
+  readonly #capacity: number;
+  readonly #pops: Deque<Pop<D>> = new Deque();
+  readonly #rooms: Set<() => void> = new Set();
+  /** How many deltas of the first list are not processed yet; undefined before anything was queued. */
+  #initial: number | undefined;
+  #processing: boolean = false;
+  #scheduled: boolean = false;
+  #closed: boolean = false;
+
+  constructor(options: DeltaQueueOptions<T>) {
+    const { keyOf: own, knownObjects, transform, capacity = DEFAULT_CAPACITY } = options;
+    this.#keyOf = callable('keyOf', own) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string);
+    this.#transform = callable('transform', transform);
+    this.#capacity = wholeNumber('capacity', capacity, 1);
+    if (knownObjects !== undefined) {
+      callable('knownObjects.keys', knownObjects?.keys ?? null);
+      callable('knownObjects.get', knownObjects.get ?? null);
+    }
+    this.known = knownObjects;
+  }
+
+  abstract readonly size: number;
+  /** Number of deltas that are queued. */
+  protected abstract readonly pending: number;
+
+  abstract delete(object: T | DeletedFinalStateUnknown<T>): void;
+  abstract replace(list: Iterable<T>, resourceVersion: string): void;
+  abstract resync(): void;
+  /** Puts a delta behind all others of its key. */
+  protected abstract append(delta: StateDelta<T>): void;
+  /** Removes what one pop gets, at most `limit` deltas. */
+  protected abstract take(limit: number): readonly D[];
+  /** How far a pop of these brings the first list. */
+  protected abstract worth(deltas: readonly D[]): number;
+
+  /** Whether the first list, or a change that came before any list, was processed. Never turns false again. */
+  get hasSynced(): boolean {
+    return this.#initial === 0;
+  }
+
+  /** How many deltas of the first list are not processed yet. */
+  protected get initial(): number {
+    return this.#initial ?? 0;
+  }
+
+  /** Whether `close` was called. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Queues `Added`. Throws what `keyOf` and `transform` throw; nothing has changed then. */
+  add(object: T): void {
+    this.#change('Added', object);
+  }
+
+  /** Queues `Updated`; otherwise the same as `add`. */
+  update(object: T): void {
+    this.#change('Updated', object);
+  }
+
+  /** Closes the queue: what is queued, and whatever is added later, is still delivered, then pops reject with CLOSED. Idempotent. */
+  close(): void {
+    this.#closed = true;
+    this.wake();
+    this.#release();
+  }
+
+  /**
+   * Resolves when fewer than `capacity` deltas are queued, or the queue is closed. A producer that awaits it before it adds is
+   * held back by a slow consumer. Rejects with the reason of an aborted signal.
+   */
+  room(signal?: AbortSignal): Promise<void> {
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    if (this.#hasRoom) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        this.#rooms.delete(enter);
+        signal?.removeEventListener('abort', onAbort);
+      };
+      const enter = (): void => {
+        leave();
+        resolve();
+      };
+      const onAbort = (): void => {
+        leave();
+        reject(signal?.reason);
+      };
+      this.#rooms.add(enter);
+      signal?.addEventListener('abort', onAbort, { once: true });
+    });
+  }
+
+  /** The key, and the object to queue, of what a producer passed. User code, so it comes before any change. */
+  protected enter(object: T): readonly [key: string, object: T] {
+    return [checkText('keyOf', this.#keyOf(object)), this.#transform ? this.#transform(object) : object];
+  }
+
+  /** The same for a deletion. What was inferred has been through this before. */
+  protected enterDeleted(target: T | DeletedFinalStateUnknown<T>): readonly [key: string, object: T, inferred: boolean] {
+    if (isDeletedFinalStateUnknown<T>(target)) return [target.key, target.object, true];
+    return [...this.enter(target), false];
+  }
+
+  /** The same for a list. Of several objects with one key the last one counts, in the place of the first. */
+  protected enterList(list: Iterable<T>): Map<string, T> {
+    checkIterable(list);
+    return new Map(Array.from(list, (object) => this.enter(object)));
+  }
+
+  /** What the consumer has, read as a whole before anything is queued: this is user code. */
+  protected knownEntries(): (readonly [string, T])[] {
+    const { known } = this;
+    return Array.from(known?.keys() ?? [], (key) => [key, known?.get(key)] as const).filter(
+      (entry): entry is readonly [string, T] => entry[1] !== undefined,
+    );
+  }
+
+  /** Called with each change, after it was queued. `initial`: how much there is to process until this queue has synced. */
+  protected queued(initial: number = 0): void {
+    this.#initial ??= initial;
+    this.wake();
+  }
+
+  /** Takes up to `limit` deltas as soon as there are some, and processes them. */
+  protected run(limit: number, process: ProcessDeltas<D>): Promise<readonly D[]> {
+    callable('process', process ?? null);
+    return new Promise((resolve, reject) => {
+      this.#pops.push({ limit, process, resolve, reject });
+      this.#serve();
+    });
+  }
+
+  #change(type: 'Added' | 'Updated', given: T): void {
+    const [key, object] = this.enter(given);
+    this.append({ type, key, object });
+    this.queued();
+  }
+
+  get #hasRoom(): boolean {
+    return this.#closed || this.pending < this.#capacity;
+  }
+
+  /** Serves pops that wait, but not within the call of a producer: `process` is the consumer's code. */
+  protected wake(): void {
+    if (this.#scheduled || this.#pops.size === 0) return;
+    this.#scheduled = true;
+    queueMicrotask(() => {
+      this.#scheduled = false;
+      this.#serve();
+    });
+  }
+
+  #serve(): void {
+    while (!this.#processing && this.#pops.size > 0 && (this.pending > 0 || this.#closed)) {
+      const pop = this.#pops.shift() as Pop<D>;
+      if (this.pending > 0) this.#process(pop);
+      else pop.reject(new WatchError('CLOSED', 'the queue is closed'));
+    }
+  }
+
+  #process({ limit, process, resolve, reject }: Pop<D>): void {
+    const initial = !this.hasSynced;
+    const deltas = this.take(limit);
+    const finish = (settle: () => void): void => {
+      this.#processing = false;
+      if (this.#initial) this.#initial = Math.max(0, this.#initial - this.worth(deltas));
+      settle();
+      this.wake();
+    };
+    this.#processing = true;
+    this.#release();
+    let result: unknown;
+    try {
+      result = process(deltas, initial);
+    } catch (error) {
+      finish(() => reject(error));
+      return;
+    }
+    if (typeof (result as PromiseLike<unknown> | undefined)?.then !== 'function') {
+      finish(() => resolve(deltas));
+      return;
+    }
+    Promise.resolve(result).then(
+      () => finish(() => resolve(deltas)),
+      (error: unknown) => finish(() => reject(error)),
+    );
+  }
+
+  #release(): void {
+    if (this.#hasRoom) for (const enter of [...this.#rooms]) enter();
+  }
+}

@@ -1,0 +1,157 @@
+// What servers answer: lists, events and refusals. All of it comes from a wire, so nothing of it is believed.
+import { MAX_HINT_MS } from '../bridge/client/machine.ts';
+import { toRefusal } from '../bridge/client/transport.ts';
+import { type Codec, jsonCodec } from '../decode/codec.ts';
+import { WatchError } from '../watch/errors.ts';
+import { isStatus, type ObjectEvent, type Status, type StatusDetails, toStatus } from '../watch/event.ts';
+import type { List } from './list-watcher.ts';
+
+/** The reasons of codes whose Status a server did not send. */
+const REASONS: Readonly<Record<number, string>> = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  405: 'MethodNotAllowed',
+  406: 'NotAcceptable',
+  409: 'Conflict',
+  410: 'Expired',
+  413: 'RequestEntityTooLarge',
+  415: 'UnsupportedMediaType',
+  422: 'Invalid',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  503: 'ServiceUnavailable',
+  504: 'Timeout',
+};
+
+/** The error of a refusal: the Status in its body or, if it has none, one that is made of the response's code and text. */
+export function toRefused(response: Pick<Response, 'status' | 'headers'>, body: string): WatchError {
+  const { status, headers } = response;
+  const { why, hintMs = 0 } = toRefusal(status, body, { retryAfter: headers.get('retry-after'), date: headers.get('date') });
+  if (typeof why === 'object') return refused(checked(why, status, hintMs));
+  const code = status < 400 ? 500 : status;
+  const causes = [{ reason: 'UnexpectedServerResponse', message: `${why}` }];
+  const own = {
+    code,
+    reason: REASONS[code] ?? (code < 500 ? 'Unknown' : 'InternalError'),
+    message: `the server answered ${status}`,
+  };
+  return refused(checked(toStatus({ ...own, details: { causes } }), code, hintMs));
+}
+
+function refused(status: Status): WatchError {
+  return new WatchError('REFUSED', `${status.code} ${status.reason}: ${status.message}`, { status });
+}
+
+/** A Status whose parts have the types that they claim. The delay of the header counts if the body has none. */
+function checked(status: Status, fallback: number, hintMs: number): Status {
+  const { code, reason, message, metadata, details } = status as Partial<Status>;
+  const known =
+    Number.isInteger(code) && (code as number) >= 400 && (code as number) < 600 ? (code as number) : Math.max(fallback, 400);
+  const given = details !== null && typeof details === 'object' ? details : {};
+  const seconds = [given.retryAfterSeconds, hintMs / 1_000].find(
+    (each) => typeof each === 'number' && each > 0 && each < Infinity,
+  );
+  const more: StatusDetails = { ...given, retryAfterSeconds: seconds && Math.min(Math.ceil(seconds), MAX_HINT_MS / 1_000) };
+  return {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: typeof metadata?.continue === 'string' ? { continue: metadata.continue } : {},
+    status: 'Failure',
+    message: typeof message === 'string' ? message : '',
+    reason: typeof reason === 'string' && reason ? reason : (REASONS[known] ?? 'Unknown'),
+    code: known,
+    ...((details || seconds) && { details: more }),
+  };
+}
+
+/** Throws INVALID_FRAME for a response that claims to be something else than JSON, such as the page of a proxy. */
+export function checkType(response: Pick<Response, 'headers'>): void {
+  const type = response.headers.get('content-type');
+  if (type && !type.toLowerCase().includes('json')) throw unreadable(`expected JSON, got ${type.slice(0, 80)}`);
+}
+
+function unreadable(what: string, cause?: unknown): WatchError {
+  return new WatchError('INVALID_FRAME', what, { cause });
+}
+
+type Known = Readonly<Record<string, unknown>>;
+
+/** Whether a value is an object, and no array. */
+function isRecord(value: unknown): value is Known {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Reads a list. Items get the `apiVersion` and `kind` that the list says for all of them, as events have them. */
+export function toList<T>(text: string): List<T> {
+  const value = parse(text);
+  if (isStatus(value) && (value as { status?: unknown }).status !== 'Success') throw refused(checked(value, 500, 0));
+  if (!isRecord(value) || !isRecord(value.metadata)) throw unreadable('not a list: it has no metadata');
+  const { kind, apiVersion, metadata } = value;
+  const { resourceVersion, continue: next, remainingItemCount } = metadata as Known;
+  const items = value.items === null ? [] : value.items;
+  if (!Array.isArray(items)) throw unreadable(`not a list: expected items, got kind ${String(kind).slice(0, 80)}`);
+  if (typeof resourceVersion !== 'string' || !resourceVersion) throw unreadable('the list has no resourceVersion');
+  const own = typeof kind === 'string' && kind.endsWith('List') && kind !== 'List' ? kind.slice(0, -'List'.length) : '';
+  for (const item of items) {
+    if (!isRecord(item)) throw unreadable('the list has an item that is no object');
+    if (own && item.kind === undefined && item.apiVersion === undefined) Object.assign(item, { kind: own, apiVersion });
+  }
+  return {
+    items,
+    resourceVersion,
+    ...(typeof next === 'string' && next && { continue: next }),
+    ...(typeof remainingItemCount === 'number' && { remainingItemCount }),
+  };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw unreadable('the list is not JSON', cause);
+  }
+}
+
+const TYPES: readonly ObjectEvent<unknown>['type'][] = ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'];
+
+/**
+ * Decodes the events of a watch. A Status that stands where an event should is an ERROR. What is no event of Kubernetes is refused
+ * with INVALID_FRAME.
+ */
+export function eventCodec<T>(): Codec<ObjectEvent<T>> {
+  const json = jsonCodec<ObjectEvent<unknown>>({ types: TYPES });
+  return {
+    isWhole: json.isWhole,
+    decode: (frame) => {
+      const event = decodeOr(frame, json);
+      if (event.type === 'ERROR') {
+        if (!isStatus(event.object)) throw unreadable('the ERROR has no Status');
+        return { type: 'ERROR', object: checked(event.object, 500, 0) };
+      }
+      const object: unknown = event.object;
+      if (!isRecord(object) || !isRecord(object.metadata)) throw unreadable(`the ${event.type} has no object with metadata`);
+      return event as ObjectEvent<T>;
+    },
+  };
+}
+
+function decodeOr(frame: Uint8Array, json: Codec<ObjectEvent<unknown>>): ObjectEvent<unknown> {
+  try {
+    return json.decode(frame) as ObjectEvent<unknown>;
+  } catch (error) {
+    const status = statusIn(frame);
+    if (!status) throw error;
+    return { type: 'ERROR', object: status };
+  }
+}
+
+function statusIn(frame: Uint8Array): Status | undefined {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder().decode(frame));
+    return isStatus(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

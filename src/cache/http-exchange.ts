@@ -1,0 +1,116 @@
+/**
+ * One request over `fetch`, from its start until its body has been read or dropped. It ends once, by whichever comes first: its
+ * user is done with it, the signal of its user aborts, or the server is silent for too long. After that nothing pends, no timer
+ * runs, no listener stays, and the connection is released, even if a `fetch` of one's own ignores its signal.
+ */
+import type { PerAttempt } from '../bridge/client/options.ts';
+import type { FetchLike } from '../bridge/client/stream.ts';
+import type { Clock } from '../watch/clock.ts';
+import { WatchError } from '../watch/errors.ts';
+
+/** What is needed to make requests. */
+export interface ExchangeMeans {
+  readonly fetch: FetchLike;
+  readonly headers: PerAttempt<Readonly<Record<string, string>>> | undefined;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+}
+
+export class Exchange {
+  readonly #means: ExchangeMeans;
+  readonly #outer: AbortSignal | undefined;
+  readonly #abort: AbortController = new AbortController();
+  readonly #onAbort = (): void => this.end(this.#outer?.reason);
+  #cancelTimer: (() => void) | undefined;
+  #body: Response['body'] | undefined;
+
+  /** @throws the reason of `outer` if it has aborted. */
+  constructor(means: ExchangeMeans, outer: AbortSignal | undefined) {
+    outer?.throwIfAborted();
+    this.#means = means;
+    this.#outer = outer;
+    outer?.addEventListener('abort', this.#onAbort, { once: true });
+    this.alive();
+  }
+
+  /** Aborts at the end. */
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  /** The server has sent something: it has as long again for the next. */
+  alive(): void {
+    const { clock, timeoutMs } = this.#means;
+    this.patient();
+    if (this.signal.aborted || timeoutMs === 0) return;
+    this.#cancelTimer = clock.schedule(timeoutMs, () => {
+      this.end(new WatchError('TIMEOUT', `the server was silent for ${timeoutMs} ms`, { limit: timeoutMs }));
+    });
+  }
+
+  /** The server may be silent from now on, as that of a watch is. */
+  patient(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+  }
+
+  /** Ends the exchange. Idempotent: the first reason counts. */
+  end(reason?: unknown): void {
+    this.patient();
+    this.#outer?.removeEventListener('abort', this.#onAbort);
+    this.#abort.abort(reason);
+    // For a `fetch` that does not know signals. If somebody reads the body, that one releases it.
+    this.#body?.cancel().catch(() => {});
+  }
+
+  /** Sends the request, and resolves with the head of the response. */
+  async send(url: URL): Promise<Response> {
+    const { fetch, headers } = this.#means;
+    const own = await this.during(Promise.resolve(typeof headers === 'function' ? headers({ signal: this.signal }) : headers));
+    const init = { headers: { ...own, accept: 'application/json' }, signal: this.signal, cache: 'no-store' as const };
+    const answer = Promise.resolve(fetch(url, init));
+    // It may come too late, from a `fetch` that does not know signals.
+    answer.then(({ body }) => this.signal.aborted && void body?.cancel().catch(() => {})).catch(() => {});
+    const response = await this.during(answer);
+    this.#body = response.body;
+    this.alive();
+    return response;
+  }
+
+  /** Reads the whole body as text. Calls `onTooLong` when it is longer than `maxBytes`; what came so far is returned if that does not throw. */
+  async text(response: Response, maxBytes: number, onTooLong: () => void): Promise<string> {
+    if (!response.body) return '';
+    const utf8 = new TextDecoder();
+    const reader = response.body.getReader();
+    const parts: string[] = [];
+    let bytes = 0;
+    try {
+      for (;;) {
+        const { done, value } = await this.during(reader.read());
+        if (done) break;
+        this.alive();
+        bytes += value.byteLength;
+        if (bytes > maxBytes) {
+          onTooLong();
+          break;
+        }
+        parts.push(utf8.decode(value, { stream: true }));
+      }
+    } finally {
+      reader.cancel().catch(() => {});
+    }
+    return parts.join('') + utf8.decode();
+  }
+
+  /** The same promise, but rejected as soon as the exchange ends. */
+  during<R>(promise: Promise<R>): Promise<R> {
+    const { signal } = this;
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => reject(signal.reason);
+      const leave = (): void => signal.removeEventListener('abort', onAbort);
+      if (signal.aborted) onAbort();
+      signal.addEventListener('abort', onAbort, { once: true });
+      promise.then(resolve, reject).then(leave, leave);
+    });
+  }
+}

@@ -1,0 +1,120 @@
+import { callable, invalid } from '../watch/errors.ts';
+import { known } from '../watch/options.ts';
+import { namespaceOf } from './object.ts';
+import { type IndexFunction, ObjectIndex } from './object-index.ts';
+import { Store, type StoreOptions } from './store.ts';
+
+/** Index functions by name. Upstream: `cache.Indexers`. */
+export type Indexers<T, Name extends string = string> = Readonly<Record<Name, IndexFunction<T>>>;
+
+/** Options of an {@link Indexer}. */
+export interface IndexerOptions<T, Name extends string = string> extends StoreOptions<T> {
+  /** The indexes it begins with; more can be added later. */
+  indexers?: Indexers<T, Name> | undefined;
+}
+
+/** The index that `list({ namespace })` uses. No string, so it is nobody's name. */
+const NAMESPACE: unique symbol = Symbol('namespace');
+
+/**
+ * A {@link Store} with indexes. An object is found by any of the values that an index function returns for it. Reading an index
+ * costs its result, not the size of the store; so does `list({ namespace })`, from its second call on.
+ *
+ * The names of indexes are part of its type, so the compiler finds a misspelt one:
+ *
+ *     const pods = new Indexer({ indexers: { node: (pod: Pod) => [pod.spec.nodeName] } });
+ *     pods.byIndex('node', 'n1');
+ *
+ * Upstream: `cache.Indexer`, `NewIndexer`. A throwing index function fails the one write that asked it (upstream: the process).
+ */
+export class Indexer<T, Name extends string = string> extends Store<T> {
+  readonly #indexes: Map<string | symbol, ObjectIndex<T>> = new Map();
+
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
+  constructor(options: IndexerOptions<T, Name> = {}) {
+    const { keyOf, transform, indexers } = known(options, ['keyOf', 'transform', 'indexers']);
+    super({ keyOf, transform });
+    if (indexers !== undefined) this.addIndexers(indexers);
+  }
+
+  /**
+   * Adds indexes, also while objects are stored. All of them or, if it throws, none. Returns this indexer, whose type then has
+   * the new names, too.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT for a name that exists, and for anything but functions. What an index function throws.
+   */
+  addIndexers<More extends string>(indexers: Indexers<T, More>): Indexer<T, Name | More> {
+    if (!indexers || typeof indexers !== 'object') throw invalid('indexers', indexers, 'an object of functions');
+    const added = Object.entries<IndexFunction<T>>(indexers);
+    for (const [name, indexFunction] of added) {
+      if (this.#indexes.has(name)) throw invalid('indexers', name, 'a name that no index has yet');
+      callable(`indexers.${name}`, indexFunction ?? null);
+    }
+    this.#build(added);
+    return this as Indexer<T, string> as Indexer<T, Name | More>;
+  }
+
+  /** The names of its indexes, as a new array. */
+  get indexNames(): Name[] {
+    return [...this.#indexes.keys()].filter((name) => typeof name === 'string') as Name[];
+  }
+
+  /** The objects under a value of an index, as a new array. Upstream: `ByIndex`. */
+  byIndex(name: Name, value: string): T[] {
+    return this.#objects(this.#index(name).keys(value));
+  }
+
+  /** The keys under a value of an index, as a new array. Upstream: `IndexKeys`. */
+  indexKeys(name: Name, value: string): string[] {
+    return [...this.#index(name).keys(value)];
+  }
+
+  /** The values of an index, as a new array: those that some object has. Upstream: `ListIndexFuncValues`. */
+  indexValues(name: Name): string[] {
+    return [...this.#index(name).values()];
+  }
+
+  /** The objects that share a value of an index with this one, each once. It need not be stored. Upstream: `Index`. */
+  index(name: Name, object: T): T[] {
+    const index = this.#index(name);
+    return this.#objects(new Set(index.valuesOf(object).flatMap((value) => [...index.keys(value)])));
+  }
+
+  protected override inNamespace(namespace: string): T[] {
+    // User code that is asked by a write may read, but nothing is built meanwhile.
+    if (this.writing) return super.inNamespace(namespace);
+    if (!this.#indexes.has(NAMESPACE)) this.#build([[NAMESPACE, (object) => [namespaceOf(object)]]]);
+    return this.#objects(this.#index(NAMESPACE).keys(namespace));
+  }
+
+  protected override examine(object: T): unknown {
+    return Array.from(this.#indexes.values(), (index) => index.valuesOf(object));
+  }
+
+  protected override changed(key: string, examined: unknown): void {
+    const values = examined as readonly (readonly string[])[] | undefined;
+    let at = 0;
+    for (const index of this.#indexes.values()) index.set(key, values?.[at++]);
+  }
+
+  #build(added: readonly (readonly [string | symbol, IndexFunction<T>])[]): void {
+    this.write(() => {
+      const built = added.map(([name, indexFunction]) => {
+        const index = new ObjectIndex(String(name), indexFunction);
+        for (const [key, object] of this.entries()) index.set(key, index.valuesOf(object));
+        return [name, index] as const;
+      });
+      for (const [name, index] of built) this.#indexes.set(name, index);
+    });
+  }
+
+  #index(name: string | symbol): ObjectIndex<T> {
+    const index = this.#indexes.get(name);
+    if (!index) throw invalid('index', name, `one of ${this.indexNames.join(', ') || 'none: there is no index'}`);
+    return index;
+  }
+
+  #objects(keys: Iterable<string>): T[] {
+    return Array.from(keys, (key) => this.get(key) as T);
+  }
+}

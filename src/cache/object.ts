@@ -1,0 +1,80 @@
+import { invalid } from '../watch/errors.ts';
+
+/**
+ * What Kubernetes says about every object. All of it is optional, so that the classes of `@kubernetes/client-node` fit, and so do
+ * objects of one's own. Upstream: `metav1.ObjectMeta`.
+ */
+export interface ObjectMeta {
+  readonly name?: string | undefined;
+  readonly generateName?: string | undefined;
+  /** Undefined or empty for objects that are in no namespace. */
+  readonly namespace?: string | undefined;
+  readonly uid?: string | undefined;
+  /** The version of the last change. Opaque: compare it with what the source's comparator is, see `compareVersions`. */
+  readonly resourceVersion?: string | undefined;
+  readonly generation?: number | undefined;
+  readonly creationTimestamp?: string | Date | undefined;
+  readonly deletionTimestamp?: string | Date | undefined;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+  readonly annotations?: Readonly<Record<string, string>> | undefined;
+  readonly finalizers?: readonly string[] | undefined;
+  readonly ownerReferences?: readonly object[] | undefined;
+}
+
+/** An object as Kubernetes sends it. Upstream: `metav1.Object` and `runtime.Object`. */
+export interface KubernetesObject {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+}
+
+/** The metadata of a value of any kind; empty if it has none. Reads only what the value itself says, so it never throws. */
+export function metadataOf(object: unknown): ObjectMeta {
+  return (object as KubernetesObject | null | undefined)?.metadata ?? {};
+}
+
+/** The namespace of an object; empty if it is in none. */
+export function namespaceOf(object: unknown): string {
+  const { namespace } = metadataOf(object);
+  return typeof namespace === 'string' ? namespace : '';
+}
+
+/** The version of an object; empty if it has none. */
+export function versionOf(object: unknown): string {
+  const { resourceVersion } = metadataOf(object);
+  return typeof resourceVersion === 'string' ? resourceVersion : '';
+}
+
+/** Returns `value` if it is a string; otherwise throws INVALID_ARGUMENT. */
+export function checkText(name: string, value: unknown): string {
+  if (typeof value !== 'string') throw invalid(name, value, 'a string');
+  return value;
+}
+
+/**
+ * The default key of an object: `<namespace>/<name>`, or `<name>` if it is in no namespace. Two objects of different names never
+ * have the same key, because a `/` where it could be mistaken for the separator is refused.
+ *
+ * Upstream: `MetaNamespaceKeyFunc`, which does not refuse it.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for an object without a name, and for a `/` in a namespace, or in a name without one.
+ */
+export function keyOf(object: KubernetesObject): string {
+  const { name } = metadataOf(object);
+  const namespace = namespaceOf(object);
+  if (typeof name !== 'string' || !name) {
+    throw invalid('object.metadata.name', name, 'a non-empty string; pass keyOf for objects without one');
+  }
+  if (namespace.includes('/')) throw invalid('object.metadata.namespace', namespace, 'a string without "/"');
+  if (!namespace && name.includes('/')) throw invalid('object.metadata.name', name, 'a string without "/", or a namespace');
+  return namespace ? `${namespace}/${name}` : name;
+}
+
+/**
+ * Splits a key that {@link keyOf} made. The namespace is empty if there is none. Upstream: `SplitMetaNamespaceKey`, which refuses
+ * more than one `/`.
+ */
+export function splitKey(key: string): { readonly namespace: string; readonly name: string } {
+  const at = key.indexOf('/');
+  return { namespace: key.slice(0, Math.max(at, 0)), name: key.slice(at + 1) };
+}

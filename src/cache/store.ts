@@ -1,0 +1,211 @@
+/**
+ * A store holds the current objects of a collection by key, in memory. Reads are synchronous, and so are writes: each is one step,
+ * and either happens as a whole or throws and changes nothing.
+ *
+ *     object --transform--> --keyOf--> key --examine (indexes)--> |  set, all at once
+ *                     user code: may throw                        |  nothing here can
+ *
+ * Invariants
+ * - No user code runs between the first and the last change of a write. User code that writes into the store it is asked by is
+ *   refused.
+ * - Objects are shared with all readers. Treat them as read-only.
+ */
+import { callable, invalid, WatchError } from '../watch/errors.ts';
+import { known } from '../watch/options.ts';
+import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from './delta.ts';
+import type { ReflectorStore } from './list-watcher.ts';
+import { checkText, type KubernetesObject, keyOf, namespaceOf, versionOf } from './object.ts';
+
+/** Throws INVALID_ARGUMENT for a list that cannot be iterated. */
+export function checkIterable(list: Iterable<unknown>): void {
+  if (typeof (list as Partial<Iterable<unknown>> | null | undefined)?.[Symbol.iterator] !== 'function') {
+    throw invalid('list', list, 'an iterable of objects');
+  }
+}
+
+/** Options of a {@link Store}. */
+export interface StoreOptions<T> {
+  /** The key of an object; default {@link keyOf}: namespace and name. */
+  keyOf?: ((object: T) => string) | undefined;
+  /** Called once for each object before it is stored; the result is stored instead. The key is that of the original. */
+  transform?: ((object: T) => T) | undefined;
+}
+
+/** Which objects {@link Store.list} returns. Default: all. */
+export interface StoreListOptions<T> {
+  /** Only objects of this namespace; the empty string: only those in none. */
+  namespace?: string | undefined;
+  /** Only objects for which this returns true. */
+  filter?: ((object: T) => boolean) | undefined;
+}
+
+/** One change of {@link Store.transaction}. */
+export type StoreChange<T> =
+  | { readonly type: 'add' | 'update'; readonly object: T }
+  | { readonly type: 'delete'; readonly object: T | DeletedFinalStateUnknown<T> };
+
+/** A change that {@link Store.transaction} could not apply. */
+export interface FailedChange {
+  /** Its place in the transaction, from 0. */
+  readonly at: number;
+  readonly error: unknown;
+}
+
+/**
+ * The current objects of a collection, by key. See the top of this file. Upstream: `cache.Store`, `NewStore`.
+ *
+ * Errors of `keyOf`, `transform` and index functions are thrown unchanged by the write that asked them, and change nothing.
+ */
+export class Store<T> implements ReflectorStore<T> {
+  /** The key of an object. Does not look whether it is in the store. */
+  readonly keyOf: (object: T) => string;
+  readonly #transform: ((object: T) => T) | undefined;
+  #objects: Map<string, T> = new Map();
+  #version: string = '';
+  #writing: boolean = false;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
+  constructor(options: StoreOptions<T> = {}) {
+    const { keyOf: own, transform } = known(options, ['keyOf', 'transform']);
+    this.keyOf = callable('keyOf', own) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string);
+    this.#transform = callable('transform', transform);
+  }
+
+  /** Number of objects. */
+  get size(): number {
+    return this.#objects.size;
+  }
+
+  /** The version of the last write or bookmark that told one; empty before. */
+  get resourceVersion(): string {
+    return this.#version;
+  }
+
+  /** The object with this key. */
+  get(key: string): T | undefined {
+    return this.#objects.get(key);
+  }
+
+  /** All keys, as a new array. */
+  keys(): string[] {
+    return [...this.#objects.keys()];
+  }
+
+  /** The objects that match, as a new array. */
+  list(options: StoreListOptions<T> = {}): T[] {
+    const { namespace, filter } = known(options, ['namespace', 'filter']);
+    const found = namespace === undefined ? [...this.#objects.values()] : this.inNamespace(namespace);
+    return filter === undefined ? found : found.filter((object) => filter(object));
+  }
+
+  /** Stores an object, whether there is one with its key or not. */
+  add(object: T): void {
+    this.write(() => this.#put(object));
+  }
+
+  /** The same as `add`. */
+  update(object: T): void {
+    this.add(object);
+  }
+
+  /** Removes the object with this one's key, if there is one. Takes inferred deletions, too. */
+  delete(object: T | DeletedFinalStateUnknown<T>): void {
+    this.write(() => this.#remove(object));
+  }
+
+  /** Makes these the objects of the store, in one step. Of several with the same key, the last one counts. */
+  replace(list: Iterable<T>, resourceVersion: string): void {
+    checkIterable(list);
+    this.write(() => {
+      const before = this.#objects;
+      const after = new Map<string, T>();
+      const examined = new Map<string, unknown>();
+      for (const object of list) {
+        const [key, kept] = this.#enter(object);
+        after.set(key, kept);
+        // An object that stays is not examined again: this is what a relist without changes costs.
+        if (before.get(key) === kept) examined.delete(key);
+        else examined.set(key, this.examine(kept));
+      }
+      for (const key of before.keys()) if (!after.has(key)) this.changed(key, undefined);
+      for (const [key, values] of examined) this.changed(key, values);
+      this.#objects = after;
+      this.#version = resourceVersion;
+    });
+  }
+
+  /** Applies changes in order, in one step as far as readers can tell. Returns those that failed; the others are applied. */
+  transaction(changes: readonly StoreChange<T>[]): FailedChange[] {
+    return this.write(() => {
+      const failed: FailedChange[] = [];
+      for (const [at, change] of changes.entries()) {
+        try {
+          if (change.type === 'delete') this.#remove(change.object);
+          else this.#put(change.object);
+        } catch (error) {
+          failed.push({ at, error });
+        }
+      }
+      return failed;
+    });
+  }
+
+  /** Records that nothing else has changed up to this version. */
+  bookmark(resourceVersion: string): void {
+    this.#version = resourceVersion;
+  }
+
+  /** The objects of a namespace. */
+  protected inNamespace(namespace: string): T[] {
+    return [...this.#objects.values()].filter((object) => namespaceOf(object) === namespace);
+  }
+
+  /** Asks user code about an object that is to be stored. May throw: nothing has changed yet. */
+  protected examine(_object: T): unknown {
+    return undefined;
+  }
+
+  /** Called with what `examine` has returned, or undefined for an object that is removed. Must not throw. */
+  protected changed(_key: string, _examined: unknown): void {}
+
+  /** All keys and objects, for a subclass. */
+  protected entries(): Iterable<readonly [string, T]> {
+    return this.#objects;
+  }
+
+  /** Whether user code is being asked by a write. */
+  protected get writing(): boolean {
+    return this.#writing;
+  }
+
+  /** Runs one write. */
+  protected write<R>(code: () => R): R {
+    if (this.#writing) throw new WatchError('INVALID_ARGUMENT', 'a function that a store asks must not change that store');
+    this.#writing = true;
+    try {
+      return code();
+    } finally {
+      this.#writing = false;
+    }
+  }
+
+  #enter(object: T): readonly [string, T] {
+    const key = checkText('keyOf', this.keyOf(object));
+    return [key, this.#transform ? this.#transform(object) : object];
+  }
+
+  #put(object: T): void {
+    const [key, kept] = this.#enter(object);
+    const examined = this.examine(kept);
+    this.#objects.set(key, kept);
+    this.changed(key, examined);
+    this.#version = versionOf(kept) || this.#version;
+  }
+
+  #remove(target: T | DeletedFinalStateUnknown<T>): void {
+    const key = isDeletedFinalStateUnknown<T>(target) ? target.key : this.keyOf(target);
+    if (this.#objects.delete(key)) this.changed(key, undefined);
+    // An inferred deletion has no version of its own, and that of its object is an older one.
+    this.#version = versionOf(target) || this.#version;
+  }
+}

@@ -1,0 +1,34 @@
+import { invalid } from '../watch/errors.ts';
+
+/** The largest version: 2^128 - 1. */
+const LARGEST = '340282366920938463463374607431768211455';
+
+/** Tells which of two versions is newer: negative if it is `b`, positive if it is `a`, 0 if they are the same. */
+export type VersionComparator = (a: string, b: string) => number;
+
+/**
+ * Compares two versions of Kubernetes: decimal numbers from 0 to 2^128 - 1 without leading zeros, so the longer one is larger, and
+ * of two of the same length, the one that comes later in the dictionary. Returns -1, 0 or 1.
+ *
+ * Versions of other sources are opaque: bring a {@link VersionComparator}, or compare them only for equality.
+ *
+ * Upstream: `resourceversion.CompareResourceVersion`, which refuses 0.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for anything else, the empty string among it.
+ */
+export function compareVersions(a: string, b: string): -1 | 0 | 1 {
+  check('a', a);
+  check('b', b);
+  return order(a, b);
+}
+
+function order(a: string, b: string): -1 | 0 | 1 {
+  if (a.length !== b.length) return a.length < b.length ? -1 : 1;
+  return a === b ? 0 : a < b ? -1 : 1;
+}
+
+function check(name: string, version: string): void {
+  if (typeof version !== 'string' || !/^(0|[1-9]\d{0,38})$/.test(version) || order(version, LARGEST) > 0) {
+    throw invalid(name, version, 'a version of Kubernetes, a decimal number below 2^128');
+  }
+}

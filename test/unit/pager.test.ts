@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { type KubernetesObject, type List, type ListOptions, type ListWatcher, listAll } from '../../src/cache/index.ts';
+import { FakeListWatcher } from '../../src/testing/index.ts';
+
+const names = 'abcdefg';
+const open = (): FakeListWatcher =>
+  new FakeListWatcher<KubernetesObject>({ objects: [...names].map((name) => ({ metadata: { name } })) });
+const shown = ({ items }: { items: readonly { metadata?: { name?: string | undefined } | undefined }[] }): string =>
+  items.map(({ metadata }) => metadata?.name).join('');
+const asked = (source: FakeListWatcher): object[] => source.requests.map(({ options: { signal: _, ...rest } }) => rest);
+/** A source that answers with these lists, in turn. */
+const answering = (
+  ...lists: (Partial<List<number>> | Error)[]
+): ListWatcher<number> & { readonly asked: (ListOptions | undefined)[] } => {
+  const requests: (ListOptions | undefined)[] = [];
+  return {
+    asked: requests,
+    list: async (options) => {
+      const answer = lists[Math.min(requests.push(options), lists.length) - 1];
+      if (answer instanceof Error) throw answer;
+      return { items: [], resourceVersion: '7', ...answer };
+    },
+    watch: () => Promise.reject(new Error('not asked for')),
+  };
+};
+
+describe('listAll', () => {
+  it('follows the pages to their end; later pages are asked for without a version', async () => {
+    const source = open();
+    const whole = await listAll(source, { pageSize: 3, resourceVersion: '1', resourceVersionMatch: 'NotOlderThan' });
+    expect([shown(whole), whole.resourceVersion, whole.paged]).toEqual([names, '1', true]);
+    expect(asked(source)).toEqual([
+      { resourceVersion: '1', resourceVersionMatch: 'NotOlderThan', limit: 3 },
+      { limit: 3, continue: expect.any(String) },
+      { limit: 3, continue: expect.any(String) },
+    ]);
+    expect(Object.keys(whole).sort()).toEqual(['items', 'paged', 'resourceVersion']);
+  });
+
+  it('tells a list of one page from others; asks for 500 by default', async () => {
+    const source = open();
+    expect(await listAll(source)).toMatchObject({ paged: false, resourceVersion: '1' });
+    expect(await listAll(source, { pageSize: 0 })).toMatchObject({ paged: false });
+    expect(asked(source)).toEqual([{ limit: 500 }, { limit: 0 }]);
+  });
+
+  it('starts over once, without pages, when the past expires on the way', async () => {
+    const source = open();
+    const { list } = source;
+    source.list = (options) => {
+      if (options?.continue) {
+        source.add({ metadata: { name: 'new' } });
+        source.expire();
+      }
+      return list.call(source, options);
+    };
+    const whole = await listAll(source, { pageSize: 3, resourceVersion: '0' });
+    expect([shown(whole), whole.resourceVersion, whole.paged]).toEqual([`${names}new`, '2', true]);
+    expect(asked(source).at(-1)).toEqual({ resourceVersion: '0' });
+  });
+
+  it('passes on every other error, and a 410 of the first page', async () => {
+    const gone = FakeListWatcher.refusal(410, 'Expired');
+    const busy = FakeListWatcher.refusal(429, 'TooManyRequests');
+    await expect(listAll(answering(gone))).rejects.toBe(gone);
+    await expect(listAll(answering({ continue: 'a' }, busy))).rejects.toBe(busy);
+    await expect(listAll(answering({ continue: 'a' }, gone, busy))).rejects.toBe(busy);
+    const reason = new Error('enough');
+    await expect(listAll(open(), { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+  });
+
+  it('does not follow a server that never ends', async () => {
+    const same = answering({ continue: 'a' });
+    await expect(listAll(same)).rejects.toMatchObject({
+      code: 'INVALID_FRAME',
+      message: 'the server has sent the same continue twice',
+    });
+    expect(same.asked).toHaveLength(2);
+    const turns = answering({ continue: 'a' }, { continue: 'b' }, { continue: 'a' }, { continue: 'b' }, { continue: 'a' });
+    await expect(listAll(turns, { maxPages: 4 })).rejects.toMatchObject({
+      code: 'OVERLOADED',
+      limit: 4,
+      message: 'the list has more than maxPages (4)',
+    });
+    expect(turns.asked).toHaveLength(4);
+    const gone = FakeListWatcher.refusal(410, 'Expired');
+    await expect(listAll(answering({ continue: 'a' }, gone, { continue: 'b' }))).rejects.toMatchObject({ code: 'INVALID_FRAME' });
+  });
+
+  it.each<[string, object, string]>([
+    ['a limit', { limit: 5 }, 'unknown option limit: did you mean signal?'],
+    ['a negative page', { pageSize: -1 }, 'pageSize: expected a whole number >= 0, got -1'],
+    ['no pages', { maxPages: 0 }, 'maxPages: expected a whole number >= 1, got 0'],
+  ])('refuses %s', async (_, options, message) => {
+    await expect(listAll(open(), options)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message });
+  });
+});
