@@ -114,6 +114,8 @@ describe('the examples', () => {
       'docs/bridge.md: Bridge to WebSocket, SSE and HTTP',
       'docs/bridge.md: Send the current state first',
       'docs/bridge.md: Rooms',
+      'docs/cache.md: A store with indexes',
+      'docs/cache.md: Queues of changes',
       'docs/decode.md: Decode a stream',
       'docs/decode.md: Decode other formats',
       'docs/embed.md: Share work between workers',
