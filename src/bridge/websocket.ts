@@ -29,7 +29,7 @@ import { CLOSE_CODES, CLOSE_REASONS, DEFAULTS, WATCH_PATH } from './protocol.ts'
 import { IN_BUN } from './transport/bun.ts';
 import { Handshakes } from './transport/handshakes.ts';
 import type { InboundLimits } from './transport/inbound.ts';
-import { InboundGuard } from './transport/inbound.ts';
+import { guardInbound } from './transport/inbound.ts';
 import { toCaller } from './transport/node-caller.ts';
 import { SentLines } from './transport/sent-lines.ts';
 import type { SharedTimer } from './transport/shared-timer.ts';
@@ -38,7 +38,7 @@ import { guardStalls } from './transport/stall.ts';
 import type { UpgradeHandler } from './transport/upgrades.ts';
 import { attachHandler, pathOf, refuseUpgrade, WaitingUpgrade } from './transport/upgrades.ts';
 import type { WebSocketConnection } from './transport/websocket-sink.ts';
-import { WebSocketSink } from './transport/websocket-sink.ts';
+import { sessionOf, WebSocketSink } from './transport/websocket-sink.ts';
 
 export type { AdmissionOptions, Identified } from './hub/admission.ts';
 export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub/hub.ts';
@@ -134,7 +134,8 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
       else {
         const whole = handshakes.answer(upgrade, (client, form) => {
           client.on('error', ignore);
-          serving.take(serving.guarded({ client, socket, form }), verdict);
+          serving.guard(client, socket);
+          serving.take({ client, socket, form }, verdict);
         });
         if (!whole && !isStatus(verdict)) verdict.reservation.release();
       }
@@ -167,7 +168,8 @@ export function attachWebSocketServer<I = unknown, E extends WatchEvent = WatchE
       client.once('close', callback);
       return () => client.off('close', callback);
     });
-    const connection = serving.guarded({ client, socket, form: MESSAGE });
+    const connection = { client, socket, form: MESSAGE };
+    serving.guard(client, socket);
     const verdict = serving.admission.admit(caller);
     if (verdict instanceof Promise) void verdict.then((late) => late && serving.take(connection, late));
     else serving.take(connection, verdict);
@@ -187,11 +189,6 @@ interface Connection extends Pick<WebSocketConnection, 'client' | 'form'> {
   readonly socket: Parameters<UpgradeHandler>[1];
 }
 
-/** The same, with a limit for what the client sends. */
-interface GuardedConnection extends Connection {
-  readonly inbound: InboundGuard;
-}
-
 function toInboundLimits(options: Omit<WebSocketOptions, keyof AdmissionOptions<IncomingMessage>>, clock: Clock): InboundLimits {
   const { maxInboundBytes = 0, maxInboundBytesPerSecond, maxInboundMessagesPerSecond } = options;
   const bytes = maxInboundBytesPerSecond ?? Math.max(DEFAULTS.maxInboundBytesPerSecond, maxInboundBytes + MOST_FRAMING_BYTES);
@@ -200,6 +197,7 @@ function toInboundLimits(options: Omit<WebSocketOptions, keyof AdmissionOptions<
     maxInboundBytesPerSecond: wholeNumber('maxInboundBytesPerSecond', bytes),
     maxInboundMessagesPerSecond: wholeNumber('maxInboundMessagesPerSecond', messages),
     clock,
+    sessionOf: (client) => sessionOf(client as WebSocket),
   };
 }
 
@@ -210,7 +208,8 @@ class Serving<I> {
   private readonly limits: Limits;
   private readonly heartbeats: SharedTimer | undefined;
   private readonly stalls: SharedTimer | undefined;
-  private readonly inbound: InboundLimits;
+  /** Limits what the client of an open WebSocket may send from now on. */
+  readonly guard: ReturnType<typeof guardInbound>;
 
   constructor(hub: Hub, options: WebSocketServerOptions<I>) {
     const heartbeatMs = wholeNumber('heartbeatMs', options.heartbeatMs ?? DEFAULTS.heartbeatMs);
@@ -220,17 +219,12 @@ class Serving<I> {
     const { stallTimeoutMs, clock } = this.limits;
     this.heartbeats = toSharedTimer(heartbeatMs, clock);
     this.stalls = toSharedTimer(stallTimeoutMs, clock);
-    this.inbound = toInboundLimits(options, clock);
+    this.guard = guardInbound(toInboundLimits(options, clock));
     publishNotices(hub, channel);
   }
 
-  /** Limits what the client of an open WebSocket may send from now on. */
-  guarded(connection: Connection): GuardedConnection {
-    return { ...connection, inbound: new InboundGuard(connection.client, connection.socket, this.inbound) };
-  }
-
   /** Serves an open WebSocket, or refuses it. */
-  take(connection: GuardedConnection, verdict: Verdict): void {
+  take(connection: Connection, verdict: Verdict): void {
     const { client } = connection;
     const start = isStatus(verdict) ? verdict : this.core.start(verdict.asked, verdict);
     if (isStatus(start)) this.refuse(client, start, isStatus(verdict) ? this.core.reserveForRefusal() : verdict.reservation);
@@ -244,13 +238,12 @@ class Serving<I> {
     else client.once('close', () => reservation.release());
   }
 
-  private serve(connection: GuardedConnection, admitted: Admitted & { start: Start }): void {
+  private serve(connection: Connection, admitted: Admitted & { start: Start }): void {
     const { maxBufferedBytes } = this.limits;
     const { client } = connection;
     const { socket, form } = IN_BUN ? { socket: new SentLines(client), form: LINE } : connection;
     const sink = new WebSocketSink({ client, socket, form, maxBufferedBytes });
     const session = this.core.open(sink, { ...admitted, transport: 'websocket' });
-    connection.inbound.session = session;
     guardStalls(session, socket, this.stalls);
     if (this.heartbeats !== undefined) sink.startHeartbeat(this.heartbeats);
   }

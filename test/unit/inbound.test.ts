@@ -18,11 +18,13 @@ class FakeClient extends EventEmitter {
 
 function guarded(limits: Partial<InboundLimits> = {}) {
   const [clock, client, socket] = [new FakeClock(), new FakeClient(), new EventEmitter()];
-  const all = { maxInboundBytesPerSecond: 100, maxInboundMessagesPerSecond: 3, clock, ...limits };
-  const guard = new InboundGuard(client as unknown as InboundClient, socket as InboundSocket, all);
+  const cuts: string[] = [];
+  const sessionOf = (): { cut(reason: string): void } => ({ cut: (reason) => void cuts.push(reason) });
+  const all = { maxInboundBytesPerSecond: 100, maxInboundMessagesPerSecond: 3, clock, sessionOf, ...limits };
+  new InboundGuard(client as unknown as InboundClient, socket as InboundSocket, all);
   const send = (bytes: number): void => void socket.emit('data', new Uint8Array(bytes));
   const listening = (): number => client.eventNames().length + socket.eventNames().length;
-  return { clock, client, guard, send, listening };
+  return { clock, client, cuts, send, listening };
 }
 
 const CUT = [[1008, 'flooding'], 'terminated'];
@@ -45,9 +47,7 @@ test.each(['message', 'ping', 'pong'])(
 );
 
 test('as many bytes as allowed are fine; one more cuts the client and its session, once', () => {
-  const { client, guard, send } = guarded();
-  const cuts: string[] = [];
-  guard.session = { cut: (reason) => void cuts.push(reason) };
+  const { client, cuts, send } = guarded();
   send(60);
   send(40);
   expect(cuts).toEqual([]);

@@ -46,6 +46,11 @@ export class Feed {
     this.mux = muxOf(this.broadcaster);
   }
 
+  /** Whether clients may be limited to topics. */
+  get hasTopics(): boolean {
+    return this.settings.topicsOf !== undefined;
+  }
+
   /** Sequence of the last distributed event. */
   get head(): number {
     return this.mux.log.head;

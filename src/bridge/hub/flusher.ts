@@ -28,6 +28,8 @@ export class Flusher {
   readonly slices: Slices = new Slices();
   /** The sessions of each view, and how many new events each view has; see broadcast/view.ts. */
   private readonly byView: Map<object, Set<Session>> = new Map();
+  /** Clients may be limited to topics. Otherwise there is one view, and all sessions are its sessions. */
+  private readonly hasTopics: boolean;
   private readonly changed: Map<View<Envelope>, number> = new Map();
   /** The most events that have come for one client since the last flush. */
   most: number = 0;
@@ -56,8 +58,9 @@ export class Flusher {
     this.intervalMs = options.flushIntervalMs;
     this.clock = options.clock;
     this.nextTurn = options.nextTurn;
+    this.hasTopics = options.feed.hasTopics;
     options.feed.whenVisible((view) => {
-      if (!this.byView.has(view)) return;
+      if (this.sessionsOf(view).size === 0) return;
       const count = (this.changed.get(view) ?? 0) + 1;
       this.changed.set(view, count);
       if (count > this.most) this.most = count;
@@ -65,18 +68,25 @@ export class Flusher {
     void this.run(options.flushSignal);
   }
 
-  add(session: Session, view: View<Envelope> | undefined): void {
+  add(session: Session): void {
+    const { view } = session;
     this.sessions.add(session);
-    if (!view) return;
+    if (!view || !this.hasTopics) return;
     const others = this.byView.get(view);
     if (others) others.add(session);
     else this.byView.set(view, new Set([session]));
-    session.whenOver(() => this.leave(session, view));
   }
 
   remove(session: Session): void {
     this.sessions.delete(session);
     this.waiting.delete(session);
+    const { view } = session;
+    const others = view && this.byView.get(view);
+    if (view && others?.delete(session) && others.size === 0) this.byView.delete(view);
+  }
+
+  private sessionsOf(view: object): ReadonlySet<Session> {
+    return this.hasTopics ? (this.byView.get(view) ?? NOBODY) : this.sessions;
   }
 
   /** Writes to every client that may have got events as much as is available and has room. */
@@ -86,7 +96,7 @@ export class Flusher {
     const changed = [...this.changed.keys()];
     this.changed.clear();
     this.most = 0;
-    for (const view of changed) this.flushAll(this.byView.get(view) ?? NOBODY);
+    for (const view of changed) this.flushAll(this.sessionsOf(view));
     this.slices.clear();
     for (const view of changed) this.forget(view);
     this.after();
@@ -101,18 +111,13 @@ export class Flusher {
 
   /** If all clients of a topic are up to date, its log keeps nothing for them. */
   private forget(view: View<Envelope>): void {
-    const sessions = this.byView.get(view) ?? NOBODY;
+    const sessions = this.sessionsOf(view);
     const { head } = view.log;
     // A watch without a session is just being opened: its client has got nothing yet.
     if (!view.topics || sessions.size < view.watchers) return;
     for (const session of sessions) if (!session.upToDate) return;
     // To ask whether they are may run filters, which may publish.
     if (view.log.head === head) view.forget();
-  }
-
-  private leave(session: Session, view: View<Envelope>): void {
-    const others = this.byView.get(view);
-    if (others?.delete(session) && others.size === 0) this.byView.delete(view);
   }
 
   /** A session has room again. It is flushed in the next turn, together with others that have. */

@@ -183,7 +183,7 @@ export class HubCore {
     else reservation.keep();
     if (capacity !== undefined) session.whenOver(this.publisher.pace.include(capacity));
     if (maxQueuedBytes !== undefined) session.whenOver(this.publisher.bytePace.include(maxQueuedBytes));
-    this.flusher.add(session, watch?.view);
+    this.flusher.add(session);
     const broken = attempt(() => sink.opened(session));
     this.tally.opened(() => session.stats());
     if (start.resumed) this.tally.resumed(() => session.stats(), start.missed.length);

@@ -54,6 +54,8 @@ export interface SessionOptions<S> extends ClientInfo {
 /** The watch of a broadcaster, with a read that never waits. */
 export interface ReadableWatch<E = WatchEvent> extends Watch<E> {
   tryBatch(): readonly E[] | undefined;
+  /** The view it stands in, unless it had ended before it began; see broadcast/view.ts. */
+  readonly view?: object;
   /** The total size of all that is queued. A watch that has ended need not have it. */
   sizeOfQueue?(sizeOf: (event: E) => number): number;
 }

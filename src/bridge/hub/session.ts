@@ -105,6 +105,10 @@ export class Session implements Served {
     return this.from >= this.batch.length && this.watch.queued === 0;
   }
 
+  get view(): object | undefined {
+    return this.watch.view;
+  }
+
   get hasRoom(): boolean {
     return !this.full;
   }
@@ -217,8 +221,8 @@ export class Session implements Served {
   /** Runs `cleanup` when the session is over; at once if it already is. */
   whenOver(cleanup: Cleanup): void {
     if (this.over) clean(cleanup);
-    else if (this.cleanups === undefined) this.cleanups = [cleanup];
-    else this.cleanups.push(cleanup);
+    // Not pushed: an array that grows has room for 17, which an idle client would pay for.
+    else this.cleanups = this.cleanups === undefined ? [cleanup] : this.cleanups.concat(cleanup);
   }
 
   /** The connection is closed, by either side. Called by the transport; settles everything. Idempotent. */

@@ -8,11 +8,14 @@ export interface InboundLimits {
   readonly maxInboundBytesPerSecond: number;
   readonly maxInboundMessagesPerSecond: number;
   readonly clock: Clock;
+  /** Returns the session of a client, once it has one. */
+  readonly sessionOf: (client: InboundClient) => { cut(reason: 'flooding'): void } | undefined;
 }
 
 /** The used part of a WebSocket and of its socket. */
 export type InboundClient = Pick<WebSocketConnection['client'], 'on' | 'off' | 'close' | 'terminate'>;
 export interface InboundSocket {
+  prependListener(event: 'data', listener: (this: InboundSocket, chunk: Uint8Array) => void): unknown;
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
   off(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
 }
@@ -34,8 +37,6 @@ const FRAMES = ['message', 'ping', 'pong'] as const;
  * messages are counted.
  */
 export class InboundGuard {
-  /** The client's session, once it has one. */
-  session: { cut(reason: 'flooding'): void } | undefined = undefined;
   private readonly client: InboundClient;
   private readonly socket: InboundSocket;
   private readonly limits: InboundLimits;
@@ -68,14 +69,40 @@ export class InboundGuard {
   }
 
   private cut(): void {
-    const { client, socket, session } = this;
+    const { client, socket } = this;
     for (const frame of FRAMES) client.off(frame, IN_BUN ? onWholeFrame : onFrame);
     socket.off('data', onData);
     // Says why. A client that goes on sending may not get to read it.
     client.close(CLOSE_CODES.flooding, CLOSE_REASONS.flooding);
-    session?.cut('flooding');
+    this.limits.sessionOf(client)?.cut('flooding');
     client.terminate();
   }
+}
+
+/** A socket whose client has sent nothing yet. */
+type Quiet = InboundSocket & { [CLIENT]?: InboundClient | undefined };
+const CLIENT: unique symbol = Symbol('client');
+
+/**
+ * Returns a function that guards a client from its first bytes on. Most clients of a watch never send any: until then, a client
+ * costs a listener that all clients of a server share, and no guard.
+ */
+export function guardInbound(limits: InboundLimits): (client: InboundClient, socket: InboundSocket) => void {
+  // Called before the listener of ws, so that the messages of these bytes count, too.
+  function onFirst(this: Quiet, chunk: Uint8Array): void {
+    this.off('data', onFirst);
+    const client = this[CLIENT] as InboundClient;
+    this[CLIENT] = undefined;
+    new InboundGuard(client, this, limits).count(chunk.length, 0);
+  }
+  return (client, socket) => {
+    if (IN_BUN) {
+      new InboundGuard(client, socket, limits);
+      return;
+    }
+    (socket as Quiet)[CLIENT] = client;
+    socket.prependListener('data', onFirst);
+  };
 }
 
 function exceeds(count: number, limit: number): boolean {

@@ -46,6 +46,10 @@ export class WebSocketSink implements Sink, TimerMember {
     this.maxBufferedBytes = maxBufferedBytes;
   }
 
+  get served(): Served | undefined {
+    return this.session;
+  }
+
   get bufferedBytes(): number {
     return this.socket.writableLength;
   }
@@ -125,6 +129,11 @@ export class WebSocketSink implements Sink, TimerMember {
 const SINK: unique symbol = Symbol('sink');
 
 type Known = WebSocket & { [SINK]?: WebSocketSink };
+
+/** The session of a client, once it has one. */
+export function sessionOf(client: WebSocket): Served | undefined {
+  return (client as Known)[SINK]?.served;
+}
 
 function onClose(this: WebSocket): void {
   (this as Known)[SINK]?.closed();
