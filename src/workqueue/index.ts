@@ -1,5 +1,6 @@
 /** The entry point `watchmux/workqueue`: a queue of keys to work on, its workers and its rate limiters. Runs in browsers. */
 
+export type { KeyIterator } from './iterate.ts';
 export type { WorkQueueMetric, WorkQueueMetricName } from './meter.ts';
 export type { AddOptions, RunOptions, WorkContext, WorkFailure, WorkQueueOptions } from './options.ts';
 export { type ParallelizeOptions, parallelizeUntil } from './parallelize.ts';

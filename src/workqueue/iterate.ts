@@ -1,8 +1,13 @@
+/** What `for await` takes. Its own type: TypeScript before 5.6 does not know what an AsyncIterableIterator ends with. */
+export interface KeyIterator<K> extends AsyncIterator<K, undefined> {
+  [Symbol.asyncIterator](): KeyIterator<K>;
+}
+
 /**
  * An iterator over what `get` returns, until it is undefined. Written by hand, because `return` must settle while `next` is pending:
  * then it takes its request back, so that no key goes to a loop that has ended.
  */
-export function iterate<K>(get: (signal: AbortSignal) => Promise<K | undefined>): AsyncIterableIterator<K, undefined> {
+export function iterate<K>(get: (signal: AbortSignal) => Promise<K | undefined>): KeyIterator<K> {
   const stopped = new AbortController();
   const { signal } = stopped;
   const resultOf = (key: K | undefined): IteratorResult<K, undefined> =>

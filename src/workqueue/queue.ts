@@ -1,7 +1,7 @@
 import { systemClock } from '../watch/clock.ts';
 import { callable, having, invalid, wholeNumber } from '../watch/errors.ts';
 import { known } from '../watch/options.ts';
-import { iterate } from './iterate.ts';
+import { iterate, type KeyIterator } from './iterate.ts';
 import { Meter } from './meter.ts';
 import type { AddOptions, RunOptions, WorkQueueOptions } from './options.ts';
 import { defaultRateLimiter, type RateLimiter } from './rate-limiters.ts';
@@ -181,7 +181,7 @@ export class WorkQueue<K> implements AsyncIterable<K> {
   }
 
   /** Iterates over what `get` returns, until the queue is shut down and empty. The loop calls `done` for each key. */
-  [Symbol.asyncIterator](): AsyncIterableIterator<K, undefined> {
+  [Symbol.asyncIterator](): KeyIterator<K> {
     return iterate((signal) => this.get({ signal }));
   }
 
