@@ -32,7 +32,8 @@ export function isMissing({ path }: Component): boolean {
 
 /** Whether WATCHMUX_BROWSERS, a list such as `chromium,firefox`, leaves a browser out. */
 export function isUnwanted({ name }: Component): boolean {
-  return env.WATCHMUX_BROWSERS?.split(',').includes(name.toLowerCase()) === false;
+  const isBrowser = name === 'Chromium' || name === 'Firefox';
+  return isBrowser && env.WATCHMUX_BROWSERS?.split(',').includes(name.toLowerCase()) === false;
 }
 
 /** The line at the end of a test run: what was skipped, what is not here, and how to run it. */
