@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { InboundClient, InboundLimits, InboundSocket } from '../../src/bridge/transport/inbound.ts';
-import { InboundGuard } from '../../src/bridge/transport/inbound.ts';
+import { guardInbound, InboundGuard } from '../../src/bridge/transport/inbound.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 
 class FakeClient extends EventEmitter {
@@ -79,4 +79,24 @@ test('within any second that starts with a client, nobody sends more than the li
       }
     }),
   );
+});
+
+test('a client is guarded from its first bytes on, and the messages in them count', () => {
+  const [client, socket] = [new FakeClient(), new EventEmitter()];
+  const limits = {
+    maxInboundBytesPerSecond: 100,
+    maxInboundMessagesPerSecond: 3,
+    clock: new FakeClock(),
+    sessionOf: () => undefined,
+  };
+  // As ws does: it reads the bytes in a listener that came first, and tells of their messages.
+  socket.on('data', (bytes: Uint8Array) => {
+    for (let i = 0; i < bytes.length; i += 10) client.emit('message', Buffer.from('x'));
+  });
+  guardInbound(limits)(client as unknown as InboundClient, socket as unknown as InboundSocket);
+  expect(client.eventNames()).toEqual([]);
+  socket.emit('data', new Uint8Array(30));
+  expect(client.told).toEqual([]);
+  socket.emit('data', new Uint8Array(10));
+  expect(client.told).toEqual(CUT);
 });

@@ -88,8 +88,10 @@ describe('the replay window', () => {
 
   test('events that left the window for their size are not held by their chunk', () => {
     const rig = new Rig(1_000, 100);
-    for (let i = 0; i < 50; i++) rig.publish(40);
-    expect(rig.stored.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(100);
+    for (let i = 0; i < 50; i++) {
+      rig.publish(40);
+      expect(rig.stored.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(100);
+    }
   });
 
   test('but events that a watcher still needs are', () => {

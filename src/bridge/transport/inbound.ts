@@ -43,6 +43,7 @@ export class InboundGuard {
   private since: number = Number.NEGATIVE_INFINITY;
   private bytes: number = 0;
   private messages: number = 0;
+  private isCut: boolean = false;
 
   constructor(client: InboundClient, socket: InboundSocket, limits: InboundLimits) {
     this.client = client;
@@ -56,6 +57,7 @@ export class InboundGuard {
 
   /** Counts what has come. */
   count(bytes: number, messages: number): void {
+    if (this.isCut) return; // a listener of the same bytes
     const { maxInboundBytesPerSecond, maxInboundMessagesPerSecond, clock } = this.limits;
     const now = clock.now();
     if (now - this.since >= SECOND_MS) {
@@ -70,6 +72,7 @@ export class InboundGuard {
 
   private cut(): void {
     const { client, socket } = this;
+    this.isCut = true;
     for (const frame of FRAMES) client.off(frame, IN_BUN ? onWholeFrame : onFrame);
     socket.off('data', onData);
     // Says why. A client that goes on sending may not get to read it.
