@@ -17,6 +17,7 @@ export {
   type ObjectEvent,
   type ObjectOf,
   type Status,
+  type StatusCause,
   type StatusDetails,
   toStatus,
   type WatchEvent,

@@ -50,6 +50,9 @@ const WATCH_OPTIONS: readonly (keyof WatchOptions<never>)[] = [
   'onGap',
 ];
 
+/** The `capacity` of a broadcaster of which the number of objects is the only limit. Not exported from the package. */
+export const UNLIMITED: number = Number.MAX_SAFE_INTEGER;
+
 const ACCEPTED: Promise<void> = Promise.resolve();
 
 /** Returns the inside of a broadcaster. Not exported from the package: for the bridge, which keeps no events of its own. */
@@ -164,6 +167,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
       capacity,
       incoming: wholeNumber('incoming', incoming),
       keyOf: callable('keyOf', keyOf),
+      forgets: capacity === UNLIMITED,
       hasTopics: topicsOf !== undefined,
       replayItems: wholeNumber('replay', replay),
       replayBytes,

@@ -14,6 +14,8 @@ export interface MuxOptions<E> {
   readonly capacity: number;
   readonly incoming: number;
   readonly keyOf: (event: E) => unknown;
+  /** Whether `coalesce` forgets what has come to nothing, and folds soon: for queues that only the number of objects limits. */
+  readonly forgets?: boolean;
   /** Set if watchers may ask for topics. */
   readonly hasTopics?: boolean;
   /** How many of the last events are kept, and how many bytes of them at most; default 0, and no limit. */
@@ -103,6 +105,12 @@ export class Mux<E> {
     this.log = this.all.log;
     this.topics = options.hasTopics ? new TopicViews() : undefined;
     this.isPlain = !this.topics && !options.replayItems;
+  }
+
+  /** Counts places from here on. Only before the first event and the first watch. */
+  begin(place: number): void {
+    this.log.begin(place);
+    if (this.all.window) this.all.window.start = place;
   }
 
   /** Calls back when a view has got an event. */

@@ -63,7 +63,7 @@ export class TopicViews<E> {
     if (typeof topics === 'string') return this.byTopic.get(topics) ?? NONE;
     if (topics === undefined) return NONE;
     if (topics === EVERY_TOPIC) return this.all();
-    if (topics.length < 2) return topics.length === 0 ? NONE : this.of(topics[0]);
+    if (topics.length === 1) return this.of(topics[0]);
     const views = new Set<View<E>>();
     for (const topic of topics) for (const view of this.byTopic.get(topic) ?? []) views.add(view);
     return [...views];

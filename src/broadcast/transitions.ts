@@ -10,7 +10,8 @@ export interface TransitionOptions<E extends WatchEvent> {
   /**
    * Returns the object as it was before this change, or undefined if there was none or it is unknown. With this option nothing is
    * remembered between events. A DELETED event without a previous object is judged by its own, which is the last state. Not for a
-   * watch that folds or drops events: the object before a change must be the one that this watch has told of last.
+   * watch that drops events: the object before a change must be the one that this watch has told of last. A fold of `coalesce`
+   * has the `previous` of its first event, which is that one.
    */
   previousOf?: ((event: E) => ObjectOf<E> | undefined) | undefined;
   /**
@@ -85,7 +86,7 @@ function retyped<E extends WatchEvent>(event: E, type: string, object: unknown):
 }
 
 /** Returns the object with the resourceVersion of a change; the same object if it has that version or the change has none. */
-function withVersionOf(object: unknown, change: unknown): unknown {
+export function withVersionOf(object: unknown, change: unknown): unknown {
   const metadata = (object as Versioned)?.metadata;
   const resourceVersion = (change as Versioned)?.metadata?.resourceVersion;
   if (metadata == null || resourceVersion === undefined || metadata.resourceVersion === resourceVersion) return object;

@@ -18,6 +18,7 @@ export interface ViewHost<E> {
   readonly options: {
     readonly capacity: number;
     readonly keyOf: (event: E) => unknown;
+    readonly forgets?: boolean;
     readonly replayItems?: number;
   };
   /** The log of all events, whose positions are places. */
@@ -82,7 +83,11 @@ export class View<E> {
 
   /** The folds that laggards of `coalesce` share. */
   get chain(): FoldChain<E> {
-    this.folds ??= new FoldChain(this.log, this.mux.options.keyOf);
+    if (!this.folds) {
+      const { keyOf, forgets = false } = this.mux.options;
+      this.folds = new FoldChain(this.log, keyOf);
+      this.folds.forgets = forgets;
+    }
     return this.folds;
   }
 

@@ -8,11 +8,12 @@ export interface Clock {
   schedule(delayMs: number, callback: () => void): () => void;
 }
 
-/** The host's clock. Delays longer than 2^31 - 1 ms (about 24 days) are shortened to that. */
+/** The host's clock. Delays longer than 2^31 - 1 ms (about 24 days) are shortened to that, and what is overdue comes next. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   schedule: (delayMs, callback) => {
-    const timer = setTimeout(callback, Math.min(delayMs, 2 ** 31 - 1)); // it fires at once for a longer delay
+    // Timers fire at once for a longer delay, and Node warns of a negative one.
+    const timer = setTimeout(callback, Math.max(0, Math.min(delayMs, 2 ** 31 - 1)));
     return () => clearTimeout(timer);
   },
 };

@@ -73,9 +73,22 @@ export interface Status {
 
 /** Machine-readable details of a {@link Status}. `missed` is this package's own: the number of events a cut watch did not get. */
 export interface StatusDetails {
+  /** The object, group, kind (or resource) and uid that the failure is about. */
+  readonly name?: string | undefined;
+  readonly group?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly uid?: string | undefined;
   readonly missed?: number | undefined;
   readonly retryAfterSeconds?: number | undefined;
-  readonly causes?: readonly { readonly reason: string; readonly message: string }[] | undefined;
+  readonly causes?: readonly StatusCause[] | undefined;
+}
+
+/** One of the reasons for a failure. Upstream: `metav1.StatusCause`, whose `reason` is the type. */
+export interface StatusCause {
+  readonly reason: string;
+  readonly message: string;
+  /** The path of the member that is wrong, such as `spec.items[0].count`. */
+  readonly field?: string | undefined;
 }
 
 /** Creates a failure {@link Status}. */

@@ -6,6 +6,9 @@ import type { Laggard } from '../watchers/laggards.ts';
 import type { Linked } from '../watchers/linked-set.ts';
 import { Extra, noExtra } from './extra.ts';
 
+/** How many events a watcher without a limit may be behind before they are folded. */
+const FOLD_SOON = 256;
+
 /** The options of one cursor. */
 export interface CursorOptions<E> {
   readonly capacity: number;
@@ -113,7 +116,13 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
    * What it has set aside counts: a full watcher that stays, for its filter, needs no more than a chunk of the log.
    */
   dueChunk(): number {
-    return this.view.log.chunkOf(this.position + (this.oneByOne ? this.room : this.options.policy.roomOf(this))) + 1;
+    const { policy } = this.options;
+    const room = this.oneByOne ? this.room : policy.roomOf(this);
+    // A fold that nothing else limits must not let the log grow until then.
+    return (
+      this.view.log.chunkOf(this.position + (policy.folds && this.view.mux.options.forgets ? Math.min(room, FOLD_SOON) : room)) +
+      1
+    );
   }
 
   /** Ends the watch with an error, which its consumer gets after the queued events. */

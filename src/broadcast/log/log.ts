@@ -48,6 +48,11 @@ export class EventLog<E> {
     this.chunkLength = 1 << this.shift;
   }
 
+  /** Counts positions from here on. Only before the first event, and before anybody stands but at the beginning. */
+  begin(position: number): void {
+    this.head = this.end = this.base = this.readTo = position;
+  }
+
   /** Appends an event, with a note about it: its topics, or its place among all events. */
   append(event: E, note?: unknown): void {
     this.end++;

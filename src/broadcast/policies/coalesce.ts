@@ -43,13 +43,12 @@ export class Coalesce extends Policy {
       queue.advance(head - position);
       queue.own.unseen = unseen.fold;
     }
+    const { count = 0, added = 0 } = queue.extra.fold ?? {};
     queue.settle();
     const { fold } = queue.extra;
     // Not if there were unseen changes before, or if user code has changed something meanwhile.
-    if (!alone || fold?.count !== head - position) return;
-    const copy = new Fold<E>();
-    copy.merge(fold);
-    chain.unseen = { from: position, to: head, fold: copy };
+    if (!alone || !fold || count > 0 || fold.added - added !== head - position) return;
+    chain.unseen = { from: position, to: head, fold: fold.since(added) };
   }
 
   override mayWithdraw<E>(queue: PolicyQueue<E>): boolean {
@@ -83,7 +82,7 @@ export class Coalesce extends Policy {
           break;
         }
       }
-      queue.lose(later.count - later.fold.count);
+      queue.lose(later.count - later.fold.added);
       cut(queue);
     }
     queue.position = chain.position;
@@ -100,7 +99,7 @@ export class Coalesce extends Policy {
 
 function foldOf<E>(queue: PolicyQueue<E>): Fold<E> {
   const { own } = queue;
-  own.fold ??= new Fold();
+  own.fold ??= new Fold(queue.view.chain.forgets);
   return own.fold;
 }
 

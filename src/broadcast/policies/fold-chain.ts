@@ -41,6 +41,8 @@ export class FoldChain<E> {
   private readonly capacities: Largest = new Largest();
   private readonly log: EventLog<E>;
   readonly keyOf: (event: E) => unknown;
+  /** Whether the folds forget what has come to nothing. */
+  forgets: boolean = false;
 
   constructor(log: EventLog<E>, keyOf: (event: E) => unknown) {
     this.log = log;
@@ -60,7 +62,7 @@ export class FoldChain<E> {
       this.log.stand(position);
     }
     if (!link || link.count > 0) {
-      link = { fold: new Fold(), count: 0, members: 0, spoiled: undefined };
+      link = { fold: new Fold(this.forgets), count: 0, members: 0, spoiled: undefined };
       this.links.push(link);
     }
     this.capacities.add(capacity);

@@ -18,17 +18,28 @@ import { isInitialEventsEnd, type WatchEvent } from '../../watch/event.ts';
  * - Keys are in the order of their first unseen change. A BOOKMARK replaces the one before it and comes last, because it must not
  *   overtake an event it covers. An ERROR is never folded, nor is the BOOKMARK that ends the initial events.
  * - `count` events were added and not taken out. `live` entries result in an event; the other events have been folded away.
- * - Adding never decreases `size`, so whether a watcher exceeds its number of keys does not depend on when one looks.
+ * - Adding never decreases `size`, so whether a watcher exceeds its number of keys does not depend on when one looks. But a fold
+ *   that `forgets` drops a key whose net change is nothing: its size is limited by the objects there are, whatever comes and goes.
  */
 export class Fold<E> {
   count: number = 0;
   live: number = 0;
   private folded: number = 0;
   private readonly entries: Map<unknown, Entry<E>> = new Map();
+  private readonly forgets: boolean;
+
+  constructor(forgets: boolean = false) {
+    this.forgets = forgets;
+  }
 
   /** Number of keys with unseen changes, including keys whose net change is nothing. */
   get size(): number {
     return this.entries.size;
+  }
+
+  /** Number of events that were added, as long as none was taken. */
+  get added(): number {
+    return this.count + this.folded;
   }
 
   /** Total number of events folded away. */
@@ -55,12 +66,22 @@ export class Fold<E> {
 
   /** Adds an event under its {@link foldKey}. */
   add(event: E, key: unknown, place: number = 0): void {
-    this.put(key, { existed: (event as WatchEvent).type !== 'ADDED', last: event, count: 1, place, again: undefined });
+    const { type, previous } = event as WatchEvent & HasPrevious;
+    this.put(key, { existed: type !== 'ADDED', last: event, count: 1, place, again: undefined, previous });
   }
 
   /** Adds all entries of a later fold. */
   merge(later: Fold<E>): void {
     for (const [key, entry] of later.entries) this.put(key, entry);
+    this.folded += later.folded;
+  }
+
+  /** A copy of all that was added since the fold was empty and had `added` events. */
+  since(added: number): Fold<E> {
+    const copy = new Fold<E>(this.forgets);
+    copy.merge(this);
+    copy.folded -= added;
+    return copy;
   }
 
   /**
@@ -69,17 +90,12 @@ export class Fold<E> {
    */
   take(): E | undefined {
     for (const [key, entry] of this.entries) {
-      const { existed, last, count } = entry;
       this.entries.delete(key);
       const live = amounts(entry);
-      this.count -= count;
-      this.folded += count - live;
+      this.count -= entry.count;
+      this.folded += entry.count - live;
       this.live -= live;
-      if (!live) continue;
-      const { type } = last as WatchEvent;
-      // Custom types have no defined meaning here, so the last event is passed on.
-      if (type !== (existed ? 'ADDED' : 'MODIFIED')) return last;
-      return { ...last, type: existed ? 'MODIFIED' : 'ADDED' };
+      if (live) return result(entry);
     }
     return undefined;
   }
@@ -92,7 +108,7 @@ export class Fold<E> {
     return count;
   }
 
-  private put(key: unknown, { existed, last, count, place, again }: Entry<E>): void {
+  private put(key: unknown, { existed, last, count, place, again, previous }: Entry<E>): void {
     const known = this.entries.get(key);
     const moves = key === Fold;
     if (moves) this.entries.delete(key);
@@ -102,10 +118,16 @@ export class Fold<E> {
       count: (known?.count ?? 0) + count,
       place: moves ? place : (known?.place ?? place),
       again: again ?? (known && isGone(known.last) ? place : known?.again),
+      previous: known ? known.previous : previous,
     };
+    const live = amounts(entry);
     this.entries.set(key, entry);
     this.count += count;
-    this.live += amounts(entry) - (known ? amounts(known) : 0);
+    this.live += live - (known ? amounts(known) : 0);
+    if (live || !this.forgets) return;
+    this.entries.delete(key);
+    this.count -= entry.count;
+    this.folded += entry.count;
   }
 }
 
@@ -126,6 +148,17 @@ interface Entry<E> {
   readonly place: number;
   /** The place of the first event after the last deletion. If the object did not exist before, the rest has come to nothing. */
   readonly again: number | undefined;
+  /** What the first event has as `previous`. */
+  readonly previous: unknown;
+}
+
+/** The event that an entry comes to. */
+function result<E>({ existed, last, previous }: Entry<E>): E {
+  const { type: own, previous: before } = last as WatchEvent & HasPrevious;
+  // Custom types have no defined meaning here, so the last event is passed on.
+  const type = own !== (existed ? 'ADDED' : 'MODIFIED') ? own : existed ? 'MODIFIED' : 'ADDED';
+  if (type === own && previous === before) return last;
+  return before === undefined && previous === undefined ? { ...last, type } : { ...last, type, previous };
 }
 
 /** Number of events an entry results in: 1, or 0 for an object that was added and deleted unseen. */
@@ -140,4 +173,9 @@ function isGone(last: unknown): boolean {
 /** Marks an event whose object watchers may know from elsewhere, before it was added: its deletion is never folded away. */
 export interface ReportsDeletion {
   readonly reportsDeletion?: boolean;
+}
+
+/** An event that has the object as it was before the change. A fold of several has that of the first. */
+export interface HasPrevious {
+  readonly previous?: unknown;
 }
