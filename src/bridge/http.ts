@@ -16,15 +16,15 @@ import { ServerResponse, validateHeaderName, validateHeaderValue } from 'node:ht
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
 import { known } from '../watch/options.ts';
-import type { AdmissionOptions, Admitted, Caller, Verdict } from './hub/admission.ts';
-import { ADMISSION_OPTIONS, Admission } from './hub/admission.ts';
+import type { AdmissionOptions, Admitted, Caller, Verdict } from './hub/admission/admission.ts';
+import { ADMISSION_OPTIONS, Admission } from './hub/admission/admission.ts';
+import type { ConnectionOptions, Limits } from './hub/admission/limits.ts';
+import { CONNECTION_OPTIONS, toLimits } from './hub/admission/limits.ts';
+import { noWebSocket, PIPELINED } from './hub/admission/refusals.ts';
 import { publishNotices } from './hub/diagnostics.ts';
 import type { Hub } from './hub/hub.ts';
 import { coreOf } from './hub/hub.ts';
 import type { HubCore } from './hub/hub-core.ts';
-import type { ConnectionOptions, Limits } from './hub/limits.ts';
-import { CONNECTION_OPTIONS, toLimits } from './hub/limits.ts';
-import { noWebSocket, PIPELINED } from './hub/refusals.ts';
 import type { Start } from './hub/start.ts';
 import { EVENT_STREAM } from './protocol.ts';
 import { IN_BUN } from './transport/bun.ts';
@@ -46,6 +46,7 @@ import { HttpSink, hasClosed } from './transport/http-sink.ts';
 import type { Refusable } from './transport/http2-refusals.ts';
 import { mayRefuse } from './transport/http2-refusals.ts';
 import { toCaller } from './transport/node-caller.ts';
+import { isPlain } from './transport/plain-response.ts';
 import type { SharedTimer } from './transport/shared-timer.ts';
 import { toSharedTimer } from './transport/shared-timer.ts';
 import type { Outbound } from './transport/stall.ts';
@@ -53,11 +54,11 @@ import { guardStalls } from './transport/stall.ts';
 
 export type { Form } from './events/forms.ts';
 export { LINE, RECORD } from './events/forms.ts';
-export type { AdmissionOptions, Identified } from './hub/admission.ts';
+export type { AdmissionOptions, Identified } from './hub/admission/admission.ts';
+export type { ConnectionOptions } from './hub/admission/limits.ts';
 export type { ClientInfo, ClientStats, CutReason, TransportName } from './hub/client-info.ts';
 export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub/hub.ts';
 export { Hub } from './hub/hub.ts';
-export type { ConnectionOptions } from './hub/limits.ts';
 export type { Cleanup, Served, Sink } from './hub/sink.ts';
 export type { Snapshot, SnapshotContext } from './hub/snapshot.ts';
 export type { HubNotice, HubTotals, Observer, Refusal, RefusalReason } from './hub/tally.ts';
@@ -250,20 +251,4 @@ class HttpHandler<I> {
     });
     response.end();
   }
-}
-
-/** Whether bytes written to the socket equal those written to the response: chunked, and not transformed by anyone. */
-function isPlain(response: ServerResponse): boolean {
-  const { socket } = response;
-  return (
-    response instanceof ServerResponse &&
-    socket !== null &&
-    response.chunkedEncoding &&
-    response.write === ServerResponse.prototype.write &&
-    response.end === ServerResponse.prototype.end &&
-    !response.hasHeader('content-encoding') &&
-    response.writableCorked === 0 &&
-    // The headers are being sent, and nothing else waits inside the response.
-    response.writableLength === socket.writableLength
-  );
 }

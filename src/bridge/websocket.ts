@@ -14,15 +14,15 @@ import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
 import { known } from '../watch/options.ts';
 import { LINE, MESSAGE } from './events/forms.ts';
-import type { AdmissionOptions, Admitted, Verdict } from './hub/admission.ts';
-import { ADMISSION_OPTIONS, Admission } from './hub/admission.ts';
-import type { Reservation } from './hub/connection-slots.ts';
+import type { AdmissionOptions, Admitted, Verdict } from './hub/admission/admission.ts';
+import { ADMISSION_OPTIONS, Admission } from './hub/admission/admission.ts';
+import type { Reservation } from './hub/admission/connection-slots.ts';
+import type { ConnectionOptions, Limits } from './hub/admission/limits.ts';
+import { CONNECTION_OPTIONS, toLimits } from './hub/admission/limits.ts';
 import { publishNotices } from './hub/diagnostics.ts';
 import type { Hub } from './hub/hub.ts';
 import { coreOf } from './hub/hub.ts';
 import type { HubCore } from './hub/hub-core.ts';
-import type { ConnectionOptions, Limits } from './hub/limits.ts';
-import { CONNECTION_OPTIONS, toLimits } from './hub/limits.ts';
 import type { Start } from './hub/start.ts';
 import { COMPLETE } from './hub/start.ts';
 import { CLOSE_CODES, CLOSE_REASONS, DEFAULTS, WATCH_PATH } from './protocol.ts';
@@ -40,10 +40,10 @@ import { attachHandler, pathOf, refuseUpgrade, WaitingUpgrade } from './transpor
 import type { WebSocketConnection } from './transport/websocket-sink.ts';
 import { sessionOf, WebSocketSink } from './transport/websocket-sink.ts';
 
-export type { AdmissionOptions, Identified } from './hub/admission.ts';
+export type { AdmissionOptions, Identified } from './hub/admission/admission.ts';
+export type { ConnectionOptions } from './hub/admission/limits.ts';
 export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub/hub.ts';
 export { Hub } from './hub/hub.ts';
-export type { ConnectionOptions } from './hub/limits.ts';
 export type { UpgradeHandler } from './transport/upgrades.ts';
 
 /** Options of all functions that serve a WebSocket. */
@@ -239,10 +239,10 @@ class Serving<I> {
   }
 
   private serve(connection: Connection, admitted: Admitted & { start: Start }): void {
-    const { maxBufferedBytes } = this.limits;
+    const { maxBufferedBytes, clock } = this.limits;
     const { client } = connection;
     const { socket, form } = IN_BUN ? { socket: new SentLines(client), form: LINE } : connection;
-    const sink = new WebSocketSink({ client, socket, form, maxBufferedBytes });
+    const sink = new WebSocketSink({ client, socket, form, maxBufferedBytes, clock });
     const session = this.core.open(sink, { ...admitted, transport: 'websocket' });
     guardStalls(session, socket, this.stalls);
     if (this.heartbeats !== undefined) sink.startHeartbeat(this.heartbeats);

@@ -19,6 +19,7 @@
  * - After a 410 the start over is at once: the server answers, and nothing is known. After two in a row it waits like any other.
  * - `closed` is final: every later input returns no action.
  */
+import { Backoff, type BackoffOptions } from '../../watch/backoff.ts';
 import type { Status } from '../../watch/event.ts';
 import { toStatus } from '../../watch/event.ts';
 
@@ -26,14 +27,10 @@ import { toStatus } from '../../watch/event.ts';
 export type ClientState = 'connecting' | 'open' | 'waiting' | 'closed';
 
 /** Settings of the machine. */
-export interface MachineOptions {
-  readonly minMs: number;
-  readonly maxMs: number;
-  readonly factor: number;
+export interface MachineOptions extends BackoffOptions {
   readonly maxAttempts: number;
   readonly onExpired?: 'fail' | 'restart' | undefined;
   readonly reconnectOnEnd: boolean;
-  readonly random: () => number;
 }
 
 /** The end of a connection: an HTTP status, or one of the codes below. */
@@ -42,6 +39,8 @@ export interface Loss {
   readonly error: Status;
   /** The delay that the server asked for. */
   readonly hintMs?: number | undefined;
+  /** How long the connection has existed. */
+  readonly ranMs?: number | undefined;
 }
 
 /** The stream ended regularly, without a reason. The source may have ended, or a proxy may have cut a long response. */
@@ -67,24 +66,24 @@ export interface Action {
  */
 export type Order = 'next' | 'known' | 'foreign';
 
-/** The longest delay that a server can ask for. */
-export const MAX_HINT_MS = 300_000;
-
 export class ClientMachine {
   state: ClientState = 'waiting';
   /** The version to resume after; undefined if there is none. */
   position: string | undefined;
-  /** Consecutive connections that delivered no event to resume from. */
-  failures: number = 0;
   readonly #options: MachineOptions;
+  readonly #backoff: Backoff;
   /** The last event had no version, so more was to come: the rest of a snapshot, or of a folded batch. */
   #partial: boolean = false;
-  /** The last connection ended with a 410. */
-  #expired: boolean = false;
 
   constructor(options: MachineOptions, position?: string) {
     this.#options = options;
+    this.#backoff = new Backoff(options);
     this.position = position;
+  }
+
+  /** Consecutive connections that delivered no event to resume from. */
+  get failures(): number {
+    return this.#backoff.failures;
   }
 
   /** The first connection, or the delay has passed, or there is room again. */
@@ -105,24 +104,23 @@ export class ClientMachine {
       this.position = version;
       this.#partial = !version;
       // An event without a version may be the start of a snapshot that breaks off every time, so it does not count as success.
-      if (version) this.failures = 0;
+      if (version) this.#backoff.failures = 0;
     }
     return order;
   }
 
   /** The connection has been open for `maxMs`, so it is not part of a series of failures. */
   lasted(): void {
-    this.failures = 0;
-    this.#expired = false;
+    this.#backoff.healthy();
   }
 
   /** The connection has ended. */
-  over({ code, error, hintMs = 0 }: Loss): Action | undefined {
-    const { onExpired, maxAttempts, reconnectOnEnd, minMs, maxMs, factor, random } = this.#options;
+  over({ code, error, hintMs, ranMs }: Loss): Action | undefined {
+    const { onExpired, maxAttempts, reconnectOnEnd } = this.#options;
     const restart = onExpired === 'restart';
     // The stream was open but had no version yet. Nobody can tell what the server sends until the next connection.
     const unversioned = this.state === 'open' && !this.position;
-    const spent = this.failures >= maxAttempts;
+    const spent = this.#backoff.failures >= maxAttempts;
     const enough = !reconnectOnEnd || spent || (unversioned && !restart && !this.#partial);
     if (code === COMPLETE || (code === ENDED && enough)) return this.close();
     if (spent || (code > COMPLETE && code < 500 && ![408, 410, 429].includes(code))) return this.close(error);
@@ -131,15 +129,10 @@ export class ClientMachine {
     if (this.state === 'closed' || (notice && !restart)) return this.close(reported);
     if (notice) this.position = undefined;
     this.state = 'waiting';
+    const expired = code === 410;
     // The position is also lost with a snapshot that failed, and that error has a code of its own.
-    const prompt = code === 410 && error.code === 410 && !this.#expired;
-    this.#expired = code === 410;
-    // Full jitter on top of the server's delay, because the server may have told the same delay to thousands of clients. With a
-    // `minMs` of 0, a thousand failures make 0 * Infinity, which is NaN.
-    const longestMs = Math.min(maxMs, minMs * factor ** this.failures++ || 0);
-    const jitterMs = prompt ? 0 : random() * longestMs;
-    // A negative hint or NaN means no hint.
-    return { delayMs: Math.min(hintMs > 0 ? hintMs : 0, MAX_HINT_MS) + jitterMs, error: reported, notice };
+    const delayMs = this.#backoff.failed({ hintMs, ranMs, expired, curable: expired && error.code === 410 });
+    return { delayMs, error: reported, notice };
   }
 
   /** The queue is full. Returns whether the connection may be closed until there is room, which requires a known position. */
@@ -157,10 +150,14 @@ export class ClientMachine {
   }
 }
 
-/** Versions have the form `<epoch>.<sequence>`. Versions of any other form can only be compared for equality. */
+/**
+ * Versions have the form `<epoch>.<sequence>`, with the mark of an event after the epoch if a hub has a source. Versions of any other
+ * form can only be compared for equality.
+ */
 function orderOf(version: string | undefined, last: string | undefined): Order {
   if (version && version === last) return 'known';
-  const [, lastEpoch, lastSequence, epoch, sequence] = /^(.+)\.(\d+)\n(.+)\.(\d+)$/.exec(`${last}\n${version}`) ?? [];
+  const [, lastEpoch, lastSequence, epoch, sequence] =
+    /^([^~\n]+)(?:~\w+)?\.(\d+)\n([^~\n]+)(?:~\w+)?\.(\d+)$/.exec(`${last}\n${version}`) ?? [];
   if (epoch !== lastEpoch) return 'foreign';
   return Number(sequence) <= Number(lastSequence) ? 'known' : 'next';
 }

@@ -44,17 +44,14 @@ export class Envelope implements WatchEvent, ReportsDeletion {
    * that JSON cannot represent, such as a cycle.
    */
   constructor(event: WatchEvent, place: Place) {
-    if (event === undefined || event === null) throw invalid('event', event, 'an event, whose type is a string');
-    const { type, object } = event;
-    if (typeof type !== 'string' || type === '') throw invalid('event.type', type, 'a non-empty string');
+    const { type, object } = checked(event);
     this.type = type;
     this.object = object;
     this.sequence = place.sequence;
     this.version = place.version;
     this.id = place.id ?? place.version;
     this.reportsDeletion = place.reportsDeletion ?? false;
-    this.bytes =
-      place.bytes ?? encoder.encode((place.json === undefined ? stringify(event) : open(place.json)) + end(place.version));
+    this.bytes = place.bytes ?? encoder.encode(opened(event, place.json) + end(place.version));
   }
 
   /** Returns the same event with another version, or none. The rest of its text is unchanged. */
@@ -69,6 +66,26 @@ export class Envelope implements WatchEvent, ReportsDeletion {
 }
 
 const encoder = new TextEncoder();
+
+/** Returns an event, if it is one. */
+function checked(event: WatchEvent): WatchEvent {
+  if (event === undefined || event === null) throw invalid('event', event, 'an event, whose type is a string');
+  const { type } = event;
+  if (typeof type !== 'string' || type === '') throw invalid('event.type', type, 'a non-empty string');
+  return event;
+}
+
+/**
+ * Returns an event as JSON on one line, without a version. `json` is its text, if that is known. Throws what the constructor of
+ * {@link Envelope} throws.
+ */
+export function toText(event: WatchEvent, json: string | undefined): string {
+  return `${opened(checked(event), json)}}`;
+}
+
+function opened(event: WatchEvent, json: string | undefined): string {
+  return json === undefined ? stringify(event) : open(json);
+}
 
 /**
  * Returns the envelope of an event from a hub's watch. That is the event itself; or a new envelope, for a copy whose type

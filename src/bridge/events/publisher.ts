@@ -10,6 +10,8 @@ import type { Turn } from './turn.ts';
 export interface PublisherOptions {
   readonly broadcaster: Pick<Broadcaster<Envelope>, 'publish' | 'tryPublish'>;
   readonly epoch: string;
+  /** The number of the last event; default 0. */
+  readonly sequence?: number | undefined;
   /** The default queue length of a client. */
   readonly capacity: number;
   /** The default limit of the bytes in it. */
@@ -22,6 +24,8 @@ export interface PublisherOptions {
   readonly flush: () => void;
   /** Is told the size of each event that has been distributed, and may then look for queues that hold too much. */
   readonly backlog: { grow(bytes: number): void; check(): void };
+  /** Is told each event that has been distributed, before clients are written to. */
+  readonly accepted?: ((envelope: Envelope) => void) | undefined;
   /** The most events that have come for one client since the last flush: clients may see the events of some topics only. */
   readonly most: () => number;
 }
@@ -43,7 +47,7 @@ export class Publisher {
   /** Clients are flushed at the latest after this many events, and after this many bytes. */
   readonly pace: Pace;
   readonly bytePace: Pace;
-  private sequence: number = 0;
+  private sequence: number;
   private pending: number = 0;
   private unflushed: number = 0;
   private unflushedBytes: number = 0;
@@ -55,16 +59,18 @@ export class Publisher {
 
   constructor(options: PublisherOptions) {
     this.options = options;
+    this.sequence = options.sequence ?? 0;
     this.pace = new Pace(options.capacity, MOST_EVENTS);
     this.bytePace = new Pace(options.maxQueuedBytes, MOST_BYTES);
   }
 
-  async publish(event: WatchEvent, json: string | undefined): Promise<void> {
+  /** `version` is the event's, if it has one of another stream already. */
+  async publish(event: WatchEvent, json: string | undefined, version?: string): Promise<void> {
     // If none may wait, it is not known yet whether this publish would.
     if (this.pending > 0) this.refuseOverload();
     // Called from inside a filter or a toJSON: the event being published comes before this one.
     if (this.busy) await this.turn();
-    const envelope = this.toEnvelope(event, json);
+    const envelope = this.toEnvelope(event, json, version);
     if (this.pending > 0 || !this.accepts(envelope)) {
       this.refuseOverload();
       await this.wait(envelope);
@@ -85,14 +91,14 @@ export class Publisher {
     this.unflushed = this.unflushedBytes = 0;
   }
 
-  private toEnvelope(event: WatchEvent, json: string | undefined): Envelope {
+  private toEnvelope(event: WatchEvent, json: string | undefined, version?: string): Envelope {
     const sequence = this.sequence + 1;
     const { epoch, snapshot } = this.options;
     this.busy = true;
     try {
       return new Envelope(event, {
         sequence,
-        version: toVersion(epoch, sequence),
+        version: version ?? toVersion(epoch, sequence),
         json,
         reportsDeletion: snapshot !== undefined,
       });
@@ -109,6 +115,7 @@ export class Publisher {
       this.busy = false;
     }
     this.sequence = envelope.sequence;
+    this.options.accepted?.(envelope);
     this.options.backlog.grow(envelope.bytes.length);
     this.unflushedBytes += envelope.bytes.length;
     const isHalf = ++this.unflushed >= this.pace.value && this.options.most() >= this.pace.value;
@@ -122,6 +129,7 @@ export class Publisher {
     this.pending++;
     try {
       await this.publishLater(envelope);
+      this.options.accepted?.(envelope);
       this.options.backlog.grow(envelope.bytes.length);
       this.options.backlog.check(); // the flush may have been before
     } finally {

@@ -10,6 +10,7 @@ import { eventKey } from '../events/key.ts';
 import { toVersion } from '../protocol.ts';
 import type { HubSettings } from './hub-options.ts';
 import type { Asked } from './query.ts';
+import { readVersion } from './query.ts';
 import type { Start } from './start.ts';
 import { toStart } from './start.ts';
 
@@ -25,8 +26,8 @@ import { toStart } from './start.ts';
  */
 export class Feed {
   readonly broadcaster: Broadcaster<Envelope, ErrorEvent>;
-  private readonly settings: HubSettings<WatchEvent>;
-  private readonly mux: Mux<Envelope>;
+  protected readonly settings: HubSettings<WatchEvent>;
+  protected readonly mux: Mux<Envelope>;
 
   constructor(settings: HubSettings<WatchEvent>, isForAll: (envelope: Envelope) => boolean) {
     const { capacity, overflow, keyOf, topicsOf, maxPending, replayItems, replayBytes } = settings;
@@ -38,7 +39,7 @@ export class Feed {
       maxPending,
       incoming: 0,
       keyOf: (event) => eventKey(event, keyOf),
-      topicsOf: topicsOf && ((event) => (isForAll(event) ? EVERY_TOPIC : topicsOf(event))),
+      topicsOf: topicsOf && ((event) => (isForAll(event) ? EVERY_TOPIC : this.topicsOf(event))),
       replay: replayItems,
       replayBytes,
       sizeOf: (event) => event.bytes.length,
@@ -61,6 +62,12 @@ export class Feed {
     return this.broadcaster.watch(options) as BroadcastWatch<Envelope>;
   }
 
+  /** Watches all events after a place, which {@link placeOf} has returned in this synchronous step. */
+  watchAfter(place: number, options: WatchOptions<Envelope>): BroadcastWatch<Envelope> {
+    // A hub that keeps no events can still continue at its end.
+    return this.watch(place === this.head ? options : { ...options, after: place });
+  }
+
   /** Calls back for each view that has got an event; see broadcast/view.ts. */
   whenVisible(callback: (view: View<Envelope>) => void): void {
     this.mux.whenVisible(callback);
@@ -68,10 +75,12 @@ export class Feed {
 
   /** Returns where a client with this request starts, or a Status of code 410 or 400. */
   start(asked: Asked, topics: readonly string[] | undefined): Start | Status {
-    const { epoch, replay, snapshot } = this.settings;
+    const { replay, snapshot } = this.settings;
     return toStart(asked, {
-      epoch,
-      since: (sequence) => this.since(sequence, topics),
+      after: (version) => {
+        const place = this.placeOf(version);
+        return place === undefined ? undefined : this.since(place, topics);
+      },
       last: () => this.since(Math.max(this.oldest, this.head - replay), topics) ?? [],
       hasSnapshot: snapshot !== undefined,
     });
@@ -89,12 +98,29 @@ export class Feed {
   }
 
   /** The sequence before the first event that is kept. */
-  private get oldest(): number {
+  get oldest(): number {
     return this.mux.all.window?.start ?? this.head;
   }
 
-  /** Returns the version of a sequence. */
-  versionOf(sequence: number): string {
+  /** The version of the last distributed event. */
+  get version(): string {
+    return this.versionOf(this.head) as string;
+  }
+
+  /** Returns the version of a sequence; undefined if it is not known. */
+  versionOf(sequence: number): string | undefined {
     return toVersion(this.settings.epoch, sequence);
+  }
+
+  /** Returns the sequence of a version, if everything after it is known. */
+  placeOf(version: string): number | undefined {
+    const { epoch, sequence } = readVersion(version) ?? {};
+    if (epoch !== this.settings.epoch || sequence === undefined) return undefined;
+    return sequence < this.oldest || sequence > this.head ? undefined : sequence;
+  }
+
+  /** The topics of an event that is being published. */
+  protected topicsOf(event: Envelope): string | readonly string[] | undefined {
+    return this.settings.topicsOf?.(event);
   }
 }

@@ -1,24 +1,29 @@
+import type { WatchOptions } from '../../broadcast/broadcaster.ts';
 import { POLICIES } from '../../broadcast/policies/policies.ts';
 import { concerns, toTopics } from '../../broadcast/topics.ts';
+import { sleep } from '../../watch/clock.ts';
 import { emptyWatch } from '../../watch/empty-watch.ts';
 import type { Status, WatchEvent } from '../../watch/event.ts';
 import { isStatus } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { Publisher } from '../events/publisher.ts';
+import { ConnectionSlots, Reservation } from './admission/connection-slots.ts';
+import { LEAVING, NOT_READY, unavailable } from './admission/refusals.ts';
 import { Backlog } from './backlog.ts';
 import type { ClientInfo } from './client-info.ts';
-import { ConnectionSlots, Reservation } from './connection-slots.ts';
 import { Feed } from './feed.ts';
 import { Flusher } from './flusher.ts';
 import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
 import { Lifetime } from './lifetime.ts';
 import type { Asked } from './query.ts';
-import { LEAVING, unavailable } from './refusals.ts';
 import { Session } from './session.ts';
 import type { ReadableWatch, SessionHost } from './session-host.ts';
 import { limitAge, startTimers } from './session-timers.ts';
 import type { Sink } from './sink.ts';
 import { Snapshots } from './snapshot.ts';
+import type { CatchUp } from './source/past-event.ts';
+import { FIRST_PLACE, SourceFeed } from './source/source-feed.ts';
+import { type CatchUpListener, Sourced } from './source/sourced.ts';
 import type { Start } from './start.ts';
 import { COMPLETE, permitted, verdictOf } from './start.ts';
 import type { Refusal } from './tally.ts';
@@ -54,13 +59,24 @@ export class HubCore {
   private readonly slots: ConnectionSlots;
   private readonly snapshots: Snapshots;
   private readonly host: SessionHost<Session> & { seen: number; closing: boolean };
+  /** What a hub with a source has besides. */
+  readonly sourced: Sourced | undefined = undefined;
+  /** Readers in this process, which are told when the source cannot be continued. */
+  readonly readers: Set<{ lose(why: string): void }> = new Set();
+  private readonly listener: CatchUpListener = {
+    ready: (session) => this.flusher.ready(session),
+    joined: (session) => this.flusher.add(session),
+  };
   /** Resolves the promise that waits for the last client to go. */
   private empty: (() => void) | undefined = undefined;
 
   constructor(settings: HubSettings<WatchEvent>) {
     this.settings = settings;
     this.lifetime = new Lifetime(settings.random);
-    this.feed = new Feed(settings, (envelope) => this.isOwnFailure(envelope));
+    const { source } = settings;
+    const isForAll = (envelope: Envelope): boolean => this.isOwnFailure(envelope);
+    const sourceFeed = source && new SourceFeed(settings, isForAll);
+    this.feed = sourceFeed ?? new Feed(settings, isForAll);
     this.slots = new ConnectionSlots(settings);
     this.flusher = new Flusher({
       flushSignal: this.feed.watch({ capacity: 1, overflow: 'drop-newest' }),
@@ -79,6 +95,7 @@ export class HubCore {
       flush: () => flusher.flush(),
       backlog,
       most: () => flusher.most,
+      ...(sourceFeed && { sequence: FIRST_PLACE, accepted: () => this.sourced?.reached() }),
     });
     this.snapshots = new Snapshots({
       atOnce: settings.maxSnapshots,
@@ -87,11 +104,15 @@ export class HubCore {
       turn: () => new Promise((resolve) => settings.nextTurn(resolve)),
     });
     this.host = this.toHost();
+    if (source !== undefined && sourceFeed !== undefined) {
+      const { publisher } = this;
+      this.sourced = new Sourced({ source, feed: sourceFeed, publisher, settings, onReset: () => this.reset() });
+    }
   }
 
   /** The version of the last distributed event. */
   get version(): string {
-    return this.feed.versionOf(this.feed.head);
+    return this.feed.version;
   }
 
   /** Whether clients may be limited to topics. */
@@ -107,12 +128,46 @@ export class HubCore {
   stats(): HubStats {
     const { version } = this;
     const clients = Array.from(this.sessions, (session) => session.stats());
-    return { version, accepted: this.feed.head, clients, total: this.tally.totals(clients) };
+    const { sourced } = this;
+    const accepted = this.feed.head - (sourced ? FIRST_PLACE : 0);
+    const more = sourced && { source: sourced.follower.stats() };
+    return { version, accepted, clients, total: this.tally.totals(clients), ...more };
   }
 
   /** Refuses new events, delivers accepted ones, then ends every stream. Resolves when all clients have gone. */
   close(retryAfterMs?: number): Promise<void> {
-    return this.lifetime.close(() => this.drain(), retryAfterMs);
+    // A stream does not end with one of the hubs that follow it.
+    const afterMs = retryAfterMs ?? (this.sourced && RETRY_AFTER_MS);
+    return this.lifetime.close(() => this.drain(), afterMs);
+  }
+
+  /** Whether only the source can tell where a client with this request starts, or this hub is not connected to it yet. */
+  mustLocate(asked: Asked): boolean {
+    return this.sourced?.locator.knows(asked) === false;
+  }
+
+  /** Asks the source. Resolves to undefined when this hub can answer the request by itself, be it with 410. */
+  locate(asked: Asked, gone: AbortSignal): Promise<CatchUp | undefined> {
+    return this.sourced?.locator.locate(asked, gone) ?? Promise.resolve(undefined);
+  }
+
+  /** Watches the events after a version, if all of them are kept here. */
+  watchAfter(version: string, options: WatchOptions<Envelope>): ReadableWatch<Envelope> | undefined {
+    const place = this.feed.placeOf(version);
+    return place === undefined ? undefined : this.feed.watchAfter(place, options);
+  }
+
+  /** Resolves when clients are served; to false if the hub ends, or `gone` aborts, before that. */
+  ready(gone: AbortSignal): Promise<boolean> {
+    const { sourced, lifetime } = this;
+    return sourced
+      ? sourced.follower.until(() => sourced.follower.ready, gone)
+      : Promise.resolve(!lifetime.closing && !gone.aborted);
+  }
+
+  /** Waits before something that failed is tried again. */
+  pause(gone: AbortSignal): Promise<void> {
+    return sleep(RETRY_AFTER_MS, { signal: gone, clock: this.settings.clock }).catch(() => {});
   }
 
   /** Reserves a slot, or returns a refusal. The caller opens a session with the slot or releases it. */
@@ -140,8 +195,10 @@ export class HubCore {
    * Returns where a client with this request starts, or a Status of code 410, 400 or 503. That counts as a refusal, as does
    * {@link COMPLETE}: the stream has ended, and this client has received all that its filter lets through.
    */
-  start(asked: Asked, { address = '', options = {} }: { address?: string; options?: ClientOptions } = {}): Start | Status {
+  start(asked: Asked, { address = '', options = {}, catchUp }: Asking = {}): Start | Status {
     if (this.lifetime.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
+    if (this.sourced?.follower.ready === false) return this.refuse({ reason: 'failed', status: NOT_READY, address });
+    if (catchUp !== undefined) return { missed: [], resumed: true, snapshot: false, catchUp };
     const start = this.feed.start(asked, options.topics);
     if (isStatus(start)) return this.refuse({ reason: start.code === 410 ? 'expired' : 'badRequest', status: start, address });
     return this.lifetime.ended && !start.snapshot && this.hidesAll(start, options.filter)
@@ -158,12 +215,16 @@ export class HubCore {
     const overflow = options.overflow ?? this.settings.overflow;
     const filter = options.filter && this.judge(options.filter);
     const { topics, capacity, maxQueuedBytes } = options;
-    const watch = this.lifetime.ended ? undefined : this.feed.watch({ topics, capacity, overflow, filter });
+    const own = { topics, capacity, overflow, filter };
+    const { catchUp } = start;
+    const behind = catchUp && this.sourced?.watch(catchUp, own, { ...this.listener, session: () => session });
+    const watch = this.lifetime.ended ? undefined : (behind ?? this.feed.watch(own));
     const { missed, thrown } = permitted(start.missed, filter);
     // The first may be an ERROR, which has no position. With a version before it, a client could resume and never see it.
     const first = start.missed[0]?.sequence;
-    const after = (first || this.feed.head + 1) - 1;
-    const session = new Session({
+    const after = (catchUp && this.sourced?.feed.placeBefore(catchUp.position.sequence)) ?? (first || this.feed.head + 1) - 1;
+    const told = client.transport === 'sse' && !start.snapshot && first !== 0;
+    const session: Session = new Session({
       id: ++this.tally.clients,
       identity: client.identity,
       transport: client.transport,
@@ -174,7 +235,7 @@ export class HubCore {
       resumed: start.resumed,
       missed,
       after,
-      version: client.transport === 'sse' && !start.snapshot && first !== 0 ? this.feed.versionOf(after) : undefined,
+      version: told ? (catchUp?.version ?? this.feed.versionOf(after)) : undefined,
       topics,
       watch: watch ?? (emptyWatch<Envelope>() as ReadableWatch<Envelope>),
       sink,
@@ -186,11 +247,19 @@ export class HubCore {
     this.flusher.add(session);
     const broken = attempt(() => sink.opened(session));
     this.tally.opened(() => session.stats());
-    if (start.resumed) this.tally.resumed(() => session.stats(), start.missed.length);
+    const replayed = catchUp ? this.feed.head - after : start.missed.length;
+    if (start.resumed) this.tally.resumed(() => session.stats(), replayed);
     if (thrown !== undefined) session.stop('failed', thrown.error);
     if (broken !== undefined) session.cut('failed', broken.error);
     this.begin(session, sink, { ...client, filter: topics ? this.select(topics, filter) : filter, start, version });
     return session;
+  }
+
+  /** The source cannot be continued: whoever is connected must not take what follows for what came next. */
+  private reset(): void {
+    const why = 'the stream was replaced, or has lost events';
+    for (const session of [...this.sessions]) session.expire(why);
+    for (const reader of [...this.readers]) reader.lose(why);
   }
 
   /** Whether the client would get nothing. An empty response would make it reconnect again and again. */
@@ -260,6 +329,8 @@ export class HubCore {
 
   private async drain(): Promise<void> {
     this.host.closing = true;
+    this.sourced?.stop();
+    for (const session of this.sessions) if (session.isCatchingUp) session.stop('goingAway');
     await this.feed.broadcaster.shutdown();
     this.flusher.close();
     this.lifetime.ended = true;
@@ -268,6 +339,16 @@ export class HubCore {
       this.empty = resolve;
     });
   }
+}
+
+/** How long clients have to spread out when a hub with a source goes away, and does not say. */
+const RETRY_AFTER_MS = 1_000;
+
+/** What is known of a client that asks where it starts. */
+export interface Asking {
+  readonly address?: string;
+  readonly options?: ClientOptions;
+  readonly catchUp?: CatchUp | undefined;
 }
 
 /** What is decided before a session begins. */

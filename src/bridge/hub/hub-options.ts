@@ -1,7 +1,7 @@
 import { toOverflow } from '../../broadcast/broadcaster.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { systemClock } from '../../watch/clock.ts';
-import { invalid, wholeNumber } from '../../watch/errors.ts';
+import { having, invalid, wholeNumber } from '../../watch/errors.ts';
 import type { MissingAdded, ObjectOf, WatchEvent } from '../../watch/event.ts';
 import { known } from '../../watch/options.ts';
 import type { Overflow } from '../../watch/overflow.ts';
@@ -11,6 +11,7 @@ import { DEFAULTS, newEpoch } from '../protocol.ts';
 import type { ClientStats } from './client-info.ts';
 import { EPOCH } from './query.ts';
 import type { Snapshot } from './snapshot.ts';
+import type { HubSource, SourceStats } from './source/source.ts';
 import type { HubNotice, HubTotals } from './tally.ts';
 
 /** Options of a hub. */
@@ -98,6 +99,20 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
    */
   epoch?: string | undefined;
   /**
+   * A stream outside this process, such as that of `watchmux/nats`: `publish` writes into it, and the hub gets its events from it,
+   * like every other hub with the same stream. Versions are those of the stream, so a client resumes at any of these hubs. The
+   * hub begins with the last `replayItems` events, and clients wait until it has them.
+   */
+  source?: HubSource | undefined;
+  /**
+   * How many events of the source, and bytes of them, may be read for one client whose version the hub does not keep; default
+   * 100,000 and 64 MiB. A client that is further behind gets a 410. They are read 256 at a time, as the client takes them.
+   */
+  maxCatchUpItems?: number | undefined;
+  maxCatchUpBytes?: number | undefined;
+  /** Reads of the source at the same time, for all such clients; default 4. Further clients wait in line. */
+  maxReads?: number | undefined;
+  /**
    * Called for each client that connects, leaves, is cut, is refused or resumes. An error it throws is reported as uncaught. It
    * may publish, for example who is present; but clients also leave during a shutdown, when `publish` rejects with CLOSED.
    */
@@ -141,6 +156,19 @@ export interface HubStats {
   readonly clients: readonly ClientStats[];
   /** Totals, including clients that have left. */
   readonly total: HubTotals;
+  /** How a hub and its `source` are getting on. */
+  readonly source?: SourceStats | undefined;
+}
+
+/** Options of {@link Hub.publish}. */
+export interface PublishOptions {
+  /** The event's JSON text, if the caller has it. It is sent as it is. */
+  readonly json?: string | undefined;
+  /**
+   * Identifies the event, in a hub with a source: what is published twice with one id is stored once, within a time that the source
+   * tells. 1 to 256 characters that ASCII can print, without spaces. Default: a random one, which covers the attempts of one call.
+   */
+  readonly id?: string | undefined;
 }
 
 /** Options of {@link Hub.shutdown}. */
@@ -156,7 +184,7 @@ export interface ShutdownOptions {
 
 /** A hub's options with all defaults filled in. */
 export type HubSettings<E extends WatchEvent> = {
-  readonly [K in keyof HubOptions<E>]-?: K extends 'snapshot' | 'keyOf' | 'topicsOf' | 'onNotice'
+  readonly [K in keyof HubOptions<E>]-?: K extends 'snapshot' | 'keyOf' | 'topicsOf' | 'onNotice' | 'source'
     ? HubOptions<E>[K]
     : Exclude<HubOptions<E>[K], undefined>;
 };
@@ -181,6 +209,10 @@ const names: Record<keyof HubOptions, true> = {
   keyOf: true,
   topicsOf: true,
   epoch: true,
+  source: true,
+  maxCatchUpItems: true,
+  maxCatchUpBytes: true,
+  maxReads: true,
   onNotice: true,
   clock: true,
   random: true,
@@ -200,8 +232,17 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
   for (const hook of ['snapshot', 'keyOf', 'topicsOf', 'onNotice'] as const) {
     if (options[hook] !== undefined && typeof options[hook] !== 'function') throw invalid(hook, options[hook], 'a function');
   }
+  const { source } = options;
+  if (source !== undefined) {
+    having('source', source, 'follow', 'a HubSource, such as a NatsStream');
+    if (options.epoch !== undefined) throw invalid('epoch', epoch, 'none, because the source tells it');
+  }
   return {
     epoch,
+    source,
+    maxCatchUpItems: count('maxCatchUpItems', 100_000),
+    maxCatchUpBytes: count('maxCatchUpBytes', DEFAULTS.maxQueuedBytes),
+    maxReads: count('maxReads', 4, 1),
     overflow: toOverflow(overflow),
     replay,
     replayItems,

@@ -1,17 +1,21 @@
-import { having, invalid } from '../../watch/errors.ts';
+import { having, invalid, WatchError } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import { toStatus } from '../../watch/event.ts';
 import { known } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ClientStats } from './client-info.ts';
 import { HubCore } from './hub-core.ts';
-import type { HubOptions, HubStats, ShutdownOptions } from './hub-options.ts';
+import type { HubOptions, HubStats, PublishOptions, ShutdownOptions } from './hub-options.ts';
 import { toSettings } from './hub-options.ts';
+import type { HubEvent, HubWatchOptions } from './hub-watch.ts';
+import { watchHub } from './hub-watch.ts';
 import type { MetricsOptions } from './metrics.ts';
 import { hubMetrics, toText } from './metrics.ts';
+import { Outbox } from './source/outbox.ts';
 import type { Observer } from './tally.ts';
 
-export type { ClientOptions, HubOptions, HubStats, ShutdownOptions } from './hub-options.ts';
+export type { ClientOptions, HubOptions, HubStats, PublishOptions, ShutdownOptions } from './hub-options.ts';
+export type { HubEvent, HubWatchOptions } from './hub-watch.ts';
 export type { MetricsOptions } from './metrics.ts';
 
 /**
@@ -29,26 +33,43 @@ export type { MetricsOptions } from './metrics.ts';
 export class Hub<E extends WatchEvent = WatchEvent> {
   /** The side that transports use; see {@link coreOf}. */
   private readonly core: HubCore;
+  /** Where events go, if they come back from a source. */
+  private readonly outbox: Outbox | undefined;
   /** The watches that `follow` is publishing from. */
   private readonly followed: Set<Watch<E>> = new Set();
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid option. */
   constructor(options: HubOptions<E> = {}) {
     // Internally the event type does not matter; the compiler has checked it outside.
-    this.core = new HubCore(toSettings(options as unknown as HubOptions));
+    const settings = toSettings(options as unknown as HubOptions);
+    this.core = new HubCore(settings);
+    const { source } = settings;
+    this.outbox = source && new Outbox({ ...settings, source, lifetime: this.core.lifetime });
     const { onNotice } = options;
     if (onNotice !== undefined) this.core.tally.observe({ tell: onNotice });
   }
 
   /**
    * Publishes an event. Resolves when it is accepted, which with `wait` is when every client has room. Also pauses now and then
-   * for a turn of the event loop, in which connections can send, so that a burst does not overflow queues. `json` is the event's
-   * JSON text, if the caller has it; it is sent as it is.
+   * for a turn of the event loop, in which connections can send, so that a burst does not overflow queues. `options` may be the
+   * event's JSON text, if the caller has it; it is sent as it is.
+   *
+   * With a source, resolves when the stream has stored the event; all hubs of the stream then distribute it. Events of publishes
+   * that do not wait for each other may be stored in another order.
    *
    * @throws {WatchError} (rejects) CLOSED after `shutdown`; OVERLOADED if `maxPending` publishes are waiting; INVALID_ARGUMENT
-   * for an invalid event. Also rejects with what JSON.stringify throws.
+   * for an invalid event or option; TIMEOUT if a source does not acknowledge the event: it may be stored all the same, and
+   * publishing it again with the same `id` is safe. Also rejects with what JSON.stringify throws.
    */
-  publish(event: E, json?: string): Promise<void> {
+  publish(event: E, options?: string | PublishOptions): Promise<void> {
+    if (this.outbox !== undefined) return this.outbox.publish(event, options);
+    if (options === undefined || typeof options === 'string') return this.core.publisher.publish(event, options);
+    return this.publishWith(event, options);
+  }
+
+  private async publishWith(event: E, options: PublishOptions): Promise<void> {
+    const { json, id } = known(options, ['json', 'id']);
+    if (id !== undefined) throw invalid('id', id, 'none, because this hub has no source');
     return this.core.publisher.publish(event, json);
   }
 
@@ -56,9 +77,11 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * Publishes an event without waiting. Returns false if a `wait` client has no room now, or if another event is being published
    * (for example when called from its `toJSON`).
    *
-   * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for an invalid event. Also throws what JSON.stringify throws.
+   * @throws {WatchError} CLOSED after `shutdown`; INVALID_ARGUMENT for an invalid event, and for a hub with a source, whose
+   * acknowledgement has to be waited for. Also throws what JSON.stringify throws.
    */
   tryPublish(event: E, json?: string): boolean {
+    this.refuseSource('tryPublish', 'publish');
     return this.core.publisher.tryPublish(event, json);
   }
 
@@ -66,8 +89,11 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * Publishes all events of a watch, as fast as the clients' policies allow, and shuts down when the watch ends. Resolves when
    * all clients have received their events. If the watch fails, clients get an ERROR event, and this rejects with the watch's
    * error. {@link shutdown} stops the watch.
+   *
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT for a hub with a source, whose stream does not end with a watch.
    */
   async follow(watch: Watch<E>): Promise<void> {
+    this.refuseSource('follow', 'a loop over the watch, and publish');
     having('watch', watch, 'tryNext', 'a Watch');
     const { lifetime } = this.core;
     this.followed.add(watch);
@@ -85,6 +111,34 @@ export class Hub<E extends WatchEvent = WatchEvent> {
       this.followed.delete(watch);
     }
     await this.shutdown();
+  }
+
+  /**
+   * Resolves when the hub serves clients: at once, unless it has a source, to whose end it must have come. Clients that come earlier
+   * are kept waiting. Later losses of the connection to the source do not count.
+   *
+   * @throws {WatchError} (rejects) CLOSED after `shutdown`; the signal's reason when it aborts.
+   */
+  async ready(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
+    const { signal = new AbortController().signal } = known(options, ['signal']);
+    signal.throwIfAborted();
+    if (await this.core.ready(signal)) return;
+    signal.throwIfAborted();
+    throw new WatchError('CLOSED', 'ready: the hub is shut down');
+  }
+
+  /**
+   * Watches the hub's events in this process, from now on or right after a version. Events carry their `resourceVersion`: whoever
+   * stores it with what it has done continues there after a restart, and at any hub of the same source.
+   *
+   * The watch reads at its own pace and holds nobody up. It is never cut while the hub, or its source, holds the events that it has
+   * not read. When they are gone, it delivers one ERROR with code 410 and ends; start over without `after`, from a fresh state.
+   * Without `after`, a hub with a source begins where it is, or where it becomes {@link ready}.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT for an invalid option; CLOSED after `shutdown`; the signal's reason if it has aborted.
+   */
+  watch(options: HubWatchOptions<E> = {}): Watch<HubEvent<E>> {
+    return watchHub<E>(this.core, options);
   }
 
   /** The version of the last accepted event. Continuing after it misses nothing. */
@@ -127,10 +181,15 @@ export class Hub<E extends WatchEvent = WatchEvent> {
     return chosen.length;
   }
 
+  private refuseSource(what: string, instead: string): void {
+    if (this.outbox !== undefined) throw invalid(what, 'a hub with a source', `a hub without a source; use ${instead}`);
+  }
+
   /**
    * Closes the hub: refuses new events, delivers the accepted ones, then ends every client's stream. Resolves when all clients
    * are gone. A client that does not read can delay this; when `signal` aborts, the remaining clients are cut. The first call
-   * decides whether the stream ends or only this server goes away (`retryAfterMs`).
+   * decides whether the stream ends or only this server goes away (`retryAfterMs`). A hub with a source always goes away: default
+   * 1,000. Its publishes that are not acknowledged yet go on, as their callers see.
    *
    * @throws {WatchError} (rejects) INVALID_ARGUMENT for an invalid `retryAfterMs`.
    */

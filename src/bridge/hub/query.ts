@@ -72,6 +72,8 @@ export interface Version {
 
 /** The characters and length of an epoch. */
 export const EPOCH: RegExp = /^[\w-]{1,64}$/;
+/** The same in a version, where the mark of a hub's source may follow; see source.ts. */
+const VERSION_EPOCH: RegExp = /^[\w-]{1,64}(?:~[0-9a-z]{1,16})?$/;
 
 /** Splits a version, or returns undefined if it is invalid. Only digits are ever converted to a number. */
 export function readVersion(text: string): Version | undefined {
@@ -79,7 +81,7 @@ export function readVersion(text: string): Version | undefined {
   const dot = text.lastIndexOf('.');
   const epoch = text.slice(0, Math.max(0, dot));
   const digits = text.slice(dot + 1);
-  if (!EPOCH.test(epoch) || !/^(0|[1-9][0-9]*)$/.test(digits)) return undefined;
+  if (!VERSION_EPOCH.test(epoch) || !/^(0|[1-9][0-9]*)$/.test(digits)) return undefined;
   return { epoch, sequence: digits.length > 15 ? Number.POSITIVE_INFINITY : Number(digits) };
 }
 

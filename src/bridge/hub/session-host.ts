@@ -55,7 +55,9 @@ export interface SessionOptions<S> extends ClientInfo {
 export interface ReadableWatch<E = WatchEvent> extends Watch<E> {
   tryBatch(): readonly E[] | undefined;
   /** The view it stands in, unless it had ended before it began; see broadcast/view.ts. */
-  readonly view?: object;
+  readonly view?: object | undefined;
+  /** It has not come to the live events yet, so the hub's version is not one from which its client could continue. */
+  readonly behind?: boolean;
   /** The total size of all that is queued. A watch that has ended need not have it. */
   sizeOfQueue?(sizeOf: (event: E) => number): number;
 }

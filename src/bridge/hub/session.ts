@@ -109,6 +109,11 @@ export class Session implements Served {
     return this.watch.view;
   }
 
+  /** It is being brought up from the hub's source. */
+  get isCatchingUp(): boolean {
+    return this.watch.behind === true;
+  }
+
   get hasRoom(): boolean {
     return !this.full;
   }
@@ -127,9 +132,9 @@ export class Session implements Served {
 
   /**
    * Ends the session because more than `maxQueuedBytes` wait. What waits is dropped at once, since its memory is the reason; one
-   * ERROR takes its place.
+   * ERROR takes its place. `why`: it ends for another reason.
    */
-  expire(): void {
+  expire(why?: string): void {
     if (this.over || this.ended || this.ending === 'expired') return;
     const missed = this.watch.queued + this.unwritten;
     this.lost += this.unwritten;
@@ -137,8 +142,9 @@ export class Session implements Served {
     this.held = false;
     void this.watch.return();
     this.settleSend(false);
-    const why = `${missed} events were lost, because more than ${this.maxQueuedBytes} bytes were queued`;
-    const object = toExpired(`too slow: ${why}; watch again from a fresh state`, missed);
+    const tooMuch = `too slow: ${missed} events were lost, because more than ${this.maxQueuedBytes} bytes were queued`;
+    // How many a stream has lost is not known.
+    const object = toExpired(`${why ?? tooMuch}; watch again from a fresh state`, why === undefined ? missed : undefined);
     this.batch = [new Envelope({ type: 'ERROR', object }, { sequence: 0 })];
     this.from = 0;
     this.flush();
@@ -194,7 +200,8 @@ export class Session implements Served {
     this.ending = how;
     this.error = error;
     this.lastVersion = this.host.version;
-    // An incomplete snapshot has no version to vouch for.
+    // An incomplete snapshot, or replay, has no version to vouch for.
+    if (this.watch.behind === true) this.bookmarks = false;
     if (this.held) {
       this.bookmarks = false;
       void this.watch.return();
@@ -324,7 +331,7 @@ export class Session implements Served {
     this.hubEnd ??= this.host.endOfStream();
     const how = this.ending ?? this.hubEnd.how;
     const retryAfterMs = how === 'goingAway' ? this.hubEnd.retryMs : undefined;
-    if (this.bookmarks && (how === 'timeout' || how === 'goingAway')) {
+    if (this.bookmarks && this.watch.behind !== true && (how === 'timeout' || how === 'goingAway')) {
       this.bookmarks = false;
       const { version, bookmarkIntervalMs: intervalMs } = this.host;
       this.batch = [bookmarkOf(this.lastVersion || version, { intervalMs, retryAfterMs })];

@@ -4,7 +4,8 @@ import { toStatus } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
 import type { ClientOptions } from './hub-options.ts';
 import type { Asked } from './query.ts';
-import { bad, readVersion } from './query.ts';
+import { bad } from './query.ts';
+import type { CatchUp } from './source/past-event.ts';
 
 /** Where a client starts: what it gets before live events. */
 export interface Start {
@@ -12,13 +13,14 @@ export interface Start {
   /** It resumes after a version. */
   readonly resumed: boolean;
   readonly snapshot: boolean;
+  /** It resumes before what the hub keeps, and is brought up from the hub's source first. */
+  readonly catchUp?: CatchUp | undefined;
 }
 
 /** What a hub can start a client with. */
 export interface StartOptions {
-  readonly epoch: string;
-  /** Returns the events after a sequence, or undefined if not all of them are known. */
-  readonly since: (sequence: number) => readonly Envelope[] | undefined;
+  /** Returns the events after a version, or undefined if not all of them are known. */
+  readonly after: (version: string) => readonly Envelope[] | undefined;
   /** Returns the recent events that a client without a version gets. */
   readonly last: () => readonly Envelope[];
   readonly hasSnapshot: boolean;
@@ -37,7 +39,7 @@ export const COMPLETE: Status = toStatus({ code: 204, reason: 'Complete', messag
  * Returns where a client with this request starts. Without a version: with the snapshot, the last events, or live events. With a
  * version: right after it, or a Status of code 410 if any later event is missing. Never with a part.
  */
-export function toStart(asked: Asked, { epoch, since, last, hasSnapshot }: StartOptions): Start | Status {
+export function toStart(asked: Asked, { after, last, hasSnapshot }: StartOptions): Start | Status {
   const { resourceVersion, sendInitialEvents, isBack = false } = asked;
   if (sendInitialEvents === true && !isBack && !hasSnapshot) {
     return bad('sendInitialEvents', 'true', 'false, because this server has no snapshot');
@@ -46,8 +48,7 @@ export function toStart(asked: Asked, { epoch, since, last, hasSnapshot }: Start
     const snapshot = hasSnapshot && sendInitialEvents !== false;
     return snapshot ? { ...FROM_NOW, snapshot } : { ...FROM_NOW, missed: last() };
   }
-  const version = readVersion(resourceVersion);
-  const missed = version?.epoch === epoch ? since(version.sequence) : undefined;
+  const missed = after(resourceVersion);
   if (missed !== undefined) return { missed, resumed: true, snapshot: false };
   const message = `cannot resume after version ${resourceVersion}: start over without a version`;
   return toStatus({ code: 410, reason: 'Expired', message });

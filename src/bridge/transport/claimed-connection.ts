@@ -11,17 +11,34 @@ export const MAX_BODY_BYTES = 65_536;
 /** What is used of a response. HTTP/2, Bun and Deno have no parser, and Bun does not accept pipelined requests. */
 export interface Claimable {
   readonly socket: unknown;
-  once(event: 'close', listener: () => void): unknown;
+  on(event: 'close', listener: () => void): unknown;
   readonly req: { readonly socket: { readonly parser?: Parser | null; destroy(): unknown } };
 }
 
-/** Node's parser of a connection. It calls `onIncoming` for each request head. */
+/** Node's parser of a connection. It calls `onIncoming` for each request head, as its method. */
 interface Parser {
-  onIncoming: ((request: { upgrade: boolean }, keepAlive: boolean) => number) | null;
+  onIncoming: ((this: Parser, request: { upgrade: boolean }, keepAlive: boolean) => number) | null;
+  [CLAIM]?: Claim | undefined;
 }
 
 /** Tells Node's parser that what follows this head is not HTTP, so it stops in the middle of what has been received. */
 const STOP_PARSING = 2;
+
+/** A claim is found at its parser and at its response: all claims share their two functions, as closures for each would cost more. */
+const CLAIM: unique symbol = Symbol('claim');
+
+interface Claim {
+  readonly parser: Parser;
+  readonly original: Parser['onIncoming'];
+  readonly socket: { destroy(): unknown };
+  readonly refused: () => void;
+  follower: Follower | undefined;
+}
+
+/** Who hears that a response has closed, without a listener of its own. */
+export interface Follower {
+  gone(): void;
+}
 
 /**
  * Closes the connection of this response if another request comes while the response is open: a request for any route, for a
@@ -33,17 +50,38 @@ export function claimConnection(response: Claimable, refused: () => void): void 
   const { parser } = socket;
   const original = parser?.onIncoming;
   if (!parser || typeof original !== 'function') return;
-  const onIncoming: Parser['onIncoming'] = (request) => {
-    refused();
-    request.upgrade = false;
-    socket.destroy();
-    return STOP_PARSING;
-  };
-  parser.onIncoming = onIncoming;
+  const claim: Claim = { parser, original, socket, refused, follower: undefined };
+  parser[CLAIM] = (response as Claimed)[CLAIM] = claim;
+  parser.onIncoming = refuse;
+  response.on('close', release);
+}
+
+type Claimed = Claimable & { [CLAIM]?: Claim };
+
+function refuse(this: Parser, request: { upgrade: boolean }): number {
+  this[CLAIM]?.refused();
+  request.upgrade = false;
+  this[CLAIM]?.socket.destroy();
+  return STOP_PARSING;
+}
+
+function release(this: Claimed): void {
+  const claim = this[CLAIM];
+  if (claim === undefined) return;
+  const { parser, original, follower } = claim;
   // By then the parser may serve another connection.
-  response.once('close', () => {
-    if (parser.onIncoming === onIncoming) parser.onIncoming = original;
-  });
+  if (parser[CLAIM] === claim) {
+    parser[CLAIM] = undefined;
+    if (parser.onIncoming === refuse) parser.onIncoming = original;
+  }
+  follower?.gone();
+}
+
+/** Has somebody hear when the response of a claimed connection has closed. Returns whether it is claimed. */
+export function followClaim(response: object, follower: Follower): boolean {
+  const claim = (response as Claimed)[CLAIM];
+  if (claim !== undefined) claim.follower = follower;
+  return claim !== undefined;
 }
 
 /** Whether a response waits for earlier ones of its connection. Node gives it the socket only when its turn has come. */

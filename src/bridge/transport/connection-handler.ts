@@ -2,14 +2,14 @@ import { invalid } from '../../watch/errors.ts';
 import type { Status, WatchEvent } from '../../watch/event.ts';
 import { isStatus } from '../../watch/event.ts';
 import { known } from '../../watch/options.ts';
-import type { AdmissionOptions, Admitted, Caller } from '../hub/admission.ts';
-import { ADMISSION_OPTIONS, Admission } from '../hub/admission.ts';
+import type { AdmissionOptions, Admitted, Caller } from '../hub/admission/admission.ts';
+import { ADMISSION_OPTIONS, Admission } from '../hub/admission/admission.ts';
+import type { ConnectionOptions } from '../hub/admission/limits.ts';
+import { CONNECTION_OPTIONS, toLimits } from '../hub/admission/limits.ts';
 import { channelOfHost, publishNotices } from '../hub/diagnostics.ts';
 import type { Hub } from '../hub/hub.ts';
 import { coreOf } from '../hub/hub.ts';
 import type { HubCore } from '../hub/hub-core.ts';
-import type { ConnectionOptions } from '../hub/limits.ts';
-import { CONNECTION_OPTIONS, toLimits } from '../hub/limits.ts';
 import type { Sink } from '../hub/sink.ts';
 import type { SharedTimer } from './shared-timer.ts';
 import { toSharedTimer } from './shared-timer.ts';
@@ -109,8 +109,7 @@ class Connections<R, I> {
   }
 
   private open(sink: Sink, admitted: Admitted): Status | undefined {
-    const { asked, address, options } = admitted;
-    const start = this.core.start(asked, { address, options });
+    const start = this.core.start(admitted.asked, admitted);
     if (isStatus(start)) return start;
     const session = this.core.open(sink, { ...admitted, start, transport: this.transport });
     const outbound = {

@@ -1,7 +1,7 @@
 import type { Status } from '../../watch/event.ts';
 import { toStatus } from '../../watch/event.ts';
 import { Envelope } from '../events/envelope.ts';
-import type { Admitted } from '../hub/admission.ts';
+import type { Admitted } from '../hub/admission/admission.ts';
 import type { HubCore } from '../hub/hub-core.ts';
 import type { Start } from '../hub/start.ts';
 import { FROM_NOW } from '../hub/start.ts';
@@ -95,8 +95,8 @@ export function methodRefusal(method: string | undefined): Status | undefined {
  * Returns where a client starts, or the Status that refuses it. An EventSource gives up after a refusal, and after an end it asks
  * for the same version again. So if its version is too old, it gets an ERROR event, and the stream continues.
  */
-export function startOf(core: HubCore, { asked, address, options }: Admitted, sse: boolean): Start | Status {
-  const start = core.start(asked, { address, options });
+export function startOf(core: HubCore, admitted: Admitted, sse: boolean): Start | Status {
+  const start = core.start(admitted.asked, admitted);
   if (!('code' in start) || !sse || start.code !== 410) return start;
   return { ...FROM_NOW, missed: [new Envelope({ type: 'ERROR', object: start }, { sequence: 0, id: core.version })] };
 }

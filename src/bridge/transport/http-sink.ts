@@ -44,36 +44,49 @@ export interface HttpSinkOptions extends Beginning {
   readonly wrapped: boolean;
 }
 
+/** How a sink writes: nearly all of those of a server in the same way, so they share it. */
+interface Manner extends Omit<HttpSinkOptions, 'response' | 'stream'> {
+  readonly form: Form;
+  /** Whether to write in pieces: an HTTP/2 stream reports its progress by whole writes only. */
+  readonly pieces: boolean;
+}
+
+let last: Manner | undefined;
+
+function mannerOf({ response, direct, wrapped, sse, bookmarks, maxBufferedBytes }: HttpSinkOptions): Manner {
+  const pieces = typeof response.stream?._writev === 'function';
+  const form = sse ? (direct ? CHUNKED_RECORD : RECORD) : direct ? CHUNKED_LINE : LINE;
+  const manner: Manner = { form, direct, wrapped, pieces, sse, bookmarks, maxBufferedBytes };
+  const isLast = Object.entries(manner).every(([name, value]) => last?.[name as keyof Manner] === value);
+  if (!isLast) last = manner;
+  return last as Manner;
+}
+
 const CHUNKED_LINE: Form = chunked(LINE);
 const CHUNKED_RECORD: Form = chunked(RECORD);
 
 /** Writes an HTTP stream or SSE to a node:http response or a compatible one. */
 export class HttpSink implements Sink {
-  readonly form: Form;
   private readonly stream: ByteStream;
-  private readonly direct: boolean;
-  private readonly wrapped: boolean;
-  /** Whether to write in pieces: an HTTP/2 stream reports its progress by whole writes only. */
-  private readonly pieces: boolean;
-  private readonly maxBufferedBytes: number;
+  private readonly response: EndableResponse;
+  private readonly manner: Manner;
   /** Bytes written since the stream last had room: an upper bound for what is buffered. */
   private sinceRoom: number = 0;
-  private listening: boolean = false;
   private session: Served | undefined = undefined;
-  private readonly response: EndableResponse;
-  private readonly beginning: Beginning;
+  /** Created at the first backpressure. */
+  private onDrain: (() => void) | undefined = undefined;
 
-  constructor({ stream, response, direct, wrapped, maxBufferedBytes, sse, bookmarks }: HttpSinkOptions) {
+  constructor(options: HttpSinkOptions) {
+    const { stream, response } = options;
     this.stream = stream;
     this.response = response;
-    this.direct = direct;
-    this.wrapped = wrapped;
-    this.maxBufferedBytes = maxBufferedBytes;
-    this.beginning = { sse, bookmarks };
-    this.pieces = typeof response.stream?._writev === 'function';
+    this.manner = mannerOf(options);
     // Without this, Node would join everything that is buffered into one write, and report no progress until all of it is gone.
-    if (this.pieces) (response.stream as { _writev: unknown })._writev = null;
-    this.form = sse ? (direct ? CHUNKED_RECORD : RECORD) : direct ? CHUNKED_LINE : LINE;
+    if (this.manner.pieces) (response.stream as { _writev: unknown })._writev = null;
+  }
+
+  get form(): Form {
+    return this.manner.form;
   }
 
   get bufferedBytes(): number {
@@ -82,57 +95,62 @@ export class HttpSink implements Sink {
 
   opened(session: Served): void {
     this.session = session;
-    session.whenOver(this);
-    const preface = toPreface(this.beginning, session.version);
+    const { sse, bookmarks, direct } = this.manner;
+    const preface = toPreface({ sse, bookmarks }, session.version);
     if (preface === '') return;
     this.stream.write(toBytes(preface, this.form));
-    if (!this.direct) this.response.flush?.();
+    if (!direct) this.response.flush?.();
   }
 
   leave(): void {
-    if (this.listening) this.stream.off('drain', this.onDrain);
+    if (this.onDrain) this.stream.off('drain', this.onDrain);
   }
 
   mark(version: string): void {
-    if (this.beginning.sse) this.write(toBytes(toMark(version), this.form));
+    if (this.manner.sse) this.write(toBytes(toMark(version), this.form));
   }
 
   write(bytes: Uint8Array): boolean {
     const { stream } = this;
+    const { direct, wrapped, maxBufferedBytes } = this.manner;
     if (stream.destroyed) return false;
     const room = this.pass(bytes);
-    if (!this.direct) this.response.flush?.();
+    if (!direct) this.response.flush?.();
     this.sinceRoom = room ? 0 : this.sinceRoom + bytes.length;
     // A stream emits `drain` only after `write` has returned false.
-    if (room || (this.wrapped ? this.sinceRoom : stream.writableLength) < this.maxBufferedBytes) return true;
+    if (room || (wrapped ? this.sinceRoom : stream.writableLength) < maxBufferedBytes) return true;
     // Only once, because a wrapper of `on` may not wrap `off`.
-    if (!this.listening) stream.on('drain', this.onDrain);
-    this.listening = true;
+    if (this.onDrain === undefined) this.listen();
     return false;
+  }
+
+  private listen(): void {
+    this.onDrain = () => {
+      this.sinceRoom = 0;
+      this.session?.relieved();
+    };
+    this.stream.on('drain', this.onDrain);
+    this.session?.whenOver(this);
   }
 
   private pass(bytes: Uint8Array): boolean {
     const { stream } = this;
     // A wrapper may return nothing.
-    if (!this.pieces) return stream.write(bytes) !== false;
+    if (!this.manner.pieces) return stream.write(bytes) !== false;
     let room = true;
     for (const piece of toPieces(bytes)) room = stream.write(piece) !== false;
     return room;
   }
 
   end(how: Ending, retryMs: number | undefined): void {
-    if (this.beginning.sse && retryMs !== undefined) this.stream.write(toBytes(`retry: ${retryMs}\n\n`, this.form));
+    const { sse, direct } = this.manner;
+    if (sse && retryMs !== undefined) this.stream.write(toBytes(`retry: ${retryMs}\n\n`, this.form));
     // Omits the last chunk, so that the client does not take this for the end of the stream.
-    if (this.direct && how === 'goingAway') this.stream.destroySoon?.();
+    if (direct && how === 'goingAway') this.stream.destroySoon?.();
     else this.response.end();
   }
 
   destroy(): void {
     this.response.destroy();
   }
-
-  private readonly onDrain = (): void => {
-    this.sinceRoom = 0;
-    this.session?.relieved();
-  };
 }

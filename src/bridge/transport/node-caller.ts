@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Caller } from '../hub/admission.ts';
+import type { Caller } from '../hub/admission/admission.ts';
 import { LAST_EVENT_ID } from '../protocol.ts';
 
 /** Returns a request of node:http as admission sees it. `onGone` is that of {@link Caller}. */

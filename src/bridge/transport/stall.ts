@@ -28,22 +28,23 @@ export function progressOf({ writableLength, bytesWritten, _handle }: Outbound, 
  * outbound progress counts. A socket's timeout restarts with every byte that comes in, so a client that sends and does not read
  * could stay for ever.
  */
-class StallGuard implements TimerMember {
+export class StallGuard implements TimerMember {
   private readonly session: Served;
   private readonly outbound: Outbound;
-  private readonly timer: SharedTimer;
+  private readonly timer: SharedTimer | undefined;
   private progress: string | undefined = undefined;
   private still: number = 0;
 
-  constructor(session: Served, outbound: Outbound, timer: SharedTimer) {
+  /** Without a timer, its owner ticks. */
+  constructor(session: Served, outbound: Outbound, timer?: SharedTimer) {
     this.session = session;
     this.outbound = outbound;
     this.timer = timer;
-    timer.add(this);
+    timer?.add(this);
   }
 
   leave(): void {
-    this.timer.remove(this);
+    this.timer?.remove(this);
   }
 
   tick(): void {

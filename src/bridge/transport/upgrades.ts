@@ -2,7 +2,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Status } from '../../watch/event.ts';
-import { NO_WEBSOCKET } from '../hub/refusals.ts';
+import { NO_WEBSOCKET } from '../hub/admission/refusals.ts';
 import { JSON_LINES } from '../protocol.ts';
 
 /** A listener for an HTTP server's `upgrade` event. Returns whether the request was meant for it. */

@@ -1,4 +1,5 @@
 import type { WebSocket } from 'ws';
+import type { Clock } from '../../watch/clock.ts';
 import type { Form } from '../events/forms.ts';
 import type { Served, Sink } from '../hub/sink.ts';
 import type { Ending } from '../protocol.ts';
@@ -16,9 +17,12 @@ export interface WebSocketConnection {
   readonly socket: Omit<ByteStream, 'destroyed'> & Outbound;
   readonly form: Form;
   readonly maxBufferedBytes: number;
+  readonly clock: Clock;
 }
 
 const OPEN = 1;
+/** How long a client may take to answer a close, once nothing is on the way to it any more. */
+const CLOSE_TIMEOUT_MS = 5_000;
 
 /**
  * Writes to one WebSocket. The package ws does handshakes, control frames and closing. Data frames are written directly to the
@@ -29,6 +33,7 @@ export class WebSocketSink implements Sink, TimerMember {
   private readonly client: WebSocket;
   private readonly socket: WebSocketConnection['socket'];
   private readonly maxBufferedBytes: number;
+  private readonly clock: Clock;
   private session: Served | undefined = undefined;
   private timer: SharedTimer | undefined = undefined;
   /** Created at the first backpressure. */
@@ -39,11 +44,12 @@ export class WebSocketSink implements Sink, TimerMember {
   /** The progress one interval ago. */
   private progress: string | undefined = undefined;
 
-  constructor({ client, socket, form, maxBufferedBytes }: WebSocketConnection) {
+  constructor({ client, socket, form, maxBufferedBytes, clock }: WebSocketConnection) {
     this.client = client;
     this.socket = socket;
     this.form = form;
     this.maxBufferedBytes = maxBufferedBytes;
+    this.clock = clock;
   }
 
   get served(): Served | undefined {
@@ -93,6 +99,7 @@ export class WebSocketSink implements Sink, TimerMember {
 
   end(how: Ending, retryMs: number | undefined): void {
     this.client.close(CLOSE_CODES[how], how === 'goingAway' ? toRetryReason(retryMs ?? 0) : CLOSE_REASONS[how]);
+    this.awaitClose();
   }
 
   destroy(retryMs: number | undefined): void {
@@ -116,6 +123,19 @@ export class WebSocketSink implements Sink, TimerMember {
   /** Unsolicited pongs do not count. */
   answered(data: Buffer): void {
     if (String(data) === String(this.pings)) this.pongs = this.pings;
+  }
+
+  /** A client that never answers would hold whoever waits for its end, such as a shutdown. One that still reads is waited for. */
+  private awaitClose(): void {
+    const { session, socket } = this;
+    if (session === undefined || session.over) return;
+    const before = progressOf(socket, session);
+    const cancel = this.clock.schedule(CLOSE_TIMEOUT_MS, () => {
+      const now = progressOf(socket, session);
+      if (now !== undefined && now !== before) this.awaitClose();
+      else this.client.terminate();
+    });
+    session.whenOver(cancel);
   }
 
   private stopDraining(): void {

@@ -1,7 +1,7 @@
-import type { Clock } from '../../watch/clock.ts';
-import { systemClock } from '../../watch/clock.ts';
-import { wholeNumber } from '../../watch/errors.ts';
-import { DEFAULTS } from '../protocol.ts';
+import type { Clock } from '../../../watch/clock.ts';
+import { systemClock } from '../../../watch/clock.ts';
+import { wholeNumber } from '../../../watch/errors.ts';
+import { DEFAULTS } from '../../protocol.ts';
 
 /** Limits per connection, common to all transports. */
 export interface ConnectionOptions {

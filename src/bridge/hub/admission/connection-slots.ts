@@ -17,6 +17,11 @@ export class ConnectionSlots {
   }
 
   reserve(address: string): Reservation | NoSlot {
+    return this.take(address) ?? new Reservation(this, address);
+  }
+
+  /** Takes a slot, which whoever asks releases, or tells why there is none. */
+  take(address: string): NoSlot | undefined {
     const { maxClients, maxClientsPerAddress, byAddress } = this;
     if (this.taken >= maxClients) {
       return { reason: 'full', message: `${maxClients} clients are connected, which is the limit` };
@@ -29,7 +34,7 @@ export class ConnectionSlots {
       };
     }
     this.add(address);
-    return new Reservation(this, address);
+    return undefined;
   }
 
   /** Counts a client, even beyond the limits. */

@@ -1,17 +1,20 @@
-import { toOverflow } from '../../broadcast/broadcaster.ts';
-import { toTopicSet } from '../../broadcast/topics.ts';
-import { invalid, wholeNumber } from '../../watch/errors.ts';
-import type { Status, WatchEvent } from '../../watch/event.ts';
-import { isStatus } from '../../watch/event.ts';
-import { known } from '../../watch/options.ts';
+import { toOverflow } from '../../../broadcast/broadcaster.ts';
+import { toTopicSet } from '../../../broadcast/topics.ts';
+import { invalid, wholeNumber } from '../../../watch/errors.ts';
+import type { Status, WatchEvent } from '../../../watch/event.ts';
+import { isStatus } from '../../../watch/event.ts';
+import { known } from '../../../watch/options.ts';
+import type { HubCore } from '../hub-core.ts';
+import type { ClientOptions } from '../hub-options.ts';
+import type { Asked } from '../query.ts';
+import { readQuery } from '../query.ts';
+import type { CatchUp } from '../source/past-event.ts';
 import type { Reservation } from './connection-slots.ts';
-import type { HubCore } from './hub-core.ts';
-import type { ClientOptions } from './hub-options.ts';
 import type { Limits } from './limits.ts';
-import type { Asked } from './query.ts';
-import { readQuery } from './query.ts';
-import { forbidden, LEAVING, unauthorized, unavailable } from './refusals.ts';
-import type { RefusalReason } from './tally.ts';
+import { type AllowedOrigins, type FromWhere, Origins } from './origins.ts';
+import { Denied, type Identified, identityOf, LEAVING, toDenied, unavailable } from './refusals.ts';
+
+export type { Identified } from './refusals.ts';
 
 /** Who may connect, and what they may see. `R` is the host's request, `I` the application's identity of a client. */
 export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEvent> {
@@ -22,7 +25,7 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
    * `'*'` is set, these are refused if the header `Sec-Fetch-Site` says that they come from another origin. Over HTTP, admitted origins get CORS headers. If pages of another origin send
    * cookies, you must also set `access-control-allow-credentials: true`, with `headers`.
    */
-  allowedOrigins?: '*' | readonly string[] | ((origin: string, request: R) => boolean) | undefined;
+  allowedOrigins?: AllowedOrigins<R>;
   /**
    * Identifies the client. The identity that it returns admits the client; `undefined`, `null` and `false` mean 401. To refuse
    * with 401 or 403, return or throw `{ status: 401 | 403 }`. Any other thrown value means 503, so an error here admits nobody.
@@ -44,17 +47,9 @@ export const ADMISSION_OPTIONS: readonly (keyof AdmissionOptions<never>)[] = [
   ...(['allowedOrigins', 'authenticate', 'watchOptions', 'clientAddress'] as const),
 ];
 
-/** What `authenticate` may return. */
-export type Identified<I> = I | undefined | null | false | { readonly status: 401 | 403; readonly message?: string | undefined };
-
 /** A request, independent of the host. */
-export interface Caller<R> {
-  readonly request: R;
+export interface Caller<R> extends FromWhere<R> {
   readonly address: string;
-  readonly origin: string | undefined;
-  /** The header `Sec-Fetch-Site`, with which browsers say where a request comes from. Pages cannot change it. */
-  readonly site: string | undefined;
-  readonly host: string | undefined;
   readonly search: string;
   readonly lastEventId: string | undefined;
   /** Calls back if the client leaves before it is answered. Returns a function that cancels this. */
@@ -68,19 +63,18 @@ export interface Admitted {
   readonly asked: Asked;
   readonly identity: unknown;
   readonly options: ClientOptions;
+  /** Where the client is in the hub's source, if the hub does not keep what it has missed. */
+  readonly catchUp?: CatchUp | undefined;
 }
 
 /** Admitted, or the Status of the refusal. */
 export type Verdict = Admitted | Status;
 
-/** What `Sec-Fetch-Site` says of another origin. With `none`, a person has typed the address. */
-const FOREIGN_SITES: ReadonlySet<string | undefined> = new Set(['cross-site', 'same-site']);
-
 /**
  * Decides who may connect: origin, query, a slot, then the application's hooks.
  *
- *     origin? --> query? --> slot? --> authenticate --> watchOptions --> in
- *       403        400        503      401 403 503        503
+ *     origin? --> query? --> slot? --> authenticate --> watchOptions --> (where in the hub's source?) --> in
+ *       403        400        503      401 403 503        503                     503
  *                                     `-- timeout, or the hub shuts down: 503; the client leaves: no answer --'
  *
  * If the hooks return no promises, all of this is one synchronous step.
@@ -89,51 +83,26 @@ export class Admission<R, I> {
   private readonly core: HubCore;
   private readonly options: AdmissionOptions<R, I>;
   private readonly limits: Limits;
+  private readonly origins: Origins<R>;
 
   constructor(core: HubCore, options: AdmissionOptions<R, I>, limits: Limits) {
-    const { allowedOrigins = '*' } = options;
-    // A string would admit every origin that is part of it. Other values would throw only at the first request.
-    if (allowedOrigins !== '*' && typeof allowedOrigins !== 'function' && !Array.isArray(allowedOrigins)) {
-      throw invalid('allowedOrigins', allowedOrigins, "'*', an array of origins, or a function");
-    }
     for (const hook of ['authenticate', 'watchOptions', 'clientAddress'] as const) {
       if (options[hook] !== undefined && typeof options[hook] !== 'function') throw invalid(hook, options[hook], 'a function');
     }
+    this.origins = new Origins(options.allowedOrigins);
     this.core = core;
     this.options = options;
     this.limits = limits;
   }
 
-  /** Whether the caller's origin may connect. A caller without an origin is not a page that reads the answer, but it takes a slot. */
-  allows({ origin, site, host, request }: Caller<R>): boolean {
-    const { allowedOrigins } = this.options;
-    if (allowedOrigins === '*') return true;
-    if (origin === undefined) return !FOREIGN_SITES.has(site);
-    if (typeof allowedOrigins === 'function') {
-      try {
-        // A promise does not count as true.
-        return allowedOrigins(origin, request) === true;
-      } catch {
-        return false; // an error in the hook admits nobody
-      }
-    }
-    if (allowedOrigins !== undefined) return allowedOrigins.includes(origin);
-    return URL.canParse(origin) && new URL(origin).host === host;
-  }
-
-  /** Does not name the expected host: behind a proxy, that is an internal name. */
-  private forbiddenOrigin({ origin, site }: Caller<R>): Status {
-    if (origin === undefined) return forbidden(`pages of other origins may not connect: Sec-Fetch-Site is ${site}`);
-    const why =
-      this.options.allowedOrigins === undefined ? 'it does not match the header Host' : 'allowedOrigins does not admit it';
-    return forbidden(`this origin may not connect: ${why}`);
+  /** Whether the caller's origin may connect. */
+  allows(caller: Caller<R>): boolean {
+    return this.origins.allows(caller);
   }
 
   /** The CORS headers that let a page of this origin read the response. */
-  corsHeaders({ origin }: Caller<R>): Record<string, string> {
-    if (origin === undefined || this.options.allowedOrigins === undefined) return {};
-    if (this.options.allowedOrigins === '*') return { 'access-control-allow-origin': '*' };
-    return { 'access-control-allow-origin': origin, vary: 'Origin' };
+  corsHeaders(caller: Caller<R>): Record<string, string> {
+    return this.origins.corsHeaders(caller);
   }
 
   /** Decides. Resolves to undefined if the client has left before the decision; its slot is then free again. */
@@ -143,7 +112,7 @@ export class Admission<R, I> {
     let { address } = caller;
     try {
       address = this.options.clientAddress?.(caller.request) ?? address;
-      if (!this.allows(caller)) return core.refuse({ reason: 'origin', status: this.forbiddenOrigin(caller), address });
+      if (!this.allows(caller)) return core.refuse({ reason: 'origin', status: this.origins.refusal(caller), address });
       if (isStatus(asked)) return core.refuse({ reason: 'badRequest', status: asked, address });
       const reservation = core.reserve(address);
       if (isStatus(reservation)) return reservation;
@@ -162,10 +131,16 @@ export class Admission<R, I> {
       reservation.release();
       return this.deny(error, address);
     };
+    let gone: AbortController | undefined;
+    const find = (own: Known): Known | Promise<Known> => {
+      if (!this.core.mustLocate(place.asked)) return own;
+      gone = new AbortController();
+      return this.core.locate(place.asked, gone.signal).then((catchUp) => ({ ...own, catchUp }));
+    };
     try {
-      const known = this.know(caller.request);
+      const known = then(this.know(caller.request), find);
       if (!isPromise(known)) return { ...place, ...known };
-      return this.inTime(caller, known).then((settled) => {
+      return this.inTime(caller, known, () => gone?.abort()).then((settled) => {
         if (settled === undefined) reservation.release();
         return settled && { ...place, ...settled };
       }, refused);
@@ -187,7 +162,7 @@ export class Admission<R, I> {
   }
 
   /** Waits for the hooks, but only until the timeout, and not for a client that has left. */
-  private inTime(caller: Caller<R>, known: Promise<Known>): Promise<Known | undefined> {
+  private inTime(caller: Caller<R>, known: Promise<Known>, abort: () => void): Promise<Known | undefined> {
     const { clock, handshakeTimeoutMs } = this.limits;
     return new Promise((resolve, reject) => {
       const late = unavailable('the decision whether to admit this client took too long');
@@ -198,6 +173,7 @@ export class Admission<R, I> {
         cancel();
         cancelGone();
         cancelClosing();
+        abort();
         how();
       };
       known.then(
@@ -213,36 +189,7 @@ export class Admission<R, I> {
   }
 }
 
-type Known = Pick<Admitted, 'identity' | 'options'>;
-
-/** A refusal, as an error. */
-class Denied extends Error {
-  readonly reason: RefusalReason;
-  readonly status: Status;
-
-  constructor(reason: RefusalReason, status: Status) {
-    super(status.message);
-    this.reason = reason;
-    this.status = status;
-  }
-}
-
-function toDenied(error: unknown): Denied {
-  if (error instanceof Denied) return error;
-  const { status, message } = (error ?? {}) as { status?: unknown; message?: unknown };
-  // An Error's message was written for the application's log. Only that of a plain object is meant for the client.
-  const told = error instanceof Error || typeof message !== 'string' ? undefined : message;
-  if (status === 401) return new Denied('unauthorized', unauthorized(told));
-  if (status === 403) return new Denied('forbidden', forbidden(told ?? 'this client may not watch'));
-  return new Denied('failed', unavailable('the server could not decide whether to admit this client'));
-}
-
-function identityOf<I>(said: Identified<I>): I {
-  if (said === undefined || said === null || said === false) throw { status: 401 };
-  const { status } = said as { status?: unknown };
-  if (status === 401 || status === 403) throw said;
-  return said as I;
-}
+type Known = Pick<Admitted, 'identity' | 'options' | 'catchUp'>;
 
 const CLIENT_OPTIONS = ['filter', 'topics', 'overflow', 'capacity', 'maxQueuedBytes'] as const;
 

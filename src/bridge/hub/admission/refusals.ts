@@ -1,0 +1,76 @@
+import type { Status } from '../../../watch/event.ts';
+import { toStatus } from '../../../watch/event.ts';
+import type { RefusalReason } from '../tally.ts';
+
+/** Refuses temporarily: the client should retry later. */
+export function unavailable(message: string): Status {
+  return toStatus({ code: 503, reason: 'ServiceUnavailable', message, details: { retryAfterSeconds: 5 } });
+}
+
+/** No new client is served, although the last events may still be on their way. */
+export const LEAVING: Status = unavailable('this server is shutting down, or its stream is about to end');
+
+/** A hub with a source that has not come to the end of the stream. */
+export const NOT_READY: Status = unavailable('this server is not connected to its stream yet');
+
+/** What observers are told of a pipelined request. Its client gets no answer: behind a watch, that would wait forever. */
+export const PIPELINED: Status = unavailable(
+  'a connection can carry only one watch, and an earlier request of this one is still pending',
+);
+
+/** An upgrade request at a path without a WebSocket. */
+export const NO_WEBSOCKET: Status = notFound('no WebSocket at this path');
+const STRIPPED: Status = notFound('no WebSocket: the header Upgrade is missing, so a proxy may have removed it');
+
+/** The refusal of a WebSocket request that arrived as a plain request. Proxies pass on `Upgrade` only if configured to. */
+export function noWebSocket(upgrade: string | null | undefined): Status {
+  return upgrade ? NO_WEBSOCKET : STRIPPED;
+}
+
+function notFound(message: string): Status {
+  return toStatus({ code: 404, reason: 'NotFound', message });
+}
+
+/** The client is not identified. */
+export function unauthorized(message: string = 'authentication required'): Status {
+  return toStatus({ code: 401, reason: 'Unauthorized', message });
+}
+
+/** The client may not connect, identified or not. */
+export function forbidden(message: string): Status {
+  return toStatus({ code: 403, reason: 'Forbidden', message });
+}
+
+/** What `authenticate` may return. */
+export type Identified<I> = I | undefined | null | false | { readonly status: 401 | 403; readonly message?: string | undefined };
+
+/** A refusal, as an error. */
+export class Denied extends Error {
+  readonly reason: RefusalReason;
+  readonly status: Status;
+
+  constructor(reason: RefusalReason, status: Status) {
+    super(status.message);
+    this.reason = reason;
+    this.status = status;
+  }
+}
+
+/** What a hook has thrown, as a refusal: 401 and 403 as it says, 503 for anything else, so that an error admits nobody. */
+export function toDenied(error: unknown): Denied {
+  if (error instanceof Denied) return error;
+  const { status, message } = (error ?? {}) as { status?: unknown; message?: unknown };
+  // An Error's message was written for the application's log. Only that of a plain object is meant for the client.
+  const told = error instanceof Error || typeof message !== 'string' ? undefined : message;
+  if (status === 401) return new Denied('unauthorized', unauthorized(told));
+  if (status === 403) return new Denied('forbidden', forbidden(told ?? 'this client may not watch'));
+  return new Denied('failed', unavailable('the server could not decide whether to admit this client'));
+}
+
+/** What `authenticate` has returned, unless it refuses. */
+export function identityOf<I>(said: Identified<I>): I {
+  if (said === undefined || said === null || said === false) throw { status: 401 };
+  const { status } = said as { status?: unknown };
+  if (status === 401 || status === 403) throw said;
+  return said as I;
+}

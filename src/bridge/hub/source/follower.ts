@@ -1,0 +1,197 @@
+import { Backoff } from '../../../watch/backoff.ts';
+import type { Clock } from '../../../watch/clock.ts';
+import type { WatchEvent } from '../../../watch/event.ts';
+import type { Publisher } from '../../events/publisher.ts';
+import type { Following, HubSource, SourceEvent, SourcePosition, SourceStats } from './source.ts';
+import { toSourceVersion } from './source.ts';
+import type { SourceFeed } from './source-feed.ts';
+
+/** Options of a {@link Follower}. */
+export interface FollowerOptions {
+  readonly source: HubSource;
+  readonly feed: SourceFeed;
+  readonly publisher: Publisher;
+  /** How many of the last events to begin with. */
+  readonly last: number;
+  readonly clock: Clock;
+  readonly random: () => number;
+  /** The stream cannot be continued. Everybody must be told, in this synchronous step. */
+  readonly onReset: () => void;
+}
+
+const BACKOFF = { minMs: 50, maxMs: 2_000, factor: 2 } as const;
+
+/**
+ * Brings the events of a source into a hub, in order and without a gap, for as long as the hub lives.
+ *
+ *     waiting --follow--> caught up with the end? --> following --connection lost--> reconnecting --follow after position--.
+ *        ^                                               ^                               |                                 |
+ *        |                                               '-------------------------------+---- it continues exactly there -'
+ *        '---- reset: everybody hears 410, nothing is known <----------------------------'---- it does not; a sequence is skipped
+ *
+ * Invariant: `position` is the last event that was distributed, or undefined before the first and after a reset. So each event comes
+ * right after the one before it, or after a reset.
+ */
+export class Follower {
+  /** Where this hub is in the stream. */
+  position: SourcePosition | undefined = undefined;
+  /** The end of the stream was reached since the last reset, so clients can begin. */
+  ready: boolean = false;
+  private resets: number = 0;
+  private skipped: number = 0;
+  private error: unknown = undefined;
+  private connected: boolean = false;
+  private stopped: boolean = false;
+  private attempt: AbortController = new AbortController();
+  private wake: (() => void) | undefined = undefined;
+  private readonly backoff: Backoff;
+  private readonly checks: Set<() => void> = new Set();
+  private readonly options: FollowerOptions;
+
+  constructor(options: FollowerOptions) {
+    this.options = options;
+    this.backoff = new Backoff({ ...BACKOFF, random: options.random });
+    void this.run();
+  }
+
+  stats(): SourceStats {
+    const { resets, skipped, error } = this;
+    const working = this.connected ? 'following' : 'reconnecting';
+    const phase = this.stopped ? 'stopped' : this.ready ? working : 'waiting';
+    return { phase, resets, skipped, ...(error !== undefined && { error }) };
+  }
+
+  /** Ends everything. Nothing is pending afterwards, as far as the source lets go. */
+  stop(): void {
+    this.stopped = true;
+    this.attempt.abort();
+    this.wake?.();
+    this.changed();
+  }
+
+  /** Asks the source again whether it is still the same stream. */
+  renew(): void {
+    this.attempt.abort();
+    this.wake?.();
+  }
+
+  /** Resolves to true once a condition holds; to false if `gone` aborts, or the hub ends, before that. */
+  until(condition: () => boolean, gone: AbortSignal): Promise<boolean> {
+    return new Promise((resolve) => {
+      const check = (): void => {
+        const holds = !gone.aborted && !this.stopped && condition();
+        if (!holds && !gone.aborted && !this.stopped) return;
+        this.checks.delete(check);
+        gone.removeEventListener('abort', check);
+        resolve(holds);
+      };
+      this.checks.add(check);
+      gone.addEventListener('abort', check);
+      check();
+    });
+  }
+
+  private changed(): void {
+    for (const check of [...this.checks]) check();
+  }
+
+  private async run(): Promise<void> {
+    while (!this.stopped) {
+      this.attempt = new AbortController();
+      const { resets } = this;
+      try {
+        await this.follow(this.attempt.signal);
+      } catch (error) {
+        if (!this.attempt.signal.aborted) this.error = error;
+      }
+      this.connected = false;
+      this.attempt.abort();
+      if (this.stopped) return;
+      const expired = this.resets > resets;
+      await this.pause(this.backoff.failed({ expired, curable: expired }));
+    }
+  }
+
+  private async follow(signal: AbortSignal): Promise<void> {
+    const { source, feed, last } = this.options;
+    const following = await source.follow(this.position ?? { last }, signal);
+    if (signal.aborted) return;
+    if (following === undefined) {
+      this.reset();
+      return;
+    }
+    if (this.position === undefined) {
+      this.position = following.position;
+      feed.restart(following.position);
+    }
+    this.connected = true;
+    this.error = undefined;
+    this.reached(following);
+    for await (const batch of following.batches) {
+      for (const event of batch) {
+        if (signal.aborted) return;
+        if (event.sequence !== this.position.sequence + 1) this.skipTo(event.sequence, following.position.epoch);
+        await this.take(event, following.position.epoch);
+      }
+      this.backoff.healthy();
+      this.reached(following);
+    }
+  }
+
+  private reached({ last }: Following): void {
+    if (this.position !== undefined && this.position.sequence >= last) this.ready = true;
+    this.changed();
+  }
+
+  private async take({ sequence, mark, json, topics }: SourceEvent, epoch: string): Promise<void> {
+    const { feed, publisher } = this.options;
+    const position = { epoch, sequence, mark };
+    const event = parse(json);
+    this.position = position;
+    if (event === undefined) {
+      this.skipped++;
+      feed.reach(position);
+      return;
+    }
+    feed.topics = topics;
+    await publisher.publish(event, json, toSourceVersion(position));
+  }
+
+  /** An event is missing before this one. Nobody who has not seen it can continue; this hub begins again behind the gap. */
+  private skipTo(sequence: number, epoch: string): void {
+    this.reset();
+    this.position = { epoch, sequence: sequence - 1, mark: 'unknown' };
+    this.options.feed.restart(this.position);
+  }
+
+  private reset(): void {
+    this.resets++;
+    this.ready = false;
+    const known = this.position !== undefined;
+    this.position = undefined;
+    if (known) this.options.onReset();
+  }
+
+  private pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.options.clock.schedule(delayMs, () => this.wake?.());
+      this.wake = () => {
+        cancel();
+        this.wake = undefined;
+        resolve();
+      };
+    });
+  }
+}
+
+/** Returns the event of a JSON text. Others may write to a stream, too: what is no event gives undefined. */
+export function parse(json: string): WatchEvent | undefined {
+  try {
+    const event = JSON.parse(json) as WatchEvent | null;
+    return typeof event?.type === 'string' && event.type !== '' && 'object' in event && json.trimStart().startsWith('{')
+      ? event
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,45 @@
+import { toTopics } from '../../../broadcast/topics.ts';
+import { invalid, WatchError } from '../../../watch/errors.ts';
+import type { WatchEvent } from '../../../watch/event.ts';
+import { known } from '../../../watch/options.ts';
+import { toText } from '../../events/envelope.ts';
+import { newEpoch } from '../../protocol.ts';
+import type { HubSettings, PublishOptions } from '../hub-options.ts';
+import type { HubSource } from './source.ts';
+
+/** Options of an {@link Outbox}. */
+interface OutboxOptions extends Pick<HubSettings<WatchEvent>, 'topicsOf' | 'maxPending'> {
+  readonly source: HubSource;
+  readonly lifetime: { readonly closing: boolean };
+}
+
+/** Characters of an id: those of a header's value, without spaces. */
+const ID = /^[\x21-\x7e]{1,256}$/;
+
+/** What a hub with a source publishes: events go to the stream, and come back from there like those of any other hub. */
+export class Outbox {
+  private readonly options: OutboxOptions;
+  private pending: number = 0;
+
+  constructor(options: OutboxOptions) {
+    this.options = options;
+  }
+
+  async publish(event: WatchEvent, options: string | PublishOptions = {}): Promise<void> {
+    const { source, lifetime, topicsOf, maxPending: limit } = this.options;
+    const { json, id = newEpoch() + newEpoch() } =
+      typeof options === 'string' ? { json: options } : known(options, ['json', 'id']);
+    if (lifetime.closing) throw new WatchError('CLOSED', 'publish: the hub is shut down');
+    if (typeof id !== 'string' || !ID.test(id)) throw invalid('id', id, '1 to 256 printable ASCII characters without spaces');
+    if (this.pending >= limit)
+      throw new WatchError('OVERLOADED', `publish: ${limit} publishes are already pending (maxPending)`, { limit });
+    const text = toText(event, json);
+    const topics = toTopics(topicsOf?.(event)) ?? [];
+    this.pending++;
+    try {
+      await source.publish({ json: text, topics: typeof topics === 'string' ? [topics] : topics, id });
+    } finally {
+      this.pending--;
+    }
+  }
+}

@@ -1,0 +1,158 @@
+import { Envelope } from '../../events/envelope.ts';
+import { Semaphore } from '../semaphore.ts';
+import { parse } from './follower.ts';
+import type { PastEvent } from './past-event.ts';
+import type { HubSource, SourceEvent, SourcePosition } from './source.ts';
+import { toSourceVersion } from './source.ts';
+import type { SourceFeed } from './source-feed.ts';
+
+/** So many entries are read at once, for whoever needs any of them. */
+const PAGE_ITEMS = 256;
+const PAGE_BYTES = 1_048_576;
+/** Pages that are kept for the next client, in characters of their texts. */
+const KEPT_CHARS = 16_777_216;
+
+interface Page {
+  readonly entries: readonly PastEvent[];
+  readonly chars: number;
+}
+
+/**
+ * What a hub reads from its source, for clients that are further behind than it remembers. After a restart, thousands of them ask for
+ * the same stretch at once, so the stream is read in fixed pages, each once, and the last ones are kept.
+ *
+ *     stream   |1 .. 256|257 .. 512|513 .. 768|769 ..
+ *     client a      ^ after 200: the rest of page 0, then page 1 ...
+ *     client b              ^ after 300: the rest of page 1: no read
+ *
+ * What is kept is true for as long as the hub can continue in the stream. After a reset, all of it is forgotten.
+ */
+export class Past {
+  private readonly source: HubSource;
+  private readonly feed: SourceFeed;
+  private readonly slots: Semaphore;
+  private readonly pages: Map<number, Page> = new Map();
+  private readonly reading: Map<number, Promise<Page | undefined>> = new Map();
+  private readonly ended: AbortController = new AbortController();
+  private chars: number = 0;
+  private resets: number = 0;
+
+  constructor(source: HubSource, feed: SourceFeed, maxReads: number) {
+    this.source = source;
+    this.feed = feed;
+    this.slots = new Semaphore(maxReads);
+  }
+
+  /** Forgets everything. */
+  forget(): void {
+    this.resets++;
+    this.pages.clear();
+    this.reading.clear();
+    this.chars = 0;
+  }
+
+  /** Ends every read. */
+  stop(): void {
+    this.ended.abort();
+    this.forget();
+  }
+
+  /**
+   * Returns entries right after a position: at least one, or none if there is none yet. Resolves to undefined if the stream does not hold the
+   * entry of that position, or another one in its place, or not the next one.
+   */
+  async after(position: SourcePosition): Promise<readonly PastEvent[] | undefined> {
+    const { epoch, sequence } = position;
+    const page = sequence === 0 ? EMPTY : await this.pageWith(epoch, sequence);
+    if (page === undefined) return undefined;
+    const at = page.entries.findIndex((entry) => entry.position.sequence === sequence);
+    const own = page.entries[at];
+    if (own === undefined ? sequence > 0 || position.mark !== '0' : own.position.mark !== position.mark) return undefined;
+    const rest = consecutive(page.entries.slice(at + 1), sequence);
+    if (rest.length > 0 || page.entries.length > at + 1) return rest.length > 0 ? rest : undefined;
+    const next = await this.pageWith(epoch, sequence + 1);
+    const more = consecutive(
+      next?.entries.slice(next.entries.findIndex((entry) => entry.position.sequence > sequence)) ?? [],
+      sequence,
+    );
+    return more.length > 0 || next?.entries.every((entry) => entry.position.sequence <= sequence) ? more : undefined;
+  }
+
+  /** Returns the page that holds a sequence, or what there is in its place; undefined if the stream is another one. */
+  private async pageWith(epoch: string, sequence: number): Promise<Page | undefined> {
+    const number = Math.floor((sequence - 1) / PAGE_ITEMS);
+    const first = number * PAGE_ITEMS + 1;
+    const page = epoch === this.feed.epoch ? await this.shared(epoch, number) : await this.read(epoch, first);
+    // Large events: the page ends before it.
+    const last = page?.entries.at(-1)?.position.sequence ?? Number.POSITIVE_INFINITY;
+    return page !== undefined && last < sequence && page.chars >= PAGE_BYTES ? this.read(epoch, sequence) : page;
+  }
+
+  private shared(epoch: string, number: number): Promise<Page | undefined> | Page {
+    const kept = this.pages.get(number);
+    if (kept !== undefined) {
+      // The one that was needed last is forgotten last.
+      this.pages.delete(number);
+      this.pages.set(number, kept);
+      return kept;
+    }
+    const running = this.reading.get(number);
+    if (running !== undefined) return running;
+    const { resets } = this;
+    const reading = this.read(epoch, number * PAGE_ITEMS + 1).then((page) => {
+      // What comes after the hub's own position may still grow, or be lost without the hub's notice.
+      const isWhole = page !== undefined && (number + 1) * PAGE_ITEMS <= this.feed.sequence;
+      if (isWhole && resets === this.resets) this.keep(number, page);
+      return page;
+    });
+    const done = (): void => {
+      if (this.reading.get(number) === reading) this.reading.delete(number);
+    };
+    reading.then(done, done);
+    this.reading.set(number, reading);
+    return reading;
+  }
+
+  private keep(number: number, page: Page): void {
+    this.pages.set(number, page);
+    this.chars += page.chars;
+    for (const [oldest, { chars }] of this.pages) {
+      if (this.chars <= KEPT_CHARS || oldest === number) break;
+      this.pages.delete(oldest);
+      this.chars -= chars;
+    }
+  }
+
+  private async read(epoch: string, first: number): Promise<Page | undefined> {
+    const { signal } = this.ended;
+    // A signal of its own: hundreds of listeners at one would look like a leak. Whoever waits when all ends has its turn soon.
+    await this.slots.enter(new AbortController().signal);
+    try {
+      signal.throwIfAborted();
+      const events = await this.source.read({ epoch, first }, { items: PAGE_ITEMS, bytes: PAGE_BYTES, signal });
+      return events && this.toPage(events, epoch);
+    } finally {
+      this.slots.leave();
+    }
+  }
+
+  private toPage(events: readonly SourceEvent[], epoch: string): Page {
+    let chars = 0;
+    const entries = events.map(({ sequence, mark, json, topics }): PastEvent => {
+      chars += json.length;
+      const position = { epoch, sequence, mark };
+      const event = parse(json);
+      const place = { sequence: this.feed.placeBefore(sequence), version: toSourceVersion(position), json };
+      return { position, topics, envelope: event && new Envelope(event, place) };
+    });
+    return { entries, chars };
+  }
+}
+
+const EMPTY: Page = { entries: [], chars: 0 };
+
+/** Returns the entries up to a gap. */
+function consecutive(entries: readonly PastEvent[], after: number): readonly PastEvent[] {
+  const gap = entries.findIndex((entry, i) => entry.position.sequence !== after + 1 + i);
+  return gap < 0 ? entries : entries.slice(0, gap);
+}

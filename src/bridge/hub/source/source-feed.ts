@@ -1,0 +1,94 @@
+import type { WatchEvent } from '../../../watch/event.ts';
+import type { Envelope } from '../../events/envelope.ts';
+import { Feed } from '../feed.ts';
+import type { HubSettings } from '../hub-options.ts';
+import type { SourcePosition } from './source.ts';
+import { toPosition, toSourceVersion } from './source.ts';
+
+/**
+ * The place of the first event that a hub with a source distributes. Events from before it have places, too, when a client is
+ * brought up from the source: such a place must not be 0, which stands for no place. All are small integers to V8.
+ */
+export const FIRST_PLACE: number = 2 ** 28;
+
+/**
+ * The events of a hub with a source. Places count the events in this process; versions are those of the stream. Both grow together,
+ * but not in step: what is in the stream and is no event has a version and no place. So the place of a version is looked up among
+ * the events that are kept.
+ *
+ *     stream     41  42  43  44  45          43 is no event
+ *     place       6   7       8   9          after version 43: not found here, so the source is asked
+ */
+export class SourceFeed extends Feed {
+  /** The topics of the event that is being published. The stream tells them. */
+  topics: readonly string[] = [];
+  private position: SourcePosition = { epoch: 'none', sequence: 0, mark: '0' };
+  private last: string = toSourceVersion(this.position);
+  /** What is before it belongs to another stream. */
+  private floor: number = FIRST_PLACE;
+
+  constructor(settings: HubSettings<WatchEvent>, isForAll: (envelope: Envelope) => boolean) {
+    super(settings, isForAll);
+    this.mux.begin(FIRST_PLACE);
+  }
+
+  /** Continues at a position of another stream: nothing from before is known any more. */
+  restart(position: SourcePosition): void {
+    this.floor = this.head;
+    this.reach(position);
+  }
+
+  /** The last event is at this position. */
+  reach(position: SourcePosition): void {
+    this.position = position;
+    this.last = toSourceVersion(position);
+  }
+
+  /** The stream that it is in, and how far. */
+  get epoch(): string {
+    return this.position.epoch;
+  }
+
+  get sequence(): number {
+    return this.position.sequence;
+  }
+
+  override get oldest(): number {
+    return Math.max(this.floor, super.oldest);
+  }
+
+  override get version(): string {
+    return this.last;
+  }
+
+  override versionOf(place: number): string | undefined {
+    if (place === this.head) return this.last;
+    return place > this.oldest && place < this.head ? this.mux.log.at(place - 1).version : undefined;
+  }
+
+  override placeOf(version: string): number | undefined {
+    if (version === this.last) return this.head;
+    const sequence = sequenceOf(version);
+    let from = this.oldest + 1;
+    for (let to = this.head; from < to; ) {
+      const middle = Math.floor((from + to) / 2);
+      if (sequenceOf(this.versionOf(middle)) < sequence) from = middle + 1;
+      else to = middle;
+    }
+    // The same sequence is not enough: after a loss, it may be another event.
+    return this.versionOf(from) === version && from > this.oldest ? from : undefined;
+  }
+
+  /** Returns a place for an event of the stream that is not kept here. Not after that of any later event. */
+  placeBefore(sequence: number): number {
+    return this.head - (this.position.sequence - sequence);
+  }
+
+  protected override topicsOf(): readonly string[] {
+    return this.topics;
+  }
+}
+
+function sequenceOf(version: string | undefined): number {
+  return toPosition(version ?? '')?.sequence ?? 0;
+}

@@ -1,0 +1,120 @@
+import { toVersion } from '../../protocol.ts';
+import { readVersion } from '../query.ts';
+
+/**
+ * A stream outside this process that several hubs publish into and follow, so that they serve the same events under the same
+ * versions. `watchmux/nats` has one; a hub knows no more about it than this.
+ *
+ *     hub.publish --> publish --> stream --+--> follow --> hub --> its clients
+ *     (any process)                        |--> follow --> hub --> its clients
+ *                                          '--> read   what a client has missed that a hub no longer keeps
+ *
+ * What it promises:
+ *
+ * - The events have one order, and consecutive sequences. Whoever follows gets them without gaps.
+ * - Whoever names a {@link SourcePosition} gets what follows exactly that event, or hears that it is not known any more. This must
+ *   hold even if the stream was replaced, or has lost events and given their sequences to others: that is what `epoch` and `mark`
+ *   are compared for.
+ */
+export interface HubSource {
+  /** Appends an event. Resolves when it is stored; with an id that was published before, without storing it again. */
+  publish(message: SourceMessage): Promise<void>;
+  /**
+   * Starts to follow: right after a position, or with the last events. Resolves to undefined if the stream cannot continue after that
+   * position. Rejects if the stream cannot be reached now. `signal` ends all of it, also what was returned.
+   */
+  follow(from: SourcePosition | LastEvents, signal: AbortSignal): Promise<Following | undefined>;
+  /**
+   * Returns events from a sequence on, as many as the limits allow, but at least one; none if there is none from there on. What the
+   * stream does not hold any more is left out. Resolves to undefined if it is another stream.
+   */
+  read(from: ReadFrom, limits: ReadLimits): Promise<readonly SourceEvent[] | undefined>;
+}
+
+/** A place in a stream: right after an event. */
+export interface SourcePosition {
+  /** Identifies the stream. One that was deleted and created again has another. 1 to 64 letters, digits, `-` and `_`. */
+  readonly epoch: string;
+  /** The sequence of that event; 0 is before the first. */
+  readonly sequence: number;
+  /**
+   * Something else that is known of that event, such as its time, so that another one which got its sequence after a loss is not
+   * taken for it. 1 to 16 lower-case letters and digits; `0` before the first event.
+   */
+  readonly mark: string;
+}
+
+/** The last events of a stream. */
+export interface LastEvents {
+  /** How many. 0: only those that follow. */
+  readonly last: number;
+}
+
+/** An event of a stream. */
+export interface SourceEvent {
+  readonly sequence: number;
+  readonly mark: string;
+  /** The event's JSON text. */
+  readonly json: string;
+  readonly topics: readonly string[];
+}
+
+/** An event to publish. */
+export interface SourceMessage {
+  readonly json: string;
+  readonly topics: readonly string[];
+  /** Identifies it: the stream stores one event with it, however often it is published within the time that the source tells. */
+  readonly id: string;
+}
+
+/** A stream that is being followed. */
+export interface Following {
+  /** Where it starts: the asked position, or that before the first of the last events. */
+  readonly position: SourcePosition;
+  /** The sequence of the last event that the stream holds right now, so not of one that was removed: it would be waited for. */
+  readonly last: number;
+  /** The events after `position`. Fails when the connection is lost; ends when the signal aborts. */
+  readonly batches: AsyncIterable<readonly SourceEvent[]>;
+}
+
+/** What to read. */
+export interface ReadFrom {
+  readonly epoch: string;
+  /** The sequence of the first event. */
+  readonly first: number;
+}
+
+/** Limits of one read. */
+export interface ReadLimits {
+  readonly items: number;
+  readonly bytes: number;
+  readonly signal: AbortSignal;
+}
+
+/** How a hub and its source are getting on. */
+export interface SourceStats {
+  /** `waiting`: not connected, or not up to date for the first time. Clients that come are kept waiting. */
+  readonly phase: 'waiting' | 'following' | 'reconnecting' | 'stopped';
+  /** How often the stream could not be continued, and every client was told 410. */
+  readonly resets: number;
+  /** What was in the stream and is no event. */
+  readonly skipped: number;
+  /** Why the last attempt to follow has ended, until another one has worked. */
+  readonly error?: unknown;
+}
+
+/** How many letters an epoch, and a mark, may have on the wire. */
+const PARTS: RegExp = /^([\w-]{1,64})~([0-9a-z]{1,16})$/;
+
+/** Returns the version of a position: `<epoch>~<mark>.<sequence>`. */
+export function toSourceVersion({ epoch, mark, sequence }: SourcePosition): string {
+  return toVersion(`${epoch}~${mark}`, sequence);
+}
+
+/** Returns the position of a version, or undefined if it is not the version of a source. */
+export function toPosition(version: string): SourcePosition | undefined {
+  const { epoch = '', sequence = 0 } = readVersion(version) ?? {};
+  const [, name, mark] = PARTS.exec(epoch) ?? [];
+  if (name === undefined || mark === undefined || !Number.isSafeInteger(sequence)) return undefined;
+  return { epoch: name, mark, sequence };
+}
