@@ -65,7 +65,18 @@ export interface ListWatchOptions extends Selection {
   readonly sendInitialEvents?: boolean | undefined;
   /** Whether the server may send BOOKMARKs. Default: that of `sendInitialEvents`, which needs one. */
   readonly allowWatchBookmarks?: boolean | undefined;
+  /**
+   * What a source has delivered before, and nobody has changed since. A source that has to decode objects need not make again what
+   * is the same; it may also ignore this.
+   */
+  readonly stored?: ObjectLookup | undefined;
 }
+
+/**
+ * Tells which object with this name there is already; the namespace is empty for objects that are in none. An object that a source
+ * delivers may share parts with it or, if nothing has changed, be the same.
+ */
+export type ObjectLookup = (name: string, namespace: string) => unknown;
 
 /** A collection that can be listed and watched. See the top of this file for what it promises. Upstream: `cache.ListerWatcher`. */
 export interface ListWatcher<T> {
@@ -80,13 +91,16 @@ export interface ListWatcher<T> {
  * which things happened. Upstream: `cache.ReflectorStore`.
  */
 export interface ReflectorStore<T> {
-  add(object: T): void;
-  update(object: T): void;
-  delete(object: T): void;
+  /** The version is that of the change, if the event has told one beside its object; see `fromHub`. */
+  add(object: T, resourceVersion?: string): void;
+  update(object: T, resourceVersion?: string): void;
+  delete(object: T, resourceVersion?: string): void;
   /** What there is now is exactly this. */
   replace(list: Iterable<T>, resourceVersion: string): void;
   /** Look again at everything there is. */
   resync?(): void;
+  /** What is stored as it was delivered, so that a source need not make it again. See {@link ListWatchOptions.stored}. */
+  stored?(name: string, namespace: string): unknown;
   /** Nothing has changed up to this version but what was told before. */
   bookmark?(resourceVersion: string): void;
   /** Resolves when there is room for more, so that a slow consumer holds the source back. */

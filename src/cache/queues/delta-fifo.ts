@@ -1,4 +1,4 @@
-import { known } from '../watch/options.ts';
+import { known } from '../../watch/options.ts';
 import type { DeletedFinalStateUnknown, Delta } from './delta.ts';
 import { DeltaQueue, type DeltaQueueOptions, type ProcessDeltas, QUEUE_OPTIONS } from './delta-queue.ts';
 import { Deque } from './deque.ts';

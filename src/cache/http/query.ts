@@ -1,7 +1,7 @@
-import { oneOf, wholeNumber } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
-import type { ListOptions, ListWatchOptions } from './list-watcher.ts';
-import { checkText } from './object.ts';
+import { callable, oneOf, wholeNumber } from '../../watch/errors.ts';
+import { known } from '../../watch/options.ts';
+import type { ListOptions, ListWatchOptions } from '../list-watcher.ts';
+import { checkText } from '../object.ts';
 
 const TEXTS = ['labelSelector', 'fieldSelector', 'resourceVersion', 'continue'] as const;
 const NUMBERS = ['limit', 'timeoutSeconds'] as const;
@@ -18,7 +18,8 @@ export function toListUrl(collection: URL, options: ListOptions): URL {
 
 /** The URL of a watch. Kubernetes requires what `sendInitialEvents` implies. */
 export function toWatchUrl(collection: URL, options: ListWatchOptions): URL {
-  known(options, [...COMMON, 'sendInitialEvents', 'allowWatchBookmarks']);
+  known(options, [...COMMON, 'sendInitialEvents', 'allowWatchBookmarks', 'stored']);
+  callable('stored', options.stored);
   const { sendInitialEvents, allowWatchBookmarks = sendInitialEvents } = options;
   const url = new URL(collection);
   const { searchParams } = url;

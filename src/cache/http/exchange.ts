@@ -3,14 +3,33 @@
  * user is done with it, the signal of its user aborts, or the server is silent for too long. After that nothing pends, no timer
  * runs, no listener stays, and the connection is released, even if a `fetch` of one's own ignores its signal.
  */
-import type { PerAttempt } from '../bridge/client/options.ts';
-import type { FetchLike } from '../bridge/client/stream.ts';
-import type { Clock } from '../watch/clock.ts';
-import { WatchError } from '../watch/errors.ts';
+import type { PerAttempt } from '../../bridge/client/options.ts';
+import type { FetchLike } from '../../bridge/client/stream.ts';
+import type { Clock } from '../../watch/clock.ts';
+import { WatchError } from '../../watch/errors.ts';
+
+/** What a request asks for, beside its URL. Default: a GET of JSON. */
+export interface Question {
+  readonly method?: string;
+  readonly body?: string;
+  readonly contentType?: string;
+  readonly accept?: string;
+}
+
+/** A `fetch` that is told the method and the body, if there are any: each function of type {@link FetchLike} is one. */
+type FetchAny = (url: URL, init: Parameters<FetchLike>[1] & { method?: string; body?: string }) => Promise<Response>;
+
+/** How a body is read. */
+export interface ReadOptions {
+  readonly maxBytes: number;
+  /** Called when it is longer. */
+  readonly onTooLong: () => void;
+  readonly onPart: (bytes: Uint8Array) => void;
+}
 
 /** What is needed to make requests. */
 export interface ExchangeMeans {
-  readonly fetch: FetchLike;
+  readonly fetch: FetchAny;
   readonly headers: PerAttempt<Readonly<Record<string, string>>> | undefined;
   readonly timeoutMs: number;
   readonly clock: Clock;
@@ -64,11 +83,12 @@ export class Exchange {
   }
 
   /** Sends the request, and resolves with the head of the response. */
-  async send(url: URL): Promise<Response> {
+  async send(url: URL, question: Question = {}): Promise<Response> {
     const { fetch, headers } = this.#means;
     const own = await this.during(Promise.resolve(typeof headers === 'function' ? headers({ signal: this.signal }) : headers));
-    const init = { headers: { ...own, accept: 'application/json' }, signal: this.signal, cache: 'no-store' as const };
-    const answer = Promise.resolve(fetch(url, init));
+    const { accept = 'application/json', contentType, ...rest } = question;
+    const all = { ...own, accept, ...(contentType && { 'content-type': contentType }) };
+    const answer = Promise.resolve(fetch(url, { ...rest, headers: all, signal: this.signal, cache: 'no-store' }));
     // It may come too late, from a `fetch` that does not know signals.
     answer.then(({ body }) => this.signal.aborted && void body?.cancel().catch(() => {})).catch(() => {});
     const response = await this.during(answer);
@@ -79,10 +99,16 @@ export class Exchange {
 
   /** Reads the whole body as text. Calls `onTooLong` when it is longer than `maxBytes`; what came so far is returned if that does not throw. */
   async text(response: Response, maxBytes: number, onTooLong: () => void): Promise<string> {
-    if (!response.body) return '';
     const utf8 = new TextDecoder();
-    const reader = response.body.getReader();
     const parts: string[] = [];
+    await this.parts(response, { maxBytes, onTooLong, onPart: (bytes) => parts.push(utf8.decode(bytes, { stream: true })) });
+    return parts.join('') + utf8.decode();
+  }
+
+  /** Reads the whole body, part by part. */
+  async parts(response: Response, { maxBytes, onTooLong, onPart }: ReadOptions): Promise<void> {
+    if (!response.body) return;
+    const reader = response.body.getReader();
     let bytes = 0;
     try {
       for (;;) {
@@ -94,12 +120,11 @@ export class Exchange {
           onTooLong();
           break;
         }
-        parts.push(utf8.decode(value, { stream: true }));
+        onPart(value);
       }
     } finally {
       reader.cancel().catch(() => {});
     }
-    return parts.join('') + utf8.decode();
   }
 
   /** The same promise, but rejected as soon as the exchange ends. */

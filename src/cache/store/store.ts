@@ -10,11 +10,12 @@
  *   refused.
  * - Objects are shared with all readers. Treat them as read-only.
  */
-import { callable, invalid, WatchError } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
-import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from './delta.ts';
-import type { ReflectorStore } from './list-watcher.ts';
-import { checkText, type KubernetesObject, keyOf, namespaceOf, versionOf } from './object.ts';
+import { type LabelSelector, parseLabelSelector } from '../../selectors/label-selector.ts';
+import { callable, having, invalid, WatchError } from '../../watch/errors.ts';
+import { known } from '../../watch/options.ts';
+import type { ReflectorStore } from '../list-watcher.ts';
+import { checkText, type KubernetesObject, keyOf, metadataOf, namespaceOf, versionOf } from '../object.ts';
+import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from '../queues/delta.ts';
 
 /** Throws INVALID_ARGUMENT for a list that cannot be iterated. */
 export function checkIterable(list: Iterable<unknown>): void {
@@ -35,6 +36,8 @@ export interface StoreOptions<T> {
 export interface StoreListOptions<T> {
   /** Only objects of this namespace; the empty string: only those in none. */
   namespace?: string | undefined;
+  /** Only objects whose labels this selects: a text such as `app=web,tier in (a,b)`, or what `parseLabelSelector` returns. */
+  labelSelector?: string | LabelSelector | undefined;
   /** Only objects for which this returns true. */
   filter?: ((object: T) => boolean) | undefined;
 }
@@ -91,11 +94,17 @@ export class Store<T> implements ReflectorStore<T> {
     return [...this.#objects.keys()];
   }
 
-  /** The objects that match, as a new array. */
+  /**
+   * The objects that match, as a new array.
+   *
+   * @throws {WatchError} INVALID_SELECTOR for a text that is none.
+   */
   list(options: StoreListOptions<T> = {}): T[] {
-    const { namespace, filter } = known(options, ['namespace', 'filter']);
+    const { namespace, labelSelector, filter } = known(options, ['namespace', 'labelSelector', 'filter']);
+    const selects = labelFilter(labelSelector);
     const found = namespace === undefined ? [...this.#objects.values()] : this.inNamespace(namespace);
-    return filter === undefined ? found : found.filter((object) => filter(object));
+    const selected = selects ? found.filter(selects) : found;
+    return filter === undefined ? selected : selected.filter((object) => filter(object));
   }
 
   /** Stores an object, whether there is one with its key or not. */
@@ -121,7 +130,8 @@ export class Store<T> implements ReflectorStore<T> {
       const after = new Map<string, T>();
       const examined = new Map<string, unknown>();
       for (const object of list) {
-        const [key, kept] = this.#enter(object);
+        const key = this.keyFor(object);
+        const kept = this.transformed(object);
         after.set(key, kept);
         // An object that stays is not examined again: this is what a relist without changes costs.
         if (before.get(key) === kept) examined.delete(key);
@@ -160,6 +170,27 @@ export class Store<T> implements ReflectorStore<T> {
     return [...this.#objects.values()].filter((object) => namespaceOf(object) === namespace);
   }
 
+  /** The key of an object. User code, so it may throw. */
+  protected keyFor(object: T): string {
+    return checkText('keyOf', this.keyOf(object));
+  }
+
+  /** What is stored of an object. User code, so it may throw. */
+  protected transformed(object: T): T {
+    return this.#transform ? this.#transform(object) : object;
+  }
+
+  /** Stores what `transformed` and `examine` have returned. */
+  protected set(key: string, object: T, examined: unknown): void {
+    this.#objects.set(key, object);
+    this.changed(key, examined);
+  }
+
+  /** Removes an object, if there is one. */
+  protected drop(key: string): void {
+    if (this.#objects.delete(key)) this.changed(key, undefined);
+  }
+
   /** Asks user code about an object that is to be stored. May throw: nothing has changed yet. */
   protected examine(_object: T): unknown {
     return undefined;
@@ -189,23 +220,25 @@ export class Store<T> implements ReflectorStore<T> {
     }
   }
 
-  #enter(object: T): readonly [string, T] {
-    const key = checkText('keyOf', this.keyOf(object));
-    return [key, this.#transform ? this.#transform(object) : object];
-  }
-
   #put(object: T): void {
-    const [key, kept] = this.#enter(object);
-    const examined = this.examine(kept);
-    this.#objects.set(key, kept);
-    this.changed(key, examined);
+    const key = this.keyFor(object);
+    const kept = this.transformed(object);
+    this.set(key, kept, this.examine(kept));
     this.#version = versionOf(kept) || this.#version;
   }
 
   #remove(target: T | DeletedFinalStateUnknown<T>): void {
     const key = isDeletedFinalStateUnknown<T>(target) ? target.key : this.keyOf(target);
-    if (this.#objects.delete(key)) this.changed(key, undefined);
+    this.drop(key);
     // An inferred deletion has no version of its own, and that of its object is an older one.
     this.#version = versionOf(target) || this.#version;
   }
+}
+
+/** Whether an object has the labels that a selector selects; undefined if all have. Throws INVALID_SELECTOR for a text that is none. */
+export function labelFilter(selector: string | LabelSelector | undefined): ((object: unknown) => boolean) | undefined {
+  if (selector === undefined) return undefined;
+  const parsed = typeof selector === 'string' ? parseLabelSelector(selector) : selector;
+  having('labelSelector', parsed, 'matches', 'the text of a label selector, or one that was parsed');
+  return parsed.isEmpty ? undefined : (object) => parsed.matches(metadataOf(object).labels);
 }

@@ -1,6 +1,6 @@
-import { callable, invalid } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
-import { namespaceOf } from './object.ts';
+import { callable, invalid } from '../../watch/errors.ts';
+import { known } from '../../watch/options.ts';
+import { namespaceOf } from '../object.ts';
 import { type IndexFunction, ObjectIndex } from './object-index.ts';
 import { Store, type StoreOptions } from './store.ts';
 

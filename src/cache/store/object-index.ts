@@ -1,5 +1,5 @@
-import { invalid } from '../watch/errors.ts';
-import { checkText } from './object.ts';
+import { invalid } from '../../watch/errors.ts';
+import { checkText } from '../object.ts';
 
 /** Says under which values an object is found in an index. Not called again until the object is replaced. */
 export type IndexFunction<T> = (object: T) => readonly string[];

@@ -14,12 +14,12 @@
  * - `hasSynced` turns true once, after the last delta of the first list was processed (upstream's DeltaFIFO: before that).
  * - After `close`, what is queued is still delivered. Then every pop rejects with CLOSED, and nothing waits.
  */
-import { callable, WatchError, wholeNumber } from '../watch/errors.ts';
+import { callable, WatchError, wholeNumber } from '../../watch/errors.ts';
+import type { ReflectorStore } from '../list-watcher.ts';
+import { checkText, type KubernetesObject, keyOf } from '../object.ts';
+import { checkIterable } from '../store/store.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown, type KnownObjects, type StateDelta } from './delta.ts';
 import { Deque } from './deque.ts';
-import type { ReflectorStore } from './list-watcher.ts';
-import { checkText, type KubernetesObject, keyOf } from './object.ts';
-import { checkIterable } from './store.ts';
 
 /**
  * Handles deltas. `initial`: they belong to the first list, or came before it was handled. If a promise is returned, the next pop

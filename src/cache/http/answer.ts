@@ -1,10 +1,13 @@
 // What servers answer: lists, events and refusals. All of it comes from a wire, so nothing of it is believed.
-import { MAX_HINT_MS } from '../bridge/client/machine.ts';
-import { toRefusal } from '../bridge/client/transport.ts';
-import { type Codec, jsonCodec } from '../decode/codec.ts';
-import { WatchError } from '../watch/errors.ts';
-import { isStatus, type ObjectEvent, type Status, type StatusDetails, toStatus } from '../watch/event.ts';
-import type { List } from './list-watcher.ts';
+
+import { toRefusal } from '../../bridge/client/transport.ts';
+import { type Codec, jsonCodec } from '../../decode/codec.ts';
+import { MAX_HINT_MS } from '../../watch/backoff.ts';
+import { WatchError } from '../../watch/errors.ts';
+import { isStatus, type ObjectEvent, type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
+import type { List, ObjectLookup } from '../list-watcher.ts';
+import { ListReader } from './list-reader.ts';
+import { readStored } from './stored-event.ts';
 
 /** The reasons of codes whose Status a server did not send. */
 const REASONS: Readonly<Record<number, string>> = {
@@ -83,9 +86,26 @@ function isRecord(value: unknown): value is Known {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Reads a list. Items get the `apiVersion` and `kind` that the list says for all of them, as events have them. */
+/** Reads a list that comes in parts, item by item. */
+export class ListParts<T> {
+  readonly #reader: ListReader = new ListReader();
+
+  push(bytes: Uint8Array): void {
+    orUnreadable('list', () => this.#reader.push(bytes));
+  }
+
+  end(): List<T> {
+    return checkedList(orUnreadable('list', () => this.#reader.end()));
+  }
+}
+
+/** Reads a list. See {@link checkedList}. */
 export function toList<T>(text: string): List<T> {
-  const value = parse(text);
+  return checkedList(parse('list', text));
+}
+
+/** Checks a list. Items get the `apiVersion` and `kind` that the list says for all of them, as events have them. */
+function checkedList<T>(value: unknown): List<T> {
   if (isStatus(value) && (value as { status?: unknown }).status !== 'Success') throw refused(checked(value, 500, 0));
   if (!isRecord(value) || !isRecord(value.metadata)) throw unreadable('not a list: it has no metadata');
   const { kind, apiVersion, metadata } = value;
@@ -106,11 +126,24 @@ export function toList<T>(text: string): List<T> {
   };
 }
 
-function parse(text: string): unknown {
+/** Reads one object; undefined for a Status that says that all is done. */
+export function toObject<T>(text: string): T | undefined {
+  const value = parse('object', text);
+  if (!isRecord(value)) throw unreadable('the answer is no object');
+  if (value.kind !== 'Status') return value as T;
+  if (value.status === 'Success') return undefined;
+  throw refused(checked(value as unknown as Status, 500, 0));
+}
+
+function parse(what: string, text: string): unknown {
+  return orUnreadable(what, () => JSON.parse(text));
+}
+
+function orUnreadable<R>(what: string, read: () => R): R {
   try {
-    return JSON.parse(text);
+    return read();
   } catch (cause) {
-    throw unreadable('the list is not JSON', cause);
+    throw unreadable(`the ${what} is not JSON`, cause);
   }
 }
 
@@ -118,14 +151,15 @@ const TYPES: readonly ObjectEvent<unknown>['type'][] = ['ADDED', 'MODIFIED', 'DE
 
 /**
  * Decodes the events of a watch. A Status that stands where an event should is an ERROR. What is no event of Kubernetes is refused
- * with INVALID_FRAME.
+ * with INVALID_FRAME. What is the same as in an object that is stored already is not made again.
  */
-export function eventCodec<T>(): Codec<ObjectEvent<T>> {
+export function eventCodec<T>(stored?: ObjectLookup): Codec<ObjectEvent<T>> {
   const json = jsonCodec<ObjectEvent<unknown>>({ types: TYPES });
+  const inStore = stored && storedReader(stored);
   return {
     isWhole: json.isWhole,
     decode: (frame) => {
-      const event = decodeOr(frame, json);
+      const event = inStore?.(frame) ?? decodeOr(frame, json);
       if (event.type === 'ERROR') {
         if (!isStatus(event.object)) throw unreadable('the ERROR has no Status');
         return { type: 'ERROR', object: checked(event.object, 500, 0) };
@@ -134,6 +168,22 @@ export function eventCodec<T>(): Codec<ObjectEvent<T>> {
       if (!isRecord(object) || !isRecord(object.metadata)) throw unreadable(`the ${event.type} has no object with metadata`);
       return event as ObjectEvent<T>;
     },
+  };
+}
+
+/** After that many events about objects that are not stored, there is probably an initial state on its way. */
+const MANY_NEW = 8;
+/** Then only one event of so many is looked up, because that takes a while. */
+const EVERY = 16;
+
+/** Reads events about objects that are stored. Returns undefined for others, and for some that come behind many others. */
+function storedReader(stored: ObjectLookup): (frame: Uint8Array) => ObjectEvent<unknown> | undefined {
+  let fresh = 0;
+  return (frame) => {
+    if (fresh > MANY_NEW && fresh++ % EVERY > 0) return undefined;
+    const event = readStored(frame, stored) as ObjectEvent<unknown> | undefined;
+    fresh = event ? 0 : fresh + 1;
+    return event && TYPES.includes(event.type) ? event : undefined;
   };
 }
 

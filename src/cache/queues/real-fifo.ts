@@ -1,5 +1,5 @@
-import { wholeNumber } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { wholeNumber } from '../../watch/errors.ts';
+import { known } from '../../watch/options.ts';
 import type { DeletedFinalStateUnknown, RealDelta } from './delta.ts';
 import { DeltaQueue, type DeltaQueueOptions, type ProcessDeltas, QUEUE_OPTIONS } from './delta-queue.ts';
 import { Deque } from './deque.ts';

@@ -1,0 +1,106 @@
+import { toUrl } from '../../bridge/client/attempt.ts';
+import { toDecoder } from '../../decode/decoder.ts';
+import { StreamWatcher } from '../../decode/stream-watcher.ts';
+import { invalid } from '../../watch/errors.ts';
+import type { ObjectEvent } from '../../watch/event.ts';
+import { known } from '../../watch/options.ts';
+import type { Watch } from '../../watch/watch.ts';
+import type { List, ListOptions, ListWatcher, ListWatchOptions, ObjectLookup } from '../list-watcher.ts';
+import type { KubernetesObject } from '../object.ts';
+import { eventCodec, ListParts } from './answer.ts';
+import { Exchange } from './exchange.ts';
+import { accepted, type ListWatcherOptions, type Means, partsOf, toMeans } from './means.ts';
+import { toListUrl, toWatchUrl } from './query.ts';
+
+export type { ListWatcherOptions } from './means.ts';
+
+/**
+ * Creates a {@link ListWatcher} over a collection of any server that speaks Kubernetes' list/watch protocol, such as
+ * `https://host/api/v1/namespaces/default/pods`. Runs wherever `fetch` does. The URL may be relative in a page; parameters that it
+ * has are sent with every request.
+ *
+ *     const pods = createListWatcher<Pod>('https://host/api/v1/pods', { headers: { authorization: `Bearer ${token}` } });
+ *     const { items, resourceVersion } = await pods.list();
+ *     for await (const event of await pods.watch({ resourceVersion })) console.log(event.type, event.object);
+ *
+ * Nothing is retried here; that is a reflector's work. What can happen:
+ *
+ * | what | `list`, `watch` | a watch that is open |
+ * |---|---|---|
+ * | the server refuses | rejects with REFUSED and its `status` | one ERROR with that Status, as the server sends it |
+ * | the answer is no list, no event, or no JSON | rejects with INVALID_FRAME | one ERROR of code 500, then the end |
+ * | the answer is too long | rejects with FRAME_TOO_LARGE | one ERROR of code 413, then the end |
+ * | the server does not answer in time | rejects with TIMEOUT | |
+ * | the connection cannot be made, or breaks | rejects with the error of `fetch` | ends |
+ * | the signal aborts | rejects with its reason | ends |
+ *
+ * A `Retry-After`, in seconds or as a date, is in `status.details.retryAfterSeconds`, at most 300. Items of a list get the `kind`
+ * and `apiVersion` that events have and lists leave out.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, and for a URL that is not http(s).
+ */
+export function createListWatcher<T = KubernetesObject>(url: string | URL, options: ListWatcherOptions = {}): ListWatcher<T> {
+  const names = ['fetch', 'headers', 'maxListBytes', 'maxFrameBytes', 'responseTimeoutMs', 'clock'] as const;
+  const means = toMeans(known(options, names));
+  const collection = toUrl(url);
+  if (!collection.protocol.startsWith('http')) throw invalid('url', url, 'an http(s) URL');
+  return new HttpListWatcher<T>(collection, means);
+}
+
+class HttpListWatcher<T> implements ListWatcher<T> {
+  readonly #collection: URL;
+  readonly #means: Means;
+
+  constructor(collection: URL, means: Means) {
+    this.#collection = collection;
+    this.#means = means;
+  }
+
+  async list(options: ListOptions = {}): Promise<List<T>> {
+    const url = toListUrl(this.#collection, options);
+    const exchange = new Exchange(this.#means, options.signal);
+    const limit = { what: 'the list', option: 'maxListBytes', bytes: this.#means.maxListBytes } as const;
+    try {
+      const response = await accepted(exchange, url);
+      const list = new ListParts<T>();
+      await partsOf(exchange, response, { limit, onPart: (part) => list.push(part) });
+      return list.end();
+    } finally {
+      exchange.end();
+    }
+  }
+
+  async watch(options: ListWatchOptions = {}): Promise<Watch<ObjectEvent<T>>> {
+    const url = toWatchUrl(this.#collection, options);
+    const exchange = new Exchange(this.#means, options.signal);
+    try {
+      const response = await accepted(exchange, url);
+      exchange.signal.throwIfAborted(); // no await from here on, so whatever comes later finds the watch
+      exchange.patient();
+      return this.#open(exchange, response, options.stored);
+    } catch (error) {
+      exchange.end();
+      throw error;
+    }
+  }
+
+  /** The end of the watch is that of its exchange, and the other way round. */
+  #open(exchange: Exchange, { body }: Response, stored: ObjectLookup | undefined): Watch<ObjectEvent<T>> {
+    const { maxFrameBytes } = this.#means;
+    const source = body ?? new ReadableStream<Uint8Array>({ start: (controller) => controller.close() });
+    const decoder = toDecoder<ObjectEvent<T>>(source, { maxFrameBytes, codec: eventCodec<T>(stored) });
+    const watch = new StreamWatcher<ObjectEvent<T>>({
+      decode: () => decoder.decode(),
+      poll: () => decoder.poll(),
+      close: () => {
+        // A stop would drop the ERROR that a watch which has failed holds.
+        exchange.signal.removeEventListener('abort', stop);
+        decoder.close();
+        exchange.end();
+      },
+    });
+    const stop = (): void => watch.stop();
+    exchange.signal.addEventListener('abort', stop);
+    return watch;
+  }
+}

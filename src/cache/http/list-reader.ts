@@ -1,0 +1,176 @@
+/**
+ * Reads a list while it comes, item by item. A server that has no pages sends 10,000 objects in one answer; as a text, that would be
+ * in memory twice, in pieces and as a whole, beside what is made of it. It works on bytes, because a text that is decoded piece by
+ * piece may take two bytes per character, and twice as long to parse.
+ *
+ *     {"kind":"PodList","metadata":{...},"items":[{...},{...},{...}],"more":1}
+ *     '------------------ frame ----------------' '---' '---' '---' '- frame -'
+ *                                         each is parsed as soon as it is here
+ *
+ * Invariants
+ * - The result is what `JSON.parse` returns for the whole text; what it refuses is refused. Each item is valid by itself, between any
+ *   two there is one comma, and the frame is valid with a number in their place. (If the frame has that number for `items` again,
+ *   which no server sends, the items before it count.)
+ * - Held are the frame, the bytes of one unfinished item, and the items. A long list costs its length, however it is cut.
+ * - What has no such array is all frame.
+ */
+const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
+const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
+const SPACE = 0x20;
+const NAME: Uint8Array = new TextEncoder().encode('items');
+/** Stands in the frame for the items. */
+const PLACEHOLDER = 0;
+const PLACEHOLDER_TEXT: Uint8Array = new TextEncoder().encode(`${PLACEHOLDER}`);
+
+/** A byte order mark may stand before everything else, but not before an item. */
+const UTF8: TextDecoder = new TextDecoder();
+const ITEM_UTF8: TextDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** What a byte does to the depth of the bytes behind it. */
+const DEEPER: Int8Array = new Int8Array(256);
+DEEPER[OPEN_ARRAY] = DEEPER[OPEN_OBJECT] = 1;
+DEEPER[CLOSE_ARRAY] = DEEPER[CLOSE_OBJECT] = -1;
+
+/** Reads a list from parts of its text. See the top of this file. */
+export class ListReader {
+  readonly #items: unknown[] = [];
+  readonly #frame: Uint8Array[] = [];
+  /** What has come of the current item. */
+  #parts: Uint8Array[] = [];
+  #place: 'head' | 'items' | 'tail' = 'head';
+  #depth: number = 0;
+  #inText: boolean = false;
+  #escaped: boolean = false;
+  /** How much of the name the current text is so far; NaN if it is another text. */
+  #matched: number = Number.NaN;
+  /** What has to follow for the array of items to begin. */
+  #due: number | undefined;
+
+  /** Takes the next part. Throws a SyntaxError for an item that is no JSON. */
+  push(bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length; ) {
+      if (this.#place === 'head') at = this.#head(bytes);
+      else if (this.#place === 'items') at = this.#item(bytes, at);
+      else {
+        hold(this.#frame, bytes.subarray(at));
+        return;
+      }
+    }
+  }
+
+  /** Returns the list. Throws a SyntaxError if the text is no JSON, or not whole. */
+  end(): unknown {
+    const value = JSON.parse(UTF8.decode(joined(this.#frame))) as { items?: unknown };
+    if (this.#place === 'tail' && value.items === PLACEHOLDER) value.items = this.#items;
+    return value;
+  }
+
+  /** Reads until the items begin. Returns where. */
+  #head(bytes: Uint8Array): number {
+    for (let at = 0; at < bytes.length; at++) {
+      const code = bytes[at] as number;
+      if (this.#inText || code === QUOTE) this.#passText(code);
+      else if (code > SPACE) {
+        if (code === this.#due && code === OPEN_ARRAY) {
+          hold(this.#frame, bytes.subarray(0, at));
+          hold(this.#frame, PLACEHOLDER_TEXT);
+          this.#place = 'items';
+          this.#depth = 0;
+          return at + 1;
+        }
+        this.#due = code === this.#due ? OPEN_ARRAY : undefined;
+        this.#depth += DEEPER[code] as number;
+      }
+    }
+    hold(this.#frame, bytes);
+    return bytes.length;
+  }
+
+  /** In a text of the head, or at its beginning. */
+  #passText(code: number): void {
+    if (!this.#inText) {
+      this.#inText = true;
+      this.#matched = 0;
+    } else if (this.#escaped) this.#escaped = false;
+    else if (code === BACKSLASH) {
+      this.#escaped = true;
+      this.#matched = Number.NaN;
+    } else if (code === QUOTE) {
+      this.#inText = false;
+      this.#due = this.#depth === 1 && this.#matched === NAME.length ? COLON : undefined;
+    } else this.#matched = code === NAME[this.#matched] ? this.#matched + 1 : Number.NaN;
+  }
+
+  /** Reads an item or, of one that is not all here, what is here. Returns where the next one begins. */
+  #item(bytes: Uint8Array, from: number): number {
+    const { length } = bytes;
+    let depth = this.#depth;
+    let at = this.#inText ? this.#skipText(bytes, from) : from;
+    while (at < length) {
+      const code = bytes[at++] as number;
+      if (code === QUOTE) at = this.#skipText(bytes, at);
+      else if (code === COMMA || code === CLOSE_ARRAY || code === CLOSE_OBJECT) {
+        if (depth === 0 && code !== CLOSE_OBJECT) {
+          this.#take(bytes.subarray(from, at - 1), code === CLOSE_ARRAY);
+          return at;
+        }
+        if (code !== COMMA) depth--;
+      } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) depth++;
+    }
+    hold(this.#parts, bytes.subarray(from));
+    this.#depth = depth;
+    return length;
+  }
+
+  /** Passes a text within an item, and returns where it ends. */
+  #skipText(bytes: Uint8Array, from: number): number {
+    const { length } = bytes;
+    let at = from;
+    if (this.#escaped && at < length) {
+      this.#escaped = false;
+      at++;
+    }
+    while (at < length) {
+      const code = bytes[at++] as number;
+      if (code === QUOTE) {
+        this.#inText = false;
+        return at;
+      }
+      if (code === BACKSLASH && ++at > length) this.#escaped = true;
+    }
+    this.#inText = true;
+    return length;
+  }
+
+  #take(rest: Uint8Array, isLast: boolean): void {
+    this.#parts.push(rest);
+    const text = ITEM_UTF8.decode(joined(this.#parts));
+    this.#parts = [];
+    this.#depth = 0;
+    const isNone = isLast && this.#items.length === 0 && /^[ \t\n\r]*$/.test(text);
+    if (!isNone) this.#items.push(JSON.parse(text));
+    if (isLast) this.#place = 'tail';
+  }
+}
+
+/** Adds a part. Each is shorter than the one before it: a view costs 100 bytes, and somebody may send a byte at a time. */
+function hold(parts: Uint8Array[], bytes: Uint8Array): void {
+  let last = bytes;
+  for (let before = parts.at(-1); before && before.length <= last.length; before = parts.at(-1)) {
+    parts.pop();
+    last = joined([before, last]);
+  }
+  parts.push(last);
+}
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const [first = new Uint8Array(0), ...more] = parts;
+  if (more.length === 0) return first;
+  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}

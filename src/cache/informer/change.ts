@@ -1,0 +1,51 @@
+import { withVersionOf } from '../../broadcast/transitions.ts';
+import type { BookmarkEvent, ErrorEvent, ObjectEvent } from '../../watch/event.ts';
+
+/**
+ * One change of an informer's state, as its log has it. Engine and fold take it for an event: `type` tells what has happened to
+ * the object, and `previous` is the object before. A fold of several changes has the `previous` of the first, which is the object
+ * that the reader knows.
+ */
+export interface Change<T> {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  readonly object: T;
+  readonly key: string;
+  readonly previous: T | undefined;
+  /** Whether the deletion was inferred from a list. */
+  readonly finalStateUnknown: boolean;
+}
+
+/**
+ * What is in the log. The BOOKMARK with the annotation ends the initial state; one without only wakes the readers. An ERROR tells
+ * a reader that it was cut.
+ */
+export type LogEvent<T> = Change<T> | BookmarkEvent | ErrorEvent;
+
+/** Whether an event of the log is a change. */
+export function isChange<T>(event: LogEvent<T>): event is Change<T> {
+  return 'key' in event;
+}
+
+/**
+ * What a change is to a reader who sees only the objects that match (R12.27): an object that starts to match is ADDED, one that
+ * stops is DELETED. Undefined: nothing. Only the two objects count, so this holds for folded changes, too.
+ */
+export function transitionOf<T>(
+  { type, object, previous }: Change<T>,
+  matches: ((object: T) => boolean) | undefined,
+): Change<T>['type'] | undefined {
+  if (!matches) return type;
+  const before = previous !== undefined && matches(previous);
+  const now = type !== 'DELETED' && matches(object);
+  return now ? (before ? 'MODIFIED' : 'ADDED') : before ? 'DELETED' : undefined;
+}
+
+/** An event of the log as a watch delivers it; undefined if it is not for this watch. */
+export function toObjectEvent<T>(event: LogEvent<T>, matches: ((object: T) => boolean) | undefined): ObjectEvent<T> | undefined {
+  if (!isChange(event)) return event.type === 'BOOKMARK' && !event.object.metadata.annotations ? undefined : event;
+  const type = transitionOf(event, matches);
+  if (!type) return undefined;
+  const { object, previous } = event;
+  const left = type === 'DELETED' && matches !== undefined;
+  return { type, object: left ? (withVersionOf(previous, object) as T) : object };
+}

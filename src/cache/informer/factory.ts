@@ -1,0 +1,113 @@
+import { callable, invalid, WatchError } from '../../watch/errors.ts';
+import { known } from '../../watch/options.ts';
+import type { ListWatcher } from '../list-watcher.ts';
+import { Informer } from './informer.ts';
+import type { InformerOptions } from './options.ts';
+
+/** Makes the source of one resource. `namespace` is that of the factory. */
+export type InformerSource<Resource, T> = (
+  resource: Resource,
+  options: { readonly namespace: string | undefined },
+) => ListWatcher<T>;
+
+/** Options of an {@link InformerFactory}, for all its informers. */
+export interface InformerFactoryOptions<T>
+  extends Pick<InformerOptions<T>, 'resyncMs' | 'transform' | 'onError' | 'clock' | 'random'> {
+  /** The namespace that sources are limited to. Default: all. */
+  readonly namespace?: string | undefined;
+}
+
+const OPTIONS = ['resyncMs', 'transform', 'onError', 'clock', 'random', 'namespace'] as const;
+
+interface Entry<Resource> {
+  readonly resource: Resource;
+  readonly informer: Informer<unknown>;
+  started: boolean;
+}
+
+/**
+ * Makes one informer per resource, and starts and stops them together. Upstream: `SharedInformerFactory`.
+ *
+ *     const factory = new InformerFactory((path: string, { namespace }) => createListWatcher<Pod>(urlOf(path, namespace)));
+ *     const pods = factory.informer('pods');
+ *     factory.start(signal);
+ *     await factory.waitForSync();
+ *
+ * A resource is whatever `source` takes. Strings are the same if they are equal, objects if they are equal as JSON.
+ */
+export class InformerFactory<Resource = string, T = unknown> {
+  readonly #source: InformerSource<Resource, T>;
+  readonly #namespace: string | undefined;
+  readonly #options: InformerOptions<unknown>;
+  readonly #entries: Map<string, Entry<Resource>> = new Map();
+  #shutdown: Promise<void> | undefined;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for anything but a function, and for an unknown option. */
+  constructor(source: InformerSource<Resource, T>, options: InformerFactoryOptions<T> = {}) {
+    if (!callable('source', source)) throw invalid('source', source, 'a function');
+    const { namespace, ...others } = known(options, OPTIONS);
+    this.#source = source;
+    this.#namespace = namespace;
+    this.#options = others as InformerOptions<unknown>;
+  }
+
+  /**
+   * The informer of a resource, made with the first call. Options count in that call only, and win over those of the factory.
+   *
+   * @throws {WatchError} CLOSED after `shutdown`. What `source` throws.
+   */
+  informer<O extends T = T, Name extends string = string>(
+    resource: Resource,
+    options: InformerOptions<O, Name> = {},
+  ): Informer<O, Name> {
+    const key = JSON.stringify(resource);
+    const existing = this.#entries.get(key)?.informer as unknown as Informer<O, Name> | undefined;
+    if (existing) return existing;
+    if (this.#shutdown) throw new WatchError('CLOSED', 'the informer factory is shut down');
+    const source = this.#source(resource, { namespace: this.#namespace }) as unknown as ListWatcher<O>;
+    const given = Object.entries(options).filter(([, value]) => value !== undefined);
+    const all = { ...this.#options, ...Object.fromEntries(given) } as InformerOptions<O, Name>;
+    const informer = new Informer<O, Name>(source, all);
+    this.#entries.set(key, { resource, informer: informer as unknown as Informer<unknown>, started: false });
+    return informer;
+  }
+
+  /** Starts the informers that are not started, until the signal aborts. May be called again; has no effect after `shutdown`. */
+  start(signal?: AbortSignal): void {
+    if (this.#shutdown) return;
+    for (const entry of this.#entries.values()) {
+      if (entry.started) continue;
+      entry.started = true;
+      // It rejects with what `onError` has thrown, which nobody could catch here; `run` of one's own informer can.
+      entry.informer.run(signal).catch(() => {});
+    }
+  }
+
+  /** Resolves when each started informer has synced (true), or has stopped before or the signal has aborted (false). */
+  async waitForSync(signal?: AbortSignal): Promise<Map<Resource, boolean>> {
+    const started = [...this.#entries.values()].filter((entry) => entry.started);
+    const results = await Promise.all(
+      started.map(async ({ resource, informer }) => [resource, await syncs(informer, signal)] as const),
+    );
+    return new Map(results);
+  }
+
+  /** Stops all informers, and refuses later ones. Resolves when everything has stopped. Idempotent. */
+  shutdown(): Promise<void> {
+    this.#shutdown ??= Promise.all(Array.from(this.#entries.values(), ({ informer }) => informer.stop())).then(() => {});
+    return this.#shutdown;
+  }
+}
+
+/** Whether an informer has synced before it stops, and before the signal aborts. */
+function syncs(informer: Informer<unknown>, signal: AbortSignal | undefined): Promise<boolean> {
+  return new Promise((resolve) => {
+    const leave = (): void => {
+      signal?.removeEventListener('abort', leave);
+      resolve(informer.hasSynced);
+    };
+    informer.synced.then(leave, leave);
+    signal?.addEventListener('abort', leave);
+    if (signal?.aborted) leave();
+  });
+}

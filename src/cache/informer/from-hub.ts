@@ -1,0 +1,104 @@
+import { filter } from '../../broadcast/filter.ts';
+import { callable, invalid, WatchError } from '../../watch/errors.ts';
+import { isErrorEvent, isInitialEventsEnd, type ObjectEvent, toStatus, type WatchEvent } from '../../watch/event.ts';
+import type { Watch } from '../../watch/watch.ts';
+import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../list-watcher.ts';
+
+/** What {@link fromHub} asks of a connection; options of `connect`. */
+export interface HubConnectOptions {
+  /** Resume after this version. Undefined: begin with the snapshot. */
+  readonly resourceVersion?: string | undefined;
+  /** Ends the connection when it aborts. */
+  readonly signal?: AbortSignal | undefined;
+  /** Tells what becomes of the connection. If it is not passed on, a hub counts as reached before it has answered. */
+  readonly onStateChange?: ((state: 'connecting' | 'open' | 'waiting' | 'closed') => void) | undefined;
+}
+
+/**
+ * A hub of this package as a source. It must have a snapshot: that is the list. All options are to be passed on to `connect`.
+ *
+ *     const orders = fromHub<Order>((options) => connect('wss://example.org/watch', { ...options, maxAttempts: 0 }));
+ *     const informer = new Informer(orders, { keyOf: (order) => order.id });
+ *
+ * The versions of a hub are those of its events, not of its objects, which may be of any kind. They are opaque: `atLeast` needs
+ * `compareVersions`. Objects without a version of their own count as changed whenever the snapshot is read again. Selectors are
+ * refused: what a client gets is decided at the hub, by its `watchOptions`.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for anything but a function.
+ */
+export function fromHub<T>(connect: (options: HubConnectOptions) => Watch<WatchEvent>): ListWatcher<T> {
+  if (!callable('connect', connect)) throw invalid('connect', connect, 'a function');
+  return new HubListWatcher<T>(connect);
+}
+
+class HubListWatcher<T> implements ListWatcher<T> {
+  readonly #connect: (options: HubConnectOptions) => Watch<WatchEvent>;
+
+  constructor(connect: (options: HubConnectOptions) => Watch<WatchEvent>) {
+    this.#connect = connect;
+  }
+
+  async list({ labelSelector, fieldSelector, signal }: ListOptions = {}): Promise<List<T>> {
+    const watch = await this.watch({ labelSelector, fieldSelector, signal });
+    const items: T[] = [];
+    for await (const event of watch) {
+      if (isErrorEvent(event)) throw new WatchError('REFUSED', event.object.message, { status: event.object });
+      if (event.type !== 'BOOKMARK') items.push(event.object as T);
+      else if (isInitialEventsEnd(event)) return { items, resourceVersion: event.object.metadata.resourceVersion };
+    }
+    signal?.throwIfAborted();
+    throw refusal(503, 'ServiceUnavailable', 'the snapshot of the hub has ended early');
+  }
+
+  async watch(options: ListWatchOptions = {}): Promise<Watch<ObjectEvent<T>>> {
+    const { resourceVersion, sendInitialEvents, labelSelector, fieldSelector, signal } = options;
+    // Everything, where a part was asked for, would be taken for that part.
+    const selector = labelSelector || fieldSelector;
+    if (selector) throw refusal(400, 'BadRequest', `a hub knows no selectors, and cannot select ${JSON.stringify(selector)}`);
+    const resumes = !sendInitialEvents && resourceVersion !== undefined && resourceVersion !== '' && resourceVersion !== '0';
+    let initial = !resumes;
+    const watch = await this.#open({ resourceVersion: resumes ? resourceVersion : undefined, signal });
+    return filter(watch, (event) => {
+      const beside = (event as { resourceVersion?: unknown }).resourceVersion;
+      if (isErrorEvent(event)) return event;
+      if (isInitialEventsEnd(event)) initial = false;
+      else if (event.type !== 'BOOKMARK') {
+        // The objects of a snapshot have no version, and whatever is live comes behind it.
+        if (initial && beside !== undefined) throw refusal(405, 'MethodNotAllowed', 'the hub has no snapshot');
+        // Says that the version is not that of the object.
+        if (beside === undefined) return { ...event, resourceVersion: '' } as ObjectEvent<T>;
+      }
+      return event as ObjectEvent<T>;
+    });
+  }
+
+  /** Connects, and waits for the answer of the hub. */
+  async #open(options: HubConnectOptions): Promise<Watch<WatchEvent>> {
+    let isPassedOn = false;
+    let settle: (isOpen: boolean) => void = () => {};
+    const answered = new Promise<boolean>((resolve) => {
+      settle = resolve;
+    });
+    const onStateChange = (state: string): void => {
+      if (state === 'open' || state === 'closed') settle(state === 'open');
+    };
+    const watch = this.#connect({
+      ...options,
+      // Who does not read it does not pass it on, and would never be told.
+      get onStateChange() {
+        isPassedOn = true;
+        return onStateChange;
+      },
+    });
+    const isConnecting = (watch as { state?: unknown }).state === 'connecting';
+    if (!isPassedOn || !isConnecting || (await answered)) return watch;
+    options.signal?.throwIfAborted();
+    const { value } = await watch.next();
+    if (value && isErrorEvent(value)) throw new WatchError('REFUSED', value.object.message, { status: value.object });
+    return watch;
+  }
+}
+
+function refusal(code: number, reason: string, message: string): WatchError {
+  return new WatchError('REFUSED', message, { status: toStatus({ code, reason, message }) });
+}

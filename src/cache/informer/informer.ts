@@ -1,0 +1,286 @@
+import { filter } from '../../broadcast/filter.ts';
+import { type Clock, systemClock } from '../../watch/clock.ts';
+import { callable, having, invalid, oneOf, WatchError, wholeNumber } from '../../watch/errors.ts';
+import type { ObjectEvent } from '../../watch/event.ts';
+import { known } from '../../watch/options.ts';
+import type { Watch } from '../../watch/watch.ts';
+import type { ListWatcher } from '../list-watcher.ts';
+import { Reflector } from '../reflector/reflector.ts';
+import { labelFilter } from '../store/store.ts';
+import { compareVersions } from '../version.ts';
+import { toObjectEvent } from './change.ts';
+import type { Handler, HandlerOptions, HandlerOverflow, HandlerRegistration } from './handler.ts';
+import { Latch } from './latch.ts';
+import { LiveStore } from './live-store.ts';
+import type { InformerFailure, InformerOptions, InformerState, InformerStore, InformerWatchOptions } from './options.ts';
+import { Registration } from './registration.ts';
+import { ResyncTimes } from './resync.ts';
+import { type AtLeastOptions, Versions } from './versions.ts';
+
+/** The names of all options: a record, so that none can be forgotten. */
+const NAMES: Readonly<Record<keyof InformerOptions<never>, 1>> = {
+  resyncMs: 1,
+  indexers: 1,
+  transform: 1,
+  keyOf: 1,
+  compareVersions: 1,
+  onError: 1,
+  onStateChange: 1,
+  labelSelector: 1,
+  fieldSelector: 1,
+  streamingList: 1,
+  pageSize: 1,
+  maxObjects: 1,
+  minWatchTimeoutMs: 1,
+  idleTimeoutMs: 1,
+  internalErrorRetryMs: 1,
+  resetMs: 1,
+  minMs: 1,
+  maxMs: 1,
+  factor: 1,
+  random: 1,
+  clock: 1,
+};
+const OPTIONS = Object.keys(NAMES) as (keyof InformerOptions<never>)[];
+const HANDLER_OPTIONS = ['resyncMs', 'filter', 'overflow', 'capacity', 'onGap'] as const;
+const WATCH_OPTIONS = ['labelSelector', 'signal', 'filter', 'overflow', 'capacity', 'onGap'] as const;
+const OVERFLOWS: readonly HandlerOverflow[] = ['coalesce', 'disconnect', 'drop-newest', 'drop-oldest'];
+
+/**
+ * Keeps a live copy of a collection, and tells its handlers of every change. It lists and watches `source`, and goes on doing so
+ * whatever fails, until it is stopped.
+ *
+ *     source --Reflector--> state and log (live-store.ts) --> store: get, list, byIndex
+ *                                                        '--> handlers (registration.ts), watch(): each a reader of the log
+ *
+ *     const pods = new Informer(source, { indexers: { node: (pod: Pod) => [pod.spec.nodeName] } });
+ *     pods.addHandler({ onAdd: (pod) => queue.add(keyOf(pod)) });
+ *     void pods.run(signal);
+ *     await pods.synced;
+ *     pods.store.byIndex('node', 'n1');
+ *
+ *     new ---- run ----> running ---- stop, an aborted signal, an error thrown by onError ----> stopped: nothing pends, no timer
+ *      '------ stop --------------------------------------------------------------------------------^
+ *
+ * It runs once: who wants another run makes another informer. Upstream: `cache.SharedIndexInformer`.
+ */
+export class Informer<T, Name extends string = string> {
+  /** The objects, by key. To read only. */
+  readonly store: InformerStore<T, Name>;
+  readonly #live: LiveStore<T, Name>;
+  readonly #reflector: Reflector<T>;
+  readonly #clock: Clock;
+  readonly #onError: InformerOptions<T>['onError'];
+  readonly #times: ResyncTimes<Registration<T>>;
+  readonly #versions: Versions;
+  readonly #synced: Latch = new Latch();
+  readonly #stopping: AbortController = new AbortController();
+  /** Those whose last call has not returned. */
+  readonly #handlers: Set<Registration<T>> = new Set();
+  #failure: { readonly error: unknown } | undefined;
+  #ran: boolean = false;
+  #reflecting: Promise<void> | undefined;
+  #cancelTick: (() => void) | undefined;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for anything but a ListWatcher, and for an invalid or unknown option. */
+  constructor(source: ListWatcher<T>, options: InformerOptions<T, Name> = {}) {
+    const {
+      resyncMs,
+      indexers,
+      transform,
+      keyOf,
+      compareVersions: compare = compareVersions,
+      onError,
+      ...others
+    } = known(options, OPTIONS);
+    having('source', having('source', source, 'list', 'a ListWatcher'), 'watch', 'a ListWatcher');
+    this.#clock = others.clock ?? systemClock;
+    this.#onError = callable('onError', onError);
+    this.#times = new ResyncTimes(resyncMs === undefined ? undefined : wholeNumber('resyncMs', resyncMs));
+    this.#versions = new Versions(this.#clock, callable('compareVersions', compare));
+    this.#live = new LiveStore<T, Name>(
+      { indexers, transform, keyOf },
+      {
+        onRefused: (error, object) => this.#report(error, { kind: 'object', object }),
+        onVersion: () => this.#moved(),
+      },
+    );
+    this.store = this.#live;
+    this.#reflector = new Reflector(source, this.#live, { ...others, keyOf, onError });
+  }
+
+  /** Whether `run` was called. */
+  get started(): boolean {
+    return this.#ran;
+  }
+
+  /** Whether the state of the source is in the store. Says nothing of handlers: those have a `synced` of their own. */
+  get hasSynced(): boolean {
+    return this.#synced.isOpen;
+  }
+
+  /** Resolves when the state of the source is in the store. Rejects if the informer stops before. */
+  get synced(): Promise<void> {
+    return this.#synced.promise;
+  }
+
+  /** The version of the store; empty before the first list. */
+  get resourceVersion(): string {
+    return this.#live.resourceVersion;
+  }
+
+  /** How it is now: what it does, when it has last heard of the source, and what has failed. */
+  get state(): InformerState {
+    const { state } = this.#reflector;
+    return this.#isStopping && !this.#reflecting ? { ...state, phase: 'stopped' } : state;
+  }
+
+  /**
+   * Runs until the signal aborts or `stop` is called, and resolves when everything has stopped: no request, no timer, no call of a
+   * handler. Once; it resolves at once if `stop` was called before. Rejects with what `onError` or `onStateChange` has thrown.
+   *
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT if it was called before.
+   */
+  async run(signal?: AbortSignal): Promise<void> {
+    if (this.#ran) throw new WatchError('INVALID_ARGUMENT', 'an informer runs once');
+    this.#ran = true;
+    const abort = (): void => this.#close();
+    if (signal?.aborted) abort();
+    signal?.addEventListener('abort', abort);
+    this.#times.start();
+    this.#reflecting = this.#reflector.run(this.#stopping.signal);
+    this.#tick();
+    await this.#reflecting.catch((error: unknown) => this.#fail(error));
+    signal?.removeEventListener('abort', abort);
+    await this.stop();
+    if (this.#failure) throw this.#failure.error;
+  }
+
+  /**
+   * Stops it: no call of a handler begins after this. Resolves when those in progress have returned, and nothing is left. A handler
+   * may call it, but must not wait for it, since it waits for the handler. Idempotent.
+   */
+  async stop(): Promise<void> {
+    this.#close();
+    await this.#reflecting?.catch(() => {});
+    await Promise.all(Array.from(this.#handlers, ({ ended }) => ended));
+  }
+
+  /**
+   * Resolves when the store has reached a version, for example that of an object that you have just written: then you read your own
+   * writes.
+   *
+   * @throws {WatchError} (rejects) CLOSED if the informer stops before; TIMEOUT; INVALID_ARGUMENT for what is no version; the reason
+   * of `signal`.
+   */
+  atLeast(resourceVersion: string, options: AtLeastOptions = {}): Promise<void> {
+    return this.#versions.wait(resourceVersion, known(options, ['signal', 'timeoutMs']));
+  }
+
+  /**
+   * Calls a handler with every object that there is, and from then on with every change: none is missed, and none told twice. May be
+   * called before and while the informer runs, also with the same handler again.
+   *
+   * @throws {WatchError} CLOSED once it has stopped; INVALID_ARGUMENT for anything but functions, and for an invalid option.
+   */
+  addHandler(handler: Handler<T>, options: HandlerOptions<T> = {}): HandlerRegistration {
+    if (!handler || typeof handler !== 'object') throw invalid('handler', handler, 'an object with functions');
+    for (const name of ['onAdd', 'onUpdate', 'onDelete'] as const) callable(name, handler[name]);
+    const { resyncMs } = known(options, HANDLER_OPTIONS);
+    checkQueue(options);
+    if (resyncMs !== undefined) wholeNumber('resyncMs', resyncMs);
+    const registration: Registration<T> = new Registration(
+      handler,
+      { ...options, requestedMs: this.#times.requested(resyncMs) },
+      { live: this.#live, onError: (error) => this.#report(error, { kind: 'handler', handler }) },
+    );
+    this.#handlers.add(registration);
+    this.#times.add(registration, this.#clock.now());
+    void registration.ended.then(() => {
+      this.#handlers.delete(registration);
+      this.#times.remove(registration);
+    });
+    if (this.#ran) this.#tick();
+    return registration;
+  }
+
+  /**
+   * The same as a watch: the state as ADDED, a BOOKMARK with the annotation that ends it, then changes. Before the informer has
+   * synced, it begins when it has. Ends when the informer stops. By default changes of one object that was not read become one.
+   *
+   * With `filter` or `labelSelector` an object that starts to match is ADDED, one that stops is DELETED.
+   *
+   * @throws {WatchError} CLOSED once it has stopped; INVALID_ARGUMENT for an invalid option; INVALID_SELECTOR; the reason of `signal`.
+   */
+  watch(options: InformerWatchOptions<T> = {}): Watch<ObjectEvent<T>> {
+    const { labelSelector, filter: own, overflow, signal, onGap, capacity } = known(options, WATCH_OPTIONS);
+    checkQueue(options);
+    const selects = labelFilter(labelSelector);
+    const matches = own && selects ? (object: T) => selects(object) && own(object) : (selects ?? own);
+    const watch = this.#live.join({ overflow, capacity, signal, onGap });
+    return filter(watch, (event) => toObjectEvent(event, matches));
+  }
+
+  get #isStopping(): boolean {
+    return this.#stopping.signal.aborted;
+  }
+
+  #moved(): void {
+    this.#synced.open(); // a list is the first that the reflector tells
+    this.#versions.reach(this.#live.resourceVersion);
+  }
+
+  /** Checks now who is due for a resync, and tells them. */
+  #resync(): void {
+    const due = this.#times.due(this.#clock.now());
+    for (const registration of due) registration.resync();
+    if (due.length > 0) this.#live.wake();
+  }
+
+  /** Checks again and again. */
+  #tick(): void {
+    const { checkMs } = this.#times;
+    if (this.#cancelTick || checkMs === 0 || this.#isStopping) return;
+    this.#cancelTick = this.#clock.schedule(checkMs, () => {
+      this.#cancelTick = undefined;
+      this.#resync();
+      this.#tick();
+    });
+  }
+
+  #report(error: unknown, failure: InformerFailure<T>): void {
+    if (!this.#onError) {
+      console.error(failure.kind === 'handler' ? 'a handler of an informer failed:' : 'an informer refused an object:', error);
+      return;
+    }
+    try {
+      this.#onError(error, failure);
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.#close();
+  }
+
+  /** From here on no call of a handler begins, and nothing waits. */
+  #close(): void {
+    if (this.#isStopping) return;
+    this.#stopping.abort();
+    this.#cancelTick?.();
+    this.#live.close();
+    const error = this.#failure?.error ?? new WatchError('CLOSED', 'the informer has stopped');
+    this.#synced.reject(error);
+    this.#versions.end(error);
+    for (const registration of this.#handlers) registration.end(error);
+  }
+}
+
+function checkQueue<T>({ overflow, capacity, filter: own, onGap }: HandlerOptions<T>): void {
+  if (overflow !== undefined) oneOf('overflow', overflow, OVERFLOWS);
+  if (capacity !== undefined) wholeNumber('capacity', capacity, 1);
+  callable('filter', own);
+  callable('onGap', onGap);
+}

@@ -1,0 +1,54 @@
+import { having } from '../../watch/errors.ts';
+import { known } from '../../watch/options.ts';
+import type { StoreListOptions } from '../store/store.ts';
+
+/** What a lister reads from: the store of an informer, an `Indexer` or a `Store`. */
+export interface Listed<T> {
+  get(key: string): T | undefined;
+  list(options?: StoreListOptions<T>): T[];
+}
+
+/** Which objects a lister returns. Default: all. */
+export type ListerOptions<T> = Pick<StoreListOptions<T>, 'labelSelector'>;
+
+/** The objects of one namespace. Upstream: the namespaced listers of client-go. */
+export interface NamespaceLister<T> {
+  list(options?: ListerOptions<T>): T[];
+  get(name: string): T | undefined;
+}
+
+/**
+ * Reads a store by name and namespace, for stores with the default key. Upstream: `cache.GenericLister`.
+ *
+ *     const services = new Lister(informer.store);
+ *     services.namespace('default').get('kubernetes');
+ *
+ * An object that is not there is undefined (upstream: an error 404).
+ */
+export class Lister<T> {
+  readonly #store: Listed<T>;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for anything but a store, or what has one as its `store`, as an informer does. */
+  constructor(source: Listed<T> | { readonly store: Listed<T> }) {
+    const store = source && 'store' in source ? source.store : source;
+    this.#store = having('store', store, 'list', 'a store or an informer');
+  }
+
+  /** The objects that match, of all namespaces. */
+  list(options: ListerOptions<T> = {}): T[] {
+    return this.#store.list({ labelSelector: known(options, ['labelSelector']).labelSelector });
+  }
+
+  /** The object with this name that is in no namespace. */
+  get(name: string): T | undefined {
+    return this.#store.get(name);
+  }
+
+  /** The objects of one namespace. */
+  namespace(namespace: string): NamespaceLister<T> {
+    return {
+      list: (options = {}) => this.#store.list({ namespace, labelSelector: known(options, ['labelSelector']).labelSelector }),
+      get: (name) => this.#store.get(namespace ? `${namespace}/${name}` : name),
+    };
+  }
+}

@@ -1,0 +1,252 @@
+/**
+ * The heart of an informer: the state of a collection by key, and the log of the changes that led to it, under one version.
+ *
+ *     reflector --- add, update, delete, replace, bookmark
+ *                         |
+ *                         v            one synchronous step
+ *        key, transform, indexes (user code: may refuse the object)
+ *                         |
+ *                         v            no user code from here on
+ *        state: set, drop ----> log: one change each ----> handlers, watches: each has a cursor in the log
+ *
+ * Who joins gets the state as ADDED, a BOOKMARK that ends it, and from then on the log: taken in one step, so there is no gap
+ * between the two, and nothing comes twice.
+ *
+ * Upstream has a queue between reflector and store (RealFIFO), because they run at the same time and share a lock. Here a write
+ * is one step, so what that queue is for comes for nothing: one order over all objects, and a list that replaces the state in one
+ * go. Nothing is queued before the store; behind it, each reader's queue is bounded by its own policy.
+ *
+ * Invariants
+ * - The state at version v is what the source had at v, but for objects that user code has refused; those are reported.
+ * - Folding the log from nothing gives the state, also up to any change in its middle.
+ * - Each write publishes, before it returns, exactly the changes that it made: those of a list in one go, deletions first.
+ * - An object of the same uid and version as the stored one is no change. The stored one stays, so a list without changes calls
+ *   nobody, and keeps every reference.
+ */
+import { Broadcaster, UNLIMITED } from '../../broadcast/broadcaster.ts';
+import { WatchError } from '../../watch/errors.ts';
+import { type BookmarkEvent, INITIAL_EVENTS_END } from '../../watch/event.ts';
+import type { Overflow } from '../../watch/overflow.ts';
+import type { Watch } from '../../watch/watch.ts';
+import { metadataOf, versionOf } from '../object.ts';
+import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from '../queues/delta.ts';
+import { Indexer, type IndexerOptions } from '../store/indexer.ts';
+import { checkIterable, type FailedChange, type StoreChange } from '../store/store.ts';
+import type { Change, LogEvent } from './change.ts';
+
+/** Who is told about what a {@link LiveStore} does. */
+export interface LiveStoreHost<T> {
+  /** User code has refused an object. */
+  onRefused(error: unknown, object: T): void;
+  /** The version has moved, as it does with the first list. */
+  onVersion(): void;
+}
+
+/** How a reader joins the log. */
+export interface JoinOptions<T> {
+  readonly capacity?: number | undefined;
+  readonly overflow?: Overflow | undefined;
+  readonly filter?: ((event: LogEvent<T>) => boolean) | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly onGap?: ((missed: number) => void) | undefined;
+}
+
+/** What is to be stored: user code has accepted it. */
+interface Accepted<T> {
+  readonly object: T;
+  readonly examined: unknown;
+}
+
+/** State and log. See the top of this file. */
+export class LiveStore<T, Name extends string = string> extends Indexer<T, Name> {
+  readonly #host: LiveStoreHost<T>;
+  readonly #log: Broadcaster<LogEvent<T>>;
+  /** What the current write has done to the state, but has not published yet. */
+  #unpublished: LogEvent<T>[] = [];
+  #next: number = 0;
+  #refused: { readonly error: unknown; readonly object: T }[] = [];
+  #hasSynced: boolean = false;
+  #closed: boolean = false;
+  /** Whether objects are stored as they came, under their names. */
+  readonly #isPlain: boolean;
+
+  constructor(options: IndexerOptions<T, Name>, host: LiveStoreHost<T>) {
+    super(options);
+    this.#isPlain = options.transform === undefined && options.keyOf === undefined;
+    this.#host = host;
+    this.#log = new Broadcaster<LogEvent<T>>({
+      capacity: UNLIMITED,
+      overflow: 'coalesce',
+      keyOf: (event) => (event as Change<T>).key, // asked only about changes
+    }) as Broadcaster<LogEvent<T>>;
+  }
+
+  /** Whether a list is in the store. Never turns false again. */
+  get hasSynced(): boolean {
+    return this.#hasSynced;
+  }
+
+  /** Stores an object, whether there is one with its key or not. One that user code refuses is left out, and reported. */
+  override add(object: T, resourceVersion: string = versionOf(object)): void {
+    this.#apply(() => {
+      const accepted = new Map<string, Accepted<T>>();
+      this.#ask(object, accepted);
+      this.#store(accepted);
+      this.#move(resourceVersion);
+    });
+  }
+
+  override update(object: T, resourceVersion?: string): void {
+    this.add(object, resourceVersion);
+  }
+
+  override delete(target: T | DeletedFinalStateUnknown<T>, resourceVersion?: string): void {
+    this.#apply(() => {
+      if (isDeletedFinalStateUnknown<T>(target)) {
+        this.#remove(target.key);
+        return;
+      }
+      let key: string | undefined;
+      let last: T | undefined;
+      try {
+        key = this.keyFor(target);
+        if (this.get(key) !== undefined) last = this.transformed(target);
+      } catch (error) {
+        this.#refused.push({ error, object: target });
+      }
+      // It is gone, whatever user code says about its last state.
+      if (key !== undefined) this.#remove(key, last);
+      this.#move(resourceVersion ?? versionOf(target));
+    });
+  }
+
+  override replace(list: Iterable<T>, resourceVersion: string): void {
+    checkIterable(list);
+    this.#apply(() => {
+      const seen = new Set<string>();
+      const accepted = new Map<string, Accepted<T>>();
+      for (const object of list) {
+        const key = this.#ask(object, accepted);
+        if (key !== undefined) seen.add(key);
+      }
+      for (const [key] of this.entries()) if (!seen.has(key)) this.#remove(key);
+      this.#store(accepted);
+      this.#move(resourceVersion);
+      if (!this.#hasSynced) this.#unpublished.push(this.#bookmark(true));
+      this.#hasSynced = true;
+    });
+  }
+
+  override bookmark(resourceVersion: string): void {
+    this.#apply(() => this.#move(resourceVersion));
+  }
+
+  /** Each change is a write of its own here: those that failed are reported. */
+  override transaction(changes: readonly StoreChange<T>[]): FailedChange[] {
+    for (const change of changes) {
+      if (change.type === 'delete') this.delete(change.object);
+      else this.add(change.object);
+    }
+    return [];
+  }
+
+  /** See `ReflectorStore`. A transform may change what it gets, so nothing of what it got before may come again. */
+  stored(name: string, namespace: string): T | undefined {
+    if (!this.#isPlain) return undefined;
+    return this.get(namespace ? `${namespace}/${name}` : name);
+  }
+
+  /** Wakes every reader, once it has read what is queued. */
+  wake(): void {
+    this.#unpublished.push(this.#bookmark(false));
+    this.#publish();
+  }
+
+  /** Starts to read: the state as ADDED and, if the first list is in it, the BOOKMARK that ends it; then the log. */
+  join(options: JoinOptions<T>): Watch<LogEvent<T>> {
+    if (this.#closed) throw new WatchError('CLOSED', 'the informer has stopped');
+    this.#publish(); // a filter that is asked in the middle of a list joins
+    const prefix: LogEvent<T>[] = [];
+    for (const [key, object] of this.entries()) {
+      prefix.push({ type: 'ADDED', object, key, previous: undefined, finalStateUnknown: false });
+    }
+    if (this.#hasSynced) prefix.push(this.#bookmark(true));
+    return this.#log.watch({ ...options, prefix });
+  }
+
+  /** Ends every reader, once it has read what is queued. From now on nothing changes. */
+  close(): void {
+    this.#closed = true;
+    void this.#log.shutdown();
+  }
+
+  /** Runs one write, and tells what it has changed. */
+  #apply(code: () => void): void {
+    if (this.#closed) return;
+    const { resourceVersion } = this;
+    this.write(code);
+    this.#publish();
+    for (const { error, object } of this.#refused.splice(0)) this.#host.onRefused(error, object);
+    if (resourceVersion !== this.resourceVersion) this.#host.onVersion();
+  }
+
+  /** Asks user code about an object. Returns its key, if it has one; the object is accepted if it is a change. */
+  #ask(object: T, accepted: Map<string, Accepted<T>>): string | undefined {
+    let key: string | undefined;
+    try {
+      key = this.keyFor(object);
+      accepted.delete(key); // of several with the same key, the last one counts
+      const stored = this.get(key);
+      if (isSame(stored, object)) return key;
+      const kept = this.transformed(object);
+      accepted.set(key, { object: kept, examined: this.examine(kept) });
+    } catch (error) {
+      this.#refused.push({ error, object });
+    }
+    return key;
+  }
+
+  #store(accepted: ReadonlyMap<string, Accepted<T>>): void {
+    for (const [key, { object, examined }] of accepted) {
+      const previous = this.get(key);
+      this.set(key, object, examined);
+      const type = previous === undefined ? 'ADDED' : 'MODIFIED';
+      this.#unpublished.push({ type, object, key, previous, finalStateUnknown: false });
+    }
+  }
+
+  /** Removes an object, if there is one. Without its last state, the deletion was inferred. */
+  #remove(key: string, last?: T): void {
+    const previous = this.get(key);
+    if (previous === undefined) return;
+    this.drop(key);
+    const finalStateUnknown = last === undefined;
+    this.#unpublished.push({ type: 'DELETED', object: last ?? previous, key, previous, finalStateUnknown });
+  }
+
+  #move(version: string): void {
+    if (version) super.bookmark(version);
+  }
+
+  #bookmark(endsInitial: boolean): BookmarkEvent {
+    const { resourceVersion } = this;
+    const metadata = endsInitial ? { resourceVersion, annotations: { [INITIAL_EVENTS_END]: 'true' } } : { resourceVersion };
+    return { type: 'BOOKMARK', object: { metadata } };
+  }
+
+  /** Publishes what is not published yet. Filters run in here, and may join, which publishes the rest first. */
+  #publish(): void {
+    for (let event = this.#unpublished[this.#next]; event; event = this.#unpublished[this.#next]) {
+      this.#next++;
+      if (!this.#closed) this.#log.tryPublish(event);
+    }
+    if (this.#next > 0) this.#unpublished = [];
+    this.#next = 0;
+  }
+}
+
+/** Whether two objects of a key are the same state. Without a version nobody can tell. */
+function isSame(one: unknown, other: unknown): boolean {
+  const version = versionOf(other);
+  return version !== '' && version === versionOf(one) && metadataOf(one).uid === metadataOf(other).uid;
+}

@@ -1,0 +1,80 @@
+import type { LabelSelector } from '../../selectors/label-selector.ts';
+import type { ReflectorFailure, ReflectorOptions, ReflectorState } from '../reflector/options.ts';
+import type { Indexer, Indexers } from '../store/indexer.ts';
+import type { VersionComparator } from '../version.ts';
+import type { Handler, HandlerOptions } from './handler.ts';
+
+/**
+ * The objects of an informer, by key: an `Indexer` to read. Only the informer writes into it.
+ */
+export interface InformerStore<T, Name extends string = string>
+  extends Pick<
+    Indexer<T, Name>,
+    | 'byIndex'
+    | 'get'
+    | 'index'
+    | 'indexKeys'
+    | 'indexNames'
+    | 'indexValues'
+    | 'keyOf'
+    | 'keys'
+    | 'list'
+    | 'resourceVersion'
+    | 'size'
+  > {
+  /** Adds indexes, also while the informer runs. Returns this store, whose type then has the new names, too. */
+  addIndexers<More extends string>(indexers: Indexers<T, More>): InformerStore<T, Name | More>;
+}
+
+/** How an informer is, at one moment. For health checks. */
+export type InformerState = ReflectorState;
+
+/** A failure, as `onError` of an informer sees it. */
+export type InformerFailure<T> = ReflectorFailure | HandlerFailure<T> | ObjectFailure<T>;
+
+/** A handler has thrown or rejected, or was ended because it lost changes. */
+export interface HandlerFailure<T> {
+  readonly kind: 'handler';
+  readonly handler: Handler<T>;
+}
+
+/** `keyOf`, `transform` or an index function has refused an object. Its state before, if there was one, stays. */
+export interface ObjectFailure<T> {
+  readonly kind: 'object';
+  readonly object: T;
+}
+
+/** Options of an informer. Those of its reflector are among them. */
+export interface InformerOptions<T, Name extends string = string>
+  extends Omit<ReflectorOptions<T>, 'resyncMs' | 'shouldResync' | 'onError' | 'keyOf'> {
+  /**
+   * How often handlers are called with every object again, unless they say otherwise, in milliseconds. Default: only those that
+   * ask for it. 0: none.
+   */
+  readonly resyncMs?: number | undefined;
+  /** The indexes of its store. More can be added later. */
+  readonly indexers?: Indexers<T, Name> | undefined;
+  /**
+   * Called once for each object before anything is stored; the result is stored instead. For example to drop what nobody needs. It
+   * should keep `uid` and `resourceVersion`, by which an object is known again, and the labels that are selected by. It must not change
+   * what it gets, which may be shared: a storage in the same process would keep the change.
+   */
+  readonly transform?: ((object: T) => T) | undefined;
+  /** The key of an object; default: namespace and name. */
+  readonly keyOf?: ((object: T) => string) | undefined;
+  /** How `atLeast` compares versions. Default `compareVersions`: Kubernetes' decimal numbers. */
+  readonly compareVersions?: VersionComparator | undefined;
+  /**
+   * Called with every failure: of the source, of a handler, of an object. What it throws ends `run`, which rejects with it. Default:
+   * failures of handlers and objects go to `console.error`; those of the source are in `state`.
+   */
+  readonly onError?: ((error: unknown, failure: InformerFailure<T>) => void) | undefined;
+}
+
+/** Options of a watch of an informer. */
+export interface InformerWatchOptions<T> extends Omit<HandlerOptions<T>, 'resyncMs'> {
+  /** Only objects whose labels this selects. */
+  readonly labelSelector?: string | LabelSelector | undefined;
+  /** Ends the watch when it aborts. */
+  readonly signal?: AbortSignal | undefined;
+}

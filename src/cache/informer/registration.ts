@@ -1,0 +1,183 @@
+/**
+ * One handler of an informer: a reader of the log that calls the handler with each change, one after the other.
+ *
+ *     log -> queue, bounded by a policy -> next change -> filter -> onAdd, onUpdate, onDelete -> (awaited) -> next change
+ *                                              |
+ *                                              '-- none left: the next object of a resync
+ *
+ * A resync needs no room in the queue: when it is due, the handler is called with the objects of the store, each at a moment at
+ * which it has no other change to read, so that what it is told is in order.
+ *
+ * Invariants
+ * - At most one call is in progress. After `remove`, or the end of the informer, none begins.
+ * - Per object the calls are onAdd (onUpdate)* onDelete, again and again, each `old` being what the call before has told; unless
+ *   changes were lost by a policy that was asked for.
+ * - What a handler throws is reported, and ends nothing. Its end is told: a handler that was cut is reported, too.
+ */
+import type { BroadcastWatch } from '../../broadcast/handle.ts';
+import { WatchError } from '../../watch/errors.ts';
+import { isInitialEventsEnd, type Status } from '../../watch/event.ts';
+import { type Change, isChange, type LogEvent, transitionOf } from './change.ts';
+import type { Handler, HandlerOptions, HandlerRegistration } from './handler.ts';
+import { Latch } from './latch.ts';
+import type { LiveStore } from './live-store.ts';
+import type { ResyncEntry } from './resync.ts';
+
+/** What a handler needs of its informer. */
+export interface RegistrationHost<T> {
+  readonly live: LiveStore<T>;
+  /** Reports what a handler has thrown, or why it was ended. Does not throw. */
+  onError(error: unknown, handler: Handler<T>): void;
+}
+
+const DEFAULT_CAPACITY = 1_000;
+
+/** See the top of this file. */
+export class Registration<T> implements HandlerRegistration, ResyncEntry {
+  readonly requestedMs: number;
+  periodMs: number = 0;
+  dueMs: number = 0;
+  /** Resolves when no call is in progress, and none will come. */
+  readonly ended: Promise<void>;
+  readonly #handler: Handler<T>;
+  readonly #host: RegistrationHost<T>;
+  readonly #matches: ((object: T) => boolean) | undefined;
+  readonly #watch: BroadcastWatch<LogEvent<T>>;
+  readonly #synced: Latch = new Latch();
+  /** The keys of the objects of a resync that are still to be told, from the last to the first. */
+  #resync: string[] = [];
+  #resyncDue: boolean = false;
+  #removed: boolean = false;
+
+  constructor(handler: Handler<T>, options: HandlerOptions<T> & { requestedMs: number }, host: RegistrationHost<T>) {
+    const { requestedMs, filter: matches, overflow = 'coalesce', capacity, onGap } = options;
+    this.requestedMs = requestedMs;
+    this.#handler = handler;
+    this.#host = host;
+    this.#matches = matches;
+    const folds = overflow === 'coalesce';
+    // A fold must see every change: one that does not match may undo one that does.
+    const filter = matches && !folds ? (event: LogEvent<T>) => mayMatch(event, matches) : undefined;
+    const watch = host.live.join({ overflow, filter, onGap, capacity: capacity ?? (folds ? undefined : DEFAULT_CAPACITY) });
+    this.#watch = watch as BroadcastWatch<LogEvent<T>>;
+    this.ended = this.#run();
+  }
+
+  get synced(): Promise<void> {
+    return this.#synced.promise;
+  }
+
+  get hasSynced(): boolean {
+    return this.#synced.isOpen;
+  }
+
+  get queued(): number {
+    return this.#watch.sizeOfQueue((event) => (isChange(event) ? 1 : 0)) + this.#resync.length;
+  }
+
+  remove(): void {
+    this.end(new WatchError('CLOSED', 'the handler was removed before it had synced'));
+  }
+
+  /** Ends it, for this reason if it has not synced. */
+  end(error: unknown): void {
+    this.#removed = true;
+    this.#resync = [];
+    this.#synced.reject(error);
+    void this.#watch.return();
+  }
+
+  /** Has the handler called with every object, once it has read what is queued. The log must wake it. */
+  resync(): void {
+    this.#resyncDue = true;
+  }
+
+  async #run(): Promise<void> {
+    await null; // whoever adds a handler has its registration before the first call
+    try {
+      while (!this.#removed) {
+        const event = this.#watch.tryNext();
+        const calls = event === undefined ? this.#idle() : this.#handle(event);
+        if (calls) await calls;
+      }
+    } catch (error) {
+      this.#fail(error); // of `onGap`
+    }
+  }
+
+  /** There is nothing to read: goes on with a resync, or waits. */
+  #idle(): Promise<void> | undefined {
+    const { live } = this.#host;
+    // A policy that loses events may have lost the one that says so.
+    if (live.hasSynced) this.#synced.open();
+    const key = this.#resync.pop();
+    if (key === undefined) return this.#wait();
+    const object = live.get(key);
+    if (object === undefined) return undefined;
+    return this.#tell({ type: 'MODIFIED', object, previous: object, key, finalStateUnknown: false });
+  }
+
+  async #wait(): Promise<void> {
+    const { done, value } = await this.#watch.next();
+    if (done) this.#removed = true;
+    else if (!this.#removed) await this.#handle(value);
+  }
+
+  #handle(event: LogEvent<T>): Promise<void> | undefined {
+    if (isChange(event)) return this.#tell(event);
+    if (event.type === 'ERROR') this.#cut(event.object);
+    else if (isInitialEventsEnd(event)) this.#synced.open();
+    else if (this.#resyncDue) {
+      this.#resyncDue = false;
+      this.#resync = this.#host.live.keys().reverse();
+    }
+    return undefined;
+  }
+
+  /** Calls the handler, if it is to know of a change. Returns a promise if it has returned one. */
+  #tell(change: Change<T>): Promise<void> | undefined {
+    try {
+      const result = this.#call(change) as PromiseLike<unknown> | null | undefined;
+      if (typeof result?.then !== 'function') return undefined;
+      return Promise.resolve(result).then(
+        () => {},
+        (error: unknown) => this.#host.onError(error, this.#handler),
+      );
+    } catch (error) {
+      this.#host.onError(error, this.#handler);
+      return undefined;
+    }
+  }
+
+  #call(change: Change<T>): unknown {
+    const { object, previous, finalStateUnknown } = change;
+    switch (transitionOf(change, this.#matches)) {
+      case 'ADDED':
+        return this.#handler.onAdd?.(object, change.type === 'ADDED' && !this.#synced.isOpen);
+      case 'MODIFIED':
+        return this.#handler.onUpdate?.(previous as T, object);
+      case 'DELETED':
+        return this.#handler.onDelete?.(change.type === 'DELETED' ? object : (previous as T), finalStateUnknown);
+      default:
+        return undefined;
+    }
+  }
+
+  #cut(status: Status): void {
+    this.#fail(new WatchError('REFUSED', `a handler was ended: ${status.message}`, { status }));
+  }
+
+  #fail(error: unknown): void {
+    this.end(error);
+    this.#host.onError(error, this.#handler);
+  }
+}
+
+/** Whether a change may matter to who sees only what matches. If the filter throws, that is reported when the change is told. */
+function mayMatch<T>(event: LogEvent<T>, matches: (object: T) => boolean): boolean {
+  try {
+    return !isChange(event) || transitionOf(event, matches) !== undefined;
+  } catch {
+    return true;
+  }
+}

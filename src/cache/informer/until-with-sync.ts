@@ -1,0 +1,52 @@
+import { filter } from '../../broadcast/filter.ts';
+import { systemClock } from '../../watch/clock.ts';
+import { callable } from '../../watch/errors.ts';
+import { type BookmarkEvent, isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
+import { known } from '../../watch/options.ts';
+import type { ListWatcher } from '../list-watcher.ts';
+import { type UntilCondition, type UntilOptions, until } from '../reflector/until.ts';
+import { Informer } from './informer.ts';
+import type { InformerStore } from './options.ts';
+
+/** Options of {@link untilWithSync}. */
+export interface UntilWithSyncOptions<T> extends UntilOptions {
+  /** Asked once, when the state is in the store: if it returns true, there is nothing to wait for. */
+  readonly precondition?: ((store: InformerStore<T>) => boolean) | undefined;
+}
+
+/** The events that conditions see: those of objects. */
+export type ChangeEvent<T> = Exclude<ObjectEvent<T>, BookmarkEvent>;
+
+/**
+ * As `until`, over an informer of its own: it survives whatever happens to the source, also the loss of its history. So it sees
+ * the state as ADDED, and then the latest state of each object, perhaps without the states between.
+ *
+ *     await untilWithSync(pods, [({ type }) => type === 'DELETED'], { precondition: (store) => store.get('default/web') === undefined });
+ *
+ * Resolves with the last event, or with undefined if `precondition` was true, once the informer has stopped. Rejects as `until`
+ * does, and with what `precondition` has thrown. Upstream: `watch.UntilWithSync`.
+ */
+export async function untilWithSync<T>(
+  source: ListWatcher<T>,
+  conditions: readonly UntilCondition<ChangeEvent<T>>[],
+  options: UntilWithSyncOptions<T> = {},
+): Promise<ChangeEvent<T> | undefined> {
+  const { precondition, ...limits } = known(options, ['precondition', 'signal', 'timeoutMs', 'clock']);
+  callable('precondition', precondition);
+  const { clock = systemClock, timeoutMs = 0 } = limits;
+  const start = clock.now();
+  const informer = new Informer(source, { clock });
+  const ends = informer.run();
+  try {
+    if (precondition) {
+      await until(informer.watch(), [isInitialEventsEnd], limits);
+      if (precondition(informer.store)) return undefined;
+    }
+    const changes = filter(informer.watch(), (event) => (event.type === 'BOOKMARK' ? undefined : event));
+    const rest = timeoutMs > 0 ? Math.max(1, Math.ceil(timeoutMs - (clock.now() - start))) : timeoutMs;
+    return await until(changes, conditions, { ...limits, timeoutMs: rest });
+  } finally {
+    await informer.stop();
+    await ends;
+  }
+}

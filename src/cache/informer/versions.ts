@@ -1,0 +1,82 @@
+import type { Clock } from '../../watch/clock.ts';
+import { WatchError } from '../../watch/errors.ts';
+import type { VersionComparator } from '../version.ts';
+
+/** How long to wait for a version. */
+export interface AtLeastOptions {
+  /** Gives up when it aborts; then the promise rejects with its reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Gives up after this long; then the promise rejects with TIMEOUT. A number >= 0; default: no limit. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** Somebody who waits for a version. */
+interface Waiter {
+  readonly version: string;
+  settle(failure?: { readonly error: unknown }): void;
+}
+
+/** Those who wait until a cache has reached a version. Invariant: who is in `waiting` waits for a version that is not reached. */
+export class Versions {
+  readonly #clock: Clock;
+  readonly #compare: VersionComparator;
+  readonly #waiting: Set<Waiter> = new Set();
+  #current: string = '';
+  #ended: { readonly error: unknown } | undefined;
+
+  constructor(clock: Clock, compare: VersionComparator) {
+    this.#clock = clock;
+    this.#compare = compare;
+  }
+
+  /** Resolves when `version` is reached. */
+  wait(version: string, { signal, timeoutMs }: AtLeastOptions): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#compare(version, version); // refuses what is no version
+      if (this.#ended) throw this.#ended.error;
+      signal?.throwIfAborted();
+      let cancel: (() => void) | undefined;
+      const settle: Waiter['settle'] = (failure) => {
+        this.#waiting.delete(waiter);
+        signal?.removeEventListener('abort', onAbort);
+        cancel?.();
+        if (failure) reject(failure.error);
+        else resolve();
+      };
+      const waiter = { version, settle };
+      const onAbort = (): void => settle({ error: signal?.reason });
+      if (this.#look(waiter)) return;
+      this.#waiting.add(waiter);
+      signal?.addEventListener('abort', onAbort);
+      if (timeoutMs === undefined) return;
+      cancel = this.#clock.schedule(timeoutMs, () =>
+        settle({
+          error: new WatchError('TIMEOUT', `version ${version} was not reached in ${timeoutMs} ms`, { limit: timeoutMs }),
+        }),
+      );
+    });
+  }
+
+  /** The cache has reached this version. */
+  reach(version: string): void {
+    this.#current = version;
+    for (const waiter of this.#waiting) this.#look(waiter);
+  }
+
+  /** Nothing more will come. */
+  end(error: unknown): void {
+    this.#ended = { error };
+    for (const { settle } of this.#waiting) settle({ error });
+  }
+
+  /** Settles who waits for no later version, or for one that cannot be compared: the others, and the cache, go on. */
+  #look({ version, settle }: Waiter): boolean {
+    try {
+      if (this.#current === '' || this.#compare(this.#current, version) < 0) return false;
+      settle();
+    } catch (error) {
+      settle({ error });
+    }
+    return true;
+  }
+}

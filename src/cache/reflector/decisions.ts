@@ -1,0 +1,230 @@
+/**
+ * What a reflector knows, and what it decides. The table of {@link ReflectorMachine} says which decision belongs where.
+ *
+ *     begin   learn the state of the collection: by a stream, or by a list
+ *     renew   a watch has ended that was none the worse for it: open the next one
+ *     retry   a failure: wait, then do the request again
+ *     relist  a failure: wait, then begin
+ *     restart the version is of no use any more: begin, at once if that may help
+ */
+import { Backoff } from '../../watch/backoff.ts';
+import { WatchError } from '../../watch/errors.ts';
+import type { Failure } from './failure.ts';
+import type { Input, State, Step } from './states.ts';
+
+/** Settings of the machine. */
+export interface MachineSettings {
+  readonly minMs: number;
+  readonly maxMs: number;
+  readonly factor: number;
+  readonly resetMs: number;
+  readonly random: () => number;
+  readonly streamingList: boolean;
+  /** Undefined: as the source needs it. */
+  readonly pageSize?: number | undefined;
+  readonly internalErrorRetryMs: number;
+}
+
+/** What the next request is after a delay. */
+export type Next = 'begin' | 'watch';
+
+/** What the machine knows. */
+export interface Memory {
+  readonly settings: MachineSettings;
+  readonly backoff: Backoff;
+  /** The last version that the store has got; empty before. */
+  version: string;
+  /** The source cannot serve that version: the next list asks for the newest state. */
+  unavailable: boolean;
+  /** A list from the source's cache came in pages, so there is no cache, and a whole list at once would be a burden. */
+  paged: boolean;
+  /** Whether to ask for streams. */
+  streams: boolean;
+  /** Streams in a row that broke off before their initial state was complete. */
+  broken: number;
+  /** What to do when the delay has passed. */
+  next: Next;
+  /** Since when the source has done what it was asked for. */
+  wellSinceMs: number | undefined;
+  /** Errors 500 in a row: the first, and the last. */
+  internal: { readonly sinceMs: number; readonly lastMs: number } | undefined;
+}
+
+type Failed = Failure & { readonly ranMs: number };
+
+/** Upstream's threshold. A watch that ends before that, and has brought nothing, does not work. */
+const SHORT_MS = 1_000;
+/** Upstream's. Errors that are further apart do not belong together. */
+const INTERNAL_PAUSE_MS = 60_000;
+const PAGE_SIZE = 500;
+
+export function newMemory(settings: MachineSettings): Memory {
+  return {
+    settings,
+    backoff: new Backoff({ ...settings, apart: true }),
+    version: '',
+    unavailable: false,
+    paged: false,
+    streams: settings.streamingList,
+    broken: 0,
+    next: 'begin',
+    wellSinceMs: undefined,
+    internal: undefined,
+  };
+}
+
+/** Learns the state of the collection. */
+export function begin(memory: Memory): Step {
+  if (!memory.streams) return list(memory);
+  const resourceVersion = memory.unavailable ? '' : memory.version;
+  return { state: 'streaming', action: { do: 'stream', resourceVersion } };
+}
+
+/**
+ * Lists the collection: at first any state that the source has at hand, then one not older than the last, and the newest if that
+ * cannot be had. A list in pages may cost the source a read of its database, so it is avoided where a cache can answer.
+ */
+export function list(memory: Memory): Step {
+  const { version, unavailable, paged, settings } = memory;
+  const resourceVersion = unavailable ? '' : version || '0';
+  const cached = !paged && resourceVersion !== '' && resourceVersion !== '0';
+  return {
+    state: 'listing',
+    action: { do: 'list', resourceVersion, pageSize: settings.pageSize ?? (cached ? 0 : PAGE_SIZE) },
+  };
+}
+
+export function listed(memory: Memory, { paged }: Extract<Input, { type: 'listed' }>, nowMs: number): Step {
+  well(memory, nowMs);
+  if (paged && !memory.unavailable && memory.version === '') memory.paged = true;
+  return { state: 'listing', action: { do: 'replace' } };
+}
+
+/** The store has a whole state of the collection. */
+export function replaced(memory: Memory, resourceVersion: string): void {
+  memory.version = resourceVersion;
+  memory.unavailable = false;
+  memory.broken = 0;
+}
+
+export function watch({ version }: Memory): Step {
+  return { state: 'watching', action: { do: 'watch', resourceVersion: version } };
+}
+
+export function read(state: State): Step {
+  return { state, action: { do: 'read' } };
+}
+
+/** The source does what it is asked for. When it has done so for long enough, what was before is forgotten. */
+export function well(memory: Memory, nowMs: number): void {
+  memory.wellSinceMs ??= nowMs;
+  if (nowMs - memory.wellSinceMs >= memory.settings.resetMs) memory.backoff.healthy();
+}
+
+/** Counts a failure, and waits after it; or goes on at once, if there is nothing to wait for. */
+function wait(memory: Memory, failed: Failed & { readonly next: Next; readonly nowMs: number }): Step {
+  const { kind, hintMs, next, nowMs } = failed;
+  if (memory.wellSinceMs !== undefined) well(memory, nowMs);
+  memory.wellSinceMs = undefined;
+  const expired = kind === 'expired';
+  const delayMs = memory.backoff.failed({ hintMs, expired, curable: expired });
+  return pause(memory, next, delayMs);
+}
+
+function pause(memory: Memory, next: Next, delayMs: number): Step {
+  memory.next = next;
+  return delayMs > 0 ? { state: 'waiting', action: { do: 'wait', delayMs } } : due(memory);
+}
+
+/** The delay has passed. */
+export function due(memory: Memory): Step {
+  return memory.next === 'watch' ? watch(memory) : begin(memory);
+}
+
+export function relist(memory: Memory, failed: Failed, nowMs: number): Step {
+  return wait(memory, { ...failed, next: 'begin', nowMs });
+}
+
+/** The version is of no use. The first time, a state not older than it is the cure; the second time, only the newest one is. */
+function restart(memory: Memory, failed: Failed, nowMs: number): Step {
+  if (memory.backoff.expired) memory.unavailable = true;
+  return relist(memory, failed, nowMs);
+}
+
+/** A watch has ended that was none the worse for it. */
+function renew(memory: Memory, ranMs: number): Step {
+  return pause(memory, 'watch', memory.backoff.renewed(ranMs));
+}
+
+/** A list has failed. */
+export function listFailed(memory: Memory, failed: Failed, nowMs: number): Step {
+  if (failed.kind !== 'expired' || memory.unavailable) return relist(memory, failed, nowMs);
+  memory.unavailable = true;
+  return list(memory);
+}
+
+/** A stream has failed before its initial state was complete. Whoever cannot stream may be able to list. */
+export function streamFailed(memory: Memory, failed: Failed, nowMs: number): Step {
+  if (failed.kind === 'throttled') return relist(memory, failed, nowMs);
+  if (failed.kind === 'expired') {
+    if (memory.unavailable) return relist(memory, failed, nowMs);
+    memory.unavailable = true;
+    return begin(memory);
+  }
+  // A source that throws something of its own may mean that it does not stream.
+  if (failed.kind !== 'unreachable' || ++memory.broken > 1) return list(memory);
+  return relist(memory, failed, nowMs);
+}
+
+/** The same for one that was refused: the list tells whether there is more behind it than a source that does not stream. */
+export function streamRefused(memory: Memory, failed: Failed, nowMs: number): Step {
+  const step = streamFailed(memory, failed, nowMs);
+  return step.action.do === 'list' ? { ...step, quiet: true } : step;
+}
+
+/** A stream has ended before its initial state was complete. The store has seen nothing of it. */
+export function streamEnded(memory: Memory, ended: Extract<Input, { type: 'ended' }>, nowMs: number): Step {
+  const { ranMs, empty } = ended;
+  if (++memory.broken > 1 || (empty && ranMs < SHORT_MS)) return list(memory);
+  const failure: Failure = { kind: 'other', error: new WatchError('CLOSED', 'the watch has ended within its initial state') };
+  return { ...relist(memory, { ...failure, ranMs }, nowMs), failure };
+}
+
+/** A source that accepts streams and does not end their initial state does not know them. It never will. */
+export function streamSilent(memory: Memory): Step {
+  memory.streams = false;
+  return list(memory);
+}
+
+/** A watch was refused. */
+export function watchRefused(memory: Memory, failed: Failed, nowMs: number): Step {
+  if (failed.kind === 'expired') return restart(memory, failed, nowMs);
+  const reached = failed.kind !== 'throttled' && failed.kind !== 'unreachable';
+  return wait(memory, { ...failed, next: reached ? 'begin' : 'watch', nowMs });
+}
+
+/** A watch has delivered an ERROR. */
+export function watchFailed(memory: Memory, failed: Failed, nowMs: number): Step {
+  if (failed.kind !== 'internal') return watchRefused(memory, failed, nowMs);
+  const { internal, settings } = memory;
+  const sinceMs = internal && nowMs - internal.lastMs < INTERNAL_PAUSE_MS ? internal.sinceMs : nowMs;
+  memory.internal = { sinceMs, lastMs: nowMs };
+  if (nowMs - sinceMs >= settings.internalErrorRetryMs) return relist(memory, failed, nowMs);
+  return renew(memory, failed.ranMs);
+}
+
+/** A watch has ended. */
+export function watchEnded(memory: Memory, ended: Extract<Input, { type: 'ended' }>, nowMs: number): Step {
+  const { ranMs, empty } = ended;
+  if (!empty || ranMs >= SHORT_MS) return renew(memory, ranMs);
+  const failure: Failure = {
+    kind: 'short',
+    error: new WatchError('CLOSED', `the watch has ended within ${SHORT_MS} ms, and had brought nothing`),
+  };
+  return { ...relist(memory, { ...failure, ranMs }, nowMs), failure };
+}
+
+/** Nothing has come for too long. */
+export function watchSilent(memory: Memory, { ranMs }: Failed): Step {
+  return renew(memory, ranMs);
+}

@@ -1,0 +1,225 @@
+/**
+ * A reflector keeps a store equal to a collection: it lists, then watches, and starts over when it has to, for ever. All decisions
+ * are those of {@link ReflectorMachine}; here they are carried out: what concerns the
+ * source by {@link Requests}, what concerns the store here.
+ *
+ *     machine.take(input) --> action --> perform: list, watch, read, wait; or call the store --> input
+ *          ^                                                                                      |
+ *          '--------------------------------------------------------------------------------------'
+ *
+ * Invariants
+ * - One action at a time, and no `await` between an event and its change in the store, but for room in it.
+ * - Each watch is read by one reader, and ended once. What was aborted leaves nothing that pends.
+ * - No call of the store, `onError` or `onStateChange` follows the end of `run`.
+ */
+import { having, WatchError } from '../../watch/errors.ts';
+import type { ObjectEvent } from '../../watch/event.ts';
+import type { ListWatcher, ReflectorStore } from '../list-watcher.ts';
+import type { Attempt } from './attempt.ts';
+import { isOlder, toBroken, versionBeside, versionIn } from './events.ts';
+import { ReflectorMachine } from './machine.ts';
+import type { ReflectorOptions, ReflectorState } from './options.ts';
+import { Requests } from './requests.ts';
+import { type ReflectorSettings, toSettings } from './settings.ts';
+import type { Action, Input } from './states.ts';
+
+/** What a source that does what it is asked for says to a request. */
+const ANSWERS: readonly Input['type'][] = ['opened', 'listed'];
+
+/**
+ * Keeps a store equal to a collection. See the top of this file. Upstream: `cache.Reflector`, `NewReflector`.
+ *
+ *     const pods = new Store<Pod>();
+ *     const reflector = new Reflector(createListWatcher<Pod>(url), pods);
+ *     await reflector.run(signal);
+ *
+ * Failures of the source end nothing: they are told to `onError`, and tried again after a delay. What the store throws is told,
+ * too, and makes it list anew.
+ */
+export class Reflector<T> {
+  readonly #store: ReflectorStore<T>;
+  readonly #settings: ReflectorSettings<T>;
+  readonly #machine: ReflectorMachine;
+  readonly #requests: Requests<T>;
+  #stopping: boolean = false;
+  #ran: boolean = false;
+  /** The attempt during which the store resyncs. */
+  #resyncing: unknown;
+  #connected: boolean = false;
+  #error: unknown;
+  #nextAttemptMs: number | undefined;
+  #told: string;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, and for what is no source or store. */
+  constructor(source: ListWatcher<T>, store: ReflectorStore<T>, options: ReflectorOptions<T> = {}) {
+    having('source', having('source', source, 'watch', 'a ListWatcher'), 'list', 'a ListWatcher');
+    this.#store = having('store', store, 'replace', 'a ReflectorStore');
+    this.#settings = toSettings(options);
+    this.#machine = new ReflectorMachine(this.#settings);
+    const stored = typeof store.stored === 'function' ? store.stored.bind(store) : undefined;
+    this.#requests = new Requests(source, this.#settings, { onBroken: (event) => this.#broken(event), stored });
+    this.#told = this.#telling;
+  }
+
+  /** The last version that the source has told, and the store has got; empty before. */
+  get resourceVersion(): string {
+    return this.#machine.resourceVersion;
+  }
+
+  /** How it is now. */
+  get state(): ReflectorState {
+    const { phase, failures } = this.#machine;
+    const nextAttemptMs = this.#nextAttemptMs;
+    const error = failures > 0 ? this.#error : undefined;
+    const connected = this.#connected && phase !== 'stopped';
+    return { phase, connected, lastContactMs: this.#requests.contactMs, failures, error, nextAttemptMs };
+  }
+
+  /**
+   * Runs until the signal aborts, and resolves when everything has stopped. Once: make another one to start over.
+   *
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT when called again; also what `onError` and `onStateChange` throw.
+   */
+  async run(signal?: AbortSignal): Promise<void> {
+    if (this.#ran) throw new WatchError('INVALID_ARGUMENT', 'a reflector runs once');
+    this.#ran = true;
+    const onAbort = (): void => {
+      this.#stopping = true;
+      this.#requests.attempt.interrupt({ type: 'stop' });
+    };
+    signal?.addEventListener('abort', onAbort);
+    if (signal?.aborted) onAbort();
+    try {
+      await this.#loop();
+    } finally {
+      signal?.removeEventListener('abort', onAbort);
+      this.#requests.close();
+      this.#nextAttemptMs = undefined;
+      this.#machine.take({ type: 'stop' }, 0);
+    }
+  }
+
+  async #loop(): Promise<void> {
+    let input: Input = { type: 'start' };
+    for (;;) {
+      const action = this.#take(this.#stopping ? { type: 'stop' } : input);
+      if (action.do === 'end') return;
+      const outcome = this.#perform(action);
+      input = outcome instanceof Promise ? await outcome : outcome;
+    }
+  }
+
+  /** Asks the machine what to do, and tells what has changed. */
+  #take(input: Input): Action {
+    const nowMs = this.#settings.clock.now();
+    const { phase } = this.#machine;
+    const { action, quiet, failure = 'error' in input ? input : undefined } = this.#machine.take(input, nowMs);
+    const delayMs = action.do === 'wait' ? action.delayMs : undefined;
+    this.#nextAttemptMs = delayMs === undefined ? undefined : nowMs + delayMs;
+    if (failure && failure.kind !== 'store') this.#connected = false;
+    else if (!this.#connected) this.#connected = ANSWERS.includes(input.type);
+    if (failure && !quiet) {
+      this.#error = failure.error;
+      const { kind, error } = failure;
+      this.#settings.onError?.(error, { kind, phase, failures: this.#machine.failures, delayMs });
+    }
+    const told = this.#telling;
+    if (told !== this.#told) {
+      this.#told = told;
+      this.#settings.onStateChange?.(this.state);
+    }
+    return action;
+  }
+
+  get #telling(): string {
+    return `${this.#machine.phase} ${this.#connected} ${this.#machine.failures}`;
+  }
+
+  #perform(action: Exclude<Action, { readonly do: 'end' }>): Input | Promise<Input> {
+    const requests = this.#requests;
+    switch (action.do) {
+      case 'list':
+        return requests.list(action.resourceVersion, action.pageSize);
+      case 'stream':
+        return requests.watch(action.resourceVersion, true);
+      case 'watch':
+        return requests.watch(action.resourceVersion, false);
+      case 'read':
+        this.#resyncIfDue(requests.attempt);
+        return requests.read();
+      case 'collect':
+        return requests.collect();
+      case 'replace':
+        return this.#withRoom(() => this.#replace());
+      case 'apply':
+        return this.#withRoom(() => this.#apply());
+      case 'wait':
+        return requests.wait(action.delayMs);
+    }
+  }
+
+  /** It is told at once: nothing ends with it. */
+  #broken(event: ObjectEvent<T>): void {
+    const { phase, failures } = this.#machine;
+    this.#settings.onError?.(toBroken(event), { kind: 'event', phase, failures });
+  }
+
+  /** Makes a call of the store as soon as there is room. */
+  #withRoom(code: () => Input): Input | Promise<Input> {
+    const { attempt } = this.#requests;
+    const guarded = (): Input => {
+      try {
+        return code();
+      } catch (error) {
+        return this.#storeFailed(error);
+      }
+    };
+    if (!this.#store.room) return guarded();
+    let room: Promise<void>;
+    try {
+      room = Promise.resolve(this.#store.room(attempt.signal));
+    } catch (error) {
+      return this.#storeFailed(error);
+    }
+    return attempt.during(room).then((early) => {
+      const outcome = attempt.interruption ?? early; // it may have come in between
+      if (outcome.is === 'interrupted') return outcome.reason;
+      return outcome.is === 'error' ? this.#storeFailed(outcome.error) : guarded();
+    });
+  }
+
+  #replace(): Input {
+    const { items, resourceVersion } = this.#requests.takeWhole();
+    this.#store.replace(items, resourceVersion);
+    return { type: 'replaced', resourceVersion };
+  }
+
+  #apply(): Input {
+    const event = this.#requests.takeEvent();
+    const resourceVersion = versionIn(event);
+    const beside = versionBeside(event);
+    if (event.type === 'ADDED') this.#store.add(event.object, beside);
+    else if (event.type === 'MODIFIED') this.#store.update(event.object, beside);
+    else if (event.type === 'DELETED') this.#store.delete(event.object, beside);
+    else if (!isOlder(resourceVersion, this.resourceVersion)) this.#store.bookmark?.(resourceVersion);
+    return { type: 'stored', resourceVersion };
+  }
+
+  /** Has the store resync while a watch is open. */
+  #resyncIfDue(attempt: Attempt<T, Input>): void {
+    const { resyncMs, shouldResync } = this.#settings;
+    if (resyncMs === 0 || this.#resyncing === attempt || this.#machine.state !== 'watching') return;
+    this.#resyncing = attempt;
+    attempt.every(resyncMs, () => {
+      try {
+        if (shouldResync()) this.#store.resync?.();
+      } catch (error) {
+        attempt.interrupt(this.#storeFailed(error));
+      }
+    });
+  }
+
+  #storeFailed(error: unknown): Input {
+    return { type: 'storeFailed', kind: 'store', error, ranMs: this.#requests.attempt.ranMs };
+  }
+}

@@ -1,0 +1,227 @@
+/**
+ * What a reflector asks of its source: one request after the other, each an {@link Attempt}, and what they have brought until the
+ * store gets it.
+ *
+ * How dead connections are noticed. A half-open connection looks like a collection in which nothing happens, and BOOKMARKs are no
+ * heartbeat: a server sends none while its version stands still. So each watch asks the server to end it after a time, and one that
+ * outlives that time is dead. `idleTimeoutMs` is for sources that are known to speak more often. Probes on a connection are the
+ * transport's business.
+ */
+import { WatchError } from '../../watch/errors.ts';
+import type { ObjectEvent } from '../../watch/event.ts';
+import type { ListWatcher, ListWatchOptions, ObjectLookup } from '../list-watcher.ts';
+import { listAll } from '../pager.ts';
+import { Attempt, type Outcome } from './attempt.ts';
+import { isOlder, shapeOf, versionIn } from './events.ts';
+import { type Failure, fromErrorEvent, toFailure } from './failure.ts';
+import { InitialState } from './initial-state.ts';
+import type { ReflectorSettings } from './settings.ts';
+import type { Input } from './states.ts';
+
+/** The whole state of a collection. */
+interface WholeState<T> {
+  readonly items: Iterable<T>;
+  readonly resourceVersion: string;
+}
+
+/** What an event is that the machine has told to collect. */
+type Change<T> = Parameters<InitialState<T>['take']>[0];
+
+/** What a reflector adds to its settings. */
+export interface RequestsHost<T> {
+  /** Told of each event that is passed over. */
+  readonly onBroken: (event: ObjectEvent<T>) => void;
+  /** What the store has as it came from the source. */
+  readonly stored: ObjectLookup | undefined;
+}
+
+/** How much longer than its time a watch may live. */
+const LATE_MS = 10_000;
+/** How long a stream may be silent within its initial state. A kube-apiserver needs up to 3 s, and then speaks. */
+const SILENT_STREAM_MS = 30_000;
+
+export class Requests<T> {
+  /** The current request. */
+  attempt: Attempt<T, Input>;
+  /** When the source has last answered or sent something. */
+  contactMs: number | undefined;
+  readonly #source: ListWatcher<T>;
+  readonly #settings: ReflectorSettings<T>;
+  readonly #host: RequestsHost<T>;
+  /** What was listed or streamed, until it is taken. */
+  #whole: WholeState<T> | undefined;
+  #streamed: InitialState<T> | undefined;
+  /** The version that was asked for. */
+  #asked: string = '';
+  #event: ObjectEvent<T> | undefined;
+  /** Whether the watch has brought nothing, but for broken events. */
+  #empty: boolean = true;
+
+  constructor(source: ListWatcher<T>, settings: ReflectorSettings<T>, host: RequestsHost<T>) {
+    this.#source = source;
+    this.#settings = settings;
+    this.#host = host;
+    this.attempt = new Attempt(settings.clock);
+  }
+
+  /** Ends what there is, and lets time pass. */
+  async wait(delayMs: number): Promise<Input> {
+    const attempt = this.#begin();
+    attempt.after(delayMs, () => attempt.interrupt({ type: 'due' }));
+    return await attempt.rest();
+  }
+
+  async list(resourceVersion: string, pageSize: number): Promise<Input> {
+    const attempt = this.#begin();
+    const { labelSelector, fieldSelector } = this.#settings;
+    const { signal } = attempt;
+    const listing = listAll(this.#source, { resourceVersion, pageSize, labelSelector, fieldSelector, signal });
+    const outcome = await attempt.during(listing);
+    if (outcome.is === 'interrupted') return outcome.reason;
+    if (outcome.is === 'error') return this.#failed('refused', toFailure(outcome.error));
+    this.#contact();
+    const list = outcome.value;
+    const failure = checkList(list, resourceVersion) ?? this.#checkSize(list.items.length);
+    if (failure) return this.#failed('refused', failure);
+    this.#whole = list;
+    return { type: 'listed', paged: list.paged };
+  }
+
+  /** Opens a watch; `initial`: one that begins with the state. */
+  async watch(resourceVersion: string, initial: boolean): Promise<Input> {
+    const attempt = this.#begin();
+    const { labelSelector, fieldSelector, minWatchTimeoutMs, idleTimeoutMs, random } = this.#settings;
+    const timeoutSeconds = Math.floor((minWatchTimeoutMs + random() * minWatchTimeoutMs) / 1_000);
+    attempt.after(timeoutSeconds * 1_000 + LATE_MS, () => attempt.interrupt(this.#ended()));
+    if (idleTimeoutMs > 0) attempt.limitSilence(idleTimeoutMs, () => this.#silent(idleTimeoutMs));
+    if (initial) {
+      this.#streamed = new InitialState(this.#settings.keyOf);
+      // A server that does not know streams may accept one, and never end the initial state.
+      attempt.limitSilence(SILENT_STREAM_MS, () => this.#streamed && this.#silent(SILENT_STREAM_MS));
+    }
+    this.#asked = resourceVersion;
+    const { stored } = this.#host;
+    const options: ListWatchOptions = {
+      resourceVersion,
+      allowWatchBookmarks: true,
+      timeoutSeconds,
+      labelSelector,
+      fieldSelector,
+      ...(stored && { stored }),
+    };
+    const stream: ListWatchOptions = { sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' };
+    const outcome = await attempt.open(this.#source, initial ? { ...options, ...stream } : options);
+    if (outcome.is === 'interrupted') return outcome.reason;
+    if (outcome.is === 'error') return this.#failed('refused', toFailure(outcome.error));
+    this.#contact();
+    return { type: 'opened' };
+  }
+
+  /** Gets the next event, at once if there is one. */
+  read(): Input | Promise<Input> {
+    const { attempt } = this;
+    try {
+      const event = attempt.poll();
+      if (event !== undefined) return this.#got(event);
+    } catch (error) {
+      return this.#failed('error', toFailure(error));
+    }
+    return attempt.next().then((outcome) => this.#gotLater(outcome));
+  }
+
+  #gotLater(outcome: Outcome<ObjectEvent<T> | undefined, Input>): Input {
+    if (outcome.is === 'interrupted') return outcome.reason;
+    if (outcome.is === 'error') return this.#failed('error', toFailure(outcome.error));
+    return outcome.value === undefined ? this.#ended() : this.#got(outcome.value);
+  }
+
+  #got(event: ObjectEvent<T>): Input {
+    this.#contact();
+    const shape = shapeOf(event);
+    if (shape === 'error') return this.#failed('error', fromErrorEvent(event.object));
+    if (shape === 'broken') {
+      this.#host.onBroken(event);
+      // Whoever resumed before it would get it again.
+      return { type: 'stored', resourceVersion: versionIn(event) };
+    }
+    this.#empty = false;
+    this.#event = event;
+    if (shape === 'initialEnd' && this.#streamed) {
+      const resourceVersion = versionIn(event);
+      const failure = checkList({ resourceVersion }, this.#asked);
+      if (failure) return this.#failed('error', failure);
+      this.#whole = { items: this.#streamed.objects, resourceVersion };
+    }
+    return { type: shape === 'change' ? 'event' : shape };
+  }
+
+  /** The event belongs to the state that is being streamed. */
+  collect(): Input {
+    const streamed = this.#streamed as InitialState<T>;
+    streamed.take(this.takeEvent() as Change<T>);
+    const failure = this.#checkSize(streamed.size);
+    if (failure) return this.#failed('error', failure);
+    return { type: 'stored', resourceVersion: '' };
+  }
+
+  /** The event that was read. */
+  takeEvent(): ObjectEvent<T> {
+    const event = this.#event as ObjectEvent<T>;
+    this.#event = undefined;
+    return event;
+  }
+
+  /** What was listed or streamed. */
+  takeWhole(): WholeState<T> {
+    const whole = this.#whole as WholeState<T>;
+    this.#whole = this.#streamed = undefined;
+    return whole;
+  }
+
+  /** Ends the current request, and forgets what it has brought. */
+  close(): void {
+    this.attempt.close();
+    this.#event = this.#whole = this.#streamed = undefined;
+    this.#empty = true;
+  }
+
+  /** Begins a request: whatever there was before ends. */
+  #begin(): Attempt<T, Input> {
+    this.close();
+    this.attempt = new Attempt(this.#settings.clock);
+    return this.attempt;
+  }
+
+  #checkSize(size: number): Failure | undefined {
+    const { maxObjects: limit } = this.#settings;
+    if (size <= limit) return undefined;
+    return { kind: 'other', error: new WatchError('OVERLOADED', `there are more than maxObjects (${limit})`, { limit }) };
+  }
+
+  #contact(): void {
+    this.contactMs = this.#settings.clock.now();
+  }
+
+  #failed(type: 'refused' | 'error' | 'silent', failure: Failure): Input {
+    return { type, ...failure, ranMs: this.attempt.ranMs };
+  }
+
+  #ended(): Input {
+    return { type: 'ended', ranMs: this.attempt.ranMs, empty: this.#empty };
+  }
+
+  #silent(limit: number): Input {
+    const error = new WatchError('TIMEOUT', `the watch was silent for ${limit} ms`, { limit });
+    return this.#failed('silent', { kind: 'silent', error });
+  }
+}
+
+/** Refuses a list that has no version, or one that is older than what was asked for: the store would go back in time. */
+function checkList({ resourceVersion }: { readonly resourceVersion: string }, asked: string): Failure | undefined {
+  if (typeof resourceVersion !== 'string' || resourceVersion === '') {
+    return { kind: 'other', error: new WatchError('INVALID_FRAME', 'a list without a version') };
+  }
+  if (!isOlder(resourceVersion, asked)) return undefined; // nothing is older than no version
+  const text = `the list is of version ${resourceVersion}, which is older than ${asked}`;
+  return { kind: 'expired', error: new WatchError('INVALID_FRAME', text) };
+}

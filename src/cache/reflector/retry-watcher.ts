@@ -1,0 +1,228 @@
+/**
+ * A watch that never ends by itself: when its connection does, it opens the next one from the last version. It decides as a client
+ * of a hub does, so it has the same machine; here is what reads Kubernetes' events.
+ *
+ *     read --> pull --> wait for the delay --> open --> event --> read
+ *                          ^                              |  ERROR that may pass, or the end
+ *                          '------------------------------'
+ *
+ * Invariants
+ * - Its events are those of the source after the first version, in order, each once. What cannot be had is told: one ERROR, last.
+ * - `resourceVersion` is what the reader has got. An event that was fetched, but not read, does not count.
+ * - Nothing is fetched ahead of the reader, but for one event. So it opens its first connection with the first read.
+ */
+import { ClientMachine, ENDED, LOST, toFailure as toLost } from '../../bridge/client/machine.ts';
+import { having, invalid, isWatchError, wholeNumber } from '../../watch/errors.ts';
+import { type ObjectEvent, type Status, toStatus } from '../../watch/event.ts';
+import { done } from '../../watch/iteration.ts';
+import { known } from '../../watch/options.ts';
+import { type PullSource, PullWatch } from '../../watch/pull-watch.ts';
+import { NONE } from '../../watch/reader.ts';
+import type { ListWatcher } from '../list-watcher.ts';
+import { checkText } from '../object.ts';
+import { Attempt } from './attempt.ts';
+import { shapeOf, toBroken, versionIn } from './events.ts';
+import { type Failure, fromErrorEvent, toFailure } from './failure.ts';
+import type { RetryOptions } from './options.ts';
+import { type CheckedRetry, checkRetry, RETRY_NAMES } from './settings.ts';
+
+/** Options of a {@link RetryWatcher}. */
+export interface RetryWatcherOptions extends RetryOptions {
+  /** The version after which to begin: that of a list, for example. Neither empty nor `0`. */
+  readonly resourceVersion: string;
+  /** Only objects with these labels, in Kubernetes' text form. Default: all. */
+  readonly labelSelector?: string | undefined;
+  /** Only objects with these fields, in Kubernetes' text form. Default: all. */
+  readonly fieldSelector?: string | undefined;
+  /** A connection on which nothing comes for this long is taken for dead; default 0: never. See `ReflectorOptions`. */
+  readonly idleTimeoutMs?: number | undefined;
+  /** Stops the watch. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * A watch of a collection that survives the ends of its connections. See the top of this file. Upstream: `watch.RetryWatcher`.
+ *
+ * | what happens | what it does |
+ * |---|---|
+ * | a connection ends, or cannot be made; any ERROR but those below | opens the next one, at least `minMs` after the last one |
+ * | 410: what follows is not to be had any more | delivers the ERROR, and ends. List, and watch from there; or use a `Reflector` |
+ * | 401, 403 | delivers the ERROR, and ends |
+ * | an event without a version, or of an unknown type | delivers an ERROR of code 500, and ends: it could not resume after it |
+ *
+ * BOOKMARKs are not delivered; `resourceVersion` shows them.
+ */
+export class RetryWatcher<T> extends PullWatch<ObjectEvent<T>> {
+  readonly #connections: Connections<T>;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, and for what is no source. */
+  constructor(source: ListWatcher<T>, options: RetryWatcherOptions) {
+    const connections = new Connections(having('source', source, 'watch', 'a ListWatcher'), toSettings(options));
+    super(connections);
+    this.#connections = connections;
+    connections.listen(() => this.stop());
+  }
+
+  /** The version to resume after, up to what has been read so far. Upstream: `LastResourceVersion` of 1.36. */
+  get resourceVersion(): string {
+    return this.#connections.read;
+  }
+
+  protected override take(): ObjectEvent<T> | typeof NONE {
+    const event = super.take();
+    if (event !== NONE && event.type !== 'ERROR') this.#connections.read = versionIn(event);
+    return event;
+  }
+}
+
+type Settings = CheckedRetry &
+  Pick<RetryWatcherOptions, 'labelSelector' | 'fieldSelector' | 'signal'> & {
+    readonly resourceVersion: string;
+    readonly idleTimeoutMs: number;
+  };
+
+const NAMES = [...RETRY_NAMES, 'resourceVersion', 'labelSelector', 'fieldSelector', 'idleTimeoutMs', 'signal'] as const;
+
+function toSettings(options: RetryWatcherOptions): Settings {
+  const { resourceVersion, labelSelector, fieldSelector, idleTimeoutMs = 0, signal } = known(options, NAMES);
+  if (typeof resourceVersion !== 'string' || resourceVersion === '' || resourceVersion === '0') {
+    throw invalid('resourceVersion', resourceVersion, 'a version that the collection has told, neither empty nor 0');
+  }
+  return {
+    ...checkRetry(options, 1_000),
+    resourceVersion,
+    labelSelector: labelSelector && checkText('labelSelector', labelSelector),
+    fieldSelector: fieldSelector && checkText('fieldSelector', fieldSelector),
+    idleTimeoutMs: wholeNumber('idleTimeoutMs', idleTimeoutMs),
+    signal,
+  };
+}
+
+/** One connection after the other, of which the watch pulls its events. */
+class Connections<T> implements PullSource<ObjectEvent<T>> {
+  /** Up to here, everything has been read. */
+  read: string;
+  readonly #source: ListWatcher<T>;
+  readonly #settings: Settings;
+  readonly #machine: ClientMachine;
+  #attempt: Attempt<T, Failure | undefined>;
+  #delayMs: number = 0;
+  /** The ERROR that is the last event. */
+  #last: Status | undefined;
+  #onAbort: () => void = () => {};
+
+  constructor(source: ListWatcher<T>, settings: Settings) {
+    const { resourceVersion, clock } = settings;
+    this.read = resourceVersion;
+    this.#source = source;
+    this.#settings = settings;
+    const options = { ...settings, apart: true, maxAttempts: Number.POSITIVE_INFINITY, reconnectOnEnd: true };
+    this.#machine = new ClientMachine(options, resourceVersion);
+    this.#attempt = new Attempt(clock);
+  }
+
+  /** Calls `onAbort` when the signal aborts, which may be now. */
+  listen(onAbort: () => void): void {
+    const { signal } = this.#settings;
+    if (signal?.aborted) onAbort();
+    else {
+      this.#onAbort = onAbort;
+      signal?.addEventListener('abort', onAbort);
+    }
+  }
+
+  async pull(): Promise<IteratorResult<ObjectEvent<T>, undefined>> {
+    for (;;) {
+      const { state } = this.#machine;
+      if (state === 'closed') break;
+      const event = state === 'open' ? await this.#next() : await this.#connect();
+      if (event) return { done: false, value: event };
+    }
+    const object = this.#last;
+    this.#last = undefined;
+    return object ? { done: false, value: { type: 'ERROR', object } } : done();
+  }
+
+  poll(): ObjectEvent<T> | undefined {
+    try {
+      while (this.#machine.state === 'open') {
+        const event = this.#attempt.poll();
+        if (event === undefined) return undefined;
+        const accepted = this.#accept(event);
+        if (accepted) return accepted;
+      }
+    } catch (error) {
+      return this.#lose(toFailure(error));
+    }
+    return undefined;
+  }
+
+  cancel(): void {
+    this.#machine.close();
+    this.#attempt.interrupt(undefined);
+    this.#attempt.close();
+    this.#settings.signal?.removeEventListener('abort', this.#onAbort);
+  }
+
+  async #connect(): Promise<undefined> {
+    const { clock, labelSelector, fieldSelector, idleTimeoutMs } = this.#settings;
+    if (this.#delayMs > 0) {
+      this.#attempt = new Attempt(clock);
+      this.#attempt.after(this.#delayMs, () => this.#attempt.interrupt(undefined));
+      await this.#attempt.rest();
+    }
+    this.#machine.connect();
+    if (this.#machine.state === 'closed') return;
+    this.#attempt = new Attempt(clock);
+    if (idleTimeoutMs > 0) this.#attempt.limitSilence(idleTimeoutMs, () => SILENT);
+    const options = { resourceVersion: this.#machine.position, allowWatchBookmarks: true, labelSelector, fieldSelector };
+    const outcome = await this.#attempt.open(this.#source, options);
+    if (outcome.is === 'value') this.#machine.opened();
+    else this.#lose(outcome.is === 'error' ? toFailure(outcome.error) : outcome.reason);
+  }
+
+  async #next(): Promise<ObjectEvent<T> | undefined> {
+    const outcome = await this.#attempt.next();
+    if (outcome.is === 'value') return outcome.value ? this.#accept(outcome.value) : this.#lose(undefined);
+    return this.#lose(outcome.is === 'error' ? toFailure(outcome.error) : outcome.reason);
+  }
+
+  /** Returns the event if it is for the reader. */
+  #accept(event: ObjectEvent<T>): ObjectEvent<T> | undefined {
+    const shape = shapeOf(event);
+    const version = versionIn(event);
+    if (shape === 'error') return this.#lose(fromErrorEvent(event.object));
+    if (shape === 'broken' || version === '') {
+      const message = version === '' ? `${event.type} without a version` : toBroken(event).message;
+      this.#end(toStatus({ code: 500, reason: 'InternalError', message }));
+      return undefined;
+    }
+    this.#machine.position = version;
+    this.#machine.lasted();
+    if (shape === 'change') return event;
+    this.read = version; // what came before it has been read: there was nothing in hand
+    return undefined;
+  }
+
+  /** The connection is over: without a failure if it has ended. */
+  #lose(failure: Failure | undefined): undefined {
+    const status = isWatchError(failure?.error) ? failure.error.status : undefined;
+    const final = failure?.kind === 'denied' || status?.code === 410;
+    const error = status ?? toLost(LOST, String((failure?.error as Error | undefined)?.message));
+    const code = final ? error.code : failure ? LOST : ENDED;
+    // After an end that is no failure, the time since the connection was asked for counts.
+    const ranMs = failure ? 0 : this.#attempt.ranMs;
+    const action = this.#machine.over({ code, error, hintMs: failure?.hintMs, ranMs });
+    this.#attempt.close();
+    this.#delayMs = action?.delayMs ?? 0;
+    if (action?.notice) this.#last = action.error;
+  }
+
+  #end(status: Status): void {
+    this.#attempt.close();
+    this.#machine.close();
+    this.#last = status;
+  }
+}
+
+const SILENT: Failure = { kind: 'silent', error: undefined };

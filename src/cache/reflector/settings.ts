@@ -1,0 +1,64 @@
+import { systemClock } from '../../watch/clock.ts';
+import { callable, invalid, wholeNumber } from '../../watch/errors.ts';
+import { known } from '../../watch/options.ts';
+import { checkText, type KubernetesObject, keyOf } from '../object.ts';
+import type { MachineSettings } from './decisions.ts';
+import type { ReflectorOptions, RetryOptions } from './options.ts';
+
+const RETRY = ['minMs', 'maxMs', 'factor', 'random', 'clock'] as const;
+const NAMES = [
+  ...RETRY,
+  ...(['resetMs', 'labelSelector', 'fieldSelector', 'streamingList', 'pageSize', 'maxObjects', 'minWatchTimeoutMs'] as const),
+  ...(['idleTimeoutMs', 'internalErrorRetryMs', 'resyncMs', 'shouldResync', 'keyOf', 'onError', 'onStateChange'] as const),
+] as const;
+
+/** The names of what both reconnecting things have in common. */
+export const RETRY_NAMES: typeof RETRY = RETRY;
+
+/** Checked, with all defaults. */
+export type CheckedRetry = { readonly [Name in keyof RetryOptions]-?: NonNullable<RetryOptions[Name]> };
+
+export function checkRetry(options: RetryOptions, defaultMinMs: number): CheckedRetry {
+  const { minMs = defaultMinMs, maxMs = 30_000, factor = 2, random = Math.random, clock = systemClock } = options;
+  wholeNumber('minMs', minMs, 1);
+  if (!(Number.isFinite(factor) && factor >= 1)) throw invalid('factor', factor, 'a number >= 1');
+  callable('random', random);
+  return { minMs, maxMs: wholeNumber('maxMs', maxMs, minMs), factor, random, clock };
+}
+
+/** Settings of a reflector. */
+export interface ReflectorSettings<T> extends CheckedRetry, MachineSettings {
+  readonly labelSelector: string | undefined;
+  readonly fieldSelector: string | undefined;
+  readonly maxObjects: number;
+  readonly minWatchTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+  readonly resyncMs: number;
+  readonly shouldResync: () => boolean;
+  readonly keyOf: (object: T) => string;
+  readonly onError: ReflectorOptions<T>['onError'];
+  readonly onStateChange: ReflectorOptions<T>['onStateChange'];
+}
+
+/** Checks the options of a reflector, and adds the defaults. */
+export function toSettings<T>(options: ReflectorOptions<T>): ReflectorSettings<T> {
+  const { labelSelector, fieldSelector, streamingList = true, pageSize, onError, onStateChange } = known(options, NAMES);
+  if (typeof streamingList !== 'boolean') throw invalid('streamingList', streamingList, 'true or false');
+  return {
+    ...checkRetry(options, 800),
+    resetMs: wholeNumber('resetMs', options.resetMs ?? 120_000),
+    labelSelector: labelSelector && checkText('labelSelector', labelSelector),
+    fieldSelector: fieldSelector && checkText('fieldSelector', fieldSelector),
+    streamingList,
+    pageSize: pageSize === undefined ? undefined : wholeNumber('pageSize', pageSize),
+    maxObjects: wholeNumber('maxObjects', options.maxObjects ?? 1_000_000, 1),
+    minWatchTimeoutMs: wholeNumber('minWatchTimeoutMs', options.minWatchTimeoutMs ?? 300_000, 1_000),
+    idleTimeoutMs: wholeNumber('idleTimeoutMs', options.idleTimeoutMs ?? 0),
+    internalErrorRetryMs: wholeNumber('internalErrorRetryMs', options.internalErrorRetryMs ?? 0),
+    resyncMs: wholeNumber('resyncMs', options.resyncMs ?? 0),
+    shouldResync: callable('shouldResync', options.shouldResync) ?? (() => true),
+    keyOf: callable('keyOf', options.keyOf) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string),
+    onError: callable('onError', onError),
+    onStateChange: callable('onStateChange', onStateChange),
+  };
+}

@@ -1,0 +1,122 @@
+import { type Clock, systemClock } from '../../watch/clock.ts';
+import { callable, having, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
+import type { ObjectEvent, WatchEvent } from '../../watch/event.ts';
+import { known } from '../../watch/options.ts';
+import type { Watch } from '../../watch/watch.ts';
+import type { ListWatcher } from '../list-watcher.ts';
+import { RetryWatcher, type RetryWatcherOptions } from './retry-watcher.ts';
+
+/** Whether an event is what is waited for. What it throws ends the wait. */
+export type UntilCondition<E> = (event: E) => boolean;
+
+/** Where {@link until} gets its events if not from a watch: a collection, and the version after which to begin. */
+export interface UntilSource<T> extends Omit<RetryWatcherOptions, 'signal'> {
+  readonly source: ListWatcher<T>;
+}
+
+/** Options of {@link until}. */
+export interface UntilOptions {
+  /** Ends the wait: it rejects with the reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** How long to wait; default 0: for ever. */
+  readonly timeoutMs?: number | undefined;
+  /** Source of time. Default: the host's. */
+  readonly clock?: Clock | undefined;
+}
+
+/**
+ * Waits until events have met all conditions, one after the other, and resolves with the last event; without conditions, with
+ * undefined. An event that has met a condition is shown to the next one, too. All events are shown, BOOKMARK and ERROR among them.
+ *
+ *     const { items, resourceVersion } = await pods.list();
+ *     const event = await until({ source: pods, resourceVersion }, [({ type, object }) => type === 'MODIFIED' && isReady(object)]);
+ *
+ * A watch is read until then, and is ended whatever happens. Of a source, it sees every event after the version, through ends of
+ * connections (see {@link RetryWatcher}).
+ *
+ * Upstream: `watch.UntilWithoutRetry` for a watch, `watch.Until` for a source.
+ *
+ * @throws {WatchError} (rejects) CLOSED if the watch ends before, and TIMEOUT with `limit` after `timeoutMs`, both with the last
+ * event as `cause`; INVALID_ARGUMENT for an invalid or unknown option. Also the reason of an aborted signal, what a condition has
+ * thrown, and the error of the watch.
+ */
+export async function until<E extends WatchEvent>(
+  watch: Watch<E>,
+  conditions: readonly UntilCondition<E>[],
+  options?: UntilOptions,
+): Promise<E | undefined>;
+export async function until<T>(
+  source: UntilSource<T>,
+  conditions: readonly UntilCondition<ObjectEvent<T>>[],
+  options?: UntilOptions,
+): Promise<ObjectEvent<T> | undefined>;
+export async function until(
+  from: Watch<WatchEvent> | UntilSource<unknown>,
+  conditions: readonly UntilCondition<never>[],
+  options: UntilOptions = {},
+): Promise<WatchEvent | undefined> {
+  const { signal, timeoutMs = 0, clock = systemClock } = known(options, ['signal', 'timeoutMs', 'clock']);
+  wholeNumber('timeoutMs', timeoutMs);
+  if (!Array.isArray(conditions)) throw invalid('conditions', conditions, 'an array of functions');
+  for (const condition of conditions) callable('condition', condition ?? null);
+  const watch = toWatch(from, clock);
+  const wait = new Wait(watch, conditions as readonly UntilCondition<WatchEvent>[]);
+  const onAbort = (): void => wait.end(() => signal?.reason);
+  signal?.addEventListener('abort', onAbort);
+  if (signal?.aborted) onAbort();
+  const inVain = (): WatchError =>
+    new WatchError('TIMEOUT', `not all conditions were met within ${timeoutMs} ms`, { limit: timeoutMs, cause: wait.last });
+  const cancel = timeoutMs > 0 ? clock.schedule(timeoutMs, () => wait.end(inVain)) : undefined;
+  try {
+    return await wait.run();
+  } finally {
+    cancel?.();
+    signal?.removeEventListener('abort', onAbort);
+    await watch.return();
+  }
+}
+
+function toWatch(from: Watch<WatchEvent> | UntilSource<unknown>, clock: Clock): Watch<WatchEvent> {
+  if (typeof (from as Partial<Watch<WatchEvent>> | undefined)?.next === 'function') return from as Watch<WatchEvent>;
+  const { source, ...options } = having('watch', from as UntilSource<unknown>, 'valueOf' as never, 'a watch, or a source');
+  return new RetryWatcher(source, { clock, ...options });
+}
+
+class Wait<E> {
+  last: E | undefined;
+  readonly #watch: Watch<E>;
+  readonly #conditions: readonly UntilCondition<E>[];
+  #why: (() => unknown) | undefined;
+
+  constructor(watch: Watch<E>, conditions: readonly UntilCondition<E>[]) {
+    this.#watch = watch;
+    this.#conditions = conditions;
+  }
+
+  /** Ends the wait early, with this error. The first one counts. */
+  end(why: () => unknown): void {
+    this.#why ??= why;
+    this.#watch.return().catch(() => {}); // settles the pending read
+  }
+
+  async run(): Promise<E | undefined> {
+    for (const condition of this.#conditions) {
+      if (this.last !== undefined && !this.#why && condition(this.last)) continue;
+      do await this.#advance();
+      while (!condition(this.last as E));
+    }
+    return this.last;
+  }
+
+  async #advance(): Promise<void> {
+    this.#check();
+    const { done, value } = await this.#watch.next();
+    this.#check();
+    if (done) throw new WatchError('CLOSED', 'the watch has ended before all conditions were met', { cause: this.last });
+    this.last = value;
+  }
+
+  #check(): void {
+    if (this.#why) throw this.#why();
+  }
+}
