@@ -13,58 +13,58 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
  *                                   due(each) in order of time, and of arrival at one time
  */
 export class Delays<D extends HeapNode> {
-  private readonly clock: Clock;
-  private readonly due: (one: D) => void;
-  private readonly heap: Heap<D> = new Heap();
-  private cancel: (() => void) | undefined;
+  readonly #clock: Clock;
+  readonly #due: (one: D) => void;
+  readonly #heap: Heap<D> = new Heap();
+  #cancel: (() => void) | undefined;
   /** When the timer fires. */
-  private setForMs: number = Infinity;
+  #setForMs: number = Infinity;
 
   constructor(clock: Clock, due: (one: D) => void) {
-    this.clock = clock;
-    this.due = due;
+    this.#clock = clock;
+    this.#due = due;
   }
 
   get size(): number {
-    return this.heap.nodes.length;
+    return this.#heap.nodes.length;
   }
 
   /** Adds one, or moves one that is here already to an earlier time. A later time changes nothing. */
   add(one: D, delayMs: number): void {
-    const dueAtMs = this.clock.now() + delayMs;
-    if (one.place < 0) this.heap.add(one, dueAtMs);
-    else if (dueAtMs < one.rank) this.heap.put(one, dueAtMs);
-    this.arm();
+    const dueAtMs = this.#clock.now() + delayMs;
+    if (one.place < 0) this.#heap.add(one, dueAtMs);
+    else if (dueAtMs < one.rank) this.#heap.put(one, dueAtMs);
+    this.#arm();
   }
 
   /** Removes one that is here. */
   remove(one: D): void {
-    this.heap.remove(one);
-    if (this.size === 0) this.disarm();
+    this.#heap.remove(one);
+    if (this.size === 0) this.#disarm();
   }
 
-  private disarm(): void {
-    this.cancel?.();
-    this.setForMs = Infinity;
+  #disarm(): void {
+    this.#cancel?.();
+    this.#setForMs = Infinity;
   }
 
-  private arm(): void {
-    const [first] = this.heap.nodes;
-    if (!first || first.rank >= this.setForMs) return;
-    this.disarm();
-    const now = this.clock.now();
+  #arm(): void {
+    const [first] = this.#heap.nodes;
+    if (!first || first.rank >= this.#setForMs) return;
+    this.#disarm();
+    const now = this.#clock.now();
     const delayMs = Math.min(first.rank - now, MAX_TIMER_MS);
-    this.setForMs = now + delayMs;
-    this.cancel = this.clock.schedule(delayMs, () => this.fire());
+    this.#setForMs = now + delayMs;
+    this.#cancel = this.#clock.schedule(delayMs, () => this.#fire());
   }
 
-  private fire(): void {
-    this.setForMs = Infinity;
-    const now = this.clock.now();
-    for (let [first] = this.heap.nodes; first && first.rank <= now; [first] = this.heap.nodes) {
-      this.heap.remove(first);
-      this.due(first);
+  #fire(): void {
+    this.#setForMs = Infinity;
+    const now = this.#clock.now();
+    for (let [first] = this.#heap.nodes; first && first.rank <= now; [first] = this.#heap.nodes) {
+      this.#heap.remove(first);
+      this.#due(first);
     }
-    this.arm();
+    this.#arm();
   }
 }

@@ -19,11 +19,11 @@ export interface HeapNode {
  */
 export class Heap<N extends HeapNode> {
   readonly nodes: N[] = [];
-  private turns: number = 0;
+  #turns: number = 0;
 
   /** Adds one that is not here. */
   add(node: N, rank: number): void {
-    node.turn = this.turns++;
+    node.turn = this.#turns++;
     this.put(node, rank);
   }
 
@@ -31,18 +31,18 @@ export class Heap<N extends HeapNode> {
   put(node: N, rank: number): void {
     node.rank = rank;
     if (node.place < 0) node.place = this.nodes.push(node) - 1;
-    this.sift(node, node.place);
+    this.#sift(node, node.place);
   }
 
   /** Removes one that is here. */
   remove(node: N): void {
     const last = this.nodes.pop() as N;
-    if (last !== node) this.sift(last, node.place);
+    if (last !== node) this.#sift(last, node.place);
     node.place = -1;
   }
 
   /** Puts a node where it belongs, from a place that is free for it: up, past those that come after it, or down. */
-  private sift(node: N, from: number): void {
+  #sift(node: N, from: number): void {
     const { nodes } = this;
     let at = from;
     const swap = (other: N): void => {

@@ -1,6 +1,23 @@
-/** The entry point `watchmux/workqueue`: a queue of keys to work on, its workers and its rate limiters. Runs in browsers. */
+/**
+ * The entry point `watchmux/workqueue`: a queue of keys to work on, its workers, its rate limiters, the controller around it, and the
+ * election of the one program that runs it. Runs in browsers.
+ */
 
+export { Controller } from './controller.ts';
+export type {
+  ControllerFailure,
+  ControllerHandler,
+  ControllerInformer,
+  ControllerOptions,
+  ControllerSource,
+  Reconcile,
+  ReconcileContext,
+  ReconcileResult,
+} from './controller-options.ts';
 export type { KeyIterator } from './iterate.ts';
+export { type Lead, LeaderElector } from './leader-elector.ts';
+export type { LeadContext, LeaderElectorOptions, LeaderFailure } from './leader-options.ts';
+export { type Lease, type LeaseRequest, type LeaseResource, type LeaseSpec, type LeaseStorage, toLeases } from './lease.ts';
 export type { WorkQueueMetric, WorkQueueMetricName } from './meter.ts';
 export type { AddOptions, RunOptions, WorkContext, WorkFailure, WorkQueueOptions } from './options.ts';
 export { type ParallelizeOptions, parallelizeUntil } from './parallelize.ts';

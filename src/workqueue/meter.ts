@@ -43,90 +43,90 @@ const REFRESH_MS = 500;
  * when the queue is in order. What it throws is reported as an uncaught error, and harms neither the queue nor its caller.
  */
 export class Meter {
-  private readonly clock: Clock;
-  private readonly queue: string;
-  private readonly onMetric: (metric: WorkQueueMetric) => void;
-  private readonly running: Set<Metered> = new Set();
-  private depth: number = 0;
-  private ended: boolean = false;
-  private cancel: (() => void) | undefined;
+  readonly #clock: Clock;
+  readonly #queue: string;
+  readonly #onMetric: (metric: WorkQueueMetric) => void;
+  readonly #running: Set<Metered> = new Set();
+  #depth: number = 0;
+  #ended: boolean = false;
+  #cancel: (() => void) | undefined;
 
   constructor(options: { clock: Clock; name: string; onMetric: (metric: WorkQueueMetric) => void }) {
-    this.clock = options.clock;
-    this.queue = options.name;
-    this.onMetric = options.onMetric;
+    this.#clock = options.clock;
+    this.#queue = options.name;
+    this.#onMetric = options.onMetric;
   }
 
   /** A key became dirty. */
   added(one: Metered): void {
-    one.addedAtMs = this.clock.now();
-    this.tell('adds', 1);
-    this.tell('depth', ++this.depth);
+    one.addedAtMs = this.#clock.now();
+    this.#tell('adds', 1);
+    this.#tell('depth', ++this.#depth);
   }
 
   retried(): void {
-    this.tell('retries', 1);
+    this.#tell('retries', 1);
   }
 
   /** A key was handed out. */
   started(one: Metered): void {
-    one.startedAtMs = this.clock.now();
-    this.running.add(one);
-    if (!this.cancel && !this.ended) this.arm();
-    this.tell('depth', --this.depth);
-    this.tell('queueDurationMs', one.startedAtMs - one.addedAtMs);
+    one.startedAtMs = this.#clock.now();
+    this.#running.add(one);
+    if (!this.#cancel && !this.#ended) this.#arm();
+    this.#tell('depth', --this.#depth);
+    this.#tell('queueDurationMs', one.startedAtMs - one.addedAtMs);
   }
 
   /** A key was handed out in vain, and stands in the line again. If it was dirty, it counts already. */
   returned(one: Metered, dirty: boolean): void {
-    this.forget(one);
-    if (!dirty) this.tell('depth', ++this.depth);
+    this.#forget(one);
+    if (!dirty) this.#tell('depth', ++this.#depth);
   }
 
   finished(one: Metered): void {
-    this.forget(one);
-    this.tell('workDurationMs', this.clock.now() - one.startedAtMs);
+    this.#forget(one);
+    this.#tell('workDurationMs', this.#clock.now() - one.startedAtMs);
   }
 
   /** Leaves no timer. */
   end(): void {
-    this.ended = true;
-    this.disarm();
+    this.#ended = true;
+    this.#disarm();
   }
 
   /** The last key in work tells of the rest, which is none, and stops the timer. */
-  private forget(one: Metered): void {
-    this.running.delete(one);
-    if (this.running.size > 0 || !this.cancel) return;
-    this.disarm();
-    this.refresh();
+  #forget(one: Metered): void {
+    this.#running.delete(one);
+    if (this.#running.size > 0 || !this.#cancel) return;
+    this.#disarm();
+    this.#refresh();
   }
 
-  private arm(): void {
-    this.cancel = this.clock.schedule(REFRESH_MS, () => {
-      this.arm();
-      this.refresh();
+  #arm(): void {
+    this.#cancel = this.#clock.schedule(REFRESH_MS, () => {
+      this.#arm();
+      this.#refresh();
     });
   }
 
-  private disarm(): void {
-    this.cancel?.();
-    this.cancel = undefined;
+  #disarm(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
   }
 
-  private refresh(): void {
-    const now = this.clock.now();
+  #refresh(): void {
+    const now = this.#clock.now();
     let sum = 0;
     let longest = 0;
-    for (const { startedAtMs } of this.running) {
+    for (const { startedAtMs } of this.#running) {
       sum += now - startedAtMs;
       longest = Math.max(longest, now - startedAtMs);
     }
-    this.tell('unfinishedWorkMs', sum);
-    this.tell('longestRunningMs', longest);
+    this.#tell('unfinishedWorkMs', sum);
+    this.#tell('longestRunningMs', longest);
   }
 
-  private tell(name: WorkQueueMetricName, value: number): void {
-    queueMicrotask(() => this.onMetric({ name, value, queue: this.queue }));
+  #tell(name: WorkQueueMetricName, value: number): void {
+    queueMicrotask(() => this.#onMetric({ name, value, queue: this.#queue }));
   }
 }

@@ -43,6 +43,11 @@ export interface WorkContext {
   readonly signal: AbortSignal;
   /** 1 for the first try since the key was last forgotten, which success does, too; 2 for the second, and so on. */
   readonly attempt: number;
+  /**
+   * Keeps the key in work until a promise has settled, so that it does not run again before. The worker goes on with other keys. `run`
+   * waits for the promise, too: give what it waits for the signal. Call it before the work ends.
+   */
+  readonly hold: (until: Promise<unknown>) => void;
 }
 
 /** A failed piece of work, as `onError` sees it. */

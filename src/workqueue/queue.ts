@@ -37,52 +37,52 @@ interface Getter<K> {
  * Bounds: an entry per key that is queued, delayed or in work, at most `maxKeys`; a count per key that failed and was not forgotten.
  */
 export class WorkQueue<K> implements AsyncIterable<K> {
-  private readonly name: string;
-  private readonly limiter: RateLimiter;
-  private readonly meter: Meter | undefined;
-  private readonly state: QueueState<K>;
-  private readonly failures: Map<unknown, number> = new Map();
-  private readonly getters: Set<Getter<K>> = new Set();
-  private readonly drains: Set<() => void> = new Set();
-  private ending: boolean = false;
+  readonly #name: string;
+  readonly #limiter: RateLimiter;
+  readonly #meter: Meter | undefined;
+  readonly #state: QueueState<K>;
+  readonly #failures: Map<unknown, number> = new Map();
+  readonly #getters: Set<Getter<K>> = new Set();
+  readonly #drains: Set<() => void> = new Set();
+  #ending: boolean = false;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an option of the wrong kind. */
   constructor(options: WorkQueueOptions<K> = {}) {
     const { name = '', clock = systemClock, onMetric, keyOf, maxKeys = 1_000_000, agingMs = 1_000 } = known(options, OPTIONS);
-    this.name = name;
+    this.#name = name;
     having('clock', clock, 'schedule', 'a Clock');
-    this.limiter = having('rateLimiter', options.rateLimiter ?? defaultRateLimiter({ clock }), 'when', 'a RateLimiter');
+    this.#limiter = having('rateLimiter', options.rateLimiter ?? defaultRateLimiter({ clock }), 'when', 'a RateLimiter');
     callable('onMetric', onMetric);
-    this.meter = onMetric && new Meter({ clock, name, onMetric });
-    this.state = new QueueState({
+    this.#meter = onMetric && new Meter({ clock, name, onMetric });
+    this.#state = new QueueState({
       clock,
       name,
       keyOf: callable('keyOf', keyOf),
       maxKeys: wholeNumber('maxKeys', maxKeys, 1),
       agingMs: wholeNumber('agingMs', agingMs, 1),
-      meter: this.meter,
-      onReady: () => this.serve(),
+      meter: this.#meter,
+      onReady: () => this.#serve(),
     });
   }
 
   /** The number of keys that are queued: neither those in work, nor those that are delayed. */
   get size(): number {
-    return this.state.size;
+    return this.#state.size;
   }
 
   /** The number of keys that were handed out and are not done. */
   get inWork(): number {
-    return this.state.working;
+    return this.#state.working;
   }
 
   /** The number of keys that wait for their time. */
   get delayed(): number {
-    return this.state.delayed;
+    return this.#state.delayed;
   }
 
   /** Whether `shutDown` or `drain` was called. */
   get shuttingDown(): boolean {
-    return this.ending;
+    return this.#ending;
   }
 
   /**
@@ -93,9 +93,9 @@ export class WorkQueue<K> implements AsyncIterable<K> {
    */
   add(key: K, options?: AddOptions): void {
     const priority = priorityOf(options);
-    if (this.ending) return;
-    this.state.mark(this.state.entry(key), priority ?? 0);
-    this.serve();
+    if (this.#ending) return;
+    this.#state.mark(this.#state.entry(key), priority ?? 0);
+    this.#serve();
   }
 
   /**
@@ -107,39 +107,39 @@ export class WorkQueue<K> implements AsyncIterable<K> {
   addAfter(key: K, delayMs: number, options?: AddOptions): void {
     if (!Number.isFinite(delayMs)) throw invalid('delayMs', delayMs, 'a finite number of milliseconds');
     const priority = priorityOf(options) ?? 0;
-    if (this.ending) return;
-    const entry = this.state.entry(key);
-    this.meter?.retried();
-    if (delayMs > 0) this.state.delay(entry, delayMs, priority);
-    else this.state.mark(entry, priority);
-    this.serve();
+    if (this.#ending) return;
+    const entry = this.#state.entry(key);
+    this.#meter?.retried();
+    if (delayMs > 0) this.#state.delay(entry, delayMs, priority);
+    else this.#state.mark(entry, priority);
+    this.#serve();
   }
 
   /** Asks for a run of this key after as long as the rate limiter says. It counts as a failure of the key. */
   addRateLimited(key: K, options?: AddOptions): void {
-    if (this.ending) return;
-    const id = this.state.idOf(key);
-    const entry = this.state.find(key);
+    if (this.#ending) return;
+    const id = this.#state.idOf(key);
+    const entry = this.#state.find(key);
     const priority = priorityOf(options) ?? (entry?.working ? entry.priority : 0);
-    this.addAfter(key, this.limiter.when(id), { priority });
-    this.failures.set(id, (this.failures.get(id) ?? 0) + 1);
+    this.addAfter(key, this.#limiter.when(id), { priority });
+    this.#failures.set(id, (this.#failures.get(id) ?? 0) + 1);
   }
 
   /** Removes a key from those that are delayed. Returns whether it was among them. It may still be queued, or in work. */
   cancel(key: K): boolean {
-    return this.state.cancel(key);
+    return this.#state.cancel(key);
   }
 
   /** Forgets the failures of a key, so that its next delay is the shortest again. A key that is delayed stays so. */
   forget(key: K): void {
-    const id = this.state.idOf(key);
-    this.failures.delete(id);
-    this.limiter.forget(id);
+    const id = this.#state.idOf(key);
+    this.#failures.delete(id);
+    this.#limiter.forget(id);
   }
 
   /** The failures of a key since it was last forgotten, as the rate limiter counts them. */
   requeues(key: K): number {
-    return this.limiter.requeues(this.state.idOf(key));
+    return this.#limiter.requeues(this.#state.idOf(key));
   }
 
   /**
@@ -147,8 +147,8 @@ export class WorkQueue<K> implements AsyncIterable<K> {
    * in the meantime, it is queued now. For a key that is not in work, nothing happens.
    */
   done(key: K): void {
-    this.state.done(key);
-    this.serve();
+    this.#state.done(key);
+    this.#serve();
   }
 
   /**
@@ -158,13 +158,13 @@ export class WorkQueue<K> implements AsyncIterable<K> {
    * @throws The signal's reason, if it aborts while this waits. No key is lost by that.
    */
   get(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<K | undefined> {
-    return this.next(known(options, ['signal']).signal, false);
+    return this.#next(known(options, ['signal']).signal, false);
   }
 
-  private next(signal: AbortSignal | undefined, patient: boolean): Promise<K | undefined> {
+  #next(signal: AbortSignal | undefined, patient: boolean): Promise<K | undefined> {
     if (signal?.aborted) return Promise.reject(signal.reason);
-    const entry = this.state.take();
-    if (entry || this.isOverFor(patient)) return Promise.resolve(entry?.key);
+    const entry = this.#state.take();
+    if (entry || this.#isOverFor(patient)) return Promise.resolve(entry?.key);
     return new Promise((resolve, reject) => {
       const settle = (key: K | undefined): void => {
         signal?.removeEventListener('abort', onAbort);
@@ -172,10 +172,10 @@ export class WorkQueue<K> implements AsyncIterable<K> {
       };
       const getter: Getter<K> = { settle, patient };
       const onAbort = (): void => {
-        this.getters.delete(getter);
+        this.#getters.delete(getter);
         reject(signal?.reason);
       };
-      this.getters.add(getter);
+      this.#getters.add(getter);
       signal?.addEventListener('abort', onAbort, { once: true });
     });
   }
@@ -200,16 +200,16 @@ export class WorkQueue<K> implements AsyncIterable<K> {
    */
   run(concurrency: number, work: Work<K>, options: RunOptions<K> = {}): Promise<void> {
     return runWorkers(this, {
-      name: this.name,
+      name: this.#name,
       concurrency,
       work,
       options,
-      next: (signal) => this.next(signal, true),
-      attemptOf: (key) => 1 + (this.failures.get(this.state.idOf(key)) ?? 0),
-      again: (key) => this.add(key, { priority: this.state.entry(key).priority }),
+      next: (signal) => this.#next(signal, true),
+      attemptOf: (key) => 1 + (this.#failures.get(this.#state.idOf(key)) ?? 0),
+      again: (key) => this.add(key, { priority: this.#state.entry(key).priority }),
       putBack: (key) => {
-        this.state.putBack(key);
-        this.serve();
+        this.#state.putBack(key);
+        this.#serve();
       },
     });
   }
@@ -219,10 +219,10 @@ export class WorkQueue<K> implements AsyncIterable<K> {
    * undefined. Also ends a `drain` that waits. Harmless if called again.
    */
   shutDown(): void {
-    this.end();
-    for (const resolve of this.drains) resolve();
-    this.drains.clear();
-    this.serve();
+    this.#end();
+    for (const resolve of this.#drains) resolve();
+    this.#drains.clear();
+    this.#serve();
   }
 
   /**
@@ -231,35 +231,35 @@ export class WorkQueue<K> implements AsyncIterable<K> {
    */
   drain(): Promise<void> {
     return new Promise((resolve) => {
-      this.drains.add(resolve);
-      this.end();
-      this.serve();
+      this.#drains.add(resolve);
+      this.#end();
+      this.#serve();
     });
   }
 
-  private end(): void {
-    if (this.ending) return;
-    this.ending = true;
-    this.state.end();
+  #end(): void {
+    if (this.#ending) return;
+    this.#ending = true;
+    this.#state.end();
   }
 
   /** Whether somebody who finds nothing queued is to be told the end. */
-  private isOverFor(patient: boolean): boolean {
-    return this.ending && !(patient && this.drains.size > 0 && this.state.working > 0);
+  #isOverFor(patient: boolean): boolean {
+    return this.#ending && !(patient && this.#drains.size > 0 && this.#state.working > 0);
   }
 
   /** Called after each change: gives keys to those who wait for them, and the end when nothing more is to come. */
-  private serve(): void {
-    if (this.getters.size > 0) this.feed();
-    if (this.drains.size > 0 && this.state.size === 0 && this.state.working === 0) this.shutDown();
+  #serve(): void {
+    if (this.#getters.size > 0) this.#feed();
+    if (this.#drains.size > 0 && this.#state.size === 0 && this.#state.working === 0) this.shutDown();
   }
 
-  private feed(): void {
-    for (const getter of this.getters) {
-      if (this.state.size === 0 && !this.ending) break;
-      if (this.state.size === 0 && !this.isOverFor(getter.patient)) continue;
-      this.getters.delete(getter);
-      getter.settle(this.state.take()?.key);
+  #feed(): void {
+    for (const getter of this.#getters) {
+      if (this.#state.size === 0 && !this.#ending) break;
+      if (this.#state.size === 0 && !this.#isOverFor(getter.patient)) continue;
+      this.#getters.delete(getter);
+      getter.settle(this.#state.take()?.key);
     }
   }
 }

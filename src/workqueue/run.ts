@@ -37,7 +37,9 @@ export type Work<K> = (key: K, context: WorkContext) => unknown;
  *     work --> succeeded --> forget ----------------------.                         |
  *      |                                                  v      aborted?  yes -----'
  *      '-----> failed -----> onError, addRateLimited --> done -----+
- *                                                                  no ---> get
+ *                                                         ^        no ---> get
+ *                                                         |
+ *      hold(promise) ---> settled, later: the worker goes on with another key meanwhile
  *
  * The signal is asked twice. While a worker waits in `get`, an abort takes its request back. And a key that was handed out in the
  * same turn is put back where it stood: it was asked for, and nobody else would run it.
@@ -53,16 +55,18 @@ export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void>
   const stop = (): void => stopped.abort(signal?.reason);
   if (signal?.aborted) return;
   signal?.addEventListener('abort', stop, { once: true });
+  const held = new Set<Promise<unknown>>();
   let broken: { readonly error: unknown } | undefined;
   const loop = async (): Promise<void> => {
     try {
-      await workOff(queue, { ...job, onError, signal: stopped.signal });
+      await workOff(queue, { ...job, onError, held, signal: stopped.signal });
     } catch (error) {
       broken ??= { error };
       stopped.abort(error);
     }
   };
   await Promise.all(Array.from({ length: job.concurrency }, loop));
+  await Promise.all(held);
   signal?.removeEventListener('abort', stop);
   if (broken) throw broken.error;
 }
@@ -72,6 +76,8 @@ const MAX_CONCURRENCY = 10_000;
 interface Task<K> extends Job<K> {
   readonly onError: (error: unknown, failure: WorkFailure<K>) => void;
   readonly signal: AbortSignal;
+  /** Of the keys that are in work without a worker. */
+  readonly held: Set<Promise<unknown>>;
 }
 
 /** One worker. Rejects only with what `onError` or the rate limiter has thrown. */
@@ -88,9 +94,11 @@ async function workOff<K>(queue: Queue<K>, task: Task<K>): Promise<void> {
 async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>): Promise<void> {
   const { work, onError, signal } = task;
   const number = task.attemptOf(key);
+  const holds: Promise<unknown>[] = [];
+  const hold = (until: Promise<unknown>): void => void holds.push(until);
   try {
     try {
-      await work(key, { signal, attempt: number });
+      await work(key, { signal, attempt: number, hold });
     } catch (error) {
       // What fails because it was told to stop is neither the key's fault nor news.
       const told = signal.aborted && error === signal.reason;
@@ -104,7 +112,14 @@ async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>): Promise<void>
     task.again(key);
     throw error;
   } finally {
-    queue.done(key);
+    if (holds.length === 0) queue.done(key);
+    else {
+      const settled = Promise.allSettled(holds).then(() => {
+        task.held.delete(settled);
+        queue.done(key);
+      });
+      task.held.add(settled);
+    }
   }
 }
 

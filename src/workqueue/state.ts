@@ -55,14 +55,14 @@ export interface StateOptions<K> {
 export class QueueState<K> {
   /** The number of keys in work. */
   working: number = 0;
-  private readonly options: StateOptions<K>;
-  private readonly entries: Map<unknown, Entry<K>> = new Map();
-  private readonly line: Heap<Entry<K>> = new Heap();
-  private readonly delays: Delays<Delay<K>>;
+  readonly #options: StateOptions<K>;
+  readonly #entries: Map<unknown, Entry<K>> = new Map();
+  readonly #line: Heap<Entry<K>> = new Heap();
+  readonly #delays: Delays<Delay<K>>;
 
   constructor(options: StateOptions<K>) {
-    this.options = options;
-    this.delays = new Delays(options.clock, ({ entry, priority }) => {
+    this.#options = options;
+    this.#delays = new Delays(options.clock, ({ entry, priority }) => {
       entry.delay = undefined;
       this.mark(entry, priority);
       options.onReady();
@@ -71,39 +71,39 @@ export class QueueState<K> {
 
   /** The number of keys in the line. */
   get size(): number {
-    return this.line.nodes.length;
+    return this.#line.nodes.length;
   }
 
   get delayed(): number {
-    return this.delays.size;
+    return this.#delays.size;
   }
 
   /** What tells keys apart. */
   idOf(key: K): unknown {
-    const { keyOf } = this.options;
+    const { keyOf } = this.#options;
     if (key === undefined) throw invalid('key', key, 'any other value');
     return keyOf ? keyOf(key) : key;
   }
 
   /** The entry of a key, if it is queued, in work or delayed. */
   find(key: K): Entry<K> | undefined {
-    return this.entries.get(this.idOf(key));
+    return this.#entries.get(this.idOf(key));
   }
 
   /** The entry of a key; a new one if there is none. The caller marks or delays it. */
   entry(key: K): Entry<K> {
     const id = this.idOf(key);
-    const found = this.entries.get(id);
+    const found = this.#entries.get(id);
     if (found) {
       found.key = key;
       return found;
     }
-    const { maxKeys, name } = this.options;
-    if (this.entries.size >= maxKeys) {
+    const { maxKeys, name } = this.#options;
+    if (this.#entries.size >= maxKeys) {
       throw new WatchError('OVERLOADED', `work queue ${name}: it holds ${maxKeys} keys`, { limit: maxKeys });
     }
     const entry = newEntry(key, id);
-    this.entries.set(id, entry);
+    this.#entries.set(id, entry);
     return entry;
   }
 
@@ -113,39 +113,39 @@ export class QueueState<K> {
       if (priority <= entry.priority) return;
       const levels = priority - entry.priority;
       entry.priority = priority;
-      if (!entry.working) this.line.put(entry, entry.rank - levels * this.options.agingMs);
+      if (!entry.working) this.#line.put(entry, entry.rank - levels * this.#options.agingMs);
       return;
     }
     entry.dirty = true;
     entry.priority = priority;
-    if (!entry.working) this.join(entry);
-    this.options.meter?.added(entry);
+    if (!entry.working) this.#join(entry);
+    this.#options.meter?.added(entry);
   }
 
   /** A run of this key is owed after a time, or after the one it waits for already, if that is shorter. */
   delay(entry: Entry<K>, delayMs: number, priority: number): void {
     entry.delay ??= newDelay(entry, priority);
     entry.delay.priority = Math.max(entry.delay.priority, priority);
-    this.delays.add(entry.delay, delayMs);
+    this.#delays.add(entry.delay, delayMs);
   }
 
   /** Removes a key from those that are delayed. Returns whether it was among them. */
   cancel(key: K): boolean {
     const entry = this.find(key);
     if (!entry?.delay) return false;
-    this.undelay(entry);
+    this.#undelay(entry);
     return true;
   }
 
   /** Hands out the first key of the line, if there is one. */
   take(): Entry<K> | undefined {
-    const [entry] = this.line.nodes;
+    const [entry] = this.#line.nodes;
     if (!entry) return undefined;
-    this.line.remove(entry);
+    this.#line.remove(entry);
     entry.dirty = false;
     entry.working = true;
     this.working++;
-    this.options.meter?.started(entry);
+    this.#options.meter?.started(entry);
     return entry;
   }
 
@@ -155,9 +155,9 @@ export class QueueState<K> {
     if (!entry?.working) return;
     entry.working = false;
     this.working--;
-    this.options.meter?.finished(entry);
-    if (entry.dirty) this.join(entry);
-    else this.release(entry);
+    this.#options.meter?.finished(entry);
+    if (entry.dirty) this.#join(entry);
+    else this.#release(entry);
   }
 
   /** Takes a key back on which no work was begun. It gets its old place in the line. */
@@ -166,30 +166,30 @@ export class QueueState<K> {
     if (!entry?.working) return;
     entry.working = false;
     this.working--;
-    this.options.meter?.returned(entry, entry.dirty);
+    this.#options.meter?.returned(entry, entry.dirty);
     entry.dirty = true;
-    this.line.put(entry, entry.rank);
+    this.#line.put(entry, entry.rank);
   }
 
   /** Drops what is delayed. */
   end(): void {
-    for (const entry of this.entries.values()) this.undelay(entry);
-    this.options.meter?.end();
+    for (const entry of this.#entries.values()) this.#undelay(entry);
+    this.#options.meter?.end();
   }
 
-  private join(entry: Entry<K>): void {
-    const { clock, agingMs } = this.options;
-    this.line.add(entry, clock.now() - entry.priority * agingMs);
+  #join(entry: Entry<K>): void {
+    const { clock, agingMs } = this.#options;
+    this.#line.add(entry, clock.now() - entry.priority * agingMs);
   }
 
-  private undelay(entry: Entry<K>): void {
-    if (entry.delay) this.delays.remove(entry.delay);
+  #undelay(entry: Entry<K>): void {
+    if (entry.delay) this.#delays.remove(entry.delay);
     entry.delay = undefined;
-    this.release(entry);
+    this.#release(entry);
   }
 
   /** Removes the entry of a key that is idle. */
-  private release(entry: Entry<K>): void {
-    if (!entry.dirty && !entry.working && !entry.delay) this.entries.delete(entry.id);
+  #release(entry: Entry<K>): void {
+    if (!entry.dirty && !entry.working && !entry.delay) this.#entries.delete(entry.id);
   }
 }

@@ -1,0 +1,116 @@
+import type { KubernetesObject } from '../cache/object.ts';
+import type { WorkQueue } from './queue.ts';
+
+/**
+ * What a controller needs of an informer. `Informer` of `watchmux/cache` is one. The parameters are those of methods, so that
+ * informers of several types fit into one list.
+ */
+export interface ControllerInformer<T> {
+  /** The key of an object. */
+  readonly store: { keyOf(object: T): string };
+  /** Calls the handler with the state, as additions, and then with each change. `synced`: those additions were handled. */
+  addHandler(
+    handler: ControllerHandler<T>,
+    options?: { readonly filter?: ((object: T) => boolean) | undefined; readonly resyncMs?: number | undefined },
+  ): { readonly synced: Promise<unknown>; remove(): unknown };
+  /** Resolves when the store has reached a version. Rejects when the signal aborts, or when that takes longer than `timeoutMs`. */
+  atLeast(
+    resourceVersion: string,
+    options?: { readonly signal?: AbortSignal | undefined; readonly timeoutMs?: number | undefined },
+  ): Promise<unknown>;
+  /** Runs it until the signal aborts. Absent: somebody else does. */
+  run?(signal?: AbortSignal): Promise<unknown>;
+  /** Whether `run` was called. Absent: it was. */
+  readonly started?: boolean | undefined;
+}
+
+/** How a controller learns of changes. */
+export interface ControllerHandler<T> {
+  onAdd(object: T): void;
+  onUpdate(old: T, object: T): void;
+  onDelete(object: T): void;
+}
+
+/** A function whose parameter is that of a method: where objects of several types are meant, one for some of them will do. */
+type Asked<T, Answer> = { ask(object: T): Answer }['ask'];
+
+/** An informer, and which keys its objects concern. */
+export interface ControllerSource<T> {
+  readonly informer: ControllerInformer<T>;
+  /**
+   * The keys to reconcile when this object is added, changed or deleted; for a change, those of both states. Default: its own key. For
+   * objects that belong to others, the keys of their owners. Must be quick, and depend on the object alone.
+   */
+  readonly keysOf?: Asked<T, readonly string[]> | undefined;
+  /** Which objects count. One that begins or ceases to is like one that is added or deleted. Default: all. */
+  readonly filter?: Asked<T, boolean> | undefined;
+  /** How often all objects are looked at again, in milliseconds. Default: what the informer does. */
+  readonly resyncMs?: number | undefined;
+}
+
+/** What a reconcile gets besides the key. */
+export interface ReconcileContext {
+  /** Aborts when the controller is to stop. Pass it on to whatever the reconcile waits for. */
+  readonly signal: AbortSignal;
+  /** 1 for the first try since the key succeeded or was dropped; 2 for the second, and so on. */
+  readonly attempt: number;
+  /**
+   * Says that this object was written, as the server has returned it: the key does not run again before the informer has reached its
+   * version, so that it reads what it wrote. Other keys go on. Call it before the reconcile returns. The informer is the first of the
+   * controller's, unless another one is given.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT for an object without a version.
+   */
+  wrote(object: KubernetesObject, informer?: Pick<ControllerInformer<never>, 'atLeast'>): void;
+}
+
+/** What a reconcile may return. */
+export interface ReconcileResult {
+  /** Run this key again after this time, even if nothing changes; sooner if something does. */
+  readonly requeueAfterMs?: number | undefined;
+}
+
+/**
+ * Makes the thing of this name right. It gets a key and no object: it reads the current state from the stores of the informers, where
+ * there may be none any more. It should do nothing if all is right already, because it also runs when nothing has changed.
+ */
+// biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is meant
+export type Reconcile = (key: string, context: ReconcileContext) => Promise<ReconcileResult | void>;
+
+/** What went wrong in a controller, as `onError` sees it. */
+export interface ControllerFailure {
+  /**
+   * - `reconcile`: it threw or rejected. The key is tried again, unless it is `dropped`.
+   * - `wrote`: the informer did not reach a version in time. The key runs without.
+   * - `event`: `keysOf` threw, or the queue was full. The keys of this object were not all added.
+   */
+  readonly during: 'reconcile' | 'wrote' | 'event';
+  /** Absent for an event. */
+  readonly key?: string | undefined;
+  /** Which try of the key it was, for `reconcile`. */
+  readonly attempt?: number | undefined;
+  /** Whether the key was given up after `maxRetries`: it runs again when something changes. */
+  readonly dropped: boolean;
+  /** The object, for an event. */
+  readonly object?: unknown;
+}
+
+/** Options of a {@link Controller}. */
+export interface ControllerOptions<T> {
+  /** Whose changes are reconciled; at least one. Those that nobody has started are run by the controller. */
+  readonly informers: readonly (ControllerInformer<T> | ControllerSource<T>)[];
+  readonly reconcile: Reconcile;
+  /** How many keys are in work at the same time; default 1. */
+  readonly concurrency?: number | undefined;
+  /** How often a key that fails is tried again before it is dropped; default without end. */
+  readonly maxRetries?: number | undefined;
+  /**
+   * The queue, with its rate limiter, metrics and clock; default `new WorkQueue()`. The controller shuts it down when it ends. Add keys
+   * to it for reasons that no informer knows.
+   */
+  readonly queue?: WorkQueue<string> | undefined;
+  /** How long a key waits for what it {@link ReconcileContext.wrote}, in milliseconds; default 10,000. Then it runs without. */
+  readonly wroteTimeoutMs?: number | undefined;
+  /** Called for each failure. Default: `console.error`. If it throws, the controller ends with that error. */
+  readonly onError?: ((error: unknown, failure: ControllerFailure) => void) | undefined;
+}

@@ -1,0 +1,231 @@
+/**
+ * Who leads, as one candidate sees it. Nothing here waits, asks, or reads a clock: it is told the time and what was answered, and
+ * says what to do next.
+ *
+ *                   .------------------ wait, read again <----------------.
+ *                   v                                                     | no
+ *     candidate -- get --> nobody's, our own, or unchanged for its duration?
+ *         ^                                 | yes
+ *         |                               write, if it is still that version ---> 409: somebody was faster, read again
+ *         |                                 v
+ *         '-- leadsUntilMs is over ---- leader -- every retryMs: write
+ *             somebody else's
+ *
+ * Why two never lead at once. A leader counts `renewDeadlineMs` from before it has *sent* its last successful write. A candidate
+ * counts the lease's duration from after it has *received* that write's version, and takes the lease only if it still has that
+ * version. The first span begins no later than the second and is shorter. So clocks need not agree on the time, and may run at
+ * speeds that differ by less than the quotient of the two spans. How long requests take, and which of them are lost, does not
+ * matter: what comes late is refused, because the version has changed.
+ *
+ * Upstream: `tryAcquireOrRenew` of client-go, which counts both spans from after the answer.
+ */
+import { splitKey, versionOf } from '../cache/object.ts';
+import type { Lease, LeaseSpec } from './lease.ts';
+
+/** What an election goes by. */
+export interface ElectionTerms {
+  /** The lease's name, or `namespace/name`. */
+  readonly name: string;
+  readonly identity: string;
+  readonly leaseDurationMs: number;
+  readonly renewDeadlineMs: number;
+  readonly retryMs: number;
+  readonly random: () => number;
+  /** The time of day. */
+  readonly now: () => number;
+}
+
+/** What is to be done next. `takes`: it begins a leadership, and does not prolong one. */
+export type Step =
+  | { readonly do: 'get' }
+  | { readonly do: 'create' | 'update'; readonly lease: Lease; readonly takes: boolean }
+  | { readonly do: 'wait'; readonly untilMs: number };
+
+/** What became of a step: a lease, or none; 409; or nobody knows. */
+export type Answer = { readonly lease: Lease | undefined } | 'conflict' | 'failed';
+
+/** When a step was begun, and when it was answered. */
+export interface StepTimes {
+  readonly sentMs: number;
+  readonly nowMs: number;
+}
+
+/** How much longer than `retryMs` a candidate may wait, at random. Upstream: `JitterFactor`. */
+export const JITTER = 1.2;
+const LEADER_JITTER = 0.2;
+
+export class Election {
+  readonly #terms: ElectionTerms;
+  /** What is there, as far as is known, and since when we know. */
+  #seen: { readonly lease: Lease | undefined; readonly sinceMs: number } | undefined;
+  /** Whether it may have changed since. */
+  #isDoubtful: boolean = true;
+  /** Whether a write that nobody has answered may have made the lease ours. */
+  #mayHold: boolean = false;
+  #conflicts: number = 0;
+  #nextMs: number = -Infinity;
+  #leadsUntilMs: number = -Infinity;
+  #writtenAt: number = -Infinity;
+
+  constructor(terms: ElectionTerms) {
+    this.#terms = terms;
+  }
+
+  /** Who holds the lease, as it was last seen; undefined for nobody. */
+  get holder(): string | undefined {
+    return holderOf(this.#seen?.lease);
+  }
+
+  /** Which leadership it is: grows with each. */
+  get term(): number {
+    return transitionsOf(this.#seen?.lease) ?? 0;
+  }
+
+  /** We lead before this moment, and not from it on. */
+  get leadsUntilMs(): number {
+    return this.#leadsUntilMs;
+  }
+
+  leads(nowMs: number): boolean {
+    return nowMs < this.#leadsUntilMs;
+  }
+
+  /** We lead no longer, whatever is answered to what was asked before. */
+  lose(): void {
+    this.#leadsUntilMs = -Infinity;
+  }
+
+  next(nowMs: number): Step {
+    const untilMs = Math.min(this.#nextMs, this.#isDoubtful ? Infinity : this.#expiryMs());
+    if (nowMs < untilMs) return { do: 'wait', untilMs };
+    if (this.#isDoubtful || !this.#isFree(nowMs)) return { do: 'get' };
+    const lease = this.#seen?.lease;
+    const takes = !this.leads(nowMs);
+    return { do: lease ? 'update' : 'create', lease: this.#ours(lease, takes), takes };
+  }
+
+  /** What gives the lease back; undefined if it is not ours. To be asked again after each answer. */
+  resign(): Exclude<Step, { readonly do: 'wait' }> | undefined {
+    this.lose();
+    if (!this.#mayHold && this.holder !== this.#terms.identity) return undefined;
+    const lease = this.#seen?.lease;
+    if (this.#isDoubtful || !lease) return { do: 'get' };
+    const time = this.#time();
+    const spec = { holderIdentity: '', leaseDurationSeconds: 1, acquireTime: time, renewTime: time };
+    return { do: 'update', lease: { ...lease, spec: { ...lease.spec, ...spec } }, takes: false };
+  }
+
+  /** Tells what a step has come to. */
+  answered(step: Step, answer: Answer, times: StepTimes): void {
+    const isWrite = step.do === 'create' || step.do === 'update';
+    if (answer === 'failed' && isWrite) this.#mayHold = true;
+    if (typeof answer === 'string') this.#failed(answer, times.nowMs);
+    else if (isWrite) this.#written(step, answer.lease, times);
+    else this.#read(answer.lease, times.nowMs);
+  }
+
+  #failed(answer: 'conflict' | 'failed', nowMs: number): void {
+    const leads = this.leads(nowMs);
+    this.#conflicts = answer === 'conflict' ? this.#conflicts + 1 : 0;
+    // A leader's write that has failed may be tried again as it is; if it did happen, that is a conflict.
+    if (answer === 'conflict' || !leads) this.#isDoubtful = true;
+    // The first conflict may be with a write of our own whose answer was lost.
+    if (leads && this.#conflicts === 1) this.#nextMs = nowMs;
+    else this.#nextMs = nowMs + this.#pause(leads ? 0.5 : 1, leads ? 1 : JITTER);
+  }
+
+  #read(lease: Lease | undefined, nowMs: number): void {
+    const { identity } = this.#terms;
+    if (!this.#seen || !isSame(lease, this.#seen.lease)) this.#seen = { lease, sinceMs: nowMs };
+    this.#isDoubtful = false;
+    if (this.holder !== identity) {
+      this.#mayHold = false;
+      this.lose();
+    }
+    this.#nextMs = this.#isFree(nowMs) ? nowMs : nowMs + this.#pause(1, JITTER);
+  }
+
+  #written(step: Step & { readonly lease: Lease; readonly takes: boolean }, lease: Lease | undefined, times: StepTimes): void {
+    const { sentMs, nowMs } = times;
+    // A write that changes nothing is seen by nobody.
+    if (!lease || isSame(lease, step.lease)) {
+      this.#failed('failed', nowMs);
+      return;
+    }
+    this.#conflicts = 0;
+    const { identity, renewDeadlineMs } = this.#terms;
+    const isLate = !step.takes && !this.leads(nowMs);
+    this.#read(lease, nowMs);
+    // What was over stays over: the next write begins another leadership.
+    if (isLate) return;
+    if (this.holder !== identity) {
+      this.#nextMs = nowMs + this.#pause(1, JITTER);
+      return;
+    }
+    this.#leadsUntilMs = sentMs + renewDeadlineMs;
+    this.#nextMs = Math.max(nowMs, sentMs + this.#pause(1, LEADER_JITTER));
+  }
+
+  /** When the lease may be taken, if nothing happens to it. */
+  #expiryMs(): number {
+    const { identity, leaseDurationMs } = this.#terms;
+    const { lease, sinceMs } = this.#seen ?? {};
+    const holder = holderOf(lease);
+    if (sinceMs === undefined || holder === undefined || holder === identity) return Infinity;
+    const seconds = lease?.spec?.leaseDurationSeconds;
+    return sinceMs + (isCount(seconds) && seconds > 0 ? seconds * 1_000 : leaseDurationMs);
+  }
+
+  #isFree(nowMs: number): boolean {
+    const { holder } = this;
+    return holder === undefined || holder === this.#terms.identity || nowMs >= this.#expiryMs();
+  }
+
+  /** The lease as it is when we hold it. Everything else in it stays. */
+  #ours(lease: Lease | undefined, takes: boolean): Lease {
+    const { identity, leaseDurationMs, name: key } = this.#terms;
+    const time = this.#time();
+    const taken: LeaseSpec = { acquireTime: time, leaseTransitions: lease ? (transitionsOf(lease) ?? 0) + 1 : 0 };
+    const spec: LeaseSpec = {
+      ...lease?.spec,
+      holderIdentity: identity,
+      leaseDurationSeconds: Math.ceil(leaseDurationMs / 1_000),
+      renewTime: time,
+      ...(takes && taken),
+    };
+    const { namespace, name } = splitKey(key);
+    const { metadata } = lease ?? { metadata: { name, ...(namespace && { namespace }) } };
+    return { ...LEASE, ...lease, ...(metadata && { metadata }), spec };
+  }
+
+  /** The time as a Lease has it, to the microsecond. No two are the same, or a write might change nothing. */
+  #time(): string {
+    this.#writtenAt = Math.max(this.#terms.now(), this.#writtenAt + 1);
+    return new Date(this.#writtenAt).toISOString().replace('Z', '000Z');
+  }
+
+  #pause(factor: number, jitter: number): number {
+    const { retryMs, random } = this.#terms;
+    return retryMs * factor * (1 + jitter * random());
+  }
+}
+
+const LEASE = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' } as const;
+
+/** Others write leases, too: what is no name is nobody's. */
+function holderOf(lease: Lease | undefined): string | undefined {
+  const holder: unknown = lease?.spec?.holderIdentity;
+  return typeof holder === 'string' && holder !== '' ? holder : undefined;
+}
+
+function transitionsOf(lease: Lease | undefined): number | undefined {
+  const transitions = lease?.spec?.leaseTransitions;
+  return isCount(transitions) ? transitions : undefined;
+}
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+/** Whether nothing was written between two looks at a lease. */
+function isSame(one: Lease | undefined, other: Lease | undefined): boolean {
+  return (one === undefined) === (other === undefined) && versionOf(one) === versionOf(other);
+}

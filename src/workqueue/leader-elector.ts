@@ -1,0 +1,255 @@
+/**
+ * One of several programs leads, and only it does the work. They agree by a lease: an object that the leader renews, and that others
+ * take when it has not been renewed for long enough. This is the part that asks and waits; what to ask, and when, is in election.ts.
+ *
+ *     run ---> campaign ---- won ----> lead({ signal, term }) ---- has returned ----> give the lease back ---> end
+ *                 ^                     |  meanwhile: renew
+ *                 '--- has returned ----'  lost: `signal` aborts
+ *
+ * Invariants
+ * - `lead` runs at most once at a time, and begins only while the lease is held.
+ * - The lease is renewed until `lead` has returned, also when it was told to stop: nobody else begins before it has ended. Only if
+ *   the lease is lost does another one begin meanwhile, at the earliest when `signal` has aborted.
+ * - After `run` has settled, no timer runs, no request pends, and no listener is left.
+ */
+import { sleep } from '../watch/clock.ts';
+import { isWatchError, WatchError } from '../watch/errors.ts';
+import { known } from '../watch/options.ts';
+import { type Answer, Election, type Step } from './election.ts';
+import { type LeadContext, type LeaderElectorOptions, type LeaderSettings, toLeaderSettings } from './leader-options.ts';
+import type { Lease } from './lease.ts';
+
+/** The work of a leader. Resolves when it has ended; if it does so on its own, the lease is given back. */
+export type Lead = (context: LeadContext) => Promise<unknown>;
+
+type Request = Exclude<Step, { readonly do: 'wait' }>;
+
+/** How a leadership has ended. */
+interface End {
+  /** Whether the lease was lost before. */
+  readonly lost: boolean;
+  /** What `lead` has thrown. */
+  readonly thrown?: { readonly error: unknown } | undefined;
+}
+
+/**
+ * Lets one of several programs do the work.
+ *
+ *     const elector = new LeaderElector({ leases: cluster.resource('leases.coordination.k8s.io/v1').in('default'), name: 'orders' });
+ *     await elector.run(({ signal }) => new Controller({ informers, reconcile }).run(signal), { signal });
+ *
+ * It holds for as long as nobody else writes the lease or deletes it, no two have the same identity, and the clocks of two programs
+ * run at speeds that differ by less than the quotient of `leaseDurationMs` and `renewDeadlineMs`. What time it is they need not agree
+ * on. A program that is paused, and goes on later, believes to lead until its timers run: ask {@link isLeader} right before what must
+ * not happen twice, or have `term` checked where it happens.
+ *
+ * Upstream: `LeaderElector` of client-go. docs/workqueue.md lists the differences.
+ */
+export class LeaderElector {
+  /** The name of this program. */
+  readonly identity: string;
+  readonly #settings: LeaderSettings;
+  readonly #election: Election;
+  /** Aborts when it is to stop, for whatever reason. */
+  readonly #stopped: AbortController = new AbortController();
+  #began: boolean = false;
+  #isLeading: boolean = false;
+  #leader: string | undefined;
+  #broken: { readonly error: unknown } | undefined;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
+  constructor(options: LeaderElectorOptions) {
+    this.#settings = toLeaderSettings(options);
+    this.#election = new Election(this.#settings);
+    this.identity = this.#settings.identity;
+  }
+
+  /** Whether this program leads at this moment. It may take a moment longer until the signal of `lead` aborts. */
+  get isLeader(): boolean {
+    return this.#isLeading && this.#leads;
+  }
+
+  /** Who leads, as far as is known; undefined for nobody. */
+  get leader(): string | undefined {
+    return this.#election.holder;
+  }
+
+  /**
+   * Calls `lead` whenever this program has become the leader, until the signal aborts or `lead` returns on its own; then the lease is
+   * given back. If the lease is lost, the signal of `lead` aborts, and when it has returned, the next campaign begins. An elector
+   * runs once.
+   *
+   * @throws What `lead` has thrown, but for the abort of its signal. What `onError` and `onNewLeader` have thrown. {WatchError}
+   *   INVALID_ARGUMENT if it ran before.
+   */
+  async run(lead: Lead, options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
+    const { signal } = known(options, ['signal']);
+    if (this.#began) throw new WatchError('INVALID_ARGUMENT', 'an elector runs once');
+    this.#began = true;
+    const stop = (): void => this.#stopped.abort(signal?.reason);
+    if (signal?.aborted) stop();
+    signal?.addEventListener('abort', stop, { once: true });
+    try {
+      let end: End | undefined;
+      do end = (await this.#campaign()) ? await this.#lead(lead) : undefined;
+      while (end?.lost && !end.thrown && !this.#stopped.signal.aborted);
+      if (end?.thrown) this.#broken ??= end.thrown;
+      await this.#resign();
+    } finally {
+      signal?.removeEventListener('abort', stop);
+    }
+    if (this.#broken) throw this.#broken.error;
+  }
+
+  /** Resolves to whether the lease is ours; false: it is to stop. */
+  async #campaign(): Promise<boolean> {
+    const { signal } = this.#stopped;
+    while (!this.#leads) {
+      if (signal.aborted) return false;
+      await this.#turn(signal);
+    }
+    // A write that was answered after the abort has its effect all the same: the lease is given back.
+    return !signal.aborted;
+  }
+
+  async #lead(lead: Lead): Promise<End> {
+    const stop = this.#stopped.signal;
+    if (stop.aborted) return { lost: false };
+    const reign = new AbortController();
+    const settled = new AbortController();
+    const onStop = (): void => reign.abort(stop.reason);
+    stop.addEventListener('abort', onStop, { once: true });
+    this.#isLeading = true;
+    let thrown: End['thrown'];
+    const work = (async () => lead({ signal: reign.signal, term: this.#election.term }))()
+      .catch((error: unknown) => {
+        if (!isAbort(error, reign.signal)) thrown = { error };
+      })
+      .then(() => settled.abort());
+    const lost = await this.#renew(reign, settled.signal);
+    this.#isLeading = false;
+    await work;
+    stop.removeEventListener('abort', onStop);
+    return { lost, thrown };
+  }
+
+  /** Renews the lease until the work has settled. Resolves to whether it was lost before. */
+  async #renew(reign: AbortController, settled: AbortSignal): Promise<boolean> {
+    const { clock, renewDeadlineMs } = this.#settings;
+    const late = `the lease was not renewed for ${renewDeadlineMs} ms`;
+    let isLost = false;
+    const lose = (): void => {
+      isLost = true;
+      this.#election.lose();
+      const { leader } = this;
+      const isTaken = leader !== undefined && leader !== this.identity;
+      reign.abort(
+        isTaken ? new WatchError('CLOSED', `${leader} leads`) : new WatchError('TIMEOUT', late, { limit: renewDeadlineMs }),
+      );
+    };
+    while (this.#leads) {
+      if (settled.aborted) return false;
+      // A request may take longer than what is left.
+      const cancel = clock.schedule(this.#election.leadsUntilMs - clock.now(), lose);
+      await this.#turn(settled);
+      cancel();
+    }
+    // Work that has ended because of that has lost it all the same.
+    if (isLost || !settled.aborted) lose();
+    return isLost;
+  }
+
+  /** Gives the lease back, if it is ours. */
+  async #resign(): Promise<void> {
+    for (let requests = 0; requests < MAX_RESIGN_REQUESTS; requests++) {
+      const request = this.#election.resign();
+      if (request === undefined || (await this.#ask(request)) === 'failed') return;
+    }
+  }
+
+  /** Does the next thing. The end cuts a wait or a read; of a write it must be known what has become of it. */
+  async #turn(end: AbortSignal): Promise<void> {
+    const { clock } = this.#settings;
+    const nowMs = clock.now();
+    const step = this.#election.next(nowMs);
+    if (step.do !== 'wait') await this.#ask(step, step.do === 'get' ? end : undefined);
+    else await sleep(step.untilMs - nowMs, { clock, signal: end }).catch(() => {});
+  }
+
+  async #ask(request: Request, end?: AbortSignal): Promise<Answer> {
+    const { clock, requestTimeoutMs } = this.#settings;
+    const cut = new AbortController();
+    const onEnd = (): void => cut.abort(end?.reason);
+    if (end?.aborted) onEnd();
+    end?.addEventListener('abort', onEnd, { once: true });
+    const late = `no answer within ${requestTimeoutMs} ms`;
+    const sentMs = clock.now();
+    const cancel = clock.schedule(requestTimeoutMs, () => {
+      cut.abort(new WatchError('TIMEOUT', late, { limit: requestTimeoutMs }));
+    });
+    let answer: Answer = 'failed';
+    try {
+      answer = { lease: await within(this.#send(request, cut.signal), cut.signal) };
+    } catch (error) {
+      answer = answerOf(error, request);
+      if (answer === 'failed' && !end?.aborted) this.#guarded(() => this.#settings.onError(error, { during: request.do }));
+    }
+    cancel();
+    end?.removeEventListener('abort', onEnd);
+    this.#election.answered(request, answer, { sentMs, nowMs: clock.now() });
+    this.#announce();
+    return answer;
+  }
+
+  async #send(request: Request, signal: AbortSignal): Promise<Lease | undefined> {
+    const { leases, name } = this.#settings;
+    return request.do === 'get' ? leases.get(name, { signal }) : leases[request.do](request.lease, { signal });
+  }
+
+  #announce(): void {
+    const { leader } = this;
+    if (leader === this.#leader) return;
+    this.#leader = leader;
+    if (leader !== undefined) this.#guarded(() => this.#settings.onNewLeader(leader));
+  }
+
+  #guarded(tell: () => void): void {
+    try {
+      tell();
+    } catch (error) {
+      this.#broken ??= { error };
+      this.#stopped.abort(error);
+    }
+  }
+
+  get #leads(): boolean {
+    return this.#election.leads(this.#settings.clock.now());
+  }
+}
+
+/** A read, a write, and both once more if the write is refused. */
+const MAX_RESIGN_REQUESTS = 4;
+
+/** What an error says of the lease. */
+function answerOf(error: unknown, { do: what }: Request): Answer {
+  const code = isWatchError(error, 'REFUSED') ? error.status?.code : undefined;
+  if (code === 404) return what === 'get' ? { lease: undefined } : 'conflict';
+  return code === 409 ? 'conflict' : 'failed';
+}
+
+/** A promise that rejects when the signal aborts, whatever the promise does. */
+function within<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}
+
+/** Whether an error only says that the work was told to end. */
+function isAbort(error: unknown, signal: AbortSignal): boolean {
+  if (!signal.aborted) return false;
+  const { name, cause } = (error ?? {}) as Partial<Error>;
+  return error === signal.reason || cause === signal.reason || name === 'AbortError';
+}

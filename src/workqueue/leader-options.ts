@@ -1,0 +1,109 @@
+import { type Clock, systemClock } from '../watch/clock.ts';
+import { callable, having, invalid, wholeNumber } from '../watch/errors.ts';
+import { known } from '../watch/options.ts';
+import { JITTER } from './election.ts';
+import type { LeaseResource } from './lease.ts';
+
+/** What a leader does its work with. */
+export interface LeadContext {
+  /**
+   * Aborts when this program leads no longer, or is to stop. Pass it on to whatever the work waits for. Its reason is a WatchError of
+   * code TIMEOUT if the lease could not be renewed, and CLOSED if somebody else has it; otherwise that of the signal of `run`.
+   */
+  readonly signal: AbortSignal;
+  /**
+   * The number of this leadership: each later one, of whomever, has a greater one. What is written elsewhere can carry it, so that
+   * what comes late from a former leader is refused there.
+   */
+  readonly term: number;
+}
+
+/** What went wrong in an elector, as `onError` sees it. */
+export interface LeaderFailure {
+  /** The request for the lease that has failed. It is tried again. */
+  readonly during: 'get' | 'create' | 'update';
+}
+
+/** Options of a `LeaderElector`. */
+export interface LeaderElectorOptions {
+  /** Where the lease is: `cluster.resource('leases.coordination.k8s.io/v1').in('default')`, or that of an `ApiServer`. */
+  readonly leases: LeaseResource;
+  /** The name of the lease: one for all who compete. `namespace/name` if `leases` has several namespaces. */
+  readonly name: string;
+  /** The name of this program. No two may have the same. Default: a random UUID. */
+  readonly identity?: string | undefined;
+  /** How long others wait for a leader that is gone, in milliseconds: whole seconds; default 15,000. */
+  readonly leaseDurationMs?: number | undefined;
+  /** How long a leader leads after the last time that it has renewed the lease, in milliseconds; default 10,000. */
+  readonly renewDeadlineMs?: number | undefined;
+  /** How often a leader renews the lease, and others look at it, in milliseconds and with jitter; default 2,000. */
+  readonly retryMs?: number | undefined;
+  /** How long one request may take, in milliseconds; default a third of `renewDeadlineMs`. */
+  readonly requestTimeoutMs?: number | undefined;
+  /** Called with the identity of each new leader, this one among them. If it throws, `run` ends with that error. */
+  readonly onNewLeader?: ((identity: string) => void) | undefined;
+  /** Called for each request that has failed. Default: `console.error`. If it throws, `run` ends with that error. */
+  readonly onError?: ((error: unknown, failure: LeaderFailure) => void) | undefined;
+  /** Source of time. Default: the host's. */
+  readonly clock?: Clock | undefined;
+  /** The time of day, for what the lease tells people, in ms since 1970. Default `Date.now`. */
+  readonly now?: (() => number) | undefined;
+  /** Source of jitter: a number from 0 to below 1. Default `Math.random`. */
+  readonly random?: (() => number) | undefined;
+}
+
+/** The options, all of them. */
+export type LeaderSettings = { readonly [Name in keyof LeaderElectorOptions]-?: NonNullable<LeaderElectorOptions[Name]> };
+
+const NAMES = [
+  ...(['leases', 'name', 'identity', 'leaseDurationMs', 'renewDeadlineMs', 'retryMs', 'requestTimeoutMs'] as const),
+  ...(['onNewLeader', 'onError', 'clock', 'now', 'random'] as const),
+] as const;
+
+/** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
+export function toLeaderSettings(options: LeaderElectorOptions): LeaderSettings {
+  const { leases, name, identity = crypto.randomUUID(), onNewLeader, onError, now, random } = known(options, NAMES);
+  for (const method of ['get', 'create', 'update'] as const) having('leases', leases, method, 'a resource of leases');
+  return {
+    ...toDurations(options),
+    leases,
+    name: text('name', name),
+    identity: text('identity', identity),
+    onNewLeader: callable('onNewLeader', onNewLeader) ?? (() => {}),
+    onError: callable('onError', onError) ?? print,
+    clock: having('clock', options.clock ?? systemClock, 'schedule', 'a Clock'),
+    now: callable('now', now) ?? Date.now,
+    random: callable('random', random) ?? Math.random,
+  };
+}
+
+type Durations = Pick<LeaderSettings, 'leaseDurationMs' | 'renewDeadlineMs' | 'retryMs' | 'requestTimeoutMs'>;
+
+/** They must leave a leader time to renew, and to notice that it cannot, before another one takes over. */
+function toDurations(options: LeaderElectorOptions): Durations {
+  const { leaseDurationMs = 15_000, renewDeadlineMs = 10_000, retryMs = 2_000 } = options;
+  const { requestTimeoutMs = Math.max(1, Math.floor(renewDeadlineMs / 3)) } = options;
+  // A lease is in seconds.
+  if (wholeNumber('leaseDurationMs', leaseDurationMs, 1) % 1_000 !== 0) {
+    throw invalid('leaseDurationMs', leaseDurationMs, 'whole seconds, such as 15000');
+  }
+  if (wholeNumber('renewDeadlineMs', renewDeadlineMs, 1) >= leaseDurationMs) {
+    throw invalid('renewDeadlineMs', renewDeadlineMs, `less than leaseDurationMs (${leaseDurationMs})`);
+  }
+  if (wholeNumber('retryMs', retryMs, 1) * JITTER >= renewDeadlineMs) {
+    throw invalid('retryMs', retryMs, `less than renewDeadlineMs (${renewDeadlineMs}) divided by ${JITTER}`);
+  }
+  if (wholeNumber('requestTimeoutMs', requestTimeoutMs, 1) >= renewDeadlineMs) {
+    throw invalid('requestTimeoutMs', requestTimeoutMs, `less than renewDeadlineMs (${renewDeadlineMs})`);
+  }
+  return { leaseDurationMs, renewDeadlineMs, retryMs, requestTimeoutMs };
+}
+
+function text(name: string, value: string): string {
+  if (typeof value !== 'string' || value === '') throw invalid(name, value, 'a text that is not empty');
+  return value;
+}
+
+function print(error: unknown, { during }: LeaderFailure): void {
+  console.error(`leader elector: ${during} failed`, error);
+}

@@ -1,0 +1,69 @@
+/** The object that candidates agree by on who leads, and what is needed of the place where it is. */
+import { type KubernetesObject, keyOf, versionOf } from '../cache/object.ts';
+import { having } from '../watch/errors.ts';
+
+/** What a {@link Lease} says. Upstream: `coordination.k8s.io/v1` `LeaseSpec`. */
+export interface LeaseSpec {
+  /** Who leads. Empty, or absent: nobody. */
+  readonly holderIdentity?: string | undefined;
+  /** How long candidates wait for a change, after they have seen one, until they take the lease. */
+  readonly leaseDurationSeconds?: number | undefined;
+  /** When its holder has begun, and when it has written last: for people, because no program compares times of two clocks. */
+  readonly acquireTime?: string | undefined;
+  readonly renewTime?: string | undefined;
+  /** Grows with each leadership. */
+  readonly leaseTransitions?: number | undefined;
+}
+
+/** Who leads, and until when. Upstream: `coordination.k8s.io/v1` `Lease`. */
+export interface Lease extends KubernetesObject {
+  readonly spec?: LeaseSpec | undefined;
+}
+
+/** How a request is ended early. */
+export interface LeaseRequest {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Where leases are. A resource `leases.coordination.k8s.io/v1` fits, in one namespace: that of a `Cluster`, and that of an
+ * `ApiServer`. For a `Storage` there is {@link toLeases}.
+ */
+export interface LeaseResource {
+  /** Resolves with the newest state. If there is none, it resolves with undefined, or rejects with REFUSED of status 404. */
+  get(name: string, options?: LeaseRequest): Promise<Lease | undefined>;
+  /** Rejects with REFUSED of status 409 if there is one already. */
+  create(lease: Lease, options?: LeaseRequest): Promise<Lease>;
+  /** Writes if the version is still that of the lease; otherwise it rejects with REFUSED of status 409. */
+  update(lease: Lease, options?: LeaseRequest): Promise<Lease>;
+}
+
+/** What {@link toLeases} needs of a `Storage`. */
+export interface LeaseStorage {
+  get(key: string, options?: LeaseRequest): Promise<KubernetesObject | undefined>;
+  create(key: string, object: Lease, options?: LeaseRequest): Promise<KubernetesObject>;
+  update(
+    key: string,
+    change: (current: Lease) => Lease,
+    options?: LeaseRequest & { readonly preconditions?: { readonly resourceVersion?: string | undefined } | undefined },
+  ): Promise<KubernetesObject>;
+}
+
+/**
+ * The leases in a storage: in memory, or in etcd without a server before it.
+ *
+ *     new LeaderElector({ leases: toLeases(storage.scope('leases/')), name: 'orders' })
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for what is no storage.
+ */
+export function toLeases(storage: LeaseStorage): LeaseResource {
+  having('storage', storage, 'update', 'a Storage');
+  return {
+    get: (name, options) => storage.get(name, options),
+    create: (lease, options) => storage.create(keyOf(lease), lease, options),
+    update: (lease, options) => {
+      const preconditions = { resourceVersion: versionOf(lease) };
+      return storage.update(keyOf(lease), () => lease, { ...options, preconditions });
+    },
+  };
+}

@@ -1,0 +1,52 @@
+import { callable, having, invalid } from '../watch/errors.ts';
+import { known } from '../watch/options.ts';
+import type { ControllerHandler, ControllerInformer, ControllerSource } from './controller-options.ts';
+
+/** Checks what the options of a controller say of an informer, and gives both forms one. */
+export function sourceOf<T>(given: ControllerInformer<T> | ControllerSource<T>): ControllerSource<T> {
+  const source = given && 'informer' in given ? known(given, ['informer', 'keysOf', 'filter', 'resyncMs']) : { informer: given };
+  having('informer', source.informer, 'addHandler', 'an Informer');
+  callable('keysOf', source.keysOf);
+  callable('filter', source.filter);
+  return source;
+}
+
+/**
+ * From a change to the keys that it concerns:
+ *
+ *     onAdd(object)          ---> keysOf(object)
+ *     onUpdate(old, object)  ---> keysOf(old), keysOf(object)     what has another owner now concerns both
+ *     onDelete(object)       ---> keysOf(object)
+ *
+ * A resync is an update of an object by itself, and is reconciled as any other. What one call of `keysOf` throws is told, and harms
+ * nothing else.
+ */
+export function enqueuer<T>(
+  { informer, keysOf }: ControllerSource<T>,
+  { add, failed }: { add(key: string): void; failed(error: unknown, object: T): void },
+): ControllerHandler<T> {
+  const enqueue = (...states: T[]): void => {
+    const keys = new Set<string>(); // a free worker takes a key at once: added twice, it would run twice
+    for (const object of new Set(states)) {
+      try {
+        for (const key of keysOf ? listed(keysOf(object)) : [informer.store.keyOf(object)]) {
+          if (!keys.has(key)) add(key);
+          keys.add(key);
+        }
+      } catch (error) {
+        failed(error, object);
+      }
+    }
+  };
+  return {
+    onAdd: (object) => enqueue(object),
+    onUpdate: (old, object) => enqueue(old, object),
+    onDelete: (object) => enqueue(object),
+  };
+}
+
+/** A string is iterable, too, and a common mistake. */
+function listed(keys: readonly string[]): readonly string[] {
+  if (!Array.isArray(keys)) throw invalid('keysOf', keys, 'it to return an array of strings');
+  return keys;
+}
