@@ -1,0 +1,26 @@
+/**
+ * The entry point `watchmux/kubernetes`, for Node: from a kubeconfig to collections that can be listed, watched and changed.
+ *
+ *     kubeconfig ---> Cluster ---> Resource: a ListWatcher, with get, create, update, patch and delete
+ */
+
+export {
+  Cluster,
+  type ClusterOptions,
+  type ClusterSource,
+  type FindOptions,
+  type LoadClusterOptions,
+  loadCluster,
+} from './cluster.ts';
+export type { KubeConfigLike, KubeConfigOptions } from './kube-config.ts';
+export type { NodeFetch, NodeRequest } from './node-fetch.ts';
+export type { AsJson, Resource } from './resource.ts';
+export type { ResourceType } from './resource-type.ts';
+export type {
+  DeleteOptions,
+  GetOptions,
+  ObjectOptions,
+  PatchOptions,
+  PatchType,
+  WriteOptions,
+} from './write-options.ts';

@@ -1,0 +1,189 @@
+/**
+ * The objects of one kind in a cluster, in all namespaces or in one. It is a `ListWatcher`, so it can be given to an informer as
+ * it is; beside that it reads and writes single objects.
+ *
+ *     resource('pods') ---> list, watch: the collection          |  in('default')  ---> the same, of one namespace
+ *                      ---> get, create, update, patch, delete: one object, `/name`, `/name/status`
+ *
+ * Nothing is retried here, and nothing is kept: an answer is what the server has sent.
+ */
+import type { Question } from '../cache/http/exchange.ts';
+import type { Means } from '../cache/http/means.ts';
+import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
+import { type KubernetesObject, metadataOf, namespaceOf, splitKey } from '../cache/object.ts';
+import { invalid, WatchError } from '../watch/errors.ts';
+import type { ObjectEvent } from '../watch/event.ts';
+import { known } from '../watch/options.ts';
+import type { Watch } from '../watch/watch.ts';
+import { ask } from './ask.ts';
+import { apiVersionOf, type ResourceType, segment, toPath } from './resource-type.ts';
+import {
+  type DeleteOptions,
+  type GetOptions,
+  OBJECT_NAMES,
+  type ObjectOptions,
+  type PatchOptions,
+  toContentType,
+  toDeleteBody,
+  toParameters,
+  WRITE_NAMES,
+  type WriteOptions,
+} from './write-options.ts';
+
+/** What a resource needs of its cluster. */
+export interface ResourceMeans {
+  readonly server: URL;
+  readonly means: Means;
+  /** The list and the watch of a collection. */
+  readonly collection: (url: URL) => ListWatcher<unknown>;
+}
+
+/** Where one object is. */
+interface Place {
+  readonly namespace: string | undefined;
+  readonly name: string;
+}
+
+/**
+ * The objects of one kind. Created by `Cluster.resource`.
+ *
+ * Names may be given as keys, `namespace/name`, as stores, queues and controllers have them. Every method rejects with a WatchError
+ * of code REFUSED if the server refuses, with what it says in `status` (404, 409, 422); with TIMEOUT, INVALID_FRAME or
+ * FRAME_TOO_LARGE as `createListWatcher` does; with INVALID_ARGUMENT before anything is sent.
+ *
+ * Objects are as JSON has them: where the classes of `@kubernetes/client-node` say `Date`, there is the text that the server has
+ * sent. {@link AsJson} says so to the compiler.
+ */
+export class Resource<T extends object = KubernetesObject> implements ListWatcher<T> {
+  readonly type: ResourceType;
+  /** The one namespace of this; undefined: all, or the kind has none. */
+  readonly namespace: string | undefined;
+  /** Where the collection is. */
+  readonly url: URL;
+  readonly #means: ResourceMeans;
+  readonly #collection: ListWatcher<T>;
+
+  constructor(means: ResourceMeans, type: ResourceType, namespace?: string) {
+    this.type = type;
+    this.namespace = namespace;
+    this.#means = means;
+    this.url = this.#url(namespace);
+    this.#collection = means.collection(this.url) as ListWatcher<T>;
+  }
+
+  /** The same in one namespace. */
+  in(namespace: string): Resource<T> {
+    if (this.type.namespaced === false)
+      throw invalid('namespace', namespace, `none, because ${this.type.plural} are in no namespace`);
+    return new Resource<T>(this.#means, this.type, namespace);
+  }
+
+  list(options?: ListOptions): Promise<List<T>> {
+    return this.#collection.list(options);
+  }
+
+  watch(options?: ListWatchOptions): Promise<Watch<ObjectEvent<T>>> {
+    return this.#collection.watch(options);
+  }
+
+  /** Reads one object. */
+  async get(name: string, options: GetOptions = {}): Promise<T> {
+    const { resourceVersion } = known(options, [...OBJECT_NAMES, 'resourceVersion']);
+    return this.#object(this.#at(name), options, { parameters: resourceVersion ? { resourceVersion } : {} });
+  }
+
+  /** Creates an object. One without a name, but with `metadata.generateName`, gets one from the server. */
+  async create(object: T, options: WriteOptions = {}): Promise<T> {
+    const parameters = toParameters(known(options, WRITE_NAMES));
+    const place = this.#placeOf(object, 'create', options.subresource === undefined);
+    const at = options.subresource === undefined ? { ...place, name: '' } : place;
+    return this.#object(at, options, { method: 'POST', body: this.#written(object), parameters });
+  }
+
+  /** Replaces an object. If it has a version which is not the newest, the server refuses with 409. */
+  async update(object: T, options: WriteOptions = {}): Promise<T> {
+    const parameters = toParameters(known(options, WRITE_NAMES));
+    return this.#object(this.#placeOf(object, 'update'), options, { method: 'PUT', body: this.#written(object), parameters });
+  }
+
+  /** Changes a part of an object. With `apply`, it is created if there is none. */
+  async patch(name: string, patch: object, options: PatchOptions = {}): Promise<T> {
+    const parameters = toParameters(known(options, [...WRITE_NAMES, 'type', 'force']));
+    const contentType = toContentType(patch, options);
+    const body = options.type === 'apply' ? this.#written(patch) : JSON.stringify(patch);
+    return this.#object(this.#at(name), options, { method: 'PATCH', body, contentType, parameters });
+  }
+
+  /**
+   * Deletes an object. Resolves with the object, if the server sends it: it may be there until its finalizers are done, or its
+   * time to end is over. Otherwise with undefined: it is gone.
+   */
+  async delete(name: string, options: DeleteOptions = {}): Promise<T | undefined> {
+    return this.#send(this.#at(name), options, { method: 'DELETE', body: toDeleteBody(options), parameters: {} });
+  }
+
+  #url(namespace: string | undefined): URL {
+    const { server } = this.#means;
+    const url = new URL(server);
+    url.pathname = `${server.pathname.replace(/\/$/, '')}/${toPath(this.type, namespace)}`;
+    return url;
+  }
+
+  /** The place of a name, or of a key. */
+  #at(text: string): Place {
+    if (typeof text !== 'string') throw invalid('name', text, 'a name, or "namespace/name"');
+    const { namespace, name } = splitKey(text);
+    segment('name', name); // an empty one would mean the whole collection
+    return this.#checked({ namespace: namespace || undefined, name }, text);
+  }
+
+  #placeOf(object: T, verb: string, nameless = false): Place {
+    const { name } = metadataOf(object);
+    if (!nameless && !name) throw invalid('object.metadata.name', name, `a name, to ${verb} it`);
+    return this.#checked({ namespace: namespaceOf(object) || undefined, name: name ?? '' }, name);
+  }
+
+  #checked({ namespace = this.namespace, name }: Place, shown: unknown): Place {
+    const { namespaced, plural } = this.type;
+    if (this.namespace !== undefined && namespace !== this.namespace) throw invalid('namespace', namespace, `${this.namespace}`);
+    if (namespaced && namespace === undefined) throw invalid('name', shown, `a namespace too: use ${plural}.in(namespace)`);
+    if (namespaced === false && namespace) throw invalid('namespace', namespace, `none, because ${plural} are in no namespace`);
+    return { namespace, name };
+  }
+
+  /** The text of an object. What all objects of a collection have in common need not be repeated in each. */
+  #written(object: object): string {
+    const { kind } = this.type;
+    return JSON.stringify({ apiVersion: apiVersionOf(this.type), ...(kind && { kind }), ...object });
+  }
+
+  async #object(place: Place, options: ObjectOptions, asked: Asked): Promise<T> {
+    const object = await this.#send(place, options, asked);
+    if (object === undefined) throw new WatchError('INVALID_FRAME', 'expected an object, got a Status');
+    return object;
+  }
+
+  async #send(place: Place, { subresource, signal }: ObjectOptions, { parameters, ...rest }: Asked): Promise<T | undefined> {
+    const url = this.#url(place.namespace);
+    if (place.name) url.pathname += `/${segment('name', place.name)}`;
+    if (subresource !== undefined) url.pathname += `/${segment('subresource', subresource)}`;
+    for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+    const question: Question = rest.method ? { contentType: 'application/json', ...rest } : {};
+    return ask<T>(this.#means.means, url, { question, signal });
+  }
+}
+
+interface Asked extends Question {
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/**
+ * A type as its JSON has it: dates are texts. `Resource<AsJson<V1Pod>>` tells the truth about `metadata.creationTimestamp`.
+ */
+export type AsJson<T> = T extends Date
+  ? string
+  : T extends readonly (infer E)[]
+    ? AsJson<E>[]
+    : T extends object
+      ? { [K in keyof T]: AsJson<T[K]> }
+      : T;
