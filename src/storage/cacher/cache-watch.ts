@@ -1,0 +1,262 @@
+/**
+ * A watch of a cacher. It holds its place in the log and nothing else: what it has not read yet is read from its view when its
+ * consumer asks. So a slow one costs nothing, and harms nobody; if the log forgets what it has not read, it is told, with 410.
+ *
+ *     the state as ADDED --> BOOKMARK that ends it --> events of the view, after `place` --> [ all read: a BOOKMARK that is owed ]
+ *                                                       '-- no longer kept --> ERROR 410
+ *
+ * A BOOKMARK is owed, not queued: when it is due, the watch notes that, and tells the version of the cache when it has read
+ * everything. So it is in order with events whatever its consumer does, and none is lost because there was no room.
+ */
+import type { Parked } from '../../broadcast/watchers/park.ts';
+import { type KubernetesObject, versionOf } from '../../cache/object.ts';
+import type { VersionComparator } from '../../cache/version.ts';
+import { type BookmarkEvent, type ErrorEvent, type Status, toStatus } from '../../watch/event.ts';
+import { NONE, Reader } from '../../watch/reader.ts';
+import type { ChangeEvent, StorageEvent } from '../storage.ts';
+import type { Due } from './schedule.ts';
+import type { View } from './view.ts';
+
+/** What a watch needs of its cacher. */
+export interface CacheWatchHost<T extends KubernetesObject> {
+  readonly compareVersions: VersionComparator;
+  /** The places of the first change that is kept, and behind the last. */
+  readonly start: number;
+  readonly place: number;
+  /** The BOOKMARK of the version that the cache has now. */
+  readonly bookmark: BookmarkEvent;
+  /** It has ended, by whichever side. Called once. */
+  left(watch: CacheWatch<T>): void;
+  /** It has been ended because it was too slow. */
+  fellBehind(watch: CacheWatch<T>): void;
+  /** It is due, as was asked for when it was put in the schedule. */
+  due(watch: CacheWatch<T>, nowMs: number): void;
+}
+
+/** Who is told, once, that a watch may have something to read, or has ended. It must not throw. */
+export interface Listener {
+  readable(): void;
+}
+
+/** Where a watch begins. */
+export interface WatchStart<T extends KubernetesObject> {
+  readonly place: number;
+  readonly initial?: readonly ChangeEvent<T>[] | undefined;
+  /** The BOOKMARK that ends the state. */
+  readonly mark?: BookmarkEvent | undefined;
+  /** The version that its consumer has. */
+  readonly version: string;
+}
+
+export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<T>> implements Parked, Due {
+  readonly view: View<T>;
+  inPark: boolean = false;
+  dueMs: number = 0;
+  /** When it ends, by the clock of the cacher; 0: never. In whole milliseconds, which cost no memory of their own. */
+  deadlineMs: number = 0;
+  /** Whether it may get BOOKMARKs. */
+  bookmarks: boolean = false;
+  onLeave: (() => void) | undefined = undefined;
+  protected override failure: { readonly error: unknown } | undefined = undefined;
+  private readonly host: CacheWatchHost<T>;
+  private place: number;
+  /** The state, until all of it was read. */
+  private initial: readonly ChangeEvent<T>[] | undefined;
+  /** How much of it was read. */
+  private passed: number = 0;
+  private mark: BookmarkEvent | undefined;
+  /** The version of the last event that was read. */
+  private told: string;
+  /** Whether it owes a BOOKMARK: if there is news, or in any case. */
+  private owed: 'news' | 'any' | undefined = undefined;
+  /** No event of this place or a later one will be read. */
+  private until: number | undefined = undefined;
+  /** Who waits in the place of a read. */
+  private listener: Listener | undefined = undefined;
+  /** Whether nothing more can be read. */
+  over: boolean = false;
+  private hasLeft: boolean = false;
+  private lost: number = 0;
+
+  constructor(host: CacheWatchHost<T>, view: View<T>, { place, initial, mark, version }: WatchStart<T>) {
+    super();
+    this.host = host;
+    this.view = view;
+    this.place = place;
+    this.initial = initial;
+    this.mark = mark;
+    this.told = version;
+    view.watchers++;
+  }
+
+  get stopped(): boolean {
+    return this.over || this.until !== undefined || this.view.end !== undefined;
+  }
+
+  get queued(): number {
+    if (this.over) return 0;
+    const initial = this.initial ? this.initial.length - this.passed : 0;
+    return initial + (this.mark ? 1 : 0) + Math.max(0, this.reach - this.view.positionOf(this.place));
+  }
+
+  get dropped(): number {
+    return this.lost;
+  }
+
+  /** Has it tell the version of the cache, once it has read everything: if that is news, or `any`. */
+  owe(any: boolean = false): void {
+    this.owed = any ? 'any' : (this.owed ?? 'news');
+    this.serve();
+  }
+
+  /**
+   * Tells somebody when there may be something to read, in the place of a read that waits: for those who have many watches. It is
+   * also that somebody who ends the watch, so the signal that it was opened with does no more.
+   */
+  listen(listener: Listener): void {
+    this.listener = listener;
+    this.view.park.add(this);
+    this.onLeave?.();
+    this.onLeave = undefined;
+  }
+
+  protected override serve(): void {
+    super.serve();
+    const { listener } = this;
+    if (listener === undefined) return;
+    this.listener = undefined;
+    listener.readable();
+  }
+
+  /** Serves pending reads: there is something new in its view. */
+  wake(): void {
+    this.serve();
+    if (this.first) this.view.park.add(this);
+  }
+
+  protected override get drained(): boolean {
+    return this.over;
+  }
+
+  /** The position in the view where it ends, for now or for ever. */
+  private get reach(): number {
+    return this.until === undefined ? this.view.head : this.view.positionOf(this.until);
+  }
+
+  protected override parked(): void {
+    this.view.park.add(this);
+  }
+
+  protected override take(): StorageEvent<T> | typeof NONE {
+    if (this.over) return NONE;
+    if (this.initial) {
+      const event = this.initial[this.passed++];
+      if (event) return event;
+      this.initial = undefined;
+    }
+    if (this.mark) return this.takeMark(this.mark);
+    return this.takeChange();
+  }
+
+  protected override takeBatch(limit: number): readonly StorageEvent<T>[] | typeof NONE {
+    if (this.over || limit !== Infinity) return super.takeBatch(limit);
+    const { initial, passed } = this;
+    if (initial && passed < initial.length) {
+      this.initial = undefined;
+      return passed === 0 ? initial : initial.slice(passed);
+    }
+    if (this.mark || this.until !== undefined) return super.takeBatch(limit);
+    this.view.trim(this.host.start);
+    const position = this.view.positionOf(this.place);
+    if (position >= this.view.head || this.place < this.view.lostBefore) return super.takeBatch(limit);
+    const events = this.view.from(position);
+    this.place = this.view.placeAt(this.view.head - 1) + 1;
+    this.told = versionOf(events.at(-1)?.object);
+    return events;
+  }
+
+  private takeMark(mark: BookmarkEvent): BookmarkEvent {
+    this.mark = undefined;
+    return mark;
+  }
+
+  private takeChange(): StorageEvent<T> | typeof NONE {
+    const { view } = this;
+    view.trim(this.host.start);
+    if (this.place < view.lostBefore) return this.fall();
+    const at = view.positionOf(this.place);
+    if (at < this.reach) {
+      const event = view.at(at);
+      this.place = view.placeAt(at) + 1;
+      this.told = versionOf(event.object);
+      return event;
+    }
+    if (view.end?.status && this.until === undefined) return this.fail(view.end.status);
+    if (this.stopped) this.finish();
+    return this.over ? NONE : this.takeBookmark();
+  }
+
+  /** Everything is read: tells how far the cache is, if that is owed, and news. */
+  private takeBookmark(): StorageEvent<T> | typeof NONE {
+    this.place = this.host.place;
+    const { owed } = this;
+    if (!owed) return NONE;
+    this.owed = undefined;
+    const { bookmark, compareVersions } = this.host;
+    const { resourceVersion } = bookmark.object.metadata;
+    if (owed === 'news' && compareVersions(resourceVersion, this.told) <= 0) return NONE;
+    this.told = resourceVersion;
+    return bookmark;
+  }
+
+  private fall(): ErrorEvent {
+    this.host.fellBehind(this);
+    return this.fail(lostStatus(`too old resource version: ${this.told}: the watch was too slow, and what follows is not kept`));
+  }
+
+  private fail(object: Status): ErrorEvent {
+    this.finish();
+    return { type: 'ERROR', object };
+  }
+
+  protected override end(): void {
+    if (this.over || this.until !== undefined) return;
+    this.until = this.host.place;
+    this.leave();
+  }
+
+  protected override discard(): void {
+    this.lost += this.queued;
+    this.finish();
+  }
+
+  protected override wasted(count: number): void {
+    this.lost += count;
+  }
+
+  private finish(): void {
+    this.over = true;
+    this.initial = undefined;
+    this.mark = undefined;
+    this.leave();
+  }
+
+  private leave(): void {
+    if (this.hasLeft) return;
+    this.hasLeft = true;
+    if (this.inPark) this.view.park.leave();
+    this.onLeave?.();
+    this.onLeave = undefined;
+    this.view.watchers--;
+    this.host.left(this);
+  }
+
+  due(nowMs: number): void {
+    if (!this.stopped) this.host.due(this, nowMs);
+  }
+}
+
+/** 410, for whoever cannot be told everything. */
+export function lostStatus(message: string): Status {
+  return toStatus({ code: 410, reason: 'Expired', message });
+}

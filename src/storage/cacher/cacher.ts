@@ -1,0 +1,80 @@
+/**
+ * A cache in front of a storage, which serves any number of watches and lists and asks the storage for none of them. It is a
+ * storage itself, so it stands where one does; writes pass through.
+ *
+ *                      create, update, delete
+ *      ApiServer ------------------------------------------> storage
+ *          |                                                    |
+ *          | list, watch                       one list, then one watch (feed.ts)
+ *          v                                                    v
+ *     [ views ] <--- router.ts --- log of changes <------- state by key     one version (core.ts)
+ *      one for each selection       the window (history.ts)   (sorted-map.ts)
+ *          ^
+ *          | place
+ *      watches (cache-watch.ts)
+ *
+ * **State and log are one thing.** The state at version v, and the changes that led to it, are written in one step. A watch begins
+ * with the state, or at any version that the log still has, and joins in one step, too. Undoing changes gives a state of the past.
+ *
+ * **Routed, not filtered.** A change is brought to the views of the scopes and the values that its object has or had. Watches of
+ * one selection share a view: it is judged once for all of them, and they get the same event objects. So an object's bytes, which
+ * belong to its identity (encoded.ts), are made once.
+ *
+ * **Slow watches re-read.** A watch has a place and no queue. What it has not read costs nothing as long as the window has it
+ * anyway. If the window has forgotten it, the watch is told ERROR 410. Nobody waits for a slow one, and no time is allotted to it.
+ *
+ * **Fresh when asked.** A read without a version asks the storage for its newest, and waits until the cache is there; the storage
+ * is asked for progress meanwhile. A read from any version asks nobody.
+ *
+ * **Told.** As long as the storage can go on from the last version, watches do not notice its failures. If it cannot (410), they
+ * are ended with 410 after all that is known, because nobody knows what happened between.
+ *
+ * Where it differs from upstream on purpose, docs/storage.md says so. Upstream: `storage/cacher`.
+ */
+import type { KubernetesObject } from '../../cache/object.ts';
+import { having } from '../../watch/errors.ts';
+import type { Storage } from '../storage.ts';
+import { Engine } from './engine.ts';
+import { type CacherOptions, type CacherStats, toSettings } from './options.ts';
+import { CacherScope } from './scope.ts';
+
+/**
+ * Keeps what a storage has in memory, and serves lists and watches from there. See the top of this file.
+ *
+ *     const orders = new Cacher<Order>(storage.scope('orders/'), { fields: { 'spec.customer': (order) => order.spec.customer } });
+ *     const watch = await orders.watch({ sendInitialEvents: true, fieldSelector: 'spec.customer=ada' });
+ *
+ * It begins to read the storage at once. Until it has the state, requests wait a moment; later, while the storage cannot be
+ * followed, they are refused with 429. The storage stays open when it is closed.
+ */
+export class Cacher<T extends KubernetesObject = KubernetesObject> extends CacherScope<T> {
+  readonly #engine: Engine<T>;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, and for what is no storage. */
+  constructor(storage: Storage<T>, options: CacherOptions<T> = {}) {
+    having('storage', having('storage', storage, 'requestProgress', 'a Storage'), 'watch', 'a Storage');
+    const settings = toSettings(options);
+    const engine = new Engine<T>(storage, settings);
+    super({ engine, prefix: '', storage, reader: engine.readerOf(settings.fields, '') });
+    this.#engine = engine;
+  }
+
+  /** How it is now. */
+  get stats(): CacherStats {
+    return this.#engine.stats;
+  }
+
+  /** Resolves when the state is in memory. Rejects with 429 if it cannot be had, and with CLOSED after `close`. */
+  ready(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
+    return this.#engine.ready(options.signal);
+  }
+
+  /** Forgets all changes of the past. Watches that have not read them are told 410. For whoever needs the memory. */
+  compact(): void {
+    this.#engine.core.compact();
+  }
+
+  override close(): Promise<void> {
+    return this.#engine.close();
+  }
+}

@@ -1,0 +1,237 @@
+/**
+ * State and log of a cacher, under one version. Everything here is synchronous: a change is in the state, in the log and in all
+ * views that it concerns before anybody can look; and a watch joins state and log in one step, so nothing comes twice or never.
+ *
+ *     feed --- apply(event) ---> state: set, drop ----> log of all ---> router ---> views ---> watches
+ *          '-- replace(list) --> another state; an empty log; old watches are told 410
+ *
+ * Invariants
+ * - The state at version v is what the storage had at v. The version never decreases but by `replace`.
+ * - Undoing the changes of the log, last first, gives the state at any version from `base` on.
+ */
+import { type KubernetesObject, versionOf } from '../../cache/object.ts';
+import { WatchError } from '../../watch/errors.ts';
+import { type BookmarkEvent, INITIAL_EVENTS_END, type Status } from '../../watch/event.ts';
+import type { ChangeEvent } from '../storage.ts';
+import { CacheWatch, type CacheWatchHost, type WatchStart } from './cache-watch.ts';
+import { Change, Entry, sizeOf } from './change.ts';
+import { History } from './history.ts';
+import { Indexes } from './indexes.ts';
+import type { CacherSettings } from './options.ts';
+import { Router } from './router.ts';
+import type { Selection } from './selection.ts';
+import { SortedMap } from './sorted-map.ts';
+import { View } from './view.ts';
+
+/** Where a watch shall begin. */
+export interface JoinOptions {
+  /** The state first. */
+  readonly initial: boolean;
+  /** A BOOKMARK behind that. */
+  readonly mark: boolean;
+  /** Without the state: after which version, which must have come. Default: now. */
+  readonly after?: string | undefined;
+}
+
+/** Views are trimmed after so many changes, or as many as there are views, so it costs one look per change at most. */
+const TRIM_EVERY = 256;
+
+export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>, 'place' | 'bookmark'> {
+  readonly history: History<T>;
+  /** The version of the state; empty before there is one. */
+  version: string = '';
+  readonly #settings: CacherSettings<T>;
+  #state: SortedMap<Entry<T>> = new SortedMap();
+  readonly #indexes: Indexes<T> = new Indexes();
+  #router: Router<T> = new Router();
+  #views: Map<string, View<T>> = new Map();
+  #bookmark: BookmarkEvent | undefined;
+  #snapshot: SortedMap<Entry<T>> | undefined;
+  /** All objects in order, if nothing has changed since somebody asked. */
+  #objects: readonly T[] | undefined;
+  #trimAt: number = TRIM_EVERY;
+  /** Whether everything up to `version` was said to be told, so that no change can have it. */
+  #sealed: boolean = false;
+
+  constructor(settings: CacherSettings<T>) {
+    this.#settings = settings;
+    this.history = new History(settings, settings.compareVersions);
+  }
+
+  get place(): number {
+    return this.history.end;
+  }
+
+  get size(): number {
+    return this.#state.size;
+  }
+
+  get views(): number {
+    return this.#views.size;
+  }
+
+  get bookmark(): BookmarkEvent {
+    const { version } = this;
+    if (this.#bookmark?.object.metadata.resourceVersion !== version) {
+      this.#bookmark = { type: 'BOOKMARK', object: { metadata: { resourceVersion: version } } };
+    }
+    return this.#bookmark;
+  }
+
+  get(key: string): T | undefined {
+    return this.#state.get(key)?.object;
+  }
+
+  /** Takes a change of the storage. Throws if it cannot be: then nothing has changed. */
+  apply({ type, object }: ChangeEvent<T>): void {
+    const { compareVersions, keyOf, clock } = this.#settings;
+    const version = versionOf(object);
+    const order = compareVersions(version, this.version);
+    if (order < 0 || (order === 0 && this.#sealed)) {
+      throw new WatchError('INVALID_FRAME', `the storage has told a change of version ${version} after ${this.version}`);
+    }
+    const key = keyOf(object);
+    const before = this.#state.get(key);
+    const isDeletion = type === 'DELETED';
+    const bytes = sizeOf(object) + (before && before.place < this.history.start ? sizeOf(before.object) : 0);
+    this.version = version;
+    this.#sealed = false;
+    if (isDeletion && !before) return;
+    const after = isDeletion ? undefined : new Entry(key, object, this.place);
+    const change = new Change<T>({ key, object, before, isDeletion, version, atMs: clock.now(), bytes });
+    if (after) this.#state.set(key, after);
+    else this.#state.delete(key);
+    this.#snapshot = this.#objects = undefined;
+    this.#indexes.changed(before, after);
+    const { place } = this;
+    this.history.append(change);
+    this.#router.route(change, place);
+    this.trim();
+  }
+
+  /** There is no change up to this version but those that were told. */
+  moveTo(version: string): void {
+    if (this.#settings.compareVersions(version, this.version) < 0) return;
+    this.version = version;
+    this.#sealed = true;
+  }
+
+  /** There is another state, and nobody knows what has led to it: every watch is told `status`, once it has read all. */
+  replace(objects: readonly T[], version: string, status: Status): void {
+    const state = new SortedMap<Entry<T>>();
+    for (const object of objects) {
+      const key = this.#settings.keyOf(object);
+      state.set(key, new Entry(key, object, -1));
+    }
+    this.end(status);
+    this.#state = state;
+    this.#indexes.clear();
+    this.#snapshot = this.#objects = undefined;
+    this.history.clear(version);
+    this.version = version;
+    this.#sealed = true;
+  }
+
+  /** Ends all watches, once they have read all; with a status, they are told that. */
+  end(status?: Status): void {
+    const views = this.#views;
+    this.#views = new Map();
+    this.#router = new Router();
+    for (const view of views.values()) {
+      view.end = status ? { status } : {};
+      view.park.notify();
+    }
+  }
+
+  /** Forgets all changes. */
+  compact(): void {
+    this.history.clear(this.version || '0');
+    for (const view of this.#views.values()) view.trim(this.history.start);
+  }
+
+  /** Drops what the window is too small for. */
+  trim(): void {
+    this.history.trim(this.#settings.clock.now());
+    const { start } = this.history;
+    if (start < this.#trimAt) return;
+    this.#trimAt = start + Math.max(TRIM_EVERY, this.#views.size);
+    for (const view of this.#views.values()) view.trim(start);
+  }
+
+  /** Starts a watch. Undefined if what it asks for is not kept any more. */
+  join(selection: Selection<T>, { initial, mark, after }: JoinOptions, host: CacheWatchHost<T>): CacheWatch<T> | undefined {
+    this.trim();
+    const place = initial || after === undefined ? this.place : this.history.after(after);
+    if (place === undefined) return undefined;
+    const view = this.#viewOf(selection, place);
+    const start: WatchStart<T> = {
+      place,
+      // Most begin where the cache is: they need no text of their own.
+      version: after === undefined || after === this.version ? this.version : after,
+      ...(initial && { initial: view.initial(() => Array.from(this.entries(selection), ({ added }) => added)) }),
+      ...(mark && { mark: this.#mark() }),
+    };
+    return new CacheWatch(host, view, start);
+  }
+
+  /** A watch has left its view. */
+  left(view: View<T>): void {
+    if (view.watchers > 0 || this.#views.get(view.selection.id) !== view) return;
+    this.#views.delete(view.selection.id);
+    this.#router.remove(view);
+  }
+
+  /** The objects of the state that are selected, in the order of their keys. */
+  select(selection: Selection<T>): readonly T[] {
+    if (selection.id !== '') return Array.from(this.entries(selection), ({ object }) => object);
+    this.#objects ??= Array.from(this.#state.values(), ({ object }) => object);
+    return this.#objects;
+  }
+
+  /** How many objects there are whose keys begin with a prefix, from a key on. */
+  count(prefix: string, from: string): number {
+    return this.#state.count(prefix, from);
+  }
+
+  /** The state as it was at a version; undefined if that is not known any more, or not yet. */
+  snapshotAt(version: string): SortedMap<Entry<T>> | undefined {
+    if (this.#settings.compareVersions(version, this.version) > 0) return undefined;
+    const from = this.history.after(version);
+    if (from === undefined) return undefined;
+    this.#snapshot ??= this.#state.copy();
+    if (from === this.place) return this.#snapshot;
+    const past = this.#snapshot.copy();
+    for (let place = this.place - 1; place >= from; place--) {
+      const { key, before } = this.history.at(place);
+      if (before) past.set(key, before);
+      else past.delete(key);
+    }
+    return past;
+  }
+
+  /** The entries that are selected, in the order of their keys, from a key on. To be read in one step. */
+  *entries(selection: Selection<T>, from: string = selection.prefix): IterableIterator<Entry<T>> {
+    const { pin, prefix } = selection;
+    const entries = pin ? this.#indexes.find(pin, () => this.#state.values()) : this.#state.values(prefix, from);
+    for (const entry of entries) {
+      if (entry.key >= from && selection.matches(entry.key, entry.object)) yield entry;
+    }
+  }
+
+  #viewOf(selection: Selection<T>, from: number): View<T> {
+    let view = this.#views.get(selection.id);
+    if (view && view.lostBefore <= from) return view;
+    if (!view) {
+      view = new View(selection);
+      this.#views.set(selection.id, view);
+      this.#router.add(view);
+    }
+    view.build(this.history, from);
+    return view;
+  }
+
+  #mark(): BookmarkEvent {
+    const metadata = { resourceVersion: this.version, annotations: { [INITIAL_EVENTS_END]: 'true' } };
+    return { type: 'BOOKMARK', object: { metadata } };
+  }
+}

@@ -1,0 +1,201 @@
+/**
+ * Keeps the state of a cacher equal to its storage: lists, then watches, for ever.
+ *
+ *     list ----> watch after the list ---- events ----> core
+ *      ^           ^   '- ends, fails --.
+ *      |           '---- after a delay -'      from the last version: nothing is lost, so nobody is told
+ *      '--------------- 410 ------------'      what happened is lost: the watches of the cacher are told so, if there was anything
+ *
+ * The first list is of the past (past.ts), and nobody is answered before the watch has come to what was the newest then: until that,
+ * the state is old. If it does not come there, the next list is of now. So are all lists after a 410: what a cacher has to begin with
+ * is for clients of others; after a gap nobody knows whether the past is still the same one.
+ *
+ * It goes on from the last version as long as the storage can, whatever has failed. Only if the past is gone does it list. What has
+ * happened between the last version and that of the list cannot be told by comparing the two states: an object may have come and
+ * gone, or changed twice. So if the versions differ, old watches are ended with 410. The storage is asked regularly how far it is,
+ * so a quiet collection in a busy storage does not get behind its past.
+ *
+ * A `Reflector` would do the same but for that: it lists after failures of other kinds, too, after which a store can be replaced
+ * but a log has a gap; and it takes events one by one, each in a turn of its own.
+ */
+
+import { type KubernetesObject, versionOf } from '../../cache/object.ts';
+import { listAll } from '../../cache/pager.ts';
+import { Backoff } from '../../watch/backoff.ts';
+import { sleep } from '../../watch/clock.ts';
+import { isWatchError, WatchError } from '../../watch/errors.ts';
+import type { Watch } from '../../watch/watch.ts';
+import type { Storage, StorageEvent } from '../storage.ts';
+import { lostStatus } from './cache-watch.ts';
+import type { Core } from './core.ts';
+import { type Freshness, isLate } from './freshness.ts';
+import type { CacherSettings } from './options.ts';
+import { listPast } from './past.ts';
+import type { Readiness } from './readiness.ts';
+
+/** Upstream: `storageWatchListPageSize`. */
+const PAGE_SIZE = 10_000;
+
+/** A watch that lasts so long is a good one: what comes next is not part of a series of failures. */
+const SHORT_MS = 1_000;
+
+/** How often it is waited `freshnessTimeoutMs` for the changes since the past, before it is given up. */
+const PATIENCE = 4;
+
+/** What a feed feeds. */
+export interface FeedTarget<T extends KubernetesObject> {
+  readonly storage: Storage<T>;
+  readonly settings: CacherSettings<T>;
+  readonly core: Core<T>;
+  readonly freshness: Freshness;
+  readonly readiness: Readiness;
+}
+
+export class Feed<T extends KubernetesObject> {
+  /** How often watches were ended because what had happened was lost. */
+  gaps: number = 0;
+  readonly #target: FeedTarget<T>;
+  readonly #backoff: Backoff;
+  #hasState: boolean = false;
+  /** Whether the state may be wrong, though the version is right. */
+  #isDoubtful: boolean = false;
+  /** Whether the watch is open. While one is reopened, the cache is as good as before. */
+  #isOpen: boolean = false;
+  /** Whether the next list is of the past. */
+  #looksBack: boolean = true;
+  /** The version that the state must have before anybody may see it; undefined if it has. */
+  #goal: string | undefined;
+
+  constructor(target: FeedTarget<T>) {
+    this.#target = target;
+    const { minRetryMs, maxRetryMs, random } = target.settings;
+    this.#backoff = new Backoff({ minMs: minRetryMs, maxMs: maxRetryMs, factor: 2, random });
+  }
+
+  /** Runs until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, onError } = this.#target.settings;
+    while (!signal.aborted) {
+      const startMs = clock.now();
+      let error: unknown;
+      this.#isOpen = false;
+      try {
+        if (!this.#hasState) await this.#list(signal);
+        await this.#watch(signal);
+      } catch (thrown) {
+        error = thrown;
+      }
+      if (signal.aborted) return;
+      const ranMs = clock.now() - startMs;
+      if (ranMs >= SHORT_MS) this.#backoff.healthy();
+      if (error === undefined && ranMs >= SHORT_MS) continue;
+      const isExpired = isWatchError(error, 'REFUSED') && error.status?.code === 410;
+      if (isExpired) this.#hasState = false;
+      if (error !== undefined) {
+        if (!this.#isOpen || !this.#hasState) this.#target.readiness.failed(error);
+        onError(error);
+      }
+      const delayMs = this.#backoff.failed({ expired: isExpired, curable: isExpired, ranMs });
+      if (delayMs > 0) await sleep(delayMs, { clock, signal }).catch(() => {});
+    }
+  }
+
+  async #list(signal: AbortSignal): Promise<void> {
+    const { storage, core, freshness, readiness, settings } = this.#target;
+    const pages = { pageSize: PAGE_SIZE, signal };
+    const past = this.#looksBack ? await listPast(storage, { revisions: settings.pastRevisions, ...pages }) : undefined;
+    const { items, resourceVersion } = past ?? (await listAll(storage, pages));
+    signal.throwIfAborted();
+    this.#looksBack = false;
+    this.#goal = past?.goal;
+    // At the same version nothing has happened, so nobody has missed anything.
+    if (resourceVersion !== core.version || this.#isDoubtful) {
+      if (readiness.generation > 0) this.gaps++;
+      const message = `too old resource version: ${core.version} (${resourceVersion}): the storage has lost what happened between`;
+      core.replace(items, resourceVersion, lostStatus(message));
+    }
+    this.#hasState = true;
+    this.#isDoubtful = false;
+    freshness.moved();
+  }
+
+  async #watch(signal: AbortSignal): Promise<void> {
+    const { storage, core, readiness } = this.#target;
+    const previousOf = (key: string): T | undefined => core.get(key);
+    const watch = await storage.watch({ resourceVersion: core.version, allowWatchBookmarks: true, previousOf, signal });
+    const over = new AbortController();
+    let stopAsking: (() => void) | undefined;
+    try {
+      stopAsking = this.#askForProgress(signal);
+      this.#isOpen = true;
+      if (this.#goal === undefined) readiness.ready();
+      else void this.#reach(this.#goal, { watch, over: over.signal });
+      await this.#read(watch);
+    } finally {
+      over.abort();
+      stopAsking?.();
+      void watch.return();
+      // What was in its way may be in the past only.
+      if (this.#goal !== undefined) this.#hasState = false;
+    }
+  }
+
+  /** Lets everybody in when the state is as new as it was when this began. Ends the watch if that takes too long. */
+  async #reach(goal: string, { watch, over }: { watch: Watch<StorageEvent<T>>; over: AbortSignal }): Promise<void> {
+    const { freshness, readiness } = this.#target;
+    try {
+      for (let attempts = 1; attempts <= PATIENCE; attempts++) {
+        if (await freshness.wait(goal, over).then(() => false, isLate)) continue;
+        if (over.aborted) return;
+        this.#goal = undefined;
+        readiness.ready();
+        return;
+      }
+      watch.stop();
+    } catch {
+      // The watch has ended, or the cacher has: whoever reads it knows why.
+    }
+  }
+
+  async #read(watch: Watch<StorageEvent<T>>): Promise<void> {
+    for await (const events of watch.batches()) {
+      for (const event of events) this.#take(event);
+      this.#target.freshness.moved();
+      this.#backoff.healthy();
+    }
+  }
+
+  #take(event: StorageEvent<T>): void {
+    const { core } = this.#target;
+    if (event.type === 'BOOKMARK') {
+      core.moveTo(versionOf(event.object));
+      return;
+    }
+    if (event.type === 'ERROR') {
+      const { code, reason, message } = event.object;
+      throw new WatchError('REFUSED', `${code} ${reason}: ${message}`, { status: event.object });
+    }
+    try {
+      core.apply(event);
+    } catch (error) {
+      // It cannot be passed over, or the state would be wrong for ever. Upstream does.
+      this.#hasState = false;
+      this.#isDoubtful = true;
+      throw error;
+    }
+  }
+
+  /** So that watches of a quiet collection are told BOOKMARKs that move. */
+  #askForProgress(signal: AbortSignal): () => void {
+    const { storage, settings } = this.#target;
+    let cancel: () => void;
+    const again = (): void => {
+      cancel = settings.clock.schedule(Math.ceil(settings.bookmarkMs / 2), () => {
+        again();
+        if (!signal.aborted) new Promise((resolve) => resolve(storage.requestProgress())).catch(() => {});
+      });
+    };
+    again();
+    return () => cancel();
+  }
+}

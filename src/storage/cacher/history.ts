@@ -1,0 +1,100 @@
+/**
+ * The window of a cacher: its last changes, in the engine's log, with what is needed to find a version in it.
+ *
+ *        dropped      | kept                                  |
+ *     . . . . . . . . | c12  c15  c16  c21  c22  c30          |
+ *              base 9 ^start                                  ^head: the next change goes here
+ *
+ * `base` is the version of the last change that was dropped, or that of the list with which all began: every change after it is
+ * here, so a watch may begin at it, and at any later version. It only grows, whatever the limits are.
+ *
+ * A change is dropped when there are too many of them, or too many bytes, or if it is too old; age alone leaves the last LEAST
+ * changes, because in a quiet collection they cost little, and save whoever comes back late a list.
+ */
+
+import { EventLog } from '../../broadcast/log/log.ts';
+import { ReplayWindow } from '../../broadcast/log/window.ts';
+import type { KubernetesObject } from '../../cache/object.ts';
+import type { VersionComparator } from '../../cache/version.ts';
+import type { Change } from './change.ts';
+
+/** Upstream: `defaultLowerBoundCapacity`. */
+const LEAST = 100;
+
+/** How much is kept. */
+export interface HistoryLimits {
+  readonly windowItems: number;
+  readonly windowBytes: number;
+  readonly windowMs: number;
+}
+
+export class History<T extends KubernetesObject> {
+  /** Every change after this version is here. */
+  base: string = '0';
+  bytes: number = 0;
+  readonly #log: EventLog<Change<T>> = new EventLog(256);
+  readonly #window: ReplayWindow<Change<T>> = new ReplayWindow(this.#log);
+  readonly #limits: HistoryLimits;
+  readonly #compare: VersionComparator;
+
+  constructor(limits: HistoryLimits, compare: VersionComparator) {
+    this.#limits = limits;
+    this.#compare = compare;
+  }
+
+  /** The place of the first change that is kept. */
+  get start(): number {
+    return this.#window.start;
+  }
+
+  /** The place that the next change will have. */
+  get end(): number {
+    return this.#log.end;
+  }
+
+  get length(): number {
+    return this.end - this.start;
+  }
+
+  at(place: number): Change<T> {
+    return this.#log.at(place);
+  }
+
+  append(change: Change<T>): void {
+    this.#log.append(change);
+    this.#log.step();
+    this.bytes += change.bytes;
+  }
+
+  /** Drops what is beyond the limits. */
+  trim(nowMs: number): void {
+    const { windowItems, windowBytes, windowMs } = this.#limits;
+    while (this.length > windowItems || this.bytes > windowBytes) this.#drop();
+    while (this.length > LEAST && nowMs - this.at(this.start).atMs > windowMs) this.#drop();
+  }
+
+  /** Drops everything: the state is another one, at this version. */
+  clear(version: string): void {
+    while (this.length > 0) this.#drop();
+    this.base = version;
+  }
+
+  /** The place of the first change after a version; undefined if some of them are not kept any more. */
+  after(version: string): number | undefined {
+    if (this.#compare(version, this.base) < 0) return undefined;
+    let low = this.start;
+    for (let high = this.end; low < high; ) {
+      const middle = Math.floor((low + high) / 2);
+      if (this.#compare(this.at(middle).version, version) <= 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #drop(): void {
+    const { version, bytes } = this.at(this.start);
+    this.base = version;
+    this.bytes -= bytes;
+    this.#window.shift();
+  }
+}

@@ -1,0 +1,56 @@
+import type { KubernetesObject } from '../../cache/object.ts';
+import type { Entry } from './change.ts';
+import type { Field, Pin } from './selection.ts';
+
+/** The entries of a state by the values of a field, and by their keys. */
+type Index<T extends KubernetesObject> = Map<string, Map<string, Entry<T>>>;
+
+/**
+ * The objects of a state by the values of their fields, for lists and watches that pin one. An index is made when it is first asked
+ * for, and kept from then on.
+ */
+export class Indexes<T extends KubernetesObject> {
+  readonly #byField: Map<Field, Index<T>> = new Map();
+
+  /** The entries with this value in the order of their keys. `all` are those of the state. */
+  find({ field, value }: Pin, all: () => Iterable<Entry<T>>): Entry<T>[] {
+    let index = this.#byField.get(field);
+    if (!index) {
+      index = new Map();
+      this.#byField.set(field, index);
+      for (const entry of all()) add(index, field, entry);
+    }
+    const found = [...(index.get(value)?.values() ?? [])];
+    return found.sort((one, other) => (one.key < other.key ? -1 : 1));
+  }
+
+  /** There is another entry under a key than before, or none. */
+  changed(before: Entry<T> | undefined, after: Entry<T> | undefined): void {
+    for (const [field, index] of this.#byField) {
+      if (before) remove(index, field, before);
+      if (after) add(index, field, after);
+    }
+  }
+
+  /** The state is another one. */
+  clear(): void {
+    this.#byField.clear();
+  }
+}
+
+function add<T extends KubernetesObject>(index: Index<T>, field: Field, entry: Entry<T>): void {
+  if (!entry.key.startsWith(field.prefix)) return;
+  const value = field.read(entry.object);
+  if (value === undefined) return;
+  const entries = index.get(value);
+  if (entries) entries.set(entry.key, entry);
+  else index.set(value, new Map([[entry.key, entry]]));
+}
+
+function remove<T extends KubernetesObject>(index: Index<T>, field: Field, entry: Entry<T>): void {
+  if (!entry.key.startsWith(field.prefix)) return;
+  const value = field.read(entry.object) ?? '';
+  const entries = index.get(value);
+  entries?.delete(entry.key);
+  if (entries?.size === 0) index.delete(value);
+}

@@ -1,0 +1,137 @@
+/**
+ * Which state a list reads, and which part of it. Upstream: `ShouldDelegateList` and `GetList` of the cacher.
+ *
+ * | asked for | read |
+ * |---|---|
+ * | no version | the cache, once it has the version that the storage has now; from the storage if that takes too long |
+ * | 0 | the cache as it is; all of it, whatever `limit` says |
+ * | a version, with `NotOlderThan`, or with neither match nor `limit` | the cache, once it has that version; or 504 |
+ * | a version, with `Exact`, or with `limit` and no match | the cache as it was at that version; from the storage if it has forgotten |
+ * | `continue` | the same at the version of the first page; 410 with another `continue` if the storage has forgotten, too |
+ *
+ * Only an exact past, and a page of it, need a copy of the state: it is made by undoing changes of the log.
+ */
+import type { List, ListOptions } from '../../cache/list-watcher.ts';
+import type { KubernetesObject } from '../../cache/object.ts';
+import { listAll } from '../../cache/pager.ts';
+import { isWatchError } from '../../watch/errors.ts';
+import { continueAfter, encodeContinue } from '../continue.ts';
+import { type ListPlan, planList } from '../selection.ts';
+import { expiredContinue } from '../statuses.ts';
+import type { Storage } from '../storage.ts';
+import type { Core } from './core.ts';
+import { type Freshness, isLate } from './freshness.ts';
+import type { Selection } from './selection.ts';
+
+/** What a list needs of its cacher. */
+export interface ListSource<T extends KubernetesObject> {
+  readonly core: Core<T>;
+  readonly freshness: Freshness;
+  /** The key of an object, with the prefix. */
+  readonly keyOf: (object: T) => string;
+  /** The part of the storage that has the selection's prefix. */
+  readonly storage: Storage<T>;
+}
+
+/** What a list asks for. */
+interface Request<T extends KubernetesObject> {
+  readonly selection: Selection<T>;
+  readonly plan: ListPlan;
+  /** Where a page begins, relative to the prefix. */
+  readonly start: string;
+  readonly limit: number;
+  /** Whether any state will do. */
+  readonly isAny: boolean;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Objects of one version in the order of their keys, those of `selection` among them. */
+interface State<T> {
+  readonly resourceVersion: string;
+  readonly entries: Iterable<{ readonly key: string; readonly object: T }>;
+  /** How many of them there are from a key on; undefined: count them. */
+  readonly count?: ((from: string) => number) | undefined;
+}
+
+export async function listFrom<T extends KubernetesObject>(
+  source: ListSource<T>,
+  selection: Selection<T>,
+  options: ListOptions,
+): Promise<List<T>> {
+  const plan = planList(options);
+  const isAny = !!options.resourceVersion && plan.exact === undefined && plan.atLeast === undefined && !plan.from;
+  const { limit = 0, signal } = options;
+  const request = { selection, plan, start: plan.from?.start ?? '', limit: isAny ? 0 : limit, isAny, signal };
+  const version = plan.from ? plan.from.revision : plan.exact;
+  if (version !== undefined) return pageOf(await past(source, version, request), request);
+  return await newest(source, request);
+}
+
+/** A list of the newest state, or of any that is new enough. */
+async function newest<T extends KubernetesObject>(source: ListSource<T>, request: Request<T>): Promise<List<T>> {
+  const { core, freshness, storage } = source;
+  const { selection, plan, start, limit, isAny, signal } = request;
+  if (plan.atLeast !== undefined) await freshness.wait(plan.atLeast, signal);
+  else if (!isAny) {
+    const version = await storage.currentVersion({ signal });
+    const late = await freshness.wait(version, signal).then(() => false, isLate);
+    if (late) return pageOf(await stored(source, undefined, request), request);
+  }
+  // From here on in one step.
+  const resourceVersion = core.version;
+  if (limit === 0 && start === '') return { items: core.select(selection), resourceVersion };
+  const { prefix } = selection;
+  const count = (from: string): number => core.count(prefix, from);
+  return pageOf({ resourceVersion, entries: core.entries(selection, prefix + start), count }, request);
+}
+
+/** The state at a version. */
+async function past<T extends KubernetesObject>(source: ListSource<T>, version: string, request: Request<T>): Promise<State<T>> {
+  const { core, freshness } = source;
+  const { selection, plan, start, signal } = request;
+  await freshness.wait(version, signal);
+  const snapshot = core.snapshotAt(version);
+  const { prefix } = selection;
+  if (snapshot) {
+    const count = (from: string): number => snapshot.count(prefix, from);
+    return { resourceVersion: version, entries: snapshot.values(prefix, prefix + start), count };
+  }
+  try {
+    return await stored(source, version, request);
+  } catch (error) {
+    if (!plan.from || !isWatchError(error, 'REFUSED') || error.status?.code !== 410) throw error;
+    throw expiredContinue(encodeContinue({ revision: undefined, start }));
+  }
+}
+
+/** All objects with the prefix, as the storage has them. It does not know the fields of the cacher, so it cannot select. */
+async function stored<T extends KubernetesObject>(
+  { storage, keyOf }: ListSource<T>,
+  resourceVersion: string | undefined,
+  { signal }: Request<T>,
+): Promise<State<T>> {
+  const exact = resourceVersion === undefined ? {} : { resourceVersion, resourceVersionMatch: 'Exact' as const };
+  const list = await listAll(storage, { ...exact, pageSize: 0, signal });
+  return { resourceVersion: list.resourceVersion, entries: list.items.map((object) => ({ key: keyOf(object), object })) };
+}
+
+function pageOf<T extends KubernetesObject>(state: State<T>, { selection, start, limit }: Request<T>): List<T> {
+  const { resourceVersion, entries, count } = state;
+  const from = selection.prefix + start;
+  const items: T[] = [];
+  let last = '';
+  let left = 0;
+  for (const { key, object } of entries) {
+    if (key < from || !selection.matches(key, object)) continue;
+    if (limit > 0 && items.length === limit) {
+      left += count ? count(key) : 1;
+      if (count || !selection.isWhole) break;
+      continue;
+    }
+    items.push(object);
+    last = key;
+  }
+  if (left === 0) return { items, resourceVersion };
+  const token = continueAfter(last.slice(selection.prefix.length), { revision: resourceVersion });
+  return { items, resourceVersion, continue: token, ...(selection.isWhole && { remainingItemCount: left }) };
+}

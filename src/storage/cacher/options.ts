@@ -1,0 +1,129 @@
+import { type KubernetesObject, keyOf as keyOfObject } from '../../cache/object.ts';
+import type { VersionComparator } from '../../cache/version.ts';
+import { compareVersions as compareDecimals } from '../../cache/version.ts';
+import { type Clock, systemClock } from '../../watch/clock.ts';
+import { callable, having, wholeNumber } from '../../watch/errors.ts';
+import { known } from '../../watch/options.ts';
+import type { FieldFunctions } from '../storage.ts';
+import type { ReadinessPhase } from './readiness.ts';
+
+/** Options of a {@link Cacher}. */
+export interface CacherOptions<T extends KubernetesObject = KubernetesObject> {
+  /**
+   * The key of an object in the storage, which must be the one under which it was created; `create` and `update` of the cacher reject
+   * with INVALID_ARGUMENT behind a write that shows that it is not. Default: `<namespace>/<name>`, or the name if it is in no namespace.
+   */
+  readonly keyOf?: ((object: T) => string) | undefined;
+  /** Fields that selectors may name beside `metadata.name` and `metadata.namespace`. Each is an index. */
+  readonly fields?: FieldFunctions<T> | undefined;
+  /** Number of past changes to keep for watches and lists of the past; default 100,000. */
+  readonly windowItems?: number | undefined;
+  /** How many bytes they may take, their objects and the JSON of these; default 256 MiB. */
+  readonly windowBytes?: number | undefined;
+  /** How long they are kept, but for the last 100, in milliseconds; default 75,000. */
+  readonly windowMs?: number | undefined;
+  /**
+   * How many revisions of the storage, of all its objects, it goes back when it begins, so that its window has what clients of another
+   * cacher may not have heard of yet; default 10,000. 0: it begins with what is there. If the storage has forgotten that, it goes back
+   * less; if it cannot catch up within four times `freshnessTimeoutMs`, not at all. Only where versions are decimal numbers.
+   */
+  readonly pastRevisions?: number | undefined;
+  /** How long a read may wait for the version that it needs, in milliseconds; default 3,000. */
+  readonly freshnessTimeoutMs?: number | undefined;
+  /** How often the storage is asked how far it is while a read waits, in milliseconds; default 100. */
+  readonly progressMs?: number | undefined;
+  /** How often a watch that allows BOOKMARKs gets one, if there is news, in milliseconds; default 60,000. */
+  readonly bookmarkMs?: number | undefined;
+  /** Number of watches that may be open; a further one is refused with 429. Default 100,000. */
+  readonly maxWatches?: number | undefined;
+  /** The delay after the first failure of the storage, in milliseconds; each further one doubles it. Default 100. */
+  readonly minRetryMs?: number | undefined;
+  /** The longest delay, to which jitter is added, in milliseconds; default 30,000. */
+  readonly maxRetryMs?: number | undefined;
+  /** How to compare versions. Default `compareVersions`: Kubernetes' decimal numbers. */
+  readonly compareVersions?: VersionComparator | undefined;
+  /** Called with every failure of the storage, and of a function of `fields`. What it throws is ignored. */
+  readonly onError?: ((error: unknown) => void) | undefined;
+  /** Source of time. Default: the host's. */
+  readonly clock?: Clock | undefined;
+  /** Source of jitter: a number from 0 to below 1. Default `Math.random`. */
+  readonly random?: (() => number) | undefined;
+}
+
+/** How a cacher is, at one moment. */
+export interface CacherStats {
+  readonly phase: ReadinessPhase;
+  /** Why it is not ready, if it is known. */
+  readonly error?: unknown;
+  /** How often it has become ready. */
+  readonly generation: number;
+  /** The version of its state; empty before the first list. */
+  readonly resourceVersion: string;
+  readonly objects: number;
+  /** Changes that it has taken since it began. */
+  readonly changes: number;
+  /** The changes that are kept. A watch may begin at `since`, and at any later version. */
+  readonly window: { readonly items: number; readonly bytes: number; readonly since: string };
+  /** Open watches. */
+  readonly watches: number;
+  /** Different selections among them: a change is judged at most once for each. */
+  readonly views: number;
+  /** Watches that were ended with 410 because they were too slow. */
+  readonly fellBehind: number;
+  /** How often all watches were ended with 410 because the storage could not tell what had happened. */
+  readonly gaps: number;
+  /** Reads that wait for a version. */
+  readonly waiting: number;
+}
+
+/** The options, all of them. */
+export type CacherSettings<T extends KubernetesObject> = {
+  readonly [Name in keyof CacherOptions<T>]-?: NonNullable<CacherOptions<T>[Name]>;
+};
+
+const NUMBERS = {
+  windowItems: 100_000,
+  windowBytes: 256 * 1024 * 1024,
+  windowMs: 75_000,
+  pastRevisions: 10_000,
+  freshnessTimeoutMs: 3_000,
+  progressMs: 100,
+  bookmarkMs: 60_000,
+  maxWatches: 100_000,
+  minRetryMs: 100,
+  maxRetryMs: 30_000,
+} as const;
+
+const NAMES = [
+  ...(Object.keys(NUMBERS) as (keyof typeof NUMBERS)[]),
+  ...(['keyOf', 'fields', 'compareVersions', 'onError', 'clock', 'random'] as const),
+] as const;
+
+/** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
+export function toSettings<T extends KubernetesObject>(options: CacherOptions<T>): CacherSettings<T> {
+  const { keyOf, fields = {}, compareVersions, onError, clock = systemClock, random } = known(options, NAMES);
+  const numbers = Object.entries(NUMBERS).map(([name, value]) => {
+    return [name, wholeNumber(name, options[name as keyof typeof NUMBERS] ?? value, name.endsWith('Ms') ? 1 : 0)];
+  });
+  for (const [name, field] of Object.entries(fields)) callable(`fields.${name}`, field);
+  return {
+    ...(Object.fromEntries(numbers) as Record<keyof typeof NUMBERS, number>),
+    keyOf: callable('keyOf', keyOf) ?? keyOfObject,
+    fields,
+    compareVersions: callable('compareVersions', compareVersions) ?? compareDecimals,
+    onError: guarded(callable('onError', onError)),
+    clock: having('clock', clock, 'schedule', 'a Clock'),
+    random: callable('random', random) ?? Math.random,
+  };
+}
+
+/** What the application throws when it is told an error would be told to nobody. */
+function guarded(onError: ((error: unknown) => void) | undefined): (error: unknown) => void {
+  return (error) => {
+    try {
+      onError?.(error);
+    } catch {
+      // That is its own affair.
+    }
+  };
+}

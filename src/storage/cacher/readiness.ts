@@ -1,0 +1,88 @@
+/**
+ * Whether a cache can be asked. Each time it becomes ready is another generation. Upstream: `ready` of the cacher.
+ *
+ *     pending --- ready() ---> ready     the state is that of the storage, and changes arrive
+ *        ^<--- failed(error) ---'
+ *        '------- stop() ------------> stopped, for ever
+ */
+import { WatchError } from '../../watch/errors.ts';
+import { tooManyRequests } from '../statuses.ts';
+
+export type ReadinessPhase = 'pending' | 'ready' | 'stopped';
+
+export class Readiness {
+  phase: ReadinessPhase = 'pending';
+  generation: number = 0;
+  /** When the phase has changed last. */
+  sinceMs: number;
+  /** Why it is not ready, if it is known. Undefined while the first attempt goes on. */
+  error: unknown;
+  readonly #now: () => number;
+  readonly #random: () => number;
+  #waiters: Set<() => void> = new Set();
+
+  constructor({ now, random }: { readonly now: () => number; readonly random: () => number }) {
+    this.#now = now;
+    this.#random = random;
+    this.sinceMs = now();
+  }
+
+  ready(): void {
+    this.error = undefined;
+    if (this.phase !== 'pending') return;
+    this.generation++;
+    this.#turn('ready');
+  }
+
+  failed(error: unknown): void {
+    if (this.phase === 'stopped') return;
+    this.error = error;
+    if (this.phase === 'ready') this.#turn('pending');
+    else this.#wake();
+  }
+
+  stop(): void {
+    if (this.phase !== 'stopped') this.#turn('stopped');
+  }
+
+  /** Throws unless it is ready: CLOSED if it has stopped, 429 if it is not ready yet, or no more. */
+  check(): void {
+    if (this.phase === 'ready') return;
+    if (this.phase === 'stopped') throw new WatchError('CLOSED', 'the cacher is closed');
+    const { error } = this;
+    const why = error === undefined ? '' : `: ${error instanceof Error ? error.message : String(error)}`;
+    throw tooManyRequests(`storage is (re)initializing${why}`, retryAfterSeconds(this.#now() - this.sinceMs, this.#random));
+  }
+
+  /** Whether it makes sense to wait: it is about to be ready, and nothing has failed yet. */
+  get isStarting(): boolean {
+    return this.phase === 'pending' && this.error === undefined;
+  }
+
+  /** Calls back at the next change, of the phase or of what is known. Returns a function that forgets that. */
+  onChange(callback: () => void): () => void {
+    this.#waiters.add(callback);
+    return () => void this.#waiters.delete(callback);
+  }
+
+  #turn(phase: ReadinessPhase): void {
+    this.phase = phase;
+    this.sinceMs = this.#now();
+    this.#wake();
+  }
+
+  #wake(): void {
+    const waiters = this.#waiters;
+    this.#waiters = new Set();
+    for (const wake of waiters) wake();
+  }
+}
+
+/**
+ * When to ask again: the longer it has not been ready, the later, from 1 to 30 seconds; and up to twice that, so that those who were
+ * refused together do not come back together. Upstream: `calculateRetryAfterForUnreadyCache`, which has no jitter.
+ */
+export function retryAfterSeconds(downMs: number, random: () => number): number {
+  const seconds = Math.min(30, Math.max(1, Math.floor(Math.exp((0.06 * downMs) / 1000))));
+  return seconds + Math.floor(random() * (seconds + 1));
+}

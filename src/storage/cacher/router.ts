@@ -1,0 +1,82 @@
+/**
+ * Which views a change concerns. Each view stands in one place, by what narrows it most: a field that must have one value, or the
+ * prefix of its keys, or nothing. A change is brought to those places only where its object is, or was.
+ *
+ *     prefix ''           --> views of everything
+ *     prefix 'ns/'        --> views of that scope
+ *     field, value        --> views that pin it: spec.nodeName=n1
+ *
+ * So a change costs nothing to the thousands of views that pin another value. What else a selection asks for, the view examines
+ * itself. Upstream: the scopes and triggers of `indexedWatchers`.
+ */
+import type { KubernetesObject } from '../../cache/object.ts';
+import type { Change } from './change.ts';
+import type { Field } from './selection.ts';
+import type { View } from './view.ts';
+
+type Places<T extends KubernetesObject> = Map<string, Set<View<T>>>;
+
+export class Router<T extends KubernetesObject> {
+  readonly #byPrefix: Places<T> = new Map();
+  readonly #byField: Map<Field, Places<T>> = new Map();
+
+  add(view: View<T>): void {
+    const { pin, prefix } = view.selection;
+    if (!pin) {
+      put(this.#byPrefix, prefix, view);
+      return;
+    }
+    let places = this.#byField.get(pin.field);
+    if (!places) {
+      places = new Map();
+      this.#byField.set(pin.field, places);
+    }
+    put(places, pin.value, view);
+  }
+
+  remove(view: View<T>): void {
+    const { pin, prefix } = view.selection;
+    if (!pin) {
+      drop(this.#byPrefix, prefix, view);
+      return;
+    }
+    const places = this.#byField.get(pin.field);
+    if (!places) return;
+    drop(places, pin.value, view);
+    if (places.size === 0) this.#byField.delete(pin.field);
+  }
+
+  /** Brings a change to all views that it may concern, to each once. */
+  route(change: Change<T>, place: number): void {
+    const { key, object, before } = change;
+    if (this.#byPrefix.size > 0) {
+      take(this.#byPrefix.get(''), change, place);
+      for (let at = key.indexOf('/'); at >= 0; at = key.indexOf('/', at + 1)) {
+        take(this.#byPrefix.get(key.slice(0, at + 1)), change, place);
+      }
+    }
+    for (const [field, places] of this.#byField) {
+      if (!key.startsWith(field.prefix)) continue;
+      const value = field.read(object);
+      if (value !== undefined) take(places.get(value), change, place);
+      const old = before ? field.read(before.object) : undefined;
+      if (old !== undefined && old !== value) take(places.get(old), change, place);
+    }
+  }
+}
+
+function put<T extends KubernetesObject>(places: Places<T>, place: string, view: View<T>): void {
+  const views = places.get(place);
+  if (views) views.add(view);
+  else places.set(place, new Set([view]));
+}
+
+function drop<T extends KubernetesObject>(places: Places<T>, place: string, view: View<T>): void {
+  const views = places.get(place);
+  views?.delete(view);
+  if (views?.size === 0) places.delete(place);
+}
+
+function take<T extends KubernetesObject>(views: ReadonlySet<View<T>> | undefined, change: Change<T>, place: number): void {
+  if (views) for (const view of views) view.take(change, place);
+}

@@ -1,0 +1,151 @@
+import type { List, ListOptions } from '../../cache/list-watcher.ts';
+import { type KubernetesObject, versionOf } from '../../cache/object.ts';
+import { invalid, wholeNumber } from '../../watch/errors.ts';
+import { known } from '../../watch/options.ts';
+import type { Watch } from '../../watch/watch.ts';
+import { checkKey, checkPrefix } from '../keys.ts';
+import { LIST_NAMES, WATCH_NAMES } from '../option-names.ts';
+import { parseVersion } from '../selection.ts';
+import type {
+  CreateOptions,
+  DeleteOptions,
+  GetOptions,
+  ScopeOptions,
+  Storage,
+  StorageEvent,
+  StorageWatchOptions,
+  UpdateOptions,
+} from '../storage.ts';
+import type { Engine } from './engine.ts';
+import { listFrom } from './lists.ts';
+import { type FieldReader, Selection } from './selection.ts';
+
+/** A part of a cacher, and what it is of. */
+export interface ScopeParts<T extends KubernetesObject> {
+  readonly engine: Engine<T>;
+  /** What its keys begin with in the cacher. */
+  readonly prefix: string;
+  /** The same part of the storage. */
+  readonly storage: Storage<T>;
+  readonly reader: FieldReader<T>;
+}
+
+/** The part of a `Cacher` whose keys begin with a prefix. The whole is the part whose prefix is empty. */
+export class CacherScope<T extends KubernetesObject = KubernetesObject> implements Storage<T> {
+  readonly #parts: ScopeParts<T>;
+
+  constructor(parts: ScopeParts<T>) {
+    this.#parts = parts;
+  }
+
+  /** Without a version it asks the storage, which is no slower than to ask it for its version. */
+  async get(key: string, options: GetOptions = {}): Promise<T | undefined> {
+    const { resourceVersion, signal } = known(options, ['resourceVersion', 'signal']);
+    const { engine, prefix, storage } = this.#parts;
+    engine.pending.check(signal);
+    checkKey(key);
+    const version = parseVersion(resourceVersion);
+    if (!resourceVersion) return this.#known(key, await engine.pending.until(storage.get(key, { signal }), signal));
+    await engine.ready(signal);
+    if (version !== undefined) await engine.freshness.wait(version, signal);
+    return engine.core.get(prefix + key);
+  }
+
+  async list(options: ListOptions = {}): Promise<List<T>> {
+    const { limit = 0, signal } = known(options, LIST_NAMES);
+    const { engine, storage } = this.#parts;
+    const { core, freshness, settings, pending } = engine;
+    pending.check(signal);
+    wholeNumber('limit', limit);
+    const selection = this.#select(options);
+    await engine.ready(signal);
+    return await pending.until(listFrom({ core, freshness, keyOf: settings.keyOf, storage }, selection, options), signal);
+  }
+
+  async watch(options: StorageWatchOptions<T> = {}): Promise<Watch<StorageEvent<T>>> {
+    const { timeoutSeconds = 0, signal } = known(options, WATCH_NAMES);
+    const { engine, storage } = this.#parts;
+    engine.pending.check(signal);
+    wholeNumber('timeoutSeconds', timeoutSeconds);
+    return await engine.watch(this.#select(options), options, storage);
+  }
+
+  async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
+    return this.#placed(key, await this.#write(options.signal, (storage) => storage.create(key, object, options)));
+  }
+
+  async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
+    const cached = options.cached ?? this.#hint(key);
+    const all = { ...options, ...(cached && { cached }) };
+    return this.#placed(key, await this.#write(options.signal, (storage) => storage.update(key, change, all)));
+  }
+
+  delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
+    const cached = options.cached ?? this.#hint(key);
+    return this.#write(options.signal, (storage) => storage.delete(key, { ...options, ...(cached && { cached }) }));
+  }
+
+  currentVersion(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<string> {
+    return this.#write(options.signal, (storage) => storage.currentVersion(options));
+  }
+
+  /** What the storage says. */
+  checkHealth(): Promise<void> {
+    return this.#write(undefined, async (storage) => storage.checkHealth?.());
+  }
+
+  /** Has every watch that allows BOOKMARKs told how far the cache is, as soon as it is as far as the storage is now. */
+  async requestProgress(): Promise<void> {
+    const { engine, storage } = this.#parts;
+    await engine.ready(undefined);
+    await engine.freshness.wait(await engine.pending.until(storage.currentVersion(), undefined));
+    engine.oweAll();
+  }
+
+  scope<U extends KubernetesObject = T>(prefix: string, options: ScopeOptions<U> = {}): Storage<U> {
+    const { fields } = known(options, ['fields']);
+    const parts = this.#parts as unknown as ScopeParts<U>;
+    const { engine } = parts;
+    const whole = parts.prefix + checkPrefix(prefix);
+    const reader = fields ? engine.readerOf(fields, whole) : parts.reader;
+    return new CacherScope<U>({ engine, prefix: whole, storage: parts.storage.scope<U>(prefix, options), reader });
+  }
+
+  async close(): Promise<void> {}
+
+  #select({ labelSelector, fieldSelector }: ListOptions): Selection<T> {
+    const { prefix, reader } = this.#parts;
+    return new Selection(reader, { prefix, labelSelector, fieldSelector });
+  }
+
+  async #write<R>(signal: AbortSignal | undefined, code: (storage: Storage<T>) => Promise<R>): Promise<R> {
+    const { engine, storage } = this.#parts;
+    engine.pending.check(signal);
+    return await engine.pending.until(code(storage), signal);
+  }
+
+  /**
+   * What was written. Where `keyOf` tells another key, nobody would find it here, and no failure would say so.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT. Also what `keyOf` throws.
+   */
+  #placed(key: string, object: T): T {
+    const { engine, prefix } = this.#parts;
+    const found = engine.settings.keyOf(object);
+    if (found === prefix + key) return object;
+    throw invalid('keyOf(object)', found, `${JSON.stringify(prefix + key)}, under which the object was written`);
+  }
+
+  /** What a write may begin with instead of a read. */
+  #hint(key: string): T | undefined {
+    const { engine, prefix } = this.#parts;
+    return engine.readiness.phase === 'ready' ? engine.core.get(prefix + key) : undefined;
+  }
+
+  /** The object of the cache, if it is the same state: whoever knows that has its bytes. */
+  #known(key: string, object: T | undefined): T | undefined {
+    const { engine, prefix } = this.#parts;
+    const cached = object && engine.core.get(prefix + key);
+    return cached && versionOf(cached) === versionOf(object) ? cached : object;
+  }
+}

@@ -1,0 +1,123 @@
+/** What a list or a watch asks for: which keys, and which objects under them. */
+import { type KubernetesObject, metadataOf } from '../../cache/object.ts';
+import type { FieldSelector, LabelSelector } from '../../selectors/index.ts';
+import { predicateOf } from '../selection.ts';
+import type { FieldFunctions } from '../storage.ts';
+
+/** A field of the objects whose keys begin with a prefix. */
+export interface Field {
+  readonly prefix: string;
+  /** The value of the field, empty if there is none; undefined if nobody can tell: then the object is not selected. */
+  read(object: KubernetesObject): string | undefined;
+}
+
+/** A field and the value that it must have. */
+export interface Pin {
+  readonly field: Field;
+  readonly value: string;
+}
+
+const NAME: Field = { prefix: '', read: (object) => metadataOf(object).name ?? '' };
+const NAMESPACE: Field = { prefix: '', read: (object) => metadataOf(object).namespace ?? '' };
+
+let readers = 0;
+
+/** The fields by which objects below a prefix can be selected. If a function of the application throws, that is told once per object. */
+export class FieldReader<T extends KubernetesObject> {
+  /** Tells readers with other functions apart. */
+  readonly id: number = readers++;
+  readonly functions: FieldFunctions<T>;
+  readonly #fields: ReadonlyMap<string, Field>;
+
+  constructor(
+    functions: FieldFunctions<T>,
+    { prefix, onError }: { readonly prefix: string; readonly onError: (error: unknown) => void },
+  ) {
+    this.functions = functions;
+    const own = Object.entries(functions).map(([name, readFrom]) => [name, toField(readFrom, prefix, onError)] as const);
+    // By how few objects have the same value, most likely: by the first of them that is pinned, objects are found.
+    this.#fields = new Map([['metadata.name', NAME], ...own, ['metadata.namespace', NAMESPACE]]);
+  }
+
+  get(name: string): Field {
+    return this.#fields.get(name) as Field;
+  }
+
+  get names(): Iterable<string> {
+    return this.#fields.keys();
+  }
+}
+
+function toField<T extends KubernetesObject>(
+  readFrom: (object: T) => string | undefined,
+  prefix: string,
+  onError: (error: unknown) => void,
+): Field {
+  const told = new WeakSet<object>();
+  return {
+    prefix,
+    read(object) {
+      try {
+        return readFrom(object as T) ?? '';
+      } catch (error) {
+        if (!told.has(object)) onError(error);
+        told.add(object);
+        return undefined;
+      }
+    },
+  };
+}
+
+/** What a request asks for. */
+export interface SelectionOptions {
+  readonly prefix: string;
+  readonly labelSelector?: string | undefined;
+  readonly fieldSelector?: string | undefined;
+}
+
+/** A selection of objects. Two of them with the same `id` select the same. */
+export class Selection<T extends KubernetesObject> {
+  /** What keys begin with. */
+  readonly prefix: string;
+  readonly id: string;
+  /** The one field by whose value its objects are found; undefined if it says nothing of the kind. */
+  readonly pin: Pin | undefined;
+  /** Whether there is nothing but the prefix. */
+  readonly isWhole: boolean;
+  readonly #labels: LabelSelector;
+  readonly #terms: readonly { readonly field: Field; readonly equal: boolean; readonly value: string }[];
+
+  /** @throws {WatchError} REFUSED with code 400 for a selector that is wrong, or names a field that there is not. */
+  constructor(reader: FieldReader<T>, { prefix, ...selectors }: SelectionOptions) {
+    const { labels, fields } = predicateOf<T>(selectors, reader.functions);
+    this.prefix = prefix;
+    this.isWhole = labels.isEmpty && fields.isEmpty;
+    this.id = this.isWhole ? prefix : JSON.stringify([prefix, labels.canonical, fields.canonical, reader.id]);
+    this.pin = pinOf(fields, reader);
+    this.#labels = labels;
+    this.#terms = fields.terms.map(({ field, operator, value }) => ({
+      field: reader.get(field),
+      equal: operator === '=',
+      value,
+    }));
+  }
+
+  matches(key: string, object: T): boolean {
+    if (!key.startsWith(this.prefix)) return false;
+    if (this.isWhole) return true;
+    for (const { field, equal, value } of this.#terms) {
+      const found = field.read(object);
+      if (found === undefined || (found === value) !== equal) return false;
+    }
+    return this.#labels.isEmpty || this.#labels.matches(metadataOf(object).labels);
+  }
+}
+
+function pinOf<T extends KubernetesObject>(fields: FieldSelector, reader: FieldReader<T>): Pin | undefined {
+  if (fields.isEmpty) return undefined;
+  for (const name of reader.names) {
+    const value = fields.requiresExactMatch(name);
+    if (value !== undefined) return { field: reader.get(name), value };
+  }
+  return undefined;
+}

@@ -1,0 +1,125 @@
+/**
+ * A view is what the watchers of one selection have in common: the changes that concern them, each as they are to be told of it.
+ * The selection judges a change once for all of them, and all get the same event, so its bytes are made once.
+ *
+ *     log of all   | 12 | 13 | 14 | 15 | 16 | 17 |          places
+ *                    |              |         |
+ *     view of a=1  | ADDED        | MODIFIED | DELETED  |    each with the place of its change
+ *                                   ^ a watcher: it has nothing but a place
+ *
+ * A view begins where the first of its watchers did. If a later one begins earlier, the view is made anew from there.
+ *
+ * Invariants
+ * - It has an event for every change between `lostBefore` and the end of the log that concerns it, and no other.
+ * - It has ended, if `end` is set: no event follows, and whoever has read all is told why.
+ */
+import { EventLog } from '../../broadcast/log/log.ts';
+import { ReplayWindow } from '../../broadcast/log/window.ts';
+import { Park } from '../../broadcast/watchers/park.ts';
+import { soon } from '../../broadcast/watchers/soon.ts';
+import type { KubernetesObject } from '../../cache/object.ts';
+import type { Status } from '../../watch/event.ts';
+import type { ChangeEvent } from '../storage.ts';
+import type { Change } from './change.ts';
+import type { History } from './history.ts';
+import type { Selection } from './selection.ts';
+
+export class View<T extends KubernetesObject> {
+  readonly selection: Selection<T>;
+  /** Those of its watchers that wait for something. */
+  readonly park: Park;
+  watchers: number = 0;
+  /** Events of changes before this place are not here. */
+  lostBefore: number = 0;
+  /** Why it has ended, if it has; with a status, its watchers are told that they miss something. */
+  end: { readonly status?: Status } | undefined;
+  /** Made with the first event: of ten thousand views, most may never have one. */
+  #log: EventLog<ChangeEvent<T>> | undefined;
+  #window: ReplayWindow<ChangeEvent<T>> | undefined;
+  /** The state as ADDED, as long as somebody reads it and it is the newest. */
+  #initial: WeakRef<readonly ChangeEvent<T>[]> | undefined;
+
+  constructor(selection: Selection<T>) {
+    this.selection = selection;
+    this.park = new Park(serveSoon);
+  }
+
+  /** The position behind its last event. */
+  get head(): number {
+    return this.#log?.head ?? 0;
+  }
+
+  /** Takes everything from the log of all, from a place on. */
+  build(history: History<T>, from: number): void {
+    this.#log = this.#window = undefined;
+    this.lostBefore = from;
+    for (let place = from; place < history.end; place++) this.take(history.at(place), place);
+  }
+
+  /** Takes a change, if it concerns the selection. */
+  take(change: Change<T>, place: number): void {
+    const event = this.#eventOf(change);
+    if (event === undefined) return;
+    if (!this.#log) {
+      this.#log = new EventLog(16);
+      this.#window = new ReplayWindow(this.#log);
+    }
+    this.#log.append(event, place);
+    this.#log.step();
+    this.#initial = undefined;
+    this.park.notify();
+  }
+
+  /** Forgets what the log of all has forgotten. If it has ended, that log is not about the same state any more. */
+  trim(start: number): void {
+    const window = this.#window;
+    if (this.end || !window) return;
+    while (window.start < this.head) {
+      const place = this.placeAt(window.start);
+      if (place >= start) return;
+      this.lostBefore = place + 1;
+      window.shift();
+    }
+  }
+
+  /** The position of the first event whose place is not before the given one. */
+  positionOf(place: number): number {
+    return this.#window?.positionOf(place) ?? 0;
+  }
+
+  at(position: number): ChangeEvent<T> {
+    return (this.#log as EventLog<ChangeEvent<T>>).at(position);
+  }
+
+  /** The place of an event. */
+  placeAt(position: number): number {
+    return (this.#log as EventLog<ChangeEvent<T>>).placeOf(position);
+  }
+
+  /** Its last events from a position on. Watchers in step get the same array. */
+  from(position: number): readonly ChangeEvent<T>[] {
+    return (this.#log as EventLog<ChangeEvent<T>>).slice(position, this.head);
+  }
+
+  /** The state as ADDED. Watchers that begin with the same state get the same array. */
+  initial(make: () => readonly ChangeEvent<T>[]): readonly ChangeEvent<T>[] {
+    const known = this.#initial?.deref();
+    if (known !== undefined) return known;
+    const events = make();
+    this.#initial = new WeakRef(events);
+    return events;
+  }
+
+  /** What its watchers are told of a change: it may enter the selection by it, stay in it, or leave it. */
+  #eventOf(change: Change<T>): ChangeEvent<T> | undefined {
+    const { key, before, object, isDeletion } = change;
+    const { selection } = this;
+    const wasIn = before !== undefined && selection.matches(key, before.object);
+    if (!isDeletion && selection.matches(key, object)) return wasIn ? change.event : change.entered;
+    return wasIn ? change.left : undefined;
+  }
+}
+
+function serveSoon(park: Park): void {
+  soon(() => park.serve());
+}

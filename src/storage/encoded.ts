@@ -1,0 +1,32 @@
+/**
+ * The JSON of an object as bytes, made once. An object in a storage never changes, so its bytes belong to its identity: whoever
+ * writes them, be it the storage, a list or five hundred watches, shares one buffer. Nothing has to carry bytes beside objects.
+ *
+ *     object --- JSON.stringify, at the first use ---> bytes
+ *        '---- every later use: the same bytes ----------^
+ *
+ * Bytes are forgotten with their object. Objects must not be changed after their first use; a change would not be seen.
+ */
+
+const encoder = new TextEncoder();
+const made = new WeakMap<object, Uint8Array>();
+
+/** The JSON of an object in UTF-8. The same buffer for the same object: do not write into it. */
+export function encoded(object: object): Uint8Array {
+  let bytes = made.get(object);
+  if (bytes === undefined) {
+    bytes = encoder.encode(JSON.stringify(object));
+    made.set(object, bytes);
+  }
+  return bytes;
+}
+
+/** Says what the JSON of an object is, for whoever has it already. */
+export function setEncoded(object: object, bytes: Uint8Array): void {
+  made.set(object, bytes);
+}
+
+/** How many bytes an object's JSON has, if it has been made; otherwise undefined. */
+export function encodedBytes(object: object): number | undefined {
+  return made.get(object)?.byteLength;
+}

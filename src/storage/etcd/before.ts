@@ -1,0 +1,56 @@
+/**
+ * What was under a key before a change, where whoever reads the changes keeps the state: etcd need not read it for every watch and
+ * every change, nor send it, and may have forgotten it.
+ *
+ *     delivered, and taken by the consumer      delivered since its last wait     the next change
+ *     [ previousOf(key) ]                       [ #since ]                        ^ what was before it?
+ */
+import type { KubernetesObject } from '../../cache/object.ts';
+import { refused } from '../statuses.ts';
+import { toText } from './key-bytes.ts';
+import type { KeyValue } from './wire/messages.ts';
+
+const decoder = new TextDecoder();
+/** What bytes become that are not UTF-8, such as half a surrogate pair; see `key-bytes.ts`. */
+const REPLACED = '\uFFFD';
+
+export class Before<T extends KubernetesObject> {
+  readonly #previousOf: (key: string) => T | undefined;
+  /** The number of bytes of the scope's prefix. */
+  readonly #start: number;
+  readonly #since: Map<string, T | undefined> = new Map();
+
+  constructor(previousOf: (key: string) => T | undefined, prefix: Uint8Array) {
+    this.#previousOf = previousOf;
+    this.#start = prefix.length;
+  }
+
+  /**
+   * What was there.
+   *
+   * @throws {WatchError} REFUSED with code 500 if the consumer does not know, which it must.
+   */
+  get({ key, modRevision }: KeyValue): T {
+    const text = this.#textOf(key);
+    const object = this.#since.has(text) ? this.#since.get(text) : this.#previousOf(text);
+    if (object !== undefined) return object;
+    const shown = JSON.stringify(text);
+    throw refused(500, 'InternalError', `previousOf knows nothing under ${shown}, which was changed at ${modRevision}`);
+  }
+
+  /** A change is delivered. */
+  set({ key }: KeyValue, object: T | undefined): void {
+    this.#since.set(this.#textOf(key), object);
+  }
+
+  /** The consumer has taken all that was delivered. */
+  taken(): void {
+    if (this.#since.size > 0) this.#since.clear();
+  }
+
+  #textOf(key: Uint8Array): string {
+    const bytes = key.subarray(this.#start);
+    const text = decoder.decode(bytes);
+    return text.includes(REPLACED) ? toText(bytes) : text;
+  }
+}

@@ -1,0 +1,137 @@
+/** What all scopes of an `EtcdStorage` share: the members, leases, the open watches; and etcd's calls with their errors. */
+import { WatchError } from '../../watch/errors.ts';
+import { tooLarge } from '../statuses.ts';
+import { toBytes } from './key-bytes.ts';
+import { Leases } from './lease.ts';
+import type { Settings } from './options.ts';
+import { Recent } from './recent.ts';
+import { Channel, LEASE_GRANT, RANGE, TXN } from './wire/channel.ts';
+import {
+  type GuardedWrite,
+  type Header,
+  type RangeRequest,
+  type RangeResponse,
+  readLease,
+  readRange,
+  readWrite,
+  type WriteResponse,
+  writeGuarded,
+  writeLeaseGrant,
+  writeRange,
+} from './wire/messages.ts';
+import { type Failure, toError } from './wire/outcome.ts';
+
+/** How a call is made, and what it is called in errors. */
+export interface CallContext {
+  readonly what: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A watch, as far as a storage knows of it. */
+export interface OpenWatch {
+  readonly prefix: string;
+  requestProgress(): void;
+  stop(): void;
+}
+
+export class EtcdClient {
+  readonly settings: Settings;
+  readonly channel: Channel;
+  readonly watches: Set<OpenWatch> = new Set();
+  /** For watches: empty while there are none. */
+  readonly recent: Recent = new Recent();
+  readonly #leases: Leases;
+  #closed: boolean = false;
+
+  constructor(settings: Settings) {
+    this.settings = settings;
+    this.channel = new Channel(settings);
+    const { clock, maxLeaseObjects } = settings;
+    this.#leases = new Leases({ clock, maxLeaseObjects, grant: (ttlSeconds) => this.#grant(ttlSeconds) });
+  }
+
+  /** Throws CLOSED once the storage is closed, and the reason of a signal that has aborted. */
+  check(signal: AbortSignal | undefined): void {
+    if (this.#closed) throw new WatchError('CLOSED', 'the storage is closed');
+    signal?.throwIfAborted();
+  }
+
+  /** Reads keys; or returns the failure, if that is one that the caller knows what to do about. */
+  async tryRange(request: RangeRequest, { what, signal }: CallContext): Promise<RangeResponse | Failure> {
+    this.check(signal);
+    const outcome = await this.channel.ask(RANGE, writeRange(request), { signal });
+    if ('answer' in outcome) return this.read(outcome.answer, readRange, what);
+    this.check(signal);
+    return outcome.failure;
+  }
+
+  async range(request: RangeRequest, context: CallContext): Promise<RangeResponse> {
+    const range = await this.tryRange(request, context);
+    if ('kvs' in range) return range;
+    throw toError(range, context);
+  }
+
+  /** What etcd as a whole agrees on by now: its newest revision, and the term in which it is. */
+  async head(context: CallContext): Promise<Header> {
+    return (await this.range({ key: toBytes(this.settings.root), countOnly: true }, context)).header;
+  }
+
+  /** Writes if the key is as expected, with a lease if there is a time to live. */
+  async write(
+    write: Omit<GuardedWrite, 'put'> & { value?: Uint8Array; ttlSeconds?: number },
+    context: CallContext,
+  ): Promise<WriteResponse> {
+    const { value, ttlSeconds = 0, ...guard } = write;
+    for (let attempts = 1; ; attempts++) {
+      const put = value && { value, lease: await this.#leases.of(ttlSeconds) };
+      this.check(context.signal);
+      const outcome = await this.channel.ask(TXN, writeGuarded({ ...guard, put }), { isWrite: true, signal: context.signal });
+      if ('answer' in outcome) return this.read(outcome.answer, readWrite, context.what);
+      this.check(context.signal);
+      const { failure } = outcome;
+      if (!failure.message.includes('lease not found') || attempts > 1) throw toError(failure, { ...context, isWrite: true });
+      this.#leases.forget(ttlSeconds);
+    }
+  }
+
+  /** 504 for a version that is newer than what etcd as a whole has. */
+  async tooLarge(version: string, context: CallContext): Promise<WatchError> {
+    return tooLarge(version, `${(await this.head(context)).revision}`);
+  }
+
+  /** An object has been written. A watch may tell it next. */
+  wrote<T extends object>(revision: bigint, object: T): T {
+    if (this.watches.size > 0) this.recent.add(revision, object);
+    return object;
+  }
+
+  /** A watch is over. */
+  left(watch: OpenWatch): void {
+    this.watches.delete(watch);
+    if (this.watches.size === 0) this.recent.clear();
+  }
+
+  /** Reads an answer. One that cannot be read is an error of this request. */
+  read<R>(answer: Uint8Array, reading: (bytes: Uint8Array) => R, what: string): R {
+    try {
+      return reading(answer);
+    } catch (cause) {
+      throw new WatchError('INVALID_FRAME', `${what}: ${(cause as Error).message}`, { cause });
+    }
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const watch of this.watches) watch.stop();
+    this.channel.close();
+  }
+
+  async #grant(ttlSeconds: number): Promise<bigint> {
+    const what = 'grant a lease';
+    const outcome = await this.channel.ask(LEASE_GRANT, writeLeaseGrant(ttlSeconds));
+    if ('answer' in outcome) return this.read(outcome.answer, readLease, what).id;
+    this.check(undefined);
+    throw toError(outcome.failure, { what });
+  }
+}

@@ -1,0 +1,131 @@
+import type { SecureClientSessionOptions } from 'node:http2';
+import type { KubernetesObject } from '../../cache/object.ts';
+import { type Clock, systemClock } from '../../watch/clock.ts';
+import { callable, having, invalid, wholeNumber } from '../../watch/errors.ts';
+import { known } from '../../watch/options.ts';
+import { checkPrefix } from '../keys.ts';
+import type { FieldFunctions } from '../storage.ts';
+import type { ChannelMeans } from './wire/channel.ts';
+
+/** How to trust etcd, and how etcd trusts us; in PEM. */
+export interface EtcdTls {
+  /** The certificates that sign those of the members; default: the host's. */
+  readonly ca?: string | Uint8Array | undefined;
+  /** A certificate of our own, if etcd wants one, and its key. */
+  readonly cert?: string | Uint8Array | undefined;
+  readonly key?: string | Uint8Array | undefined;
+  /** The name that the members' certificates have, if it is not that of the endpoint. */
+  readonly serverName?: string | undefined;
+}
+
+/** Options of an `EtcdStorage`. */
+export interface EtcdStorageOptions<T extends KubernetesObject = KubernetesObject> {
+  /** The members, such as `http://127.0.0.1:2379`. One is used until it fails, then the next. */
+  readonly endpoints: readonly string[];
+  /** What all keys begin with; default `/watchmux/`. A slash is added on either side where there is none. */
+  readonly prefix?: string | undefined;
+  /** Only with a password. */
+  readonly user?: string | undefined;
+  readonly password?: string | undefined;
+  /** Only for endpoints of `https:`. */
+  readonly tls?: EtcdTls | undefined;
+  /** The fields that selectors may name beside `metadata.name` and `metadata.namespace`. Scopes may have others. */
+  readonly fields?: FieldFunctions<T> | undefined;
+  /** How long a request may take, its further attempts among it; default 10,000. */
+  readonly requestTimeoutMs?: number | undefined;
+  /** How long it may take to connect to one member; default 3,000. */
+  readonly connectTimeoutMs?: number | undefined;
+  /** How long a member may be silent while watches are open, before and after it is asked for a sign; default 10,000, at least 5,000. */
+  readonly keepAliveMs?: number | undefined;
+  /** The longest answer, in bytes; default 64 MiB. Lists are read in parts, so it limits a part and the largest object. */
+  readonly maxResponseBytes?: number | undefined;
+  /** The number of objects that share a lease at most; default 1,000. */
+  readonly maxLeaseObjects?: number | undefined;
+  /** Default: the host's. */
+  readonly clock?: Clock | undefined;
+  /** For the jitter of delays; default `Math.random`. */
+  readonly random?: (() => number) | undefined;
+  /** Called with what a function of `fields` throws; the object is then not selected. Default: nothing. */
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+const NAMES = [
+  'endpoints',
+  'prefix',
+  'user',
+  'password',
+  'tls',
+  'fields',
+  'requestTimeoutMs',
+  'connectTimeoutMs',
+  'keepAliveMs',
+  'maxResponseBytes',
+  'maxLeaseObjects',
+  'clock',
+  'random',
+  'onError',
+] as const;
+
+/** The options with their defaults. */
+export interface Settings extends ChannelMeans {
+  readonly root: string;
+  readonly maxLeaseObjects: number;
+  readonly onError: (error: unknown) => void;
+}
+
+/** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
+export function settingsOf<T extends KubernetesObject>(options: EtcdStorageOptions<T>): Settings {
+  const { endpoints, clock = systemClock, random = Math.random, ...given } = known(options, NAMES);
+  const onError = callable('onError', given.onError);
+  if (!Array.isArray(endpoints) || endpoints.length === 0) throw invalid('endpoints', endpoints, 'an array of http(s) URLs');
+  if ((given.user === undefined) !== (given.password === undefined)) {
+    throw invalid('user', given.user, 'a user together with a password');
+  }
+  return {
+    endpoints: endpoints.map(toEndpoint),
+    root: toRoot(given.prefix ?? '/watchmux/'),
+    user: given.user,
+    password: given.password,
+    tls: toTls(given.tls ?? {}),
+    clock: having('clock', clock, 'schedule', 'a Clock'),
+    random: callable('random', random),
+    requestTimeoutMs: wholeNumber('requestTimeoutMs', given.requestTimeoutMs ?? 10_000, 1),
+    connectTimeoutMs: wholeNumber('connectTimeoutMs', given.connectTimeoutMs ?? 3_000, 1),
+    keepAliveMs: wholeNumber('keepAliveMs', given.keepAliveMs ?? 10_000, 5_000),
+    maxResponseBytes: wholeNumber('maxResponseBytes', given.maxResponseBytes ?? 67_108_864, 1),
+    maxLeaseObjects: wholeNumber('maxLeaseObjects', given.maxLeaseObjects ?? 1_000, 1),
+    onError: (error) => {
+      try {
+        onError?.(error);
+      } catch {
+        // Nobody is left to tell.
+      }
+    },
+  };
+}
+
+function toEndpoint(endpoint: string): string {
+  let url: URL | undefined;
+  try {
+    url = new URL(endpoint);
+  } catch {
+    // It is refused below.
+  }
+  if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== '/') {
+    throw invalid('endpoints', endpoint, 'http(s) URLs without a path, such as http://127.0.0.1:2379');
+  }
+  return url.origin;
+}
+
+function toRoot(prefix: string): string {
+  if (typeof prefix !== 'string') throw invalid('prefix', prefix, 'a string');
+  const inner = prefix.replace(/^\/|\/$/g, '');
+  return inner === '' ? '/' : `/${checkPrefix(`${inner}/`)}`;
+}
+
+function toTls(tls: EtcdTls): SecureClientSessionOptions {
+  const { serverName, ...pem } = known(tls, ['ca', 'cert', 'key', 'serverName']);
+  const given = Object.entries(pem).filter(([, value]) => value !== undefined);
+  const own = given.map(([name, value]) => [name, typeof value === 'string' ? value : Buffer.from(value as Uint8Array)]);
+  return { ...Object.fromEntries(own), ...(serverName !== undefined && { servername: serverName }) };
+}

@@ -1,0 +1,46 @@
+/**
+ * Objects that were written or told a moment ago, by their revision. What is written here comes back in a watch, and what a watch
+ * has told is what was there before the next change: neither has to be read a second time, and a cache has the bytes that whoever
+ * has written was answered with.
+ *
+ *     update ---> etcd ---> answer ---> object at 7 ----.
+ *                  '------> watch: 7 { ... } -----------+---> the same object
+ *
+ * Nothing is taken on trust: the bytes must be those that etcd tells. Another etcd, or one that was started with other data, may
+ * have something else at a revision.
+ */
+import { encoded, encodedBytes } from '../encoded.ts';
+import { isEncodingOf } from './objects.ts';
+import type { KeyValue } from './wire/messages.ts';
+
+/** Of the objects' JSON. */
+const MAX_BYTES = 4_194_304;
+
+export class Recent {
+  readonly #objects: Map<bigint, object> = new Map();
+  #bytes: number = 0;
+
+  /** Keeps an object whose bytes have been made, as long as there is room for it and for what comes after it. */
+  add(revision: bigint, object: object): void {
+    const bytes = encodedBytes(object);
+    if (bytes === undefined || this.#objects.has(revision)) return;
+    this.#objects.set(revision, object);
+    this.#bytes += bytes;
+    for (const [oldest, each] of this.#objects) {
+      if (this.#bytes <= MAX_BYTES) return;
+      this.#objects.delete(oldest);
+      this.#bytes -= encodedBytes(each) ?? 0;
+    }
+  }
+
+  /** The object that a value is, if it is known. */
+  find(kv: KeyValue): object | undefined {
+    const object = this.#objects.get(kv.modRevision);
+    return object !== undefined && isEncodingOf(encoded(object), kv) ? object : undefined;
+  }
+
+  clear(): void {
+    this.#objects.clear();
+    this.#bytes = 0;
+  }
+}

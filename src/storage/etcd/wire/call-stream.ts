@@ -1,0 +1,180 @@
+/**
+ * One call on an HTTP/2 connection: messages out, messages in, and how it ended. A unary call is one of one message each way.
+ *
+ *     write ---> [ HTTP/2 stream ] ---> chunks -> FrameReader -> read()
+ *                                       '-- held back while more than a few messages wait to be read
+ *
+ * It ends once: by its status, by an error, or by `cancel`. After that nothing pends and no listener does anything.
+ */
+import type { ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
+import { isWatchError, type WatchError } from '../../../watch/errors.ts';
+import { FrameReader, toFrame } from './frames.ts';
+import { CODE, type Failure, type Outcome } from './outcome.ts';
+
+/** NGHTTP2_CANCEL */
+const CANCEL = 8;
+/** NGHTTP2_REFUSED_STREAM: the server has not looked at the request. */
+const REFUSED_STREAM = 7;
+/** Received bytes that wait to be read before the server is held back. HTTP/2's window adds to it. */
+const HIGH_BYTES = 1_048_576;
+
+/** What a read gives: a message, or how the call has ended. A failure of undefined is the status OK. */
+export type Read = { readonly message: Uint8Array } | { readonly ended: Failure | undefined };
+
+export class CallStream {
+  readonly #stream: ClientHttp2Stream;
+  readonly #frames: FrameReader;
+  readonly #onEnd: () => void;
+  #headers: IncomingHttpHeaders | undefined;
+  #trailers: IncomingHttpHeaders | undefined;
+  #waiting: ((read: Read) => void) | undefined;
+  /** Who waits for the one message of a unary call, and that message. */
+  #whole: ((outcome: Outcome) => void) | undefined;
+  #first: Uint8Array | undefined;
+  #ended: { readonly failure: Failure | undefined } | undefined;
+
+  constructor(stream: ClientHttp2Stream, { maxBytes, onEnd }: { maxBytes: number; onEnd: () => void }) {
+    this.#stream = stream;
+    this.#frames = new FrameReader(maxBytes);
+    this.#onEnd = onEnd;
+    stream.on('response', (headers) => this.#responded(headers));
+    stream.on('trailers', (trailers) => {
+      this.#trailers = trailers;
+      if (stream.readableEnded) this.#finish(this.#status());
+    });
+    stream.on('data', (chunk: Uint8Array) => this.#received(chunk));
+    // The trailers may come behind the end of the data.
+    stream.on('end', () => this.#hasStatus && this.#finish(this.#status()));
+    stream.on('error', (error) => this.#finish(this.#broken(error.message)));
+    stream.on('close', () => this.#finish(this.#status()));
+  }
+
+  /** Whether it has ended. Messages that came before may still be read. */
+  get ended(): boolean {
+    return this.#ended !== undefined;
+  }
+
+  write(message: Uint8Array): void {
+    if (!this.ended) this.#stream.write(toFrame(message));
+  }
+
+  /** The last message that goes out. */
+  end(message: Uint8Array): void {
+    this.#stream.end(toFrame(message));
+  }
+
+  /** Resolves with the one message of a unary call, if its status is OK. In the place of reads. */
+  whole(): Promise<Outcome> {
+    return new Promise((resolve) => {
+      this.#whole = resolve;
+      if (this.#ended) this.#settle(this.#ended.failure);
+    });
+  }
+
+  /** Resolves with the next message or the end. One read at a time. */
+  read(): Promise<Read> {
+    const ready = this.poll();
+    if (ready) return Promise.resolve(ready);
+    return new Promise((resolve) => {
+      this.#waiting = resolve;
+    });
+  }
+
+  /** The next message or the end, if it is there. */
+  poll(): Read | undefined {
+    const message = this.#next();
+    if (message) return { message };
+    return this.#ended && { ended: this.#ended.failure };
+  }
+
+  /** Ends the call. Nothing that has not been read comes any more. */
+  cancel(failure?: Failure): void {
+    this.#finish(failure ?? { code: 1, message: 'cancelled', sent: true });
+    this.#stream.close(CANCEL);
+  }
+
+  #next(): Uint8Array | undefined {
+    if (this.#ended?.failure?.error) return undefined;
+    try {
+      const message = this.#frames.read();
+      if (!this.ended && this.#stream.isPaused() && this.#frames.pendingBytes < HIGH_BYTES) this.#stream.resume();
+      return message;
+    } catch (error) {
+      const unreadable = isWatchError(error) ? error : undefined;
+      this.cancel({ code: CODE.resourceExhausted, message: String(error), sent: true, error: unreadable as WatchError });
+      return undefined;
+    }
+  }
+
+  /** A page of something else is not taken for messages. */
+  #responded(headers: IncomingHttpHeaders): void {
+    this.#headers = headers;
+    const httpStatus = headers[':status'] as number | undefined;
+    if (httpStatus === 200 && headers['content-type']?.startsWith('application/grpc')) return;
+    this.cancel(this.#broken(`an answer of HTTP ${httpStatus} that is no gRPC: is it etcd?`));
+  }
+
+  #received(chunk: Uint8Array): void {
+    if (this.ended) return;
+    this.#frames.push(chunk);
+    if (this.#whole) {
+      // What comes behind the first message is of no use to anybody.
+      for (let message = this.#next(); message; message = this.#next()) this.#first ??= message;
+      return;
+    }
+    const waiting = this.#waiting;
+    const message = waiting && this.#next();
+    if (waiting && message) {
+      this.#waiting = undefined;
+      waiting({ message });
+    }
+    // Nobody is waiting, and there is something to read: the server may wait.
+    if (!this.ended && !this.#waiting && this.#frames.pendingBytes >= HIGH_BYTES) this.#stream.pause();
+  }
+
+  #finish(failure: Failure | undefined): void {
+    if (this.#ended) return;
+    this.#ended = { failure };
+    this.#onEnd();
+    if (this.#whole) this.#settle(failure);
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    waiting?.({ ended: failure });
+  }
+
+  #settle(failure: Failure | undefined): void {
+    const answer = failure ? undefined : (this.#first ?? this.#next());
+    const missing = { code: 13, message: 'an answer without a message', sent: true };
+    this.#whole?.(answer ? { answer } : { failure: failure ?? missing });
+    this.#whole = undefined;
+  }
+
+  get #hasStatus(): boolean {
+    return (this.#trailers?.['grpc-status'] ?? this.#headers?.['grpc-status']) !== undefined;
+  }
+
+  /** What the server says at the end of an answer. */
+  #status(): Failure | undefined {
+    const status = this.#trailers?.['grpc-status'] ?? this.#headers?.['grpc-status'];
+    if (status === undefined) return this.#broken('the connection broke, or the answer ended, without a status');
+    if (status === '0') return undefined;
+    const message = this.#trailers?.['grpc-message'] ?? this.#headers?.['grpc-message'];
+    return { code: Number(status) || 2, message: toMessage(message), sent: true };
+  }
+
+  #broken(message: string): Failure {
+    // A stream without an id was never on the wire.
+    const sent = this.#stream.id !== undefined && this.#stream.rstCode !== REFUSED_STREAM;
+    return { code: CODE.unavailable, message, sent };
+  }
+}
+
+/** gRPC writes messages as URLs are written. */
+function toMessage(text: string | string[] | undefined): string {
+  const message = String(text ?? '').slice(0, 1_000);
+  try {
+    return decodeURIComponent(message);
+  } catch {
+    return message;
+  }
+}

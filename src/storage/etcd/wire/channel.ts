@@ -1,0 +1,217 @@
+/**
+ * The members of one etcd as if they were one: requests go to one member until it fails, then to the next. A round of failures is
+ * followed by a wait that grows, with jitter, until the time of the request is over.
+ *
+ *     ask ---> member 1 --fails--> member 2 --fails--> wait ---> member 1 ...      until an answer, a refusal, or the time is over
+ *
+ * A read may be asked again. A write is asked again only if the last attempt never left, because nobody knows otherwise whether it
+ * has happened.
+ *
+ * Before the first request on a session, its member's version is checked, and a token is had for the user, if there is one.
+ */
+import { Backoff } from '../../../watch/backoff.ts';
+import { type Clock, sleep } from '../../../watch/clock.ts';
+import { WatchError } from '../../../watch/errors.ts';
+import { refused } from '../../statuses.ts';
+import type { CallStream } from './call-stream.ts';
+import { Connection, type ConnectionMeans } from './connection.ts';
+import { readText, writeAuthenticate } from './messages.ts';
+import { CODE, type Failure, isPassing, isStaleToken, type Outcome } from './outcome.ts';
+import { isTooOld } from './server-version.ts';
+
+/** What a channel needs to know. */
+export interface ChannelMeans extends ConnectionMeans {
+  readonly endpoints: readonly string[];
+  readonly user: string | undefined;
+  readonly password: string | undefined;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly requestTimeoutMs: number;
+}
+
+/** How a request may be made. */
+export interface AskOptions {
+  /** Whether it changes something, so that it must not be made twice. */
+  readonly isWrite?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export const RANGE = '/etcdserverpb.KV/Range';
+export const TXN = '/etcdserverpb.KV/Txn';
+export const WATCH = '/etcdserverpb.Watch/Watch';
+export const LEASE_GRANT = '/etcdserverpb.Lease/LeaseGrant';
+const STATUS = '/etcdserverpb.Maintenance/Status';
+const AUTHENTICATE = '/etcdserverpb.Auth/Authenticate';
+
+const NONE: Record<string, string> = {};
+const MIN_WAIT_MS = 50;
+const MAX_WAIT_MS = 2_000;
+
+export class Channel {
+  readonly #means: ChannelMeans;
+  readonly #connections: readonly Connection[];
+  /** Sessions whose member has a version that will do. */
+  readonly #checked: WeakSet<object> = new WeakSet();
+  #current: number = 0;
+  #token: string | undefined;
+  /** Ends waits between two attempts. */
+  readonly #waits: Set<() => void> = new Set();
+  #closed: boolean = false;
+
+  constructor(means: ChannelMeans) {
+    this.#means = means;
+    this.#connections = means.endpoints.map((endpoint) => new Connection(endpoint, means));
+  }
+
+  /** The delays after failures of members, for this channel and for what tries again on its own. */
+  backoff(): Backoff {
+    return new Backoff({ minMs: MIN_WAIT_MS, maxMs: MAX_WAIT_MS, factor: 2, random: this.#means.random });
+  }
+
+  /** Makes a request until it is answered, or refused, or its time is over. Rejects only with the reason of its signal. */
+  async ask(path: string, message: Uint8Array, options: AskOptions = {}): Promise<Outcome> {
+    const { clock, requestTimeoutMs } = this.#means;
+    const deadline = clock.now() + requestTimeoutMs;
+    let backoff: Backoff | undefined;
+    let before: Failure | undefined;
+    for (let attempts = 1; ; attempts++) {
+      if (this.#closed) return { failure: CLOSED };
+      const connection = this.#connection;
+      const outcome = await (this.#isPrepared(connection)
+        ? connection.ask(path, message, {
+            headers: NONE,
+            timeoutMs: this.#timeout(deadline, options.isWrite),
+            signal: options.signal,
+          })
+        : this.#attempt(connection, { path, message, options, deadline }));
+      if ('answer' in outcome || !isPassing(outcome.failure)) return outcome;
+      if (this.#closed) return { failure: CLOSED };
+      this.leave(connection);
+      if (options.isWrite && outcome.failure.sent) return outcome;
+      // The last attempt may have had no time; what failed before it says more.
+      before = outcome.failure.code === CODE.deadlineExceeded && before ? before : outcome.failure;
+      backoff ??= this.backoff();
+      const waitMs = attempts % this.#connections.length === 0 ? backoff.failed({}) : 0;
+      if (clock.now() + waitMs >= deadline) return { failure: before };
+      if (waitMs > 0) await this.#wait(waitMs, options.signal);
+    }
+  }
+
+  /** Opens a watch's call at the current member. It must have answered before: see the top of `feed.ts`. */
+  stream(path: string): { readonly call: CallStream; readonly leave: () => void } | { readonly failure: Failure } {
+    if (this.#closed) return { failure: CLOSED };
+    const connection = this.#connection;
+    const call = connection.stream(path, { ...this.#headers(), hasleader: 'true' });
+    if ('code' in call) {
+      this.leave(connection);
+      return { failure: call };
+    }
+    return { call, leave: () => this.leave(connection) };
+  }
+
+  /** Goes on with the next member, unless that has been done already. */
+  leave(connection: Connection = this.#connection): void {
+    if (connection === this.#connection) this.#current = (this.#current + 1) % this.#connections.length;
+  }
+
+  /** Forgets the token: the next request gets a new one. */
+  forgetToken(): void {
+    this.#token = undefined;
+  }
+
+  /** What pends ends, and what is asked later fails. */
+  close(): void {
+    this.#closed = true;
+    for (const end of this.#waits) end();
+    for (const each of this.#connections) each.close('the storage was closed');
+  }
+
+  async #wait(waitMs: number, signal: AbortSignal | undefined): Promise<void> {
+    const over = new AbortController();
+    const end = (): void => over.abort(signal?.reason);
+    this.#waits.add(end);
+    signal?.addEventListener('abort', end, { once: true });
+    try {
+      await sleep(waitMs, { clock: this.#means.clock, signal: over.signal });
+    } catch {
+      // It was ended before its time.
+    } finally {
+      this.#waits.delete(end);
+      signal?.removeEventListener('abort', end);
+    }
+    signal?.throwIfAborted();
+  }
+
+  get #connection(): Connection {
+    return this.#connections[this.#current] as Connection;
+  }
+
+  /** Whether nothing has to be done before a request: the common case, without a user. */
+  #isPrepared({ session }: Connection): boolean {
+    return this.#means.user === undefined && session !== undefined && this.#checked.has(session);
+  }
+
+  #headers(): Record<string, string> {
+    return this.#token === undefined ? {} : { token: this.#token };
+  }
+
+  async #attempt(
+    connection: Connection,
+    { path, message, options, deadline }: { path: string; message: Uint8Array; options: AskOptions; deadline: number },
+  ): Promise<Outcome> {
+    const { signal, isWrite } = options;
+    const ask = async (to: string, body: Uint8Array): Promise<Outcome> => {
+      if (this.#closed) return { failure: CLOSED };
+      const timeoutMs = this.#timeout(deadline, isWrite && to === path);
+      return connection.ask(to, body, { headers: this.#headers(), timeoutMs, signal });
+    };
+    const attempt = async (): Promise<Outcome> => {
+      const failure = await this.#prepare(connection, ask);
+      return failure ? { failure } : ask(path, message);
+    };
+    const outcome = await attempt();
+    if (!('failure' in outcome) || this.#means.user === undefined || !isStaleToken(outcome.failure)) return outcome;
+    // etcd has not looked at the request, so it may be made again, with a new token.
+    this.forgetToken();
+    return attempt();
+  }
+
+  /** A read leaves time for the other members. */
+  #timeout(deadline: number, isWrite: boolean | undefined): number {
+    const leftMs = Math.max(deadline - this.#means.clock.now(), 1);
+    return isWrite ? leftMs : Math.max(Math.ceil(leftMs / this.#connections.length), 1);
+  }
+
+  /** What a session needs before its first request. Returns why it cannot be had. None of it can have done what is asked for. */
+  async #prepare(
+    connection: Connection,
+    ask: (path: string, body: Uint8Array) => Promise<Outcome>,
+  ): Promise<Failure | undefined> {
+    const { user, password = '' } = this.#means;
+    if (user !== undefined && this.#token === undefined) {
+      const outcome = await ask(AUTHENTICATE, writeAuthenticate(user, password));
+      if ('failure' in outcome) return { ...outcome.failure, sent: false };
+      this.#token = readText(outcome.answer);
+    }
+    if (connection.session && this.#checked.has(connection.session)) return undefined;
+    const outcome = await ask(STATUS, new Uint8Array(0));
+    if ('failure' in outcome) return { ...outcome.failure, sent: false };
+    const version = readText(outcome.answer);
+    if (isTooOld(version)) return tooOld(connection.endpoint, version);
+    if (connection.session) this.#checked.add(connection.session);
+    return undefined;
+  }
+}
+
+const CLOSED: Failure = {
+  code: CODE.unavailable,
+  message: 'closed',
+  sent: false,
+  error: new WatchError('CLOSED', 'the storage is closed'),
+};
+
+function tooOld(endpoint: string, version: string): Failure {
+  const seen = version.slice(0, 40) || 'of no version';
+  const message = `${endpoint} is etcd ${seen}: 3.4.31, 3.5.13 or newer is needed, whose progress notifications can be trusted`;
+  return { code: CODE.invalidArgument, message, sent: false, error: refused(500, 'InternalError', message) };
+}

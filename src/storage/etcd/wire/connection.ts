@@ -1,0 +1,153 @@
+/**
+ * One member of etcd, by HTTP/2: a session that is made when it is needed, and again after it broke. gRPC is little more than
+ * HTTP/2 with five bytes before each message, so Node's own client does, at half of what a gRPC library takes; see docs/etcd.md.
+ *
+ * While watches are open the session is pinged: a member that is paused, or a link that is gone, says nothing otherwise. etcd ends
+ * sessions that are pinged more often than every five seconds, or without an open call.
+ */
+import { type ClientHttp2Session, connect, type OutgoingHttpHeaders, type SecureClientSessionOptions } from 'node:http2';
+import type { Clock } from '../../../watch/clock.ts';
+import { CallStream } from './call-stream.ts';
+import { CODE, type Failure, type Outcome } from './outcome.ts';
+
+/** What a connection needs to know. */
+export interface ConnectionMeans {
+  readonly tls: SecureClientSessionOptions;
+  readonly clock: Clock;
+  readonly connectTimeoutMs: number;
+  readonly keepAliveMs: number;
+  readonly maxResponseBytes: number;
+}
+
+/** Limits of one call. */
+export interface CallOptions {
+  readonly headers: OutgoingHttpHeaders;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** How much a server may send of one call before it is read. */
+const WINDOW_BYTES = 1_048_576;
+const SESSION_WINDOW_BYTES = 8_388_608;
+/** Node's own limit of what a session holds, in MB. The limits that count are ours. */
+const SESSION_MEMORY = 4_096;
+
+export class Connection {
+  readonly endpoint: string;
+  readonly #means: ConnectionMeans;
+  #session: ClientHttp2Session | undefined;
+  /** Those that take no new calls, because etcd is about to end them, among them. */
+  readonly #open: Set<ClientHttp2Session> = new Set();
+  #cancelTimer: (() => void) | undefined;
+  #streams: number = 0;
+
+  constructor(endpoint: string, means: ConnectionMeans) {
+    this.endpoint = endpoint;
+    this.#means = means;
+  }
+
+  /** Changes with every session. Absent while there is none. */
+  get session(): object | undefined {
+    return this.#session;
+  }
+
+  /** Sends a request, and resolves with its answer. Rejects only with the reason of its signal. */
+  async ask(path: string, message: Uint8Array, { headers, timeoutMs, signal }: CallOptions): Promise<Outcome> {
+    signal?.throwIfAborted();
+    const call = this.#begin(path, headers, () => {});
+    if ('code' in call) return { failure: call };
+    call.end(message);
+    const stopClock = this.#means.clock.schedule(timeoutMs, () => {
+      call.cancel({ code: CODE.deadlineExceeded, message: `no answer within ${timeoutMs} ms`, sent: true });
+    });
+    const onAbort = signal && ((): void => call.cancel());
+    if (onAbort) signal.addEventListener('abort', onAbort, { once: true });
+    const outcome = await call.whole();
+    stopClock();
+    if (onAbort) signal.removeEventListener('abort', onAbort);
+    signal?.throwIfAborted();
+    return outcome;
+  }
+
+  /** Opens a call of many messages, which goes on until either side ends it. */
+  stream(path: string, headers: OutgoingHttpHeaders): CallStream | Failure {
+    const opened = this.#begin(path, headers, () => {
+      this.#streams--;
+      if (this.#streams === 0) this.#rest();
+    });
+    if ('code' in opened) return opened;
+    this.#streams++;
+    if (this.#streams === 1) this.#keepAlive();
+    return opened;
+  }
+
+  /** Ends the session and every call on it. The next call makes a new one. */
+  close(why: string = 'closed'): void {
+    this.#session = undefined;
+    this.#rest();
+    for (const session of this.#open) session.destroy(new Error(why));
+  }
+
+  #begin(path: string, headers: OutgoingHttpHeaders, onEnd: () => void): CallStream | Failure {
+    try {
+      this.#session ??= this.#connect();
+      const all = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers', ...headers };
+      return new CallStream(this.#session.request(all), { maxBytes: this.#means.maxResponseBytes, onEnd });
+    } catch (error) {
+      this.close();
+      return { code: CODE.unavailable, message: `${this.endpoint}: ${(error as Error).message}`, sent: false };
+    }
+  }
+
+  #connect(): ClientHttp2Session {
+    const { tls, clock, connectTimeoutMs } = this.#means;
+    const settings = { enablePush: false, initialWindowSize: WINDOW_BYTES };
+    const session = connect(this.endpoint, { ...tls, settings, maxSessionMemory: SESSION_MEMORY });
+    const stopClock = clock.schedule(connectTimeoutMs, () => {
+      session.destroy(new Error(`no connection to ${this.endpoint} within ${connectTimeoutMs} ms`));
+    });
+    const forget = (): void => {
+      stopClock();
+      if (this.#session === session) this.#session = undefined;
+    };
+    session.on('connect', () => {
+      stopClock();
+      session.setLocalWindowSize(SESSION_WINDOW_BYTES);
+    });
+    session.on('goaway', forget);
+    session.on('error', forget);
+    session.on('close', () => {
+      forget();
+      this.#open.delete(session);
+    });
+    this.#open.add(session);
+    return session;
+  }
+
+  #keepAlive(): void {
+    const { clock, keepAliveMs } = this.#means;
+    this.#rest();
+    this.#cancelTimer = clock.schedule(keepAliveMs, () => this.#ping());
+  }
+
+  #ping(): void {
+    const session = this.#session;
+    const { clock, keepAliveMs } = this.#means;
+    // Without a session, its streams are about to end.
+    if (!session || session.destroyed || session.connecting) {
+      this.#keepAlive();
+      return;
+    }
+    this.#cancelTimer = clock.schedule(keepAliveMs, () => {
+      session.destroy(new Error(`${this.endpoint} was silent for ${keepAliveMs} ms`));
+    });
+    session.ping((error) => {
+      if (!error && this.#streams > 0 && this.#session === session) this.#keepAlive();
+    });
+  }
+
+  #rest(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+  }
+}

@@ -1,0 +1,81 @@
+/** How a call to etcd ends: with an answer, or with a failure that says what may be done about it. */
+import { WatchError } from '../../../watch/errors.ts';
+import { refused } from '../../statuses.ts';
+
+/** gRPC's codes, those that something follows from. */
+export const CODE = {
+  invalidArgument: 3,
+  deadlineExceeded: 4,
+  notFound: 5,
+  permissionDenied: 7,
+  resourceExhausted: 8,
+  failedPrecondition: 9,
+  outOfRange: 11,
+  unimplemented: 12,
+  unavailable: 14,
+  unauthenticated: 16,
+} as const;
+
+/** What is refused with these has not happened. Others, such as `unknown` and `cancelled`, may come when a write is under way. */
+const NOT_DONE: ReadonlySet<number> = new Set([
+  CODE.invalidArgument,
+  CODE.notFound,
+  CODE.permissionDenied,
+  CODE.resourceExhausted,
+  CODE.failedPrecondition,
+  CODE.outOfRange,
+  CODE.unimplemented,
+  CODE.unauthenticated,
+]);
+
+/** A call that was not answered with what it asked for. */
+export interface Failure {
+  /** A code of gRPC. What breaks on the way is `unavailable`. */
+  readonly code: number;
+  readonly message: string;
+  /** Whether etcd may have got the request, and may have done what it asks for. */
+  readonly sent: boolean;
+  /** What is to be thrown for it, if it is no matter of gRPC: an answer that cannot be read. */
+  readonly error?: WatchError | undefined;
+}
+
+/** An answer, or a failure. A call rejects only with the reason of its signal. */
+export type Outcome = { readonly answer: Uint8Array } | { readonly failure: Failure };
+
+/** Whether another member, or the same one later, may do better. */
+export function isPassing({ code, error, message }: Failure): boolean {
+  if (error) return false;
+  return code === CODE.unavailable || code === CODE.deadlineExceeded || message.includes('too many requests');
+}
+
+/** Whether the token of the user has expired, so that a new one helps. */
+export function isStaleToken({ code, message }: Failure): boolean {
+  return code === CODE.unauthenticated || message.includes('revision of auth store is old');
+}
+
+/** Whether the past that was asked for has been compacted. */
+export function isCompacted({ code, message }: Failure): boolean {
+  return code === CODE.outOfRange && message.includes('compacted');
+}
+
+/** Whether a revision was asked for that has not come yet. */
+export function isFuture({ code, message }: Failure): boolean {
+  return code === CODE.outOfRange && message.includes('future revision');
+}
+
+/** The error of a failure for whoever made the request. `what` names it, and the key. */
+export function toError(failure: Failure, { what, isWrite = false }: { what: string; isWrite?: boolean }): WatchError {
+  const { code, message, sent, error } = failure;
+  const maybe = isWrite && sent ? '; it may have happened all the same' : '';
+  if (error?.status) return error;
+  if (error) return new WatchError(error.code, `${what}: ${error.message}${maybe}`, { limit: error.limit, cause: error });
+  const text = `${what}: ${message}`;
+  // A refusal would say that it has not happened.
+  const isUnsure = isWrite && sent && !NOT_DONE.has(code);
+  if (isPassing(failure) || isUnsure) return new WatchError('TIMEOUT', `${text}${maybe}`);
+  if (code === CODE.permissionDenied) return refused(403, 'Forbidden', text);
+  if (code === CODE.unauthenticated || /authentication failed|user name is empty/.test(message))
+    return refused(401, 'Unauthorized', text);
+  if (message.includes('request is too large')) return refused(413, 'RequestEntityTooLarge', text);
+  return refused(500, 'InternalError', text);
+}

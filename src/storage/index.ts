@@ -1,0 +1,26 @@
+/**
+ * The entry point `watchmux/storage`: objects with versions, kept in memory, and a cache that serves many watchers.
+ *
+ *     MemoryStorage, EtcdStorage ---> Cacher ---> ApiServer, or whoever asks in process
+ */
+
+export { Cacher } from './cacher/cacher.ts';
+export type { CacherOptions, CacherStats } from './cacher/options.ts';
+export type { JournalRecord, JournalSnapshot, StorageJournal } from './journal/journal.ts';
+export type { TornTail } from './journal/load.ts';
+export { type OpenMemoryStorageOptions, openMemoryStorage } from './journal/open.ts';
+export { MemoryStorage, type MemoryStorageStats } from './memory/memory-storage.ts';
+export type { MemoryStorageOptions } from './memory/options.ts';
+export type {
+  ChangeEvent,
+  CreateOptions,
+  DeleteOptions,
+  FieldFunctions,
+  GetOptions,
+  Preconditions,
+  ScopeOptions,
+  Storage,
+  StorageEvent,
+  StorageWatchOptions,
+  UpdateOptions,
+} from './storage.ts';

@@ -1,0 +1,95 @@
+/**
+ * Records as lines: one of its own, and one with the object's JSON as it is, so that the bytes of an object are made once and read
+ * back as they are. JSON has no line breaks.
+ *
+ *     {"r":8,"k":"orders/a"}              {"r":9,"k":"orders/a","d":true}        a deletion has no second line
+ *     {"metadata":{"name":"a", ...
+ *
+ * A file begins with the line of its snapshot, `{"journal":1,"r":7,"items":2}`, and so many records; what follows came after it.
+ */
+import type { JournalRecord } from './journal.ts';
+
+/** The first line of a file. */
+export interface Title {
+  readonly revision: number;
+  /** The number of records of the snapshot. */
+  readonly items: number;
+}
+
+const FORMAT = 1;
+const NEWLINE = 10;
+const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { fatal: true });
+
+export function titleLine({ revision, items }: Title): Uint8Array {
+  return encoder.encode(`${JSON.stringify({ journal: FORMAT, r: revision, items })}\n`);
+}
+
+/** The lines of a record. `now`: the time of the day in ms, by which its time to live is told. */
+export function linesOf({ revision, key, json, ttlMs }: JournalRecord, now: number): Uint8Array[] {
+  const line = {
+    r: revision,
+    k: key,
+    ...(json === undefined && { d: true }),
+    ...(ttlMs !== undefined && { x: Math.ceil(now + ttlMs) }),
+  };
+  const own = encoder.encode(`${JSON.stringify(line)}\n`);
+  return json === undefined ? [own] : [own, json, Uint8Array.of(NEWLINE)];
+}
+
+/** Joins pieces of a body. */
+export function join(pieces: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(pieces.reduce((sum, { byteLength }) => sum + byteLength, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.byteLength;
+  }
+  return whole;
+}
+
+/** A body's lines, one by one. */
+export class Lines {
+  readonly #body: Uint8Array;
+  #at: number = 0;
+
+  constructor(body: Uint8Array) {
+    this.#body = body;
+  }
+
+  get isEmpty(): boolean {
+    return this.#at >= this.#body.byteLength;
+  }
+
+  /** @throws {Error} if this is not the first line of a journal. */
+  title(): Title {
+    const { journal, r, items } = this.#parsed();
+    if (journal !== FORMAT) throw new Error(`it is no journal of format ${FORMAT}`);
+    return { revision: wholeNumber(r), items: wholeNumber(items) };
+  }
+
+  /** @throws {Error} for lines that are no record. */
+  record(now: number): JournalRecord {
+    const { r, k, d, x } = this.#parsed();
+    if (typeof k !== 'string') throw new Error('a record has no key');
+    const json = d === true ? undefined : this.#line().slice();
+    return { revision: wholeNumber(r), key: k, json, ...(x !== undefined && { ttlMs: Math.max(0, wholeNumber(x) - now) }) };
+  }
+
+  #parsed(): Record<string, unknown> {
+    return Object(JSON.parse(decoder.decode(this.#line())));
+  }
+
+  #line(): Uint8Array {
+    const end = this.#body.indexOf(NEWLINE, this.#at);
+    if (end < 0) throw new Error('a line has no end');
+    const line = this.#body.subarray(this.#at, end);
+    this.#at = end + 1;
+    return line;
+  }
+}
+
+function wholeNumber(value: unknown): number {
+  if (!Number.isSafeInteger(value) || (value as number) < 0) throw new Error(`${String(value)} is no whole number`);
+  return value as number;
+}

@@ -1,0 +1,88 @@
+import type { Clock } from '../../watch/clock.ts';
+import { type Keyed, Sorted } from './sorted.ts';
+
+interface Deadline extends Keyed {
+  readonly atMs: number;
+  readonly of: string;
+}
+
+/**
+ * When which key is to be deleted: the deadlines in their order, and one timer for the first of them.
+ *
+ * Invariant: a timer runs exactly while there is a deadline, and is due when the first one is.
+ */
+export class Expiry {
+  readonly #clock: Clock;
+  readonly #expire: (keys: readonly string[]) => void;
+  readonly #sorted: Sorted<Deadline> = new Sorted();
+  readonly #byKey: Map<string, Deadline> = new Map();
+  #timer: { readonly atMs: number; readonly cancel: () => void } | undefined;
+
+  /** `expire` is called with the keys that are due; their deadlines are gone by then. */
+  constructor(clock: Clock, expire: (keys: readonly string[]) => void) {
+    this.#clock = clock;
+    this.#expire = expire;
+  }
+
+  /** Number of deadlines. */
+  get size(): number {
+    return this.#byKey.size;
+  }
+
+  /** Sets the deadline of a key, or with undefined removes it. */
+  set(key: string, inMs: number | undefined): void {
+    const old = this.#byKey.get(key);
+    if (!old && inMs === undefined) return;
+    if (old) this.#remove(old);
+    if (inMs !== undefined) {
+      const atMs = Math.max(0, Math.ceil(this.#clock.now() + inMs));
+      const deadline: Deadline = { key: `${sortable(atMs)}/${key}`, atMs, of: key };
+      this.#sorted.add(deadline);
+      this.#byKey.set(key, deadline);
+    }
+    this.#schedule();
+  }
+
+  /** How long a key has left, in ms. */
+  left(key: string): number | undefined {
+    const deadline = this.#byKey.get(key);
+    return deadline && Math.max(0, deadline.atMs - this.#clock.now());
+  }
+
+  clear(): void {
+    for (const deadline of this.#byKey.values()) this.#remove(deadline);
+    this.#schedule();
+  }
+
+  #remove(deadline: Deadline): void {
+    this.#sorted.delete(deadline.key);
+    this.#byKey.delete(deadline.of);
+  }
+
+  #schedule(): void {
+    const atMs = this.#sorted.first?.atMs;
+    if (atMs === this.#timer?.atMs) return;
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    if (atMs === undefined) return;
+    this.#timer = { atMs, cancel: this.#clock.schedule(Math.max(0, atMs - this.#clock.now()), () => this.#due()) };
+  }
+
+  #due(): void {
+    this.#timer = undefined;
+    const now = this.#clock.now();
+    const due: string[] = [];
+    // A timer of the host may be early: it is shortened if it is longer than the host can.
+    for (let first = this.#sorted.first; first && first.atMs <= now; first = this.#sorted.first) {
+      this.#remove(first);
+      due.push(first.of);
+    }
+    if (due.length > 0) this.#expire(due);
+    this.#schedule();
+  }
+}
+
+/** A time as text that sorts as the time does. */
+function sortable(ms: number): string {
+  return ms.toString().padStart(17, '0');
+}

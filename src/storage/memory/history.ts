@@ -1,0 +1,165 @@
+/**
+ * State and log under one revision. Every write is one change, at the next revision; the changes of the last revisions are kept.
+ *
+ *     revision        1   2   3   4   5   6   7   8
+ *                             ^           ^       ^
+ *                     `compacted          |       `revision: the newest write
+ *                      the oldest state   `visible: the newest that anybody may see; what comes after it is not safe yet
+ *                      that can be read
+ *
+ *     changes         [ 4   5   6   7   8 ]      one each; a watch is a position in here
+ *     entries         a -> 8 -> 4,  b -> 5, ...  by key, sorted; the chain of a key leads to each of its kept states
+ *
+ * Invariants
+ * - compacted <= visible <= revision, and none of them goes back. There is one change for each revision in (compacted, revision].
+ * - The state at any revision in [compacted, revision] can be read: by the first change of each chain that is not newer.
+ * - An entry whose newest change is a deletion is kept as long as that change is; then nothing is left of it.
+ */
+import { Change } from './change.ts';
+import { type Keyed, Sorted } from './sorted.ts';
+
+/** How much a {@link History} keeps. */
+export interface HistoryLimits {
+  readonly maxItems: number;
+  readonly maxBytes: number;
+  readonly maxAgeMs: number;
+}
+
+interface Entry<T> extends Keyed {
+  head: Change<T>;
+}
+
+/** The objects under a prefix at a revision that is kept, from a key on. */
+export interface Range {
+  readonly prefix: string;
+  readonly from: string;
+  readonly revision: number;
+}
+
+export class History<T> {
+  readonly #entries: Map<string, Entry<T>> = new Map();
+  readonly #sorted: Sorted<Entry<T>> = new Sorted();
+  readonly #limits: HistoryLimits;
+  /** The change of revision r is at `r - compacted - 1 + dead`. */
+  #changes: (Change<T> | undefined)[] = [];
+  /** Number of forgotten changes at the start of `changes`. */
+  #dead: number = 0;
+  #bytes: number = 0;
+  #revision: number;
+  #visible: number;
+  #compacted: number;
+
+  constructor(limits: HistoryLimits, revision: number) {
+    this.#limits = limits;
+    this.#revision = revision;
+    this.#visible = revision;
+    this.#compacted = revision;
+  }
+
+  get revision(): number {
+    return this.#revision;
+  }
+
+  get visible(): number {
+    return this.#visible;
+  }
+
+  get compacted(): number {
+    return this.#compacted;
+  }
+
+  /** Number of kept changes. */
+  get items(): number {
+    return this.#changes.length - this.#dead;
+  }
+
+  /** What the kept changes cost. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** The newest change of a key, whether it is visible or not; undefined if there is nothing under it. */
+  head(key: string): Change<T> | undefined {
+    const head = this.#entries.get(key)?.head;
+    return head?.object === undefined ? undefined : head;
+  }
+
+  /** What is under a key at a revision that is kept. */
+  get(key: string, revision: number = this.#visible): T | undefined {
+    const entry = this.#entries.get(key);
+    return entry && at(entry, revision);
+  }
+
+  /** Shows the objects of a range, in the order of their keys, until `visit` returns false. Nothing may be written meanwhile. */
+  scan({ prefix, from, revision }: Range, visit: (key: string, object: T) => boolean): void {
+    this.#sorted.scan(from, (entry) => {
+      if (!entry.key.startsWith(prefix)) return false;
+      const object = at(entry, revision);
+      return object === undefined || visit(entry.key, object);
+    });
+  }
+
+  /** Writes an object, or with undefined deletes it, at the next revision. Nobody sees it before `reveal`. */
+  commit(key: string, object: T | undefined, now: number): Change<T> {
+    const entry = this.#entries.get(key);
+    const change = new Change<T>({ revision: ++this.#revision, key, object, before: entry?.head, at: now });
+    if (entry) entry.head = change;
+    else this.#insert({ key, head: change });
+    this.#changes.push(change);
+    this.#bytes += change.bytes;
+    return change;
+  }
+
+  /** Puts back what was there at the first revision, before anything is written. */
+  restore(key: string, object: T, revision: number): void {
+    this.#insert({ key, head: new Change<T>({ revision, key, object, before: undefined, at: 0 }) });
+  }
+
+  /** Makes what was written up to a revision visible, and forgets what is too much. */
+  reveal(revision: number, now: number): void {
+    if (revision > this.#visible) this.#visible = Math.min(revision, this.#revision);
+    const { maxItems, maxBytes, maxAgeMs } = this.#limits;
+    while (this.#compacted < this.#visible) {
+      const oldest = this.#changes[this.#dead] as Change<T>;
+      if (this.items <= maxItems && this.#bytes <= maxBytes && now - oldest.at <= maxAgeMs) return;
+      this.#forget(oldest);
+    }
+  }
+
+  /** The change of a revision in (compacted, revision]. */
+  change(revision: number): Change<T> {
+    return this.#changes[revision - this.#compacted - 1 + this.#dead] as Change<T>;
+  }
+
+  /** Forgets the states before a visible revision. */
+  compact(revision: number): void {
+    const end = Math.min(revision, this.#visible);
+    while (this.#compacted < end) this.#forget(this.#changes[this.#dead] as Change<T>);
+  }
+
+  #insert(entry: Entry<T>): void {
+    this.#entries.set(entry.key, entry);
+    this.#sorted.add(entry);
+  }
+
+  #forget(change: Change<T>): void {
+    this.#bytes -= change.bytes;
+    change.before = undefined;
+    this.#compacted = change.revision;
+    this.#changes[this.#dead++] = undefined;
+    if (this.#dead > 1_000 && this.#dead > this.#changes.length / 2) {
+      this.#changes = this.#changes.slice(this.#dead);
+      this.#dead = 0;
+    }
+    if (change.object !== undefined || this.#entries.get(change.key)?.head !== change) return;
+    this.#entries.delete(change.key);
+    this.#sorted.delete(change.key);
+  }
+}
+
+/** What an entry has at a revision. */
+function at<T>(entry: Entry<T>, revision: number): T | undefined {
+  let change: Change<T> | undefined = entry.head;
+  while (change !== undefined && change.revision > revision) change = change.before;
+  return change?.object;
+}

@@ -1,0 +1,232 @@
+import type { List, ListOptions } from '../../cache/list-watcher.ts';
+import type { KubernetesObject } from '../../cache/object.ts';
+import type { SelectionPredicate } from '../../selectors/index.ts';
+import { callable, invalid, type WatchError, wholeNumber } from '../../watch/errors.ts';
+import { known } from '../../watch/options.ts';
+import type { Watch } from '../../watch/watch.ts';
+import { continueAfter, encodeContinue } from '../continue.ts';
+import { checkKey, checkPrefix } from '../keys.ts';
+import { DELETE_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
+import { unmetPrecondition } from '../preconditions.ts';
+import { parseVersion, planList, planWatch, predicateOf } from '../selection.ts';
+import { alreadyExists, badRequest, expired, expiredContinue, notFound, tooLarge } from '../statuses.ts';
+import type {
+  CreateOptions,
+  DeleteOptions,
+  FieldFunctions,
+  GetOptions,
+  ScopeOptions,
+  Storage,
+  StorageEvent,
+  StorageWatchOptions,
+  UpdateOptions,
+} from '../storage.ts';
+import type { Change } from './change.ts';
+import type { Core } from './core.ts';
+import type { Range } from './history.ts';
+import type { HistoryWatch } from './history-watch.ts';
+import { copyOf, isSameContent } from './value.ts';
+
+/** What is under a key, as a write finds it. */
+type Head<T> = Change<T> | undefined;
+
+/** The part of a `MemoryStorage` whose keys begin with a prefix. The whole is the part whose prefix is empty. */
+export class MemoryScope<T extends KubernetesObject = KubernetesObject> implements Storage<T> {
+  /** Objects of every type are in one history: whoever writes under a prefix says what is there. */
+  readonly #core: Core;
+  readonly #prefix: string;
+  readonly #fields: FieldFunctions<T>;
+
+  constructor(core: Core, { prefix, fields }: { readonly prefix: string; readonly fields: FieldFunctions<T> }) {
+    this.#core = core;
+    this.#prefix = prefix;
+    this.#fields = fields;
+  }
+
+  async get(key: string, options: GetOptions = {}): Promise<T | undefined> {
+    const { resourceVersion, signal } = known(options, ['resourceVersion', 'signal']);
+    this.#core.pending.check(signal);
+    const place = this.#prefix + checkKey(key);
+    this.#atLeast(parseVersion(resourceVersion));
+    return this.#core.history.get(place) as T | undefined;
+  }
+
+  async list(options: ListOptions = {}): Promise<List<T>> {
+    const { limit = 0, signal } = known(options, LIST_NAMES);
+    this.#core.pending.check(signal);
+    wholeNumber('limit', limit);
+    const predicate = predicateOf<T>(options, this.#fields);
+    const { exact, atLeast, from } = planList(options);
+    const start = from?.start ?? '';
+    this.#atLeast(atLeast);
+    const revision = this.#revisionOf(from ? from.revision : exact, from && encodeContinue({ revision: undefined, start }));
+    return this.#page(predicate, {
+      range: { prefix: this.#prefix, from: this.#prefix + start, revision },
+      limit,
+      left: from?.left,
+    });
+  }
+
+  async watch(options: StorageWatchOptions<T> = {}): Promise<Watch<StorageEvent<T>>> {
+    const { signal } = known(options, WATCH_NAMES);
+    const { pending, history } = this.#core;
+    pending.check(signal);
+    const predicate = predicateOf<T>(options, this.#fields);
+    const { after, atLeast, marksEnd, bookmarks } = planWatch(options);
+    this.#atLeast(after ?? atLeast);
+    const start = {
+      prefix: this.#prefix,
+      predicate: predicate as HistoryPredicate,
+      after: after === undefined ? history.visible : Number(after),
+      initial: after === undefined ? (marksEnd ? ('marked' as const) : true) : false,
+      bookmarks,
+    };
+    return this.#core.watch(start, options) as unknown as HistoryWatch<T>;
+  }
+
+  async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
+    const { ttlSeconds = 0, signal } = known(options, ['ttlSeconds', 'signal']);
+    wholeNumber('ttlSeconds', ttlSeconds);
+    this.#core.pending.check(signal);
+    const place = this.#prefix + checkKey(key);
+    if (object?.metadata?.resourceVersion) {
+      throw badRequest('resourceVersion should not be set on objects to be created');
+    }
+    if (this.#core.history.head(place)) throw await this.#sure(alreadyExists(key));
+    return this.#write(place, object, { ttlSeconds });
+  }
+
+  async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
+    const { preconditions, ttlSeconds = 0, createIfMissing = false, signal } = known(options, UPDATE_NAMES);
+    wholeNumber('ttlSeconds', ttlSeconds);
+    if (callable('change', change) === undefined) throw invalid('change', change, 'a function');
+    const place = this.#prefix + checkKey(key);
+    for (;;) {
+      this.#core.pending.check(signal);
+      const head = this.#head(place);
+      if (!head && !createIfMissing) throw await this.#sure(notFound(key));
+      const unmet = unmetPrecondition(key, head?.object, preconditions);
+      if (unmet) throw await this.#sure(unmet);
+      // A change that is made at once is written in the same turn: nothing can come between, and nobody has to begin again.
+      const answer = change(copyOf(head?.object) as T);
+      const changed = isPromise(answer) ? await this.#core.pending.until(answer, signal) : answer;
+      this.#core.pending.check(signal);
+      if (this.#head(place) !== head) continue;
+      return this.#write(place, changed, { ttlSeconds, head });
+    }
+  }
+
+  async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
+    const { preconditions, validate, signal } = known(options, DELETE_NAMES);
+    callable('validate', validate);
+    const place = this.#prefix + checkKey(key);
+    for (;;) {
+      this.#core.pending.check(signal);
+      const head = this.#head(place);
+      if (!head) throw await this.#sure(notFound(key));
+      const unmet = unmetPrecondition(key, head.object, preconditions);
+      if (unmet) throw await this.#sure(unmet);
+      const answer = validate?.(head.object as T);
+      if (isPromise(answer)) await this.#core.pending.until(answer, signal);
+      this.#core.pending.check(signal);
+      if (this.#head(place) !== head) continue;
+      const { left } = this.#core.write(place, undefined);
+      await this.#core.safe();
+      return left.object as T;
+    }
+  }
+
+  async currentVersion(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<string> {
+    this.#core.pending.check(known(options, ['signal']).signal);
+    return `${this.#core.history.visible}`;
+  }
+
+  async checkHealth(): Promise<void> {
+    this.#core.pending.check(undefined);
+    this.#core.checkWritable();
+  }
+
+  async requestProgress(): Promise<void> {
+    this.#core.pending.check(undefined);
+    this.#core.progress(this.#prefix);
+  }
+
+  scope<U extends KubernetesObject = T>(prefix: string, options: ScopeOptions<U> = {}): Storage<U> {
+    const { fields = this.#fields as unknown as FieldFunctions<U> } = known(options, ['fields']);
+    return new MemoryScope<U>(this.#core, { prefix: this.#prefix + checkPrefix(prefix), fields });
+  }
+
+  async close(): Promise<void> {}
+
+  #head(place: string): Head<T> {
+    return this.#core.history.head(place) as Head<T>;
+  }
+
+  /** Writes what has been decided in this turn, unless it is what is there. */
+  async #write(place: string, object: T, { ttlSeconds, head }: { ttlSeconds: number; head?: Head<T> }): Promise<T> {
+    const value = this.#core.valueOf(object);
+    const isSame = head !== undefined && isSameContent(value.object, head.object as T);
+    const stored = isSame ? head.object : this.#core.write(place, value, ttlSeconds).object;
+    await this.#core.safe();
+    return stored as T;
+  }
+
+  /** A refusal, once what it was decided by is safe: what could still be lost must not be told. */
+  async #sure(refusal: WatchError): Promise<WatchError> {
+    await this.#core.safe();
+    return refusal;
+  }
+
+  /** The first selected objects of a range. `left`: how many there are, if that is known. */
+  #page(
+    predicate: SelectionPredicate<T>,
+    { range, limit, left }: { readonly range: Range; readonly limit: number; readonly left: number | undefined },
+  ): List<T> {
+    const items: T[] = [];
+    let last = '';
+    let more = 0;
+    // What is not known is counted, unless something is selected: then one more is enough to know that there is one.
+    const counts = predicate.isEmpty && left === undefined;
+    this.#core.history.scan(range, (key, object) => {
+      if (!this.#selects(predicate, object as T)) return true;
+      if (limit > 0 && items.length === limit) {
+        more++;
+        return counts;
+      }
+      items.push(object as T);
+      last = key;
+      return true;
+    });
+    const revision = `${range.revision}`;
+    if (more === 0) return { items, resourceVersion: revision };
+    const remaining = !predicate.isEmpty ? undefined : left === undefined ? more : Math.max(1, left - items.length);
+    const token = continueAfter(last.slice(this.#prefix.length), { revision, left: remaining });
+    const page = { items, resourceVersion: revision, continue: token };
+    return remaining === undefined ? page : { ...page, remainingItemCount: remaining };
+  }
+
+  #selects(predicate: SelectionPredicate<T>, object: T): boolean {
+    return predicate.isEmpty || this.#core.guard(() => predicate.matches(object));
+  }
+
+  /** @throws {WatchError} REFUSED with code 504 for a version that has not come. */
+  #atLeast(version: string | undefined): void {
+    const { visible } = this.#core.history;
+    if (version !== undefined && Number(version) > visible) throw tooLarge(version, `${visible}`);
+  }
+
+  /** The revision that a list reads; the newest if none is given. */
+  #revisionOf(version: string | undefined, token: string | undefined): number {
+    const { visible, compacted } = this.#core.history;
+    if (version === undefined) return visible;
+    this.#atLeast(version);
+    if (Number(version) >= compacted) return Number(version);
+    throw token === undefined ? expired(version, `${compacted}`) : expiredContinue(token);
+  }
+}
+
+type HistoryPredicate = Parameters<Core['watch']>[0]['predicate'];
+
+function isPromise<R>(answer: R | PromiseLike<R>): answer is PromiseLike<R> {
+  return typeof (answer as Partial<PromiseLike<R>> | null | undefined)?.then === 'function';
+}

@@ -1,0 +1,62 @@
+import type { KubernetesObject } from '../../cache/object.ts';
+import { parseVersion } from '../selection.ts';
+import { tooLarge } from '../statuses.ts';
+import { Core } from './core.ts';
+import { MemoryScope } from './memory-scope.ts';
+import { type MemoryStorageOptions, settingsOf } from './options.ts';
+
+/** What a {@link MemoryStorage} holds at a moment. */
+export interface MemoryStorageStats {
+  /** The bytes of JSON of all objects. */
+  readonly bytes: number;
+  /** The number of changes that are kept, and what they cost in bytes. */
+  readonly historyItems: number;
+  readonly historyBytes: number;
+  /** The number of watches that have not ended. */
+  readonly watches: number;
+}
+
+/**
+ * Objects with versions, in memory. See `storage.ts` for what a storage promises.
+ *
+ *     const storage = new MemoryStorage();
+ *     const orders = storage.scope<Order>('orders/');
+ *     await orders.create('default/first', { metadata: { name: 'first' }, spec: { amount: 3 } });
+ *     for await (const { type, object } of await orders.watch()) ...
+ */
+export class MemoryStorage<T extends KubernetesObject = KubernetesObject> extends MemoryScope<T> {
+  readonly #core: Core;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
+  constructor(options: MemoryStorageOptions<T> = {}) {
+    const core = new Core(settingsOf(options));
+    super(core, { prefix: '', fields: options.fields ?? {} });
+    this.#core = core;
+  }
+
+  get stats(): MemoryStorageStats {
+    const { bytes, watches, history } = this.#core;
+    return { bytes, watches, historyItems: history.items, historyBytes: history.bytes };
+  }
+
+  /** The oldest version at which lists can be read, and from which watches can begin. */
+  get oldestVersion(): string {
+    return `${this.#core.history.compacted}`;
+  }
+
+  /**
+   * Forgets the states before a version; default: before the newest. Who needs them is told 410.
+   *
+   * @throws {WatchError} REFUSED with code 400 for a version that is none, 504 for one that has not come.
+   */
+  compact(version?: string): void {
+    const { history } = this.#core;
+    const parsed = parseVersion(version);
+    if (parsed !== undefined && Number(parsed) > history.visible) throw tooLarge(parsed, `${history.visible}`);
+    history.compact(parsed === undefined ? history.visible : Number(parsed));
+  }
+
+  override close(): Promise<void> {
+    return this.#core.close();
+  }
+}

@@ -1,0 +1,49 @@
+import { WatchError } from '../../watch/errors.ts';
+
+/** What waits for something that may never come: it ends with the storage, and by its signal. */
+export class Pending {
+  readonly #rejects: Set<(error: unknown) => void> = new Set();
+  #closed: boolean = false;
+
+  /** Number of promises that wait. */
+  get size(): number {
+    return this.#rejects.size;
+  }
+
+  /** @throws {WatchError} CLOSED after `close`; the signal's reason if it has aborted. */
+  check(signal: AbortSignal | undefined): void {
+    signal?.throwIfAborted();
+    if (this.#closed) throw closed();
+  }
+
+  /** Settles as `promise` does, unless the signal aborts or this is closed before. */
+  until<R>(promise: PromiseLike<R>, signal: AbortSignal | undefined): Promise<R> {
+    return new Promise<R>((resolve, reject) => {
+      const onAbort = (): void => end(() => reject(signal?.reason));
+      const onClose = (error: unknown): void => end(() => reject(error));
+      const end = (settle: () => void): void => {
+        this.#rejects.delete(onClose);
+        signal?.removeEventListener('abort', onAbort);
+        settle();
+      };
+      this.#rejects.add(onClose);
+      signal?.addEventListener('abort', onAbort, { once: true });
+      promise.then(
+        (value) => end(() => resolve(value)),
+        (error: unknown) => end(() => reject(error)),
+      );
+      // Whoever made the promise may have aborted or closed meanwhile.
+      if (signal?.aborted) onAbort();
+      else if (this.#closed) onClose(closed());
+    });
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const reject of this.#rejects) reject(closed());
+  }
+}
+
+function closed(): WatchError {
+  return new WatchError('CLOSED', 'the storage is closed');
+}

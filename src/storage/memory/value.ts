@@ -1,0 +1,85 @@
+/**
+ * Objects as values. What is put in becomes JSON once; the bytes are what others send, and what is parsed of the text is what is
+ * kept. So nothing is shared with whoever put it in, and nothing is in it that JSON has not.
+ */
+import type { KubernetesObject } from '../../cache/object.ts';
+import { invalid } from '../../watch/errors.ts';
+import { setEncoded } from '../encoded.ts';
+
+const encoder = new TextEncoder();
+
+/** An object as it is kept, and the size of its JSON. */
+export interface Value<T> {
+  readonly object: T;
+  readonly bytes: number;
+}
+
+/**
+ * The object as it is kept at a version.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT for what is no object. What JSON.stringify throws is passed on.
+ */
+export function toValue<T extends KubernetesObject>(object: T, version: string): Value<T> {
+  const plain = typeof (object as { toJSON?: unknown } | null)?.toJSON === 'function' ? jsonOf(object) : object;
+  if (!isRecord(plain)) throw invalid('object', object, 'an object');
+  const { metadata } = plain;
+  if (metadata !== undefined && !isRecord(metadata)) throw invalid('object.metadata', metadata, 'an object');
+  const { resourceVersion: _, ...rest } = metadata ?? {};
+  const text = JSON.stringify({ ...plain, metadata: { ...rest, resourceVersion: version } });
+  const bytes = encoder.encode(text);
+  const copy = JSON.parse(text) as T & object;
+  setEncoded(copy, bytes);
+  return { object: copy, bytes: bytes.byteLength };
+}
+
+/** An object whose JSON is there already, as `toValue` has made it. */
+export function fromBytes<T extends object>(bytes: Uint8Array): Value<T> {
+  const object = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as T;
+  setEncoded(object, bytes);
+  return { object, bytes: bytes.byteLength };
+}
+
+function jsonOf(object: unknown): unknown {
+  return JSON.parse(JSON.stringify(object));
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A deep copy of what came out of JSON. */
+export function copyOf<T>(value: T): T {
+  if (Array.isArray(value)) return value.map(copyOf) as T;
+  if (!isRecord(value)) return value;
+  const copy: Record<string, unknown> = {};
+  for (const [name, member] of Object.entries(value)) {
+    if (name === '__proto__') Object.defineProperty(copy, name, { value: copyOf(member), ...DATA });
+    else copy[name] = copyOf(member);
+  }
+  return copy as T;
+}
+
+const DATA = { enumerable: true, writable: true, configurable: true } as const;
+
+/** Whether two kept objects have the same content, whatever their versions and the order of their members. */
+export function isSameContent(one: KubernetesObject, other: KubernetesObject): boolean {
+  return equals(withoutVersion(one), withoutVersion(other));
+}
+
+function withoutVersion(object: KubernetesObject): unknown {
+  const { resourceVersion: _, ...metadata } = object.metadata ?? {};
+  return { ...object, metadata };
+}
+
+function equals(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
+  if (Array.isArray(one) && Array.isArray(other)) {
+    return one.length === other.length && one.every((member, at) => equals(member, other[at]));
+  }
+  if (!isRecord(one) || !isRecord(other)) return false;
+  const names = Object.keys(one);
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && equals(one[name], other[name]))
+  );
+}

@@ -1,0 +1,28 @@
+import type { ListOptions, ListWatchOptions } from '../cache/list-watcher.ts';
+import type { DeleteOptions, StorageWatchOptions, UpdateOptions } from './storage.ts';
+
+/** The names of options that every storage knows. An unknown one is refused: it is probably misspelt. */
+const SELECTION: readonly (keyof ListOptions & keyof ListWatchOptions)[] = [
+  'labelSelector',
+  'fieldSelector',
+  'resourceVersion',
+  'resourceVersionMatch',
+  'timeoutSeconds',
+  'signal',
+];
+export const LIST_NAMES: readonly (keyof ListOptions)[] = [...SELECTION, 'limit', 'continue'];
+export const WATCH_NAMES: readonly (keyof StorageWatchOptions<unknown>)[] = [
+  ...SELECTION,
+  'sendInitialEvents',
+  'allowWatchBookmarks',
+  'stored',
+  'previousOf',
+];
+export const UPDATE_NAMES: readonly (keyof UpdateOptions<unknown>)[] = [
+  'preconditions',
+  'cached',
+  'createIfMissing',
+  'ttlSeconds',
+  'signal',
+];
+export const DELETE_NAMES: readonly (keyof DeleteOptions<unknown>)[] = ['preconditions', 'validate', 'cached', 'signal'];

@@ -1,0 +1,62 @@
+/** The refusals of a storage, as `Status`es with Kubernetes' codes and reasons. Upstream: `apierrors` and `storage/errors.go`. */
+import { WatchError } from '../watch/errors.ts';
+import { type Status, type StatusDetails, toStatus } from '../watch/event.ts';
+
+/** A refusal with a status of its own. */
+export function refused(code: number, reason: string, message: string, details?: StatusDetails): WatchError {
+  const status = toStatus({ code, reason, message, ...(details && { details }) });
+  return new WatchError('REFUSED', `${code} ${reason}: ${message}`, { status });
+}
+
+/** 404: there is nothing under a key. */
+export function notFound(key: string): WatchError {
+  return refused(404, 'NotFound', `${JSON.stringify(key)} not found`);
+}
+
+/** 409: there is something under a key already. */
+export function alreadyExists(key: string): WatchError {
+  return refused(409, 'AlreadyExists', `${JSON.stringify(key)} already exists`);
+}
+
+/** 409: what is there is not what was expected. */
+export function conflict(key: string, why: string): WatchError {
+  return refused(409, 'Conflict', `${JSON.stringify(key)}: ${why}; read it again and apply your changes to that`);
+}
+
+/** 410: a version is no longer kept. */
+export function expired(version: string, oldest: string): WatchError {
+  return refused(410, 'Expired', `too old resource version: ${version} (${oldest})`);
+}
+
+/** 504: a version has not come yet. Whoever asked may ask again after a second. */
+export function tooLarge(version: string, current: string): WatchError {
+  const message = `Too large resource version: ${version}, current: ${current}`;
+  const causes = [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }];
+  return refused(504, 'Timeout', message, { retryAfterSeconds: 1, causes });
+}
+
+/** 400: an argument that came over a wire is none. */
+export function badRequest(message: string): WatchError {
+  return refused(400, 'BadRequest', message);
+}
+
+/** 429: not ready yet, or full. */
+export function tooManyRequests(message: string, retryAfterSeconds: number): WatchError {
+  return refused(429, 'TooManyRequests', message, { retryAfterSeconds });
+}
+
+/** 410: the version of a list's first page is no longer kept. `token` goes on at the newest version. */
+export function expiredContinue(token: string): WatchError {
+  const error = refused(
+    410,
+    'Expired',
+    'The provided continue parameter is too old to display a consistent list result. Start a new list without it, or go on with ' +
+      'the one in this response: what changed between the pages then may be missing from the list, or be there in part.',
+  );
+  return new WatchError('REFUSED', error.message, { status: { ...(error.status as Status), metadata: { continue: token } } });
+}
+
+/** 413: an object, or what was sent, is too large. */
+export function tooLargeObject(bytes: number, limit: number): WatchError {
+  return refused(413, 'RequestEntityTooLarge', `the object has ${bytes} bytes of JSON; the limit is ${limit}`);
+}
