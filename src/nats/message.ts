@@ -1,0 +1,42 @@
+import type { Msg } from '@nats-io/transport-node';
+import type { SourceEvent } from '../bridge/hub/source/source.ts';
+import { toTopics } from './subjects.ts';
+
+/** What a message of a consumer says about itself in its reply subject. */
+interface Told {
+  readonly sequence: number;
+  readonly mark: string;
+}
+
+const decoder = new TextDecoder();
+
+/** Returns the event of a message from a consumer. */
+export function toEvent(message: Msg, root: string): SourceEvent {
+  const { sequence, mark } = toldBy(message);
+  return { sequence, mark, json: decoder.decode(message.data), topics: toTopics(root, message.subject) };
+}
+
+/**
+ * Reads `$JS.ACK.<stream>.<consumer>.<delivered>.<sequence>.<own sequence>.<time>.<pending>`; newer servers have a domain and an
+ * account before the stream, and one more token at the end.
+ */
+function toldBy({ reply = '' }: Msg): Told {
+  const tokens = reply.split('.');
+  const at = tokens.length > 9 ? 7 : 5;
+  const [sequence = '', , time = ''] = tokens.slice(at);
+  if (!reply.startsWith('$JS.ACK.') || !/^\d+$/.test(sequence) || !/^\d{7,}$/.test(time)) {
+    throw new Error(`no message of a consumer: ${reply.slice(0, 80)}`);
+  }
+  return { sequence: Number(sequence), mark: toMark(Number(time.slice(0, -6))) };
+}
+
+/** The mark of an event: the millisecond in which the stream has stored it. */
+export function toMark(milliseconds: number): string {
+  return milliseconds.toString(36);
+}
+
+/** Returns the milliseconds of a time such as `2026-11-23T16:23:59.424831858Z`, cut off as those of a message are. */
+export function millisecondsOf(time: string): number {
+  const [, seconds = '', fraction = ''] = /^([^.Z]+)(?:\.(\d+))?Z$/.exec(time) ?? [];
+  return Date.parse(`${seconds}Z`) + Number(fraction.padEnd(3, '0').slice(0, 3));
+}

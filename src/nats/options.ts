@@ -1,0 +1,85 @@
+import type { NodeConnectionOptions } from '@nats-io/transport-node';
+import { invalid, wholeNumber } from '../watch/errors.ts';
+import { known } from '../watch/options.ts';
+import { isSubject } from './subjects.ts';
+
+/** Options of a `NatsStream`. */
+export interface NatsStreamOptions {
+  /** Where nats-server is: `127.0.0.1:4222`, or several servers of a cluster. */
+  servers: string | readonly string[];
+  /** The stream's name. All hubs with this stream have the same events and versions. */
+  stream: string;
+  /** The subject of its events; default the stream's name. Topics become tokens below it. */
+  subject?: string | undefined;
+  /** Creates the stream if it does not exist, with these limits. Default: it must exist, and publishes wait until it does. */
+  create?: NatsStreamLimits | undefined;
+  /** How long a publish is tried again before it rejects with TIMEOUT, in milliseconds; default 30,000. */
+  publishTimeoutMs?: number | undefined;
+  /** How to connect: credentials, TLS, names. Default: as `connect` of `@nats-io/transport-node`, but without giving up. */
+  connection?: Omit<NodeConnectionOptions, 'servers'> | undefined;
+}
+
+/** What a new stream holds. Beyond a limit the oldest events go, and clients that still need them get a 410. */
+export interface NatsStreamLimits {
+  /** Events; default no limit. */
+  maxItems?: number | undefined;
+  /** Bytes, with subjects and headers; default no limit. */
+  maxBytes?: number | undefined;
+  /** Age; default no limit. */
+  maxAgeMs?: number | undefined;
+  /** How long an id of a publish is remembered; default two minutes. */
+  duplicateWindowMs?: number | undefined;
+  /** Servers of a cluster that hold a copy; default 1. */
+  replicas?: number | undefined;
+  /** Where; default `file`. */
+  storage?: 'file' | 'memory' | undefined;
+}
+
+/** The options with all defaults filled in. */
+export interface NatsSettings {
+  readonly stream: string;
+  readonly subject: string;
+  readonly create: NatsStreamLimits | undefined;
+  readonly publishTimeoutMs: number;
+  readonly connection: NodeConnectionOptions;
+}
+
+const OPTIONS = ['servers', 'stream', 'subject', 'create', 'publishTimeoutMs', 'connection'] as const;
+const LIMITS = ['maxItems', 'maxBytes', 'maxAgeMs', 'duplicateWindowMs', 'replicas', 'storage'] as const;
+
+/** How a connection is kept: a server that is gone comes back, and one that says nothing is left. */
+const KEPT: NodeConnectionOptions = {
+  maxReconnectAttempts: -1,
+  timeout: 5_000,
+  reconnectTimeWait: 250,
+  reconnectJitter: 250,
+  pingInterval: 5_000,
+  maxPingOut: 2,
+};
+
+/** Fills in defaults. Throws INVALID_ARGUMENT for an invalid option. */
+export function toNatsSettings(options: NatsStreamOptions): NatsSettings {
+  const { servers, stream, subject = stream, create, publishTimeoutMs = 30_000, connection } = known(options, OPTIONS);
+  const list = typeof servers === 'string' ? [servers] : servers;
+  if (!Array.isArray(list) || list.length === 0 || !list.every((each) => typeof each === 'string' && each !== '')) {
+    throw invalid('servers', servers, 'an address, or an array of them');
+  }
+  if (typeof stream !== 'string' || !/^[\w-]{1,128}$/.test(stream)) {
+    throw invalid('stream', stream, '1 to 128 letters, digits, - or _');
+  }
+  if (!isSubject(subject)) throw invalid('subject', subject, 'tokens of letters, digits, - and _, with dots between them');
+  if (create !== undefined) checkLimits(create);
+  return {
+    stream,
+    subject,
+    create,
+    publishTimeoutMs: wholeNumber('publishTimeoutMs', publishTimeoutMs, 1),
+    connection: { ...KEPT, name: `watchmux ${stream}`, ...connection, servers: [...list] },
+  };
+}
+
+function checkLimits(limits: NatsStreamLimits): void {
+  const { storage, ...counts } = known(limits, LIMITS);
+  for (const [name, value] of Object.entries(counts)) if (value !== undefined) wholeNumber(name, value, 1);
+  if (storage !== undefined && storage !== 'file' && storage !== 'memory') throw invalid('storage', storage, 'file or memory');
+}
