@@ -1,0 +1,136 @@
+/** The refusals of an API server, in Kubernetes' words. Upstream: `apimachinery/pkg/api/errors`. */
+import { refused } from '../storage/statuses.ts';
+import { isWatchError, WatchError } from '../watch/errors.ts';
+import { type Status, type StatusCause, toStatus } from '../watch/event.ts';
+import type { FieldCause } from './definition.ts';
+import type { ResourceInfo } from './resource-info.ts';
+
+/** What a message is about. */
+type About = Pick<ResourceInfo, 'group' | 'plural' | 'kind' | 'resourceName' | 'kindName'>;
+
+const ofResource = ({ group, plural }: About, name: string): object => ({ name, ...(group && { group }), kind: plural });
+
+export function badRequest(message: string): WatchError {
+  return refused(400, 'BadRequest', message);
+}
+
+export function notFound(about: About, name: string): WatchError {
+  return refused(404, 'NotFound', `${about.resourceName} "${name}" not found`, ofResource(about, name));
+}
+
+/** 404 for a path at which nothing is served. */
+export function noSuchPath(): WatchError {
+  return refused(404, 'NotFound', 'the server could not find the requested resource');
+}
+
+export function alreadyExists(about: About, name: string): WatchError {
+  return refused(409, 'AlreadyExists', `${about.resourceName} "${name}" already exists`, ofResource(about, name));
+}
+
+export function conflict(about: About, name: string, why: string): WatchError {
+  const message = `Operation cannot be fulfilled on ${about.resourceName} "${name}": ${why}`;
+  return refused(409, 'Conflict', message, ofResource(about, name));
+}
+
+export const MODIFIED = 'the object has been modified; please apply your changes to the latest version and try again';
+
+export function forbidden(about: About, name: string, why: string): WatchError {
+  return refused(403, 'Forbidden', `${about.resourceName} "${name}" is forbidden: ${why}`, ofResource(about, name));
+}
+
+export function methodNotAllowed(): WatchError {
+  return refused(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource');
+}
+
+/** The most causes that an answer has: each byte of an object could be wrong, and be told in a hundred. */
+const MAX_CAUSES = 100;
+
+/** 422: what is wrong with each field of an object. */
+export function invalidObject(about: About, name: string, all: readonly FieldCause[]): WatchError {
+  const causes = all.slice(0, MAX_CAUSES);
+  const each = causes.map((cause) => `${cause.field}: ${cause.message}`);
+  if (all.length > causes.length) each.push(`and ${all.length - causes.length} more`);
+  const list = each.length === 1 ? each[0] : `[${each.join(', ')}]`;
+  return refused(422, 'Invalid', `${about.kindName} "${name}" is invalid: ${list}`, {
+    ...{ ...(name && { name }), ...(about.group && { group: about.group }), kind: about.kind },
+    causes: causes.map(({ field, message, reason }): StatusCause => ({ reason: reason ?? reasonOf(message), message, field })),
+  });
+}
+
+/** 422 for the options of a request. */
+export function invalidOptions(kind: string, causes: readonly FieldCause[]): WatchError {
+  const about = { group: 'meta.k8s.io', plural: '', kind, resourceName: '', kindName: `${kind}.meta.k8s.io` };
+  return invalidObject(about, '', causes);
+}
+
+/** Kubernetes' messages begin with what kind of error it is. */
+function reasonOf(message: string): string {
+  if (message.startsWith('Required value')) return 'FieldValueRequired';
+  if (message.startsWith('Forbidden')) return 'FieldValueForbidden';
+  if (message.startsWith('Unsupported value')) return 'FieldValueNotSupported';
+  if (message.startsWith('Too long')) return 'FieldValueTooLong';
+  return 'FieldValueInvalid';
+}
+
+/** Whether an error is a refusal with this HTTP code. */
+export function hasCode(error: unknown, code: number, reason?: string): boolean {
+  if (!isWatchError(error, 'REFUSED')) return false;
+  return error.status?.code === code && (reason === undefined || error.status.reason === reason);
+}
+
+/** The refusal of a storage, which speaks of keys, in the words of a resource. Other errors are returned as they are. */
+export function translated(error: unknown, about: About, name: string): unknown {
+  if (hasCode(error, 404, 'NotFound')) return notFound(about, name);
+  if (hasCode(error, 409, 'AlreadyExists')) return alreadyExists(about, name);
+  if (hasCode(error, 409, 'Conflict') && !(error as WatchError).status?.details?.kind) return conflict(about, name, MODIFIED);
+  return error;
+}
+
+/** The Status with which an error is answered, and whether it is one of the server's own, which its owner should hear of. */
+export function statusOf(error: unknown): { readonly status: Status; readonly unexpected: boolean } {
+  if (isWatchError(error)) {
+    const { status, code, message } = error;
+    if (status !== undefined) return { status, unexpected: false };
+    if (code === 'INVALID_SELECTOR' || code === 'INVALID_ARGUMENT') {
+      return { status: toStatus({ code: 400, reason: 'BadRequest', message }), unexpected: false };
+    }
+    if (code === 'CLOSED') return { status: LEAVING, unexpected: false };
+    if (code === 'TIMEOUT') return { status: TIMED_OUT, unexpected: false };
+  }
+  return { status: INTERNAL, unexpected: true };
+}
+
+/** 503: the server goes away. */
+export const LEAVING: Status = toStatus({
+  code: 503,
+  reason: 'ServiceUnavailable',
+  message: 'this server is shutting down',
+  details: { retryAfterSeconds: 1 },
+});
+
+/** 504: it took too long. */
+export const TIMED_OUT: Status = toStatus({
+  code: 504,
+  reason: 'Timeout',
+  message: 'Timeout: request did not complete within the allowed duration',
+});
+
+/** 504, and no time to try again: it may have been done, and whoever did it once more would do it twice. */
+const UNFINISHED: Status = toStatus({
+  code: 504,
+  reason: 'Timeout',
+  message: 'Timeout: this server shut down before it knew what became of the request: it may have been done all the same',
+});
+
+/** What a write has failed with that has begun. That it shall be tried again is said only of what has not. */
+export function unfinished(error: unknown): unknown {
+  return statusOf(error).status === LEAVING ? toError(UNFINISHED) : error;
+}
+
+/** 500. What went wrong is for the server's owner and not for its clients. */
+const INTERNAL: Status = toStatus({ code: 500, reason: 'InternalError', message: 'Internal error occurred' });
+
+/** The error that carries a Status. */
+export function toError(status: Status): WatchError {
+  return new WatchError('REFUSED', `${status.code} ${status.reason}: ${status.message}`, { status });
+}

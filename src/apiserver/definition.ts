@@ -1,0 +1,62 @@
+/** What a program says about each kind of object that its API server serves. Upstream: `CustomResourceDefinitionSpec`. */
+import type { KubernetesObject } from '../cache/object.ts';
+
+/** One kind of object that an API server serves. */
+export interface ResourceDefinition<T extends KubernetesObject = KubernetesObject> {
+  /** The API group, such as `orders.example.com`. Empty for `v1`, the group without a name. */
+  readonly group: string;
+  /** Such as `v1` or `v1beta2`. */
+  readonly version: string;
+  /** The name in URLs, such as `orders`. */
+  readonly plural: string;
+  /** Such as `Order`. */
+  readonly kind: string;
+  /** Default: the kind in lower case. */
+  readonly singular?: string | undefined;
+  /** What people type instead of the plural, such as `ord`. */
+  readonly shortNames?: readonly string[] | undefined;
+  /** Groups of resources that people ask for at once, such as `all`. */
+  readonly categories?: readonly string[] | undefined;
+  /** Default: the kind and `List`. */
+  readonly listKind?: string | undefined;
+  /** Whether objects are in namespaces. Default true. */
+  readonly namespaced?: boolean | undefined;
+  /**
+   * Returns what is wrong with an object that must not be stored: the write is then 422. `old` is undefined for a new one. An error that
+   * it throws is 500, and told to `onError` alone.
+   */
+  readonly validate?: ((object: T, old: T | undefined) => ValidationResult | Promise<ValidationResult>) | undefined;
+  /** An OpenAPI v3 schema of the object: checked on every write, served to `kubectl explain`. */
+  readonly schema?: JsonSchema | undefined;
+  /** Whether `status` is written at a path of its own, as a subresource, and ignored elsewhere. Default false. */
+  readonly status?: boolean | undefined;
+  /** What tables show beside the name; `kubectl get` prints them. Default: the age. */
+  readonly columns?: readonly PrinterColumn<T>[] | undefined;
+  /** Fields that selectors may name beside `metadata.name` and `metadata.namespace`; each is an index of the cache. */
+  readonly fields?: Readonly<Record<string, (object: T) => string | undefined>> | undefined;
+}
+
+/** What is wrong with an object: nothing, or a cause for each field. */
+export type ValidationResult = readonly FieldCause[] | undefined;
+
+/** What is wrong with one field. Upstream: `metav1.StatusCause`. */
+export interface FieldCause {
+  /** The path, such as `spec.items[0].count`. */
+  readonly field: string;
+  readonly message: string;
+  /** In one word. Default `FieldValueInvalid`. */
+  readonly reason?: string | undefined;
+}
+
+/** A JSON schema, as OpenAPI v3 has it. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** A column of a table. Upstream: `CustomResourceColumnDefinition`. */
+export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {
+  readonly name: string;
+  readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
+  readonly value: (object: T) => string | number | boolean | null | undefined;
+  readonly description?: string | undefined;
+  /** Columns above 0 are shown with `-o wide` alone. Default 0. */
+  readonly priority?: number | undefined;
+}

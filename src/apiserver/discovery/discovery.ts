@@ -1,0 +1,154 @@
+/**
+ * The documents by which clients learn what a server has, made once from its definitions:
+ *
+ *     /api, /apis                    the versions, the groups; or all of it at once, if a client takes an aggregated document
+ *     /apis/<group>                  the versions of a group
+ *     /api/v1, /apis/<group>/<v>     the resources of a version: names, verbs, whether they are in namespaces
+ *     /version                       of the server
+ *
+ * kubectl asks for the aggregated document since 1.26, and for all others before. Upstream: `endpoints/discovery`.
+ */
+import { refused } from '../../storage/statuses.ts';
+import { conversionOf, isJson, readAccept } from '../request/accept.ts';
+import { digest } from './digest.ts';
+import { type Described, type Group, groupVersion, STATUS_VERBS, singularOf, toGroups, verbsOf } from './resources.ts';
+
+/** A document: its type and its bytes as text, and what tells whether it has changed. */
+export interface Document {
+  readonly contentType: string;
+  readonly body: string;
+  /** In quotes, as in the header ETag. Absent: it cannot be asked for conditionally. */
+  readonly etag?: string | undefined;
+}
+
+/** Options of {@link Discovery}. */
+export interface DiscoveryOptions {
+  /** What `/version` says. Default: the release of Kubernetes whose protocol this is, marked as ours. */
+  readonly gitVersion?: string | undefined;
+  /** Such as `127.0.0.1:8080`. Told in `/api`; no client is known to use it. */
+  readonly serverAddress?: string | undefined;
+}
+
+/** The release of Kubernetes that the tests compare with. */
+const RELEASE = 'v1.37.2+watchmux';
+const JSON_TYPE = 'application/json';
+const AGGREGATED = 'APIGroupDiscoveryList';
+const AGGREGATED_VERSIONS: readonly string[] = ['v2', 'v2beta1'];
+
+/** The documents of a server. See the top of this file. */
+export class Discovery {
+  readonly #plain: Map<string, Document> = new Map();
+  /** By path and version. */
+  readonly #aggregated: Map<string, Document> = new Map();
+
+  constructor(definitions: readonly Described[], { gitVersion = RELEASE, serverAddress = '' }: DiscoveryOptions = {}) {
+    const groups = toGroups(definitions);
+    const core = groups.filter(({ name }) => name === '');
+    const named = groups.filter(({ name }) => name !== '');
+    this.#add('/version', versionInfo(gitVersion));
+    this.#add('/api', {
+      kind: 'APIVersions',
+      versions: core.flatMap(({ versions }) => versions.map(({ version }) => version)),
+      serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress }],
+    });
+    this.#add('/apis', { kind: 'APIGroupList', apiVersion: 'v1', groups: named.map(toGroup) });
+    for (const group of named) this.#add(`/apis/${group.name}`, { kind: 'APIGroup', apiVersion: 'v1', ...toGroup(group) });
+    for (const group of groups) {
+      for (const { version, resources } of group.versions) {
+        const name = groupVersion(group.name, version);
+        const list = { kind: 'APIResourceList', apiVersion: 'v1', groupVersion: name, resources: resources.flatMap(toResources) };
+        this.#add(group.name === '' ? `/api/${version}` : `/apis/${name}`, list);
+      }
+    }
+    for (const version of AGGREGATED_VERSIONS) {
+      this.#aggregate('/api', version, core);
+      this.#aggregate('/apis', version, named);
+    }
+  }
+
+  /**
+   * The document at a path, in the form that a client prefers; undefined if there is none at this path. A trailing slash does not
+   * count.
+   *
+   * @throws {WatchError} REFUSED with 406.
+   */
+  document(path: string, accept?: string): Document | undefined {
+    const at = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+    const plain = this.#plain.get(at);
+    if (plain === undefined || accept === undefined || accept.trim() === '') return plain;
+    for (const clause of readAccept(accept)) {
+      if (!isJson(clause)) continue;
+      const conversion = conversionOf(clause);
+      if (conversion === undefined) return plain;
+      const { kind, group, version } = conversion;
+      const known = kind === AGGREGATED && group === 'apidiscovery.k8s.io';
+      const found = known ? this.#aggregated.get(`${at} ${version}`) : undefined;
+      if (found !== undefined) return found;
+    }
+    throw refused(406, 'NotAcceptable', `only the following media types are accepted: ${JSON_TYPE}`);
+  }
+
+  #add(path: string, body: object): void {
+    this.#plain.set(path, { contentType: JSON_TYPE, body: `${JSON.stringify(body)}\n` });
+  }
+
+  #aggregate(path: string, version: string, groups: readonly Group[]): void {
+    const items = groups.map(toAggregated);
+    const list = { kind: AGGREGATED, apiVersion: `apidiscovery.k8s.io/${version}`, metadata: {}, items };
+    const body = `${JSON.stringify(list)}\n`;
+    const contentType = `${JSON_TYPE};g=apidiscovery.k8s.io;v=${version};as=${AGGREGATED}`;
+    this.#aggregated.set(`${path} ${version}`, { contentType, body, etag: `"${digest(body)}"` });
+  }
+}
+
+function versionInfo(gitVersion: string): object {
+  const [, major = '1', minor = '0'] = /^v?(\d+)\.(\d+)/.exec(gitVersion) ?? [];
+  const unknown = {
+    gitCommit: '',
+    gitTreeState: '',
+    buildDate: '1970-01-01T00:00:00Z',
+    goVersion: '',
+    compiler: '',
+    platform: '',
+  };
+  return { major, minor, gitVersion, ...unknown };
+}
+
+function toGroup({ name, versions }: Group): object {
+  const all = versions.map(({ version }) => ({ groupVersion: groupVersion(name, version), version }));
+  return { name, versions: all, preferredVersion: all[0] };
+}
+
+function toResources(resource: Described): object[] {
+  const { plural, kind, namespaced = true, shortNames, categories, status = false } = resource;
+  const own = { name: plural, singularName: singularOf(resource), namespaced, kind, verbs: verbsOf(resource) };
+  const all: object[] = [{ ...own, ...(shortNames && { shortNames }), ...(categories && { categories }) }];
+  if (status) all.push({ name: `${plural}/status`, singularName: '', namespaced, kind, verbs: STATUS_VERBS });
+  return all;
+}
+
+function toAggregated({ name, versions }: Group): object {
+  return {
+    metadata: name === '' ? {} : { name },
+    versions: versions.map(({ version, resources }) => ({
+      version,
+      resources: resources.map((each) => toAggregatedResource(each)),
+      freshness: 'Current',
+    })),
+  };
+}
+
+function toAggregatedResource(resource: Described): object {
+  const { group, version, plural, kind, namespaced = true, shortNames, categories, status = false } = resource;
+  const responseKind = { group, version, kind };
+  return {
+    resource: plural,
+    responseKind,
+    scope: namespaced ? 'Namespaced' : 'Cluster',
+    singularResource: singularOf(resource),
+    verbs: verbsOf(resource),
+    ...(shortNames && { shortNames }),
+    ...(categories && { categories }),
+    ...(status && { subresources: [{ subresource: 'status', responseKind, verbs: STATUS_VERBS }] }),
+  };
+}

@@ -1,0 +1,110 @@
+/**
+ * Whether a server can do its work, and whether clients should be sent to it.
+ *
+ *     /livez     the process answers: restarting it would not help against anything else
+ *     /healthz   the storage answers, and every cache follows it
+ *     /readyz    the same, everything that must exist does, and the server does not go away
+ *
+ * The storage is asked when somebody asks, and at most once per second: for its version, which it can tell only with the agreement of
+ * all that it consists of, and then whether it can still be written to. A cache alone would not do: it goes on for a while when its storage has gone, and knows nothing of writes.
+ */
+
+import type { Cacher } from '../storage/cacher/cacher.ts';
+import type { Storage } from '../storage/storage.ts';
+import type { Clock } from '../watch/clock.ts';
+import { WatchError } from '../watch/errors.ts';
+import { Deadline, Deadlines } from './http/deadline.ts';
+
+/** One of the things that a server needs. */
+export interface HealthCheck {
+  /** `start`, `storage`, `shutdown`, or `cache/` and the resource. */
+  readonly name: string;
+  readonly ok: boolean;
+  /** Why it is not. For the server's owner: clients are not told. */
+  readonly error?: unknown;
+}
+
+/** What a server needs, and whether it has it. */
+export interface Health {
+  /** Whether clients should be sent here: all checks are ok. */
+  readonly ready: boolean;
+  readonly checks: readonly HealthCheck[];
+}
+
+/** What is looked at. */
+export interface HealthMeans {
+  readonly storage: Pick<Storage, 'currentVersion' | 'checkHealth'>;
+  readonly clock: Clock;
+  /** The caches that are in use, by the resource. */
+  readonly caches: () => Iterable<readonly [string, Pick<Cacher, 'stats'>]>;
+  /** Aborts when nothing is asked any more. */
+  readonly closing: AbortSignal;
+}
+
+/** How long the storage may take to answer. */
+const ANSWER_MS = 2_000;
+/** How long its answer counts. */
+const FRESH_MS = 1_000;
+
+const GOING = new WatchError('CLOSED', 'the server is shutting down');
+
+export class HealthChecks {
+  /** The start has not ended, or has failed with an error. */
+  start: HealthCheck = { name: 'start', ok: false };
+  isLeaving: boolean = false;
+  private readonly means: HealthMeans;
+  private readonly untilClosing: Deadlines;
+  private last: { readonly atMs: number; readonly check: HealthCheck } | undefined = undefined;
+  private asking: Promise<HealthCheck> | undefined = undefined;
+
+  constructor(means: HealthMeans) {
+    this.means = means;
+    this.untilClosing = new Deadlines(means.closing);
+  }
+
+  async now(): Promise<Health> {
+    const storage = await this.storage();
+    const caches = Array.from(this.means.caches(), ([name, { stats }]): HealthCheck => {
+      const { phase, error } = stats;
+      return { name: `cache/${name}`, ok: phase === 'ready', ...(error !== undefined && { error }) };
+    });
+    const shutdown: HealthCheck = { name: 'shutdown', ok: !this.isLeaving, ...(this.isLeaving && { error: GOING }) };
+    const checks = [this.start, storage, ...caches, shutdown];
+    return { ready: checks.every(({ ok }) => ok), checks };
+  }
+
+  private storage(): HealthCheck | Promise<HealthCheck> {
+    const { last, means } = this;
+    if (last !== undefined && means.clock.now() - last.atMs < FRESH_MS) return last.check;
+    this.asking ??= this.ask().then((check) => {
+      this.asking = undefined;
+      this.last = { atMs: means.clock.now(), check };
+      return check;
+    });
+    return this.asking;
+  }
+
+  private async ask(): Promise<HealthCheck> {
+    const { clock, storage } = this.means;
+    const late = (): unknown => new WatchError('TIMEOUT', `the storage has not answered within ${ANSWER_MS} ms`);
+    const deadline = new Deadline(ANSWER_MS, { clock, late });
+    this.untilClosing.add(deadline);
+    try {
+      await deadline.during(storage.currentVersion({ signal: deadline.signal }));
+      if (storage.checkHealth) await deadline.during(storage.checkHealth());
+      return { name: 'storage', ok: true };
+    } catch (error) {
+      return { name: 'storage', ok: false, error };
+    } finally {
+      this.untilClosing.delete(deadline);
+      deadline.done();
+    }
+  }
+}
+
+/** Checks as Kubernetes writes them. */
+export function healthText(path: string, checks: readonly HealthCheck[]): string {
+  const lines = checks.map(({ name, ok }) => (ok ? `[+]${name} ok` : `[-]${name} failed: reason withheld`));
+  const passed = checks.every(({ ok }) => ok);
+  return `${[...lines, `${path} check ${passed ? 'passed' : 'failed'}`].join('\n')}\n`;
+}

@@ -1,0 +1,322 @@
+/**
+ * A request's way through the server, whichever host it came from.
+ *
+ *     URL --> origin --> preflight --> path --> closing? --> place --> authenticate --> tenant --> verb --> authorize --> verbs --> answer
+ *   414 400     403        204       404 400      503         429       401 403 503       429     404 405      403      4xx, 5xx
+ *
+ * Everything but a watch has a deadline, until its answer begins; and everything has a place, until its answer has been sent: a long
+ * one is sent bit by bit, so that a client that takes nothing is noticed. Health is told to everybody, at any time, without a place.
+ */
+
+import { Origins } from '../../bridge/hub/admission/origins.ts';
+import { identityOf, toDenied } from '../../bridge/hub/admission/refusals.ts';
+import { refused } from '../../storage/statuses.ts';
+import { toStatus } from '../../watch/event.ts';
+import { LEAVING, methodNotAllowed, noSuchPath, statusOf, TIMED_OUT, toError, unfinished } from '../api-status.ts';
+import type { Settings } from '../options.ts';
+import type { Place } from '../quotas/place.ts';
+import { Quotas } from '../quotas/quotas.ts';
+import { type OtherPath, type ResourcePath, readPath, splitTarget, toVerb, type Verb } from '../request/path.ts';
+import { readFlag } from '../request/query.ts';
+import type { Catalog, ResourceInfo } from '../resource-info.ts';
+import type { Ground } from '../verbs/ground.ts';
+import type { ApiCounts } from './counts.ts';
+import { Deadline, Deadlines } from './deadline.ts';
+import { inPieces } from './in-pieces.ts';
+import { perform } from './verbs-over-http.ts';
+import { type Answer, refusal, type StreamAnswer, type WholeAnswer, type WireRequest } from './wire.ts';
+
+/** What the way through the server needs. */
+export interface ApiMeans {
+  readonly settings: Settings;
+  readonly catalog: Catalog;
+  readonly groundOf: (info: ResourceInfo) => Ground;
+  readonly counts: ApiCounts;
+  /** Aborts when the server shuts down: what has not been admitted is refused. */
+  readonly closing: AbortSignal;
+  /** Aborts when it waits no longer for what has been. */
+  readonly cut: AbortSignal;
+  /** Answers a path that is no resource; undefined if it is none of its own. */
+  readonly other: (path: OtherPath, request: WireRequest) => WholeAnswer | Promise<WholeAnswer> | undefined;
+  /** Whether a path that is no resource is answered to everybody. */
+  readonly isPublic: (path: OtherPath) => boolean;
+}
+
+/** What is counted for a client that has left before it was answered. */
+const LEFT = {
+  status: toStatus({ code: 499, reason: 'ClientClosedRequest', message: 'the client has left' }),
+  unexpected: false,
+} as const;
+
+const timedOut = (): unknown => toError(TIMED_OUT);
+
+/** What is known of a request so far. */
+interface Progress {
+  address: string;
+  verb?: Verb | undefined;
+  path?: string;
+}
+
+/** A request for a resource, and the place that it has taken. */
+interface Entry {
+  readonly path: ResourcePath;
+  readonly progress: Progress;
+  readonly isWatch: boolean;
+  readonly place: Place;
+}
+
+const WRITES: ReadonlySet<Verb> = new Set<Verb>(['create', 'update', 'patch', 'delete', 'deletecollection']);
+
+export class Api {
+  private readonly means: ApiMeans;
+  private readonly origins: Origins<unknown>;
+  private readonly quotas: Quotas;
+  private readonly untilClosing: Deadlines;
+  private readonly untilCut: Deadlines;
+
+  constructor(means: ApiMeans) {
+    const { settings, counts } = means;
+    this.means = means;
+    this.origins = new Origins(settings.allowedOrigins);
+    this.quotas = new Quotas(settings, (reason) => counts.limited(reason));
+    // The reasons why the server closes are errors that say so.
+    this.untilClosing = new Deadlines(means.closing);
+    this.untilCut = new Deadlines(means.cut);
+  }
+
+  /** Answers a request. Never rejects. Whoever gets a stream must send it, or call its `over` and close its source. */
+  async answer(request: WireRequest): Promise<Answer> {
+    const { settings, counts } = this.means;
+    const begun = settings.clock.now();
+    const progress: Progress = { address: request.address };
+    let answer: Answer;
+    try {
+      progress.address = this.asked(() => settings.clientAddress?.(request.request)) ?? request.address;
+      answer = await this.proceed(request, progress);
+    } catch (error) {
+      const { status, unexpected } = request.client.gone ? LEFT : statusOf(error);
+      if (unexpected) settings.onError(error);
+      answer = refusal(status);
+    }
+    counts.answered(answer.code, progress.verb);
+    const { path = splitTarget(request.target).path } = progress;
+    const durationMs = settings.clock.now() - begun;
+    settings.onRequest({
+      method: request.method,
+      path,
+      verb: progress.verb,
+      code: answer.code,
+      durationMs,
+      address: progress.address,
+    });
+    return this.withCors(answer, request);
+  }
+
+  private withCors(answer: Answer, request: WireRequest): Answer {
+    if (request.origin === undefined || !this.origins.allows(request)) return answer;
+    return { ...answer, headers: { ...answer.headers, ...this.origins.corsHeaders(request) } };
+  }
+
+  private async proceed(request: WireRequest, progress: Progress): Promise<Answer> {
+    const { settings } = this.means;
+    const { target, method } = request;
+    if (target.length > settings.maxUrlBytes) {
+      throw refused(414, 'RequestURITooLong', `the URL is longer than ${settings.maxUrlBytes} bytes`);
+    }
+    if (!this.origins.allows(request)) throw toError(this.origins.refusal(request));
+    if (method === 'OPTIONS') return this.preflight(request);
+    const { path: text, search } = splitTarget(target);
+    progress.path = text;
+    const path = readPath(text);
+    if (!path.isResource) return this.answerOther(path, request, progress);
+    if (this.means.closing.aborted) throw toError(LEAVING);
+    const query = new URLSearchParams(search);
+    return this.answerResource({ request, path, query }, progress);
+  }
+
+  private preflight(request: WireRequest): Answer {
+    if (request.origin === undefined) throw methodNotAllowed();
+    const asked = request.header('access-control-request-headers');
+    const headers = {
+      'access-control-allow-methods': 'GET, HEAD, POST, PUT, PATCH, DELETE',
+      ...(asked ? { 'access-control-allow-headers': asked } : {}),
+      'access-control-max-age': '600',
+    };
+    return { code: 204, headers, body: null };
+  }
+
+  private async answerOther(path: OtherPath, request: WireRequest, progress: Progress): Promise<Answer> {
+    if (this.means.isPublic(path)) return this.document(path, request);
+    if (this.means.closing.aborted) throw toError(LEAVING);
+    const place = this.quotas.enter('request', progress.address);
+    const deadline = this.deadline(request, this.means.settings.handshakeTimeoutMs, this.untilClosing);
+    try {
+      const identity = await deadline.during(this.identify(request));
+      place.join(this.tenantOf(identity));
+      await deadline.during(this.allow(['get', `/${path.segments.join('/')}`, undefined, undefined, identity]));
+      return this.held(await this.document(path, request), place);
+    } catch (error) {
+      place.release();
+      throw error;
+    } finally {
+      this.finish(request, deadline);
+    }
+  }
+
+  private async document(path: OtherPath, request: WireRequest): Promise<WholeAnswer> {
+    if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed();
+    const answer = await this.means.other(path, request);
+    if (answer === undefined) throw noSuchPath();
+    return answer;
+  }
+
+  /** An answer that gives back its place when it has been sent. */
+  private held(answer: Answer, place: Place, asked?: Parameters<Place['hold']>[0]): Answer {
+    const sent = inPieces(answer);
+    if (sent.source === undefined) {
+      place.release();
+      return sent;
+    }
+    return { ...sent, slot: asked === undefined ? place : place.hold(asked) };
+  }
+
+  /** The time for a request. Call `finish` with it. */
+  private deadline({ client }: WireRequest, afterMs: number, until: Deadlines): Deadline {
+    const deadline = new Deadline(afterMs, { clock: this.means.settings.clock, late: timedOut });
+    until.add(deadline);
+    if (client.gone) deadline.end(undefined);
+    else client.tell((reason) => deadline.end(reason));
+    return deadline;
+  }
+
+  private finish({ client }: WireRequest, deadline: Deadline): void {
+    client.tell(undefined);
+    this.untilClosing.delete(deadline);
+    this.untilCut.delete(deadline);
+    deadline.done();
+  }
+
+  private async answerResource(
+    { request, path, query }: { request: WireRequest; path: ResourcePath; query: URLSearchParams },
+    progress: Progress,
+  ): Promise<Answer> {
+    const { settings, groundOf } = this.means;
+    const watching = path.forcedWatch || (readFlag(query.get('watch')) ?? false);
+    const isWatch = watching && (request.method === 'GET' || request.method === 'HEAD');
+    const place = this.quotas.enter(isWatch ? 'watch' : 'request', progress.address);
+    const timeoutMs = settings.requestTimeoutMs;
+    const own = isWatch ? 0 : Number(query.get('timeoutSeconds')) * 1_000;
+    // What has been admitted is finished, but a watch would end at once.
+    const deadline = this.deadline(
+      request,
+      own > 0 && own < timeoutMs ? own : timeoutMs,
+      isWatch ? this.untilClosing : this.untilCut,
+    );
+    let hasBegun = false;
+    try {
+      const info = await this.admitInTime(deadline, [request, { path, progress, isWatch, place }]);
+      hasBegun = WRITES.has(progress.verb as Verb);
+      const task = {
+        request,
+        path,
+        query,
+        ground: groundOf(info),
+        verb: progress.verb as Verb,
+        signal: deadline.signal,
+        maxBodyBytes: settings.maxBodyBytes,
+        watchTimeoutMs: isWatch ? this.drawTimeout() : 0,
+        onError: settings.onError,
+      };
+      return this.held(await this.settled(perform(task), deadline), place, { target: request.target, verb: task.verb });
+    } catch (error) {
+      place.release();
+      throw hasBegun ? unfinished(error) : error;
+    } finally {
+      this.finish(request, deadline);
+    }
+  }
+
+  /** The answer, if it comes in time. A stream that comes too late is closed. */
+  private settled(answer: Promise<Answer>, deadline: Deadline): Promise<Answer> {
+    return deadline.during(
+      answer.then((done) => {
+        if (deadline.signal.aborted) (done as Partial<StreamAnswer>).source?.close();
+        return done;
+      }),
+    );
+  }
+
+  /** Without code of the application there is nothing to wait for. */
+  private admitInTime(deadline: Deadline, args: Parameters<Api['admit']>): Promise<ResourceInfo> {
+    const { authenticate, authorize, handshakeTimeoutMs, clock } = this.means.settings;
+    if (authenticate === undefined && authorize === undefined) return this.admit(...args);
+    const handshake = new Deadline(handshakeTimeoutMs, { clock, late: timedOut });
+    return deadline.during(handshake.during(this.admit(...args))).finally(() => handshake.done());
+  }
+
+  private async admit(request: WireRequest, { path, progress, isWatch, place }: Entry): Promise<ResourceInfo> {
+    const identity = await this.identify(request);
+    const tenant = this.tenantOf(identity);
+    place.join(tenant);
+    const info = this.means.catalog.find(path.apiVersion, path.plural);
+    if (info === undefined || (!info.namespaced && path.namespace !== undefined)) throw noSuchPath();
+    const verb = toVerb(request.method, path, isWatch);
+    if (verb === undefined) throw methodNotAllowed();
+    progress.verb = verb;
+    const resource = path.subresource === undefined ? info.resourceName : `${info.resourceName}/${path.subresource}`;
+    await this.allow([verb, resource, path.namespace, path.name, identity]);
+    if (WRITES.has(verb)) this.quotas.write(tenant);
+    return info;
+  }
+
+  /** Whose limits count for a client. Empty: nobody's. */
+  private tenantOf(identity: unknown): string {
+    const { tenantOf, authenticate } = this.means.settings;
+    if (authenticate === undefined) return '';
+    const tenant = tenantOf === undefined ? identity : this.asked(() => tenantOf(identity));
+    return typeof tenant === 'string' ? tenant : '';
+  }
+
+  /** What `authenticate` says. */
+  private async identify(request: WireRequest): Promise<unknown> {
+    const { authenticate } = this.means.settings;
+    if (authenticate === undefined) return undefined;
+    try {
+      return identityOf(await authenticate(request.request));
+    } catch (error) {
+      throw this.denied(error);
+    }
+  }
+
+  /** What another hook says. */
+  private asked<T>(hook: () => T): T {
+    try {
+      return hook();
+    } catch (error) {
+      throw this.denied(error);
+    }
+  }
+
+  /** What a hook throws admits nobody. */
+  private denied(error: unknown): unknown {
+    const { reason, status } = toDenied(error);
+    if (reason === 'failed') this.means.settings.onError(error);
+    return toError(status);
+  }
+
+  private async allow([verb, resource, namespace, name, identity]: Parameters<
+    NonNullable<Settings['authorize']>
+  >): Promise<void> {
+    const { authorize } = this.means.settings;
+    if (authorize === undefined || (await authorize(verb, resource, namespace, name, identity)) === true) return;
+    const where = namespace === undefined ? '' : ` in the namespace "${namespace}"`;
+    const what = name === undefined ? resource : `${resource} "${name}"`;
+    throw refused(403, 'Forbidden', `${what} is forbidden: this identity cannot ${verb} it${where}`);
+  }
+
+  /** Those that began together do not end together. */
+  private drawTimeout(): number {
+    const { minRequestTimeoutMs, random } = this.means.settings;
+    return Math.floor(minRequestTimeoutMs * (1 + random()));
+  }
+}

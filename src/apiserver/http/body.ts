@@ -1,0 +1,101 @@
+/** Bodies: their types, and what they may contain. */
+import { refused } from '../../storage/statuses.ts';
+import { badRequest } from '../api-status.ts';
+import { type PatchedKind, type PatchType, toPatchType } from '../patch/patch.ts';
+import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../protobuf/kinds.ts';
+import { mediaType } from '../request/accept.ts';
+import { isRecord, parseJson } from '../request/json.ts';
+import { shown } from '../verbs/names.ts';
+import type { DeleteTerms } from '../verbs/remove.ts';
+import type { WireRequest } from './wire.ts';
+
+/** What is needed to read a body. */
+export interface BodyMeans {
+  readonly maxBodyBytes: number;
+  readonly signal: AbortSignal;
+}
+
+function unsupported(given: string, supported: readonly string[]): Error {
+  const message = `the body of the request was in an unknown format (${shown(given)}): accepted media types include: ${supported.join(', ')}`;
+  return refused(415, 'UnsupportedMediaType', message);
+}
+
+/**
+ * The type of a body. A page of another origin can send texts and forms without being asked for permission, so those are refused. It can
+ * leave out the type too, as old clients do, such as a deletion of kubectl 1.20; these are no browsers, and name no origin.
+ */
+function typeOf(request: WireRequest): string {
+  const given = request.header('content-type');
+  return given === undefined && request.origin === undefined ? JSON_TYPE : mediaType(given);
+}
+
+/** Reads an object of a kind. */
+export async function readObject(
+  request: WireRequest,
+  { maxBodyBytes, signal, kind }: BodyMeans & { readonly kind: PatchedKind },
+): Promise<unknown> {
+  const type = typeOf(request);
+  const supported = hasProtobuf(kind) ? [JSON_TYPE, PROTOBUF] : [JSON_TYPE];
+  if (!supported.includes(type)) throw unsupported(type, supported);
+  const bytes = await request.body(maxBodyBytes, signal);
+  return type === JSON_TYPE ? parseJson(bytes) : readProtobuf(bytes, kind);
+}
+
+const JSON_TYPE = 'application/json';
+
+/** Reads a patch of a kind. */
+export async function readPatch(
+  request: WireRequest,
+  { maxBodyBytes, signal, kind }: BodyMeans & { readonly kind: PatchedKind },
+): Promise<{ type: PatchType; patch: unknown }> {
+  const type = toPatchType(mediaType(request.header('content-type')), kind);
+  return { type, patch: parseJson(await request.body(maxBodyBytes, signal)) };
+}
+
+/** Whether a request is only to be tried: `dryRun=All`. */
+export function readDryRun(values: readonly string[]): boolean {
+  for (const value of values)
+    if (value !== 'All') throw badRequest(`dryRun: Unsupported value: ${shown(value)}: supported values: "All"`);
+  return values.length > 0;
+}
+
+const POLICIES: ReadonlySet<unknown> = new Set(['Foreground', 'Background', 'Orphan']);
+
+/** Reads the options of a deletion: of its body if it has one, and of its query. */
+export async function readDeleteTerms(
+  request: WireRequest,
+  query: URLSearchParams,
+  means: BodyMeans,
+): Promise<Pick<DeleteTerms, 'dryRun' | 'preconditions'>> {
+  const bytes = await request.body(means.maxBodyBytes, means.signal);
+  const body = bytes.length === 0 ? {} : readOptions(bytes, typeOf(request));
+  if (!isRecord(body) || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
+    throw badRequest('the body is no DeleteOptions');
+  const { dryRun = [], preconditions, propagationPolicy = query.get('propagationPolicy') ?? undefined } = body;
+  if (!Array.isArray(dryRun)) throw badRequest('dryRun: expected a list');
+  if (propagationPolicy !== undefined && propagationPolicy !== null && !POLICIES.has(propagationPolicy)) {
+    throw badRequest(`propagationPolicy: Unsupported value: ${shown(String(propagationPolicy))}`);
+  }
+  const grace = body.gracePeriodSeconds ?? query.get('gracePeriodSeconds') ?? 0;
+  if (!/^-?[0-9]{1,9}$/.test(String(grace))) throw badRequest('gracePeriodSeconds: expected a whole number');
+  return {
+    dryRun: readDryRun([...dryRun.map(String), ...query.getAll('dryRun')]),
+    preconditions: toPreconditions(preconditions),
+  };
+}
+
+function readOptions(bytes: Uint8Array, type: string): unknown {
+  if (type === PROTOBUF) return readDeleteOptions(bytes);
+  if (type !== JSON_TYPE) throw unsupported(type, [JSON_TYPE, PROTOBUF]);
+  return parseJson(bytes);
+}
+
+function toPreconditions(value: unknown): DeleteTerms['preconditions'] {
+  if (value === undefined || value === null) return undefined;
+  if (!isRecord(value)) throw badRequest('preconditions: expected an object');
+  const { uid, resourceVersion } = value;
+  for (const each of [uid, resourceVersion]) {
+    if (each !== undefined && each !== null && typeof each !== 'string') throw badRequest('preconditions: expected texts');
+  }
+  return { uid: (uid as string | null) ?? undefined, resourceVersion: (resourceVersion as string | null) ?? undefined };
+}

@@ -1,0 +1,38 @@
+import type { QuotaReason } from '../quotas/place.ts';
+
+/** What a server counts. Each of these only grows, but for `watchers`. */
+export class ApiCounts {
+  private readonly byCode: Map<string, number> = new Map();
+  private readonly byVerb: Map<string, number> = new Map();
+  private readonly limitedBy: Map<string, number> = new Map();
+  watchers: number = 0;
+  watchersOpened: number = 0;
+  watchersStalled: number = 0;
+  /** Of streams that are over, as are `sentBytes`. */
+  events: number = 0;
+  sentBytes: number = 0;
+
+  answered(code: number, verb: string = 'none'): void {
+    this.byCode.set(`${code}`, (this.byCode.get(`${code}`) ?? 0) + 1);
+    this.byVerb.set(verb, (this.byVerb.get(verb) ?? 0) + 1);
+  }
+
+  /** A request was refused with 429 for its address, its tenant, or because all places are taken. */
+  limited(reason: QuotaReason): void {
+    this.limitedBy.set(reason, (this.limitedBy.get(reason) ?? 0) + 1);
+  }
+
+  /** Requests that were answered, by the code of the answer. */
+  get requests(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.byCode);
+  }
+
+  /** Requests beyond a limit, by the limit. */
+  get requestsLimited(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.limitedBy);
+  }
+
+  get requestsByVerb(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.byVerb);
+  }
+}

@@ -1,0 +1,79 @@
+/** Things that take time on behalf of a client: they end when it leaves, when they take too long, or when the server shuts down. */
+import type { Clock } from '../../watch/clock.ts';
+
+/** A time in which something must be done. Its signal aborts at its end, or when it is ended before. */
+export class Deadline {
+  private readonly abort: AbortController = new AbortController();
+  private cancel: (() => void) | undefined;
+  /** Rejects what is being done. */
+  private reject: ((reason: unknown) => void) | undefined = undefined;
+
+  constructor(afterMs: number, { clock, late }: { clock: Clock; late: () => unknown }) {
+    this.cancel = clock.schedule(afterMs, () => this.end(late()));
+  }
+
+  get signal(): AbortSignal {
+    return this.abort.signal;
+  }
+
+  /** Ends it before its time. */
+  end(reason: unknown): void {
+    if (this.signal.aborted) return;
+    this.abort.abort(reason);
+    this.reject?.(reason);
+  }
+
+  /** The same promise, but rejected when the signal aborts. One at a time. */
+  during<T>(promise: PromiseLike<T>): Promise<T> {
+    const { signal } = this;
+    if (signal.aborted) {
+      promise.then(undefined, () => {});
+      return Promise.reject(signal.reason);
+    }
+    return new Promise((resolve, reject) => {
+      this.reject = reject;
+      promise.then(
+        (value) => {
+          this.reject = undefined;
+          resolve(value);
+        },
+        (error: unknown) => {
+          this.reject = undefined;
+          reject(error);
+        },
+      );
+    });
+  }
+
+  /** Leaves no timer behind. The signal aborts no more, unless somebody ends it. */
+  done(): void {
+    this.cancel?.();
+    this.cancel = undefined;
+    this.reject = undefined;
+  }
+}
+
+/**
+ * The deadlines of what is being done, which a signal ends. One listener for all: to add and remove one for each request costs more
+ * than the request's JSON.
+ */
+export class Deadlines {
+  private readonly open: Set<Deadline> = new Set();
+  private readonly signal: AbortSignal;
+
+  constructor(signal: AbortSignal) {
+    this.signal = signal;
+    signal.addEventListener('abort', () => {
+      for (const each of this.open) each.end(signal.reason);
+    });
+  }
+
+  add(deadline: Deadline): void {
+    if (this.signal.aborted) deadline.end(this.signal.reason);
+    else this.open.add(deadline);
+  }
+
+  delete(deadline: Deadline): void {
+    this.open.delete(deadline);
+  }
+}

@@ -1,0 +1,125 @@
+/** The server on hosts that pass a `Request` and take a `Response`: Deno, Bun, Hono. */
+import { type Claimable, claimConnection, isPipelined } from '../../bridge/transport/claimed-connection.ts';
+import { FetchSink } from '../../bridge/transport/fetch-sink.ts';
+import { badRequest } from '../api-status.ts';
+import { abandon, type HostMeans, tooLarge } from './host.ts';
+import { mayWatch } from './node-host.ts';
+import { Presence } from './presence.ts';
+import type { StreamAnswer, WireRequest } from './wire.ts';
+
+/** The used part of a handler's second argument: the server in Bun, information on the connection in Deno, node:http's in Hono. */
+interface Host {
+  readonly requestIP?: (request: Request) => { readonly address: string } | null;
+  readonly timeout?: (request: Request, seconds: number) => void;
+  readonly remoteAddr?: { readonly hostname?: string };
+  readonly incoming?: { readonly socket?: { readonly remoteAddress?: string; destroy?(): unknown } };
+  readonly outgoing?: Claimable;
+}
+
+/** The status of an answer that nobody reads, because the client has left. */
+const GONE = 499;
+
+/** Answers one request. */
+export async function serveFetch(means: HostMeans, request: Request, via: unknown): Promise<Response> {
+  const host = (via ?? {}) as Host;
+  if (!claims(request, host)) return new Response(null, { status: GONE });
+  const client = new Presence();
+  const onAbort = (): void => client.leave();
+  if (request.signal.aborted) onAbort();
+  request.signal.addEventListener('abort', onAbort, { once: true });
+  const answer = await means.answer(toWire(request, host, client));
+  request.signal.removeEventListener('abort', onAbort);
+  if (request.signal.aborted) {
+    abandon(answer);
+    return new Response(null, { status: GONE });
+  }
+  const { code } = answer;
+  // Hono's server for Node writes into the object that it is given, and answers share theirs.
+  const headers = { ...answer.headers };
+  if (answer.source === undefined) {
+    const body = request.method === 'HEAD' || code === 204 ? null : answer.body;
+    return new Response(body as BodyInit | null, { status: code, headers });
+  }
+  if (request.method === 'HEAD') {
+    abandon(answer);
+    return new Response(null, { status: code, headers });
+  }
+  host.timeout?.(request, 0);
+  return new Response(stream(means, request, answer), { status: code, headers });
+}
+
+/** On Node, a connection that carries a watch carries nothing else. Returns false if it has been closed because it did. */
+function claims({ url }: Request, { incoming, outgoing }: Host): boolean {
+  if (typeof incoming?.socket?.destroy !== 'function' || typeof outgoing?.on !== 'function' || !mayWatch(url)) return true;
+  if (isPipelined(outgoing)) {
+    incoming.socket.destroy();
+    return false;
+  }
+  claimConnection(outgoing, () => {});
+  return true;
+}
+
+function stream({ sessions, maxBufferedBytes }: HostMeans, request: Request, answer: StreamAnswer): ReadableStream<Uint8Array> {
+  const sink = new FetchSink({ sse: answer.sse, bookmarks: false, maxBufferedBytes });
+  const session = sessions.begin(answer, sink, sink);
+  const onAbort = (): void => {
+    session.gone();
+    // Most hosts cancel the body in this same turn. For the others, error it, but only then.
+    queueMicrotask(() => sink.destroy());
+  };
+  request.signal.addEventListener('abort', onAbort, { once: true });
+  session.whenOver(() => request.signal.removeEventListener('abort', onAbort));
+  return sink.stream;
+}
+
+function toWire(request: Request, host: Host, client: Presence): WireRequest {
+  const { host: own, pathname, search } = new URL(request.url);
+  const address = host.requestIP?.(request)?.address ?? host.remoteAddr?.hostname ?? host.incoming?.socket?.remoteAddress;
+  return {
+    request,
+    method: request.method,
+    target: pathname + search,
+    address: typeof address === 'string' ? address : '',
+    origin: request.headers.get('origin') ?? undefined,
+    site: request.headers.get('sec-fetch-site') ?? undefined,
+    host: own,
+    client,
+    header: (name) => request.headers.get(name) ?? undefined,
+    body: (maxBytes, signal) => readBody(request, maxBytes, signal),
+  };
+}
+
+async function readBody(request: Request, maxBytes: number, signal: AbortSignal): Promise<Uint8Array> {
+  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  if (request.body === null) return new Uint8Array();
+  const reader = request.body.getReader();
+  const onAbort = (): void => void reader.cancel(signal.reason).catch(() => {});
+  signal.addEventListener('abort', onAbort, { once: true });
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch(() => {
+        throw badRequest('the body of the request ended early');
+      });
+      signal.throwIfAborted();
+      if (done) return joined(chunks, bytes);
+      bytes += value.byteLength;
+      if (bytes > maxBytes) throw tooLarge(maxBytes);
+      chunks.push(value);
+    }
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    reader.cancel().catch(() => {});
+  }
+}
+
+function joined(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
+  const whole = new Uint8Array(bytes);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return whole;
+}

@@ -1,0 +1,22 @@
+import { refused } from '../../storage/statuses.ts';
+import type { Sessions } from './sessions.ts';
+import type { Answer, WireRequest } from './wire.ts';
+
+/** What a host needs of the server. */
+export interface HostMeans {
+  readonly answer: (request: WireRequest) => Promise<Answer>;
+  readonly sessions: Sessions;
+  readonly maxBufferedBytes: number;
+}
+
+/** Releases what nobody will be sent. */
+export function abandon(answer: Answer): void {
+  if (answer.source === undefined) return;
+  answer.source.close();
+  answer.slot?.release();
+}
+
+/** 413 for a body. */
+export function tooLarge(maxBytes: number): Error {
+  return refused(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${maxBytes}`);
+}

@@ -1,0 +1,227 @@
+/** The server on node:http, and what is compatible with it. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { IN_BUN } from '../../bridge/transport/bun.ts';
+import { claimConnection, dropBody, followClaim, isPipelined } from '../../bridge/transport/claimed-connection.ts';
+import { type ByteStream, HttpSink, hasClosed } from '../../bridge/transport/http-sink.ts';
+import { mayRefuse, type Refusable } from '../../bridge/transport/http2-refusals.ts';
+import { toCaller } from '../../bridge/transport/node-caller.ts';
+import { isPlain } from '../../bridge/transport/plain-response.ts';
+import type { Outbound } from '../../bridge/transport/stall.ts';
+import { refused } from '../../storage/statuses.ts';
+import { abandon, type HostMeans, tooLarge } from './host.ts';
+import { Presence } from './presence.ts';
+import type { Session } from './session.ts';
+import type { StreamAnswer, WholeAnswer, WireRequest } from './wire.ts';
+
+/** How long a connection is silent before the operating system probes the other end. */
+const KEEP_ALIVE_MS = 60_000;
+/** Of a list, little waits in the process: it is made while it is sent. */
+const LIST_BUFFERED_BYTES = 262_144;
+
+/** A request of node:http, and whether somebody has begun to read its body. */
+export class NodeRequest implements WireRequest {
+  readonly request: IncomingMessage;
+  readonly origin: string | undefined;
+  readonly site: string | undefined;
+  readonly host: string | undefined;
+  readonly address: string;
+  readonly client: Presence;
+  hasReadBody: boolean = false;
+
+  constructor(request: IncomingMessage, client: Presence) {
+    const { origin, site, host, address } = toCaller(request, () => () => {});
+    this.request = request;
+    this.origin = origin;
+    this.site = site;
+    this.host = host;
+    this.address = address;
+    this.client = client;
+  }
+
+  get method(): string {
+    return this.request.method ?? 'GET';
+  }
+
+  get target(): string {
+    return this.request.url ?? '/';
+  }
+
+  header(name: string): string | undefined {
+    const value = this.request.headers[name];
+    return Array.isArray(value) ? value.join(', ') : value;
+  }
+
+  body(maxBytes: number, signal: AbortSignal): Promise<Uint8Array> {
+    const { request } = this;
+    const length = Number(request.headers['content-length'] ?? 0);
+    if (length > maxBytes) return Promise.reject(tooLarge(maxBytes));
+    this.hasReadBody = true;
+    if (request.readableEnded) return Promise.resolve(parsedBody(request));
+    return Promise.resolve(arrived(request, length) ?? this.received(maxBytes, signal));
+  }
+
+  private received(maxBytes: number, signal: AbortSignal): Promise<Uint8Array> {
+    const { request } = this;
+    return new Promise((resolve, reject) => {
+      const chunks: Uint8Array[] = [];
+      let bytes = 0;
+      const leave = (): void => {
+        request.off('data', onData).off('end', onEnd).off('error', onError).off('close', onError);
+        signal.removeEventListener('abort', onAbort);
+      };
+      const fail = (error: unknown): void => {
+        leave();
+        this.hasReadBody = false;
+        reject(error);
+      };
+      const onData = (chunk: Uint8Array): void => {
+        bytes += chunk.length;
+        if (bytes > maxBytes) fail(tooLarge(maxBytes));
+        else chunks.push(chunk);
+      };
+      const onEnd = (): void => {
+        leave();
+        resolve(Buffer.concat(chunks));
+      };
+      const onError = (): void => fail(refused(400, 'BadRequest', 'the body of the request ended early'));
+      const onAbort = (): void => fail(signal.reason);
+      signal.addEventListener('abort', onAbort, { once: true });
+      request.on('data', onData).on('end', onEnd).on('error', onError).on('close', onError);
+    });
+  }
+}
+
+/** A body that has come with its head, as most have: there is nothing to wait for, and nobody has to listen. */
+function arrived(request: IncomingMessage, length: number): Uint8Array | undefined {
+  if (length === 0 || request.readableLength !== length || request.readableEncoding !== null) return undefined;
+  const whole = request.read() as Uint8Array | null;
+  if (!request.complete) request.resume();
+  return whole ?? undefined;
+}
+
+/** A body that middleware, such as that of Express, has read and parsed before. */
+function parsedBody(request: IncomingMessage): Uint8Array {
+  const { body } = request as { readonly body?: unknown };
+  if (body === undefined) return new Uint8Array();
+  return body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+/** Whether a URL may ask for a watch: its letters may be written in hexadecimal, and are read so. */
+export function mayWatch(url: string): boolean {
+  return WATCH.test(
+    url.includes('%') ? url.replace(HEXADECIMAL, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))) : url,
+  );
+}
+
+const WATCH = /[?&/]watch\b/;
+const HEXADECIMAL = /%([0-9a-f]{2})/gi;
+
+/** Calls back when the client has left. A response that waits for earlier ones of its connection is not told. */
+function onGone({ socket }: IncomingMessage, response: ServerResponse, left: () => void): () => void {
+  const waiting = isPipelined(response) ? waitingOn(socket) : undefined;
+  response.on('close', left);
+  waiting?.add(left);
+  return () => {
+    response.off('close', left);
+    waiting?.delete(left);
+  };
+}
+
+/** Whether nobody is there any more. The response of a request that waits for earlier ones does not tell, but the connection does. */
+function isOver({ socket }: IncomingMessage, response: ServerResponse): boolean {
+  return hasClosed(response) || socket.destroyed;
+}
+
+/** Those that wait on each connection: one listener for all of them, as node warns of many. */
+const waitingOnes: WeakMap<IncomingMessage['socket'], Set<() => void>> = new WeakMap();
+
+function waitingOn(socket: IncomingMessage['socket']): Set<() => void> {
+  let waiting = waitingOnes.get(socket);
+  if (waiting === undefined) {
+    const all = new Set<() => void>();
+    socket.once('close', () => {
+      for (const left of [...all]) left();
+    });
+    waitingOnes.set(socket, all);
+    waiting = all;
+  }
+  return waiting;
+}
+
+/** Answers one request. */
+export async function serveNode(means: HostMeans, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  // What waits behind a watch on its connection would wait for ever.
+  if (mayWatch(request.url ?? '')) {
+    if (isPipelined(response)) {
+      request.socket.destroy();
+      return;
+    }
+    claimConnection(response, ignore);
+  }
+  const client = new Presence();
+  const forget = onGone(request, response, () => client.leave());
+  // Middleware that takes its time may hand over what has closed before, which is not told again: a body would never end.
+  if (isOver(request, response)) client.leave();
+  const asked = new NodeRequest(request, client);
+  const answer = await means.answer(asked);
+  forget();
+  if (!asked.hasReadBody) dropBody(request);
+  if (client.gone || hasClosed(response) || response.headersSent) abandon(answer);
+  else if (answer.source === undefined) sendWhole(asked, response, answer);
+  else sendStream(means, asked, { response, answer });
+}
+
+function sendWhole({ method, hasReadBody }: NodeRequest, response: ServerResponse, { code, headers, body }: WholeAnswer): void {
+  if (code >= 400 && !mayRefuse(response as Refusable)) return;
+  // What comes behind a body that nobody reads cannot be understood; a closing server waits for its connections.
+  if (code === 503 || (code >= 400 && !hasReadBody && method !== 'GET')) response.shouldKeepAlive = false;
+  const length = body === null ? 0 : Buffer.byteLength(body);
+  response.writeHead(code, code === 204 || code === 304 ? headers : { ...headers, 'content-length': length });
+  response.end(method === 'HEAD' || body === null ? undefined : body);
+}
+
+function sendStream(
+  { sessions, maxBufferedBytes }: HostMeans,
+  { method, request }: NodeRequest,
+  { response, answer }: { response: ServerResponse; answer: StreamAnswer },
+): void {
+  const { code, isWatch, sse, headers } = answer;
+  response.writeHead(code, headers);
+  if (method === 'HEAD') {
+    response.end();
+    abandon(answer);
+    return;
+  }
+  if (isWatch) {
+    response.flushHeaders();
+    // On a quiet stream, only this detects a peer that vanished silently.
+    request.socket.setKeepAlive?.(true, KEEP_ALIVE_MS);
+  }
+  const direct = isWatch && isPlain(response);
+  const stream = (direct ? response.socket : response) as ByteStream;
+  const sink = new HttpSink({
+    ...{ sse, response, stream, direct },
+    bookmarks: false,
+    wrapped: Object.hasOwn(response, 'write'),
+    maxBufferedBytes: isWatch ? maxBufferedBytes : Math.min(LIST_BUFFERED_BYTES, maxBufferedBytes),
+  });
+  const outbound = (direct && !IN_BUN ? request.socket : response) as Outbound;
+  const session = sessions.begin(answer, sink, outbound);
+  if (isPipelined(response)) session.whenOver(onGone(request, response, () => session.gone()));
+  else follow(response, session);
+  if (isOver(request, response)) session.gone();
+}
+
+/** Has a session hear of the end of its response. A watch has no listener of its own for that: see {@link followClaim}. */
+function follow(response: ServerResponse, session: Session): void {
+  if (followClaim(response, session)) response.on('error', destroyed);
+  else response.on('close', () => session.gone()).on('error', () => session.gone());
+}
+
+/** What has failed is closed. */
+function destroyed(this: ServerResponse): void {
+  this.destroy();
+}
+
+/** Not a closure of a request: it would keep all that the request has made. */
+function ignore(): void {}

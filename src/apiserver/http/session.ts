@@ -1,0 +1,236 @@
+/**
+ * One client that is sent something bit by bit: a source, a sink of the bridge, and what ends them.
+ *
+ *     source --next--> session --write--> sink ---> network
+ *                         ^                 |
+ *                         '--- relieved ----'      while the sink has no room, the source is not read
+ *
+ * It ends once: the source has no more, its time is over, the server shuts down, the client has gone, or takes nothing for too long.
+ * After that the source is closed, no timer runs, and the sink is not called any more.
+ */
+
+import type { CutReason } from '../../bridge/hub/client-info.ts';
+import type { Cleanup, Served, Sink } from '../../bridge/hub/sink.ts';
+import type { Outbound } from '../../bridge/transport/stall.ts';
+import type { Listener } from '../../storage/cacher/cache-watch.ts';
+import type { Ends, Timed } from './ends.ts';
+import { LATER, type Source } from './sources.ts';
+import type { Turns, Waits } from './turns.ts';
+import type { Slot, StreamAnswer } from './wire.ts';
+
+/** What all sessions share. */
+export interface SessionHost {
+  readonly turns: Turns;
+  readonly ends: Ends;
+  readonly onError: (error: unknown) => void;
+  /** It is over. Called once. */
+  ended(session: Session): void;
+}
+
+/** What a session sends, and where. */
+export interface SessionOptions {
+  readonly sink: Sink;
+  readonly answer: Pick<StreamAnswer, 'source' | 'isWatch' | 'resource' | 'timeoutMs' | 'slot'>;
+  readonly outbound: Outbound;
+}
+
+/**
+ * One client. Created when its headers have been sent. A server may have ten thousand that wait, so there is no closure in it, no
+ * timer and no list, and of the answer it keeps what it needs.
+ */
+export class Session implements Served, Waits, Timed, Listener {
+  readonly source: Source;
+  readonly isWatch: boolean;
+  /** Whose events a watch has. */
+  readonly resource: string | undefined;
+  /** Where its bytes are, until the network has taken them. */
+  readonly outbound: Outbound;
+  /** Released when it is over. */
+  readonly slot: Slot | undefined;
+  /** When it ends, by the clock; 0: never. */
+  endMs: number;
+  heapAt: number = -1;
+  sentBytes: number = 0;
+  over: boolean = false;
+  /** Why it was cut; undefined if it was not. */
+  reason: CutReason | undefined = undefined;
+  private ended: boolean = false;
+  private full: boolean = false;
+  private busy: boolean = false;
+  /** Whether something was written in this turn. */
+  private wrote: boolean = false;
+  private readonly sink: Sink;
+  private readonly host: SessionHost;
+  private cleanup: Cleanup | undefined = undefined;
+  private more: Cleanup[] | undefined = undefined;
+
+  constructor(host: SessionHost, { sink, answer, outbound }: SessionOptions) {
+    this.host = host;
+    this.sink = sink;
+    this.outbound = outbound;
+    this.source = answer.source;
+    this.isWatch = answer.isWatch;
+    this.resource = answer.resource;
+    this.slot = answer.slot;
+    this.endMs = host.ends.after(answer.timeoutMs);
+    host.ends.add(this);
+  }
+
+  get version(): undefined {
+    return undefined;
+  }
+
+  /** Whether its connection has no room, so that its source is not read. */
+  get isFull(): boolean {
+    return this.full;
+  }
+
+  start(): void {
+    this.guarded(() => this.sink.opened(this));
+    this.run();
+  }
+
+  /** Ends regularly after a delay, or at its own time, if that is earlier. */
+  stopAfter(delayMs: number): void {
+    if (this.over || this.ended) return;
+    const { ends } = this.host;
+    const endMs = ends.after(delayMs);
+    if (this.endMs > 0 && this.endMs <= endMs) return;
+    ends.remove(this);
+    this.endMs = endMs;
+    ends.add(this);
+  }
+
+  /** Ends regularly, between two events. What has not been sent is behind the last event that was. */
+  stop(): void {
+    if (this.over || this.ended) return;
+    this.release();
+    this.guarded(() => this.sink.end('timeout', undefined));
+  }
+
+  relieved(): void {
+    if (!this.full || this.over) return;
+    this.full = false;
+    this.run();
+  }
+
+  gone(): void {
+    if (this.over) return;
+    this.over = true;
+    this.release();
+    const { cleanup, more = [] } = this;
+    this.cleanup = this.more = undefined;
+    this.host.ended(this);
+    if (cleanup) clean(cleanup);
+    for (const each of more) clean(each);
+  }
+
+  cut(reason: CutReason): void {
+    if (this.over) return;
+    this.reason = reason;
+    try {
+      this.sink.destroy(undefined);
+    } catch (error) {
+      this.host.onError(error);
+    }
+    this.gone();
+  }
+
+  whenOver(cleanup: Cleanup): void {
+    if (this.over) clean(cleanup);
+    else if (this.cleanup === undefined) this.cleanup = cleanup;
+    else if (this.more === undefined) this.more = [cleanup];
+    else this.more.push(cleanup);
+  }
+
+  private run(): void {
+    while (!this.busy && !this.over && !this.ended && !this.full) {
+      if (this.wrote && this.source.joins) {
+        this.busy = true;
+        this.host.turns.wait(this);
+        return;
+      }
+      const got = this.next();
+      if (got === LATER) this.busy = true;
+      else if (got instanceof Promise) this.wait(got);
+      else this.take(got);
+    }
+  }
+
+  /** Another turn of the event loop: what has come since the last write is one batch. */
+  turned(): void {
+    this.wrote = false;
+    this.readable();
+  }
+
+  /** The source may have something. */
+  readable(): void {
+    this.busy = false;
+    this.run();
+  }
+
+  private next(): ReturnType<Source['next']> {
+    try {
+      return this.source.next(this.sink.form, this);
+    } catch (error) {
+      this.failed(error);
+      return undefined;
+    }
+  }
+
+  private wait(bytes: Promise<Uint8Array | undefined>): void {
+    this.busy = true;
+    bytes.then(
+      (got) => {
+        this.busy = false;
+        this.take(got);
+        this.run();
+      },
+      (error: unknown) => {
+        this.busy = false;
+        if (!this.over && !this.ended) this.failed(error);
+      },
+    );
+  }
+
+  private take(bytes: Uint8Array | undefined): void {
+    if (this.over || this.ended) return;
+    if (bytes === undefined) {
+      this.release();
+      this.guarded(() => this.sink.end('complete', undefined));
+      return;
+    }
+    this.sentBytes += bytes.length;
+    this.wrote = true;
+    try {
+      this.full = !this.sink.write(bytes);
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  /** A sink that throws, and a source that does: only this client is cut. */
+  private guarded(act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  private failed(error: unknown): void {
+    this.host.onError(error);
+    this.cut('failed');
+  }
+
+  private release(): void {
+    this.ended = true;
+    this.host.ends.remove(this);
+    this.source.close();
+  }
+}
+
+function clean(cleanup: Cleanup): void {
+  if (typeof cleanup === 'function') cleanup();
+  else cleanup.leave();
+}

@@ -1,0 +1,197 @@
+/** What is sent to a client bit by bit: the events of a watch, and the pieces of a list. */
+import type { Form } from '../../bridge/events/forms.ts';
+import { toSlice } from '../../bridge/events/forms.ts';
+import type { KubernetesObject } from '../../cache/object.ts';
+import { CacheWatch, type Listener } from '../../storage/cacher/cache-watch.ts';
+import type { StorageEvent } from '../../storage/storage.ts';
+import type { Watch, WatchBatches } from '../../watch/watch.ts';
+import { statusOf } from '../api-status.ts';
+import { type EventEncoder, errorEnvelope } from './event-encoder.ts';
+
+/** There is nothing now. Whoever has asked is told when there may be something. */
+export const LATER: unique symbol = Symbol('later');
+
+/** Something that is sent. Read by a session, which asks for more only if there is room. */
+export interface Source {
+  /**
+   * The next bytes; undefined at the end. If there are none now: a promise, or LATER, after which `reader` is called once. Not called
+   * while either is pending.
+   */
+  next(form: Form, reader: Listener): Uint8Array | undefined | Promise<Uint8Array | undefined> | typeof LATER;
+  /** Whether what comes next is joined if it is asked for later: it need not be asked for twice in a turn. */
+  readonly joins: boolean;
+  /** Releases everything. A pending promise settles, or is harmless. */
+  close(): void;
+}
+
+type StorageEvents = readonly StorageEvent<KubernetesObject>[];
+
+const NOTHING: StorageEvents = [];
+
+/**
+ * The events of a watch: all that are there at once, in slices.
+ *
+ *     nothing there: wait --event--> sent within the turn --> the next turn: all that have come meanwhile, in one slice --> wait
+ *
+ * A watch of a cache is listened to. A read that waits would be three promises, for each watch that does nothing, and again for each
+ * of its batches.
+ */
+export class WatchSource implements Source {
+  private readonly watch: Watch<StorageEvent<KubernetesObject>>;
+  private readonly encoder: EventEncoder;
+  private readonly onError: (error: unknown) => void;
+  /** Made when it is first read, of watches that cannot be listened to. */
+  private batches: WatchBatches<StorageEvent<KubernetesObject>> | undefined = undefined;
+  private batch: StorageEvents = NOTHING;
+  private from: number = 0;
+  private failed: boolean = false;
+  /** Events that were sent. */
+  sent: number = 0;
+  /** It was ended with 410 after it had begun: its client was too slow, or the storage has lost the past. */
+  isExpired: boolean = false;
+
+  constructor(watch: Watch<StorageEvent<KubernetesObject>>, encoder: EventEncoder, onError: (error: unknown) => void) {
+    this.watch = watch;
+    this.encoder = encoder;
+    this.onError = onError;
+  }
+
+  /** Events that wait until there is room for them. */
+  get waiting(): number {
+    return this.batch.length - this.from + this.watch.queued;
+  }
+
+  next(form: Form, reader: Listener): ReturnType<Source['next']> {
+    if (this.failed) return undefined;
+    if (this.from < this.batch.length) return this.slice(form);
+    // What has been sent is not kept while there is nothing else.
+    this.batch = NOTHING;
+    this.from = 0;
+    return this.watch instanceof CacheWatch ? this.nextOf(this.watch, form, reader) : this.waited(form);
+  }
+
+  get joins(): boolean {
+    return this.from >= this.batch.length;
+  }
+
+  close(): void {
+    this.batch = NOTHING;
+    this.from = 0;
+    void this.watch.return();
+  }
+
+  private nextOf(watch: CacheWatch<KubernetesObject>, form: Form, reader: Listener): Uint8Array | undefined | typeof LATER {
+    const batch = watch.tryBatch();
+    if (batch !== undefined) return this.begin(batch, form);
+    if (watch.over) return undefined;
+    watch.listen(reader);
+    return LATER;
+  }
+
+  private waited(form: Form): Promise<Uint8Array | undefined> {
+    this.batches ??= this.watch.batches();
+    return this.batches.next().then(
+      ({ done, value }) => (done ? undefined : this.begin(value, form)),
+      (error: unknown) => this.fail(error, form),
+    );
+  }
+
+  private begin(batch: StorageEvents, form: Form): Uint8Array {
+    const last = batch[batch.length - 1];
+    if (last?.type === 'ERROR' && last.object.code === 410) this.isExpired = this.sent + batch.length > 1;
+    this.batch = batch;
+    this.from = 0;
+    return this.slice(form);
+  }
+
+  private slice(form: Form): Uint8Array {
+    try {
+      const slice = this.encoder.slice(this.batch, this.from, form);
+      this.sent += slice.to - this.from;
+      this.from = slice.to;
+      return slice.bytes;
+    } catch (error) {
+      return this.fail(error, form);
+    }
+  }
+
+  /** The client is told: a watch that only ended would look as if nothing had been missed. */
+  private fail(error: unknown, form: Form): Uint8Array {
+    this.failed = true;
+    const { status, unexpected } = statusOf(error);
+    if (unexpected) this.onError(error);
+    return toSlice([errorEnvelope({ type: 'ERROR', object: status })], 0, form).bytes;
+  }
+}
+
+/** The most bytes of a list that are put together before they are sent. */
+export const CHUNK_BYTES = 131_072;
+
+/** The pieces of a list, put together to chunks. */
+export class PiecesSource implements Source {
+  readonly joins: boolean = false;
+  private readonly pieces: Iterator<Uint8Array>;
+  private rest: Uint8Array | undefined = undefined;
+
+  constructor(pieces: Iterable<Uint8Array>) {
+    this.pieces = pieces[Symbol.iterator]();
+  }
+
+  /** The next chunk. A piece that is larger than a chunk comes alone. */
+  next(): Uint8Array | undefined {
+    const parts: Uint8Array[] = [];
+    let bytes = 0;
+    for (let piece = this.take(); piece !== undefined; piece = this.take()) {
+      if (bytes > 0 && bytes + piece.length > CHUNK_BYTES) {
+        this.rest = piece;
+        break;
+      }
+      parts.push(piece);
+      bytes += piece.length;
+    }
+    if (parts.length <= 1) return parts[0];
+    const chunk = new Uint8Array(bytes);
+    let at = 0;
+    for (const part of parts) {
+      chunk.set(part, at);
+      at += part.length;
+    }
+    return chunk;
+  }
+
+  close(): void {
+    this.rest = undefined;
+    this.pieces.return?.();
+  }
+
+  private take(): Uint8Array | undefined {
+    const { rest } = this;
+    this.rest = undefined;
+    if (rest !== undefined) return rest;
+    const { done, value } = this.pieces.next();
+    return done ? undefined : value;
+  }
+}
+
+/** One chunk that has been read already, and what comes behind it. */
+export class Continued implements Source {
+  readonly joins: boolean = false;
+  private first: Uint8Array | undefined;
+  private readonly source: Source;
+
+  constructor(first: Uint8Array, source: Source) {
+    this.first = first;
+    this.source = source;
+  }
+
+  next(form: Form, reader: Listener): ReturnType<Source['next']> {
+    const { first } = this;
+    this.first = undefined;
+    return first ?? this.source.next(form, reader);
+  }
+
+  close(): void {
+    this.first = undefined;
+    this.source.close();
+  }
+}

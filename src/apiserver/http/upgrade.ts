@@ -1,0 +1,155 @@
+/**
+ * Requests for an upgrade, which node:http passes on apart from all others. Those for a WebSocket become a watch over one; others are
+ * answered as if they had not asked: HTTP lets a server ignore what it cannot be upgraded to.
+ */
+import { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { answerUpgrade, WaitingUpgrade } from '../../bridge/transport/upgrades.ts';
+import { refused } from '../../storage/statuses.ts';
+import { badRequest, statusOf } from '../api-status.ts';
+import type { Settings } from '../options.ts';
+import { abandon, type HostMeans } from './host.ts';
+import { MAX_INBOUND_BYTES } from './limits.ts';
+import { NodeRequest, serveNode } from './node-host.ts';
+import { Presence } from './presence.ts';
+import { readSubprotocols } from './subprotocols.ts';
+import type { WebSockets } from './websocket.ts';
+import { refusal, type WholeAnswer } from './wire.ts';
+
+/** Bytes that may come before a request is decided. */
+const MAX_EARLY_BYTES = MAX_INBOUND_BYTES + 14;
+
+export class Upgrades {
+  private readonly means: HostMeans;
+  private readonly settings: Settings;
+  private loaded: Promise<WebSockets> | undefined = undefined;
+
+  constructor(means: HostMeans, settings: Settings) {
+    this.means = means;
+    this.settings = settings;
+  }
+
+  async serve(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    if (!isWebSocket(request)) {
+      servePlainly(this.means, request, { socket, head });
+      return;
+    }
+    const client = new Presence();
+    const waiting = new WaitingUpgrade(socket, head, MAX_EARLY_BYTES);
+    waiting.onGone(() => client.leave());
+    try {
+      checkHandshake(request);
+      const answer = await this.means.answer(new NodeRequest(request, client));
+      if (answer.source === undefined || !answer.isWatch) {
+        abandon(answer);
+        refuse(
+          socket,
+          answer.source === undefined ? answer : refusal(statusOf(badRequest('only a watch can be a WebSocket')).status),
+        );
+        return;
+      }
+      const sockets = await this.load().catch((error: unknown) => {
+        abandon(answer);
+        throw error;
+      });
+      if (client.gone) abandon(answer);
+      else sockets.begin(answer, { request, socket, head: waiting.take() });
+    } catch (error) {
+      const { status, unexpected } = statusOf(error);
+      if (unexpected) this.settings.onError(error);
+      refuse(socket, refusal(status));
+    }
+  }
+
+  private load(): Promise<WebSockets> {
+    this.loaded ??= import('./websocket.ts')
+      .then(({ WebSockets }) => new WebSockets(this.means, this.settings))
+      .catch((error: unknown) => {
+        if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+        throw refused(501, 'NotImplemented', 'this server has no WebSockets: the package ws is not installed');
+      });
+    return this.loaded;
+  }
+}
+
+/** `Connection` names the upgrade, or else node would not have passed it on; a proxy may set `Upgrade` on any request. */
+function isWebSocket({ headers }: IncomingMessage): boolean {
+  const connection = (headers.connection ?? '').split(',').map((each) => each.trim().toLowerCase());
+  return headers.upgrade?.toLowerCase() === 'websocket' && connection.includes('upgrade');
+}
+
+/** Checks the handshake, and moves a token to where `authenticate` looks for it. */
+function checkHandshake({ headers, method }: IncomingMessage): void {
+  if (method !== 'GET') throw badRequest('a WebSocket begins with GET');
+  if (headers['sec-websocket-version'] !== '13') throw badRequest('the version of WebSocket must be 13');
+  if (!headers['sec-websocket-key']) throw badRequest('the header Sec-WebSocket-Key is missing');
+  const { echoed, token } = readSubprotocols(headers['sec-websocket-protocol']);
+  if (token !== undefined && headers.authorization === undefined) headers.authorization = `Bearer ${token}`;
+  if (echoed === undefined) delete headers['sec-websocket-protocol'];
+  else headers['sec-websocket-protocol'] = echoed;
+}
+
+function refuse(socket: Duplex, { code, headers, body }: WholeAnswer): void {
+  const { 'content-type': type = 'application/json', ...more } = headers;
+  const text = typeof body === 'string' ? body : new TextDecoder().decode(body ?? new Uint8Array());
+  answerUpgrade(socket, { code, type, body: text, headers: Object.entries(more).map(([name, value]) => `${name}: ${value}`) });
+}
+
+/** What node has read behind the head of a request, and where the rest comes from. */
+interface Rest {
+  readonly socket: Duplex;
+  readonly head: Buffer;
+}
+
+function servePlainly(means: HostMeans, request: IncomingMessage, { socket, head }: Rest): void {
+  if (request.headers['transfer-encoding'] !== undefined) {
+    refuse(socket, refusal(statusOf(refused(411, 'LengthRequired', 'a body behind an upgrade needs a Content-Length')).status));
+    return;
+  }
+  const whole = withBody(request, { socket, head });
+  const response = new ServerResponse(whole);
+  response.shouldKeepAlive = false;
+  socket.on('error', () => response.destroy());
+  socket.on('close', () => response.destroy());
+  response.assignSocket(socket as Parameters<typeof response.assignSocket>[0]);
+  response.once('finish', () => socket.end());
+  void serveNode(means, whole, response);
+}
+
+/**
+ * Up to version 24, Node ends a request for an upgrade with its head: what comes behind is not HTTP any more. Without an upgrade it
+ * is the body. What comes behind that is dropped, as the connection ends with the answer. Version 26 reads the body itself.
+ */
+function withBody(request: IncomingMessage, { socket, head }: Rest): IncomingMessage {
+  let left = Number(request.headers['content-length'] ?? 0);
+  if (!request.complete || request.readableLength > 0) {
+    // Read before its end, the socket would have parts of the body.
+    request.once('end', () => socket.resume());
+    return request;
+  }
+  if (left === 0) {
+    socket.resume();
+    return request;
+  }
+  const { method, url, headers, rawHeaders, httpVersion, httpVersionMajor, httpVersionMinor } = request;
+  const whole = new IncomingMessage(request.socket);
+  Object.assign(whole, { method, url, headers, rawHeaders, httpVersion, httpVersionMajor, httpVersionMinor });
+  const take = (chunk: Buffer): void => {
+    if (left === 0 || chunk.length === 0) return;
+    const part = chunk.subarray(0, left);
+    left -= part.length;
+    const full = !whole.push(part);
+    if (left > 0) {
+      if (full) socket.pause(); // whoever reads the request resumes its socket
+      return;
+    }
+    // Without this, the end of the request would destroy its connection.
+    whole.complete = true;
+    whole.push(null);
+    socket.resume();
+  };
+  socket.on('data', take);
+  socket.on('close', () => left > 0 && whole.destroy());
+  take(head);
+  return whole;
+}

@@ -1,0 +1,178 @@
+/** The verbs over a wire: parameters and bodies become terms, and results answers. Upstream: `endpoints/handlers`. */
+
+import { streamHeaders } from '../../bridge/transport/http-head.ts';
+import type { KubernetesObject } from '../../cache/object.ts';
+import { isWatchError } from '../../watch/errors.ts';
+import { hasCode, methodNotAllowed, noSuchPath } from '../api-status.ts';
+import { toPatch } from '../patch/patch.ts';
+import type { ResourcePath, Verb } from '../request/path.ts';
+import { readListQuery } from '../request/query.ts';
+import type { ResourceInfo } from '../resource-info.ts';
+import type { Ground, Place } from '../verbs/ground.ts';
+import { getObject, listObjects, presented, watchObjects } from '../verbs/read.ts';
+import { deleteObject, deleteObjects } from '../verbs/remove.ts';
+import { createObject, updateObject } from '../verbs/write.ts';
+import { type BodyMeans, readDeleteTerms, readDryRun, readObject, readPatch } from './body.ts';
+import { errorWatch } from './error-watch.ts';
+import { choosePresentation, type Presentation, type Subject, wantsEventStream } from './presentation.ts';
+import { Continued, PiecesSource, WatchSource } from './sources.ts';
+import { type Answer, JSON_HEADERS, jsonAnswer, type WireRequest } from './wire.ts';
+
+/** A request for a resource that has been admitted. */
+export interface Task {
+  readonly request: WireRequest;
+  readonly path: ResourcePath;
+  readonly verb: Verb;
+  readonly query: URLSearchParams;
+  readonly ground: Ground;
+  readonly signal: AbortSignal;
+  readonly maxBodyBytes: number;
+  /** How long a watch lasts that does not say, in ms; 0: for ever. */
+  readonly watchTimeoutMs: number;
+  readonly onError: (error: unknown) => void;
+}
+
+function presentationOf({ request, query, ground }: Task, subject: Subject): Presentation {
+  return choosePresentation(request.header('accept'), { query, subject, now: ground.now });
+}
+
+/** Does what a request asks for. Rejects with the refusal. */
+export async function perform(task: Task): Promise<Answer> {
+  const { verb } = task;
+  checkSubresource(task);
+  if (verb === 'watch') return watch(task);
+  if (verb === 'list') return list(task);
+  const presentation = presentationOf(task, 'object');
+  if (verb === 'get') {
+    const resourceVersion = task.query.get('resourceVersion') ?? '';
+    return shown(task, presentation, 200, await getObject(task.ground, placeOf(task), { resourceVersion, signal: task.signal }));
+  }
+  if (verb === 'create') return create(task, presentation);
+  if (verb === 'update' || verb === 'patch') return update(task, presentation);
+  return verb === 'delete' ? remove(task, presentation) : removeMany(task);
+}
+
+/** The one subresource is `status`, and it can be read and written only. */
+function checkSubresource({ path, verb, ground }: Task): void {
+  if (path.subresource === undefined) return;
+  if (path.subresource !== 'status' || !ground.info.status) throw noSuchPath();
+  if (verb !== 'get' && verb !== 'update' && verb !== 'patch') throw methodNotAllowed();
+}
+
+/** Where the one object of a request is. What is in namespaces is not found outside of them. */
+function placeOf({ path, ground }: Task): Place {
+  const { namespace, name = '' } = path;
+  if (ground.info.namespaced !== (namespace !== undefined)) throw noSuchPath();
+  return { namespace, name };
+}
+
+function shown({ ground }: Task, presentation: Presentation, code: number, object: KubernetesObject): Answer {
+  return { code, headers: JSON_HEADERS, body: presentation.object(ground.info, presented(ground.info, object)) };
+}
+
+/** What a body is read with. */
+function bodyOf({ maxBodyBytes, signal, ground }: Task): BodyMeans & { readonly kind: ResourceInfo } {
+  return { maxBodyBytes, signal, kind: ground.info };
+}
+
+async function create(task: Task, presentation: Presentation): Promise<Answer> {
+  const { path, ground, query, signal } = task;
+  if (ground.info.namespaced !== (path.namespace !== undefined)) throw methodNotAllowed();
+  const terms = { dryRun: readDryRun(query.getAll('dryRun')), signal, namespace: path.namespace };
+  const sent = await readObject(task.request, bodyOf(task));
+  return shown(task, presentation, 201, await createObject(ground, sent, terms));
+}
+
+async function update(task: Task, presentation: Presentation): Promise<Answer> {
+  const { path, ground, verb, query, signal } = task;
+  const place = placeOf(task);
+  const dryRun = readDryRun(query.getAll('dryRun'));
+  let make: (current: KubernetesObject) => unknown;
+  if (verb === 'patch') {
+    const kind = ground.info;
+    const { type, patch } = await readPatch(task.request, bodyOf(task));
+    const patched = toPatch(patch, { type, kind });
+    make = (current) => patched(presented(kind, current));
+  } else {
+    const sent = await readObject(task.request, bodyOf(task));
+    make = () => sent;
+  }
+  const terms = { dryRun, signal, place, status: path.subresource === 'status', make };
+  return shown(task, presentation, 200, await updateObject(ground, terms));
+}
+
+async function remove(task: Task, presentation: Presentation): Promise<Answer> {
+  const { ground, request, query, signal } = task;
+  const place = placeOf(task);
+  const terms = await readDeleteTerms(request, query, task);
+  const { object, gone } = await deleteObject(ground, place, { ...terms, signal });
+  if (!gone) return shown(task, presentation, 200, object);
+  return jsonAnswer(200, success(ground.info, object));
+}
+
+/** What says that an object is gone. */
+function success({ group, plural }: ResourceInfo, { metadata }: KubernetesObject): object {
+  const details = { name: metadata?.name, ...(group && { group }), kind: plural, uid: metadata?.uid };
+  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details };
+}
+
+async function removeMany(task: Task): Promise<Answer> {
+  const { ground, path, query, request, signal } = task;
+  // Those of all namespaces can be read together, and no more: who forgets a namespace, or a name of one, must not lose them all.
+  if (ground.info.namespaced !== (path.namespace !== undefined) || ground.empty) throw methodNotAllowed();
+  const terms = await readDeleteTerms(request, query, task);
+  const asked = { ...readListQuery(query), watch: false };
+  // The version is that of the first page; the others are told it by their `continue`.
+  const later = { ...asked, resourceVersion: '', resourceVersionMatch: '' };
+  const items = await deleteObjects(ground, path.namespace, {
+    ...terms,
+    signal,
+    limit: asked.limit,
+    list: (page) => {
+      const parameters = page.continue === '' ? { ...asked, limit: page.limit } : { ...later, ...page };
+      return listObjects(ground, { namespace: path.namespace, parameters, signal });
+    },
+  });
+  const resourceVersion = await ground.storage.currentVersion({ signal });
+  const { listKind: kind, apiVersion } = ground.info;
+  return jsonAnswer(200, { kind, apiVersion, metadata: { resourceVersion }, items });
+}
+
+async function list(task: Task): Promise<Answer> {
+  const { ground, path, query, signal } = task;
+  const presentation = presentationOf(task, 'list');
+  const list = await listObjects(ground, { namespace: path.namespace, parameters: readListQuery(query), signal });
+  const source = new PiecesSource(presentation.list(ground.info, list));
+  const first = source.next();
+  const second = first && source.next();
+  if (second === undefined) return { code: 200, headers: JSON_HEADERS, body: first ?? null };
+  const rest = new Continued(first as Uint8Array, new Continued(second, source));
+  return { code: 200, headers: JSON_HEADERS, source: rest, isWatch: false, sse: false, timeoutMs: 0, slot: undefined };
+}
+
+async function watch(task: Task): Promise<Answer> {
+  const { ground, path, query, request, signal, onError } = task;
+  // Negotiated first: what is refused later would have opened a watch for nothing.
+  const presentation = presentationOf(task, 'watch');
+  const sse = wantsEventStream(request.header('accept'));
+  const parameters = { ...readListQuery(query, path.forcedWatch), watch: true };
+  const back = sse ? request.header('last-event-id') : undefined;
+  const asked = back
+    ? { ...parameters, resourceVersion: back, sendInitialEvents: undefined, resourceVersionMatch: '' }
+    : parameters;
+  const timeoutMs = asked.timeoutSeconds > 0 ? asked.timeoutSeconds * 1_000 : task.watchTimeoutMs;
+  const watch = await watchObjects(ground, {
+    namespace: path.namespace,
+    name: path.name,
+    // The session ends it. A storage is told only for the sake of the last BOOKMARK, which comes before.
+    parameters: { ...asked, timeoutSeconds: asked.allowWatchBookmarks ? Math.ceil(timeoutMs / 1_000) : 0 },
+    signal,
+  }).catch((error: unknown) => {
+    // Clients expect these as an event, as a server with a cache tells them.
+    if (hasCode(error, 410) || (hasCode(error, 504) && isWatchError(error))) return errorWatch(error);
+    throw error;
+  });
+  const source = new WatchSource(watch, presentation.events(ground.info), onError);
+  const { resourceName: resource } = ground.info;
+  return { code: 200, headers: streamHeaders(sse), source, isWatch: true, resource, sse, timeoutMs, slot: undefined };
+}

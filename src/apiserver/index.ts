@@ -1,0 +1,28 @@
+/**
+ * The entry point `watchmux/apiserver`: serve objects of your own over Kubernetes' protocol, to kubectl, client-go and all the rest.
+ *
+ *     const server = new ApiServer({ storage: new MemoryStorage(), resources: [{ group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order' }] });
+ *     createServer(server.handler).listen(8080);
+ */
+
+export type { AllowedOrigins } from '../bridge/hub/admission/origins.ts';
+export type { Identified } from '../bridge/hub/admission/refusals.ts';
+export type { CutReason } from '../bridge/hub/client-info.ts';
+export { CONFIG_MAPS, type ConfigMap, NAMESPACES, type Namespace } from './builtin.ts';
+export type { FieldCause, JsonSchema, PrinterColumn, ResourceDefinition, ValidationResult } from './definition.ts';
+export type { Health, HealthCheck } from './health.ts';
+export { LEASES, type Lease, type LeaseSpec } from './leases.ts';
+export type { ApiServerLimits, ApiServerOptions, Authorize, CacheOptions, CutReport, RequestReport } from './options.ts';
+export type { PatchType } from './patch/patch.ts';
+export type { Verb } from './request/path.ts';
+export {
+  type ObjectOptions,
+  type PatchOptions,
+  type ReadOptions,
+  type RemoveManyOptions,
+  type RemoveOptions,
+  Resource,
+  type WriteOptions,
+} from './resource.ts';
+export { ApiServer, type ShutdownOptions } from './server.ts';
+export type { ApiServerStats, CacheStats, ResourceStats } from './stats.ts';

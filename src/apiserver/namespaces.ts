@@ -1,0 +1,175 @@
+/**
+ * Namespaces contain objects: they must exist before, and their objects go before they do. Nothing of this happens if a server does
+ * not serve `namespaces`: then every namespace exists.
+ *
+ *     create namespace ---> objects may be created
+ *     delete namespace ---> Terminating: creating is 403 ---> its objects are deleted ---> none left (finalizers!): gone
+ *
+ * Several servers may share a storage, and each of them may be the one that deletes a namespace, that deletes the last object in it,
+ * or that ends in between. So nothing is decided by what one of them remembers:
+ * - A namespace is Terminating because the stored object says so. Whoever creates an object in a namespace looks at the namespace
+ *   *after* that once more, and takes the object back if the namespace is about to go; whoever deletes a namespace looks for objects
+ *   after it has been marked. One of the two sees the other (terminating.ts, for the second).
+ * - What is deleted is deleted by its uid, and while the namespace is still the same: another one of its name is left alone.
+ */
+import { type KubernetesObject, versionOf } from '../cache/object.ts';
+import { compareVersions } from '../cache/version.ts';
+import { forbidden, hasCode, notFound } from './api-status.ts';
+import type { Catalog, ResourceInfo } from './resource-info.ts';
+import { Terminating, type TerminatingMeans } from './terminating.ts';
+import type { Ground } from './verbs/ground.ts';
+import { timestamp } from './verbs/ground.ts';
+import { withMeta } from './verbs/metadata.ts';
+import { deleteObject, deleteObjects } from './verbs/remove.ts';
+import { createObject } from './verbs/write.ts';
+
+/** The namespace that always exists. */
+const DEFAULT = 'default';
+const NAME_LABEL = 'kubernetes.io/metadata.name';
+
+/** What was checked before an object was created, and the object. */
+export interface Confirmation {
+  readonly uid: string;
+  readonly created: KubernetesObject;
+}
+
+/** What the namespaces of a server need of it. */
+export interface NamespacesMeans extends Pick<TerminatingMeans, 'clock' | 'random' | 'onError'> {
+  readonly catalog: Catalog;
+  readonly groundOf: (info: ResourceInfo) => Ground;
+}
+
+export class Namespaces {
+  private readonly means: NamespacesMeans;
+  private readonly info: ResourceInfo | undefined;
+  private readonly terminating: Terminating;
+
+  constructor(means: NamespacesMeans) {
+    this.means = means;
+    this.info = means.catalog.namespaces;
+    this.terminating = new Terminating({ ...means, finish: (name, uid, signal) => this.finish(name, uid, signal) });
+  }
+
+  /** Creates what must always exist, and begins to look after namespaces that are about to go, whoever has deleted them. */
+  async prepare(): Promise<void> {
+    if (this.info === undefined) return;
+    const ground = this.means.groundOf(this.info);
+    const sent = { metadata: { name: DEFAULT } };
+    await createObject(ground, sent, { namespace: undefined, dryRun: false }).catch((error: unknown) => {
+      if (!hasCode(error, 409)) throw error;
+    });
+    await this.terminating.start(ground.storage);
+  }
+
+  /** Resolves when nothing goes on any more. */
+  stop(): Promise<void> {
+    return this.terminating.stop();
+  }
+
+  /** A new namespace, with the label by which selectors know its name, and its phase. */
+  prepared<T extends KubernetesObject>(object: T): T {
+    const { metadata } = object;
+    const labels = { ...metadata?.labels, [NAME_LABEL]: metadata?.name ?? '' };
+    return { ...object, metadata: { ...metadata, labels }, status: { phase: 'Active' } };
+  }
+
+  /**
+   * Rejects with what is told if nothing may be created in a namespace. Resolves with what {@link confirm} needs once an object has
+   * been created; undefined if that need not be asked.
+   */
+  async check(namespace: string, about: ResourceInfo): Promise<string | undefined> {
+    if (this.info === undefined || namespace === DEFAULT) return undefined;
+    const { storage } = this.means.groundOf(this.info);
+    // A cache may be late. What it says against a namespace may be over.
+    const cached = await storage.get(namespace, { resourceVersion: '0' });
+    const isActive = cached !== undefined && cached.metadata?.deletionTimestamp === undefined;
+    return this.uidOf(isActive ? cached : await storage.get(namespace), { namespace, about });
+  }
+
+  /**
+   * Rejects if the namespace of an object that was just created is about to go, or is another one than was checked; but for one that
+   * was there before the object.
+   */
+  async confirm(namespace: string, { uid, created }: Confirmation, about: ResourceInfo): Promise<void> {
+    if (this.info === undefined) return;
+    const found = await this.means.groundOf(this.info).storage.get(namespace);
+    if (this.uidOf(found, { namespace, about }) === uid) return;
+    if (compareVersions(versionOf(found), versionOf(created)) > 0) throw notFound(this.info, namespace);
+  }
+
+  private uidOf(found: KubernetesObject | undefined, { namespace, about }: { namespace: string; about: ResourceInfo }): string {
+    if (found === undefined) throw notFound(this.info as ResourceInfo, namespace);
+    if (found.metadata?.deletionTimestamp === undefined) return found.metadata?.uid ?? '';
+    throw forbidden(about, '', `unable to create new content in namespace ${namespace} because it is being terminated`);
+  }
+
+  /**
+   * Deletes what is in a namespace. Resolves to false if something stays, because finalizers hold it. Rejects with 404 if the
+   * namespace has gone meanwhile, or is another one.
+   */
+  async empty({ metadata }: KubernetesObject, signal?: AbortSignal): Promise<boolean> {
+    const [namespace, uid] = [metadata?.name ?? '', metadata?.uid];
+    if (this.info === undefined) return true;
+    if (namespace === DEFAULT) throw forbidden(this.info, namespace, 'this namespace may not be deleted');
+    const ground = this.means.groundOf(this.info);
+    await this.terminate(ground, namespace, uid);
+    const check = async (): Promise<void> => {
+      if ((await ground.storage.get(namespace, { signal }))?.metadata?.uid !== uid) throw notFound(ground.info, namespace);
+    };
+    let isEmpty = true;
+    for (const info of this.contained()) {
+      if (!(await clear(this.means.groundOf(info), namespace, { check, signal }))) isEmpty = false;
+    }
+    return isEmpty;
+  }
+
+  /** An object of a namespace is gone. If that was the last one of a namespace that waits for it, so is the namespace. */
+  removed(namespace: string | undefined): void {
+    if (namespace !== undefined) this.terminating.hurry(namespace);
+  }
+
+  /** Ends the deletion of a namespace. Resolves to whether it is gone. */
+  private async finish(name: string, uid: string | undefined, signal: AbortSignal): Promise<boolean> {
+    const ground = this.means.groundOf(this.info as ResourceInfo);
+    const terms = { dryRun: false, preconditions: { uid }, signal };
+    try {
+      return (await deleteObject(ground, { namespace: undefined, name }, terms)).gone;
+    } catch (error) {
+      // Somebody else has ended it.
+      if (hasCode(error, 404) || hasCode(error, 409)) return true;
+      throw error;
+    }
+  }
+
+  /** Each kind once, in whichever version. */
+  private contained(): readonly ResourceInfo[] {
+    const all = this.means.catalog.all.filter(({ namespaced }) => namespaced);
+    return all.filter((info) => all.find(({ prefix }) => prefix === info.prefix) === info);
+  }
+
+  private async terminate({ storage, now, info }: Ground, name: string, uid: string | undefined): Promise<void> {
+    await storage.update(name, (current) => {
+      if (current.metadata?.uid !== uid) throw notFound(info, name);
+      if (current.metadata?.deletionTimestamp !== undefined) return current;
+      const marked = withMeta(current, { deletionTimestamp: timestamp(now()), deletionGracePeriodSeconds: 0 });
+      return { ...marked, status: { phase: 'Terminating' } };
+    });
+  }
+}
+
+/** Deletes the objects of one kind in a namespace. Resolves to whether none is left. */
+async function clear(
+  ground: Ground,
+  namespace: string,
+  { check, signal }: { readonly check: () => Promise<void>; readonly signal: AbortSignal | undefined },
+): Promise<boolean> {
+  const scope = ground.storage.scope(`${namespace}/`);
+  const list = async (page: { limit: number; continue: string }): ReturnType<typeof scope.list> => {
+    const listed = await scope.list({ limit: page.limit, continue: page.continue || undefined, signal });
+    // Behind the list: what was in it is of this namespace, and not of another one that came after it.
+    await check();
+    return listed;
+  };
+  await deleteObjects({ ...ground, removed: () => {} }, namespace, { dryRun: false, list, signal });
+  return (await scope.list({ limit: 1, signal })).items.length === 0;
+}

@@ -1,0 +1,108 @@
+/** The schemas of objects as both versions of OpenAPI name them. */
+import type { JsonSchema, ResourceDefinition } from '../definition.ts';
+import { groupVersion } from '../discovery/resources.ts';
+import { BUILT_IN_SCHEMAS } from './builtin-schemas.ts';
+
+/** The part of a definition that is told in OpenAPI documents. */
+export type Documented = Pick<
+  ResourceDefinition,
+  'group' | 'version' | 'plural' | 'kind' | 'listKind' | 'namespaced' | 'status' | 'schema'
+>;
+
+/** The name of a component: the group back to front, as upstream. */
+export function componentName({ group, version, kind }: { group: string; version: string; kind: string }): string {
+  const path = group === '' ? 'io.k8s.api.core' : group.split('.').reverse().join('.');
+  return `${path}.${version}.${kind}`;
+}
+
+/** By which kubectl finds the schema of a kind. */
+export const KIND_EXTENSION = 'x-kubernetes-group-version-kind';
+/** Marks an object that may have any other members. */
+export const OPEN = 'x-kubernetes-preserve-unknown-fields';
+
+const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
+export const OBJECT_META: string = `${META}.ObjectMeta`;
+const OWNER_REFERENCE = `${META}.OwnerReference`;
+
+const text = (description: string): JsonSchema => ({ description, type: 'string' });
+const texts = (description: string): JsonSchema => ({ description, type: 'object', additionalProperties: { type: 'string' } });
+const time = (description: string): JsonSchema => ({ description, type: 'string', format: 'date-time' });
+const ref = (name: string): string => `#/components/schemas/${name}`;
+
+/** What every document has. */
+export const SHARED: Readonly<Record<string, JsonSchema>> = {
+  [OBJECT_META]: {
+    description: 'ObjectMeta is metadata that all persisted resources must have, which includes all objects users must create.',
+    type: 'object',
+    properties: {
+      annotations: texts('Annotations is an unstructured key value map for metadata of any kind. They are not queryable.'),
+      creationTimestamp: time('The time on the server when this object was created. Read-only.'),
+      deletionGracePeriodSeconds: { description: 'Read-only.', type: 'integer', format: 'int64' },
+      deletionTimestamp: time('The time at which this object was asked to be deleted. Read-only.'),
+      finalizers: {
+        description: 'Must be empty before the object is deleted from the registry.',
+        type: 'array',
+        items: { type: 'string' },
+        'x-kubernetes-list-type': 'set',
+        'x-kubernetes-patch-strategy': 'merge',
+      },
+      generateName: text('A prefix by which the server makes a unique name if name is not given.'),
+      generation: { description: 'A number that grows with the desired state. Read-only.', type: 'integer', format: 'int64' },
+      labels: texts('Map of string keys and values that can be used to organize and select objects.'),
+      managedFields: { description: 'Who manages which fields.', type: 'array', items: { type: 'object', [OPEN]: true } },
+      name: text('Name must be unique within a namespace. Cannot be updated.'),
+      namespace: text('Namespace defines the space within which each name must be unique. Cannot be updated.'),
+      ownerReferences: {
+        description: 'List of objects depended by this object.',
+        type: 'array',
+        items: { $ref: ref(OWNER_REFERENCE) },
+        'x-kubernetes-list-type': 'map',
+        'x-kubernetes-list-map-keys': ['uid'],
+        'x-kubernetes-patch-merge-key': 'uid',
+        'x-kubernetes-patch-strategy': 'merge',
+      },
+      resourceVersion: text('The version of this object. Opaque: pass it back unmodified. Read-only.'),
+      selfLink: text('Deprecated: no longer populated.'),
+      uid: text('The unique value in time and space for this object. Read-only.'),
+    },
+  },
+  [OWNER_REFERENCE]: {
+    description: 'OwnerReference contains enough information to let you identify an owning object.',
+    type: 'object',
+    required: ['apiVersion', 'kind', 'name', 'uid'],
+    properties: {
+      apiVersion: text('API version of the referent.'),
+      blockOwnerDeletion: {
+        description: 'Whether the owner cannot be deleted before this reference is removed.',
+        type: 'boolean',
+      },
+      controller: { description: 'Whether the owner is the managing controller.', type: 'boolean' },
+      kind: text('Kind of the referent.'),
+      name: text('Name of the referent.'),
+      uid: text('UID of the referent.'),
+    },
+  },
+};
+
+/** The schema of a kind, with the members that all kinds have. A kind without a schema may have any others. */
+export function schemaOf(definition: Documented): JsonSchema {
+  const { group, version, kind } = definition;
+  const name = `${groupVersion(group, version)}/${kind}`;
+  const schema = definition.schema ?? (Object.hasOwn(BUILT_IN_SCHEMAS, name) ? BUILT_IN_SCHEMAS[name] : undefined);
+  const own = (schema?.properties ?? {}) as Readonly<Record<string, JsonSchema>>;
+  const open = schema === undefined || (schema.properties === undefined && schema.additionalProperties === undefined);
+  const { metadata: _, ...members } = own;
+  return {
+    description: `${kind} of ${groupVersion(group, version)}`,
+    type: 'object',
+    ...schema,
+    properties: {
+      apiVersion: text('The group and version of this representation of an object.'),
+      kind: text('The REST resource that this object represents. Cannot be updated. In CamelCase.'),
+      metadata: { description: "Standard object's metadata.", allOf: [{ $ref: ref(OBJECT_META) }] },
+      ...members,
+    },
+    ...(open && { [OPEN]: true }),
+    [KIND_EXTENSION]: [{ group, kind, version }],
+  };
+}

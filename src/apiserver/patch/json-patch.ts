@@ -1,0 +1,206 @@
+/**
+ * RFC 6902: a list of operations, each at a place that a JSON pointer (RFC 6901) names. All of them happen, or none.
+ *
+ *     [{ op: 'test', path: '/spec/count', value: 1 }, { op: 'replace', path: '/spec/count', value: 2 }]
+ *
+ * Written here because it is short, and because the libraries at hand change the object in place, let `__proto__` through or
+ * forbid it as a name, and bound nothing: ten `copy` operations of a document into itself make it a thousand times as large.
+ *
+ * - What comes in is not changed. Each object or array is copied before its first change, and from then on is the patch's own: so a
+ *   thousand operations on one array copy it once.
+ * - What `copy` adds is a copy to the ground, counted in characters of JSON before it is placed: nothing is in two places.
+ */
+import { checkDepth, isObject, type JsonObject, own, put, same, shallow } from './json.ts';
+
+/** An operation that cannot be applied. */
+export class PatchFailure extends Error {
+  override readonly name: string = 'PatchFailure';
+}
+
+/** One operation, read but not applied. */
+export type Operation =
+  | { readonly op: 'add' | 'replace' | 'test'; readonly path: readonly string[]; readonly value: unknown }
+  | { readonly op: 'remove'; readonly path: readonly string[] }
+  | { readonly op: 'move' | 'copy'; readonly path: readonly string[]; readonly from: readonly string[] };
+
+/** Reads the operations of a patch. Throws {@link PatchFailure}. */
+export function toOperations(patch: readonly unknown[]): Operation[] {
+  return patch.map((each, at) => {
+    if (!isObject(each)) throw new PatchFailure(`operation ${at} is not an object`);
+    const op = own(each, 'op');
+    const path = toPointer(own(each, 'path'), `path of operation ${at}`);
+    switch (op) {
+      case 'add':
+      case 'replace':
+      case 'test':
+        if (!Object.hasOwn(each, 'value')) throw new PatchFailure(`operation ${at}, ${op}, has no value`);
+        return { op, path, value: each.value };
+      case 'remove':
+        return { op, path };
+      case 'move':
+      case 'copy':
+        return { op, path, from: toPointer(own(each, 'from'), `from of operation ${at}`) };
+      default:
+        throw new PatchFailure(`operation ${at} has an unknown op`);
+    }
+  });
+}
+
+/** Returns what the operations make of a document, in their order. Throws {@link PatchFailure}. */
+export function jsonPatch(document: unknown, operations: readonly Operation[], maxCopied: number = Infinity): unknown {
+  const means: Means = { copies: new WeakSet(), maxCopied, copied: 0, moved: 0 };
+  let current = document;
+  for (const operation of operations) current = applied(current, operation, means);
+  return current;
+}
+
+/** What the operations of one patch share. */
+interface Means {
+  /** The objects and arrays that this patch has made, and may change. */
+  readonly copies: WeakSet<object>;
+  readonly maxCopied: number;
+  copied: number;
+  /** Elements of arrays that have moved by one place. */
+  moved: number;
+}
+
+/** Most of them: what goes in at the front of a long array moves all of it, and nobody else is served meanwhile. */
+const MAX_MOVED = 2 ** 28;
+
+function applied(current: unknown, operation: Operation, means: Means): unknown {
+  const { op, path } = operation;
+  const place = (value: unknown, act: Act): unknown => (path.length === 0 ? value : changed(current, path, { act, means }));
+  switch (op) {
+    case 'test':
+      if (operation.value === null && isAbsent(current, path)) return current;
+      if (!same(read(current, path), operation.value)) throw new PatchFailure(`test failed at ${show(path)}`);
+      return current;
+    case 'remove':
+      return changed(current, path, { act: remove, means });
+    case 'add':
+      return place(operation.value, adding(operation.value));
+    case 'replace':
+      return place(operation.value, replacing(operation.value));
+    case 'copy': {
+      const value = copyOf(read(current, operation.from), means);
+      return place(value, adding(value));
+    }
+    case 'move':
+      return moved(current, operation, means);
+  }
+}
+
+function copyOf(value: unknown, means: Means): unknown {
+  // A copy of what holds it doubles the depth each time, and JSON.stringify needs a stack.
+  checkDepth(value);
+  const text = JSON.stringify(value);
+  means.copied += text.length;
+  if (means.copied > means.maxCopied) throw new PatchFailure(`copies more than ${means.maxCopied} characters`);
+  return JSON.parse(text);
+}
+
+function moved(current: unknown, { path, from }: Operation & { op: 'move' | 'copy' }, means: Means): unknown {
+  const value = read(current, from);
+  if (from.every((token, at) => token === path[at])) {
+    if (from.length === path.length) return current;
+    throw new PatchFailure(`cannot move ${show(from)} into itself`);
+  }
+  if (path.length === 0) return value;
+  return changed(changed(current, from, { act: remove, means }), path, { act: adding(value), means });
+}
+
+/** Reads a pointer: `/a~1b/0` is `a/b`, then `0`. */
+function toPointer(text: unknown, what: string): string[] {
+  if (typeof text !== 'string' || (text !== '' && !text.startsWith('/')) || /~(?![01])/.test(text)) {
+    throw new PatchFailure(`the ${what} is no JSON pointer`);
+  }
+  const tokens = text.split('/').slice(1);
+  return tokens.map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+function show(path: readonly string[]): string {
+  const text = path.map((token) => `/${token.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+  return JSON.stringify(text.slice(0, 200));
+}
+
+/** The index that a token means in an array. `-` is behind its end, and so is its length: only `add` takes these. */
+function index(array: readonly unknown[], token: string, behind: boolean): number {
+  if (behind && token === '-') return array.length;
+  const at = /^(0|[1-9]\d{0,15})$/.test(token) ? Number(token) : Infinity;
+  if (at >= array.length + (behind ? 1 : 0)) throw new PatchFailure(`there is no element ${JSON.stringify(token.slice(0, 40))}`);
+  return at;
+}
+
+/** What a value has under a token. */
+function step(value: unknown, token: string): unknown {
+  if (Array.isArray(value)) return value[index(value, token, false)];
+  if (isObject(value) && Object.hasOwn(value, token)) return value[token];
+  throw new PatchFailure(`there is no ${JSON.stringify(token.slice(0, 200))}`);
+}
+
+function read(document: unknown, path: readonly string[]): unknown {
+  return path.reduce(step, document);
+}
+
+/** Whether an object has no member of a name. A test for null holds then, as in Kubernetes: clients ask so if something is not there. */
+function isAbsent(document: unknown, path: readonly string[]): boolean {
+  const name = path.at(-1);
+  const parent = name === undefined ? undefined : read(document, path.slice(0, -1));
+  return isObject(parent) && !Object.hasOwn(parent, name as string);
+}
+
+type Changed = JsonObject | unknown[];
+/** What is done to the copy of an object or an array, at its member of a name. */
+type Act = (parent: Changed, token: string, means: Means) => void;
+
+/** Copies what leads to a place, where that has not been done, and acts at its end. */
+function changed(document: unknown, path: readonly string[], { act, means }: { act: Act; means: Means }): unknown {
+  const last = path.length - 1;
+  if (last < 0) throw new PatchFailure('the document itself cannot be removed');
+  const copied = (value: unknown): Changed => {
+    if (!Array.isArray(value) && !isObject(value)) throw new PatchFailure(`${show(path)} is in something without members`);
+    if (means.copies.has(value)) return value;
+    const copy = Array.isArray(value) ? [...value] : shallow(value);
+    means.copies.add(copy);
+    return copy;
+  };
+  const root = copied(document);
+  let parent = root;
+  for (const token of path.slice(0, last)) {
+    const before = step(parent, token);
+    const child = copied(before);
+    if (child !== before) put(parent as JsonObject, token, child);
+    parent = child;
+  }
+  act(parent, path[last] as string, means);
+  return root;
+}
+
+/** Puts elements into an array, or takes one out. */
+function splice(array: unknown[], at: number, { means, items }: { means: Means; items: readonly unknown[] }): void {
+  means.moved += array.length - at;
+  if (means.moved > MAX_MOVED) throw new PatchFailure(`moves more than ${MAX_MOVED} elements of arrays`);
+  array.splice(at, items.length === 0 ? 1 : 0, ...items);
+}
+
+const remove: Act = (parent, token, means) => {
+  if (Array.isArray(parent)) splice(parent, index(parent, token, false), { means, items: [] });
+  else {
+    step(parent, token);
+    delete parent[token];
+  }
+};
+
+function adding(value: unknown): Act {
+  return (parent, token, means) => {
+    if (Array.isArray(parent)) splice(parent, index(parent, token, true), { means, items: [value] });
+    else put(parent, token, value);
+  };
+}
+
+function replacing(value: unknown): Act {
+  return (parent, token) => {
+    step(parent, token);
+    put(parent as JsonObject, token, value);
+  };
+}

@@ -1,0 +1,53 @@
+/** JSON values as patches handle them: copied, compared, and set under any name without harm. */
+import { refused } from '../../storage/statuses.ts';
+
+/** An object of JSON. */
+export type JsonObject = Record<string, unknown>;
+
+/** How deep what a patch makes may be nested. Nothing honest comes near, and deeper values would exhaust the stack. */
+const MAX_DEPTH = 200;
+
+/** Whether a value is an object, and not an array. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The own value of an object under a name: undefined for `constructor`, unless it has one. */
+export function own(object: JsonObject, name: string): unknown {
+  return Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
+/** Sets an own value. A plain assignment to `__proto__` would change what the object inherits. */
+export function put(object: JsonObject, name: string, value: unknown): void {
+  if (name === '__proto__') {
+    Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
+  } else object[name] = value;
+}
+
+/** A copy of an object, not of what is in it. */
+export function shallow(object: JsonObject): JsonObject {
+  return { ...object };
+}
+
+/** Whether two values are the same JSON. The order of names does not count. */
+export function same(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
+  if (Array.isArray(one)) {
+    return Array.isArray(other) && one.length === other.length && one.every((value, at) => same(value, other[at]));
+  }
+  if (!isObject(one) || !isObject(other)) return false;
+  const names = Object.keys(one);
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && same(one[name], other[name]))
+  );
+}
+
+/** Throws 400 if a value is nested too deep. Needs no stack itself. */
+export function checkDepth(value: unknown): void {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_DEPTH) throw refused(400, 'BadRequest', `the patch is nested more than ${MAX_DEPTH} deep`);
+    level = level.flatMap((each) => (typeof each === 'object' && each !== null ? Object.values(each) : []));
+  }
+}

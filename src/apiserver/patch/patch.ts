@@ -1,0 +1,129 @@
+/**
+ * What a PATCH makes of an object, in three of Kubernetes' four languages:
+ *
+ *     application/merge-patch+json              RFC 7386: looks like the object
+ *     application/json-patch+json               RFC 6902: a list of operations
+ *     application/strategic-merge-patch+json    a merge patch that knows the lists of built-in kinds; other kinds refuse it
+ *     application/apply-patch+yaml              server-side apply, which is not built: 415
+ *
+ * Nothing that comes in is changed. Refusals are those of a kube-apiserver: 400 for a patch that is none, 422 for one that cannot
+ * be applied, 413 for too many operations, 415 for an unknown language.
+ */
+import { badRequest, refused } from '../../storage/statuses.ts';
+import { checkDepth, isObject, type JsonObject } from './json.ts';
+import { jsonPatch, type Operation, PatchFailure, toOperations } from './json-patch.ts';
+import { mergePatch } from './merge-patch.ts';
+import { METADATA_LISTS, type MergeStrategies, strategicMerge } from './strategic-merge.ts';
+
+/** The language of a patch, as `PatchOptions.type` of `watchmux/kubernetes` names it. */
+export type PatchType = 'merge' | 'json' | 'strategic' | 'apply';
+
+const MEDIA_TYPES: Readonly<Record<string, PatchType>> = {
+  'application/json-patch+json': 'json',
+  'application/merge-patch+json': 'merge',
+  'application/strategic-merge-patch+json': 'strategic',
+};
+
+/** A kind: built-in ones take strategic merge patches. */
+export interface PatchedKind {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+}
+
+/** Options of {@link toPatch}. */
+export interface PatchTerms {
+  readonly type: PatchType;
+  readonly kind: PatchedKind;
+  /** Most operations of a JSON patch. Default 10,000, as upstream. */
+  readonly maxOperations?: number | undefined;
+  /** Most characters of JSON that the `copy` operations of a JSON patch may add together. Default 3 MiB. */
+  readonly maxCopied?: number | undefined;
+}
+
+const MAX_OPERATIONS = 10_000;
+const MAX_COPIED = 3 * 2 ** 20;
+
+/** The lists of the built-in kinds that a strategic merge patch merges, beside those of the metadata. Others take no such patch. */
+const BUILT_IN: Readonly<Record<string, MergeStrategies>> = {
+  'v1/ConfigMap': {},
+  'v1/Namespace': { 'status.conditions': { key: 'type' } },
+  'coordination.k8s.io/v1/Lease': {},
+};
+
+/** Undefined for a kind that takes no strategic merge patch. */
+function strategiesOf({ group, version, kind }: PatchedKind): MergeStrategies | undefined {
+  const name = `${group === '' ? '' : `${group}/`}${version}/${kind}`;
+  return Object.hasOwn(BUILT_IN, name) ? { ...METADATA_LISTS, ...BUILT_IN[name] } : undefined;
+}
+
+/**
+ * The language that a media type names, of those that a kind takes.
+ *
+ * @throws {WatchError} REFUSED with 415.
+ */
+export function toPatchType(mediaType: string, kind: PatchedKind): PatchType {
+  const type = Object.hasOwn(MEDIA_TYPES, mediaType) ? MEDIA_TYPES[mediaType] : undefined;
+  if (type !== undefined && (type !== 'strategic' || strategiesOf(kind) !== undefined)) return type;
+  throw unsupported(mediaType === 'application/apply-patch+yaml' ? 'apply' : undefined, kind);
+}
+
+function unsupported(type: PatchType | undefined, kind: PatchedKind): Error {
+  const strategic = strategiesOf(kind) !== undefined;
+  const taken = Object.keys(MEDIA_TYPES).filter((each) => strategic || MEDIA_TYPES[each] !== 'strategic');
+  const what = type === 'apply' ? 'server-side apply is not supported' : 'the body of the request was in an unknown format';
+  return refused(415, 'UnsupportedMediaType', `${what} - accepted media types include: ${taken.join(', ')}`);
+}
+
+/**
+ * Reads a patch that has been parsed, once; what comes out can be applied as often as a write is tried.
+ *
+ * @throws {WatchError} REFUSED with 400, 413, 415 or 422.
+ */
+export function toPatch(patch: unknown, terms: PatchTerms): (current: object) => JsonObject {
+  const { type, kind } = terms;
+  const strategies = strategiesOf(kind);
+  if (type === 'apply' || (type === 'strategic' && strategies === undefined)) throw unsupported(type, kind);
+  checkDepth(patch);
+  if (type === 'json') {
+    const operations = read(patch, terms);
+    return (current) => applied(current, operations, terms);
+  }
+  if (!isObject(patch)) throw badRequest(`error decoding patch: a ${type} patch is an object`);
+  if (strategies !== undefined && type === 'strategic') {
+    return (current) => strategicMerge(current as JsonObject, patch, strategies);
+  }
+  return (current) => mergePatch(current, patch) as JsonObject;
+}
+
+/** Returns what a patch makes of an object. See the top of this file. */
+export function applyPatch(current: object, patch: unknown, terms: PatchTerms): JsonObject {
+  return toPatch(patch, terms)(current);
+}
+
+function read(patch: unknown, { maxOperations = MAX_OPERATIONS }: PatchTerms): Operation[] {
+  if (!Array.isArray(patch)) throw badRequest('error decoding patch: a JSON patch is a list of operations');
+  if (patch.length > maxOperations) {
+    const message = `The allowed maximum operations in a JSON patch is ${maxOperations}, got ${patch.length}`;
+    throw refused(413, 'RequestEntityTooLarge', message);
+  }
+  return told(() => toOperations(patch));
+}
+
+function applied(current: object, operations: readonly Operation[], { maxCopied = MAX_COPIED }: PatchTerms): JsonObject {
+  const result = told(() => jsonPatch(current, operations, maxCopied));
+  if (!isObject(result)) throw refused(422, 'Invalid', 'the patch makes something that is not an object');
+  // A hundred operations that each add one level are no deep patch, but make a deep object.
+  checkDepth(result);
+  return result;
+}
+
+/** A failure of a JSON patch is 422: the patch was understood, and does not fit the object. */
+function told<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof PatchFailure)) throw error;
+    throw refused(422, 'Invalid', `the server rejected our request due to an error in our request: ${error.message}`);
+  }
+}

@@ -1,0 +1,87 @@
+import type { ConnectionSlots } from '../../bridge/hub/admission/connection-slots.ts';
+import type { CutReason } from '../../bridge/hub/client-info.ts';
+import type { Slot } from '../http/wire.ts';
+import type { Settings } from '../options.ts';
+import { splitTarget, type Verb } from '../request/path.ts';
+
+/** Why there was no place. */
+export type QuotaReason = 'full' | 'address' | 'tenant' | 'writes';
+
+/** What places are of: watches have their own. */
+export type PlaceKind = 'request' | 'watch';
+
+/** What a place is of, in messages. */
+const MEANT: Readonly<Record<PlaceKind, string>> = { request: 'requests are being answered', watch: 'watches are open' };
+
+/** What all places of one kind share. */
+export interface Places {
+  readonly kind: PlaceKind;
+  readonly addresses: ConnectionSlots;
+  readonly tenants: ConnectionSlots;
+  readonly limits: { readonly max: number; readonly perAddress: number; readonly perTenant: number };
+  readonly settings: Pick<Settings, 'clock' | 'onCut'>;
+  /** Throws 429 for a limit. */
+  readonly refuse: (reason: QuotaReason, message: string) => never;
+}
+
+/** What a stream answers. */
+interface Asked {
+  readonly target: string;
+  readonly verb: Verb;
+}
+
+/**
+ * The place of one request, and of its stream: it tells the application when the client of that was cut. No closure and no list: a
+ * server may have ten thousand.
+ */
+export class Place implements Slot {
+  private readonly places: Places;
+  private readonly address: string;
+  /** Empty: nobody's, or not known yet. */
+  private tenant: string = '';
+  private isOver: boolean = false;
+  /** Of a stream: what was asked for, and when its answer began. */
+  private target: string | undefined = undefined;
+  private verb: Verb | undefined = undefined;
+  private begunMs: number = 0;
+
+  /** Takes a place. Throws 429 if there is none. */
+  constructor(places: Places, address: string) {
+    const { addresses, kind, limits, refuse } = places;
+    const missing = addresses.take(address);
+    if (missing?.reason === 'full') refuse('full', `${limits.max} ${MEANT[kind]}`);
+    if (missing) refuse('address', `${limits.perAddress} ${MEANT[kind]} for this address`);
+    this.places = places;
+    this.address = address;
+  }
+
+  /** Counts against a tenant, too. Throws 429 if it has no more room. */
+  join(tenant: string): void {
+    // Whoever was identified too late holds nothing any more.
+    if (this.isOver || tenant === '') return;
+    const { kind, tenants, limits, refuse } = this.places;
+    if (tenants.take(tenant)) refuse('tenant', `${limits.perTenant} ${MEANT[kind]} for this tenant`);
+    this.tenant = tenant;
+  }
+
+  /** It is a stream's from now on. */
+  hold({ target, verb }: Asked): this {
+    this.target = target;
+    this.verb = verb;
+    // In whole milliseconds, which cost no memory of their own.
+    this.begunMs = Math.floor(this.places.settings.clock.now());
+    return this;
+  }
+
+  /** Gives everything back. What is given back twice counts once. */
+  release(reason?: CutReason): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    const { places, address, tenant, target, verb, begunMs } = this;
+    places.addresses.release(address);
+    if (tenant !== '') places.tenants.release(tenant);
+    if (reason === undefined || target === undefined || verb === undefined) return;
+    const { clock, onCut } = places.settings;
+    onCut({ path: splitTarget(target).path, verb, reason, address, durationMs: clock.now() - begunMs });
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * Objects as rows of a table, which is what `kubectl get` prints: the server says which columns there are, so kubectl can show kinds
+ * that it does not know. Upstream: `metav1.Table`, and `tableconvertor.go` for custom resources.
+ *
+ *     NAME   COUNT   AGE          <- columnDefinitions: the name, then the columns of the kind; the age if it has none
+ *     a      3       5m           <- a row: cells, and the object's metadata beside them, so that it can be named and deleted
+ *
+ * A watch sends a table of one row with each event. The columns are in the first one, and are null in those that follow. A bookmark
+ * is a table too: its version is in the table's metadata, and its annotations are in the row's object.
+ */
+import type { KubernetesObject } from '../../cache/object.ts';
+import { badRequest } from '../../storage/statuses.ts';
+import type { PrinterColumn, ResourceDefinition } from '../definition.ts';
+import { humanDuration } from './duration.ts';
+import { type ListMeta, toPartial } from './metadata.ts';
+
+/** How much of an object stands beside the cells of its row. Upstream: `metav1.IncludeObjectPolicy`. */
+export type IncludeObject = 'None' | 'Metadata' | 'Object';
+
+/** One column. Upstream: `metav1.TableColumnDefinition`. */
+export interface TableColumn {
+  readonly name: string;
+  readonly type: string;
+  readonly format: string;
+  readonly description: string;
+  readonly priority: number;
+}
+
+/** One row. Upstream: `metav1.TableRow`. */
+export interface TableRow {
+  readonly cells: readonly (string | number | boolean | null)[];
+  readonly object: object | null;
+}
+
+/** Upstream: `metav1.Table`. */
+export interface Table {
+  readonly kind: 'Table';
+  readonly apiVersion: string;
+  readonly metadata: ListMeta;
+  readonly columnDefinitions: readonly TableColumn[] | null;
+  readonly rows: readonly TableRow[];
+}
+
+/** Options of {@link toTable}. */
+export interface TableOptions {
+  /** The time, for ages. */
+  readonly now: number;
+  /** Default `Metadata`. */
+  readonly includeObject?: IncludeObject | undefined;
+  /** The version of `meta.k8s.io` that the client knows. Default `v1`. */
+  readonly version?: 'v1' | 'v1beta1' | undefined;
+  /** That of the list. Default: the version of the only object. */
+  readonly metadata?: ListMeta | undefined;
+  /** Whether to name the columns. Default true; false for all events of a watch but the first. */
+  readonly columns?: boolean | undefined;
+}
+
+/** What is needed of a definition: its columns. */
+export type Columns = Pick<ResourceDefinition, 'columns'>;
+
+const NAME: TableColumn = {
+  name: 'Name',
+  type: 'string',
+  format: 'name',
+  description: 'Name must be unique within a namespace.',
+  priority: 0,
+};
+
+const AGE: PrinterColumn = {
+  name: 'Age',
+  type: 'date',
+  description: 'CreationTimestamp is the time on the server when this object was created.',
+  value: ({ metadata }) => toText(metadata?.creationTimestamp),
+};
+
+/** Makes a table of objects. */
+export function toTable(definition: Columns, objects: readonly KubernetesObject[], options: TableOptions): Table {
+  const [first] = objects;
+  const { version = 'v1', metadata = { resourceVersion: first?.metadata?.resourceVersion } } = options;
+  return {
+    kind: 'Table',
+    apiVersion: `meta.k8s.io/${version}`,
+    metadata,
+    columnDefinitions: options.columns === false ? null : toColumns(definition),
+    rows: objects.map((object) => toRow(definition, object, options)),
+  };
+}
+
+/** Makes a table of a BOOKMARK, whose cells are empty. */
+export function toBookmarkTable(definition: Columns, bookmark: KubernetesObject, options: TableOptions): Table {
+  const table = toTable(definition, [], { ...options, metadata: { resourceVersion: bookmark.metadata?.resourceVersion } });
+  const cells = toColumns(definition).map((_, at) => (at === 0 ? '' : null));
+  // Even a client that wants no objects gets this one: it says where the initial events end.
+  return { ...table, rows: [{ cells, object: toPartial(bookmark, options.version) }] };
+}
+
+/** The columns of a kind. */
+export function toColumns(definition: Columns): TableColumn[] {
+  return [
+    NAME,
+    ...columnsOf(definition).map(({ name, type, description = '', priority = 0 }) => ({
+      name,
+      type,
+      format: '',
+      description,
+      priority,
+    })),
+  ];
+}
+
+/** The row of one object. */
+export function toRow(definition: Columns, object: KubernetesObject, options: TableOptions): TableRow {
+  const cells = columnsOf(definition).map((column) => toCell(column, object, options.now));
+  const row = { cells: [object.metadata?.name ?? '', ...cells] };
+  const { includeObject = 'Metadata', version } = options;
+  if (includeObject === 'None') return { ...row, object: null };
+  return { ...row, object: includeObject === 'Object' ? object : toPartial(object, version) };
+}
+
+/**
+ * Reads the query parameter `includeObject`.
+ *
+ * @throws {WatchError} REFUSED with 400.
+ */
+export function toIncludeObject(value: string | null | undefined): IncludeObject {
+  if (value === undefined || value === null || value === '') return 'Metadata';
+  if (value === 'None' || value === 'Metadata' || value === 'Object') return value;
+  const shown = JSON.stringify(value.slice(0, 80));
+  const expected = "must be 'Metadata', 'Object', 'None', or empty";
+  throw badRequest(`Unable to convert to Table as requested: includeObject: Invalid value: ${shown}: ${expected}`);
+}
+
+function columnsOf({ columns = [AGE] }: Columns): readonly PrinterColumn[] {
+  return columns;
+}
+
+/** A column that fails for one object must not keep all others from being listed. */
+function toCell(column: PrinterColumn, object: KubernetesObject, now: number): string | number | boolean | null {
+  let value: string | number | boolean | null | undefined;
+  try {
+    value = column.value(object);
+  } catch {
+    return null;
+  }
+  if (column.type !== 'date') return value ?? null;
+  const at = typeof value === 'string' || typeof value === 'number' ? new Date(value).getTime() : Number.NaN;
+  return Number.isNaN(at) ? '<unknown>' : humanDuration(now - at);
+}
+
+function toText(time: string | Date | undefined): string | undefined {
+  return time instanceof Date ? time.toISOString() : time;
+}

@@ -1,0 +1,75 @@
+/**
+ * JSON that came over a wire. Its bytes are limited before they come here; this limits how deep it is nested before it is parsed,
+ * since whatever walks an object later does so by calling itself. Of members with one name the last counts; the text is never used
+ * again, so no two readers can see different ones. A member `__proto__` is a member like any other. A number that would come out as
+ * another one, as an int64 beyond 2^53 may, is refused: clients in other languages keep it, so nobody would notice the loss.
+ */
+import { badRequest } from '../api-status.ts';
+
+/** How deep objects and lists may be nested. */
+export const MAX_DEPTH = 128;
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/** How deep the objects and lists of a JSON text are nested. Ends at the first that is deeper than `limit`. */
+export function depthOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INFINITY): number {
+  let [depth, deepest, inText] = [0, 0, false];
+  for (let at = 0; at < bytes.length && deepest <= limit; at++) {
+    const byte = bytes[at];
+    if (inText) {
+      if (byte === BACKSLASH) at++;
+      else if (byte === QUOTE) inText = false;
+    } else if (byte === QUOTE) inText = true;
+    else if (byte === 0x7b || byte === 0x5b) deepest = Math.max(deepest, ++depth);
+    else if (byte === 0x7d || byte === 0x5d) depth--;
+  }
+  return deepest;
+}
+
+/** Parses a body. Throws 400 for one that is not JSON in UTF-8, too deep, or with a number that cannot be kept. */
+export function parseJson(bytes: Uint8Array): unknown {
+  if (depthOf(bytes, MAX_DEPTH) > MAX_DEPTH) throw badRequest(`the body is nested deeper than ${MAX_DEPTH} levels`);
+  let [text, value]: [string, unknown] = ['', undefined];
+  try {
+    text = utf8.decode(bytes);
+    value = JSON.parse(text);
+  } catch {
+    throw badRequest('the body is not JSON in UTF-8');
+  }
+  const lost = LONG_NUMBER.test(text) ? lossyNumber(text) : undefined;
+  if (lost !== undefined) throw badRequest(`the number ${lost.slice(0, MAX_SHOWN)} cannot be kept as it is: send it as a string`);
+  return value;
+}
+
+/** What every number that cannot be kept contains, and few others: a fast look at a body that has none. */
+const LONG_NUMBER = /[0-9]{16}|[0-9][eE]\+?[0-9]{3}/;
+/** Longer integers are no int64, and floating point everywhere. */
+const LONG_INTEGER = /^-?[0-9]{16,21}$/;
+const MAX_SHOWN = 40;
+
+/** The first number of a JSON text that would be written differently, if it is an integer, or is beyond all numbers. */
+function lossyNumber(text: string): string | undefined {
+  for (let at = 0; at < text.length; at++) {
+    const quote = text.indexOf('"', at);
+    const outside = text.slice(at, quote < 0 ? undefined : quote);
+    for (const [token] of outside.matchAll(/-?[0-9][0-9.eE+-]*/g)) {
+      const value = Number(token);
+      if (!Number.isFinite(value) || (LONG_INTEGER.test(token) && Math.abs(value) < 1e21 && String(value) !== token))
+        return token;
+    }
+    if (quote < 0) return undefined;
+    for (at = quote + 1; text[at] !== '"'; at++) if (text[at] === '\\') at++;
+  }
+  return undefined;
+}
+
+/** A JSON object. */
+export type Json = Readonly<Record<string, unknown>>;
+
+/** Whether a value is a JSON object: no list, and not null. */
+export function isRecord(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,112 @@
+/**
+ * What a URL asks for. Upstream: `RequestInfoFactory`.
+ *
+ *     /api/v1/namespaces/default/configmaps/a            one object
+ *     /apis/example.com/v1/orders                        a collection, in all namespaces
+ *     /apis/example.com/v1/watch/orders                  the same with `watch` forced
+ *     /apis/example.com/v1/namespaces/x/orders/a/status  a subresource
+ *     /healthz, /apis, /openapi/v3, ...                  no resource: `segments` say it all
+ *
+ * A URL comes from a wire. Each segment is decoded once; what is then no plain name, such as `..`, or has a slash or a control
+ * character in it, is refused. Nothing is normalised: a path that is not written as clients write it is not served.
+ */
+import { badRequest, noSuchPath } from '../api-status.ts';
+
+/** What a client wants to do, in the words of `authorize`. */
+export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection';
+
+/** A path of a resource. */
+export interface ResourcePath {
+  readonly isResource: true;
+  readonly group: string;
+  readonly version: string;
+  readonly apiVersion: string;
+  readonly plural: string;
+  /** Undefined for all namespaces, and for what is in none. */
+  readonly namespace: string | undefined;
+  readonly name: string | undefined;
+  readonly subresource: string | undefined;
+  /** The path had the prefix `watch`. */
+  readonly forcedWatch: boolean;
+}
+
+/** Any other path. */
+export interface OtherPath {
+  readonly isResource: false;
+  readonly segments: readonly string[];
+}
+
+/** The limit of one segment: a name has at most 253 characters. */
+const MAX_SEGMENT_CHARS = 512;
+const MAX_SEGMENTS = 12;
+
+/** Splits the target of a request into path and query. An absolute URL, as proxies get it, counts from its path on. */
+export function splitTarget(target: string): { readonly path: string; readonly search: string } {
+  const whole = target.startsWith('/') ? target : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '');
+  const relative = whole.includes('#') ? whole.replace(/#.*$/s, '') : whole;
+  const at = relative.indexOf('?');
+  return at < 0 ? { path: relative, search: '' } : { path: relative.slice(0, at), search: relative.slice(at + 1) };
+}
+
+/** Reads a path. Throws 400 for one that is malformed, and 404 for one that cannot be any. */
+export function readPath(path: string): ResourcePath | OtherPath {
+  const segments = toSegments(path);
+  const [root, ...rest] = segments;
+  const groupful = root === 'apis';
+  const head = groupful ? 2 : 1;
+  if ((root !== 'api' && root !== 'apis') || rest.length <= head) return { isResource: false, segments };
+  const [group, version] = groupful ? [rest[0] as string, rest[1] as string] : ['', rest[0] as string];
+  const apiVersion = groupful ? `${group}/${version}` : version;
+  return { isResource: true, group, version, apiVersion, ...readResource(rest.slice(head)) };
+}
+
+/** These behind a namespace's name belong to the namespace; everything else is in it. */
+const OF_NAMESPACES: ReadonlySet<string> = new Set(['status', 'finalize']);
+
+type Within = Pick<ResourcePath, 'plural' | 'namespace' | 'name' | 'subresource' | 'forcedWatch'>;
+
+function readResource(parts: readonly string[]): Within {
+  const forcedWatch = parts[0] === 'watch' && parts.length > 1;
+  const words = forcedWatch ? parts.slice(1) : parts;
+  const within = words[0] === 'namespaces' && words.length > 2 && !OF_NAMESPACES.has(words[2] as string);
+  const [plural, name, subresource, more] = within ? words.slice(2) : words;
+  if (plural === undefined || more !== undefined) throw noSuchPath();
+  return { plural, namespace: within ? words[1] : undefined, name, subresource, forcedWatch };
+}
+
+function toSegments(path: string): readonly string[] {
+  if (!path.startsWith('/')) throw badRequest('the URL has no path');
+  const raw = path.replace(/\/$/, '').split('/').slice(1);
+  if (raw.length > MAX_SEGMENTS) throw noSuchPath();
+  return raw.map(toSegment);
+}
+
+/** What is what it is, and no `..`: letters and digits first. */
+const PLAIN = /^[a-zA-Z0-9][-a-zA-Z0-9._:]*$/;
+
+function toSegment(raw: string): string {
+  if (raw === '' || raw.length > MAX_SEGMENT_CHARS * 3) throw noSuchPath();
+  // Nearly all are plain.
+  if (PLAIN.test(raw) && raw.length <= MAX_SEGMENT_CHARS) return raw;
+  let segment = raw;
+  try {
+    if (raw.includes('%')) segment = decodeURIComponent(raw);
+  } catch {
+    throw badRequest('the path of the URL is not encoded correctly');
+  }
+  if (segment === '.' || segment === '..' || /[/\\\p{C}]/u.test(segment) || segment.length > MAX_SEGMENT_CHARS) {
+    throw badRequest('the path of the URL has a segment that cannot be a name');
+  }
+  return segment;
+}
+
+/** What a method means at a path; undefined for a method that is not allowed there. */
+export function toVerb(method: string, { name }: Pick<ResourcePath, 'name'>, isWatch: boolean): Verb | undefined {
+  const one = name !== undefined;
+  if (method === 'GET' || method === 'HEAD') return isWatch ? 'watch' : one ? 'get' : 'list';
+  if (method === 'POST') return one ? undefined : 'create';
+  if (method === 'PUT') return one ? 'update' : undefined;
+  if (method === 'PATCH') return one ? 'patch' : undefined;
+  if (method === 'DELETE') return one ? 'delete' : 'deletecollection';
+  return undefined;
+}

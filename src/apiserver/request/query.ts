@@ -1,0 +1,181 @@
+/**
+ * The parameters of a list and of a watch: read from a query or from options, completed, and checked. Whether they fit together is a
+ * function of the parameters alone. Upstream: `metainternalversion` defaults and validation.
+ */
+import type { ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
+import { invalid } from '../../watch/errors.ts';
+import { known } from '../../watch/options.ts';
+import { badRequest, invalidOptions } from '../api-status.ts';
+import type { FieldCause } from '../definition.ts';
+import { shown } from '../verbs/names.ts';
+
+/** What a list or a watch asks for. Texts that were not given are empty. */
+export interface ListParameters {
+  readonly watch: boolean;
+  readonly resourceVersion: string;
+  readonly resourceVersionMatch: string;
+  readonly sendInitialEvents: boolean | undefined;
+  readonly allowWatchBookmarks: boolean;
+  readonly timeoutSeconds: number;
+  readonly labelSelector: string;
+  readonly fieldSelector: string;
+  readonly limit: number;
+  readonly continue: string;
+}
+
+/** How long texts may be. */
+export interface QueryLimits {
+  readonly maxSelectorLength: number;
+}
+
+const MAX_CONTINUE_CHARS = 4_096;
+
+/** A flag of Kubernetes: absent means no; `0` and `false` in any case mean no; anything else, nothing among it, means yes. */
+export function readFlag(text: string | null): boolean | undefined {
+  return text === null ? undefined : !/^(0|false)$/i.test(text);
+}
+
+/** A whole number; 0 if it is absent or empty. */
+export function readCount(name: string, text: string | null): number {
+  if (text === null || text === '') return 0;
+  const value = Number(text);
+  if (!/^[0-9]{1,15}$/.test(text))
+    throw badRequest(`${name}: Invalid value: ${shown(text)}: expected a whole number that is not negative`);
+  return value;
+}
+
+/** Reads the query of a list or a watch. Of repeated parameters the first counts, as upstream. */
+export function readListQuery(query: URLSearchParams, forcedWatch: boolean = false): ListParameters {
+  return {
+    watch: forcedWatch || (readFlag(query.get('watch')) ?? false),
+    resourceVersion: query.get('resourceVersion') ?? '',
+    resourceVersionMatch: query.get('resourceVersionMatch') ?? '',
+    sendInitialEvents: readFlag(query.get('sendInitialEvents')),
+    allowWatchBookmarks: readFlag(query.get('allowWatchBookmarks')) ?? false,
+    timeoutSeconds: readCount('timeoutSeconds', query.get('timeoutSeconds')),
+    labelSelector: query.get('labelSelector') ?? '',
+    fieldSelector: query.get('fieldSelector') ?? '',
+    limit: readCount('limit', query.get('limit')),
+    continue: query.get('continue') ?? '',
+  };
+}
+
+const COMMON = ['labelSelector', 'fieldSelector', 'resourceVersion', 'resourceVersionMatch', 'timeoutSeconds', 'signal'] as const;
+
+/** The same of the options of a list in process. */
+export function fromListOptions(options: ListOptions): ListParameters {
+  known(options, [...COMMON, 'limit', 'continue']);
+  return { ...common(options), watch: false, limit: count('limit', options.limit), continue: text('continue', options.continue) };
+}
+
+/** The same of the options of a watch in process. What `sendInitialEvents` needs is implied, as `createListWatcher` does. */
+export function fromWatchOptions(options: ListWatchOptions): ListParameters {
+  known(options, [...COMMON, 'sendInitialEvents', 'allowWatchBookmarks', 'stored']);
+  const { sendInitialEvents, allowWatchBookmarks = sendInitialEvents ?? false } = options;
+  const base = common(options);
+  const resourceVersionMatch = base.resourceVersionMatch || (sendInitialEvents === true ? 'NotOlderThan' : '');
+  return { ...base, resourceVersionMatch, watch: true, sendInitialEvents, allowWatchBookmarks };
+}
+
+function common(options: ListOptions): ListParameters {
+  return {
+    watch: false,
+    resourceVersion: text('resourceVersion', options.resourceVersion),
+    resourceVersionMatch: text('resourceVersionMatch', options.resourceVersionMatch),
+    sendInitialEvents: undefined,
+    allowWatchBookmarks: false,
+    timeoutSeconds: count('timeoutSeconds', options.timeoutSeconds),
+    labelSelector: text('labelSelector', options.labelSelector),
+    fieldSelector: text('fieldSelector', options.fieldSelector),
+    limit: 0,
+    continue: '',
+  };
+}
+
+function text(name: string, value: unknown = ''): string {
+  if (typeof value !== 'string') throw invalid(name, value, 'a string');
+  return value;
+}
+
+function count(name: string, value: number = 0): number {
+  return readCount(name, String(value));
+}
+
+/**
+ * Completes and checks parameters. A watch without a version begins with the state, so that what clients did before there was
+ * `sendInitialEvents` still works.
+ *
+ * @throws 400 for a text that is none of its kind, 422 for parameters that do not fit together.
+ */
+export function checkedParameters(given: ListParameters, { maxSelectorLength }: QueryLimits): ListParameters {
+  for (const name of ['labelSelector', 'fieldSelector'] as const) {
+    if (given[name].length > maxSelectorLength) {
+      throw badRequest(`${name}: expected at most ${maxSelectorLength} characters, got ${given[name].length}`);
+    }
+  }
+  if (given.continue.length > MAX_CONTINUE_CHARS) throw badRequest('continue: the token is too long');
+  checkVersion('resourceVersion', given.resourceVersion);
+  const meant: ListParameters = isLegacyWatch(given)
+    ? { ...given, sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' }
+    : given;
+  const causes = meant.watch ? watchCauses(meant) : listCauses(meant);
+  if (causes.length > 0) throw invalidOptions('ListOptions', causes);
+  return meant;
+}
+
+/** Throws 400 for a version that is no decimal number. */
+export function checkVersion(name: string, version: string): void {
+  if (version !== '' && !/^(0|[1-9][0-9]{0,38})$/.test(version)) {
+    throw badRequest(`${name}: Invalid value: ${shown(version)}: expected a decimal number`);
+  }
+}
+
+const isUnset = (version: string): boolean => version === '' || version === '0';
+
+function isLegacyWatch({ watch, sendInitialEvents, resourceVersionMatch, resourceVersion }: ListParameters): boolean {
+  return watch && sendInitialEvents === undefined && resourceVersionMatch === '' && isUnset(resourceVersion);
+}
+
+const forbidden = (field: string, why: string): FieldCause => ({ field, message: `Forbidden: ${why}` });
+const MATCH = 'resourceVersionMatch';
+
+function unsupported(value: string, supported: readonly string[]): FieldCause {
+  const list = supported.map((each) => JSON.stringify(each)).join(', ');
+  return { field: MATCH, message: `Unsupported value: ${shown(value)}: supported values: ${list}` };
+}
+
+/** What does not fit together in a list. */
+export function listCauses(given: ListParameters): readonly FieldCause[] {
+  const { resourceVersionMatch: match, resourceVersion, sendInitialEvents } = given;
+  const causes: FieldCause[] = [];
+  if (match !== '') {
+    if (resourceVersion === '')
+      causes.push(forbidden(MATCH, 'resourceVersionMatch is forbidden unless resourceVersion is provided'));
+    if (given.continue !== '') causes.push(forbidden(MATCH, 'resourceVersionMatch is forbidden when continue is provided'));
+    if (match !== 'Exact' && match !== 'NotOlderThan') causes.push(unsupported(match, ['Exact', 'NotOlderThan', '']));
+    if (match === 'Exact' && resourceVersion === '0') {
+      causes.push(forbidden(MATCH, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'));
+    }
+  }
+  if (sendInitialEvents !== undefined) {
+    causes.push(forbidden('sendInitialEvents', 'sendInitialEvents is forbidden for list'));
+  }
+  return causes;
+}
+
+/** What does not fit together in a watch. */
+export function watchCauses(given: ListParameters): readonly FieldCause[] {
+  const { resourceVersionMatch: match, sendInitialEvents } = given;
+  const causes: FieldCause[] = [];
+  if (sendInitialEvents !== undefined && match !== 'NotOlderThan') {
+    causes.push(forbidden(MATCH, 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan'));
+  }
+  if (match !== '') {
+    if (sendInitialEvents === undefined) {
+      causes.push(forbidden(MATCH, 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided'));
+    }
+    if (match !== 'NotOlderThan') causes.push(unsupported(match, ['NotOlderThan']));
+    if (given.continue !== '') causes.push(forbidden(MATCH, 'resourceVersionMatch is forbidden when continue is provided'));
+  }
+  return causes;
+}

@@ -1,0 +1,126 @@
+/** What the server knows of each kind that it serves: the definition with its defaults, and how to find it. */
+import type { KubernetesObject } from '../cache/object.ts';
+import { callable, invalid } from '../watch/errors.ts';
+import { known } from '../watch/options.ts';
+import type { JsonSchema, PrinterColumn, ResourceDefinition, ValidationResult } from './definition.ts';
+
+/** A definition with all defaults filled in. */
+export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> {
+  readonly group: string;
+  readonly version: string;
+  /** `group/version`, or only the version in the group without a name. */
+  readonly apiVersion: string;
+  readonly plural: string;
+  readonly singular: string;
+  readonly kind: string;
+  readonly listKind: string;
+  readonly shortNames: readonly string[];
+  readonly categories: readonly string[];
+  readonly namespaced: boolean;
+  readonly status: boolean;
+  readonly validate: ((object: T, old: T | undefined) => ValidationResult | Promise<ValidationResult>) | undefined;
+  readonly schema: JsonSchema | undefined;
+  readonly columns: readonly PrinterColumn<T>[] | undefined;
+  readonly fields: Readonly<Record<string, (object: T) => string | undefined>>;
+  /** The prefix of all keys of this resource in the storage. Versions of one resource share it. */
+  readonly prefix: string;
+  /** Whether other versions of this resource are served, which write objects with another `apiVersion`. */
+  readonly shared: boolean;
+  /** As messages name the resource, `orders.example.com`, and the kind, `Order.example.com`. */
+  readonly resourceName: string;
+  readonly kindName: string;
+}
+
+const NAMES = [
+  ...(['group', 'version', 'plural', 'kind', 'singular', 'shortNames', 'categories', 'listKind', 'namespaced'] as const),
+  ...(['validate', 'schema', 'status', 'columns', 'fields'] as const),
+] as const;
+
+const LABEL = /^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+const KIND = /^[A-Za-z][A-Za-z0-9]{0,62}$/;
+
+/** Whether a text is given, and of this form: a pattern alone would take what is missing for the text `undefined`. */
+function is(form: RegExp, text: unknown): boolean {
+  return typeof text === 'string' && form.test(text);
+}
+
+/** Fills in defaults. Throws INVALID_ARGUMENT for a definition that could not be served. */
+export function toInfo<T extends KubernetesObject>(definition: ResourceDefinition<T>): ResourceInfo<T> {
+  const { group, version, plural, kind, namespaced = true, status = false, ...more } = known(definition, NAMES);
+  if (typeof group !== 'string' || (group !== '' && !SUBDOMAIN.test(group))) {
+    throw invalid('resource.group', group, 'a name such as example.com, or an empty text');
+  }
+  if (!is(LABEL, version)) throw invalid('resource.version', version, 'a version such as v1');
+  if (!is(LABEL, plural)) throw invalid('resource.plural', plural, 'a name in lower case, such as orders');
+  if (!is(KIND, kind)) throw invalid('resource.kind', kind, 'a name such as Order');
+  const { singular = kind.toLowerCase(), listKind = `${kind}List`, shortNames = [], categories = [] } = more;
+  for (const each of [singular, ...shortNames, ...categories]) {
+    if (!is(LABEL, each)) throw invalid('resource names', each, 'names in lower case');
+  }
+  for (const [name, read] of Object.entries(more.fields ?? {})) callable(`resource.fields.${name}`, read ?? null);
+  const suffix = group && `.${group}`;
+  return {
+    ...{ group, version, plural, kind, namespaced, status, singular, listKind, shortNames, categories },
+    apiVersion: group ? `${group}/${version}` : version,
+    validate: callable('resource.validate', more.validate),
+    schema: more.schema,
+    columns: more.columns,
+    fields: more.fields ?? {},
+    prefix: `${group || 'core'}/${plural}/`,
+    shared: false,
+    resourceName: `${plural}${suffix}`,
+    kindName: `${kind}${suffix}`,
+  };
+}
+
+/** Whether two that are kept in one place are versions of one resource. */
+function isVersionOf(one: ResourceInfo, other: ResourceInfo): boolean {
+  return one.group === other.group && one.kind === other.kind && one.namespaced === other.namespaced;
+}
+
+/** All that a server serves, by name. */
+export class Catalog {
+  readonly all: readonly ResourceInfo[];
+  private readonly byPath: Map<string, ResourceInfo> = new Map();
+  private readonly apiVersions: Set<string> = new Set();
+
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid definition, and for two of one name. */
+  constructor(definitions: readonly ResourceDefinition[]) {
+    if (!Array.isArray(definitions)) throw invalid('resources', definitions, 'an array of definitions');
+    const infos = definitions.map((each) => toInfo(each));
+    this.all = infos.map((info) => ({ ...info, shared: infos.filter(({ prefix }) => prefix === info.prefix).length > 1 }));
+    for (const info of this.all) {
+      const path = `${info.apiVersion}/${info.plural}`;
+      if (this.byPath.has(path)) throw invalid('resources', path, 'each resource once');
+      const other = this.all.find((each) => each.prefix === info.prefix && !isVersionOf(each, info));
+      if (other) throw invalid('resources', path, `no other kind, group or scope than ${other.apiVersion}/${other.plural}`);
+      this.byPath.set(path, info);
+      this.apiVersions.add(info.apiVersion);
+    }
+  }
+
+  find(apiVersion: string, plural: string): ResourceInfo | undefined {
+    return this.byPath.get(`${apiVersion}/${plural}`);
+  }
+
+  hasVersion(apiVersion: string): boolean {
+    return this.apiVersions.has(apiVersion);
+  }
+
+  /** Whether there is a resource of this kind in any version. */
+  get namespaces(): ResourceInfo | undefined {
+    return this.find('v1', 'namespaces');
+  }
+
+  /** Finds a resource by `PLURAL.GROUP/VERSION`, or `PLURAL/VERSION` for the group without a name. */
+  named(text: string): ResourceInfo {
+    const found = this.all.find((info) => text === `${info.resourceName}/${info.version}`);
+    const first = found ?? this.all.find((info) => text === info.resourceName);
+    if (first === undefined) {
+      const names = this.all.map((info) => `${info.resourceName}/${info.version}`).join(', ');
+      throw invalid('resource', text, `one of those that are served: ${names}`);
+    }
+    return first;
+  }
+}

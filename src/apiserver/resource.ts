@@ -1,0 +1,230 @@
+/**
+ * A resource of a server, in process: the verbs without the wire. It checks and answers as the server does over HTTP, and since it
+ * is a `ListWatcher`, an informer runs on it without a socket.
+ *
+ *     informer, test, program ---> Resource ---.
+ *                                              +---> verbs ---> storage
+ *     kubectl, client-go ------> HTTP --------'
+ *
+ * It is trusted: neither `authenticate` nor `authorize` is asked. Its methods are those of `Resource` of `watchmux/kubernetes`.
+ *
+ * What it resolves with for one object is a copy, as over the wire: whoever reads an object, changes it and updates it would else
+ * change what is stored, and the update would find nothing to write. Objects of lists and watches are shared by all who read them.
+ */
+import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
+import { type KubernetesObject, metadataOf, namespaceOf, splitKey } from '../cache/object.ts';
+import { invalid, oneOf, wholeNumber } from '../watch/errors.ts';
+import type { ObjectEvent } from '../watch/event.ts';
+import { known } from '../watch/options.ts';
+import type { Watch } from '../watch/watch.ts';
+import { type PatchType, toPatch } from './patch/patch.ts';
+import { parseJson } from './request/json.ts';
+import { fromListOptions, fromWatchOptions } from './request/query.ts';
+import type { ResourceInfo } from './resource-info.ts';
+import type { Ground, Place } from './verbs/ground.ts';
+import { getObject, listObjects, presented, watchObjects } from './verbs/read.ts';
+import { deleteObject, deleteObjects } from './verbs/remove.ts';
+import { createObject, updateObject } from './verbs/write.ts';
+
+/** What requests for one object have in common. */
+export interface ObjectOptions {
+  /** A part of the object that is written on its own: `status`, if the resource has one. */
+  readonly subresource?: 'status' | undefined;
+  /** Aborts the request. What has been written stays written. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Options of `get`. */
+export interface ReadOptions extends ObjectOptions {
+  /** Absent: the newest state. `0`: whatever the server has at hand. Others: not older than that. */
+  readonly resourceVersion?: string | undefined;
+}
+
+/** Options of `create`, `update` and `patch`. */
+export interface WriteOptions extends ObjectOptions {
+  /** Check everything, and change nothing. Default false. */
+  readonly dryRun?: boolean | undefined;
+}
+
+/** Options of `patch`. */
+export interface PatchOptions extends WriteOptions {
+  /** Default `merge`. */
+  readonly type?: PatchType | undefined;
+}
+
+/** Options of `delete`. */
+export interface RemoveOptions {
+  readonly dryRun?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Delete only this object, or only this version of it; otherwise 409. */
+  readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined;
+  /** What becomes of the objects that it owns. Accepted and without effect: nothing here collects garbage. */
+  readonly propagation?: 'Foreground' | 'Background' | 'Orphan' | undefined;
+  /** Accepted and without effect: nothing here takes time to end. */
+  readonly gracePeriodSeconds?: number | undefined;
+}
+
+/** Options of `deleteCollection`. */
+export interface RemoveManyOptions extends Pick<RemoveOptions, 'dryRun' | 'signal'> {
+  readonly labelSelector?: string | undefined;
+  readonly fieldSelector?: string | undefined;
+}
+
+const WRITE_NAMES = ['subresource', 'signal', 'dryRun'] as const;
+const REMOVE_NAMES = ['dryRun', 'signal', 'preconditions', 'propagation', 'gracePeriodSeconds'] as const;
+
+/**
+ * The objects of one kind, in all namespaces or in one. Made by `ApiServer.resource`. Objects of its lists and watches are shared:
+ * do not change them. Those of the other methods are copies.
+ */
+export class Resource<T extends object = KubernetesObject> implements ListWatcher<T> {
+  /** The one namespace of this; undefined: all, or the kind has none. */
+  readonly namespace: string | undefined;
+  readonly #ground: () => Ground;
+
+  /** Throws CLOSED, from `ground`, once the server has shut down. */
+  constructor(ground: () => Ground, namespace?: string) {
+    this.#ground = ground;
+    this.namespace = namespace;
+  }
+
+  /** What the server knows of this kind. */
+  get type(): Pick<ResourceInfo, 'group' | 'version' | 'plural' | 'kind' | 'namespaced'> {
+    const { group, version, plural, kind, namespaced } = this.#ground().info;
+    return { group, version, plural, kind, namespaced };
+  }
+
+  /** The same in one namespace. */
+  in(namespace: string): Resource<T> {
+    const { info } = this.#ground();
+    if (!info.namespaced) throw invalid('namespace', namespace, `none, because ${info.plural} are in no namespace`);
+    checkSegment('namespace', namespace);
+    return new Resource<T>(this.#ground, namespace);
+  }
+
+  async list(options: ListOptions = {}): Promise<List<T>> {
+    const { signal } = options;
+    signal?.throwIfAborted();
+    return (await listObjects(this.#ground(), {
+      namespace: this.namespace,
+      parameters: fromListOptions(options),
+      signal,
+    })) as unknown as List<T>;
+  }
+
+  async watch(options: ListWatchOptions = {}): Promise<Watch<ObjectEvent<T>>> {
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const ground = this.#ground();
+    const asked = {
+      namespace: this.namespace,
+      parameters: fromWatchOptions(options),
+      // The end of the server ends its watches.
+      signal: signal && ground.closing ? AbortSignal.any([signal, ground.closing]) : (signal ?? ground.closing),
+    };
+    return (await watchObjects(ground, asked)) as unknown as Watch<ObjectEvent<T>>;
+  }
+
+  /** Reads one object. Rejects with 404 if there is none. */
+  async get(name: string, options: ReadOptions = {}): Promise<T> {
+    const { resourceVersion = '', signal, subresource } = known(options, ['subresource', 'signal', 'resourceVersion']);
+    this.#isStatus(subresource);
+    return structuredClone(await getObject(this.#ground(), this.#at(name), { resourceVersion, signal })) as T;
+  }
+
+  /** Creates an object. One without a name, but with `metadata.generateName`, gets one. */
+  async create(object: T, options: Omit<WriteOptions, 'subresource'> = {}): Promise<T> {
+    const { dryRun = false, signal } = known(options, ['dryRun', 'signal']);
+    const { info } = this.#ground();
+    const namespace = info.namespaced ? this.namespace || namespaceOf(object) || undefined : undefined;
+    if (info.namespaced && namespace === undefined) throw invalid('namespace', namespace, 'one: use in(namespace)');
+    return this.#shown(await createObject(this.#ground(), plain(object), { namespace, dryRun, signal }));
+  }
+
+  /** Replaces an object. If it has a version which is not the newest, it is refused with 409. */
+  async update(object: T, options: WriteOptions = {}): Promise<T> {
+    const { dryRun = false, signal, subresource } = known(options, WRITE_NAMES);
+    const sent = plain(object);
+    const { name } = metadataOf(sent);
+    if (!name) throw invalid('object.metadata.name', name, 'a name, to update it');
+    const place = this.#placed(namespaceOf(sent) || undefined, name);
+    const status = this.#isStatus(subresource);
+    return this.#shown(await updateObject(this.#ground(), { place, status, dryRun, signal, make: () => sent }));
+  }
+
+  /** Changes a part of an object. */
+  async patch(name: string, patch: object, options: PatchOptions = {}): Promise<T> {
+    const { dryRun = false, signal, subresource, type = 'merge' } = known(options, [...WRITE_NAMES, 'type']);
+    const kind = this.#ground().info;
+    const patched = toPatch(plain(patch), { type, kind });
+    const make = (current: KubernetesObject): object => patched(presented(kind, current));
+    const status = this.#isStatus(subresource);
+    return this.#shown(await updateObject(this.#ground(), { place: this.#at(name), status, dryRun, signal, make }));
+  }
+
+  /** Deletes an object. Resolves with the object if its finalizers still hold it; otherwise with undefined: it is gone. */
+  async delete(name: string, options: RemoveOptions = {}): Promise<T | undefined> {
+    const { dryRun = false, signal, preconditions, propagation, gracePeriodSeconds } = known(options, REMOVE_NAMES);
+    if (preconditions) known(preconditions, ['uid', 'resourceVersion']);
+    if (propagation) oneOf('propagation', propagation, ['Foreground', 'Background', 'Orphan']);
+    if (gracePeriodSeconds !== undefined) wholeNumber('gracePeriodSeconds', gracePeriodSeconds);
+    const { object, gone } = await deleteObject(this.#ground(), this.#at(name), { dryRun, signal, preconditions });
+    return gone ? undefined : this.#shown(object);
+  }
+
+  /** Deletes what selectors select, one after the other. Resolves with what was there. */
+  async deleteCollection(options: RemoveManyOptions = {}): Promise<readonly T[]> {
+    const { dryRun = false, signal, ...selectors } = known(options, ['dryRun', 'signal', 'labelSelector', 'fieldSelector']);
+    const list = (page: { limit: number; continue: string }): Promise<List<T & KubernetesObject>> =>
+      this.list({ ...selectors, limit: page.limit, continue: page.continue || undefined, signal }) as Promise<
+        List<T & KubernetesObject>
+      >;
+    return structuredClone(
+      await deleteObjects(this.#ground(), this.namespace, { dryRun, signal, list }),
+    ) as unknown as readonly T[];
+  }
+
+  #shown(object: KubernetesObject): T {
+    return structuredClone(presented(this.#ground().info, object)) as T;
+  }
+
+  #isStatus(subresource: string | undefined): boolean {
+    if (subresource === undefined) return false;
+    if (subresource !== 'status' || !this.#ground().info.status)
+      throw invalid('subresource', subresource, 'one that the resource has');
+    return true;
+  }
+
+  #at(text: string): Place {
+    if (typeof text !== 'string' || text === '') throw invalid('name', text, 'a name, or "namespace/name"');
+    const { namespace, name } = splitKey(text);
+    return this.#placed(namespace || undefined, name);
+  }
+
+  #placed(own: string | undefined, name: string): Place {
+    const { info } = this.#ground();
+    checkSegment('name', name);
+    if (own !== undefined) checkSegment('namespace', own);
+    if (!info.namespaced) {
+      if (own !== undefined) throw invalid('namespace', own, `none, because ${info.plural} are in no namespace`);
+      return { namespace: undefined, name };
+    }
+    const namespace = own ?? this.namespace;
+    if (namespace === undefined) throw invalid('name', name, `a namespace too: use in(namespace)`);
+    if (this.namespace !== undefined && namespace !== this.namespace) throw invalid('namespace', namespace, this.namespace);
+    return { namespace, name };
+  }
+}
+
+/** What JSON makes of an object, as if it had come over the wire: nothing of it is shared with whoever passed it. */
+function plain(object: object): KubernetesObject {
+  const text = JSON.stringify(object);
+  if (text === undefined) throw invalid('object', object, 'an object');
+  return parseJson(new TextEncoder().encode(text)) as KubernetesObject;
+}
+
+function checkSegment(name: string, text: string): void {
+  if (typeof text !== 'string' || !/^[^/%?#\s\\]+$/.test(text) || text === '.' || text === '..') {
+    throw invalid(name, text, 'a non-empty name without "/", "%" or white space');
+  }
+}

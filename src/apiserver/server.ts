@@ -1,0 +1,274 @@
+/**
+ * An API server: Kubernetes' HTTP protocol over a storage, for kinds of one's own.
+ *
+ *     node:http, fetch, WebSocket ---> Api: who may do what ---> verbs ---> storage (a scope per resource)
+ *     resource('orders.example.com/v1'), in process -------------^
+ *
+ * Invariants
+ * - Whatever way a request came, the same functions check it, do it and refuse it.
+ * - Objects are encoded once. Lists and watches are spliced from these bytes.
+ * - A client that takes nothing holds its slot, at most `maxBufferedBytes` and a slice, until it is cut; nobody waits for it.
+ * - After `shutdown` has resolved, no request pends, no watch is open, and no timer runs.
+ */
+import { setMaxListeners } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { METRICS_TYPE } from '../bridge/hub/metrics.ts';
+import type { KubernetesObject } from '../cache/object.ts';
+import { Cacher } from '../storage/cacher/cacher.ts';
+import type { Storage } from '../storage/storage.ts';
+import { sleep } from '../watch/clock.ts';
+import { WatchError, wholeNumber } from '../watch/errors.ts';
+import { known } from '../watch/options.ts';
+import { LEAVING, toError } from './api-status.ts';
+import { type Health, HealthChecks, healthText } from './health.ts';
+import { Api } from './http/api.ts';
+import { ApiCounts } from './http/counts.ts';
+import { Documents } from './http/documents.ts';
+import { serveFetch } from './http/fetch-host.ts';
+import type { HostMeans } from './http/host.ts';
+import { serveNode } from './http/node-host.ts';
+import { NO_WATCHES, Sessions } from './http/sessions.ts';
+import { Upgrades } from './http/upgrade.ts';
+import type { Answer, WholeAnswer, WireRequest } from './http/wire.ts';
+import { Namespaces } from './namespaces.ts';
+import { type ApiServerOptions, type Settings, toSettings } from './options.ts';
+import { type OtherPath, splitTarget } from './request/path.ts';
+import { Resource } from './resource.ts';
+import { Catalog, type ResourceInfo } from './resource-info.ts';
+import { type ApiServerStats, toCacheStats, toMetricsText } from './stats.ts';
+import { Schemas } from './validation/schemas.ts';
+import type { Ground } from './verbs/ground.ts';
+
+/** Options of {@link ApiServer.shutdown}. */
+export interface ShutdownOptions {
+  /** Cuts what has not ended by then. */
+  readonly signal?: AbortSignal | undefined;
+  /**
+   * How long everything is served as before while `/readyz` says no, in ms: time for balancers to notice, and to send clients
+   * elsewhere. Default 0.
+   */
+  readonly delayMs?: number | undefined;
+  /**
+   * Watches end at random times within so many milliseconds, at least a thousand per second, so that their clients do not come to
+   * other servers all at once. Default 0: together.
+   */
+  readonly spreadMs?: number | undefined;
+}
+
+const PUBLIC: ReadonlySet<string | undefined> = new Set(['healthz', 'livez', 'readyz', 'version']);
+
+/** Serves objects over Kubernetes' protocol. See the top of this file. */
+export class ApiServer<I = unknown> {
+  readonly #settings: Settings;
+  readonly #catalog: Catalog;
+  readonly #counts: ApiCounts = new ApiCounts();
+  readonly #sessions: Sessions;
+  readonly #api: Api;
+  readonly #namespaces: Namespaces;
+  readonly #documents: Documents;
+  readonly #schemas: Schemas = new Schemas();
+  readonly #health: HealthChecks;
+  /** Nothing is admitted any more. */
+  readonly #closing: AbortController = new AbortController();
+  /** Nobody waits any more for what was. */
+  readonly #cut: AbortController = new AbortController();
+  readonly #storages: Map<string, Storage> = new Map();
+  readonly #grounds: Map<ResourceInfo, Ground> = new Map();
+  readonly #answering: Set<Promise<Answer>> = new Set();
+  #shutdown: Promise<void> | undefined;
+  /**
+   * Resolves when everything that must exist does. Requests need not wait for it. Rejects with INVALID_ARGUMENT for a schema that is
+   * none, and for any schema if the package `ajv` is not installed.
+   */
+  readonly ready: Promise<void>;
+  /** For node:http: `createServer(server.handler)`. In Express and the like, for all paths. */
+  readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
+  /** For hosts with `fetch` handlers. Pass on the second argument of the host: it knows the client's address. */
+  readonly fetch: (request: Request, host?: unknown) => Promise<Response>;
+
+  /** For the event `upgrade` of a node:http server: watches over WebSocket. Needs the package `ws`, which it loads when it is used. */
+  readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+
+  /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, and for a resource that cannot be served. */
+  constructor(options: ApiServerOptions<I>) {
+    this.#settings = toSettings(options);
+    // Each request listens until it is answered, each watch in process until it ends: node 20 would warn of a leak.
+    setMaxListeners(0, this.#closing.signal, this.#cut.signal);
+    this.#catalog = new Catalog(this.#settings.resources);
+    this.#documents = new Documents(this.#catalog.all);
+    this.#sessions = new Sessions(this.#settings, this.#counts);
+    const groundOf = (info: ResourceInfo): Ground => this.#groundOf(info);
+    const { onError, maxBufferedBytes, storage, clock, random } = this.#settings;
+    const [closing, caches] = [this.#closing.signal, () => this.#caches()];
+    this.#health = new HealthChecks({ storage, clock, caches, closing });
+    this.#namespaces = new Namespaces({ catalog: this.#catalog, groundOf, clock, random, onError });
+    this.#api = new Api({
+      ...{ settings: this.#settings, catalog: this.#catalog, groundOf, counts: this.#counts },
+      ...{ closing, cut: this.#cut.signal },
+      other: (path, request) => this.#other(path, request),
+      isPublic: ({ segments }) => segments.length <= 2 && PUBLIC.has(segments[0]),
+    });
+    const means: HostMeans = { answer: (request) => this.#answer(request), sessions: this.#sessions, maxBufferedBytes };
+    this.handler = (request, response) => void serveNode(means, request, response).catch(onError);
+    this.fetch = (request, host) => serveFetch(means, request, host);
+    const upgrades = new Upgrades(means, this.#settings);
+    this.upgrade = (request, socket, head) => void upgrades.serve(request, socket, head).catch(onError);
+    this.ready = this.#start();
+    // Whoever does not wait for it hears of it, and so does `/readyz`.
+    this.ready.catch((error: unknown) => closing.aborted || onError(error));
+  }
+
+  /**
+   * A resource in process: `PLURAL.GROUP/VERSION`, or `PLURAL/v1` for the group without a name.
+   *
+   * @throws {WatchError} INVALID_ARGUMENT for one that is not served.
+   */
+  resource<T extends object = KubernetesObject>(name: string): Resource<T> {
+    const info = this.#catalog.named(name);
+    return new Resource<T>(() => {
+      if (this.#closing.signal.aborted) throw new WatchError('CLOSED', 'the server has shut down');
+      return this.#groundOf(info);
+    });
+  }
+
+  /** What the server counts, in the text format of Prometheus. The same as at `/metrics`. */
+  get metrics(): string {
+    return toMetricsText(this.stats, this.#counts.requestsByVerb);
+  }
+
+  /** What the server counts, and how its resources are. The same as at `/stats`. It looks at every watch. */
+  get stats(): ApiServerStats {
+    const { requests, requestsLimited, watchers, watchersOpened, watchersStalled, events, sentBytes } = this.#counts;
+    const { sent, watches } = this.#sessions;
+    return {
+      ...{ requests, requestsLimited, watchers, watchersOpened, watchersStalled },
+      ...{ events: events + sent.events, sentBytes: sentBytes + sent.bytes },
+      resources: Array.from(this.#storages, ([prefix, storage]) => {
+        const resource = this.#nameOf(prefix);
+        const cache = storage instanceof Cacher ? toCacheStats(storage.stats) : undefined;
+        return { resource, ...(watches.get(resource) ?? NO_WATCHES), cache };
+      }),
+    };
+  }
+
+  /** Whether this server can do its work; what `/readyz` tells, with the reasons. Asks the storage, at most once per second. */
+  health(): Promise<Health> {
+    return this.#health.now();
+  }
+
+  /**
+   * `/readyz` says no from now on. Then: refuses new requests with 503, ends all watches, and lets what has been admitted finish.
+   * Resolves when nothing is left. The storage, and the HTTP server, are for their owner to close.
+   */
+  shutdown(options: ShutdownOptions = {}): Promise<void> {
+    const { signal, delayMs = 0, spreadMs = 0 } = known(options, ['signal', 'delayMs', 'spreadMs']);
+    wholeNumber('delayMs', delayMs);
+    wholeNumber('spreadMs', spreadMs);
+    const cut = (): void => {
+      this.#cut.abort(toError(LEAVING));
+      this.#sessions.cut();
+    };
+    if (signal?.aborted) cut();
+    else signal?.addEventListener('abort', cut, { once: true });
+    this.#shutdown ??= this.#close(delayMs, spreadMs);
+    const leave = (): void => signal?.removeEventListener('abort', cut);
+    return this.#shutdown.finally(leave);
+  }
+
+  async #start(): Promise<void> {
+    try {
+      await this.#schemas.prepare(this.#catalog.all);
+      await this.#namespaces.prepare();
+      this.#health.start = { name: 'start', ok: true };
+    } catch (error) {
+      this.#health.start = { name: 'start', ok: false, error };
+      throw error;
+    }
+  }
+
+  async #close(delayMs: number, spreadMs: number): Promise<void> {
+    this.#health.isLeaving = true;
+    const { signal } = this.#cut;
+    if (delayMs > 0) await sleep(delayMs, { clock: this.#settings.clock, signal }).catch(() => {});
+    this.#closing.abort(toError(LEAVING));
+    this.#sessions.stop(spreadMs);
+    await Promise.allSettled([...this.#answering]);
+    await this.#sessions.drained();
+    await this.#namespaces.stop();
+    await Promise.allSettled([...this.#storages.values()].map((storage) => storage.close()));
+    await this.ready.catch(() => {});
+  }
+
+  #answer(request: WireRequest): Promise<Answer> {
+    const answer = this.#api.answer(request);
+    this.#answering.add(answer);
+    void answer.finally(() => this.#answering.delete(answer));
+    return answer;
+  }
+
+  #groundOf(info: ResourceInfo): Ground {
+    let ground = this.#grounds.get(info);
+    if (ground === undefined) {
+      const { cache, now, random, uid, maxSelectorLength } = this.#settings;
+      ground = {
+        ...{ info, now, random, uid, maxSelectorLength },
+        // A cache ends its watches when it is closed, and needs no listener for each of them.
+        closing: cache === false ? this.#closing.signal : undefined,
+        storage: this.#storageOf(info),
+        bySchema: this.#schemas.checkOf(info),
+        namespaceExists: (namespace) => this.#namespaces.check(namespace, info),
+        namespaceHolds: (namespace, checked) => this.#namespaces.confirm(namespace, checked, info),
+        removed: (namespace) => this.#namespaces.removed(namespace),
+        prepared: info === this.#catalog.namespaces ? (object) => this.#namespaces.prepared(object) : undefined,
+        empty: info === this.#catalog.namespaces ? (object, signal) => this.#namespaces.empty(object, signal) : undefined,
+      };
+      this.#grounds.set(info, ground);
+    }
+    return ground;
+  }
+
+  /** The part of the storage that has a resource, with its cache; all versions of the resource share them. */
+  #storageOf(info: ResourceInfo): Storage {
+    let storage = this.#storages.get(info.prefix);
+    if (storage === undefined) {
+      const { cache = true, clock, random, onError } = this.#settings;
+      const scope = this.#settings.storage.scope(info.prefix, { fields: info.fields });
+      const options = { ...(typeof cache === 'object' && cache), fields: info.fields, clock, random, onError };
+      storage = cache === false ? scope : new Cacher(scope, options);
+      this.#storages.set(info.prefix, storage);
+    }
+    return storage;
+  }
+
+  /** The caches that are in use, by the resource. */
+  *#caches(): IterableIterator<readonly [string, Cacher]> {
+    for (const [prefix, storage] of this.#storages) if (storage instanceof Cacher) yield [this.#nameOf(prefix), storage];
+  }
+
+  #nameOf(prefix: string): string {
+    return this.#catalog.all.find((info) => info.prefix === prefix)?.resourceName ?? prefix;
+  }
+
+  #other({ segments }: OtherPath, request: WireRequest): WholeAnswer | Promise<WholeAnswer> | undefined {
+    const [first, second] = segments;
+    if (second !== undefined) return this.#documents.answer(segments, request);
+    if (first === 'livez') return text(200, 'ok');
+    if (first === 'healthz' || first === 'readyz') return this.#healthAnswer(first, request);
+    if (first === 'metrics') return text(200, this.metrics, METRICS_TYPE);
+    if (first === 'stats') return text(200, `${JSON.stringify(this.stats)}\n`, 'application/json');
+    return this.#documents.answer(segments, request);
+  }
+
+  async #healthAnswer(path: 'healthz' | 'readyz', { target }: WireRequest): Promise<WholeAnswer> {
+    const { checks } = await this.#health.now();
+    const looked = path === 'readyz' ? checks : checks.filter(({ name }) => name !== 'shutdown');
+    const ok = looked.every((each) => each.ok);
+    const isVerbose = new URLSearchParams(splitTarget(target).search).has('verbose');
+    return text(ok ? 200 : 503, ok && !isVerbose ? 'ok' : healthText(path, looked));
+  }
+}
+
+function text(code: number, body: string, type: string = 'text/plain; charset=utf-8'): WholeAnswer {
+  return { code, headers: { 'content-type': type, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }, body };
+}

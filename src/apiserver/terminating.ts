@@ -1,0 +1,155 @@
+/**
+ * Looks after namespaces that are about to go, in each of the servers that share a storage.
+ *
+ *     list, watch ---> Terminating, and no finalizers of its own ---> after a second or two: finish ---> gone
+ *                        '- an object of it is gone (hurry): finish now -^        '- not yet: again, later and later
+ *
+ * The server that has been asked to delete a namespace does so while it answers; most of the time it is gone before another one looks.
+ * The others are there for what is left when an object goes later, by a request to one of them, or when a server dies in between.
+ */
+import { setMaxListeners } from 'node:events';
+import type { KubernetesObject } from '../cache/object.ts';
+import type { Storage, StorageEvent } from '../storage/storage.ts';
+import { Backoff } from '../watch/backoff.ts';
+import { type Clock, sleep } from '../watch/clock.ts';
+import { isWatchError } from '../watch/errors.ts';
+
+/** What the end of namespaces needs. */
+export interface TerminatingMeans {
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly onError: (error: unknown) => void;
+  /** Tries to end a deletion. Resolves to whether it is gone. */
+  readonly finish: (name: string, uid: string | undefined, signal: AbortSignal) => Promise<boolean>;
+}
+
+/** A namespace that is about to go. */
+interface Job {
+  readonly name: string;
+  readonly uid: string | undefined;
+  readonly backoff: Backoff;
+  /** Cancels the next attempt. */
+  cancel: () => void;
+  running: Promise<void> | undefined;
+  /** Whether something has happened since the attempt that runs has begun. */
+  again: boolean;
+}
+
+const FIRST_MS = 1_000;
+const MAX_MS = 60_000;
+
+export class Terminating {
+  private readonly means: TerminatingMeans;
+  private readonly jobs: Map<string, Job> = new Map();
+  private readonly stopping: AbortController = new AbortController();
+  private following: Promise<void> | undefined;
+
+  constructor(means: TerminatingMeans) {
+    this.means = means;
+    // Many may be about to go at once: node 20 would warn of a leak.
+    setMaxListeners(0, this.stopping.signal);
+  }
+
+  /** Resolves when those that there are have been seen. From then on it follows the storage. */
+  async start(storage: Storage<KubernetesObject>): Promise<void> {
+    const after = await this.list(storage);
+    if (!this.stopping.signal.aborted) this.following = this.follow(storage, after);
+  }
+
+  /** Something has happened in a namespace: if it waits, this may have been what it waits for. */
+  hurry(name: string): void {
+    const job = this.jobs.get(name);
+    if (job) this.attempt(job);
+  }
+
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    const running = [...this.jobs.values()].map((job) => job.running);
+    for (const name of [...this.jobs.keys()]) this.forget(name);
+    await Promise.all([...running, this.following]);
+  }
+
+  private async list(storage: Storage<KubernetesObject>): Promise<string> {
+    const { items, resourceVersion } = await storage.list({ signal: this.stopping.signal });
+    const names = new Set(items.map(({ metadata }) => metadata?.name));
+    for (const name of [...this.jobs.keys()]) if (!names.has(name)) this.forget(name);
+    for (const item of items) this.see(item);
+    return resourceVersion;
+  }
+
+  private async follow(storage: Storage<KubernetesObject>, from: string): Promise<void> {
+    const { signal } = this.stopping;
+    const { clock, random, onError } = this.means;
+    const backoff = new Backoff({ minMs: 100, maxMs: 30_000, factor: 2, random });
+    let after: string | undefined = from;
+    while (!signal.aborted) {
+      try {
+        after ??= await this.list(storage);
+        for await (const event of await storage.watch({ resourceVersion: after, signal })) {
+          backoff.healthy();
+          if (this.isOver(event)) break;
+        }
+      } catch (error) {
+        // A cache has told already what its storage refuses.
+        if (!signal.aborted && !isWatchError(error)) onError(error);
+      }
+      after = undefined;
+      if (!signal.aborted) await sleep(backoff.failed({}), { clock, signal }).catch(() => {});
+    }
+  }
+
+  /** Takes an event. Returns whether nothing useful comes after it. */
+  private isOver(event: StorageEvent<KubernetesObject>): boolean {
+    if (event.type === 'ERROR') return true;
+    if (event.type === 'DELETED') this.forget(event.object.metadata?.name ?? '');
+    else if (event.type !== 'BOOKMARK') this.see(event.object);
+    return false;
+  }
+
+  private see({ metadata }: KubernetesObject): void {
+    const { name = '', uid, deletionTimestamp, finalizers = [] } = metadata ?? {};
+    const known = this.jobs.get(name);
+    // Whoever removes the last finalizer of a namespace brings it here.
+    const isDue = deletionTimestamp !== undefined && finalizers.length === 0;
+    if (known && (!isDue || known.uid !== uid)) this.forget(name);
+    if (!isDue || this.jobs.has(name) || this.stopping.signal.aborted) return;
+    const backoff = new Backoff({ minMs: FIRST_MS, maxMs: MAX_MS, factor: 2, random: this.means.random, apart: true });
+    const job: Job = { name, uid, backoff, cancel: () => {}, running: undefined, again: false };
+    this.jobs.set(name, job);
+    this.plan(job);
+  }
+
+  private forget(name: string): void {
+    this.jobs.get(name)?.cancel();
+    this.jobs.delete(name);
+  }
+
+  private plan(job: Job): void {
+    job.cancel = this.means.clock.schedule(job.backoff.failed({}), () => this.attempt(job));
+  }
+
+  private attempt(job: Job): void {
+    job.again = true;
+    job.running ??= this.work(job).finally(() => {
+      job.running = undefined;
+    });
+  }
+
+  private async work(job: Job): Promise<void> {
+    const { signal } = this.stopping;
+    const { finish, onError } = this.means;
+    job.cancel();
+    try {
+      while (job.again && !signal.aborted) {
+        job.again = false;
+        if (await finish(job.name, job.uid, signal)) {
+          if (this.jobs.get(job.name) === job) this.forget(job.name);
+          return;
+        }
+      }
+    } catch (error) {
+      if (!signal.aborted && !isWatchError(error, 'CLOSED')) onError(error);
+    }
+    if (!signal.aborted && this.jobs.get(job.name) === job) this.plan(job);
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * Checks objects against their JSON schema with ajv, which is loaded when the first schema needs it.
+ *
+ *     schema -- open(): as OpenAPI v3 means it --> ajv --> errors --> causes, in Kubernetes' words
+ *
+ * What OpenAPI v3 has beyond JSON schema: `nullable`, which ajv knows; formats of numbers, which their types imply; and the
+ * extensions, which are no matter of validity except `x-kubernetes-int-or-string`. Formats of texts are not checked, as ajv has
+ * them in another package.
+ */
+import type { KubernetesObject } from '../../cache/object.ts';
+import { WatchError } from '../../watch/errors.ts';
+import type { FieldCause, JsonSchema } from '../definition.ts';
+
+/** Says what is wrong with an object: nothing, if it returns an empty list. */
+export type SchemaCheck = (object: KubernetesObject) => readonly FieldCause[];
+
+/** More causes are not told: nobody reads them, and a hostile object could have millions. */
+const MAX_CAUSES = 50;
+
+/**
+ * Compiles a schema.
+ *
+ * @throws {WatchError} INVALID_ARGUMENT if the schema is none, or ajv is not installed.
+ */
+export async function compileSchema(schema: JsonSchema): Promise<SchemaCheck> {
+  const Ajv = await loadAjv();
+  const ajv = new Ajv({ strict: false, allErrors: false, validateFormats: false, logger: false, ownProperties: true });
+  let validate: ValidateFunction;
+  try {
+    validate = ajv.compile(toJsonSchema(schema)) as ValidateFunction;
+  } catch (cause) {
+    throw new WatchError('INVALID_ARGUMENT', `schema: ${(cause as Error).message}`, { cause });
+  }
+  return (object) => (validate(object) ? [] : toCauses(validate.errors ?? [], object));
+}
+
+/** The part of ajv that is used, so that no public type needs it. */
+interface AjvClass {
+  new (options: object): { compile(schema: object): unknown };
+}
+
+/** What ajv makes of a schema. */
+interface ValidateFunction {
+  (data: unknown): boolean;
+  errors?: readonly AjvError[] | null;
+}
+
+/** One failure, as ajv describes it. */
+export interface AjvError {
+  readonly instancePath: string;
+  readonly keyword: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly message?: string;
+}
+
+async function loadAjv(): Promise<AjvClass> {
+  try {
+    const { Ajv } = await import('ajv');
+    return Ajv as unknown as AjvClass;
+  } catch (cause) {
+    const message = 'a resource with a schema needs the package ajv: npm install ajv, or leave out its schema';
+    throw new WatchError('INVALID_ARGUMENT', message, { cause });
+  }
+}
+
+/** The members that every object has, and that the server checks itself. */
+const COMMON: JsonSchema = { apiVersion: { type: 'string' }, kind: { type: 'string' }, metadata: { type: 'object' } };
+
+/** The schema of an object as ajv takes it. */
+function toJsonSchema(schema: JsonSchema): JsonSchema {
+  const properties = schema.properties as JsonSchema | undefined;
+  const { metadata: _, ...own } = properties ?? {};
+  return opened({
+    ...schema,
+    type: 'object',
+    ...((properties ?? schema.additionalProperties === false) && { properties: { ...COMMON, ...own } }),
+  });
+}
+
+/** Turns `x-kubernetes-int-or-string` into what it means, at any depth. */
+function opened(schema: JsonSchema): JsonSchema {
+  const entries = Object.entries(schema).filter(([name]) => !name.startsWith('x-'));
+  const inner = entries.map(([name, value]): [string, unknown] => [name, openedPart(name, value)]);
+  const result = Object.fromEntries(inner);
+  if (schema['x-kubernetes-int-or-string'] !== true) return result;
+  const { anyOf: _, type: __, ...rest } = result;
+  return { ...rest, type: ['integer', 'string'] };
+}
+
+/** Where schemas are in a schema: under names, in a list, or as such. */
+const UNDER_NAMES: readonly string[] = ['properties', 'patternProperties', 'definitions'];
+const IN_A_LIST: readonly string[] = ['allOf', 'anyOf', 'oneOf'];
+const AS_SUCH: readonly string[] = ['items', 'additionalProperties', 'not'];
+
+function openedPart(name: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (UNDER_NAMES.includes(name)) {
+    return Object.fromEntries(Object.entries(value).map(([each, schema]) => [each, opened(schema as JsonSchema)]));
+  }
+  if (IN_A_LIST.includes(name) && Array.isArray(value)) return value.map((each) => opened(each as JsonSchema));
+  return AS_SUCH.includes(name) && !Array.isArray(value) ? opened(value as JsonSchema) : value;
+}
+
+/** Kubernetes' words for ajv's errors. */
+export function toCauses(errors: readonly AjvError[], object: unknown): FieldCause[] {
+  const causes = errors.slice(0, MAX_CAUSES).map((error) => toCause(error, object));
+  return causes.length > 0 ? causes : [{ field: '', message: 'Invalid value: does not fit the schema' }];
+}
+
+function toCause({ instancePath, keyword, params, message = 'does not fit' }: AjvError, object: unknown): FieldCause {
+  const tokens = instancePath
+    .split('/')
+    .slice(1)
+    .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
+  const at = (more: readonly string[] = []): string => fieldOf([...tokens, ...more], object);
+  const value = valueAt(tokens, object);
+  const shown = (String(JSON.stringify(value)) ?? '').slice(0, 200);
+  switch (keyword) {
+    case 'required':
+      return { field: at([String(params.missingProperty)]), message: 'Required value', reason: 'FieldValueRequired' };
+    case 'additionalProperties':
+      return {
+        field: at([String(params.additionalProperty)]),
+        message: 'Invalid value: unknown field',
+        reason: 'FieldValueInvalid',
+      };
+    case 'enum': {
+      const values = (params.allowedValues as readonly unknown[]).map((each) => JSON.stringify(each)).join(', ');
+      return {
+        field: at(),
+        message: `Unsupported value: ${shown}: supported values: ${values}`,
+        reason: 'FieldValueNotSupported',
+      };
+    }
+    case 'type': {
+      const where = at() || '<root>';
+      const type = String(params.type).replace(',', ' or ');
+      const text = `Invalid value: ${JSON.stringify(typeName(value))}: ${where} in body must be of type ${type}: ${JSON.stringify(typeName(value))}`;
+      return { field: at(), message: text, reason: 'FieldValueTypeInvalid' };
+    }
+    default:
+      return { field: at(), message: `Invalid value: ${shown}: ${at() || 'it'} in body ${message}`, reason: 'FieldValueInvalid' };
+  }
+}
+
+/** Such as `spec.items[0].count`. */
+function fieldOf(tokens: readonly string[], object: unknown): string {
+  let value = object;
+  let field = '';
+  for (const token of tokens) {
+    field += Array.isArray(value) ? `[${token}]` : `${field === '' ? '' : '.'}${token}`;
+    value = valueAt([token], value);
+  }
+  return field;
+}
+
+function valueAt(tokens: readonly string[], object: unknown): unknown {
+  let value = object;
+  for (const token of tokens) {
+    value = typeof value === 'object' && value !== null && Object.hasOwn(value, token) ? (value as JsonSchema)[token] : undefined;
+  }
+  return value;
+}
+
+function typeName(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  return Number.isInteger(value) ? 'integer' : typeof value;
+}

@@ -1,0 +1,38 @@
+/** The schemas of a server's resources, each compiled once. */
+import type { FieldCause } from '../definition.ts';
+import type { ResourceInfo } from '../resource-info.ts';
+import { compileSchema, type SchemaCheck } from './schema.ts';
+
+type AnyObject = Parameters<SchemaCheck>[0];
+type Schema = NonNullable<ResourceInfo['schema']>;
+
+export class Schemas {
+  readonly #compiled: Map<Schema, Promise<SchemaCheck>> = new Map();
+
+  /**
+   * Compiles all of them, so that their owner hears of a schema that is none, or of the package that is missing, before any client
+   * does. Rejects with that.
+   */
+  async prepare(resources: readonly Pick<ResourceInfo, 'schema'>[]): Promise<void> {
+    for (const { schema } of resources) if (schema !== undefined) await this.#compile(schema);
+  }
+
+  /** Says what is wrong with an object of a resource; undefined for a resource without a schema. */
+  checkOf({ schema }: Pick<ResourceInfo, 'schema'>): ((object: AnyObject) => Promise<readonly FieldCause[]>) | undefined {
+    if (schema === undefined) return undefined;
+    return async (object) => (await this.#checked(schema))(object);
+  }
+
+  /** A schema that cannot be compiled is no fault of whoever writes an object: it is an error of the server's. */
+  #checked(schema: Schema): Promise<SchemaCheck> {
+    return this.#compile(schema).catch((cause: unknown) => {
+      throw new Error((cause as Error).message, { cause });
+    });
+  }
+
+  #compile(schema: Schema): Promise<SchemaCheck> {
+    const compiled = this.#compiled.get(schema) ?? compileSchema(schema);
+    this.#compiled.set(schema, compiled);
+    return compiled;
+  }
+}

@@ -1,0 +1,50 @@
+import type { KubernetesObject } from '../../cache/object.ts';
+import type { Storage } from '../../storage/storage.ts';
+import type { FieldCause } from '../definition.ts';
+import type { ResourceInfo } from '../resource-info.ts';
+
+/** What the verbs of one resource stand on. */
+export interface Ground {
+  readonly info: ResourceInfo;
+  /** The part of the storage that has this resource, in all namespaces. */
+  readonly storage: Storage<KubernetesObject>;
+  /** The time of day, in milliseconds since 1970. */
+  readonly now: () => number;
+  readonly random: () => number;
+  readonly uid: () => string;
+  readonly maxSelectorLength: number;
+  /** Aborts when the server shuts down. Absent if watches of the storage end by themselves then. */
+  readonly closing?: AbortSignal | undefined;
+  /**
+   * Rejects with what is told if objects may not be created in a namespace. Otherwise it resolves with what `namespaceHolds` is to be
+   * asked with when one has been created; undefined: it need not be asked.
+   */
+  readonly namespaceExists: (namespace: string) => Promise<string | undefined>;
+  /** Rejects if the namespace of a new object is about to go, or has gone. */
+  readonly namespaceHolds: (namespace: string, checked: { uid: string; created: KubernetesObject }) => Promise<void>;
+  /** Called when an object is gone for good. */
+  readonly removed: (namespace: string | undefined) => void;
+  /** Deletes what an object contains, as namespaces do. Resolves to whether nothing is left; rejects to refuse. */
+  readonly empty?: ((object: KubernetesObject, signal?: AbortSignal) => Promise<boolean>) | undefined;
+  /** What a new object has of the server's own, as namespaces do. */
+  readonly prepared?: (<T extends KubernetesObject>(object: T) => T) | undefined;
+  /** What is wrong with an object by the resource's schema. */
+  readonly bySchema?: ((object: KubernetesObject) => readonly FieldCause[] | Promise<readonly FieldCause[]>) | undefined;
+}
+
+/** Where one object is. */
+export interface Place {
+  /** Undefined for what is in no namespace. */
+  readonly namespace: string | undefined;
+  readonly name: string;
+}
+
+/** The key of an object in the storage of its resource. */
+export function storageKey({ namespace, name }: Place): string {
+  return namespace === undefined ? name : `${namespace}/${name}`;
+}
+
+/** The time as Kubernetes writes it: to the second. */
+export function timestamp(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
+}

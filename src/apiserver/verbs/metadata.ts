@@ -1,0 +1,302 @@
+/**
+ * What becomes of an object on its way into the storage. Pure functions: they take what was sent and what is there, and return what
+ * is written, or throw what is told. Upstream: `rest.BeforeCreate`, `rest.BeforeUpdate` and the validation of `ObjectMeta`.
+ *
+ *     sent ---> shape (400) ---> fields of the server's own ---> metadata (422) ---> schema, validate (422) ---> stored
+ */
+import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
+import { faultOfKey, faultOfValue } from '../../selectors/label-text.ts';
+import { badRequest, conflict, invalidObject, MODIFIED } from '../api-status.ts';
+import type { FieldCause } from '../definition.ts';
+import { isRecord, type Json } from '../request/json.ts';
+import type { ResourceInfo } from '../resource-info.ts';
+import { sameJson } from './equal.ts';
+import type { Ground, Place } from './ground.ts';
+import { timestamp } from './ground.ts';
+import { faultOfLabel, faultOfSubdomain, generateName, shown } from './names.ts';
+
+/** An object whose members are not known. */
+export type Mutable = KubernetesObject & Json & { readonly metadata: Meta };
+
+type Meta = ObjectMeta & Json;
+
+/** Checks that what was sent is an object of this kind at all, and fills in what all of them have in common. */
+export function shaped(info: ResourceInfo, sent: unknown): Mutable {
+  if (!isRecord(sent)) throw badRequest('expected an object');
+  const { apiVersion = info.apiVersion, kind = info.kind, metadata, ...rest } = sent;
+  if (apiVersion !== info.apiVersion || kind !== info.kind) {
+    const given = typeof apiVersion === 'string' && typeof kind === 'string' ? `${kind} of ${apiVersion}` : 'something else';
+    throw badRequest(`expected a ${info.kind} of ${info.apiVersion}, got a ${given.slice(0, 200)}`);
+  }
+  if (metadata !== undefined && metadata !== null && !isRecord(metadata)) throw badRequest('metadata: expected an object');
+  const checked = (metadata ?? {}) as Json;
+  for (const name of TEXTS) checkType(`metadata.${name}`, checked[name], 'string');
+  for (const name of MAPS) checkMap(`metadata.${name}`, checked[name]);
+  for (const name of LISTS) {
+    const value = checked[name];
+    if (!isNone(value) && !Array.isArray(value)) throw badRequest(`metadata.${name}: expected a list`);
+  }
+  for (const each of (checked.finalizers ?? []) as unknown[]) checkType('metadata.finalizers', each, 'string');
+  return { apiVersion, kind, metadata: ordered(checked), ...rest } as Mutable;
+}
+
+const TEXTS = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'] as const;
+const MAPS = ['labels', 'annotations'] as const;
+const LISTS = ['finalizers', 'ownerReferences', 'managedFields'] as const;
+/** The members of metadata in the order in which they are stored, whatever the order in which they come. */
+const ORDER = [
+  ...(['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'generation', 'creationTimestamp'] as const),
+  ...(['deletionTimestamp', 'deletionGracePeriodSeconds', 'labels', 'annotations', 'ownerReferences', 'finalizers'] as const),
+] as const;
+
+const isNone = (value: unknown): boolean => value === undefined || value === null;
+
+function checkType(path: string, value: unknown, type: 'string'): void {
+  if (!isNone(value) && typeof value !== type) throw badRequest(`${path}: expected a ${type}`);
+}
+
+function checkMap(path: string, value: unknown): void {
+  if (isNone(value)) return;
+  if (!isRecord(value)) throw badRequest(`${path}: expected an object`);
+  for (const each of Object.values(value)) if (typeof each !== 'string') throw badRequest(`${path}: expected texts as values`);
+}
+
+/** Metadata has known members only, as upstream. Empty ones are left out, and so is what this server does not keep. */
+function ordered(metadata: Json): Meta {
+  const known: Record<string, unknown> = {};
+  for (const name of ORDER) {
+    const value = metadata[name];
+    if (!isNothing(value)) known[name] = value;
+  }
+  return known as Meta;
+}
+
+/** What Kubernetes leaves out: no value, an empty text, list or map. */
+function isNothing(value: unknown): boolean {
+  return isNone(value) || value === '' || (typeof value === 'object' && Object.keys(value as object).length === 0);
+}
+
+/** Returns metadata with other values of some members; undefined removes one. */
+export function withMeta<T extends KubernetesObject>(
+  object: T,
+  changes: Partial<Record<keyof ObjectMeta | 'deletionGracePeriodSeconds', unknown>>,
+): T {
+  return { ...object, metadata: ordered({ ...(object.metadata as Json | undefined), ...changes }) };
+}
+
+/** What is wrong with metadata, whoever has written it. */
+export function metadataCauses(metadata: Meta): FieldCause[] {
+  const causes: FieldCause[] = [];
+  const at = (field: string, value: string, expected: string): void =>
+    void causes.push({ field, message: `Invalid value: ${shown(value)}: expected ${expected}` });
+  for (const [key, value] of Object.entries(metadata.labels ?? {})) {
+    const keyFault = faultOfKey(key);
+    if (keyFault) at('metadata.labels', key, keyFault.expected);
+    const valueFault = faultOfValue(value);
+    if (valueFault) at('metadata.labels', value, valueFault.expected);
+  }
+  let bytes = 0;
+  for (const [key, value] of Object.entries(metadata.annotations ?? {})) {
+    const fault = faultOfKey(key.toLowerCase());
+    if (fault) at('metadata.annotations', key, fault.expected);
+    bytes += key.length + value.length;
+  }
+  if (bytes > MAX_ANNOTATION_CHARS) {
+    causes.push({ field: 'metadata.annotations', message: `Too long: may not be more than ${MAX_ANNOTATION_CHARS} bytes` });
+  }
+  for (const finalizer of metadata.finalizers ?? []) {
+    const fault = faultOfKey(finalizer);
+    if (fault) at('metadata.finalizers', finalizer, fault.expected);
+  }
+  return [...causes, ...ownerCauses(metadata)];
+}
+
+/** Upstream: `ValidateOwnerReferences`. */
+function ownerCauses({ ownerReferences = [] }: Meta): FieldCause[] {
+  const references = ownerReferences as readonly (Json | null)[];
+  const causes = references.flatMap((reference, at) =>
+    ['apiVersion', 'kind', 'name', 'uid']
+      .filter((member) => !reference?.[member])
+      .map((member) => ({ field: `metadata.ownerReferences[${at}].${member}`, message: 'Required value: must not be empty' })),
+  );
+  const controllers = references.filter((reference) => reference?.controller === true);
+  if (controllers.length < 2) return causes;
+  const which = shown(controllers.map((reference) => String(reference?.name)).join(', '));
+  const message = `Invalid value: ${which}: expected one reference with controller set to true`;
+  return [...causes, { field: 'metadata.ownerReferences', message }];
+}
+
+const MAX_ANNOTATION_CHARS = 262_144;
+
+/** The namespace that an object gets: that of the request, or none. Throws 400 if it says another one than that. */
+function inNamespace(object: Mutable, namespace: string | undefined): Mutable {
+  const { namespace: own } = object.metadata;
+  if (own !== undefined && namespace !== undefined && own !== namespace) {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  }
+  return own === namespace ? object : withMeta(object, { namespace });
+}
+
+/** Whether the server counts the generations of this kind. Kubernetes does for all but its oldest kinds, and Leases. */
+const countsGenerations = ({ group }: ResourceInfo): boolean => group !== '' && group !== 'coordination.k8s.io';
+
+/** The object that a creation writes. It has a name of the server's making if it has only `generateName`. */
+export async function toCreate(ground: Ground, sent: unknown, namespace: string | undefined): Promise<Mutable> {
+  const { info } = ground;
+  const object = inNamespace(shaped(info, sent), namespace);
+  const { metadata } = object;
+  if (metadata.resourceVersion !== undefined) throw badRequest('resourceVersion should not be set on objects to be created');
+  const { generateName: base } = metadata;
+  const name = metadata.name ?? (base && generateName(base, ground.random));
+  const required = { field: 'metadata.name', message: 'Required value: name or generateName is required' };
+  if (!name) throw invalidObject(info, '', [required]);
+  const created = withMeta(object, {
+    name,
+    uid: ground.uid(),
+    generation: countsGenerations(info) ? 1 : undefined,
+    creationTimestamp: timestamp(ground.now()),
+    deletionTimestamp: undefined,
+    deletionGracePeriodSeconds: undefined,
+  });
+  const own = info.status ? without(created, 'status') : created;
+  const stored = ground.prepared?.(own) ?? own;
+  await check(ground, stored, { causes: nameCauses(name, namespace), old: undefined });
+  return stored;
+}
+
+function nameCauses(name: string, namespace: string | undefined): FieldCause[] {
+  const named = faultOfSubdomain(name);
+  const spaced = namespace === undefined ? undefined : faultOfLabel(namespace);
+  return [
+    ...(named === undefined ? [] : [{ field: 'metadata.name', message: named }]),
+    ...(spaced === undefined ? [] : [{ field: 'metadata.namespace', message: spaced }]),
+  ];
+}
+
+function without(object: Mutable, member: string): Mutable {
+  const { [member]: _, ...rest } = object;
+  return rest as Mutable;
+}
+
+interface Checked {
+  readonly causes: readonly FieldCause[];
+  readonly old: KubernetesObject | undefined;
+}
+
+/** Throws, or rejects, if something is wrong with an object. A promise only if somebody has to be waited for. */
+function check(ground: Ground, object: Mutable, { causes, old }: Checked): Promise<void> | undefined {
+  const { info, bySchema } = ground;
+  const found = [...causes, ...metadataCauses(object.metadata)];
+  if (bySchema !== undefined) return checkBySchema(ground, object, { causes: found, old });
+  const more = found.length === 0 ? info.validate?.(object, old) : undefined;
+  if (isPromise(more)) return Promise.resolve(more).then((late) => refuseFor(late ?? [], info, object));
+  refuseFor([...found, ...(more ?? [])], info, object);
+  return undefined;
+}
+
+async function checkBySchema({ info, bySchema }: Ground, object: Mutable, { causes, old }: Checked): Promise<void> {
+  const found = [...causes, ...((await bySchema?.(object)) ?? [])];
+  if (found.length === 0) found.push(...((await info.validate?.(object, old)) ?? []));
+  refuseFor(found, info, object);
+}
+
+function refuseFor(causes: readonly FieldCause[], info: ResourceInfo, { metadata }: Mutable): void {
+  if (causes.length > 0) throw invalidObject(info, metadata.name ?? '', causes);
+}
+
+export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof (value as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
+}
+
+/**
+ * The object that an update writes: `sent`, with what only the server writes as it was. Made at once, unless a check takes time: a
+ * storage in memory then writes it in the same turn, and nobody has to begin again.
+ */
+export function toUpdate(
+  ground: Ground,
+  sent: unknown,
+  { current, place, status }: { current: KubernetesObject; place: Place; status: boolean },
+): Mutable | Promise<Mutable> {
+  const { info } = ground;
+  const object = inNamespace(shaped(info, sent), place.namespace);
+  checkIdentity(info, object, { current, place });
+  const old = shaped(info, { ...current, apiVersion: info.apiVersion });
+  const merged = status ? onlyStatus(object, old) : keepOwn(info, object, old);
+  const next = withMeta(merged, serverMembers(info, merged, old));
+  const causes = updateCauses(object.metadata, old.metadata, next.metadata);
+  if (causes.length === 0 && sameJson(next, old)) return current as Mutable;
+  return check(ground, next, { causes, old: current })?.then(() => next) ?? next;
+}
+
+/** What an object says about itself must be so: otherwise somebody updates something else than what he has read. */
+function checkIdentity(
+  info: ResourceInfo,
+  { metadata }: Mutable,
+  { current, place }: { current: KubernetesObject; place: Place },
+): void {
+  const { name = '', uid, resourceVersion } = metadata;
+  if (name !== place.name) {
+    throw badRequest(`the name of the object (${name.slice(0, 300)}) does not match the name on the URL (${place.name})`);
+  }
+  const { uid: currentUid, resourceVersion: currentVersion } = current.metadata ?? {};
+  if (uid !== undefined && uid !== currentUid) {
+    const message = `Precondition failed: UID in precondition: ${uid.slice(0, 100)}, UID in object meta: ${currentUid}`;
+    throw conflict(info, name, message);
+  }
+  // Version 0 is no version: whoever sends it wants no check.
+  const expected = resourceVersion === '0' ? undefined : resourceVersion;
+  if (expected !== undefined && expected !== currentVersion) throw modified(info, name, expected);
+}
+
+function modified(info: ResourceInfo, name: string, version: string): Error {
+  if (/^(0|[1-9][0-9]{0,38})$/.test(version)) {
+    return conflict(info, name, MODIFIED);
+  }
+  const message = `Invalid value: ${shown(version)}: expected a decimal number`;
+  return invalidObject(info, name, [{ field: 'metadata.resourceVersion', message }]);
+}
+
+function onlyStatus(object: Mutable, old: Mutable): Mutable {
+  return { ...without(old, 'status'), ...pick(object, 'status') } as Mutable;
+}
+
+function keepOwn(info: ResourceInfo, object: Mutable, old: Mutable): Mutable {
+  return info.status ? { ...without(object, 'status'), ...pick(old, 'status') } : object;
+}
+
+function pick(object: Mutable, member: string): Json {
+  return object[member] === undefined ? {} : { [member]: object[member] };
+}
+
+/** The members of metadata that only the server writes. */
+function serverMembers(info: ResourceInfo, next: Mutable, old: Mutable): Json {
+  const { uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation, resourceVersion } = old.metadata;
+  const grown = (generation ?? 0) + (sameSpec(info, next, old) ? 0 : 1);
+  return {
+    ...{ uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, resourceVersion },
+    generation: countsGenerations(info) ? grown : generation,
+    generateName: old.metadata.generateName ?? next.metadata.generateName,
+  };
+}
+
+/** Whether all that is not metadata is the same, and no status that is written apart. Upstream: `customResourceStrategy`. */
+function sameSpec({ status: isApart }: ResourceInfo, next: Mutable, old: Mutable): boolean {
+  const spec = ({ metadata: _, status, ...rest }: Mutable): Json => (isApart ? rest : { ...rest, status });
+  return sameJson(spec(next), spec(old));
+}
+
+function updateCauses(sent: Meta, old: Meta, next: Meta): FieldCause[] {
+  const causes: FieldCause[] = [];
+  // What is said of other times is ignored: whoever writes from a file knows those of another object. Upstream: `BeforeUpdate`.
+  const { deletionTimestamp } = sent;
+  if (deletionTimestamp !== undefined && old.deletionTimestamp === undefined) {
+    const message = `Invalid value: ${shown(String(deletionTimestamp))}: field is immutable`;
+    causes.push({ field: 'metadata.deletionTimestamp', message });
+  }
+  const added = (next.finalizers ?? []).filter((each) => !old.finalizers?.includes(each));
+  if (old.deletionTimestamp !== undefined && added.length > 0) {
+    const why = 'no new finalizers can be added if the object is being deleted, found new finalizers';
+    causes.push({ field: 'metadata.finalizers', message: `Forbidden: ${why} ${JSON.stringify(added)}` });
+  }
+  return causes;
+}

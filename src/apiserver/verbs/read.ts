@@ -1,0 +1,171 @@
+/** Get, list and watch: parameters that have been checked become requests to the storage, and its answers those of the resource. */
+import { filter } from '../../broadcast/filter.ts';
+import type { List } from '../../cache/list-watcher.ts';
+import type { KubernetesObject } from '../../cache/object.ts';
+import { parseFieldSelector, parseLabelSelector } from '../../selectors/index.ts';
+import type { Storage, StorageEvent } from '../../storage/storage.ts';
+import { isWatchError } from '../../watch/errors.ts';
+import type { Watch } from '../../watch/watch.ts';
+import { badRequest, notFound, translated } from '../api-status.ts';
+import { checkedParameters, checkVersion, type ListParameters } from '../request/query.ts';
+import type { ResourceInfo } from '../resource-info.ts';
+import type { Ground, Place } from './ground.ts';
+import { storageKey } from './ground.ts';
+
+/** What a list or a watch is asked for. */
+export interface Asked {
+  readonly namespace: string | undefined;
+  /** Only the object of this name. */
+  readonly name?: string | undefined;
+  readonly parameters: ListParameters;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Reads one object. */
+export async function getObject(
+  { info, storage }: Ground,
+  place: Place,
+  { resourceVersion, signal }: { resourceVersion: string; signal?: AbortSignal | undefined },
+): Promise<KubernetesObject> {
+  checkVersion('resourceVersion', resourceVersion);
+  const object = await storage
+    .get(storageKey(place), { resourceVersion: resourceVersion || undefined, signal })
+    .catch((error: unknown) => {
+      throw translated(error, info, place.name);
+    });
+  if (object === undefined) throw notFound(info, place.name);
+  return presented(info, object);
+}
+
+/** Lists a collection. */
+export async function listObjects(ground: Ground, asked: Asked): Promise<List<KubernetesObject>> {
+  const { parameters, storage, selectors } = toStorage(ground, asked);
+  const { resourceVersion, resourceVersionMatch, limit, continue: next } = parameters;
+  const list = await storage.list({
+    ...selectors,
+    ...given({ resourceVersion, continue: next }),
+    resourceVersionMatch: (resourceVersionMatch as 'Exact' | 'NotOlderThan') || undefined,
+    // Kubernetes gives whoever asks for any state all of it.
+    limit: limit > 0 && resourceVersion !== '0' ? limit : undefined,
+    signal: asked.signal,
+  });
+  const { info } = ground;
+  if (list.items.every((item) => item.apiVersion === info.apiVersion)) return list;
+  return { ...list, items: list.items.map((item) => presented(info, item)) };
+}
+
+/** Watches a collection. What the server did not ask for, or the client cannot read, does not come through. */
+export async function watchObjects(ground: Ground, asked: Asked): Promise<Watch<StorageEvent<KubernetesObject>>> {
+  const { parameters, storage, selectors } = toStorage(ground, { ...asked, parameters: { ...asked.parameters, watch: true } });
+  const { sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = parameters;
+  let { resourceVersion } = parameters;
+  const isUnset = resourceVersion === '' || resourceVersion === '0';
+  // The state, and no BOOKMARK behind it: that is what a watch without a version means to a storage.
+  const plain = sendInitialEvents === true && !allowWatchBookmarks && isUnset;
+  if (sendInitialEvents === false && isUnset) resourceVersion = await ground.storage.currentVersion({ signal: asked.signal });
+  const initial = sendInitialEvents === true && !plain;
+  // Without a version a client wants the state as it is now, and not what a cache has of it.
+  const isFresh = initial || (plain && resourceVersion === '');
+  const watch = await storage.watch({
+    ...selectors,
+    ...given({ resourceVersion }),
+    ...(initial && { sendInitialEvents: true }),
+    ...(isFresh && { resourceVersionMatch: 'NotOlderThan' as const }),
+    allowWatchBookmarks: allowWatchBookmarks || initial,
+    timeoutSeconds: timeoutSeconds || undefined,
+    signal: asked.signal,
+  });
+  return adapted(ground.info, watch, { bridled: initial && !allowWatchBookmarks });
+}
+
+/**
+ * Passes on what a client can read. The common case costs nothing: a watch is wrapped only if an event may have to be left out, or
+ * the kind is served in several versions.
+ */
+function adapted(
+  info: ResourceInfo,
+  watch: Watch<StorageEvent<KubernetesObject>>,
+  { bridled }: { bridled: boolean },
+): Watch<StorageEvent<KubernetesObject>> {
+  if (!bridled && !info.shared) return watch;
+  return filter(watch, (event) => {
+    if (event.type === 'BOOKMARK') return bridled ? undefined : event;
+    if (event.type === 'ERROR') return event;
+    const object = presented(info, event.object);
+    return object === event.object ? event : { ...event, object };
+  });
+}
+
+/** What is given, without what is empty. */
+function given<T extends Readonly<Record<string, string>>>(texts: T): Partial<T> {
+  return Object.fromEntries(Object.entries(texts).filter(([, value]) => value !== '')) as Partial<T>;
+}
+
+interface Narrowed {
+  readonly parameters: ListParameters;
+  readonly storage: Storage<KubernetesObject>;
+  readonly selectors: { readonly labelSelector?: string; readonly fieldSelector?: string };
+}
+
+/** The part of the storage that a request is about: that of its namespace, or the one that its selector pins. */
+function toStorage(ground: Ground, { namespace, name, parameters: raw }: Asked): Narrowed {
+  const parameters = checkedParameters(raw, ground);
+  const fields = checkSelectors(ground.info, parameters);
+  const pinned = fields.requiresExactMatch('metadata.namespace');
+  // A page goes on where the one before began: the same selector gives the same part.
+  const scope = namespace ?? (ground.info.namespaced && pinned && isSegment(pinned) ? pinned : undefined);
+  const storage = scope === undefined ? ground.storage : ground.storage.scope(`${scope}/`);
+  const fieldSelector =
+    name === undefined
+      ? parameters.fieldSelector
+      : withName(parameters.fieldSelector, fields.requiresExactMatch('metadata.name'), name);
+  return { parameters, storage, selectors: given({ labelSelector: parameters.labelSelector, fieldSelector }) };
+}
+
+function withName(fieldSelector: string, pinned: string | undefined, name: string): string {
+  if (fieldSelector === '') return `metadata.name=${name}`;
+  if (pinned !== name) throw badRequest("fieldSelector metadata.name doesn't match requested name");
+  return fieldSelector;
+}
+
+/** Whether a text can be a part of a key. What is none is in no namespace. */
+function isSegment(text: string): boolean {
+  return /^[^/]+$/.test(text) && text !== '.' && text !== '..';
+}
+
+const META_FIELDS: ReadonlySet<string> = new Set(['metadata.name', 'metadata.namespace']);
+
+function checkSelectors(
+  info: ResourceInfo,
+  { labelSelector, fieldSelector }: ListParameters,
+): ReturnType<typeof parseFieldSelector> {
+  try {
+    if (labelSelector) parseLabelSelector(labelSelector);
+    const fields = parseFieldSelector(fieldSelector);
+    const unknown = fields.terms.find(({ field }) => !META_FIELDS.has(field) && !Object.hasOwn(info.fields, field));
+    if (unknown === undefined) return fields;
+    throw badRequest(`field label not supported: ${unknown.field.slice(0, 200)}`); // kubectl puts the selectors before it
+  } catch (error) {
+    if (isWatchError(error, 'INVALID_SELECTOR')) throw badRequest(error.message);
+    throw error;
+  }
+}
+
+/** Objects in the version that another resource of the same name has written, as this one shows them. */
+const shownAs: WeakMap<object, Map<string, KubernetesObject>> = new WeakMap();
+
+/** An object in the version of a resource. All versions of a kind have one schema; only the name of the version differs. */
+export function presented<T extends KubernetesObject>(info: ResourceInfo, object: T): T {
+  if (object.apiVersion === info.apiVersion) return object;
+  let versions = shownAs.get(object);
+  if (versions === undefined) {
+    versions = new Map();
+    shownAs.set(object, versions);
+  }
+  let copy = versions.get(info.apiVersion);
+  if (copy === undefined) {
+    copy = { ...object, apiVersion: info.apiVersion };
+    versions.set(info.apiVersion, copy);
+  }
+  return copy as T;
+}

@@ -1,0 +1,158 @@
+/**
+ * Deletion. An object with finalizers is not deleted: it gets a time of deletion, and is gone with the last finalizer.
+ *
+ *     there --delete, no finalizers-------------------------------------> gone
+ *       '----delete, finalizers---> waiting --last one removed (update)-----^
+ */
+import type { KubernetesObject } from '../../cache/object.ts';
+import { conflict, hasCode, MODIFIED, notFound, translated } from '../api-status.ts';
+import type { Ground, Place } from './ground.ts';
+import { storageKey, timestamp } from './ground.ts';
+import { withMeta } from './metadata.ts';
+
+/** Options of a deletion. */
+export interface DeleteTerms {
+  readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined;
+  readonly dryRun: boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What has become of an object: its last content, and whether it is gone. */
+export interface Deleted {
+  readonly object: KubernetesObject;
+  readonly gone: boolean;
+}
+
+const MAX_ATTEMPTS = 100;
+
+/** Deletes an object, or marks it as waiting for its finalizers. */
+export async function deleteObject(ground: Ground, place: Place, terms: DeleteTerms): Promise<Deleted> {
+  const { info, storage } = ground;
+  const key = storageKey(place);
+  const { preconditions, signal } = terms;
+  let emptied: KubernetesObject | undefined;
+  const validate = (current: KubernetesObject): void => {
+    // Another object of this name has not been emptied, and nobody wants it deleted.
+    if (emptied && current.metadata?.uid !== emptied.metadata?.uid) throw notFound(info, place.name);
+    checkPreconditions(ground, current, terms);
+    if (isHeld(current)) throw new Held();
+    if (terms.dryRun) throw new Dry(current);
+  };
+  for (let attempt = 1; ; attempt++) {
+    try {
+      if (ground.empty) {
+        emptied = await storage.get(key, { signal });
+        if (emptied === undefined) throw notFound(info, place.name);
+        validate(emptied);
+        const left = (await ground.empty(emptied, signal)) ? undefined : await storage.get(key, { signal });
+        if (left !== undefined) return { object: left, gone: false };
+      }
+      const object = await storage.delete(key, { validate, signal });
+      ground.removed(place.namespace);
+      return { object, gone: true };
+    } catch (error) {
+      if (error instanceof Dry) return { object: error.object, gone: true };
+      if (!(error instanceof Held)) throw translated(error, info, place.name);
+    }
+    const marked = await mark(ground, key, { preconditions, ...terms }).catch((error: unknown) => {
+      // The last finalizer has gone meanwhile.
+      if (!(error instanceof Free)) throw translated(error, info, place.name);
+      if (attempt === MAX_ATTEMPTS) throw conflict(info, place.name, MODIFIED);
+      return undefined;
+    });
+    if (marked !== undefined) return { object: marked, gone: false };
+  }
+}
+
+async function mark(ground: Ground, key: string, terms: DeleteTerms): Promise<KubernetesObject> {
+  const { storage, now } = ground;
+  const change = (current: KubernetesObject): KubernetesObject => {
+    checkPreconditions(ground, current, terms);
+    if (!isHeld(current)) throw new Free();
+    if (current.metadata?.deletionTimestamp !== undefined) return current;
+    const generation = current.metadata?.generation;
+    return withMeta(current, {
+      deletionTimestamp: timestamp(now()),
+      deletionGracePeriodSeconds: 0,
+      generation: generation === undefined ? undefined : generation + 1,
+    });
+  };
+  if (!terms.dryRun) return storage.update(key, change, { signal: terms.signal });
+  const current = await storage.get(key, { signal: terms.signal });
+  if (current === undefined) throw new Free();
+  return change(current);
+}
+
+function checkPreconditions({ info }: Ground, { metadata }: KubernetesObject, { preconditions }: DeleteTerms): void {
+  for (const [member, label] of [
+    ['uid', 'UID'],
+    ['resourceVersion', 'ResourceVersion'],
+  ] as const) {
+    const wanted = preconditions?.[member];
+    if (wanted === undefined || wanted === metadata?.[member]) continue;
+    const why = `Precondition failed: ${label} in precondition: ${wanted.slice(0, 100)}, ${label} in object meta: ${metadata?.[member]}`;
+    throw conflict(info, metadata?.name ?? '', why);
+  }
+}
+
+const isHeld = ({ metadata }: KubernetesObject): boolean => (metadata?.finalizers ?? []).length > 0;
+
+/** Objects that one page of a deletion of many reads at a time. */
+const PAGE = 500;
+
+/**
+ * Deletes what a list selects, one object after the other, and nothing that has come in its place since. Returns what was there. What
+ * others delete meanwhile is no failure. All of it is listed before: to delete much could make a storage forget the version at which
+ * the list is.
+ */
+export async function deleteObjects(
+  ground: Ground,
+  namespace: string | undefined,
+  {
+    list,
+    limit = 0,
+    ...terms
+  }: DeleteTerms & {
+    /** No more than so many; 0: all. */
+    readonly limit?: number;
+    readonly list: (page: {
+      limit: number;
+      continue: string;
+    }) => Promise<{ items: readonly KubernetesObject[]; continue?: string | undefined }>;
+  },
+): Promise<readonly KubernetesObject[]> {
+  const found: { readonly place: Place; readonly uid: string | undefined }[] = [];
+  let next = '';
+  do {
+    const page = await list({ limit: limit || PAGE, continue: next });
+    for (const { metadata } of page.items) {
+      found.push({ place: { namespace: namespace ?? metadata?.namespace, name: metadata?.name ?? '' }, uid: metadata?.uid });
+    }
+    next = page.continue ?? '';
+  } while (next !== '' && limit === 0);
+  const deleted: KubernetesObject[] = [];
+  for (const { place, uid } of found) {
+    const { uid: wanted = uid, resourceVersion } = terms.preconditions ?? {};
+    try {
+      deleted.push((await deleteObject(ground, place, { ...terms, preconditions: { uid: wanted, resourceVersion } })).object);
+    } catch (error) {
+      const isGone = hasCode(error, 404) || (hasCode(error, 409) && terms.preconditions === undefined);
+      if (!isGone) throw error;
+    }
+  }
+  return deleted;
+}
+
+/** It has finalizers. */
+class Held extends Error {}
+/** It has none any more. */
+class Free extends Error {}
+/** It could be deleted, and was not to be. */
+class Dry extends Error {
+  readonly object: KubernetesObject;
+
+  constructor(object: KubernetesObject) {
+    super('dry run');
+    this.object = object;
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * Create, update and patch. Each is one step in the storage: what an update is made of is read and written by the same revision, and
+ * if somebody else was faster, it is made again of what is there then.
+ */
+import type { KubernetesObject } from '../../cache/object.ts';
+import { versionOf } from '../../cache/object.ts';
+import { alreadyExists, hasCode, notFound, translated } from '../api-status.ts';
+import type { Ground, Place } from './ground.ts';
+import { storageKey } from './ground.ts';
+import { isPromise, toCreate, toUpdate, withMeta } from './metadata.ts';
+import { deleteObject } from './remove.ts';
+
+/** Options of writes. */
+export interface WriteTerms {
+  /** Check everything, and change nothing. */
+  readonly dryRun: boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** How often another name is tried if a generated one is taken. */
+const MAX_NAME_ATTEMPTS = 8;
+
+/** Creates an object. */
+export async function createObject(
+  ground: Ground,
+  sent: unknown,
+  { namespace, dryRun, signal }: WriteTerms & { namespace: string | undefined },
+): Promise<KubernetesObject> {
+  for (let attempt = 1; ; attempt++) {
+    const object = await toCreate(ground, sent, namespace);
+    const { name = '', namespace: own } = object.metadata;
+    const within = own === undefined ? undefined : await ground.namespaceExists(own);
+    const key = storageKey({ namespace, name });
+    try {
+      if (!dryRun) {
+        const created = await ground.storage.create(key, object, { signal });
+        if (own !== undefined && within !== undefined) {
+          await ground.namespaceHolds(own, { uid: within, created }).catch(takeBack(ground, key, created));
+        }
+        return created;
+      }
+      if ((await ground.storage.get(key, { signal })) === undefined) return object;
+      throw alreadyExists(ground.info, name);
+    } catch (error) {
+      const generated = !(sent as KubernetesObject).metadata?.name;
+      if (generated && attempt < MAX_NAME_ATTEMPTS && hasCode(error, 409, 'AlreadyExists')) continue;
+      throw translated(error, ground.info, name);
+    }
+  }
+}
+
+/** Deletes what was created in a namespace that is about to go: whoever empties it may have looked before. */
+function takeBack(ground: Ground, key: string, { metadata }: KubernetesObject): (why: unknown) => Promise<never> {
+  return async (why) => {
+    if (hasCode(why, 403) || hasCode(why, 404)) {
+      await ground.storage.delete(key, { preconditions: { uid: metadata?.uid } }).catch((error: unknown) => {
+        if (!hasCode(error, 404) && !hasCode(error, 409)) throw error;
+      });
+      ground.removed(metadata?.namespace);
+    }
+    throw why;
+  };
+}
+
+/** Options of {@link updateObject}. */
+export interface UpdateTerms extends WriteTerms {
+  readonly place: Place;
+  /** Only the status is written; otherwise everything but the status, if the kind has one of its own. */
+  readonly status: boolean;
+  /** Returns what was sent, or makes it of what is there. May be called several times. */
+  readonly make: (current: KubernetesObject) => unknown;
+}
+
+type Change = (current: KubernetesObject) => KubernetesObject | Promise<KubernetesObject>;
+
+/** How often an update may find that others were faster, before it gives up. */
+const MAX_ATTEMPTS = 100;
+
+/** Updates an object. If that removes the last finalizer of one that is being deleted, it is gone. */
+export async function updateObject(ground: Ground, terms: UpdateTerms): Promise<KubernetesObject> {
+  const { storage, info } = ground;
+  const { place, signal } = terms;
+  const key = storageKey(place);
+  const unlessDone = (next: KubernetesObject, current: KubernetesObject): KubernetesObject => {
+    if (!ground.empty && isDone(next)) throw new Done(next, current);
+    return next;
+  };
+  const change: Change = (current) => {
+    const next = toUpdate(ground, terms.make(current), { current, place, status: terms.status });
+    return isPromise(next) ? next.then((checked) => unlessDone(checked, current)) : unlessDone(next, current);
+  };
+  for (let attempt = 1; ; attempt++) {
+    try {
+      if (terms.dryRun) return await dry(ground, terms, change);
+      const updated = await storage.update(key, change, { signal });
+      // What contains others goes when those have gone.
+      if (ground.empty && isDone(updated)) await deleteEmpty(ground, updated, terms);
+      return updated;
+    } catch (error) {
+      if (!(error instanceof Done)) throw translated(error, info, place.name);
+      if (terms.dryRun) return error.next;
+      const gone = await finish(ground, terms, error).catch((late: unknown) => {
+        if (attempt < MAX_ATTEMPTS && hasCode(late, 409, 'Conflict')) return undefined;
+        throw translated(late, info, place.name);
+      });
+      if (gone !== undefined) return gone;
+    }
+  }
+}
+
+/** Deletes what has no finalizers any more. Another server may be faster. */
+async function deleteEmpty(ground: Ground, { metadata }: KubernetesObject, { place, signal }: UpdateTerms): Promise<void> {
+  const terms = { dryRun: false, preconditions: { uid: metadata?.uid }, signal };
+  await deleteObject(ground, place, terms).catch((error: unknown) => {
+    if (!hasCode(error, 404) && !hasCode(error, 409)) throw error;
+  });
+}
+
+async function dry(ground: Ground, { place, signal }: UpdateTerms, change: Change): Promise<KubernetesObject> {
+  const current = await ground.storage.get(storageKey(place), { signal });
+  if (current === undefined) throw notFound(ground.info, place.name);
+  return change(current);
+}
+
+/** Deletes what nobody holds any more. Its last content is what was to be written. */
+async function finish(ground: Ground, { place, signal }: UpdateTerms, { next, current }: Done): Promise<KubernetesObject> {
+  const preconditions = { resourceVersion: versionOf(current) };
+  const deleted = await ground.storage.delete(storageKey(place), { preconditions, signal });
+  ground.removed(place.namespace);
+  return withMeta(next, { resourceVersion: versionOf(deleted) });
+}
+
+/** Whether an object is only waiting for finalizers, and has none. */
+function isDone({ metadata }: KubernetesObject): boolean {
+  return metadata?.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0;
+}
+
+/** Not a failure: the update leaves nothing that holds the object. */
+class Done extends Error {
+  readonly next: KubernetesObject;
+  readonly current: KubernetesObject;
+
+  constructor(next: KubernetesObject, current: KubernetesObject) {
+    super('the object is gone');
+    this.next = next;
+    this.current = current;
+  }
+}
