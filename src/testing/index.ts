@@ -1,22 +1,46 @@
 /** The entry point `watchmux/testing`: tools for testing consumers of watches. Works with any test runner. */
 
-export { checkDrained, checkIsolated, checkSettled } from './check-ends.ts';
-export { checkExact } from './check-exact.ts';
-export { checkComplete, checkEager, checkOrdered, checkUnique } from './check-order.ts';
-export { checkBounded, checkCounted } from './check-queue.ts';
-export { checkSerial, type QueueHistory, type QueueStep } from './check-serial.ts';
+export { CACHE_CHECKERS, type CacheChecker, checkCacheHistory } from './checkers/cache/cache-checkers.ts';
+export type {
+  CacheHistory,
+  CacheState,
+  CacheStep,
+  HandlerStep,
+  RequestStep,
+  SourceStep,
+  StoreStep,
+} from './checkers/cache/cache-history.ts';
+export { checkConsistent, checkConvergent, checkFresh } from './checkers/cache/check-cache.ts';
+export { checkFolded } from './checkers/cache/check-folded.ts';
+export { checkMonotonic } from './checkers/cache/check-monotonic.ts';
+export { checkSynced } from './checkers/cache/check-synced.ts';
+export { checkTold } from './checkers/cache/check-told.ts';
+export { checkDrained, checkIsolated, checkSettled } from './checkers/check-ends.ts';
+export { checkExact } from './checkers/check-exact.ts';
+export { checkLinearizable, type StorageHistory, type StorageRequest } from './checkers/check-linearizable.ts';
+export { checkComplete, checkEager, checkOrdered, checkUnique } from './checkers/check-order.ts';
+export { checkBounded, checkCounted } from './checkers/check-queue.ts';
+export { checkSerial, type QueueHistory, type QueueStep } from './checkers/check-serial.ts';
 export {
   type Connection,
   checkResumable,
   checkTransitional,
   type ResumeHistory,
   type TransitionHistory,
-} from './check-streams.ts';
-export { CHECKERS, type Checker, checkHistory } from './checkers.ts';
-export { WATCH_CONTRACT } from './contract.ts';
-export type { ContractCase, ContractTrait, WatchSubject } from './contract-case.ts';
-export { FakeClock } from './fake-clock.ts';
-export { FakeListWatcher, type FakeListWatcherOptions, type FakeRequest } from './fake-list-watcher.ts';
+} from './checkers/check-streams.ts';
+export { CHECKERS, type Checker, checkHistory } from './checkers/checkers.ts';
+export { type CacheGuaranteeName, GUARANTEES, type GuaranteeName, type Violation } from './checkers/guarantees.ts';
+export type { History, Step, WatcherOptions } from './checkers/history.ts';
+export { WATCH_CONTRACT } from './contracts/contract.ts';
+export type { ContractCase, ContractTrait, WatchSubject } from './contracts/contract-case.ts';
+export type { ListWatcherCase, ListWatcherSubject, ListWatcherTrait } from './contracts/list-watcher-case.ts';
+export { LIST_WATCHER_CONTRACT } from './contracts/list-watcher-contract.ts';
+export type { StorageCase, StorageSubject, StorageTrait, StoredThing } from './contracts/storage-case.ts';
+export { STORAGE_CONTRACT } from './contracts/storage-contract.ts';
+export { FakeClock } from './fakes/fake-clock.ts';
+export type { FakeRequest } from './fakes/fake-faults.ts';
+export { FakeListWatcher, type FakeListWatcherOptions } from './fakes/fake-list-watcher.ts';
+export { FakeSource } from './fakes/fake-source.ts';
 export {
   FakeWatcher,
   type FakeWatcherOptions,
@@ -24,13 +48,13 @@ export {
   MockWatcher,
   type ObjectOfType,
   RaceFreeFakeWatcher,
-} from './fakes.ts';
-export { GUARANTEES, type GuaranteeName, type Violation } from './guarantees.ts';
-export type { History, Step, WatcherOptions } from './history.ts';
-export { HistoryRecorder, type HistoryRecorderOptions, type RecordedWatchOptions } from './history-recorder.ts';
+} from './fakes/fakes.ts';
 export {
-  LIST_WATCHER_CONTRACT,
-  type ListWatcherCase,
-  type ListWatcherSubject,
-  type ListWatcherTrait,
-} from './list-watcher-contract.ts';
+  CacheRecorder,
+  type CacheRecorderOptions,
+  type ChangeableSource,
+  type RecordableCache,
+  type RecordableRegistration,
+  type RecordedHandler,
+} from './recorder/cache-recorder.ts';
+export { HistoryRecorder, type HistoryRecorderOptions, type RecordedWatchOptions } from './recorder/history-recorder.ts';

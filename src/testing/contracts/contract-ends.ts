@@ -1,4 +1,4 @@
-import type { Watch } from '../watch/watch.ts';
+import type { Watch } from '../../watch/watch.ts';
 import { type ContractCase, expectAllDone, expectDone, expectSame, expectThat, readAll, sendSome } from './contract-case.ts';
 
 const pendingReturn: ContractCase = {

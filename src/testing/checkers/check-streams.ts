@@ -1,5 +1,5 @@
-import { objectKey } from '../broadcast/policies/key.ts';
-import type { ObjectOf, WatchEvent } from '../watch/event.ts';
+import { objectKey } from '../../broadcast/policies/key.ts';
+import type { ObjectOf, WatchEvent } from '../../watch/event.ts';
 import { show, type Violation, violation } from './guarantees.ts';
 
 /** The input and output of a selector. */

@@ -1,4 +1,4 @@
-import type { Step } from './history.ts';
+import type { Step } from '../checkers/history.ts';
 
 /** Records the steps of one watch: its consumer's calls, their results, and what its user code does. */
 export class Notebook<E> {

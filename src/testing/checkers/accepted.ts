@@ -1,4 +1,4 @@
-import { invalid } from '../watch/errors.ts';
+import { invalid } from '../../watch/errors.ts';
 import { show } from './guarantees.ts';
 import type { Step } from './history.ts';
 import { RULES } from './policy-rules.ts';

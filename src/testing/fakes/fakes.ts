@@ -1,9 +1,9 @@
-import { WatchError, wholeNumber } from '../watch/errors.ts';
-import type { WatchEvent } from '../watch/event.ts';
-import { Batches, Iteration } from '../watch/iteration.ts';
-import { known } from '../watch/options.ts';
-import { NONE, Reader } from '../watch/reader.ts';
-import type { Watch, WatchBatches } from '../watch/watch.ts';
+import { WatchError, wholeNumber } from '../../watch/errors.ts';
+import type { WatchEvent } from '../../watch/event.ts';
+import { Batches, Iteration } from '../../watch/iteration.ts';
+import { known } from '../../watch/options.ts';
+import { NONE, Reader } from '../../watch/reader.ts';
+import type { Watch, WatchBatches } from '../../watch/watch.ts';
 
 /** The object type of a union's events of one type. */
 export type ObjectOfType<E extends WatchEvent, Type extends string> =

@@ -1,4 +1,4 @@
-import { sleep } from '../watch/clock.ts';
+import { sleep } from '../../watch/clock.ts';
 import { type ContractCase, expectDone, expectSame, expectThat, readAll, sendSome } from './contract-case.ts';
 import { ENDING } from './contract-ends.ts';
 

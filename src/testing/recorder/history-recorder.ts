@@ -4,15 +4,15 @@ import type {
   KeepingWatchOptions,
   PlainWatchOptions,
   WatchOptions,
-} from '../broadcast/broadcaster.ts';
-import { BROADCASTER_OPTIONS } from '../broadcast/broadcaster.ts';
-import { concerns } from '../broadcast/topics.ts';
-import { isWatchError } from '../watch/errors.ts';
-import type { ErrorEvent, MissingError, WatchEvent } from '../watch/event.ts';
-import { known } from '../watch/options.ts';
-import type { Watch } from '../watch/watch.ts';
-import type { History, Step, WatcherOptions } from './history.ts';
-import { ListenerCount } from './listener-count.ts';
+} from '../../broadcast/broadcaster.ts';
+import { BROADCASTER_OPTIONS } from '../../broadcast/broadcaster.ts';
+import { concerns } from '../../broadcast/topics.ts';
+import { isWatchError } from '../../watch/errors.ts';
+import type { ErrorEvent, MissingError, WatchEvent } from '../../watch/event.ts';
+import { known } from '../../watch/options.ts';
+import type { Watch } from '../../watch/watch.ts';
+import type { History, Step, WatcherOptions } from '../checkers/history.ts';
+import { ListenerCount } from '../fakes/listener-count.ts';
 import { Notebook } from './notebook.ts';
 import { RecordedWatch } from './recorded-watch.ts';
 

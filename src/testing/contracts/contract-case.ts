@@ -1,5 +1,5 @@
-import type { Watch } from '../watch/watch.ts';
-import { show } from './guarantees.ts';
+import type { Watch } from '../../watch/watch.ts';
+import { show } from '../checkers/guarantees.ts';
 
 /** A new watch under test, and control over its source. */
 export interface WatchSubject<E = unknown> {

@@ -1,5 +1,5 @@
-import type { Clock } from '../watch/clock.ts';
-import { invalid } from '../watch/errors.ts';
+import type { Clock } from '../../watch/clock.ts';
+import { invalid } from '../../watch/errors.ts';
 
 interface Timer {
   readonly at: number;

@@ -1,5 +1,5 @@
-import { Batches, Iteration } from '../watch/iteration.ts';
-import type { Watch, WatchBatches } from '../watch/watch.ts';
+import { Batches, Iteration } from '../../watch/iteration.ts';
+import type { Watch, WatchBatches } from '../../watch/watch.ts';
 import type { Notebook } from './notebook.ts';
 
 /** A watch that records its consumer's reads and their results. */

@@ -1,4 +1,4 @@
-import type { Overflow } from '../watch/overflow.ts';
+import type { Overflow } from '../../watch/overflow.ts';
 
 /** What an overflow policy promises, as far as the checkers tell policies apart. */
 export interface PolicyRules {

@@ -2,14 +2,16 @@ import { checkDrained, checkIsolated, checkSettled } from './check-ends.ts';
 import { checkExact } from './check-exact.ts';
 import { checkComplete, checkEager, checkOrdered, checkUnique } from './check-order.ts';
 import { checkBounded, checkCounted } from './check-queue.ts';
-import type { GuaranteeName, Violation } from './guarantees.ts';
+import type { CacheGuaranteeName, GuaranteeName, Violation } from './guarantees.ts';
 import type { History } from './history.ts';
 
 /** Returns how a history violates a guarantee, or undefined if it does not. */
 export type Checker = <E>(history: History<E>) => Violation | undefined;
 
 /** The checkers of all guarantees that are visible in the history of a broadcaster. */
-export const CHECKERS: Readonly<Record<Exclude<GuaranteeName, 'Resumable' | 'Transitional' | 'Serial'>, Checker>> = {
+export const CHECKERS: Readonly<
+  Record<Exclude<GuaranteeName, 'Resumable' | 'Transitional' | 'Serial' | 'Linearizable' | CacheGuaranteeName>, Checker>
+> = {
   Ordered: checkOrdered,
   Unique: checkUnique,
   Complete: checkComplete,

@@ -1,6 +1,6 @@
-import { foldKey } from '../broadcast/policies/fold.ts';
-import { objectKey } from '../broadcast/policies/key.ts';
-import { isErrorEvent, type WatchEvent } from '../watch/event.ts';
+import { foldKey } from '../../broadcast/policies/fold.ts';
+import { objectKey } from '../../broadcast/policies/key.ts';
+import { isErrorEvent, type WatchEvent } from '../../watch/event.ts';
 import { type Accepted, acceptedOf } from './accepted.ts';
 import type { History, Step, WatcherOptions } from './history.ts';
 import { RULES } from './policy-rules.ts';

@@ -1,4 +1,4 @@
-import type { Overflow } from '../watch/overflow.ts';
+import type { Overflow } from '../../watch/overflow.ts';
 
 /**
  * What happened in a run of a broadcaster, as seen from outside: a sequence of steps, in the order in which they were seen. A

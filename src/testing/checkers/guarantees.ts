@@ -1,5 +1,9 @@
+/** The name of a guarantee of caches; see {@link GUARANTEES}. */
+export type CacheGuaranteeName = 'Consistent' | 'Monotonic' | 'Fresh' | 'Convergent' | 'Folded' | 'Synced' | 'Told';
+
 /** The name of a guarantee; see {@link GUARANTEES}. */
 export type GuaranteeName =
+  | CacheGuaranteeName
   | 'Ordered'
   | 'Unique'
   | 'Complete'
@@ -12,7 +16,8 @@ export type GuaranteeName =
   | 'Settled'
   | 'Resumable'
   | 'Transitional'
-  | 'Serial';
+  | 'Serial'
+  | 'Linearizable';
 
 /** What watchmux guarantees, one sentence each. The documentation, the checkers and the tests use the same sentences. */
 export const GUARANTEES: Readonly<Record<GuaranteeName, string>> = {
@@ -30,6 +35,17 @@ export const GUARANTEES: Readonly<Record<GuaranteeName, string>> = {
   Resumable: 'Reconnecting from the last version repeats nothing and skips nothing, or reports one 410.',
   Transitional: 'What enters a selector is ADDED, what changes within it MODIFIED, and what leaves it DELETED.',
   Serial: 'No key of a work queue is in two hands; every add before shutdown is followed by a run that starts after it.',
+  Linearizable:
+    'Each write, read and refusal of an object took effect at one moment between its call and its answer, in one order for all.',
+  Consistent: 'A cache at version v holds exactly what the source held at v.',
+  Monotonic: 'A cache, a list and a watch never go back in version.',
+  Fresh:
+    'A list for "not older than v" never answers from before v; one without a version sees every write completed before it began.',
+  Convergent: 'When faults stop, every informer equals the server within one backoff and one relist; nothing dies silently.',
+  Folded: "Folding a handler's calls, or a watch's events, from nothing gives the store.",
+  Synced:
+    "`synced` implies that every initial object is in the store; a registration's `synced`, that every initial `onAdd` has returned.",
+  Told: 'Whoever cannot be served everything hears 410; a watch never just ends with something missing.',
 };
 
 /** A violation of a guarantee in a history: which guarantee, for which watcher, and how. */

@@ -1,4 +1,4 @@
-import type { WatchEvent } from '../watch/event.ts';
+import type { WatchEvent } from '../../watch/event.ts';
 import { type Given, type Owed, type Run, readOut, takenAt } from './digest.ts';
 import { type Violation, violation } from './guarantees.ts';
 

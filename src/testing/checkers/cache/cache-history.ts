@@ -1,0 +1,116 @@
+import type { ResourceVersionMatch } from '../../../cache/list-watcher.ts';
+import type { VersionComparator } from '../../../cache/version.ts';
+
+/**
+ * What the objects of a collection were, by key. What stands for an object may be anything that differs when the object does: its
+ * version, for example, or a digest.
+ */
+export type CacheState = Readonly<Record<string, string>>;
+
+/**
+ * What happened to caches of one source, their handlers and their requests, in the order in which it was seen. A
+ * `CacheRecorder` records a real run; a test may also write a history by hand, one line per step:
+ *
+ *     { step: 'source', version: '1', state: { a: '1' } }
+ *     { step: 'list', list: 'first' }
+ *     { step: 'listed', list: 'first', version: '1', state: { a: '1' } }
+ *     { step: 'cache', cache: 'mine', version: '1', state: { a: '1' } }
+ *     { step: 'changed', version: '2', key: 'a' }                              // a was deleted
+ *
+ * Nothing that is seen of a cache or a request may be from the future: a change is written down before anybody can know of it, and
+ * when it is written down, it has been made.
+ */
+export interface CacheHistory {
+  readonly steps: readonly CacheStep[];
+  /** Default `compareVersions`. The empty version is older than all. */
+  readonly compare?: VersionComparator | undefined;
+}
+
+/** One thing that happened. */
+export type CacheStep = SourceStep | StoreStep | HandlerStep | RequestStep;
+
+/** What happened to the source. Versions never go back. */
+export type SourceStep =
+  /** What it holds at the beginning; without this step, nothing. */
+  | { readonly step: 'source'; readonly version: string; readonly state: CacheState }
+  /** An object is there, or another one in its place. Without `object`: it was deleted. Without `key`: something else changed. */
+  | { readonly step: 'changed'; readonly version: string; readonly key?: string; readonly object?: string | undefined }
+  /** What came before this version is forgotten: a watch from an earlier one cannot be served everything. */
+  | { readonly step: 'expired'; readonly version: string }
+  /** All faults have stopped, nothing has changed since, and the time of one backoff and one relist has passed. */
+  | { readonly step: 'settled' };
+
+/** What was seen of a cache. */
+export type StoreStep =
+  /** It says that it is at this version, and has this. The version is empty before the first list. */
+  | { readonly step: 'cache'; readonly cache: string; readonly version: string; readonly state: CacheState }
+  /** It says that it has synced. */
+  | { readonly step: 'synced'; readonly cache: string }
+  /** It says that it has reached a version. */
+  | { readonly step: 'reached'; readonly cache: string; readonly version: string }
+  /** It was stopped: nothing is expected of it any more. */
+  | { readonly step: 'stopped'; readonly cache: string };
+
+/** What was seen of a handler of a cache. */
+export type HandlerStep =
+  /** It was registered. */
+  | {
+      readonly step: 'handler';
+      readonly handler: string;
+      readonly cache: string;
+      /** Which objects it is told of; default all. */
+      readonly selects?: ((key: string, object: string) => boolean) | undefined;
+    }
+  /** It is called. `old` is what `onUpdate` was given as such. */
+  | {
+      readonly step: 'call';
+      readonly handler: string;
+      readonly call: 'add' | 'update' | 'delete';
+      readonly key: string;
+      readonly object: string;
+      readonly old?: string | undefined;
+    }
+  /** That call has returned, or thrown; if it gave a promise, that has settled. */
+  | { readonly step: 'returned'; readonly handler: string }
+  /** Its registration says that it has synced. */
+  | { readonly step: 'handler-synced'; readonly handler: string }
+  | { readonly step: 'removed'; readonly handler: string };
+
+/** A request to the source, or a watch of a cache. The names of requests are unique. */
+export type RequestStep =
+  | {
+      readonly step: 'list';
+      readonly list: string;
+      /** Who asks. Whoever is told 410 must start over. */
+      readonly client?: string | undefined;
+      readonly resourceVersion?: string | undefined;
+      readonly resourceVersionMatch?: ResourceVersionMatch | undefined;
+    }
+  /** It was answered: all of it, if it has pages. */
+  | { readonly step: 'listed'; readonly list: string; readonly version: string; readonly state: CacheState }
+  | {
+      readonly step: 'watch';
+      readonly watch: string;
+      readonly client?: string | undefined;
+      /** It is a watch of this cache, and may fold events by key. */
+      readonly cache?: string | undefined;
+      readonly resourceVersion?: string | undefined;
+      readonly sendInitialEvents?: boolean | undefined;
+    }
+  /** An ADDED, MODIFIED or DELETED. */
+  | {
+      readonly step: 'event';
+      readonly watch: string;
+      readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
+      readonly version: string;
+      readonly key: string;
+      readonly object: string;
+    }
+  /** A BOOKMARK; `end` if it ends the initial events. */
+  | { readonly step: 'bookmark'; readonly watch: string; readonly version: string; readonly end?: boolean | undefined }
+  /** The consumer stops a watch. */
+  | { readonly step: 'stop'; readonly watch: string }
+  /** It has ended; `code` is that of its ERROR. */
+  | { readonly step: 'end'; readonly watch: string; readonly code?: number | undefined }
+  /** A list or a watch was refused, or has failed without a code. */
+  | { readonly step: 'refused'; readonly request: string; readonly code?: number | undefined };

@@ -1,0 +1,128 @@
+import { show, type Violation } from '../guarantees.ts';
+import type { CacheHistory, CacheState, CacheStep } from './cache-history.ts';
+import { difference, judged, type SourceLog } from './source-log.ts';
+
+type Wrong = Omit<Violation, 'guarantee' | 'message'>;
+type Kind = 'add' | 'update' | 'delete';
+type StepOf<S extends CacheStep['step']> = Extract<CacheStep, { step: S }>;
+
+/** What a handler or a watch has been told, folded. */
+interface Fold {
+  /** The cache that it must lead to; undefined for a watch of the source. */
+  readonly cache: string | undefined;
+  readonly selects: (key: string, object: string) => boolean;
+  readonly state: Map<string, string>;
+  /** For a watch of the source: the version of its last event, as soon as its state must be the source's at each version. */
+  version: string | undefined;
+}
+
+const KINDS = { ADDED: 'add', MODIFIED: 'update', DELETED: 'delete' } as const;
+
+/**
+ * **Folded**: folding a handler's calls, or a watch's events, from nothing gives the store. An object is added where there is none,
+ * and changed or deleted where there is one. A watch of the source that starts at a version is folded from the state there, and
+ * gives what the source held at every version that it reaches: nothing is missing.
+ */
+export function checkFolded(history: CacheHistory): Violation | undefined {
+  const folds = new Map<string, Fold>();
+  const caches = new Map<string, CacheState>();
+  return judged('Folded', history, (step, source) => {
+    switch (step.step) {
+      case 'cache':
+        caches.set(step.cache, step.state);
+        return undefined;
+      case 'handler':
+        folds.set(step.handler, { cache: step.cache, selects: step.selects ?? all, state: new Map(), version: undefined });
+        return undefined;
+      case 'watch':
+        folds.set(step.watch, beginning(step, source));
+        return undefined;
+      case 'call':
+        return called(folds.get(step.handler), step);
+      case 'event':
+        return happened(folds.get(step.watch), step, source);
+      case 'bookmark':
+        return marked(folds.get(step.watch), step, source);
+      case 'end': {
+        const fold = folds.get(step.watch);
+        folds.delete(step.watch);
+        return fold && unlike(step.watch, fold, source);
+      }
+      case 'removed':
+      case 'stop':
+        folds.delete(step.step === 'removed' ? step.handler : step.watch);
+        return undefined;
+      case 'stopped':
+        for (const [name, { cache }] of folds) if (cache === step.cache) folds.delete(name);
+        return undefined;
+      case 'settled':
+        return unfolded(folds, caches);
+      default:
+        return undefined;
+    }
+  });
+}
+
+function all(): boolean {
+  return true;
+}
+
+function beginning({ cache, resourceVersion = '', sendInitialEvents }: StepOf<'watch'>, source: SourceLog): Fold {
+  const fresh = cache !== undefined || sendInitialEvents || resourceVersion === '' || resourceVersion === '0';
+  if (fresh) return { cache, selects: all, state: new Map(), version: undefined };
+  return { cache, selects: all, state: new Map(source.at(resourceVersion)), version: resourceVersion };
+}
+
+function apply(fold: Fold, watcher: string, change: { kind: Kind; key: string; object: string }): Wrong | undefined {
+  const { kind, key, object } = change;
+  const exists = fold.state.has(key);
+  if (exists !== (kind !== 'add')) {
+    const expected = exists ? 'an update or a deletion, because it is there' : 'an addition, because it is not there';
+    return { watcher, event: key, expected, seen: `${kind} of ${show(object)}` };
+  }
+  if (kind === 'delete') fold.state.delete(key);
+  else fold.state.set(key, object);
+  return undefined;
+}
+
+function called(fold: Fold | undefined, step: StepOf<'call'>): Wrong | undefined {
+  if (!fold) return undefined;
+  const { handler: watcher, call: kind, key, object, old } = step;
+  const known = fold.state.get(key);
+  const wrong = apply(fold, watcher, { kind, key, object });
+  if (wrong || old === undefined || old === known) return wrong;
+  return { watcher, event: key, expected: `what it was told last, ${show(known)}, as old`, seen: show(old) };
+}
+
+function happened(fold: Fold | undefined, step: StepOf<'event'>, source: SourceLog): Wrong | undefined {
+  if (!fold) return undefined;
+  const { watch: watcher, type, key, object, version } = step;
+  // What came before is complete when the next version begins.
+  const wrong = fold.version !== version ? unlike(watcher, fold, source) : undefined;
+  if (fold.version !== undefined) fold.version = version;
+  return wrong ?? apply(fold, watcher, { kind: KINDS[type], key, object });
+}
+
+function marked(fold: Fold | undefined, { watch, version }: StepOf<'bookmark'>, source: SourceLog): Wrong | undefined {
+  if (!fold || fold.cache !== undefined) return undefined;
+  fold.version = version;
+  return unlike(watch, fold, source);
+}
+
+/** Where a watch of the source differs from the source at the version that the watch has reached. */
+function unlike(watcher: string, { cache, state, version }: Fold, source: SourceLog): Wrong | undefined {
+  if (cache !== undefined || version === undefined) return undefined;
+  const wrong = difference(source.at(version), state);
+  return wrong && { watcher, ...wrong, expected: `${wrong.expected} at version ${version}` };
+}
+
+function unfolded(folds: ReadonlyMap<string, Fold>, caches: ReadonlyMap<string, CacheState>): Wrong | undefined {
+  for (const [watcher, { cache, selects, state }] of folds) {
+    const objects = cache === undefined ? undefined : caches.get(cache);
+    if (!objects) continue;
+    const selected = Object.entries(objects).filter(([key, object]) => selects(key, object));
+    const wrong = difference(new Map(selected), state);
+    if (wrong) return { watcher, ...wrong };
+  }
+  return undefined;
+}

@@ -1,0 +1,114 @@
+import type { Violation } from '../guarantees.ts';
+import type { CacheHistory, CacheStep } from './cache-history.ts';
+import { judged, type SourceLog } from './source-log.ts';
+
+type Wrong = Omit<Violation, 'guarantee' | 'message'>;
+type StepOf<S extends CacheStep['step']> = Extract<CacheStep, { step: S }>;
+
+interface Open {
+  readonly client: string | undefined;
+  readonly cache: string | undefined;
+  /** The version from which it cannot be served everything; undefined if it can. */
+  readonly tooOld: string | undefined;
+  /** The last version that it was told. */
+  version: string;
+  stopped: boolean;
+  ended: boolean;
+}
+
+/** A client that was told 410, and has been told nothing else since. */
+interface Gone {
+  readonly watch: string;
+  readonly version: string;
+  readonly times: number;
+}
+
+/**
+ * **Told**: whoever cannot be served everything hears 410; a watch never just ends with something missing.
+ * - A watch from a version that is forgotten gets nothing but 410, or it fails; nothing comes after an end.
+ * - Whoever hears 410 starts over: its next watch is not from a version, unless it has listed. Who was about to hang up may have
+ *   missed it, and asks for the same once more.
+ * - A watch of a cache that is neither stopped nor its cache ends with an ERROR.
+ */
+export function checkTold(history: CacheHistory): Violation | undefined {
+  const watches = new Map<string, Open>();
+  const stopped = new Set<string>();
+  const gone = new Map<string, Gone>();
+  const hears = (name: string, code: number | undefined): void => {
+    const { client, version = '' } = watches.get(name) ?? {};
+    if (code !== 410 || client === undefined) return;
+    gone.set(client, { watch: name, version, times: (gone.get(client)?.times ?? 0) + 1 });
+  };
+  return judged('Told', history, (step, source) => {
+    switch (step.step) {
+      case 'list':
+        if (step.client !== undefined) gone.delete(step.client);
+        return undefined;
+      case 'watch':
+        watches.set(step.watch, opened(step, source));
+        return goesOn(step, gone);
+      case 'event':
+      case 'bookmark': {
+        const watch = watches.get(step.watch);
+        if (watch?.client !== undefined) gone.delete(watch.client);
+        if (watch) watch.version = step.version;
+        return unserved(step, watch);
+      }
+      case 'refused':
+        hears(step.request, step.code);
+        return undefined;
+      case 'stop':
+      case 'end': {
+        const watch = watches.get(step.watch);
+        if (!watch) return undefined;
+        if (step.step === 'stop') {
+          watch.stopped = true;
+          return undefined;
+        }
+        watch.ended = true;
+        // Whoever has hung up hears nothing.
+        if (!watch.stopped) hears(step.watch, step.code);
+        const silent = watch.cache !== undefined && step.code === undefined && !watch.stopped && !stopped.has(watch.cache);
+        return silent ? { watcher: step.watch, expected: 'an ERROR, because its cache goes on', seen: 'an end' } : undefined;
+      }
+      case 'stopped':
+        stopped.add(step.cache);
+        return undefined;
+      default:
+        return undefined;
+    }
+  });
+}
+
+function fromVersion({ resourceVersion = '', sendInitialEvents }: StepOf<'watch'>): string | undefined {
+  return sendInitialEvents || resourceVersion === '' || resourceVersion === '0' ? undefined : resourceVersion;
+}
+
+function opened(step: StepOf<'watch'>, source: SourceLog): Open {
+  const { client, cache } = step;
+  const from = cache === undefined ? fromVersion(step) : undefined;
+  const tooOld = from !== undefined && source.compare(from, source.oldest) < 0 ? from : undefined;
+  return { client, cache, tooOld, version: from ?? '', stopped: false, ended: false };
+}
+
+function goesOn(step: StepOf<'watch'>, gone: Map<string, Gone>): Wrong | undefined {
+  const { watch: watcher, client = '' } = step;
+  const told = gone.get(client);
+  const from = fromVersion(step);
+  if (from === undefined) gone.delete(client);
+  if (!told || from === undefined || (told.times === 1 && told.version === from)) return undefined;
+  return {
+    watcher,
+    expected: `${client} to start over, because ${told.watch} was told 410`,
+    seen: `a watch from version ${from}`,
+  };
+}
+
+function unserved(step: StepOf<'event' | 'bookmark'>, watch: Open | undefined): Wrong | undefined {
+  if (!watch) return undefined;
+  const { watch: watcher, version } = step;
+  const event = step.step === 'event' ? `${step.type} ${step.key}` : `BOOKMARK ${version}`;
+  if (watch.ended) return { watcher, event, expected: 'nothing after its end', seen: 'more' };
+  if (watch.tooOld === undefined) return undefined;
+  return { watcher, event, expected: `410, because version ${watch.tooOld} is forgotten`, seen: 'it served' };
+}

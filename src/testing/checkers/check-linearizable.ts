@@ -1,0 +1,177 @@
+import { show, type Violation, violation } from './guarantees.ts';
+
+/** One request to a storage, by key: what was asked, what was answered, and when each was. */
+export interface StorageRequest {
+  readonly key: string;
+  /** When it began and when its answer came, by any clock or counter that grows. `to` is absent if no answer ever came. */
+  readonly from: number;
+  readonly to?: number | undefined;
+  /**
+   * - `write`: put this value there; `if`: only if the value is that one, undefined for nothing. `delete`: put nothing there.
+   * - `read`: what is there, by a get or a list without a version.
+   */
+  readonly call:
+    | { readonly do: 'write'; readonly value: unknown; readonly if?: { readonly value: unknown } | undefined }
+    | { readonly do: 'delete'; readonly if?: { readonly value: unknown } | undefined }
+    | { readonly do: 'read' };
+  /**
+   * - `done`: it was written, or this was read. `refused`: the condition did not hold, so nothing was written; a `delete` without a
+   *   condition is refused if there is nothing.
+   * - Absent: nobody knows whether it happened: no answer came, or one that does not say.
+   */
+  readonly answer?: { readonly is: 'done'; readonly value?: unknown } | { readonly is: 'refused' } | undefined;
+  /** Who asked, for messages. */
+  readonly client?: string | undefined;
+}
+
+/** What happened to a storage. A test writes it down where it calls it. */
+export interface StorageHistory {
+  readonly requests: readonly StorageRequest[];
+  /** What is there in the beginning, by key; default nothing. */
+  readonly initial?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** How many states of one key are searched before the search is given up. */
+const MAX_STATES = 2_000_000;
+
+/**
+ * **Linearizable**: for each key, all requests can be put into one order, in which each took effect at one moment between its call
+ * and its answer, so that every answer is what that order gives. A request without an answer took effect once after its call, or never.
+ *
+ * The search is that of Wing and Gong: try each request that may be next, and go back if that leads nowhere. What has been tried is
+ * remembered, as which requests are placed and what is there then (Lowe). Values are compared as JSON.
+ *
+ * @throws {Error} if a key has a history for which the search is too long.
+ */
+export function checkLinearizable({ requests, initial = {} }: StorageHistory): Violation | undefined {
+  const byKey = new Map<string, StorageRequest[]>();
+  for (const request of requests) {
+    const of = byKey.get(request.key);
+    if (of) of.push(request);
+    else byKey.set(request.key, [request]);
+  }
+  for (const [key, of] of byKey) {
+    const stuck = new Search(of, textOf(Object.hasOwn(initial, key) ? initial[key] : undefined)).run();
+    if (stuck) return wrong(key, stuck);
+  }
+  return undefined;
+}
+
+function wrong(key: string, { request, state }: Stuck): Violation {
+  const { call, answer, client } = request;
+  return violation('Linearizable', {
+    ...(client !== undefined && { watcher: client }),
+    event: { key, ...call },
+    expected: `an order of the requests for ${key} in which each answer is right`,
+    seen: `${show(answer)} where there is ${state}, in the order that goes furthest`,
+  });
+}
+
+interface Stuck {
+  readonly request: StorageRequest;
+  readonly state: string;
+}
+
+/** A request, ready to be searched. */
+interface Step {
+  readonly request: StorageRequest;
+  readonly from: number;
+  /** Infinite if it need not have happened. */
+  readonly to: number;
+}
+
+/** One place in the order: the request that was put there, and what was there before. */
+interface Placed {
+  readonly at: number;
+  readonly state: string;
+}
+
+class Search {
+  readonly #steps: readonly Step[];
+  readonly #placed: boolean[];
+  readonly #seen: Set<string> = new Set();
+  readonly #order: Placed[] = [];
+  #state: string;
+  #furthest: { readonly depth: number; readonly stuck: Stuck } | undefined;
+
+  constructor(requests: readonly StorageRequest[], state: string) {
+    this.#state = state;
+    this.#steps = requests
+      // A read that nobody heard says nothing.
+      .filter(({ call, answer }) => answer !== undefined || call.do !== 'read')
+      .map((request) => ({ request, from: request.from, to: request.answer ? (request.to ?? Infinity) : Infinity }))
+      .sort((a, b) => a.from - b.from);
+    this.#placed = this.#steps.map(() => false);
+  }
+
+  /** Why there is no order; undefined if there is one. */
+  run(): Stuck | undefined {
+    let next = 0;
+    for (;;) {
+      if (this.#isWhole()) return undefined;
+      const found = this.#place(next);
+      if (found) next = 0;
+      else {
+        const last = this.#order.pop();
+        if (!last) return this.#furthest?.stuck;
+        this.#placed[last.at] = false;
+        this.#state = last.state;
+        next = last.at + 1;
+      }
+    }
+  }
+
+  /** Whether all that must have happened is placed. */
+  #isWhole(): boolean {
+    return this.#steps.every(({ request }, at) => this.#placed[at] || !request.answer);
+  }
+
+  /** Places the first request from `next` on that may be next; returns whether there is one. */
+  #place(next: number): boolean {
+    // Whatever was answered must come before what began after its answer.
+    const limit = Math.min(...this.#steps.map(({ to }, at) => (this.#placed[at] ? Infinity : to)));
+    for (let at = next; at < this.#steps.length; at++) {
+      const step = this.#steps[at] as Step;
+      if (this.#placed[at]) continue;
+      if (step.from > limit) break;
+      const state = effect(step.request, this.#state);
+      if (state === undefined) this.#note(step.request);
+      else if (this.#enter(at, state)) return true;
+    }
+    return false;
+  }
+
+  #enter(at: number, state: string): boolean {
+    this.#placed[at] = true;
+    const name = `${this.#placed.map(Number).join('')}${state}`;
+    if (this.#seen.has(name)) {
+      this.#placed[at] = false;
+      return false;
+    }
+    if (this.#seen.size >= MAX_STATES) throw new Error(`Linearizable: more than ${MAX_STATES} states of one key; record less`);
+    this.#seen.add(name);
+    this.#order.push({ at, state: this.#state });
+    this.#state = state;
+    return true;
+  }
+
+  #note(request: StorageRequest): void {
+    if (this.#furthest && this.#furthest.depth >= this.#order.length) return;
+    this.#furthest = { depth: this.#order.length, stuck: { request, state: this.#state } };
+  }
+}
+
+const NOTHING = 'nothing';
+
+/** What is there after a request took effect; undefined if its answer would have been another. */
+function effect({ call, answer }: StorageRequest, state: string): string | undefined {
+  if (call.do === 'read') return answer?.is === 'done' && textOf(answer.value) === state ? state : undefined;
+  const holds = call.if ? textOf(call.if.value) === state : call.do === 'write' || state !== NOTHING;
+  if (answer?.is === 'refused') return holds ? undefined : state;
+  if (!holds) return answer ? undefined : state;
+  return call.do === 'write' ? textOf(call.value) : NOTHING;
+}
+
+function textOf(value: unknown): string {
+  return value === undefined ? NOTHING : (JSON.stringify(value) ?? String(value));
+}

@@ -1,0 +1,212 @@
+import type { ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
+import { type Clock, sleep } from '../../watch/clock.ts';
+import { invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
+import { done } from '../../watch/iteration.ts';
+import { fromAsyncIterable } from '../../watch/pull-watch.ts';
+import type { Watch } from '../../watch/watch.ts';
+import { refusal } from './fake-selection.ts';
+
+/** A request that a {@link FakeListWatcher} got. */
+export type FakeRequest =
+  | { readonly verb: 'list'; readonly options: ListOptions }
+  | { readonly verb: 'watch'; readonly options: ListWatchOptions };
+
+/** What is wrong with the next watches that a {@link FakeListWatcher} accepts. */
+export type FakeIll = 'short' | 'silent' | 'twice';
+
+/** How many requests it records. */
+const MAX_REQUESTS = 10_000;
+
+/**
+ * What a test can make go wrong in a {@link FakeListWatcher}: its requests fail, wait, or are accepted and then served badly. What
+ * concerns the connections that are open is in that class itself.
+ */
+export abstract class FakeFaults {
+  /** The requests so far, up to 10,000. */
+  readonly requests: FakeRequest[] = [];
+  readonly #failures: Record<FakeRequest['verb'], unknown[]> = { list: [], watch: [] };
+  readonly #clock: Clock | undefined;
+  #ills: FakeIll[] = [];
+  #cutAfter: number = Number.POSITIVE_INFINITY;
+  #error: { readonly after: number; readonly status: Status } | undefined;
+  #held: Promise<void> | undefined;
+  #delayMs: number = 0;
+  #refusesInitial: boolean = false;
+  /** What the BOOKMARK that ends initial events says. */
+  protected endAnnotation: string | undefined = 'true';
+  /** Whether watches begin with a BOOKMARK of the version at which they start. */
+  protected marksStart: boolean = false;
+
+  protected constructor(clock: Clock | undefined) {
+    this.#clock = clock;
+  }
+
+  /** An error as a server's refusal makes it, for {@link failList} and {@link failWatch}. */
+  static refusal(code: number, reason: string, details?: StatusDetails): WatchError {
+    return refusal(code, reason, details);
+  }
+
+  /** The next `times` lists reject with this error. Without an error, those that are still to fail do not. */
+  failList(error?: unknown, times: number = 1): void {
+    this.#fail('list', error, times);
+  }
+
+  /** The next `times` watches reject with this error. Without an error, those that are still to fail do not. */
+  failWatch(error?: unknown, times: number = 1): void {
+    this.#fail('watch', error, times);
+  }
+
+  /** The next `times` lists break off within their answer, as one over HTTP does whose connection breaks. */
+  truncateList(times: number = 1): void {
+    this.failList(new WatchError('INVALID_FRAME', 'the list is not JSON: Unexpected end of JSON input'), times);
+  }
+
+  /** Every watch that is opened from now on ends after this many events; Infinity, the default: none does. */
+  cutAfter(events: number): void {
+    this.#cutAfter = events;
+  }
+
+  /** Every watch that is opened from now on gets this ERROR, by default 410, after this many events; Infinity: none does. */
+  errorAfter(events: number, status: Status = expired()): void {
+    this.#error = { after: events, status };
+  }
+
+  /** The next `times` watches are accepted and end at once, without an event. 0: none of those to come. */
+  shortWatch(times: number = 1): void {
+    this.#spoil('short', times);
+  }
+
+  /** The next `times` watches are accepted, and then nothing comes: no event and no end. 0: none of those to come. */
+  silentWatch(times: number = 1): void {
+    this.#spoil('silent', times);
+  }
+
+  /** The next `times` watches deliver every event twice. 0: none of those to come. */
+  repeatEvents(times: number = 1): void {
+    this.#spoil('twice', times);
+  }
+
+  /** Requests that are made from now on are answered after so many milliseconds of the `clock`; 0, the default: at once. */
+  delay(delayMs: number): void {
+    if (!this.#clock) throw invalid('delay', delayMs, 'a FakeListWatcher with a clock');
+    this.#delayMs = delayMs;
+  }
+
+  /** Whether watches that ask for initial events are refused with 422, as servers do that do not know them. */
+  refuseInitialEvents(refuses: boolean = true): void {
+    this.#refusesInitial = refuses;
+  }
+
+  /** What the annotation of the BOOKMARK says that ends initial events, instead of `true`; undefined: there is no annotation. */
+  endInitialEventsWith(annotation: string | undefined): void {
+    this.endAnnotation = annotation;
+  }
+
+  /** Whether watches from a version begin with a BOOKMARK of just that version, if they allow BOOKMARKs. */
+  bookmarkAtStart(marks: boolean = true): void {
+    this.marksStart = marks;
+  }
+
+  /** Requests that are made from now on wait until the returned function is called, or their signal aborts. */
+  hold(): () => void {
+    let release = (): void => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    this.#held = held;
+    return () => {
+      if (this.#held === held) this.#held = undefined;
+      release();
+    };
+  }
+
+  /** Waits and fails as it was told to. */
+  protected async admit(request: FakeRequest): Promise<void> {
+    const { verb, options } = request;
+    const { signal } = options;
+    signal?.throwIfAborted();
+    if (this.requests.length < MAX_REQUESTS) this.requests.push(request);
+    if (this.#delayMs > 0) await sleep(this.#delayMs, { clock: this.#clock, signal });
+    if (this.#held) await released(this.#held, signal);
+    signal?.throwIfAborted();
+    if (this.#failures[verb].length > 0) throw this.#failures[verb].shift();
+    if (this.#refusesInitial && request.verb === 'watch' && request.options.sendInitialEvents !== undefined) {
+      const message = 'sendInitialEvents: Forbidden: it is forbidden for watch unless the WatchList feature gate is enabled';
+      throw refusal(422, 'Invalid', undefined, message);
+    }
+  }
+
+  /** What is wrong with the watch that is accepted now. */
+  protected nextIll(): FakeIll | undefined {
+    return this.#ills.shift();
+  }
+
+  /** The watch as its reader gets it. */
+  protected served<E>(watch: Watch<E>, ill: FakeIll | undefined): Watch<E> {
+    const cutAfter = ill === 'short' ? 0 : this.#cutAfter;
+    const error = this.#error;
+    const last = error && error.after <= cutAfter ? ({ type: 'ERROR', object: error.status } as E) : undefined;
+    const events = Math.min(cutAfter, error?.after ?? cutAfter);
+    const whole = ill === 'twice' ? twice(watch) : watch;
+    return events === Number.POSITIVE_INFINITY ? whole : shortened(whole, { events, last });
+  }
+
+  #fail(verb: FakeRequest['verb'], error: unknown, times: number): void {
+    this.#failures[verb] = error === undefined ? [] : Array.from({ length: wholeNumber('times', times) }, () => error);
+  }
+
+  #spoil(ill: FakeIll, times: number): void {
+    const others = this.#ills.filter((other) => times > 0 || other !== ill);
+    this.#ills = [...others, ...Array.from({ length: wholeNumber('times', times) }, () => ill)];
+  }
+}
+
+/** The Status of a version that is too old. */
+export function expired(): Status {
+  return toStatus({ code: 410, reason: 'Expired', message: 'too old resource version' });
+}
+
+/** Resolves with `held`, or as soon as the signal aborts. */
+function released(held: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const leave = (): void => {
+      signal?.removeEventListener('abort', leave);
+      resolve();
+    };
+    signal?.addEventListener('abort', leave, { once: true });
+    void held.then(leave);
+  });
+}
+
+/** The first events of a watch, which then ends, with `last` if there is one. */
+function shortened<E>(watch: Watch<E>, { events, last }: { events: number; last: E | undefined }): Watch<E> {
+  let left = events;
+  let end = last;
+  return fromAsyncIterable<E>({
+    next: () => {
+      if (left-- > 0) return watch.next();
+      watch.stop();
+      const value = end;
+      end = undefined;
+      return Promise.resolve(value === undefined ? done() : { done: false, value });
+    },
+    return: () => watch.return(),
+  });
+}
+
+/** A watch that delivers every event twice. */
+function twice<E>(watch: Watch<E>): Watch<E> {
+  let again: IteratorResult<E, undefined> | undefined;
+  return fromAsyncIterable<E>({
+    next: async () => {
+      const repeated = again;
+      again = undefined;
+      if (repeated) return repeated;
+      const result = await watch.next();
+      if (!result.done) again = result;
+      return result;
+    },
+    return: () => watch.return(),
+  });
+}

@@ -1,0 +1,190 @@
+import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../../cache/list-watcher.ts';
+import { versionOf } from '../../cache/object.ts';
+import { isWatchError } from '../../watch/errors.ts';
+import { isErrorEvent, isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
+import { Batches, Iteration } from '../../watch/iteration.ts';
+import type { Watch, WatchBatches } from '../../watch/watch.ts';
+import type { CacheState, CacheStep } from '../checkers/cache/cache-history.ts';
+
+/** Where the steps go, and how objects are named in them. */
+export interface CacheNotebook<T> {
+  write(step: CacheStep): void;
+  keyOf(object: T): string;
+  idOf(object: T): string;
+  stateOf(objects: Iterable<T>): CacheState;
+  /** A new name for a request of this client. */
+  nameFor(client: string, verb: string): string;
+}
+
+/** A list of which pages are still to come. */
+interface Part<T> {
+  readonly name: string;
+  readonly items: readonly T[];
+  readonly resourceVersion: string;
+}
+
+/** A source that records its requests and what they bring. Those with a selector are passed on unrecorded. */
+export class RecordedSource<T> implements ListWatcher<T> {
+  readonly #source: ListWatcher<T>;
+  readonly #client: string;
+  readonly #notebook: CacheNotebook<T>;
+  readonly #parts: Map<string, Part<T>> = new Map();
+
+  constructor(source: ListWatcher<T>, { client, notebook }: { client: string; notebook: CacheNotebook<T> }) {
+    this.#source = source;
+    this.#client = client;
+    this.#notebook = notebook;
+  }
+
+  async list(options: ListOptions = {}): Promise<List<T>> {
+    const { continue: token, resourceVersion } = options;
+    const part = token ? this.#parts.get(token) : undefined;
+    if (options.labelSelector || options.fieldSelector || (token && !part)) return this.#source.list(options);
+    const client = this.#client;
+    const list = part?.name ?? this.#notebook.nameFor(client, 'list');
+    if (token) this.#parts.delete(token);
+    // A page belongs to what was asked for first.
+    if (!part) this.#notebook.write({ step: 'list', list, client, resourceVersion, resourceVersionMatch: matchOf(options) });
+    const page = await this.#source.list(options).catch((error: unknown) => {
+      this.#notebook.write({ step: 'refused', request: list, code: codeOf(error) });
+      throw error;
+    });
+    this.#listed(page, { list, part });
+    return page;
+  }
+
+  async watch(options: ListWatchOptions = {}): Promise<Watch<ObjectEvent<T>>> {
+    if (options.labelSelector || options.fieldSelector) return this.#source.watch(options);
+    const { resourceVersion, sendInitialEvents } = options;
+    const client = this.#client;
+    const watch = this.#notebook.nameFor(client, 'watch');
+    this.#notebook.write({ step: 'watch', watch, client, resourceVersion, sendInitialEvents });
+    const opened = await this.#source.watch(options).catch((error: unknown) => {
+      this.#notebook.write({ step: 'refused', request: watch, code: codeOf(error) });
+      throw error;
+    });
+    return new RecordedObjectWatch(opened, { name: watch, notebook: this.#notebook, signal: options.signal });
+  }
+
+  #listed(page: List<T>, { list, part }: { list: string; part: Part<T> | undefined }): void {
+    const items = part ? [...part.items, ...page.items] : page.items;
+    const { resourceVersion: version } = page;
+    // A list that goes on at another version is no state.
+    if (part && part.resourceVersion !== version) return;
+    if (page.continue) this.#parts.set(page.continue, { name: list, items, resourceVersion: version });
+    else this.#notebook.write({ step: 'listed', list, version, state: this.#notebook.stateOf(items) });
+  }
+}
+
+/** How a kube-apiserver means a version: one with a limit is exact, unless it says otherwise. */
+function matchOf({ resourceVersionMatch, resourceVersion = '', limit = 0 }: ListOptions): ListOptions['resourceVersionMatch'] {
+  const exact = limit > 0 && resourceVersion !== '' && resourceVersion !== '0';
+  return resourceVersionMatch ?? (exact ? 'Exact' : undefined);
+}
+
+function codeOf(error: unknown): number | undefined {
+  return isWatchError(error, 'REFUSED') ? error.status?.code : undefined;
+}
+
+/** A watch that records what its consumer gets, and its end. */
+export class RecordedObjectWatch<T> extends Iteration implements Watch<ObjectEvent<T>> {
+  readonly #watch: Watch<ObjectEvent<T>>;
+  readonly #inner: WatchBatches<ObjectEvent<T>>;
+  readonly #name: string;
+  readonly #notebook: CacheNotebook<T>;
+  readonly #signal: AbortSignal | undefined;
+  #ended: boolean = false;
+  #stopped: boolean = false;
+
+  constructor(
+    watch: Watch<ObjectEvent<T>>,
+    { name, notebook, signal }: { name: string; notebook: CacheNotebook<T>; signal?: AbortSignal | undefined },
+  ) {
+    super();
+    this.#watch = watch;
+    this.#inner = watch.batches();
+    this.#name = name;
+    this.#notebook = notebook;
+    this.#signal = signal;
+  }
+
+  get stopped(): boolean {
+    return this.#watch.stopped;
+  }
+
+  get queued(): number {
+    return this.#watch.queued;
+  }
+
+  get dropped(): number {
+    return this.#watch.dropped;
+  }
+
+  async next(): Promise<IteratorResult<ObjectEvent<T>, undefined>> {
+    const result = await this.#ending(this.#watch.next());
+    if (!result.done) this.#got(result.value);
+    return result;
+  }
+
+  tryNext(): ObjectEvent<T> | undefined {
+    const event = this.#watch.tryNext();
+    if (event) this.#got(event);
+    return event;
+  }
+
+  batches(): WatchBatches<ObjectEvent<T>> {
+    return new Batches(this, async () => {
+      const result = await this.#ending(this.#inner.next());
+      if (!result.done) for (const event of result.value) this.#got(event);
+      return result;
+    });
+  }
+
+  stop(): void {
+    this.#stops();
+    this.#watch.stop();
+  }
+
+  return(): Promise<IteratorResult<ObjectEvent<T>, undefined>> {
+    this.#stops();
+    return this.#watch.return();
+  }
+
+  /** Records the end, and an error as the end that it is. */
+  async #ending<R>(read: Promise<IteratorResult<R, undefined>>): Promise<IteratorResult<R, undefined>> {
+    try {
+      const result = await read;
+      if (result.done) this.#end(undefined);
+      return result;
+    } catch (error) {
+      this.#end(codeOf(error) ?? 0);
+      throw error;
+    }
+  }
+
+  #stops(): void {
+    if (this.#stopped || this.#ended) return;
+    this.#stopped = true;
+    this.#notebook.write({ step: 'stop', watch: this.#name });
+  }
+
+  #end(code: number | undefined): void {
+    if (this.#ended) return;
+    if (this.#signal?.aborted) this.#stops();
+    this.#ended = true;
+    this.#notebook.write({ step: 'end', watch: this.#name, code });
+  }
+
+  #got(event: ObjectEvent<T>): void {
+    const watch = this.#name;
+    if (isErrorEvent(event)) this.#end(event.object.code);
+    else if (event.type === 'BOOKMARK') {
+      this.#notebook.write({ step: 'bookmark', watch, version: versionOf(event.object), end: isInitialEventsEnd(event) });
+    } else {
+      const { type } = event;
+      const object = event.object as T;
+      const [key, id] = [this.#notebook.keyOf(object), this.#notebook.idOf(object)];
+      this.#notebook.write({ step: 'event', watch, type, version: versionOf(object), key, object: id });
+    }
+  }
+}
