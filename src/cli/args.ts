@@ -1,10 +1,14 @@
 import { isIPv6 } from 'node:net';
-import type { ParseArgsConfig } from 'node:util';
 import { parseArgs } from 'node:util';
 import type { ClientTransport } from '../bridge/client.ts';
 import { DEFAULTS } from '../bridge/protocol.ts';
 import type { Overflow } from '../watch/overflow.ts';
 import { OVERFLOWS } from '../watch/overflow.ts';
+import { GET_OPTIONS, type GetCommand, toGet } from './get/get-args.ts';
+import { SERVE_OPTIONS, type ServeCommand, toServe } from './serve/serve-args.ts';
+import { type CommandName, milliseconds, type Options, type Parsed, quote, UsageError, whole, wrong } from './usage.ts';
+
+export { type CommandName, UsageError } from './usage.ts';
 
 /** The options of `watchmux pipe`. */
 export interface PipeCommand {
@@ -41,25 +45,15 @@ export interface DemoCommand {
   readonly durationMs: number;
 }
 
-/** The names of the commands, as typed. */
-export type CommandName = 'pipe' | 'watch' | 'demo';
-
 /** A parsed command line. */
 export type Command =
   | PipeCommand
   | WatchCommand
+  | GetCommand
+  | ServeCommand
   | DemoCommand
   | { readonly command: 'help'; readonly topic: CommandName | undefined }
   | { readonly command: 'version' };
-
-/** An invalid command line, or one whose request cannot be met. Its message is the one line to print; the exit code is 2. */
-export class UsageError extends Error {
-  override readonly name: string = 'UsageError';
-
-  constructor(text: string, topic?: CommandName) {
-    super(`watchmux${topic === undefined ? '' : ` ${topic}`}: ${text}`);
-  }
-}
 
 /** Parses the arguments after the program's name. Throws {@link UsageError}. */
 export function parseCommand(argv: readonly string[]): Command {
@@ -69,12 +63,16 @@ export function parseCommand(argv: readonly string[]): Command {
       return helpOr('pipe', rest, PIPE_OPTIONS, toPipe);
     case 'watch':
       return helpOr('watch', rest, WATCH_OPTIONS, toWatch);
+    case 'get':
+      return helpOr('get', rest, GET_OPTIONS, toGet);
+    case 'serve':
+      return helpOr('serve', rest, SERVE_OPTIONS, toServe);
     case 'demo':
       return helpOr('demo', rest, { seconds: { type: 'string', default: '10' } }, toDemo);
     case 'help':
       return { command: 'help', topic: toTopic(rest[0]) };
     case undefined:
-      throw new UsageError('missing command: pipe, watch or demo; see --help');
+      throw new UsageError('missing command: pipe, watch, get, serve or demo; see --help');
     case '--help':
     case '-h':
       return { command: 'help', topic: undefined };
@@ -84,12 +82,6 @@ export function parseCommand(argv: readonly string[]): Command {
     default:
       throw new UsageError(`unknown ${name.startsWith('-') ? 'option' : 'command'} ${quote(name)}; see --help`);
   }
-}
-
-type Options = NonNullable<ParseArgsConfig['options']>;
-interface Parsed {
-  readonly values: Readonly<Record<string, unknown>>;
-  readonly positionals: readonly string[];
 }
 
 const PIPE_OPTIONS: Options = {
@@ -209,34 +201,11 @@ function toTitle(value: string): string {
 
 const MAX_TITLE_CHARS = 100;
 
-interface Range {
-  readonly min?: number;
-  readonly max?: number;
-}
-
-function whole(topic: CommandName, option: string, value: unknown, { min = 0, max }: Range = {}): number {
-  const number = /^\d+$/.test(String(value)) ? Number(value) : Number.NaN;
-  if (Number.isSafeInteger(number) && number >= min && number <= (max ?? number)) return number;
-  throw wrong(topic, option, value, `a whole number from ${min}${max === undefined ? '' : ` to ${max}`}`);
-}
-
-function milliseconds(topic: CommandName, option: string, value: unknown): number {
-  const seconds = /^\d+(\.\d+)?$/.test(String(value)) ? Number(value) : Number.NaN;
-  // Node's timers are limited to 2^31 ms; a day is more than anyone waits.
-  if (!(seconds <= 86_400)) throw wrong(topic, option, value, 'seconds, from 0 to 86400');
-  return Math.round(seconds * 1_000);
-}
-
-function wrong(topic: CommandName, option: string, value: unknown, expected: string): UsageError {
-  return new UsageError(`--${option} takes ${expected}, not ${quote(String(value))}`, topic);
-}
+const TOPICS: readonly CommandName[] = ['pipe', 'watch', 'get', 'serve', 'demo'];
 
 function toTopic(name: string | undefined): CommandName | undefined {
-  if (name === undefined || name === 'pipe' || name === 'watch' || name === 'demo') return name;
+  if (name === undefined) return name;
+  const topic = TOPICS.find((each) => each === name);
+  if (topic !== undefined) return topic;
   throw new UsageError(`unknown command ${quote(name)}; see --help`);
-}
-
-/** Quotes user input for a message: shortened, and without characters that a terminal would act on. */
-function quote(word: string): string {
-  return `"${word.slice(0, 80).replace(/\p{C}/gu, '.')}"`;
 }

@@ -1,6 +1,7 @@
 import type { Overflow } from '../watch/overflow.ts';
 import { OVERFLOWS } from '../watch/overflow.ts';
 import type { CommandName } from './args.ts';
+import { SERVE } from './serve/serve-help.ts';
 
 /** What happens when a client's queue is full. */
 const POLICIES: Readonly<Record<Overflow, string>> = {
@@ -18,6 +19,8 @@ const GENERAL = `watchmux: one stream of events, many watchers, each with a boun
 Usage
   <program> | watchmux pipe [options]    serve lines from stdin to WebSocket, SSE and HTTP clients
   watchmux watch URL                     print the events of such a server, one per line
+  watchmux get URL_OR_RESOURCE           print the objects of a collection, and its changes with --watch
+  watchmux serve [options]               serve objects of your own, to kubectl and other Kubernetes clients
   watchmux demo [DIR]                    run a demo on real files; needs nothing else
 
   watchmux <command> --help              show the help of a command
@@ -88,6 +91,45 @@ Exit codes: 0 the stream ended, or the output is no longer read; 1 no connection
 resumed, the last event was an ERROR, or the output could not be written; 2 invalid usage.
 `;
 
+const GET = `watchmux get: print the objects of a collection, now or as they change
+
+Usage
+  watchmux get URL [options]
+  watchmux get RESOURCE [NAME] [options]
+
+URL is that of a collection on any server that speaks Kubernetes' list/watch protocol, such as
+http://127.0.0.1:8080/api/v1/pods. RESOURCE is a resource of the cluster in your kubeconfig, by any name that kubectl takes:
+pods, deploy, deployments.apps, orders.example.com/v1. Reading a kubeconfig needs the package @kubernetes/client-node.
+
+The list is read in pages of 500, and printed page by page. A server that makes tables, as a kube-apiserver does, chooses the
+columns; of other objects the name and the age are printed.
+
+With --watch, what there is now is printed first, and then each change. If the connection breaks, or the server has forgotten
+where it was (410), the command connects or lists again, and prints what has changed meanwhile. If the output is read slowly,
+several changes of one object may become one. Ctrl-C ends the command.
+
+Options
+  -w, --watch              go on with changes, until a signal
+  -o, --output FORMAT      table, the default; json: one List object, or with NAME the object, or with --watch one event per
+                           line; name: NAMESPACE/NAME, or NAME if it is in no namespace
+  -l, --selector S         only objects with these labels, such as app=web,tier!=db
+      --field-selector S   only objects with these fields, such as status.phase=Running
+      --limit N            print at most N objects
+      --kubeconfig FILE    default: $KUBECONFIG, ~/.kube/config, or the service account of a pod
+      --context NAME       the context in it; default: its current one
+  -n, --namespace NAME     default: that of the context
+  -A, --all-namespaces     the objects of all namespaces
+      --token TOKEN        send this bearer token; other users of this machine may see it, so better use a kubeconfig
+      --header 'NAME: VALUE'
+                           send this header; may be repeated
+      --timeout SECONDS    time for the server to answer, default 60; 0: no limit
+
+A server whose certificate is not known is trusted if NODE_EXTRA_CA_CERTS names a file with its CA.
+
+Exit codes: 0 end, or the output is no longer read; 1 the server cannot be asked or refuses, there is no object NAME, or the
+output could not be written; 2 invalid usage, no such resource, or no kubeconfig.
+`;
+
 const DEMO = `watchmux demo: real files, watched by a fast reader and a slow one
 
 Usage
@@ -106,5 +148,5 @@ Exit codes: 0 end; 1 the numbers do not add up, or the output could not be writt
 /** Returns the help text of a command, or the general one. */
 export function helpText(topic: CommandName | undefined): string {
   if (topic === undefined) return GENERAL;
-  return { pipe: PIPE, watch: WATCH, demo: DEMO }[topic];
+  return { pipe: PIPE, watch: WATCH, get: GET, serve: SERVE, demo: DEMO }[topic];
 }

@@ -2,10 +2,12 @@
 import { version } from '../../package.json';
 import type { Command } from './args.ts';
 import { parseCommand, UsageError } from './args.ts';
-import { demo } from './demo.ts';
+import { demo } from './demo/demo.ts';
+import { get } from './get/get.ts';
 import { helpText } from './help.ts';
 import { Output } from './output.ts';
 import { pipe } from './pipe.ts';
+import { serve } from './serve/serve.ts';
 import { watch } from './watch.ts';
 
 /** Runs a command. Returns the exit code. */
@@ -15,6 +17,10 @@ async function run(command: Command, output: Output): Promise<number> {
       return pipe(command, output);
     case 'watch':
       return watch(command, output);
+    case 'get':
+      return get(command, output);
+    case 'serve':
+      return serve(command, output);
     case 'demo':
       return demo(command, output);
     case 'help':

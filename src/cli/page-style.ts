@@ -57,7 +57,7 @@ const STATE = `
 #policy { margin-left: auto; }
 .old { display: none; color: var(--bad); }
 .stale .old { display: block; }
-.stale #overview, .stale #clients-table, .stale .own { opacity: .7; }`;
+.stale #overview, .stale .figures, .stale .own { opacity: .7; }`;
 
 const OVERVIEW = `
 #overview { display: grid; grid-template-columns: auto minmax(12rem, 1fr) auto; gap: .5rem 2rem; align-items: center; }
@@ -94,15 +94,15 @@ const SIDE = `
 #history .loss::before { background: var(--bad); }
 #history .cut::before { background: var(--warn); }
 #history time { color: var(--dim); }
-#clients-table { table-layout: fixed; margin-top: .4rem; }
-#clients-table thead th { padding: .3rem .4rem; }
-#clients-table thead th:first-child { padding-left: 0; width: 44%; }
-#clients-table thead th:last-child { padding-right: 0; }
-#clients-table tbody th, #clients-table td { padding: .45rem .4rem; vertical-align: top; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
-#clients-table tbody th { padding-left: 0; }
-#clients-table tr:last-child > * { border-bottom: 0; }
+.figures { table-layout: fixed; margin-top: .4rem; }
+.figures thead th { padding: .3rem .4rem; }
+.figures thead th:first-child { padding-left: 0; width: 44%; }
+.figures thead th:last-child { padding-right: 0; }
+.figures tbody th, .figures td { padding: .45rem .4rem; vertical-align: top; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+.figures tbody th { padding-left: 0; }
+.figures tr:last-child > * { border-bottom: 0; }
 .who { font-weight: 600; }
-#clients-table th .dim, #clients-table th .dim span { display: block; font-weight: 400; }
+.figures th .dim, .figures th .dim span { display: block; font-weight: 400; }
 .tag { display: inline-block; padding: 0 .4em; border-radius: 4px; background: var(--tint); color: var(--accent); font-size: .75rem; font-weight: 550; }
 .spark { display: block; width: 100%; height: 1.25rem; margin-top: .15rem; border-bottom: 1px solid var(--line); overflow: visible; }
 .spark path { fill: var(--accent); fill-opacity: .35; }
@@ -115,7 +115,7 @@ const SIDE = `
 @media (max-width: 40rem) { #history { max-height: 8rem; } }`;
 
 const EVENTS = `
-#events { padding: 0; }
+.listing { padding: 0; }
 .bar { position: sticky; top: 0; z-index: 1; padding: .7rem 1rem; background: var(--panel); border-radius: 10px 10px 0 0; border-bottom: 1px solid var(--line); }
 .bar h2 { margin-right: .5rem; }
 #text { flex: 1 1 9rem; min-width: 0; max-width: 20rem; }
@@ -126,20 +126,20 @@ const EVENTS = `
 #events-table th:nth-child(1) { width: max(5.5rem, .56rem * var(--digits, 1) + 1.2rem); padding-left: 1rem; }
 #events-table th:nth-child(2) { width: 5.2rem; }
 #events-table th:nth-child(3) { width: 8rem; }
-#rows td { padding: .22rem .5rem; border-bottom: 1px solid var(--line); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-#rows tr[data-id] { cursor: pointer; }
-#rows tr[data-id]:hover td { background: var(--soft); }
-#rows td:nth-child(1) { padding-left: 1rem; overflow: visible; }
+.rows td { padding: .22rem .5rem; border-bottom: 1px solid var(--line); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.rows tr[data-id] { cursor: pointer; }
+.rows tr[data-id]:hover td { background: var(--soft); }
+.rows td:nth-child(1) { padding-left: 1rem; overflow: visible; }
 #rows td:nth-child(2) { color: var(--dim); }
 #rows td:nth-child(3) { font-size: .8rem; font-weight: 600; letter-spacing: .02em; color: var(--accent); }
 #rows td:nth-child(4) { font: .82rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
 #rows tr[data-type=ADDED] td:nth-child(3) { color: var(--good); }
 #rows tr[data-type=DELETED] td:nth-child(3), #rows tr[data-type=BOOKMARK] td:nth-child(3) { color: var(--dim); }
 #rows tr[data-type=ERROR] td:nth-child(3), #rows tr[data-type=ERROR] td:nth-child(4) { color: var(--bad); }
-#rows button { min-height: 0; padding: 0 .2rem; margin-left: -.2rem; border: 0; border-radius: 4px; background: none; font-weight: 400; color: var(--dim); }
-#rows button[aria-expanded=true] { color: var(--ink); font-weight: 600; }
-#rows .gap td { padding-left: 1rem; color: var(--bad); background: var(--bad-tint); font: inherit; font-size: .85rem; }
-#rows .detail td { padding: .5rem 1rem .9rem; white-space: normal; color: var(--dim); font: inherit; font-size: .85rem; letter-spacing: 0; background: var(--soft); }
+.rows button { min-height: 0; padding: 0 .2rem; margin-left: -.2rem; border: 0; border-radius: 4px; background: none; font-weight: 400; color: var(--dim); }
+.rows button[aria-expanded=true] { color: var(--ink); font-weight: 600; }
+.rows .gap td { padding-left: 1rem; color: var(--bad); background: var(--bad-tint); font: inherit; font-size: .85rem; }
+.rows .detail td { padding: .5rem 1rem .9rem; white-space: normal; color: var(--dim); font: inherit; font-size: .85rem; letter-spacing: 0; background: var(--soft); }
 .detail p { overflow-wrap: anywhere; }
 .detail pre { margin: .5rem 0 0; max-height: 30rem; overflow: auto; color: var(--ink); font: .85rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
 .detail .key::before { display: none; }
@@ -149,18 +149,18 @@ const EVENTS = `
 #none { padding: 1.5rem 1rem; }
 @media (max-width: 40rem) {
   .bar { padding: .6rem .75rem; } .bar h2 { margin-right: 0; } #text { flex-basis: 12rem; max-width: none; }
-  #events-table th:nth-child(1) { width: max(3.7rem, .56rem * var(--digits, 1) + .95rem); padding-left: .75rem; } #rows td:nth-child(1) { padding-left: .75rem; }
+  #events-table th:nth-child(1) { width: max(3.7rem, .56rem * var(--digits, 1) + .95rem); padding-left: .75rem; } .rows td:nth-child(1) { padding-left: .75rem; }
   #events-table th:nth-child(2), #rows tr[data-id] td:nth-child(2) { width: 0; padding-left: 0; padding-right: 0; visibility: hidden; }
   #rows td:nth-child(4) span { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; white-space: normal; word-break: break-all; }
   #events-table th:nth-child(3) { width: 6.3rem; }
-  #rows td { vertical-align: top; padding-top: .4rem; padding-bottom: .4rem; }
+  .rows td { vertical-align: top; padding-top: .4rem; padding-bottom: .4rem; }
 }
 @media (max-height: 30rem) { .bar { position: static; } }
 @media (forced-colors: active) {
   .meter, #own-bar, .spark, #rate-chart, #state::before, #history li::before { forced-color-adjust: none; }
   button[aria-pressed=true], button.on, #slow[aria-pressed=true] { forced-color-adjust: none; background: Highlight; border-color: Highlight; color: HighlightText; }
 }
-@media (prefers-reduced-motion: reduce) { * { transition: none !important; scroll-behavior: auto !important; } }`;
+@media (prefers-reduced-motion: reduce) { * { transition: none !important; animation: none !important; scroll-behavior: auto !important; } }`;
 
-/** The style of the page. */
+/** The style of all pages. */
 export const STYLE: string = [COLOURS, BASICS, LAYOUT, STATE, OVERVIEW, SIDE, EVENTS].join('\n');

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { pageHtml } from './page-html.ts';
 import { STYLE } from './page-style.ts';
 
-/** The live page, and the content security policy that allows it and nothing else. */
+/** A page, and the content security policy that allows it and nothing else. */
 export interface LivePage {
   readonly html: string;
   readonly policy: string;
@@ -11,17 +11,27 @@ export interface LivePage {
 
 /**
  * Creates the page that `watchmux pipe` serves at `/`: incoming events, the other clients, and the state of the page's own
- * connection. It is one file that loads nothing, so it works without a network. Data is inserted only as text, never as markup.
- *
- * Its script is `page/main.ts` with its imports, bundled when this package is built. Its heading is `title`; default: the name of
- * this program.
+ * connection. Its script is `page/main.ts` with its imports. Its heading is `title`; default: the name of this program.
  */
-export function livePage(script: string = builtScript(), title?: string): LivePage {
+export function livePage(script: string = builtScript('live-page.js'), title?: string): LivePage {
+  return inOneFile({ script, style: STYLE, toHtml: (parts) => pageHtml({ ...parts, title }) });
+}
+
+/** What a page is made of. */
+interface Parts {
+  readonly style: string;
+  readonly script: string;
+}
+
+/**
+ * Makes a page of one file that loads nothing, so it works without a network. Data is inserted only as text, never as markup.
+ */
+export function inOneFile({ script, style, toHtml }: Parts & { readonly toHtml: (parts: Parts) => string }): LivePage {
   // The only sequences that an inline script must not contain. The replacements mean the same in JavaScript.
   const safe = script.replaceAll('</script', '<\\/script').replaceAll('<!--', '\\x3c!--');
   const policy = [
     "default-src 'none'",
-    `style-src ${hashOf(STYLE)}`,
+    `style-src ${hashOf(style)}`,
     `script-src ${hashOf(safe)}`,
     "connect-src 'self'",
     // Allows the empty icon, which keeps browsers from requesting one.
@@ -30,12 +40,12 @@ export function livePage(script: string = builtScript(), title?: string): LivePa
     "form-action 'none'",
     "frame-ancestors 'none'",
   ];
-  return { html: pageHtml({ style: STYLE, script: safe, title }), policy: policy.join('; ') };
+  return { html: toHtml({ style, script: safe }), policy: policy.join('; ') };
 }
 
-/** It is next to the built command line. */
-function builtScript(): string {
-  return readFileSync(new URL('live-page.js', import.meta.url), 'utf8');
+/** Returns a script that was bundled when this package was built. It is next to the built command line. */
+export function builtScript(name: string): string {
+  return readFileSync(new URL(name, import.meta.url), 'utf8');
 }
 
 function hashOf(text: string): string {

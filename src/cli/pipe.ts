@@ -8,9 +8,9 @@ import type { Found } from './lines.ts';
 import { Lines, readLine } from './lines.ts';
 import type { Output } from './output.ts';
 import { placeOf } from './page/words.ts';
-import { Recoveries } from './recoveries.ts';
 import { Reports } from './reports.ts';
-import { close, createPipeServer, isSame, listen } from './server.ts';
+import { Recoveries } from './server/recoveries.ts';
+import { close, createPipeServer, isSame, listen } from './server/server.ts';
 import { onSignals } from './signals.ts';
 
 /** `watchmux pipe`: serves lines from stdin to clients. Returns the exit code. */

@@ -9,12 +9,12 @@ const SIGNALS = Object.keys(EXIT_CODES) as readonly EndSignal[];
  *
  * `nohup` makes no difference: it tells the kernel to ignore SIGHUP, and Node undoes that when it starts, without a trace.
  */
-export function onSignals(end: () => void): () => void {
+export function onSignals(end: (signal: NodeJS.Signals) => void): () => void {
   let asked = false;
   const listener = (signal: NodeJS.Signals): void => {
     if (asked) process.exit(EXIT_CODES[signal as EndSignal]);
     asked = true;
-    end();
+    end(signal);
   };
   for (const signal of SIGNALS) process.on(signal, listener);
   return () => {

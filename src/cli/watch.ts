@@ -1,11 +1,12 @@
 import type { IncomingMessage } from 'node:http';
-import type { ClientState, StateDetail, WebSocketConstructor } from '../bridge/client.ts';
+import type { ClientState, FetchLike, StateDetail, WebSocketConstructor } from '../bridge/client.ts';
 import { connect } from '../bridge/client.ts';
 import { WATCH_PATH } from '../bridge/protocol.ts';
 import type { Codec } from '../decode/codec.ts';
 import { jsonCodec } from '../decode/codec.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isErrorEvent } from '../watch/event.ts';
+import { withoutSecret } from './address.ts';
 import type { WatchCommand } from './args.ts';
 import { UsageError } from './args.ts';
 import { excerpt, MAX_LINE_BYTES } from './lines.ts';
@@ -81,7 +82,7 @@ class Story implements Codec<Printed> {
     this.target = target;
   }
 
-  readonly fetch: typeof request = async (...asked) => {
+  readonly fetch: FetchLike = async (...asked) => {
     this.answer = undefined;
     const response = await request(...asked);
     const { status, headers } = response;
@@ -158,13 +159,6 @@ class Story implements Codec<Printed> {
   get rest(): string | undefined {
     return this.unread === undefined ? undefined : `the stream ended with a line that is no event: ${excerpt(this.unread)}`;
   }
-}
-
-/** A URL for a message, which often ends up in a log. */
-function withoutSecret(url: URL): string {
-  const shown = new URL(url);
-  shown.username = shown.password = '';
-  return shown.href;
 }
 
 /** Loads the optional peer package ws. Without it the host's own WebSocket is used, if there is one. */

@@ -1,5 +1,6 @@
 import { area, bars, Series } from './charts.ts';
-import { clone, say } from './elements.ts';
+import { say } from './elements.ts';
+import { arrange, FigureRow } from './figure-row.ts';
 import type { PipeClient, PipeStats } from './stats.ts';
 import { count, plural, size } from './words.ts';
 
@@ -24,20 +25,14 @@ export class ClientTable {
   show({ clients, capacity, overflow }: PipeStats, own: number | undefined): void {
     const shown = choose(clients, own);
     const present = new Set(shown.map(({ id }) => id));
-    for (const [id, row] of this.rows) {
-      if (present.has(id)) continue;
-      row.element.remove();
-      this.rows.delete(id);
-    }
-    for (const [at, client] of shown.entries()) {
-      let row = this.rows.get(client.id);
-      if (row === undefined) {
-        row = new ClientRow();
-        this.rows.set(client.id, row);
-      }
+    for (const id of this.rows.keys()) if (!present.has(id)) this.rows.delete(id);
+    const elements = shown.map((client) => {
+      const row = this.rows.get(client.id) ?? new ClientRow('client');
+      this.rows.set(client.id, row);
       row.show(client, { capacity, own: client.id === own, returns: overflow === 'disconnect' });
-      if (this.body.rows[at] !== row.element) this.body.insertBefore(row.element, this.body.rows[at] ?? null);
-    }
+      return row.element;
+    });
+    arrange(this.body, elements);
     const hidden = clients.length - shown.length;
     this.rest.toggleAttribute('hidden', hidden === 0 && clients.length > 0);
     say(this.rest, clients.length === 0 ? 'No client is connected.' : `and ${plural(hidden, 'more client')}, which lag less`);
@@ -60,8 +55,7 @@ interface Circumstances {
   readonly returns: boolean;
 }
 
-class ClientRow {
-  readonly element: HTMLTableRowElement = clone<HTMLTableRowElement>('client');
+class ClientRow extends FigureRow {
   private readonly queued: Series = new Series(POINTS);
   private readonly lag: Series = new Series(POINTS);
   private readonly lost: Series = new Series(POINTS);
@@ -91,17 +85,5 @@ class ClientRow {
     this.draw('queued', area(this.queued, BOX, Math.max(capacity, 1)));
     this.draw('lag', area(this.lag, BOX, Math.max(this.lag.max, capacity, 1)));
     this.draw('dropped', bars(this.lost, BOX, Math.max(this.lost.max, 1)));
-  }
-
-  private part(name: string): Element {
-    return this.element.querySelector(`[data-part=${name}]`) as Element;
-  }
-
-  private say(name: string, text: string): void {
-    say(this.part(name), text);
-  }
-
-  private draw(name: string, path: string): void {
-    this.element.querySelector(`[data-chart=${name}] path`)?.setAttribute('d', path);
   }
 }

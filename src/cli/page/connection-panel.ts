@@ -1,14 +1,13 @@
 import type { ClientState } from '../../bridge/client.ts';
 import type { ClientStats } from '../../bridge/hub/client-info.ts';
 import type { Overflow } from '../../watch/overflow.ts';
-import type { Announcer } from './announcer.ts';
-import type { Connection, HistoryKind } from './connection.ts';
-import { byId, make, say } from './elements.ts';
+import type { Connection } from './connection.ts';
+import { byId, say } from './elements.ts';
+import type { History } from './history.ts';
+import { StateLine } from './state-line.ts';
 import type { PipeClient, PipeStats } from './stats.ts';
-import { count, plural, size, timeOf } from './words.ts';
+import { count, plural, size } from './words.ts';
 
-/** Entries in the history. */
-const MAX_HISTORY = 30;
 /** The rate to request if none has been measured yet, and the lowest one. */
 const LEAST_BYTES_PER_SECOND = 64;
 
@@ -21,49 +20,30 @@ const POLICIES: Readonly<Record<Overflow, string>> = {
   wait: 'the source waits for this page, and so do all other clients',
 };
 
-/** The state of this page's connection in words, its history, and the button that slows it down. */
+/** The state of this page's connection in words, and the button that slows it down. */
 export class ConnectionPanel {
   private readonly connection: Connection;
-  private readonly announcer: Announcer;
+  private readonly history: History;
+  private readonly line: StateLine = new StateLine();
   private bytesPerSecond: number = 0;
   private last: { readonly id: number; readonly sentBytes: number; readonly atMs: number } | undefined = undefined;
   private policy: Overflow | undefined = undefined;
-  private repeats: { readonly text: string; readonly times: number } = { text: '', times: 0 };
-  private timer: ReturnType<typeof setInterval> | undefined = undefined;
 
-  constructor(connection: Connection, announcer: Announcer) {
+  constructor(connection: Connection, history: History) {
     this.connection = connection;
-    this.announcer = announcer;
+    this.history = history;
     byId('slow').addEventListener('click', () => void this.setSlow(connection.slow === 0));
     byId('share').addEventListener('change', () => connection.slow > 0 && void this.setSlow(true));
     byId('retry').addEventListener('click', () => void connection.reopen());
   }
 
   onState(state: ClientState, delayMs: number | undefined): void {
-    clearInterval(this.timer);
     const slow = this.connection.slow > 0;
-    const element = byId('state');
-    element.dataset.state = state === 'open' ? (slow ? 'slow' : 'live') : state === 'connecting' ? 'connecting' : 'off';
-    byId('retry').toggleAttribute('hidden', state === 'open' || state === 'connecting');
     say(byId('resumes'), count(this.connection.resumes));
-    if (state === 'open') say(element, slow ? 'live, slow on purpose' : 'live');
-    else if (state === 'connecting') say(element, 'connecting');
-    else if (state === 'closed') say(element, 'ended');
-    else this.countDown(delayMs ?? 0);
-  }
-
-  onHistory(text: string, kind: HistoryKind): void {
-    const list = byId('history');
-    const entry = make('li', { name: kind });
-    const { repeats } = this;
-    // While a server is away, every attempt fails: show one entry with a count.
-    const times = repeats.text === text ? repeats.times + 1 : 1;
-    if (times > 1) list.firstElementChild?.remove();
-    this.repeats = { text, times };
-    entry.append(make('time', { text: timeOf(new Date()) }), ` ${text}${times > 1 ? ` (${times} times)` : ''}`);
-    list.prepend(entry);
-    while (list.children.length > MAX_HISTORY) list.lastElementChild?.remove();
-    this.announcer.say(text);
+    if (state === 'open') this.line.show(slow ? 'slow' : 'live', slow ? 'live, slow on purpose' : 'live');
+    else if (state === 'connecting') this.line.show('connecting', 'connecting');
+    else if (state === 'closed') this.line.show('off', 'ended', { retry: true });
+    else this.line.countDown(delayMs ?? 0);
   }
 
   /** Shows new numbers from the server. */
@@ -104,7 +84,7 @@ export class ConnectionPanel {
     const text = slow
       ? `Slow on purpose: from now on, the server sends this page at most ${this.pace}.`
       : 'Full speed again: the server no longer limits the rate of this page.';
-    this.onHistory(text, 'note');
+    this.history.add(text, 'note');
     this.explain();
     await this.connection.reopen();
   }
@@ -123,15 +103,5 @@ export class ConnectionPanel {
         ? `The server sends this page at most ${this.pace}, as if its network were that slow. Further events wait in its queue. When the queue is full: ${full}.`
         : `Limits the rate of this page so that its queue on the server fills up. When the queue is full: ${full}.`;
     say(byId('slow-note'), text);
-  }
-
-  private countDown(delayMs: number): void {
-    const until = performance.now() + delayMs;
-    const tick = (): void => {
-      const seconds = Math.ceil((until - performance.now()) / 1_000);
-      say(byId('state'), seconds > 0 ? `not connected, next attempt in ${plural(seconds, 'second')}` : 'not connected, trying');
-    };
-    tick();
-    this.timer = setInterval(tick, 1_000);
   }
 }

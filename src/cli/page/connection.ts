@@ -2,6 +2,7 @@ import type { ClientState, ClientWatch, StateDetail } from '../../bridge/client.
 import { connect } from '../../bridge/client.ts';
 import type { WireEvent } from '../../bridge/protocol.ts';
 import { WATCH_PATH } from '../../bridge/protocol.ts';
+import type { HistoryKind } from './history.ts';
 import { CLIENT_HEADER, SLOW } from './stats.ts';
 import { count, parseExactly, placeOf, plural } from './words.ts';
 
@@ -12,9 +13,6 @@ export interface ConnectionEvents {
   readonly onHistory: (text: string, kind: HistoryKind) => void;
   readonly onState: (state: ClientState, delayMs: number | undefined) => void;
 }
-
-/** The kind of a history entry. */
-export type HistoryKind = 'good' | 'cut' | 'loss' | 'note';
 
 /**
  * This page's own watch: the client of `watchmux/client`, with its states put into words. `reopen` ends the watch and starts

@@ -1,13 +1,13 @@
 import { clone, make, say } from './elements.ts';
 import type { EventRow, EventStore, Row, Wanted } from './event-store.ts';
-import { paint } from './paint.ts';
-import { count, jsonOf, plural, timeOf, visible } from './words.ts';
+import { jsonBox } from './json-box.ts';
+import { TabStops } from './tab-stops.ts';
+import { count, plural, timeOf, visible } from './words.ts';
 
 /** Rows in the table. */
 const MAX_ROWS = 200;
-/** Characters of an event in its row, and in its detail. */
+/** Characters of an event in its row. */
 const SHOWN_CHARS = 300;
-const DETAIL_CHARS = 100_000;
 
 /** The elements of the table. */
 export interface TableParts {
@@ -32,6 +32,7 @@ type Why = 'asked' | 'open' | 'focus';
 export class EventTable {
   private readonly parts: TableParts;
   private readonly store: EventStore;
+  private readonly stops: TabStops;
   /** Rows with an id up to this one are drawn, or do not match. */
   private drawn: number = -1;
   /** Why the table stands still: on request, or because a row is open or has the focus. */
@@ -41,12 +42,12 @@ export class EventTable {
   constructor(parts: TableParts, store: EventStore) {
     this.parts = parts;
     this.store = store;
+    this.stops = new TabStops(parts.body);
     const redraw = (): void => this.redraw();
     parts.text.addEventListener('input', redraw);
     parts.type.addEventListener('change', redraw);
     parts.pause.addEventListener('click', () => this.hold(this.paused === undefined ? 'asked' : undefined));
     parts.body.addEventListener('click', (event) => this.onClick(event));
-    parts.body.addEventListener('keydown', (event) => this.onKey(event));
     parts.body.addEventListener('focusin', ({ target }) => {
       if (this.paused === undefined && (target as Element).matches('button:focus-visible')) this.hold('focus');
     });
@@ -94,7 +95,7 @@ export class EventTable {
     body.parentElement?.style.setProperty('--digits', String(digits));
     const focused = body.contains(document.activeElement);
     while (body.rows.length > MAX_ROWS) body.deleteRow(-1);
-    this.keepTabStop();
+    this.stops.keep();
     // Where the focus was is gone. From the newest row it can go on.
     if (focused && !body.contains(document.activeElement)) body.querySelector('button')?.focus();
   }
@@ -137,24 +138,6 @@ export class EventTable {
   private onClick({ target }: Event): void {
     const row = (target as Element).closest('tr');
     if (row?.dataset.id !== undefined && String(getSelection()) === '') this.toggle(row);
-  }
-
-  private onKey(event: KeyboardEvent): void {
-    const stops = [...this.parts.body.querySelectorAll<HTMLButtonElement>('button')];
-    const at = stops.indexOf(event.target as HTMLButtonElement);
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: stops.length - 1 }[event.key];
-    if (at < 0 || to === undefined) return;
-    event.preventDefault();
-    const next = stops[Math.max(0, Math.min(stops.length - 1, to))];
-    next?.focus();
-    this.keepTabStop(next);
-  }
-
-  /** Makes one button reachable by the tab key: the one with the focus, or the first. */
-  private keepTabStop(chosen?: HTMLButtonElement): void {
-    const stops = [...this.parts.body.querySelectorAll<HTMLButtonElement>('button')];
-    const stop = chosen ?? stops.find((each) => each === document.activeElement) ?? stops[0];
-    for (const each of stops) each.tabIndex = each === stop ? 0 : -1;
   }
 
   private toggle(row: HTMLTableRowElement): void {
@@ -207,13 +190,7 @@ function toDetail(row: Row | undefined): HTMLTableRowElement {
     const version = event.resourceVersion ?? 'none: sent to this client only';
     td.append(make('p', { text: `type ${visible(event.type)}` }));
     td.append(make('p', { text: `version ${version}, received at ${time.toISOString()}, ${plural(text.length, 'character')}` }));
-    const json = jsonOf(event.object, 2);
-    const pre = make('pre');
-    pre.tabIndex = 0;
-    pre.setAttribute('aria-label', 'object');
-    pre.append(paint(visible(json.slice(0, DETAIL_CHARS))));
-    if (json.length > DETAIL_CHARS) pre.append(` \u2026 ${plural(json.length - DETAIL_CHARS, 'more character')}`);
-    td.append(pre);
+    td.append(jsonBox(event.object));
   } else td.append(make('p', { text: 'This event is no longer kept.' }));
   tr.append(td);
   return tr;

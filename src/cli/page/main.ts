@@ -16,6 +16,7 @@ import { ConnectionPanel } from './connection-panel.ts';
 import { byId } from './elements.ts';
 import { EventStore } from './event-store.ts';
 import { EventTable } from './event-table.ts';
+import { History } from './history.ts';
 import { Overview } from './overview.ts';
 import { Poller } from './poller.ts';
 import type { PipeStats } from './stats.ts';
@@ -48,15 +49,16 @@ const draw = (): void => {
   }, DRAW_MS);
 };
 
+const history = new History(new Announcer(byId('announcer')));
 const connection = new Connection({
   onEvents: (batch) => {
     store.push(batch);
     draw();
   },
-  onHistory: (text, kind) => panel.onHistory(text, kind),
+  onHistory: (text, kind) => history.add(text, kind),
   onState: (state, delayMs) => panel.onState(state, delayMs),
 });
-const panel = new ConnectionPanel(connection, new Announcer(byId('announcer')));
+const panel = new ConnectionPanel(connection, history);
 
 const poller = new Poller<PipeStats>({
   ask: async (signal) => {

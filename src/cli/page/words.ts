@@ -8,8 +8,8 @@ export function count(value: number): string {
 }
 
 /** `1 event`, `12,345 events`. */
-export function plural(value: number, noun: string): string {
-  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+export function plural(value: number, noun: string, nouns: string = `${noun}s`): string {
+  return `${count(value)} ${value === 1 ? noun : nouns}`;
 }
 
 /** Short enough for a tile: `12,345`, `1.23 M`. */

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import type { Clock } from '../watch/clock.ts';
-import { systemClock } from '../watch/clock.ts';
+import type { Clock } from '../../watch/clock.ts';
+import { systemClock } from '../../watch/clock.ts';
 
 /** Bytes that may wait in a narrowed response before it reports that it is full. */
 export const LINE_BYTES = 4_096;

@@ -2,23 +2,23 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { isIP } from 'node:net';
-import { createHttpHandler } from '../bridge/http.ts';
-import type { Hub, HubStats } from '../bridge/hub/hub.ts';
-import { counter, hubMetrics, METRICS_TYPE, toText } from '../bridge/hub/metrics.ts';
-import { STATS_PATH, WATCH_PATH } from '../bridge/protocol.ts';
-import { attachHandler, pathOf, refuseUpgrade } from '../bridge/transport/upgrades.ts';
-import { toStatus } from '../watch/event.ts';
-import type { Overflow } from '../watch/overflow.ts';
+import { createHttpHandler } from '../../bridge/http.ts';
+import type { Hub, HubStats } from '../../bridge/hub/hub.ts';
+import { counter, hubMetrics, METRICS_TYPE, toText } from '../../bridge/hub/metrics.ts';
+import { STATS_PATH, WATCH_PATH } from '../../bridge/protocol.ts';
+import { attachHandler, pathOf, refuseUpgrade } from '../../bridge/transport/upgrades.ts';
+import { type Status, toStatus } from '../../watch/event.ts';
+import type { Overflow } from '../../watch/overflow.ts';
+import type { PipeStats } from '../page/stats.ts';
+import { CLIENT_HEADER, SLOW } from '../page/stats.ts';
+import { livePage } from '../page.ts';
 import { Answer } from './answer.ts';
-import type { PipeStats } from './page/stats.ts';
-import { CLIENT_HEADER, SLOW } from './page/stats.ts';
-import { livePage } from './page.ts';
 import { Pipelining } from './pipelining.ts';
 import type { Recoveries } from './recoveries.ts';
 import { LINE_BYTES, MAX_BYTES_PER_SECOND, narrow } from './slow-line.ts';
 
 /** How long a connection may take for its request, and how large that may be. A silent connection is closed after that. */
-const PATIENCE = {
+export const PATIENCE = {
   headersTimeout: 10_000,
   requestTimeout: 20_000,
   connectionsCheckingInterval: 2_000,
@@ -53,7 +53,7 @@ export function createPipeServer(hub: Hub, options: PipeServerOptions): Server {
   const server = createServer(PATIENCE, (request, response) => {
     if (!pipelining.takes(response)) return;
     const path = pathOf(request.url);
-    if (!isMeant(request, { server, host })) answer(request, response, MISDIRECTED);
+    if (!isMeant(request, { server, host })) answer(request, response, NOT_MEANT);
     else if (path === WATCH_PATH) {
       pipelining.stream(response);
       watch(request, response);
@@ -62,7 +62,7 @@ export function createPipeServer(hub: Hub, options: PipeServerOptions): Server {
   // Before that of the hub, which knows nothing of names.
   attachHandler(server, (request, socket) => {
     if (isMeant(request, { server, host })) return false;
-    refuseUpgrade(socket, toStatus({ code: 421, reason: 'Misdirected', message: WRONG_NAME }));
+    refuseUpgrade(socket, MISDIRECTED);
     return true;
   });
   return server;
@@ -117,8 +117,12 @@ function createWatch(
   };
 }
 
+/** How a request under another host's name is refused; see {@link isMeant}. */
+export const WRONG_NAME = 'this server does not have the name in the header Host';
+export const MISDIRECTED: Status = toStatus({ code: 421, reason: 'Misdirected', message: WRONG_NAME });
+
 /** A server, and the host that it was told to listen on. */
-interface Listener {
+export interface Listener {
   readonly server: Server;
   readonly host: string;
 }
@@ -127,7 +131,7 @@ interface Listener {
  * Whether a request addresses this server by one of its own names. A foreign page can map its own host name to our loopback
  * address and would then have our origin (DNS rebinding), but it cannot hide that name.
  */
-function isMeant(request: IncomingMessage, { server, host }: Listener): boolean {
+export function isMeant(request: IncomingMessage, { server, host }: Listener): boolean {
   const name = (request.headers.host ?? host)
     .replace(/:\d+$/, '')
     .replace(/^\[|\]$/g, '')
@@ -157,8 +161,7 @@ interface Reply {
 }
 
 const plain = (code: number, text: string): Reply => ({ code, type: 'text/plain', body: Buffer.from(`${text}\n`) });
-const WRONG_NAME = 'this server does not have the name in the header Host';
-const MISDIRECTED: Reply = plain(421, WRONG_NAME);
+const NOT_MEANT: Reply = plain(421, WRONG_NAME);
 const NOT_FOUND: Reply = plain(404, 'not found: there are only /, /watch, /stats and /metrics');
 
 function answer(request: IncomingMessage, response: ServerResponse, { code = 200, type, body, policy }: Reply): void {
@@ -180,7 +183,7 @@ function answer(request: IncomingMessage, response: ServerResponse, { code = 200
 const connections: WeakMap<Server, Set<Socket>> = new WeakMap();
 
 /** Starts listening. Resolves with the URL; rejects with the system's error. */
-export function listen(server: Server, address: { host: string; port: number }): Promise<string> {
+export function listen(server: Server, address: { host: string; port: number }, scheme: string = 'http'): Promise<string> {
   const sockets: Set<Socket> = new Set();
   connections.set(server, sockets);
   server.on('connection', (socket) => {
@@ -192,7 +195,7 @@ export function listen(server: Server, address: { host: string; port: number }):
     server.listen(address.port, address.host, () => {
       server.off('error', reject);
       const { port } = server.address() as AddressInfo;
-      resolve(`http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${port}`);
+      resolve(`${scheme}://${address.host.includes(':') ? `[${address.host}]` : address.host}:${port}`);
     });
   });
 }

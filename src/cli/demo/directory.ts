@@ -2,7 +2,7 @@ import type { FSWatcher } from 'node:fs';
 import { watch as watchFiles } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ObjectEvent } from '../watch/event.ts';
+import type { ObjectEvent } from '../../watch/event.ts';
 
 /** A file as last seen. */
 export interface FileState {

@@ -1,5 +1,5 @@
-import type { ClientStats } from '../bridge/hub/client-info.ts';
-import type { HubNotice, Observer } from '../bridge/hub/tally.ts';
+import type { ClientStats } from '../../bridge/hub/client-info.ts';
+import type { HubNotice, Observer } from '../../bridge/hub/tally.ts';
 
 /** Connections that have ended with losses, and are remembered for a client that comes back. */
 const MAX_ENDED = 1_000;

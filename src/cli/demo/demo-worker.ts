@@ -1,6 +1,6 @@
 import { appendFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { sleep } from '../watch/clock.ts';
+import { sleep } from '../../watch/clock.ts';
 
 const FRUITS = ['apple', 'pear', 'plum', 'fig', 'quince', 'cherry', 'lemon', 'grape'];
 

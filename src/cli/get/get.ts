@@ -1,0 +1,97 @@
+import { messageOf } from '../../bridge/client/transport.ts';
+import type { List, ListOptions, ListWatcher } from '../../cache/list-watcher.ts';
+import { isWatchError } from '../../watch/errors.ts';
+import { withoutSecret } from '../address.ts';
+import { excerpt } from '../lines.ts';
+import type { Output } from '../output.ts';
+import { quote, UsageError } from '../usage.ts';
+import { follow } from './follow.ts';
+import type { GetCommand } from './get-args.ts';
+import { createPrinter } from './printer.ts';
+import { objectSource, TableSource } from './source.ts';
+import { findTarget } from './target.ts';
+import type { Work } from './work.ts';
+
+/** Objects are read in pages of this size, as kubectl does, so that a list of any length needs little memory. */
+const PAGE_SIZE = 500;
+
+/** `watchmux get`: prints the objects of a collection. Returns the exit code. */
+export async function get(command: GetCommand, output: Output): Promise<number> {
+  const stop = new AbortController();
+  output.onGone = () => stop.abort();
+  let where = command.target instanceof URL ? withoutSecret(command.target) : command.target;
+  try {
+    const target = await findTarget(command, stop.signal);
+    where = withoutSecret(target.url);
+    const table = command.output === 'table' ? new TableSource(target, command.responseTimeoutMs) : undefined;
+    const printer = createPrinter(command.output, {
+      manyNamespaces: target.manyNamespaces,
+      single: command.name !== undefined,
+      columns: () => table?.columns,
+    });
+    const source = table ?? objectSource(target, command.responseTimeoutMs);
+    const work = { command, source, printer, output, signal: stop.signal, note };
+    return await (command.watch ? follow(work) : list(work));
+  } catch (error) {
+    if (output.gone) return 0;
+    if (error instanceof UsageError) throw error;
+    note(explain(error, excerpt(where, 200)));
+    return 1;
+  }
+}
+
+/** Prints what there is now. */
+async function list({ command, source, printer, output, signal }: Work): Promise<number> {
+  let count = 0;
+  let begun = false;
+  for await (const { items, resourceVersion } of pages(source, command, signal)) {
+    if (!begun) await output.write(printer.begin(resourceVersion));
+    begun = true;
+    count += items.length;
+    await output.write(printer.objects(items));
+    if (output.gone) return 0;
+  }
+  await output.write(printer.end());
+  if (count > 0) return 0;
+  if (command.name !== undefined) note(`there is no object ${quote(command.name)}`);
+  else note('there are no objects');
+  return command.name === undefined ? 0 : 1;
+}
+
+/** The pages of a list, up to the limit. */
+async function* pages<T>(source: ListWatcher<T>, command: GetCommand, signal: AbortSignal): AsyncGenerator<List<T>> {
+  const { labelSelector, fieldSelector, limit = Infinity } = command;
+  let left = limit;
+  for (let token: string | undefined, last: string | undefined; ; ) {
+    const options: ListOptions = { labelSelector, fieldSelector, limit: Math.min(PAGE_SIZE, left), continue: token, signal };
+    let page: List<T>;
+    try {
+      page = await source.list(options);
+    } catch (error) {
+      // The output was read so slowly that the server has forgotten the version of this list. It offers to go on with a newer one.
+      const next = isWatchError(error, 'REFUSED') && error.status?.code === 410 ? error.status.metadata.continue : undefined;
+      if (next === undefined || next === last || token === undefined) throw error;
+      note('the list has changed while it was read: what follows is newer');
+      last = token = next;
+      continue;
+    }
+    yield { ...page, items: page.items.slice(0, left) };
+    left -= page.items.length;
+    if (left <= 0 || page.continue === undefined) return;
+    if (page.continue === token) throw new Error('the server has sent the same continue twice');
+    token = page.continue;
+  }
+}
+
+/** Why it failed, in one line. */
+function explain(error: unknown, where: string): string {
+  if (isWatchError(error, 'REFUSED')) return `${where} answered ${excerpt(error.message, 300)}`;
+  if (isWatchError(error, 'INVALID_FRAME')) return `${where} is not a collection: ${excerpt(error.message, 200)}`;
+  if (isWatchError(error)) return `${where}: ${excerpt(error.message, 200)}`;
+  const { code = '' } = (error ?? {}) as { code?: string };
+  return `cannot ask ${where}: ${excerpt(messageOf(error) || code, 200)}`;
+}
+
+function note(text: string): void {
+  process.stderr.write(`watchmux get: ${text}\n`);
+}

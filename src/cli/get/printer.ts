@@ -1,0 +1,142 @@
+// The three forms of output. Each prints a list page by page, or changes one by one.
+import { type KubernetesObject, metadataOf, namespaceOf } from '../../cache/object.ts';
+import { AlignedColumns } from './columns.ts';
+import type { Format } from './get-args.ts';
+import { age, clean, type Row } from './table.ts';
+
+/** What has become of an object. */
+export interface Change {
+  readonly type: string;
+  readonly object: KubernetesObject;
+}
+
+/** Turns objects into text. */
+export interface Printer {
+  /** The text before the first object. */
+  begin(resourceVersion: string): string;
+  objects(some: readonly KubernetesObject[]): string;
+  /** The text behind the last object. */
+  end(): string;
+  /** Changes. */
+  events(some: readonly Change[]): string;
+}
+
+/** What a printer needs to know. */
+export interface PrinterOptions {
+  readonly manyNamespaces: boolean;
+  /** One object was asked for, and not a list. */
+  readonly single: boolean;
+  /** The columns of the server, once they are known. */
+  readonly columns: () => readonly string[] | undefined;
+  /** For tests. */
+  readonly now?: () => number;
+}
+
+export function createPrinter(format: Format, options: PrinterOptions): Printer {
+  if (format === 'json') return options.single ? new JsonObjects() : new JsonList();
+  return format === 'name' ? new Names() : new TableLines(options);
+}
+
+/** `namespace/name`, as keys of stores are. */
+function keyOf(object: KubernetesObject): string {
+  const namespace = namespaceOf(object);
+  return clean(`${namespace && `${namespace}/`}${metadataOf(object).name ?? ''}`);
+}
+
+class Names implements Printer {
+  begin(): string {
+    return '';
+  }
+  objects(some: readonly KubernetesObject[]): string {
+    return some.map((object) => `${keyOf(object)}\n`).join('');
+  }
+  end(): string {
+    return '';
+  }
+  events(some: readonly Change[]): string {
+    return some.map(({ type, object }) => `${type} ${keyOf(object)}\n`).join('');
+  }
+}
+
+/** One object per line, without anything around them. */
+class JsonObjects extends Names {
+  override objects(some: readonly KubernetesObject[]): string {
+    return some.map((object) => `${JSON.stringify(object)}\n`).join('');
+  }
+  override events(some: readonly Change[]): string {
+    return some.map(({ type, object }) => `${JSON.stringify({ type, object })}\n`).join('');
+  }
+}
+
+/** One List object, with each item on a line of its own. */
+class JsonList extends JsonObjects {
+  #first: boolean = true;
+
+  override begin(resourceVersion?: string): string {
+    return `{"kind":"List","apiVersion":"v1","metadata":${JSON.stringify({ resourceVersion })},"items":[`;
+  }
+  override objects(some: readonly KubernetesObject[]): string {
+    const lines = some.map((object) => {
+      const line = `${this.#first ? '' : ','}\n${JSON.stringify(object)}`;
+      this.#first = false;
+      return line;
+    });
+    return lines.join('');
+  }
+  override end(): string {
+    return this.#first ? ']}\n' : '\n]}\n';
+  }
+}
+
+/** Room for each type of event. */
+const WIDEST = 'MODIFIED'.length;
+
+class TableLines implements Printer {
+  readonly #options: PrinterOptions;
+  readonly #aligned: AlignedColumns = new AlignedColumns();
+  #head: boolean = true;
+
+  constructor(options: PrinterOptions) {
+    this.#options = options;
+  }
+
+  begin(): string {
+    return '';
+  }
+
+  objects(some: readonly KubernetesObject[]): string {
+    return this.#lines(
+      some.map((object) => this.#row(object)),
+      [],
+    );
+  }
+
+  end(): string {
+    return '';
+  }
+
+  events(some: readonly Change[]): string {
+    const rows = some.map(({ type, object }) => [type, ...this.#row(object)]);
+    return this.#lines(rows, ['EVENT'.padEnd(WIDEST)]);
+  }
+
+  /** Adds the head before the first lines. */
+  #lines(rows: string[][], before: readonly string[]): string {
+    const { columns, manyNamespaces } = this.#options;
+    if (this.#head && rows.length > 0) {
+      this.#head = false;
+      rows.unshift([...before, ...(manyNamespaces ? ['NAMESPACE'] : []), ...(columns() ?? ['NAME', 'AGE'])]);
+    }
+    return this.#aligned.lines(rows);
+  }
+
+  #row(object: KubernetesObject): string[] {
+    return [...(this.#options.manyNamespaces ? [clean(namespaceOf(object) || undefined)] : []), ...this.#cells(object)];
+  }
+
+  #cells(object: Row | KubernetesObject): readonly string[] {
+    if ('cells' in object && object.cells) return object.cells;
+    const { name, creationTimestamp } = metadataOf(object);
+    return [clean(name), age(creationTimestamp, (this.#options.now ?? Date.now)())];
+  }
+}

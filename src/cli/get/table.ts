@@ -1,0 +1,133 @@
+/**
+ * Objects as rows. A Kubernetes server makes tables itself, with columns that fit the kind, if it is asked for one; other servers
+ * ignore the question, and send objects. Of these, rows with the name and the age are made here.
+ */
+import { toList } from '../../cache/http/answer.ts';
+import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
+import { metadataOf } from '../../cache/object.ts';
+import { excerpt } from '../lines.ts';
+
+/** Asks for a table, or else for JSON. */
+export const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
+
+/** One object, as a row. It has metadata, so it can be kept and compared as an object is. */
+export interface Row extends KubernetesObject {
+  readonly metadata: ObjectMeta;
+  /** Absent if the server has made none. */
+  readonly cells?: readonly string[] | undefined;
+}
+
+/** A page of rows. */
+export interface Page {
+  readonly columns: readonly string[] | undefined;
+  readonly items: readonly Row[];
+  readonly resourceVersion: string;
+  readonly continue?: string | undefined;
+}
+
+/** What a server sends as a table. Upstream: `metav1.Table`. Of a wire, so nothing of it is sure. */
+interface Table {
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  readonly columnDefinitions?: unknown;
+  readonly rows?: unknown;
+}
+
+const isTable = (value: unknown): value is Table => (value as { kind?: unknown } | null)?.kind === 'Table';
+
+/** Which cells are shown, as the server's `priority` says: the others are for who asks for all. */
+export class Shown {
+  #columns: readonly string[] | undefined;
+  #shown: readonly boolean[] = [];
+
+  get columns(): readonly string[] | undefined {
+    return this.#columns;
+  }
+
+  /** Later tables of one stream do not repeat their columns. */
+  learn({ columnDefinitions }: Table): void {
+    if (!Array.isArray(columnDefinitions)) return;
+    const all = columnDefinitions as ({ name?: unknown; priority?: unknown } | null)[];
+    this.#shown = all.map((column) => !column?.priority);
+    this.#columns = all.filter((_, at) => this.#shown[at]).map((column) => clean(column?.name).toUpperCase());
+  }
+
+  rows({ rows }: Table): Row[] {
+    const all = Array.isArray(rows) ? (rows as ({ cells?: unknown; object?: unknown } | null)[]) : [];
+    return all.map((row) => {
+      const cells = Array.isArray(row?.cells) ? row.cells : [];
+      return { metadata: metadataOf(row?.object), cells: cells.filter((_, at) => this.#shown[at] !== false).map(clean) };
+    });
+  }
+}
+
+/** Reads a list, in either form. */
+export function toPage(text: string, shown: Shown): Page {
+  const value: unknown = text.startsWith('{') ? safely(text) : undefined;
+  if (!isTable(value)) {
+    const { items, ...rest } = toList<KubernetesObject>(text);
+    return { ...rest, columns: undefined, items: items.map((item) => ({ metadata: metadataOf(item) })) };
+  }
+  shown.learn(value);
+  const { resourceVersion, continue: next } = value.metadata ?? {};
+  return {
+    columns: shown.columns,
+    items: shown.rows(value),
+    resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : '',
+    continue: typeof next === 'string' && next ? next : undefined,
+  };
+}
+
+/** The row of the object of an event, in either form; the version of a BOOKMARK is in the table's own metadata. */
+export function toRow(object: unknown, shown: Shown): Row {
+  if (!isTable(object)) return { metadata: metadataOf(object) };
+  shown.learn(object);
+  const [row] = shown.rows(object);
+  const { resourceVersion } = metadataOf(object);
+  return { ...row, metadata: { ...(resourceVersion && { resourceVersion }), ...row?.metadata } };
+}
+
+function safely(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // toList says what is wrong
+  }
+}
+
+/** A cell on one line, without characters that a terminal would act on. */
+export function clean(cell: unknown): string {
+  if (cell === null || cell === undefined) return '<none>';
+  return excerpt(typeof cell === 'object' ? JSON.stringify(cell) : String(cell), 200);
+}
+
+const [S, M, H, D, Y] = [1, 60, 3_600, 86_400, 365 * 86_400];
+/** Up to a limit, in seconds: a large unit, and a small one beside it. */
+const UNITS: readonly (readonly [limit: number, large: number, small?: number])[] = [
+  [2 * M, S],
+  [10 * M, M, S],
+  [3 * H, M],
+  [8 * H, H, M],
+  [2 * D, H],
+  [8 * D, D, H],
+  [2 * Y, D],
+  [8 * Y, Y, D],
+  [Infinity, Y],
+];
+const LETTERS: ReadonlyMap<number, string> = new Map([
+  [S, 's'],
+  [M, 'm'],
+  [H, 'h'],
+  [D, 'd'],
+  [Y, 'y'],
+]);
+
+/** How long ago a time was, such as `5m30s`. Upstream: `duration.HumanDuration`. */
+export function age(time: string | Date | undefined, nowMs: number): string {
+  const seconds = Math.floor((nowMs - Date.parse(String(time))) / 1_000);
+  if (Number.isNaN(seconds)) return '<unknown>';
+  const passed = Math.max(0, seconds);
+  const [, large, small] = UNITS.find(([limit]) => passed < limit) ?? [0, Y];
+  const rest = small === undefined ? 0 : Math.floor((passed % large) / small);
+  const part = (count: number, unit: number): string => `${count}${LETTERS.get(unit)}`;
+  return part(Math.floor(passed / large), large) + (rest > 0 ? part(rest, small as number) : '');
+}

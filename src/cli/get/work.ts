@@ -1,0 +1,17 @@
+import type { ListWatcher } from '../../cache/list-watcher.ts';
+import type { KubernetesObject } from '../../cache/object.ts';
+import type { Output } from '../output.ts';
+import type { GetCommand } from './get-args.ts';
+import type { Printer } from './printer.ts';
+
+/** What is to be printed, from where, how, and where to. */
+export interface Work {
+  readonly command: GetCommand;
+  readonly source: ListWatcher<KubernetesObject>;
+  readonly printer: Printer;
+  readonly output: Output;
+  /** Aborts when nobody reads the output any more. */
+  readonly signal: AbortSignal;
+  /** Says something beside the output. */
+  readonly note: (text: string) => void;
+}

@@ -1,0 +1,91 @@
+/**
+ * What `watchmux serve` says on stderr: one line per event of interest, for people or, as JSON, for machines.
+ *
+ *     watchmux serve: storage-lost error="unavailable: connect ECONNREFUSED 127.0.0.1:2379"
+ *     {"time":"2026-01-02T03:04:05.678Z","level":"error","event":"storage-lost","error":"unavailable: connect ..."}
+ *
+ * Lines have no line breaks and no control characters, whatever a client has sent. A reader that has stopped costs no memory: what
+ * does not fit is counted, and told later. Whoever calls this passes no token, and no URL with a password.
+ */
+
+export type LogFormat = 'text' | 'json';
+
+export type LogLevel = 'info' | 'warn' | 'error';
+
+/** What is said beside the name of the event. Undefined members are left out. */
+export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** The part of a standard stream that is used. */
+export interface LogOutput {
+  write(text: string): unknown;
+  readonly writableLength: number;
+}
+
+/** Options of a {@link Log}. */
+export interface LogOptions {
+  readonly format: LogFormat;
+  readonly output: LogOutput;
+  /** The time of day in ms. */
+  readonly now: () => number;
+}
+
+/** More than this does not wait for a reader. */
+const MAX_WAITING_BYTES = 65_536;
+/** The longest value. */
+const MAX_CHARS = 1_000;
+/** What needs no quotes. */
+const WORD = /^[\w.:/@+\-[\]]+$/;
+
+export class Log {
+  private readonly options: LogOptions;
+  private untold: number = 0;
+
+  constructor(options: LogOptions) {
+    this.options = options;
+  }
+
+  info(event: string, fields: LogFields = {}): void {
+    this.say('info', event, fields);
+  }
+
+  warn(event: string, fields: LogFields = {}): void {
+    this.say('warn', event, fields);
+  }
+
+  error(event: string, fields: LogFields = {}): void {
+    this.say('error', event, fields);
+  }
+
+  private say(level: LogLevel, event: string, fields: LogFields): void {
+    const { output } = this.options;
+    if (output.writableLength >= MAX_WAITING_BYTES) {
+      this.untold++;
+      return;
+    }
+    const { untold } = this;
+    this.untold = 0;
+    if (untold > 0) output.write(this.line('warn', 'log-lines-lost', { count: untold }));
+    output.write(this.line(level, event, fields));
+  }
+
+  private line(level: LogLevel, event: string, fields: LogFields): string {
+    const { format, now } = this.options;
+    const told = Object.entries(fields).filter(([, value]) => value !== undefined);
+    const plain = told.map(([name, value]) => [name, typeof value === 'string' ? cleaned(value) : value] as const);
+    if (format === 'json') {
+      return `${JSON.stringify({ time: new Date(now()).toISOString(), level, event, ...Object.fromEntries(plain) })}\n`;
+    }
+    const words = plain.map(([name, value]) => ` ${name}=${WORD.test(String(value)) ? value : JSON.stringify(value)}`);
+    return `watchmux serve: ${event}${words.join('')}\n`;
+  }
+}
+
+/** Without characters that a terminal would act on. */
+function cleaned(text: string): string {
+  return text.slice(0, MAX_CHARS).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '.');
+}
+
+/** What an error says. Not its stack: that would be many lines. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

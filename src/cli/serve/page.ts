@@ -1,0 +1,44 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { readAccept } from '../../apiserver/request/accept.ts';
+import { pathOf } from '../../bridge/transport/upgrades.ts';
+import { builtScript, inOneFile, type LivePage } from '../page.ts';
+import { STYLE } from '../page-style.ts';
+import { objectsHtml } from './page-html.ts';
+import { OBJECTS_STYLE } from './page-style.ts';
+
+/**
+ * Creates the page that `watchmux serve` shows to browsers at `/`: the resources, the objects of one of them, and how the server is.
+ * It has nothing of the server's data in it: it asks for that, as any client does, with a token if there is one. Its script is
+ * `page/main.ts` with its imports.
+ */
+export function objectsPage(script: string = builtScript('objects-page.js')): LivePage {
+  return inOneFile({ script, style: STYLE + OBJECTS_STYLE, toHtml: objectsHtml });
+}
+
+/**
+ * Whether a request is for the page, and not for the API: at `/`, by whoever takes HTML before JSON, as browsers do. Clients of the
+ * API, and curl, which takes anything, do not.
+ */
+export function wantsPage({ method, url, headers }: Pick<IncomingMessage, 'method' | 'url' | 'headers'>): boolean {
+  if (pathOf(url) !== '/' || (method !== 'GET' && method !== 'HEAD')) return false;
+  const first = readAccept(headers.accept).find(({ type }) => type === HTML || /^application\/(json|\*)$/.test(type));
+  return first?.type === HTML;
+}
+
+const HTML = 'text/html';
+
+/** Answers a request for which {@link wantsPage} is true. */
+export function sendPage({ html, policy }: LivePage, request: IncomingMessage, response: ServerResponse): void {
+  request.resume();
+  const body = Buffer.from(html);
+  response.writeHead(200, {
+    'content-type': `${HTML}; charset=utf-8`,
+    'content-length': body.length,
+    'cache-control': 'no-store',
+    vary: 'Accept',
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    'content-security-policy': policy,
+  });
+  response.end(request.method === 'HEAD' ? undefined : body);
+}

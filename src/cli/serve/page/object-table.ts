@@ -1,0 +1,250 @@
+import { keyOf } from '../../../cache/object.ts';
+import { age, type Row } from '../../get/table.ts';
+import { clone, make, say } from '../../page/elements.ts';
+import { arrange } from '../../page/figure-row.ts';
+import { TabStops } from '../../page/tab-stops.ts';
+import { count, plural, visible } from '../../page/words.ts';
+import type { Follower } from './follower.ts';
+import type { Content } from './object-reader.ts';
+import { chooseRows } from './object-rows.ts';
+import { OpenObject } from './open-object.ts';
+
+/** Rows in the table. */
+const MAX_ROWS = 500;
+/** If more rows than this have changed at once, none is marked: a table that blinks tells nothing. */
+const MAX_MARKED = 20;
+const MARK_MS = 1_200;
+/** What a server shows as the age of an object: `5m30s`. A column of this name may have another meaning. */
+const DURATION = /^(\d+[smhdy])+$/;
+
+/** The elements of the table. */
+export interface ObjectTableParts {
+  readonly head: HTMLTableRowElement;
+  readonly body: HTMLTableSectionElement;
+  readonly empty: Element;
+  readonly note: Element;
+  readonly text: HTMLInputElement;
+}
+
+/** What the table needs. */
+export interface ObjectTableMeans {
+  readonly follower: Follower;
+  /** Reads an object as it is now. */
+  readonly read: (row: Row, signal: AbortSignal) => Promise<Content>;
+}
+
+interface Shown {
+  readonly element: HTMLTableRowElement;
+  row: Row;
+  /** The cell that says how old the object is. */
+  age: Element | undefined;
+}
+
+/**
+ * The objects of a collection, in the order of their keys, at most {@link MAX_ROWS}. A row that stays keeps its element and its place, so
+ * the focus stays, too, while others come and go around it. One row can be open; it then stays, even if its object is deleted.
+ *
+ * Keyboard: the rows are one tab stop. Arrow keys, Home and End move between them, Enter opens one.
+ */
+export class ObjectTable {
+  private readonly parts: ObjectTableParts;
+  private readonly means: ObjectTableMeans;
+  private readonly stops: TabStops;
+  private readonly shown: Map<string, Shown> = new Map();
+  private columns: readonly string[] = [];
+  /** Which of them has the name; the namespace, if it is shown, is before it. */
+  private nameAt: number = 0;
+  private open: OpenObject | undefined = undefined;
+
+  constructor(parts: ObjectTableParts, means: ObjectTableMeans) {
+    this.parts = parts;
+    this.means = means;
+    this.stops = new TabStops(parts.body);
+    parts.text.addEventListener('input', () => {
+      this.close();
+      this.draw();
+    });
+    parts.body.addEventListener('click', ({ target }) => {
+      const row = (target as Element).closest('tr');
+      if (row?.dataset.id !== undefined && String(getSelection()) === '') this.toggle(row.dataset.id);
+    });
+  }
+
+  /** Another collection is followed: what was shown is of no interest. */
+  clear(): void {
+    this.close();
+    this.shown.clear();
+    this.parts.body.replaceChildren();
+    this.draw();
+  }
+
+  /** Shows what there is now. */
+  draw(): void {
+    const { follower } = this.means;
+    const changed = follower.takeChanged();
+    this.layOut();
+    const text = this.parts.text.value.trim().toLowerCase();
+    const { rows, matching } = chooseRows(follower.rows, { text, max: MAX_ROWS, pinned: this.open?.row });
+    this.keepFocus(() => {
+      const elements = rows.flatMap((row) => this.elementsOf(row));
+      arrange(this.parts.body, elements);
+    });
+    const keys = new Set(rows.map(keyOf));
+    for (const key of this.shown.keys()) if (!keys.has(key)) this.shown.delete(key);
+    this.stops.keep();
+    this.follow();
+    this.mark(changed);
+    this.tell({ total: follower.size, matching, shown: rows.length, searched: text !== '' });
+  }
+
+  /** Time has passed. */
+  grow(): void {
+    const now = Date.now();
+    for (const { age: cell, row } of this.shown.values()) if (cell) say(cell, age(row.metadata.creationTimestamp, now));
+  }
+
+  /** Makes the head, and makes all rows anew, if the columns are others. */
+  private layOut(): void {
+    const { scope, columns = ['NAME', 'AGE'] } = this.means.follower;
+    const hasNamespace = scope?.resource.namespaced === true && scope.namespace === '';
+    const names = [...(hasNamespace ? ['namespace'] : []), ...columns.map((each) => each.toLowerCase())];
+    if (names.join('\n') === this.columns.join('\n') && this.nameAt === Number(hasNamespace)) return;
+    this.columns = names;
+    this.nameAt = Number(hasNamespace);
+    const heads = names.map((name, at) => {
+      const th = make('th', { text: visible(name), name: this.classOf(at) });
+      th.scope = 'col';
+      return th;
+    });
+    this.parts.head.replaceChildren(...heads);
+    this.close();
+    this.shown.clear();
+    this.parts.body.replaceChildren();
+  }
+
+  private elementsOf(row: Row): readonly HTMLTableRowElement[] {
+    const key = keyOf(row);
+    let shown = this.shown.get(key);
+    if (shown === undefined) {
+      shown = { element: clone<HTMLTableRowElement>('object-row'), row, age: undefined };
+      shown.element.dataset.id = key;
+      this.shown.set(key, shown);
+      this.fill(shown);
+    } else if (shown.row !== row) {
+      shown.row = row;
+      this.fill(shown);
+    }
+    return this.open?.key === key ? [shown.element, this.open.element] : [shown.element];
+  }
+
+  private fill(shown: Shown): void {
+    const { element, row } = shown;
+    const { namespace = '', name = '', creationTimestamp, deletionTimestamp } = row.metadata;
+    const own = row.cells ?? [name, ''];
+    const texts = this.nameAt === 1 ? [namespace, ...own] : own;
+    for (const at of this.columns.keys()) {
+      const cell = element.cells[at] ?? element.insertCell();
+      cell.className = this.classOf(at);
+      // The server says how old it was then.
+      const isAge = cell.className === 'age' && DURATION.test(texts[at] ?? '');
+      if (isAge) shown.age = cell;
+      if (at === this.nameAt) this.fillName(cell, { name, namespace, open: this.open?.key === keyOf(row) });
+      else say(cell, isAge ? age(creationTimestamp, Date.now()) : visible(texts[at] ?? ''));
+    }
+    element.classList.toggle('leaving', deletionTimestamp !== undefined);
+  }
+
+  private fillName(cell: Element, { name, namespace, open }: { name: string; namespace: string; open: boolean }): void {
+    const button = cell.querySelector('button') ?? cell.appendChild(make('button'));
+    button.type = 'button';
+    button.setAttribute('aria-expanded', String(open));
+    button.setAttribute('aria-label', visible(`${namespace === '' ? '' : `${namespace}/`}${name}: detail`));
+    say(button, visible(name));
+  }
+
+  /** Where the focus was may be gone. From the row that has taken its place it can go on. */
+  private keepFocus(change: () => void): void {
+    const { body } = this.parts;
+    const row = body.contains(document.activeElement) ? document.activeElement?.closest('tr') : undefined;
+    const at = row ? row.sectionRowIndex : -1;
+    change();
+    if (at < 0 || body.contains(document.activeElement)) return;
+    body.rows[Math.min(at, body.rows.length - 1)]?.querySelector('button')?.focus();
+  }
+
+  /** The open object may have changed, or be gone. */
+  private follow(): void {
+    const { open } = this;
+    if (open === undefined) return;
+    const row = this.means.follower.get(open.key);
+    if (row === undefined) {
+      if (this.means.follower.hasSynced) open.gone();
+    } else open.show(row);
+    this.shown.get(open.key)?.element.classList.toggle('gone', open.isGone);
+  }
+
+  private mark(changed: ReadonlySet<string>): void {
+    if (changed.size > MAX_MARKED || matchMedia('(prefers-reduced-motion: reduce)').matches) return;
+    const tint = getComputedStyle(document.documentElement).getPropertyValue('--tint');
+    for (const key of changed) {
+      for (const cell of this.shown.get(key)?.element.cells ?? []) {
+        cell.animate([{ backgroundColor: tint }, { backgroundColor: 'transparent' }], { duration: MARK_MS, easing: 'ease-out' });
+      }
+    }
+  }
+
+  private tell({
+    total,
+    matching,
+    shown,
+    searched,
+  }: {
+    total: number;
+    matching: number;
+    shown: number;
+    searched: boolean;
+  }): void {
+    const { empty, note } = this.parts;
+    const { hasSynced, scope } = this.means.follower;
+    const cut = matching > MAX_ROWS;
+    const found = searched ? `${count(matching)} of ${plural(total, 'object')}` : plural(total, 'object');
+    say(
+      note,
+      !hasSynced
+        ? ''
+        : cut
+          ? `showing the first ${count(MAX_ROWS)} of ${count(matching)}${searched ? ' that match' : ''}`
+          : found,
+    );
+    empty.toggleAttribute('hidden', shown > 0 || scope === undefined);
+    const none = scope?.labelSelector ? 'No object has such labels.' : 'No objects yet. They appear here as they are created.';
+    say(empty, !hasSynced ? 'Reading \u2026' : searched ? 'Nothing matches.' : none);
+  }
+
+  /** The columns that every kind has look the same in all. */
+  private classOf(at: number): string {
+    if (at <= this.nameAt) return at === this.nameAt ? 'name' : 'namespace';
+    return this.columns[at] === 'age' ? 'age' : 'more';
+  }
+
+  private toggle(key: string): void {
+    const shown = this.shown.get(key);
+    const wasOpen = this.open?.key === key;
+    this.close();
+    if (shown !== undefined && !wasOpen) {
+      const { row } = shown;
+      this.open = new OpenObject({ row, columns: this.columns.length, read: (signal) => this.means.read(row, signal) });
+      shown.element.querySelector('button')?.setAttribute('aria-expanded', 'true');
+    }
+    this.draw();
+  }
+
+  private close(): void {
+    const { open } = this;
+    this.open = undefined;
+    open?.close();
+    const element = open && this.shown.get(open.key)?.element;
+    element?.querySelector('button')?.setAttribute('aria-expanded', 'false');
+    element?.classList.remove('gone');
+  }
+}

@@ -1,0 +1,175 @@
+import { isIPv6 } from 'node:net';
+import { milliseconds, type Options, type Parsed, quote, UsageError, whole, wrong } from '../usage.ts';
+import type { LogFormat } from './log.ts';
+import { type ServedResource, toServedResources } from './resource-flag.ts';
+import { isToken } from './tokens.ts';
+
+/** The options of `watchmux serve`. */
+export interface ServeCommand {
+  readonly command: 'serve';
+  readonly host: string;
+  readonly port: number;
+  readonly resources: readonly ServedResource[];
+  /** What clients must send. Undefined: nothing. */
+  readonly token: string | undefined;
+  /** The files of the certificate and its key. Undefined: plain HTTP. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined;
+  /** Where etcd is. Empty: objects are in memory. */
+  readonly etcd: readonly URL[];
+  /** What all keys in etcd begin with. */
+  readonly prefix: string;
+  /** The file that keeps memory across restarts. */
+  readonly dataFile: string | undefined;
+  /** The file of tokens and the tenants that have them. */
+  readonly tokenFile: string | undefined;
+  /** Where numbers and health are told without a token. */
+  readonly metrics: { readonly host: string; readonly port: number } | undefined;
+  readonly log: LogFormat;
+  /** How long a shutdown may take, and how long of that everything is served while `/readyz` says no. */
+  readonly drainMs: number;
+  readonly drainDelayMs: number;
+  /** The header in which a proxy passes on the client's address. */
+  readonly clientHeader: string | undefined;
+  /** Undefined: the default of an `ApiServer`. */
+  readonly limits: ServeLimits;
+}
+
+/** Limits that the command line can change. */
+export interface ServeLimits {
+  readonly maxWatchers: number | undefined;
+  readonly maxWatchersPerAddress: number | undefined;
+  readonly maxConcurrentRequestsPerAddress: number | undefined;
+}
+
+export const SERVE_OPTIONS: Options = {
+  host: { type: 'string', default: '127.0.0.1' },
+  port: { type: 'string', default: '8080' },
+  resource: { type: 'string', multiple: true },
+  token: { type: 'string' },
+  'tls-cert': { type: 'string' },
+  'tls-key': { type: 'string' },
+  etcd: { type: 'string', multiple: true },
+  prefix: { type: 'string' },
+  data: { type: 'string' },
+  'token-file': { type: 'string' },
+  metrics: { type: 'string' },
+  log: { type: 'string', default: 'text' },
+  drain: { type: 'string', default: '10' },
+  'drain-delay': { type: 'string', default: '0' },
+  'client-address': { type: 'string' },
+  'max-watchers': { type: 'string' },
+  'max-watchers-per-address': { type: 'string' },
+  'max-requests-per-address': { type: 'string' },
+};
+
+/** Prefixes of other programs' keys would be overwritten; this one is ours. */
+const DEFAULT_PREFIX = '/watchmux/';
+
+export function toServe({ values, positionals }: Parsed): ServeCommand {
+  const [extra] = positionals;
+  if (extra !== undefined) throw new UsageError(`unexpected argument ${quote(extra)}: serve takes options only`, 'serve');
+  // A script whose variable is empty would silently serve without what it names.
+  for (const option of ['data', 'prefix', 'tls-cert', 'tls-key', 'token-file'] as const) {
+    if (values[option] === '') throw wrong('serve', option, '', 'something that is not empty');
+  }
+  const text = (option: string): string | undefined => values[option] as string | undefined;
+  const list = (option: string): readonly string[] => (values[option] as string[] | undefined) ?? [];
+  const etcd = list('etcd').map(toEtcdUrl);
+  if (etcd.length > 0 && text('data') !== undefined) throw new UsageError('--data and --etcd exclude each other', 'serve');
+  if (etcd.length === 0 && text('prefix') !== undefined) throw new UsageError('--prefix goes with --etcd', 'serve');
+  const command: ServeCommand = {
+    command: 'serve',
+    host: toHost(values.host as string),
+    port: whole('serve', 'port', values.port, { max: 65_535 }),
+    resources: toServedResources(list('resource')),
+    token: toToken(text('token')),
+    tls: toTls(text('tls-cert'), text('tls-key')),
+    etcd,
+    prefix: text('prefix') ?? DEFAULT_PREFIX,
+    dataFile: text('data'),
+    tokenFile: text('token-file'),
+    metrics: toMetrics(text('metrics')),
+    log: toLogFormat(values.log as string),
+    ...toDrain(values),
+    clientHeader: toHeader(text('client-address')),
+    limits: toLimits(values),
+  };
+  checkExposure(command);
+  return command;
+}
+
+/** Whoever reaches this server can read and write everything: other machines need a token. */
+function checkExposure({ host, token, tokenFile, tls }: ServeCommand): void {
+  if (isLoopback(host) || token !== undefined || tokenFile !== undefined) return;
+  const also = tls === undefined ? '; kubectl sends a token over HTTPS only, so add --tls-cert and --tls-key too' : '';
+  throw new UsageError(`--host ${quote(host)} lets other machines in, and needs --token${also}`, 'serve');
+}
+
+/** Whether only this machine can reach an address. Of a name nobody knows what it means tomorrow, except `localhost`. */
+export function isLoopback(host: string): boolean {
+  return /^127(\.\d{1,3}){3}$/.test(host) || host === '::1' || host.toLowerCase() === 'localhost';
+}
+
+function toHost(value: string): string {
+  const host = value.replace(/^\[(.*)\]$/, '$1');
+  if (!isIPv6(host) && !/^[^\s:/[\]]+$/.test(host)) {
+    throw wrong('serve', 'host', value, 'an address or a host name, without a port');
+  }
+  return host;
+}
+
+function toToken(value: string | undefined): string | undefined {
+  // The token is not shown: this message may end up in a log.
+  if (value !== undefined && !isToken(value)) {
+    throw new UsageError('--token takes 1 to 1000 visible ASCII characters without spaces', 'serve');
+  }
+  return value;
+}
+
+function toTls(certFile: string | undefined, keyFile: string | undefined): ServeCommand['tls'] {
+  if (certFile === undefined && keyFile === undefined) return undefined;
+  if (certFile !== undefined && keyFile !== undefined) return { certFile, keyFile };
+  throw new UsageError('--tls-cert and --tls-key go together', 'serve');
+}
+
+/** `9090`, `127.0.0.1:9090` or `[::]:9090`. */
+function toMetrics(value: string | undefined): ServeCommand['metrics'] {
+  if (value === undefined) return undefined;
+  const [, host = '127.0.0.1', port = ''] = /^(?:(.+):)?(\d{1,5})$/.exec(value) ?? [];
+  if (port === '' || Number(port) > 65_535)
+    throw wrong('serve', 'metrics', value, 'a port, or a host and a port such as 0.0.0.0:9090');
+  return { host: toHost(host), port: Number(port) };
+}
+
+function toLogFormat(value: string): LogFormat {
+  if (value === 'text' || value === 'json') return value;
+  throw wrong('serve', 'log', value, 'text or json');
+}
+
+function toDrain(values: Parsed['values']): Pick<ServeCommand, 'drainMs' | 'drainDelayMs'> {
+  const drainMs = milliseconds('serve', 'drain', values.drain);
+  const drainDelayMs = milliseconds('serve', 'drain-delay', values['drain-delay']);
+  if (drainDelayMs > drainMs) throw new UsageError('--drain-delay is part of --drain, and cannot be longer', 'serve');
+  return { drainMs, drainDelayMs };
+}
+
+function toHeader(value: string | undefined): string | undefined {
+  if (value === undefined || /^[a-z][a-z0-9-]{0,99}$/i.test(value)) return value?.toLowerCase();
+  throw wrong('serve', 'client-address', value, 'the name of a header, such as x-forwarded-for');
+}
+
+function toLimits(values: Parsed['values']): ServeLimits {
+  const limit = (option: string): number | undefined =>
+    values[option] === undefined ? undefined : whole('serve', option, values[option], { min: 1 });
+  return {
+    maxWatchers: limit('max-watchers'),
+    maxWatchersPerAddress: limit('max-watchers-per-address'),
+    maxConcurrentRequestsPerAddress: limit('max-requests-per-address'),
+  };
+}
+
+function toEtcdUrl(value: string): URL {
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  if (url !== undefined && /^https?:$/.test(url.protocol)) return url;
+  throw wrong('serve', 'etcd', value, 'a URL such as http://127.0.0.1:2379');
+}

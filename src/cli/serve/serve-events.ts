@@ -1,0 +1,60 @@
+import type { IncomingMessage } from 'node:http';
+import { version } from '../../../package.json';
+import type { ApiServerOptions } from '../../apiserver/options.ts';
+import type { Clock } from '../../watch/clock.ts';
+import { Digest } from './digest.ts';
+import { type Log, messageOf } from './log.ts';
+import type { ServeCommand } from './serve-args.ts';
+
+/** Refusals that an operator wants to hear of: who is not known, not allowed, too many, or comes to a server that goes away. */
+const REFUSALS: ReadonlySet<number> = new Set([401, 403, 421, 429, 503]);
+
+/** What a server does with its clients, as lines of a log: each kind has one line per second at most. */
+export class ServeEvents {
+  /** For the server. */
+  readonly hooks: Pick<ApiServerOptions, 'onRequest' | 'onCut' | 'onError'>;
+  private readonly log: Log;
+  private readonly refused: Digest;
+  private readonly digests: readonly Digest[];
+
+  constructor(log: Log, clock: Clock) {
+    this.log = log;
+    const cut = new Digest({ keys: 'reasons', clock, tell: (fields) => log.warn('client-cut', fields) });
+    const failed = new Digest({ keys: 'kinds', clock, tell: (fields) => log.error('error', fields) });
+    this.refused = new Digest({ keys: 'codes', clock, tell: (fields) => log.warn('refused', fields) });
+    this.digests = [cut, failed, this.refused];
+    this.hooks = {
+      onRequest: ({ code, method, path, address }) => {
+        if (REFUSALS.has(code)) this.refused.add(`${code}`, { method, path, address });
+      },
+      onCut: ({ reason, verb, path, address, durationMs }) =>
+        cut.add(reason, { verb, path, address, durationMs: Math.round(durationMs) }),
+      onError: (error) => failed.add((error as Error | undefined)?.name ?? typeof error, { error: messageOf(error) }),
+    };
+  }
+
+  /** The server has begun. Says what it was told, and no secret: of a URL only where it leads. */
+  started({ etcd, prefix, dataFile, resources, token, tokenFile, tls }: ServeCommand): void {
+    this.log.info('start', {
+      version,
+      pid: process.pid,
+      storage: etcd.length > 0 ? 'etcd' : dataFile === undefined ? 'memory' : 'file',
+      etcd: etcd.length > 0 ? etcd.map(({ origin }) => origin).join(',') : undefined,
+      prefix: etcd.length > 0 ? prefix : undefined,
+      file: dataFile,
+      resources: resources.length + 2,
+      tokens: token !== undefined || tokenFile !== undefined,
+      tls: tls !== undefined,
+    });
+  }
+
+  /** A request under a name that is not this server's. */
+  misdirected({ method = '', url = '', socket }: IncomingMessage): void {
+    this.refused.add('421', { method, path: url.split('?', 1)[0], address: socket.remoteAddress });
+  }
+
+  /** Tells what has not been told, and leaves no timer behind. */
+  end(): void {
+    for (const digest of this.digests) digest.end();
+  }
+}

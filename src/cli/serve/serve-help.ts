@@ -1,0 +1,41 @@
+export const SERVE = `watchmux serve: an API server for your own objects, which kubectl and other Kubernetes clients work against
+
+Usage
+  watchmux serve [options]
+  kubectl --server http://127.0.0.1:8080 get configmaps --watch
+
+The server prints "listening on http://HOST:PORT" on stdout, and then serves Kubernetes' HTTP protocol: get, list, watch,
+create, update, patch, delete, discovery and OpenAPI, and also /healthz, /readyz, /metrics and /stats. Browsers get a page
+at / that shows objects as they change. There are always the configmaps and namespaces of v1; --resource adds kinds of your
+own. Objects are in memory and end with the server.
+
+Options
+  --port P           port, default 8080, where kubectl looks by itself; 0 picks a free one
+  --host H           address to listen on, default 127.0.0.1 (this machine only); any other needs --token
+  --resource R       serve a kind: PLURAL.GROUP/VERSION=Kind[:cluster], such as orders.example.com/v1=Order; its objects are
+                     in namespaces, unless :cluster follows; may be repeated
+  --token T          clients must send this bearer token. kubectl sends tokens over HTTPS only. Other users of this machine
+                     may see it in the list of processes
+  --tls-cert FILE, --tls-key FILE
+                     serve HTTPS with this certificate and its key, both in PEM
+  --data FILE        keep the objects in this file, so that they survive a restart, and a crash
+  --etcd URL         keep the objects in etcd; may be repeated for the members of one cluster
+  --prefix P         what all keys in etcd begin with, default /watchmux/
+
+Operation
+  --token-file F     tokens and the tenants that have them, one "TOKEN TENANT" per line; each tenant has limits of its own
+  --metrics [HOST:]PORT
+                     serve /metrics, /healthz, /livez and /readyz there too, without a token; default host 127.0.0.1
+  --log FORMAT       one line per event of interest on stderr: text (the default), or json
+  --drain S          seconds that a shutdown may take; what has not ended by then is cut. Default 10
+  --drain-delay S    seconds of these in which /readyz fails and all is served as before, so that balancers notice. Default 0
+  --client-address H behind a proxy: the header in which it passes on the client's address, such as x-forwarded-for, whose
+                     last entry counts. Clients that reach this server past the proxy can make it up
+  --max-watchers N, --max-watchers-per-address N, --max-requests-per-address N
+                     limits; beyond them is 429. Default 10000, 1000 and 200
+
+On SIGINT, SIGTERM or SIGHUP, /readyz fails, running requests are answered, watches end one after the other, and the exit
+code is 0. A second signal exits at once.
+
+Exit codes: 0 end; 1 the storage failed; 2 invalid usage, or cannot listen on this host or port.
+`;

@@ -1,0 +1,43 @@
+import { openMemoryStorage } from '../../storage/journal/open.ts';
+import { MemoryStorage } from '../../storage/memory/memory-storage.ts';
+import type { Storage } from '../../storage/storage.ts';
+import { quote, UsageError } from '../usage.ts';
+import { type Log, messageOf } from './log.ts';
+import type { ServeCommand } from './serve-args.ts';
+
+/** Opens what a command names: memory, memory with a file, or etcd. */
+export async function openStorage({ dataFile, etcd, prefix }: ServeCommand, log: Log): Promise<Storage> {
+  if (etcd.length > 0) return openEtcd(etcd, prefix);
+  // Above all versions of a server that ran before: its clients are told 410 instead of waiting for versions that mean something else.
+  if (dataFile === undefined) return new MemoryStorage({ startRevision: Date.now() * 1_000 });
+  try {
+    return await openMemoryStorage({
+      file: dataFile,
+      onTornTail: () =>
+        log.warn('torn-write', {
+          file: dataFile,
+          message: 'the last write was cut short, and had not been answered: it is not there',
+        }),
+      onError: (error) => log.error('storage-failed', { file: dataFile, error: messageOf(error) }),
+    });
+  } catch (error) {
+    throw new UsageError(`--data ${quote(dataFile)}: ${(error as Error).message}`, 'serve');
+  }
+}
+
+/** It is loaded late: most servers do without. A user and a password are taken from the first URL that has them. */
+async function openEtcd(urls: readonly URL[], prefix: string): Promise<Storage> {
+  const { EtcdStorage } = await import('../../storage/etcd/etcd-storage.ts');
+  const named = urls.find(({ username }) => username !== '');
+  try {
+    const storage = new EtcdStorage({
+      endpoints: urls.map(({ origin }) => origin),
+      prefix,
+      ...(named && { user: decodeURIComponent(named.username), password: decodeURIComponent(named.password) }),
+    });
+    await storage.currentVersion();
+    return storage;
+  } catch (error) {
+    throw new UsageError(`--etcd: ${(error as Error).message}`, 'serve');
+  }
+}

@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { UsageError } from '../usage.ts';
+
+const MAX_TOKEN_CHARS = 1_000;
+const NAME = /^[\w.@:-]{1,100}$/;
+
+/** Whether a text can be a token: it travels in a header. */
+export function isToken(text: string): boolean {
+  return /^[\x21-\x7e]+$/.test(text) && text.length <= MAX_TOKEN_CHARS;
+}
+
+/** Who has which token. Of tokens only hashes are kept: how long a look-up takes says nothing of how much of a token is right. */
+export class Tokens {
+  private readonly names: Map<string, string> = new Map();
+
+  add(token: string, name: string): void {
+    this.names.set(hashOf(token), name);
+  }
+
+  /** The name of whoever sends this header; undefined if nobody's token is in it. */
+  nameOf(authorization: string | undefined): string | undefined {
+    const [, token] = /^bearer +(\S+)$/i.exec(authorization ?? '') ?? [];
+    return token === undefined ? undefined : this.names.get(hashOf(token));
+  }
+}
+
+function hashOf(token: string): string {
+  return createHash('sha256').update(token).digest('base64');
+}
+
+/** Reads `--token-file`: a token and a name in each line; what follows `#` is a comment. Its messages show no token. */
+export function readTokens(file: string): Tokens {
+  const tokens = new Tokens();
+  let count = 0;
+  for (const [at, line] of textOf(file).split('\n').entries()) {
+    const [token, name, more] = line
+      .replace(/(^|\s)#.*$/, '')
+      .trim()
+      .split(/\s+/);
+    if (token === undefined || token === '') continue;
+    if (!isToken(token) || name === undefined || !NAME.test(name) || more !== undefined) {
+      throw new UsageError(`--token-file: line ${at + 1} is not a token, a space, and the name of its tenant`, 'serve');
+    }
+    tokens.add(token, name);
+    count++;
+  }
+  if (count === 0) throw new UsageError('--token-file: there is no token in it', 'serve');
+  return tokens;
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new UsageError(`--token-file: ${(error as Error).message}`, 'serve');
+  }
+}
