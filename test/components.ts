@@ -1,9 +1,21 @@
 // What some tests need and npm does not install. If it is missing, its tests skip; with REQUIRE_COMPONENTS=1 they fail instead.
 import { existsSync } from 'node:fs';
+import { builtBinary, CLIENT_GO, KUBE_RS, KUBECTL } from './peers/binary.mjs';
+import { debianKubectl } from './peers/debian.mjs';
 
 /** A program that tests drive. */
 export interface Component {
-  readonly name: 'Chromium' | 'Firefox' | 'Bun' | 'Deno';
+  readonly name:
+    | 'Chromium'
+    | 'Firefox'
+    | 'Bun'
+    | 'Deno'
+    | 'nats-server'
+    | 'kube-apiserver'
+    | 'kubectl'
+    | 'client-go'
+    | 'kube-rs'
+    | 'kubectl of Debian';
   /** Where it is, or would be; empty if nobody has said. */
   readonly path: string;
   /** How to get its tests to run. */
@@ -18,6 +30,12 @@ export const COMPONENTS: readonly Component[] = [
   { name: 'Firefox', path: '/usr/bin/firefox-esr', remedy: 'apt-get install firefox-esr' },
   { name: 'Bun', path: env.WATCHMUX_BUN ?? '', remedy: 'WATCHMUX_BUN=<its binary>' },
   { name: 'Deno', path: env.WATCHMUX_DENO ?? '', remedy: 'WATCHMUX_DENO=<its binary>' },
+  { name: 'nats-server', path: '/usr/sbin/nats-server', remedy: 'apt-get install nats-server' },
+  { name: 'kube-apiserver', path: builtBinary() ?? '', remedy: 'node test/peers/build.mjs' },
+  { name: 'kubectl', path: builtBinary(KUBECTL) ?? '', remedy: 'node test/peers/build.mjs kubectl' },
+  { name: 'client-go', path: builtBinary(CLIENT_GO) ?? '', remedy: 'node test/peers/build.mjs client-go' },
+  { name: 'kube-rs', path: builtBinary(KUBE_RS) ?? '', remedy: 'node test/peers/build.mjs kube-rs' },
+  { name: 'kubectl of Debian', path: debianKubectl(), remedy: 'node test/peers/debian.mjs, on Debian 12' },
 ];
 
 /** Returns a component by its name. */

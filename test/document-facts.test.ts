@@ -4,9 +4,11 @@ import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
+import { ApiServer } from '../src/apiserver/index.ts';
 import { Hub } from '../src/bridge/hub/hub.ts';
 import { DEFAULTS } from '../src/bridge/protocol.ts';
-import { GUARANTEES } from '../src/testing/guarantees.ts';
+import { MemoryStorage } from '../src/storage/index.ts';
+import { GUARANTEES } from '../src/testing/checkers/guarantees.ts';
 import { OVERFLOWS } from '../src/watch/overflow.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -105,9 +107,40 @@ describe('the facts in the documents', () => {
     );
     const page = new Hub().metrics();
     const served = Array.from(page.matchAll(/^# TYPE (.*)$/gm), ([, metric]) => metric);
-    const pipe = Array.from(read('src/cli/server.ts').matchAll(/counter\('(\w+)'/g), ([, name]) => `watchmux_${name} counter`);
+    const pipe = Array.from(
+      read('src/cli/server/server.ts').matchAll(/counter\('(\w+)'/g),
+      ([, name]) => `watchmux_${name} counter`,
+    );
     expect(pipe).toHaveLength(2);
     expect(listed).toEqual([...served, ...pipe]);
+  });
+
+  test('the metrics, limits and events of an API server are those of the code', async () => {
+    const page = read('docs/operation.md');
+    const listed = rows(section(page, 'Metrics')).flatMap(([names = '', type = '']) =>
+      Array.from(names.matchAll(/`(\w+)(?:\{\w+\})?`/g), ([, name]) => `watchmux_apiserver_${name} ${type}`),
+    );
+    const server = new ApiServer({ storage: new MemoryStorage(), resources: [] });
+    await server.ready;
+    expect(listed).toEqual(Array.from(server.metrics.matchAll(/^# TYPE (.*)$/gm), ([, metric]) => metric));
+    await server.shutdown();
+    const options = read('src/apiserver/options.ts');
+    for (const text of [section(page, 'Who may have how much'), section(read('docs/apiserver.md'), 'Limits')]) {
+      const cells = rows(text).flat().join(' ');
+      for (const [, name = ''] of cells.matchAll(/`(max\w+|\w+Ms)`/g)) {
+        const [, value] = new RegExp(`\\b${name}: \\{ default: ([\\d_]+)`).exec(options) ?? [];
+        const told = value && Number(value.replaceAll('_', '')).toLocaleString('en');
+        if (told !== undefined && name !== 'maxBodyBytes') expect(cells).toContain(told);
+      }
+    }
+    const events = rows(section(page, 'Logs')).flatMap(([names = '']) =>
+      Array.from(names.matchAll(/`([\w-]+)`/g), ([, name]) => name),
+    );
+    const code = ['serve', 'serve-events', 'storages', 'health-monitor', 'log']
+      .map((file) => read(`src/cli/serve/${file}.ts`))
+      .join();
+    const logged = Array.from(code.matchAll(/(?:log\.(?:info|warn|error)\(|line\('warn', )'([\w-]+)'/g), ([, name]) => name);
+    expect(new Set(events)).toEqual(new Set(logged));
   });
 
   test('the sizes are those that size-limit enforces', () => {

@@ -77,7 +77,19 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
   'watchmux/client': { source: 'src/bridge/client.ts', exports: ['connect', 'isInitialEventsEnd'] },
   'watchmux/workqueue': {
     source: 'src/workqueue/index.ts',
-    exports: ['WorkQueue', 'bucket', 'defaultRateLimiter', 'exponential', 'fastSlow', 'maxOf', 'maxWait', 'parallelizeUntil'],
+    exports: [
+      'Controller',
+      'LeaderElector',
+      'WorkQueue',
+      'bucket',
+      'defaultRateLimiter',
+      'exponential',
+      'fastSlow',
+      'maxOf',
+      'maxWait',
+      'parallelizeUntil',
+      'toLeases',
+    ],
   },
   'watchmux/cache': {
     source: 'src/cache/index.ts',
@@ -85,42 +97,73 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'DeltaFifo',
       'INITIAL_EVENTS_END',
       'Indexer',
+      'Informer',
+      'InformerFactory',
+      'LabelSelector',
+      'Lister',
       'RealFifo',
+      'Reflector',
+      'RetryWatcher',
       'Store',
       'compareVersions',
       'createListWatcher',
+      'fromHub',
       'isDeletedFinalStateUnknown',
       'isInitialEventsEnd',
       'keyOf',
       'listAll',
+      'parseLabelSelector',
       'splitKey',
+      'until',
+      'untilWithSync',
     ],
   },
+  'watchmux/storage': { source: 'src/storage/index.ts', exports: ['Cacher', 'MemoryStorage', 'openMemoryStorage'] },
+  'watchmux/etcd': { source: 'src/storage/etcd/index.ts', exports: ['EtcdStorage'] },
+  'watchmux/nats': { source: 'src/nats/index.ts', exports: ['NatsStream'] },
+  'watchmux/apiserver': {
+    source: 'src/apiserver/index.ts',
+    exports: ['ApiServer', 'CONFIG_MAPS', 'LEASES', 'NAMESPACES', 'Resource'],
+  },
+  'watchmux/kubernetes': { source: 'src/kubernetes/index.ts', exports: ['Cluster', 'loadCluster'] },
   'watchmux/testing': {
     source: 'src/testing/index.ts',
     exports: [
+      'CACHE_CHECKERS',
       'CHECKERS',
+      'CacheRecorder',
       'FakeClock',
       'FakeListWatcher',
+      'FakeSource',
       'FakeWatcher',
       'GUARANTEES',
       'HistoryRecorder',
       'LIST_WATCHER_CONTRACT',
       'MockWatcher',
       'RaceFreeFakeWatcher',
+      'STORAGE_CONTRACT',
       'WATCH_CONTRACT',
       'checkBounded',
+      'checkCacheHistory',
       'checkComplete',
+      'checkConsistent',
+      'checkConvergent',
       'checkCounted',
       'checkDrained',
       'checkEager',
       'checkExact',
+      'checkFolded',
+      'checkFresh',
       'checkHistory',
       'checkIsolated',
+      'checkLinearizable',
+      'checkMonotonic',
       'checkOrdered',
       'checkResumable',
       'checkSerial',
       'checkSettled',
+      'checkSynced',
+      'checkTold',
       'checkTransitional',
       'checkUnique',
     ],
@@ -191,10 +234,25 @@ describe('the entry points', () => {
 });
 
 describe('package.json', () => {
-  test('rxjs and ws are optional peers; there is no dependency', () => {
+  test('ajv, rxjs, ws, client-node and NATS are optional peers; there is no dependency', () => {
     expect(manifest).not.toHaveProperty('dependencies');
-    expect(Object.keys(manifest.peerDependencies)).toEqual(['rxjs', 'ws']);
-    expect(manifest.peerDependenciesMeta).toEqual({ rxjs: { optional: true }, ws: { optional: true } });
+    expect(Object.keys(manifest.peerDependencies)).toEqual([
+      '@kubernetes/client-node',
+      '@nats-io/jetstream',
+      '@nats-io/transport-node',
+      'ajv',
+      'rxjs',
+      'ws',
+    ]);
+    const optional = { optional: true };
+    expect(manifest.peerDependenciesMeta).toEqual({
+      '@kubernetes/client-node': optional,
+      '@nats-io/jetstream': optional,
+      '@nats-io/transport-node': optional,
+      ajv: optional,
+      rxjs: optional,
+      ws: optional,
+    });
   });
 
   test('all packed files exist, and the legacy fields point to the root entry point', () => {

@@ -46,6 +46,46 @@ const NAMES = `
   TestRealFIFO_HasSyncedCorrectOnDeletion TestRealFIFO_detectLineJumpers TestRealFIFO_KeyOf TestRealFIFO_HasSynced
   TestRealFIFO_PopShouldUnblockWhenClosed TestRealFIFO_PopMultipleDeltaInBatch TestRealFIFO_PopBrokenItemsInBatch
   TestRealFIFO_ReplaceAtomic TestRealFIFO_ReplaceAtomicPop TestRealFIFO_ResyncAtomic
+  TestReflectorResyncWithResourceVersion TestReflectorExpiredExactResourceVersion TestReflectorFullListIfExpired
+  TestReflectorNotPaginatingNotConsistentReads TestReflectorPaginatingNonConsistentReadsIfWatchCacheDisabled
+  TestReflectorWatchListPageSize TestReflectorListExtract TestReflectorReplacesStoreOnUnsafeDelete
+  TestReflectorListAndWatchWithErrors TestReflectorListAndWatch TestReflectorWatchStoppedBefore TestReflectorWatchStoppedAfter
+  TestRunUntil TestReflectorStopWatch TestReflectorWatchHandler TestReflectorResourceVersionUpdate
+  TestReflectorHandleWatchResultChanClosedBefore TestReflectorHandleWatchResultChanClosedAfter TestCloseWatchChannelOnError
+  TestNoRelistOnTooManyRequests TestBackoffOnTooManyRequests TestReflectorListAndWatchInitConnBackoff
+  TestNewReflectorWithCustomBackoff TestWatchTimeout TestReflectorResyncChan TestInitialEventsEndBookmarkTicker
+  TestWatchListResourceVersion TestNewReflectorWithDisablementWatchList TestRetryWatcherToFinishWithUnreadEvents TestUntil
+  TestUntilMultipleConditions TestUntilMultipleConditionsFail TestUntilTimeout TestUntilErrorCondition TestUntilWithSync
+  TestReplaceEvents TestTransformingInformer TestStateSharedInformer TestSharedInformerErrorHandling
+  TestSharedInformerInitializationRace TestSharedInformerStartRace TestSharedInformerWatchDisruption TestIndexer
+  TestSharedInformerTransformer TestNewInformerWatcher TestInformerWatcherDeletedFinalStateUnknown
+  TestEventProcessorOrdersEvents TestAddWhileActive TestSharedInformerMultipleRegistration TestSingleFile TestEventPanics
+  TestRemoveWhileActive TestRemovingRemovedSharedInformer TestSharedInformerRemoveHandler TestShutDownEventHandler_Lifecycles
+  TestRemoveEventHandler_SynchronousShutdown TestAddOnStoppedSharedInformer TestRemoveOnStoppedSharedInformer
+  TestSharedInformerHandlerAbuse TestResyncCheckPeriod TestListenerResyncPeriods TestListenerResyncPeriodsDelayed TestShutdown
+  TestSyncResult TestWaitFor TestListAll
+  RunOptionalTestProgressNotify RunTestConditionalDelete RunTestConsistentList RunTestCreate RunTestCreateWithKeyExist
+  RunTestCreateWithTTL RunTestDelayedWatchDelivery RunTestDeleteTriggerWatch RunTestDeleteWithConflict
+  RunTestDeleteWithSuggestion RunTestGet RunTestGuaranteedUpdate RunTestGuaranteedUpdateWithConflict
+  RunTestGuaranteedUpdateWithSuggestionAndConflict RunTestGuaranteedUpdateWithTTL RunTestList RunTestListContinuation
+  RunTestListContinuationWithFilter RunTestListInconsistentContinuation RunTestListPaging RunTestListResourceVersionMatch
+  RunTestListWithoutPaging RunTestNamespaceScopedWatch RunTestPreconditionalDeleteWithOnlySuggestionPass
+  RunTestUnconditionalDelete RunTestValidateDeletionWithSuggestion RunTestWatch RunTestWatchContextCancel
+  RunTestWatchDeleteEventObjectHaveLatestRV RunTestWatchFromNonZero RunTestWatchFromZero RunTestWatchInitializationSignal
+  TestBookmarksOnResourceVersionUpdates TestCacheIncreaseDoesNotBreakWatch TestCacheIntervalInvalidationStopsWatch
+  TestCacheWatcherCleanupNotBlockedByResult TestCacheWatcherHandlesFiltering TestCacherDontAcceptRequestsStopped
+  TestCacherDontMissEventsOnReinitialization TestCacherNoLeakWithMultipleWatchers TestCacherSendBookmarkEvents
+  TestCacherSendsMultipleWatchBookmarks TestCachingDeleteEvents TestCachingObjects TestCalculateRetryAfterForUnreadyCache
+  TestCompact TestCompareKubeAwareVersionStrings TestComputeListLimit TestConsistentRead TestConsistentReadFallback
+  TestDispatchEventWillNotBeBlockedByTimedOutWatcher TestDispatchingBookmarkEventsWithConcurrentStop TestEvents
+  TestForgetWatcher TestGetCacheBypass TestGetListPagingWithContinue TestGetWatchCacheResourceVersion TestHasPathPrefix
+  TestInitialEventsEndBookmark TestInvalidKeys TestListIndexer TestMarker TestMatchExactResourceVersionFallback TestPrefix
+  TestPrepareKey TestReadyError TestRetryAfterForUnreadyCache TestShouldDelegateList TestStartingResourceVersion
+  TestStoreSnapshotter TestTimeBucketWatchersBasic TestValidateConfigMap TestValidateConfigMapUpdate TestValidateLeaseSpec TestWaitUntilFreshAndGet
+  TestWaitUntilFreshAndGetList TestWaitUntilWatchCacheFreshAndForceAllEvents TestWatchCacheBypass
+  TestWatchErrorIncorrectConfiguration TestWatchListIsSynchronisedWhenNoEventsFromStoreReceived
+  TestWatchNotHangingOnStartupFailure TestWatchProtocolSelection TestWatchRead TestWatchWebsocket
+  TestWatchWebsocketClientClose Test_newReadyCheck Test_newReadySetIdempotent Test_newReadyStateChangeTimestamp
 `
   .trim()
   .split(/\s+/);
@@ -58,7 +98,7 @@ describe("upstream's tests", () => {
   it.each(rows)('$upstream has its counterpart in $file', ({ upstream, file, title }) => {
     expect(title.split(/\W+/)).toContain(upstream);
     const source = readFileSync(new URL(file, here), 'utf8');
-    const titles = [...source.matchAll(/\b(?:it|test)\(\s*(['"`])(.*?)\1,/gs)].map((match) => match[2]);
+    const titles = [...source.matchAll(/\b(?:(?:it|test)\(|name:)\s*(['"`])(.*?)\1,/gs)].map((match) => match[2]);
     expect(titles).toContain(title);
   });
 });

@@ -12,9 +12,10 @@ afterEach(async () => {
 
 const subjectOf = (fake: FakeListWatcher, source: ListWatcher<KubernetesObject> = fake): ListWatcherSubject => ({
   source,
-  put: (name) => void fake.add({ metadata: { name } }),
+  put: (name, labels) => void fake.add({ metadata: { name, ...(labels && { labels }) } }),
   remove: (name) => void fake.delete({ metadata: { name } }),
   expire: () => fake.expire(),
+  bookmark: () => fake.bookmark(),
 });
 
 const SOURCES: readonly (readonly [string, () => ListWatcherSubject | Promise<ListWatcherSubject>])[] = [
@@ -121,7 +122,107 @@ describe('the contract of a list watcher', () => {
         watch: () => source.watch({ resourceVersion: `${Number(fake.resourceVersion) - 1}` }),
       }),
     ],
+    [
+      'sends BOOKMARKs of the past',
+      'a watch that is cut at any event or BOOKMARK',
+      (source) =>
+        altered(source, (event) =>
+          event.type === 'BOOKMARK' ? { type: 'BOOKMARK', object: { metadata: { resourceVersion: '1' } } } : event,
+        ),
+    ],
+    ['gives every change the same version', 'the versions of a watch', (source) => altered(source, (event) => at('2', event))],
+    [
+      'goes back in version',
+      'the versions of a watch',
+      (source) => altered(source, (event) => (event.type === 'DELETED' ? at('1', event) : event)),
+    ],
+    [
+      'lists at an old version',
+      'the versions of a watch',
+      (source) => ({ ...bound(source), list: async (options) => ({ ...(await source.list(options)), resourceVersion: '1' }) }),
+    ],
+    [
+      'calls every change ADDED',
+      'an object is ADDED where there is none',
+      (source) => altered(source, (event) => ({ ...event, type: 'ADDED' }) as typeof event),
+    ],
+    [
+      'deletes only by name',
+      'a DELETED has the last content',
+      (source) =>
+        altered(source, (event) =>
+          event.type === 'DELETED' ? { type: 'DELETED', object: { metadata: { name: 'a', resourceVersion: '4' } } } : event,
+        ),
+    ],
+    [
+      'loses its last pages',
+      'a watch from the version of a list with pages',
+      (source) => ({
+        ...bound(source),
+        list: async (options = {}) => ({ ...(await source.list(options)), ...(options.continue && { items: [] }) }),
+      }),
+    ],
+    [
+      'begins with other objects',
+      'initial events and what follows',
+      (source) => {
+        let first = true;
+        return altered(source, (event) => {
+          const wrong = first;
+          first = false;
+          return wrong ? { type: 'ADDED', object: { metadata: { name: 'other', resourceVersion: '2' } } } : event;
+        });
+      },
+    ],
+    [
+      'never says that a watch has stopped',
+      'a watch can be stopped at any time',
+      (source) => ({
+        ...bound(source),
+        watch: async (options) => Object.defineProperty(await source.watch(options), 'stopped', { value: false }),
+      }),
+    ],
+    [
+      'delivers after the end',
+      'a watch can be stopped at any time',
+      (source) => ({
+        ...bound(source),
+        watch: async (options) => {
+          const watch = await source.watch(options);
+          const event: ObjectEvent<KubernetesObject> = { type: 'ADDED', object: { metadata: { name: 'ghost' } } };
+          let reads = 0;
+          const next = async (): Promise<IteratorResult<ObjectEvent<KubernetesObject>, undefined>> =>
+            ++reads % 2 === 0 ? { done: false, value: event } : watch.next();
+          return Object.assign(watch, { next: next.bind(watch) });
+        },
+      }),
+    ],
+    [
+      'forgets a listener',
+      'after an answer, a refusal',
+      (source) => ({
+        ...bound(source),
+        list: (options) => {
+          options?.signal?.addEventListener('abort', () => {});
+          return source.list(options);
+        },
+      }),
+    ],
+    [
+      'does not select',
+      'a selector',
+      (source) => ({ ...bound(source), list: ({ labelSelector: _, ...rest } = {}) => source.list(rest) }),
+    ],
+    [
+      'does not select what it watches',
+      'a selector',
+      (source) => ({ ...bound(source), watch: ({ labelSelector: _, ...rest } = {}) => source.watch(rest) }),
+    ],
   ];
+  const at = (resourceVersion: string, event: ObjectEvent<KubernetesObject>): ObjectEvent<KubernetesObject> => {
+    if (event.type === 'ERROR' || event.type === 'BOOKMARK') return event;
+    return { type: event.type, object: { ...event.object, metadata: { ...event.object.metadata, resourceVersion } } };
+  };
   const bound = (source: Source): Source => ({
     list: (options) => source.list(options),
     watch: (options) => source.watch(options),

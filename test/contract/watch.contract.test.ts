@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { WATCH_CONTRACT } from '../../src/testing/contract.ts';
-import { RaceFreeFakeWatcher } from '../../src/testing/fakes.ts';
+import { WATCH_CONTRACT } from '../../src/testing/contracts/contract.ts';
+import { RaceFreeFakeWatcher } from '../../src/testing/fakes/fakes.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { IMPLEMENTERS } from './watch.contract.ts';
 

@@ -6,7 +6,7 @@ import { WebSocket } from 'ws';
 import type { ClientTransport, WebSocketConstructor } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
 import { Hub } from '../../src/bridge/http.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { until } from './cli.ts';
 import { closeAll, serve } from './servers.ts';

@@ -9,7 +9,7 @@ import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import type { WebSocketOptions } from '../../src/bridge/websocket.ts';
 import { attachWebSocket, createUpgradeHandler } from '../../src/bridge/websocket.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { httpStream, open, sse, TRANSPORTS, until, webSocket } from './cli.ts';
 import { closeAll, serve as serveAll, serveFetch, start } from './servers.ts';

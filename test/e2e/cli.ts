@@ -91,6 +91,21 @@ export async function pipe(...args: string[]): Promise<Pipe> {
   };
 }
 
+export interface Serving extends Run {
+  readonly url: string;
+  /** What requests must have, if the server was given one. */
+  readonly token?: string | undefined;
+}
+
+/** Starts `watchmux serve`, on a free port unless the arguments name one, and waits until it listens. */
+export async function serve(...args: string[]): Promise<Serving> {
+  const started = run('serve', ...(args.includes('--port') ? [] : ['--port', '0']), ...args);
+  await until(() => started.out().includes('\n') || started.child.exitCode !== null);
+  const url = /^listening on (https?:\/\/127\.0\.0\.1:\d+)\n/.exec(started.out())?.[1];
+  if (url === undefined) throw new Error(`not listening: ${started.out()}${started.err()}`);
+  return { ...started, url };
+}
+
 export function open(url: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     get(url, { headers, agent: false }, resolve).on('error', reject);

@@ -17,7 +17,7 @@ import { connect } from '../../src/bridge/client.ts';
 import type { HttpOptions, HubOptions } from '../../src/bridge/http.ts';
 import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { isErrorEvent } from '../../src/watch/event.ts';
 import { killAll, pipe, until } from './cli.ts';

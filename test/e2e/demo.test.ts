@@ -4,8 +4,8 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import type { FileEvent } from '../../src/cli/directory.ts';
-import { DirectoryWatch } from '../../src/cli/directory.ts';
+import type { FileEvent } from '../../src/cli/demo/directory.ts';
+import { DirectoryWatch } from '../../src/cli/demo/directory.ts';
 import type { Run } from './cli.ts';
 import { CLI, hear, killAll, run, until } from './cli.ts';
 

@@ -1,7 +1,8 @@
 // Every example does what its README says, in its own process, on a free port, with the built package.
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { spawn } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -53,7 +54,7 @@ function start(script: string, options: { env?: Record<string, string>; args?: r
 async function serve(name: string, env: Record<string, string> = {}): Promise<Running & { readonly url: string }> {
   const running = start(`${name}/server.mjs`, { env });
   await until(() => running.out().includes('\n') || running.child.exitCode !== null);
-  const url = /^\w+: (http:\/\/127\.0\.0\.1:\d+)(\/watch)?\n/.exec(running.out())?.[1];
+  const url = /^[\w-]+: (http:\/\/127\.0\.0\.1:\d+)(\/watch)?\n/.exec(running.out())?.[1];
   if (url === undefined) throw new Error(running.out());
   return { ...running, url };
 }
@@ -69,8 +70,9 @@ const typesOf = (client: Client): string[] => client.events().map(({ type }) => 
 describe('examples', () => {
   test.each(names)('%s: its README says how to start it, and the list names it', (name) => {
     const readme = readFileSync(join(root, `examples/${name}/README.md`), 'utf8');
-    expect(readme).toContain(`node examples/${name}/server.mjs\n`);
-    for (const [, path = ''] of readme.matchAll(/node (examples\/[\w/.]+)/g)) expect(existsSync(join(root, path))).toBe(true);
+    expect(readme).toMatch(new RegExp(`^(node|sh) examples/${name}/\\w+\\.(mjs|sh)`, 'm'));
+    for (const [, path = ''] of readme.matchAll(/(?:node|sh) (examples\/[\w/.-]+)/g))
+      expect(existsSync(join(root, path))).toBe(true);
     expect(readFileSync(join(root, 'examples/README.md'), 'utf8')).toContain(`[${name}](${name}/README.md)`);
   });
 
@@ -87,6 +89,51 @@ describe('examples', () => {
     await new Promise((resolve) => tsc.on('close', resolve));
     expect(said).toBe('');
   }, 90_000);
+});
+
+describe('reconcile', () => {
+  test('one reconcile per customer, again while something is owed, and once more after each change', async () => {
+    const running = start('reconcile/controller.mjs', { env: { REMIND_MS: '300' } });
+    await until(() => running.out().includes('ann owes 0\n'));
+    running.child.kill('SIGINT');
+    expect(await running.exit).toBe(0);
+    expect(running.out()).toMatch(
+      /^ann owes 42\nbob owes 0\n(ann still owes 42\n)+ann owes 12\n(ann still owes 12\n)*ann owes 0\nstopped\n$/,
+    );
+  });
+});
+
+describe('live-table', () => {
+  test.skipIf(CHROMIUM_BROWSER.missing)(
+    'the page shows jobs from an index, says when it is offline, and catches up',
+    async () => {
+      const cache = mkdtempSync(join(tmpdir(), 'watchmux-live-table-'));
+      const env = { EVERY: '0', VITE_CACHE: cache };
+      const server = await serve('live-table', env);
+      const browser = await CHROMIUM_BROWSER.launch();
+      const page = await browser.newPage();
+      const faults: string[] = [];
+      page.on('pageerror', (error) => faults.push(String(error)));
+      const shows = (selector: string, text: RegExp): Promise<unknown> =>
+        page.waitForFunction(`${text}.test(document.querySelector(${JSON.stringify(selector)})?.textContent)`);
+      await page.goto(server.url);
+      await shows('[role=status]', /^live: [1-9]\d* jobs$/);
+      await page.click('text=/^queued/');
+      const queued = Number(/\d+/.exec((await page.textContent('button[aria-pressed=true]')) ?? '')?.[0]);
+      expect(queued).toBeGreaterThan(0);
+      expect(await page.locator('tbody tr').count()).toBe(queued);
+      await end(server);
+      await shows('[role=status]', /^offline: showing [1-9]\d* jobs as they were$/);
+      expect(await page.locator('tbody tr').count()).toBe(queued);
+      const again = await serve('live-table', { ...env, EVERY: '20', PORT: new URL(server.url).port });
+      await shows('[role=status]', /^live: \d+ jobs$/);
+      await shows('tbody', /job-[1-9]\d/); // a job that came later
+      await browser.close();
+      await end(again);
+      rmSync(cache, { recursive: true, force: true });
+      expect(faults).toEqual([]);
+    },
+  );
 });
 
 describe('chat', () => {

@@ -5,7 +5,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { Hub } from '../../src/bridge/hub/hub.ts';
 import type { WebSocketOptions } from '../../src/bridge/websocket.ts';
 import { attachWebSocket, attachWebSocketServer } from '../../src/bridge/websocket.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { until } from './cli.ts';
 import { closeAll, connections, raw, serve, start, upgrade } from './servers.ts';
 

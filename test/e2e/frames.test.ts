@@ -8,7 +8,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { Envelope } from '../../src/bridge/events/envelope.ts';
 import { Hub } from '../../src/bridge/hub/hub.ts';
 import { attachWebSocket, attachWebSocketServer } from '../../src/bridge/websocket.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { CHROMIUM_BROWSER } from './browsers.ts';
 import { until } from './cli.ts';
 import { closeAll, serve, start } from './servers.ts';

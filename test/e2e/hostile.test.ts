@@ -9,7 +9,7 @@ import type { HttpOptions } from '../../src/bridge/http.ts';
 import { createHttpHandler } from '../../src/bridge/http.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { WebSocketOptions } from '../../src/bridge/websocket.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import type { Clock } from '../../src/watch/clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { httpStream, open, until, webSocket } from './cli.ts';

@@ -215,6 +215,100 @@ for (const runtime of RUNTIMES) {
       });
     });
 
+    describe.each(['own', 'hono'])('an API server behind its own server, with Hono or without: %s', (how) => {
+      const ORDERS = '/apis/example.com/v1/namespaces/default/orders';
+      const headers = { 'content-type': 'application/json' };
+      const startObjects = (settings: object = {}): Promise<Serving> =>
+        serving(runtime.start('test/runtimes/serve-objects.mjs', how, JSON.stringify(settings)));
+      const create = (server: Serving, name: string, spec: object = {}): Promise<Response> =>
+        fetch(server.url + ORDERS, { method: 'POST', headers, body: JSON.stringify({ metadata: { name }, spec }) });
+      /** Opens a watch over a bare connection, and waits for its head. */
+      const watching = async (server: Serving, ...more: string[]): Promise<Raw> => {
+        const client = await raw(server.port);
+        client.socket.write(get(`${ORDERS}?watch=1`, ...more));
+        await until(() => client.heard().includes('\r\n\r\n'));
+        return client;
+      };
+      const watchers = async (server: Serving): Promise<number> =>
+        Number(/^watchmux_apiserver_watchers (\d+)$/m.exec(await text(`${server.url}/metrics`))?.[1]);
+
+      test('lists, watches and writes, as everywhere; a long list and a large object come whole', async () => {
+        const server = await startObjects();
+        const watch = await watching(server);
+        const events = await watching(server, 'Accept: text/event-stream');
+        expect((await create(server, 'a', { count: 1 })).status).toBe(201);
+        expect((await create(server, 'a')).status).toBe(409);
+        const patch = {
+          method: 'PATCH',
+          headers: { 'content-type': 'application/merge-patch+json' },
+          body: '{"spec":{"count":2}}',
+        };
+        expect(await (await fetch(`${server.url}${ORDERS}/a`, patch)).json()).toMatchObject({ spec: { count: 2 } });
+        expect((await fetch(`${server.url}${ORDERS}/a`, { method: 'DELETE' })).status).toBe(200);
+        for (const { heard } of [watch, events]) await until(() => heard().includes('"DELETED"'));
+        expect(watch.heard().match(/"type":"\w+"/g)).toEqual(['"type":"ADDED"', '"type":"MODIFIED"', '"type":"DELETED"']);
+        const note = 'x'.repeat(200_000);
+        for (let at = 0; at < 20; at++) expect((await create(server, `b${at}`, { note })).status).toBe(201);
+        const list = (await (await fetch(server.url + ORDERS)).json()) as { items: { spec: { note: string } }[] };
+        expect(list.items.filter(({ spec }) => spec.note === note)).toHaveLength(20);
+        for (const { socket } of [watch, events]) socket.destroy();
+        await until(async () => (await watchers(server)) === 0);
+        server.started.child.kill('SIGKILL');
+      });
+
+      test.each([
+        [400, `${ORDERS}?labelSelector=a%20in%20(b`, {}],
+        [401, ORDERS, { authorization: 'unknown' }],
+        [403, ORDERS, { authorization: 'banned' }],
+        [403, ORDERS, { origin: 'http://evil.example' }],
+        [404, '/nothing', {}],
+        [405, ORDERS, { method: 'PUT' }],
+        [413, ORDERS, { method: 'POST', body: JSON.stringify({ note: 'x'.repeat(20_000) }), ...headers }],
+        [414, `${ORDERS}?${'x'.repeat(2_000)}`, {}],
+      ])(
+        'refuses with %i: %s %j',
+        async (code, path, { method = 'GET', body = null, ...more }: Record<string, string | null>) => {
+          shared ??= startObjects({ maxBodyBytes: 10_000, maxUrlBytes: 1_000, maxWatchersPerAddress: 2 });
+          const init = { method, body, headers: { ...more, connection: 'close' } } as RequestInit;
+          const response = await fetch(`${(await shared).url}${path}`, init);
+          expect([response.status, await response.json()]).toMatchObject([code, { kind: 'Status', code }]);
+        },
+      );
+      let shared: Promise<Serving> | undefined;
+
+      test("knows the client's address: one gets no more than its share, and leaves nothing behind", async () => {
+        const server = await startObjects({ maxWatchersPerAddress: 2 });
+        const all = [await watching(server), await watching(server), await watching(server)];
+        expect(all.map(({ heard }) => heard().slice(9, 12))).toEqual(['200', '200', '429']);
+        for (const { socket } of all) socket.destroy();
+        await until(async () => (await watchers(server)) === 0);
+        server.started.child.kill('SIGKILL');
+      });
+
+      test('a reader that has stopped for good is cut', async () => {
+        const server = await startObjects({ stallTimeoutMs: 400 });
+        const { socket } = await watching(server);
+        socket.pause();
+        const note = 'x'.repeat(500_000);
+        const stalls = async (): Promise<boolean> =>
+          /^watchmux_apiserver_watchers_stalled_total 1$/m.test(await text(`${server.url}/metrics`));
+        for (let at = 0; at < 60 && !(await stalls()); at++) expect((await create(server, `a${at}`, { note })).status).toBe(201);
+        await until(stalls);
+        socket.destroy();
+        server.started.child.kill('SIGKILL');
+      });
+
+      test('a shutdown ends its watches, and refuses what comes', async () => {
+        const server = await startObjects();
+        const watch = await watching(server);
+        expect(await text(`${server.url}/shutdown`)).toBe('down');
+        await until(() => watch.heard().endsWith('0\r\n\r\n'));
+        expect(JSON.parse(await text(server.url + ORDERS))).toMatchObject({ kind: 'Status', code: 503 });
+        watch.socket.destroy();
+        server.started.child.kill('SIGKILL');
+      });
+    });
+
     test.each(['http', 'sse', 'websocket', 'ws'])('a client over %s resumes, however often it is cut off', async (kind) => {
       const hub = new Hub<Numbered>({ epoch: 'e', replayItems: 10_000 });
       const options = { authenticate: ({ headers }: IncomingMessage) => headers.authorization ?? 'anonymous' };

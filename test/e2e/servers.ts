@@ -9,7 +9,7 @@ import { createHttpHandler } from '../../src/bridge/http.ts';
 import type { Hub } from '../../src/bridge/hub/hub.ts';
 import type { WebSocketOptions } from '../../src/bridge/websocket.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
-import { close, listen } from '../../src/cli/server.ts';
+import { close, listen } from '../../src/cli/server/server.ts';
 
 const servers: Set<Server> = new Set();
 const sockets: Set<Socket> = new Set();

@@ -1,6 +1,6 @@
 import type { Overflow } from '../../src/broadcast/broadcaster.ts';
-import { checkHistory } from '../../src/testing/checkers.ts';
-import type { History, Step, WatcherOptions } from '../../src/testing/history.ts';
+import { checkHistory } from '../../src/testing/checkers/checkers.ts';
+import type { History, Step, WatcherOptions } from '../../src/testing/checkers/history.ts';
 import { toStatus, type WatchEvent } from '../../src/watch/event.ts';
 
 /** Histories by hand. Each event is named by a word, whose first letter is its key. */

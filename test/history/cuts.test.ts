@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { History, Step } from '../../src/testing/history.ts';
+import type { History, Step } from '../../src/testing/checkers/history.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { accept, counts, cut, end, gap, history, oneAhead, publish, read, readAmid, verdicts, watch } from './build.ts';
 
@@ -119,6 +119,14 @@ const stories: Record<string, [string, History<WatchEvent>, string[]][]> = {
       'a watcher that drops lost its last event, though there was room, while another one held up the shutdown',
       oneAhead(watch('v', 'wait', 1), watch('w', 'drop-newest', 9), accept('a', 'b'), shutdown, read('w', 'a'), end('w')),
       ['Exact for w at b: expected it kept, as there was room for 9, seen it lost behind 1'],
+    ],
+    [
+      'drop-oldest lost its only event',
+      history(watch('w', 'drop-oldest', 1), accept('a'), shutdown, closed, end('w')),
+      [
+        'Exact for w at a: expected it lost only to 1 newer ones, seen 0 newer',
+        'Eager for w at a: expected it first, seen nothing',
+      ],
     ],
     [
       'a watch ended without a shutdown, which is no business of Drained',

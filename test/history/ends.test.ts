@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { checkDrained, checkIsolated, checkSettled } from '../../src/testing/check-ends.ts';
-import { CHECKERS, type Checker, checkHistory } from '../../src/testing/checkers.ts';
-import { GUARANTEES } from '../../src/testing/guarantees.ts';
-import type { History, Step } from '../../src/testing/history.ts';
+import { CACHE_CHECKERS } from '../../src/testing/checkers/cache/cache-checkers.ts';
+import { checkDrained, checkIsolated, checkSettled } from '../../src/testing/checkers/check-ends.ts';
+import { CHECKERS, type Checker, checkHistory } from '../../src/testing/checkers/checkers.ts';
+import { GUARANTEES } from '../../src/testing/checkers/guarantees.ts';
+import type { History, Step } from '../../src/testing/checkers/history.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { accept, ask, counts, end, ev, history, read, WORDED, watch } from './build.ts';
 
@@ -136,7 +137,15 @@ describe('histories that must fail', () => {
 describe('the guarantees', () => {
   it('are one sentence each, and all except those of other streams have a checker for histories', () => {
     for (const sentence of Object.values(GUARANTEES)) expect(sentence).toMatch(/^[A-Z`].*\.$/);
-    expect([...Object.keys(CHECKERS), 'Resumable', 'Transitional', 'Serial'].sort()).toEqual(Object.keys(GUARANTEES).sort());
+    const checked = [
+      ...Object.keys(CHECKERS),
+      ...Object.keys(CACHE_CHECKERS),
+      'Resumable',
+      'Transitional',
+      'Serial',
+      'Linearizable',
+    ];
+    expect(checked.sort()).toEqual(Object.keys(GUARANTEES).sort());
   });
 
   it('hold in an empty history', () => {

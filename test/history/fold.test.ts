@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { History, Step } from '../../src/testing/history.ts';
+import type { History, Step } from '../../src/testing/checkers/history.ts';
 import { toStatus, type WatchEvent } from '../../src/watch/event.ts';
 import { accept, counts, cut, end, ev, history, oneAhead, publish, read, verdicts, watch } from './build.ts';
 
@@ -22,6 +22,12 @@ const [mark, newer] = [ev('a8', 'BOOKMARK'), ev('a9', 'BOOKMARK')];
 /** Whole stories of a `coalesce` watcher, in which no checker may find anything. */
 const whole: [string, History<WatchEvent>][] = [
   ['a key has changes that nobody has read yet', history(w, accept('a1', 'b1'), read('w', 'a1'), counts('w', 1, 0))],
+  ['a key changes again after it was read', history(w, accept('a1'), read('w', 'a1'), accept('a2'), read('w', 'a2'))],
+  ['an object goes after it was read', history(w, accept(added), read('w', added), accept(deleted), read('w', deleted))],
+  [
+    'an object that was there is deleted and comes back, which is MODIFIED',
+    history(w, accept('a2', deleted, added), read('w', { ...added, type: 'MODIFIED' })),
+  ],
   [
     'a key came and went before another one was read, so that its next change is the first',
     history(w, accept(added, deleted, 'b1'), read('w', 'b1'), accept('a4'), read('w', 'a4')),

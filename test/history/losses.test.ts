@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { History, Step } from '../../src/testing/history.ts';
+import type { History, Step } from '../../src/testing/checkers/history.ts';
 import { toStatus, type WatchEvent } from '../../src/watch/event.ts';
 import {
   accept,

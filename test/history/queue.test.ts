@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { checkExact } from '../../src/testing/check-exact.ts';
-import { checkBounded, checkCounted } from '../../src/testing/check-queue.ts';
-import type { Checker } from '../../src/testing/checkers.ts';
-import type { History } from '../../src/testing/history.ts';
+import { checkExact } from '../../src/testing/checkers/check-exact.ts';
+import { checkBounded, checkCounted } from '../../src/testing/checkers/check-queue.ts';
+import type { Checker } from '../../src/testing/checkers/checkers.ts';
+import type { History } from '../../src/testing/checkers/history.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { accept, ask, counts, cut, end, ev, gap, gets, history, read, WORDED, watch } from './build.ts';
 

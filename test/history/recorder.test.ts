@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
-import { checkHistory } from '../../src/testing/checkers.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { HistoryRecorder } from '../../src/testing/history-recorder.ts';
+import { checkHistory } from '../../src/testing/checkers/checkers.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import { HistoryRecorder } from '../../src/testing/recorder/history-recorder.ts';
 import { ev } from './build.ts';
 
 describe('a history recorder', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkSerial, type QueueStep } from '../../src/testing/check-serial.ts';
+import { checkSerial, type QueueStep } from '../../src/testing/checkers/check-serial.ts';
 import { WORDED } from './build.ts';
 
 /** `add a`, `get a`, `done a`, `delay a`, `shutdown`, `drained`; `get a 2` by worker 2. */
@@ -37,10 +37,16 @@ describe('Serial', () => {
     ['add a, get a, add a, done a, shutdown, drained', 'an add in work that is lost', /expected a run after step 2/],
     ['add a, add b, get b, done b, shutdown, drained', 'one of two that is lost', /at "a": expected a run after step 0/],
     ['add a, get a, shutdown, drained', 'an end before the work is done', /expected it done when the queue is drained/],
+    ['add a, get a, done a, shutdown, drained, get a', 'a run when all is done', /expected a run that was asked for/],
     ['add a, get a, done a, drained', 'an end without a shutdown', /expected a shutdown before the end/],
   ])('rejects %s: %s', (text, _, expected) => {
     expect(check(text)).toMatch(expected);
     expect(check(text)).toMatch(WORDED);
+  });
+
+  it('names the worker if there is one', () => {
+    expect(checkSerial({ steps: history('get a 7') })).toMatchObject({ watcher: '7' });
+    expect(checkSerial({ steps: history('get a') })).not.toHaveProperty('watcher');
   });
 
   it('tells keys apart by keyOf', () => {

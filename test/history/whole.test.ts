@@ -1,7 +1,23 @@
 import { describe, expect, it } from 'vitest';
-import type { History, Step } from '../../src/testing/history.ts';
+import type { History, Step } from '../../src/testing/checkers/history.ts';
 import { toStatus, type WatchEvent } from '../../src/watch/event.ts';
-import { accept, ask, counts, end, ev, gap, gets, history, oneAhead, publish, read, readAmid, verdicts, watch } from './build.ts';
+import {
+  accept,
+  ask,
+  counts,
+  cut,
+  end,
+  ev,
+  gap,
+  gets,
+  history,
+  oneAhead,
+  publish,
+  read,
+  readAmid,
+  verdicts,
+  watch,
+} from './build.ts';
 
 type One = Step<WatchEvent>;
 const shutdown: One = { step: 'shutdown' };
@@ -9,6 +25,7 @@ const closed: One = { step: 'closed' };
 const gaveUp: One = { step: 'gave-up' };
 const stop: One = { step: 'stop', watcher: 'w' };
 const stopInFilter: One = { step: 'stop', watcher: 'w', inFilter: true };
+const stopped: One = { step: 'stopped', watcher: 'w' };
 const asked = (number: number): One => ({ step: 'asked', watcher: 'w', read: number });
 const notA = (event: WatchEvent): boolean => event !== ev('a');
 const own410: WatchEvent = { type: 'ERROR', object: toStatus({ code: 410, reason: 'Expired', message: 'of its publisher' }) };
@@ -31,6 +48,10 @@ const stories: Record<string, [string, History<WatchEvent>][]> = {
     [
       'a watch without a queue loses what comes before its first read',
       history(watch('w', 'drop-newest', 0), accept('a'), readAmid('w', [...accept('b'), gap('w', 1)], 'b')),
+    ],
+    [
+      'an event on its way then may have come before, and so leaves no gap',
+      history(publish('a'), watch('w', 'drop-newest', 1), accept('a', 'b'), read('w', 'b')),
     ],
     [
       'a filter would throw at an event on its way then, which came before',
@@ -117,7 +138,48 @@ const stories: Record<string, [string, History<WatchEvent>][]> = {
       history(watch('w', 'wait', 9, { filter: throws }), accept('a', 'b'), read('w', 'a'), end('w', 'filter')),
     ],
   ],
+  'while a stop runs user code': [
+    [
+      'an event that it publishes may be delivered',
+      history(watch('w', 'wait', 9), stop, publish('a'), accept('a'), stopped, read('w', 'a'), end('w')),
+    ],
+    [
+      'or not, even if a later one is',
+      history(watch('w', 'wait', 9), stop, accept('a', 'b'), stopped, read('w', 'b'), end('w'), counts('w', 0, 0)),
+    ],
+    [
+      'a filter returns its watch: what it has not seen is neither queued nor lost',
+      history(
+        watch('w', 'wait', 9, { filter: () => true }),
+        accept('a', 'b'),
+        read('w', 'a'),
+        [ask('w', 997), { step: 'return', watcher: 'w', inFilter: true }, { step: 'end', watcher: 'w', read: 997 }],
+        counts('w', 0, 0),
+      ),
+    ],
+    [
+      'a filter stops a watch that folds: what it has not seen is no change',
+      history(
+        watch('w', 'coalesce', 9, { filter: () => true }),
+        accept('a1', 'b1'),
+        read('w', 'a1'),
+        ask('w', 998),
+        stopInFilter,
+        [{ step: 'end', watcher: 'w', read: 998 }],
+      ),
+    ],
+  ],
   'at the end': [
+    [
+      'a watch that was cut loses what comes before it has read so, though there would be room',
+      history(watch('w', 'disconnect', 1), accept('a', 'b'), read('w', 'a'), accept('c'), read('w', cut(2)), end('w')),
+    ],
+    [
+      'one of two watchers holds up a publisher',
+      history(watch('v', 'drop-newest', 9), watch('w', 'wait', 0), publish('a'), [
+        { step: 'refused', event: ev('a'), code: 'OVERLOADED' },
+      ]),
+    ],
     [
       'what was not distributed when the shutdown was given up is lost',
       oneAhead(watch('w', 'wait', 1), accept('a', 'b'), shutdown, gaveUp, read('w', 'a'), end('w')),

@@ -61,7 +61,7 @@ const version = (name) => manifest.devDependencies[name];
 // The contents of the tarball.
 
 const EXPECTED =
-  /^(dist\/.+\.(js|cjs|d\.ts|d\.cts)|examples\/.+\.(mjs|html|md)|docs\/.+\.(md|svg|png)|bench\/(README\.md|budgets\.json|charts\/.+\.svg)|[A-Z]+(\.md)?|package\.json)$/;
+  /^(dist\/.+\.(js|cjs|d\.ts|d\.cts)|examples\/.+\.(mjs|js|jsx|html|md|sh|cfg|yaml)|docs\/.+\.(md|svg|png)|bench\/(README\.md|budgets\.json|charts\/.+\.svg)|[A-Z]+(\.md)?|package\.json)$/;
 
 /** Every relative link and picture of a document must be in the tarball: readers of an installed package have nothing else. */
 function checkLinks({ tarball, paths }) {
@@ -160,14 +160,14 @@ function checkBrowser(directory) {
 }
 
 /**
- * Without the peers: entry points that need none work, the two others say what is missing, and the CLI serves without WebSocket.
+ * Without the peers: entry points that need none work, the others say what is missing, and the CLI serves without WebSocket.
  */
 function checkBare(directory) {
   const found = [];
   for (const entryPoint of Object.keys(manifest.exports)) {
     const name = entryPoint.replace('.', 'watchmux');
     if (entryPoint.endsWith('.json')) continue;
-    const needs = { './rxjs': 'rxjs', './ws': 'ws' }[entryPoint];
+    const needs = { './rxjs': 'rxjs', './ws': 'ws', './nats': '@nats-io/jetstream' }[entryPoint];
     for (const code of [`import(${JSON.stringify(name)})`, `(async () => require(${JSON.stringify(name)}))()`]) {
       const { ok, text } = run('node', ['-e', `${code}.catch((e) => { console.log(e.message); process.exit(1); })`], {
         cwd: directory,
@@ -176,9 +176,37 @@ function checkBare(directory) {
       if (needs !== undefined && (ok || !text.includes(`'${needs}'`))) found.push(`${name} without ${needs} says: ${text}`);
     }
   }
+  for (const code of READS) {
+    const { text } = run('node', ['-e', code], { cwd: directory });
+    if (!text.includes('npm install @kubernetes/client-node')) found.push(`loadCluster without client-node says: ${text}`);
+  }
+  const got = run('node_modules/.bin/watchmux', ['get', 'pods', '--kubeconfig', 'config'], { cwd: directory });
+  if (got.status !== 2 || !got.stderr.includes('npm install @kubernetes/client-node'))
+    found.push(`watchmux get without client-node says: ${got.text}`);
   const piped = run('node_modules/.bin/watchmux', ['pipe', '--port', '0'], { cwd: directory, input: '1\n', stdio: 'pipe' });
   if (!piped.ok || !piped.stderr.includes('ws is not installed')) found.push(`watchmux pipe without ws: ${piped.text}`);
   return found;
+}
+
+/** A program that reads a kubeconfig, in one of the two formats. */
+const READS = [
+  "import('watchmux/kubernetes').then(({ loadCluster }) => loadCluster({ file: 'config' })",
+  "Promise.resolve(require('watchmux/kubernetes')).then(({ loadCluster }) => loadCluster({ file: 'config' })",
+].map((code) => `${code}.then(({ server }) => console.log(server.href)).catch((e) => console.log(e.message)))`);
+
+/** client-node is an ES module only, and must be found from both formats. */
+function checkKubeconfig(directory) {
+  const config = {
+    clusters: [{ name: 'c', cluster: { server: 'http://127.0.0.1:1' } }],
+    users: [{ name: 'u', user: {} }],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'x',
+  };
+  writeFileSync(join(directory, 'config'), JSON.stringify(config));
+  return READS.flatMap((code) => {
+    const { stdout, text } = run('node', ['-e', code], { cwd: directory });
+    return stdout === 'http://127.0.0.1:1/\n' ? [] : [text];
+  });
 }
 
 function checkBin(directory) {
@@ -201,12 +229,15 @@ try {
   const peers = { rxjs: version('rxjs'), ws: version('ws') };
   let full;
   await step('install', () => {
-    full = project('full', { watchmux: `file:${tarball}`, ...peers });
+    const clientNode = { '@kubernetes/client-node': version('@kubernetes/client-node') };
+    const nats = Object.fromEntries(['@nats-io/jetstream', '@nats-io/transport-node'].map((name) => [name, version(name)]));
+    full = project('full', { watchmux: `file:${tarball}`, ...peers, ...clientNode, ...nats });
   });
   await step('every entry point as ES module and as CommonJS', () => checkRuns(full));
   await step('the client for browsers', () => checkBrowser(full));
+  await step('a kubeconfig', () => checkKubeconfig(full));
   await step('npx watchmux --version', () => checkBin(full));
-  await step('without rxjs and ws', () => checkBare(project('bare', { watchmux: `file:${tarball}` })));
+  await step('without the peers', () => checkBare(project('bare', { watchmux: `file:${tarball}` })));
   const types = { '@types/node': version('@types/node'), '@types/ws': version('@types/ws') };
   await checkTypes({
     step,

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { Broadcaster, type Overflow } from '../../src/broadcast/broadcaster.ts';
-import type { History } from '../../src/testing/history.ts';
-import { HistoryRecorder } from '../../src/testing/history-recorder.ts';
+import type { History } from '../../src/testing/checkers/history.ts';
+import { HistoryRecorder } from '../../src/testing/recorder/history-recorder.ts';
 import type { ErrorEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 import { type ModelEvent, topicsOf } from './model.ts';

@@ -2,12 +2,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Action, MachineOptions } from '../../src/bridge/client/machine.ts';
-import { ClientMachine, MAX_HINT_MS, toFailure } from '../../src/bridge/client/machine.ts';
+import { ClientMachine, toFailure } from '../../src/bridge/client/machine.ts';
 import type { ClientOverflow, PerAttempt } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
 import type { WireEvent } from '../../src/bridge/protocol.ts';
 import { toBookmark, toVersion } from '../../src/bridge/protocol.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import { MAX_HINT_MS } from '../../src/watch/backoff.ts';
 import { isErrorEvent, toStatus } from '../../src/watch/event.ts';
 import type { Kind, Link } from '../unit/client-network.ts';
 import { FakeNetwork, KINDS, settle } from '../unit/client-network.ts';

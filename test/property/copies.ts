@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { Hub } from '../../src/bridge/hub/hub.ts';
 import type { Objects } from '../../src/bridge/hub/snapshot.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 
 export const MAX_AGE_MS = 20_000;

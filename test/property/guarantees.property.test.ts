@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CHECKERS, checkHistory } from '../../src/testing/checkers.ts';
-import { GUARANTEES } from '../../src/testing/guarantees.ts';
+import { CHECKERS, checkHistory } from '../../src/testing/checkers/checkers.ts';
+import { GUARANTEES } from '../../src/testing/checkers/guarantees.ts';
 import { type Deed, OVERFLOWS, perform, planArb } from './actors.ts';
 
 const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 10);

@@ -2,9 +2,9 @@
 // Then whole runs, with workers whose steps a scheduler orders: their histories are Serial, and a drain leaves nothing.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { checkSerial, type QueueStep } from '../../src/testing/check-serial.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { GUARANTEES } from '../../src/testing/guarantees.ts';
+import { checkSerial, type QueueStep } from '../../src/testing/checkers/check-serial.ts';
+import { GUARANTEES } from '../../src/testing/checkers/guarantees.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { exponential, WorkQueue } from '../../src/workqueue/index.ts';
 import { QueueModel } from './queue-model.ts';
 

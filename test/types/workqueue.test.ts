@@ -1,4 +1,8 @@
+import type { V1Lease } from '@kubernetes/client-node';
 import { describe, expect, it } from 'vitest';
+import type { Resource as ServerResource } from '../../src/apiserver/index.ts';
+import type { KubernetesObject } from '../../src/cache/index.ts';
+import type { AsJson, Resource as ClusterResource } from '../../src/kubernetes/index.ts';
 import type { FieldSelector, LabelSelector, ParseOptions, SelectionPredicateOptions } from '../../src/selectors/index.ts';
 import {
   LabelSelector as Labels,
@@ -7,19 +11,39 @@ import {
   Requirement,
   SelectionPredicate,
 } from '../../src/selectors/index.ts';
+import type { Storage } from '../../src/storage/index.ts';
 import type { QueueHistory } from '../../src/testing/index.ts';
 import { checkSerial } from '../../src/testing/index.ts';
 import type {
   AddOptions,
+  ControllerFailure,
+  ControllerInformer,
+  ControllerOptions,
+  ControllerSource,
+  LeaderElectorOptions,
+  Lease,
+  LeaseResource,
   ParallelizeOptions,
   RateLimiter,
+  Reconcile,
+  ReconcileContext,
+  ReconcileResult,
   RunOptions,
   Work,
   WorkQueueMetric,
   WorkQueueMetricName,
   WorkQueueOptions,
 } from '../../src/workqueue/index.ts';
-import { bucket, defaultRateLimiter, exponential, maxOf, WorkQueue } from '../../src/workqueue/index.ts';
+import {
+  bucket,
+  Controller,
+  defaultRateLimiter,
+  exponential,
+  LeaderElector,
+  maxOf,
+  toLeases,
+  WorkQueue,
+} from '../../src/workqueue/index.ts';
 import { type Assignable, claim, compiles, type Equal } from './assert.ts';
 
 type Unsaid<Options> = { readonly [Name in keyof Options]-?: undefined };
@@ -61,6 +85,65 @@ function queues(): void {
   void own;
 }
 
+interface Pod {
+  readonly metadata: { readonly name: string; readonly owner: string };
+}
+interface Deployment {
+  readonly metadata: { readonly name: string };
+  readonly replicas: number;
+}
+declare const pods: ControllerInformer<Pod>;
+declare const deployments: ControllerInformer<Deployment>;
+
+function controllers(): void {
+  const controller = new Controller({
+    informers: [pods],
+    reconcile: async (key, { signal, attempt, wrote }) => {
+      claim<Equal<typeof key, string>>();
+      claim<Equal<typeof signal, AbortSignal>>();
+      claim<Equal<typeof attempt, number>>();
+      wrote({ metadata: { resourceVersion: '7' } });
+      wrote({ metadata: { resourceVersion: '7' } }, deployments);
+      // @ts-expect-error an object, not its version
+      wrote('7');
+      return { requeueAfterMs: 5 };
+    },
+    onError: (error, { during, key, attempt, dropped }) => {
+      claim<Equal<typeof error, unknown>>();
+      claim<Equal<typeof during, 'reconcile' | 'wrote' | 'event'>>();
+      claim<Equal<typeof key, string | undefined>>();
+      claim<Equal<typeof attempt, number | undefined>>();
+      claim<Equal<typeof dropped, boolean>>();
+    },
+  });
+  claim<Equal<typeof controller, Controller<Pod>>>();
+  claim<Equal<ReturnType<typeof controller.run>, Promise<void>>>();
+  claim<Equal<typeof controller.queue, WorkQueue<string>>>();
+  // @ts-expect-error the queue stays
+  controller.queue = new WorkQueue<string>();
+  const reconcile = async (): Promise<void> => {};
+  // Informers of several types, each with keys of its own.
+  new Controller<Deployment | Pod>({
+    informers: [deployments, { informer: pods, keysOf: (pod: Pod) => [pod.metadata.owner], filter: () => true, resyncMs: 5 }],
+    reconcile,
+  });
+  // @ts-expect-error keys come in an array
+  new Controller<Pod>({ informers: [{ informer: pods, keysOf: (pod: Pod) => pod.metadata.owner }], reconcile });
+  // @ts-expect-error a deployment has no owner
+  new Controller<Deployment>({ informers: [{ informer: deployments, keysOf: ({ metadata }) => [metadata.owner] }], reconcile });
+  // @ts-expect-error what is to be reconciled
+  new Controller({ informers: [pods] });
+  // @ts-expect-error keys are strings
+  new Controller({ informers: [pods], reconcile, queue: new WorkQueue<number>() });
+  // @ts-expect-error there is no such result
+  new Controller({ informers: [pods], reconcile: async () => ({ requeueAfter: 5 }) });
+  claim<Lax<Omit<ControllerOptions<Pod>, 'informers' | 'reconcile'>>>();
+  claim<Lax<Omit<ControllerSource<Pod>, 'informer'>>>();
+  claim<Lax<ReconcileResult>>();
+  claim<Lax<Omit<ControllerFailure, 'during' | 'dropped'>>>();
+  claim<Assignable<(key: string, context: ReconcileContext) => Promise<undefined>, Reconcile>>();
+}
+
 function options(): void {
   claim<Lax<WorkQueueOptions<string>>>();
   claim<Lax<AddOptions>>();
@@ -73,6 +156,30 @@ function options(): void {
   claim<Lax<Omit<ParallelizeOptions, 'workers'>>>();
   claim<Equal<WorkQueueMetric['name'], WorkQueueMetricName>>();
   claim<Assignable<(key: string) => Promise<void>, Work<string>>>();
+}
+
+function electors(
+  own: ServerResource<KubernetesObject>,
+  cluster: ClusterResource<AsJson<V1Lease>>,
+  storage: Storage<Lease>,
+  anything: Storage,
+): void {
+  for (const leases of [own, cluster, toLeases(storage), toLeases(anything)]) {
+    const elector = new LeaderElector({ leases, name: 'lock' });
+    claim<Equal<typeof elector.leader, string | undefined>>();
+    void elector.run(async ({ signal, term }) => {
+      claim<Equal<typeof signal, AbortSignal>>();
+      claim<Equal<typeof term, number>>();
+    });
+  }
+  // @ts-expect-error a lease has a name
+  new LeaderElector({ leases: own });
+  // @ts-expect-error a storage is no resource
+  new LeaderElector({ leases: storage, name: 'lock' });
+  // @ts-expect-error there is no such option
+  new LeaderElector({ leases: own, name: 'lock', renewMs: 1 });
+  claim<Lax<Omit<LeaderElectorOptions, 'leases' | 'name'>>>();
+  claim<Assignable<ServerResource<Lease>, LeaseResource>>();
 }
 
 function selectors(): void {
@@ -95,6 +202,6 @@ function selectors(): void {
 
 describe('the types of the work queue and of selectors', () => {
   it('take what is right, and refuse what is wrong', () => {
-    expect(compiles(queues, options, selectors)).toBe(3);
+    expect(compiles(queues, controllers, options, electors, selectors)).toBe(5);
   });
 });

@@ -1,10 +1,10 @@
 // Who is admitted: origins, the application's hooks, timeouts, and clients that leave meanwhile.
 import { describe, expect, test } from 'vitest';
-import type { AdmissionOptions, Admitted, Caller } from '../../src/bridge/hub/admission.ts';
-import { Admission } from '../../src/bridge/hub/admission.ts';
+import type { AdmissionOptions, Admitted, Caller } from '../../src/bridge/hub/admission/admission.ts';
+import { Admission } from '../../src/bridge/hub/admission/admission.ts';
+import { toLimits } from '../../src/bridge/hub/admission/limits.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
-import { toLimits } from '../../src/bridge/hub/limits.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 
 type Request = { readonly user?: string };
 

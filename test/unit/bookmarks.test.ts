@@ -1,7 +1,7 @@
 // Bookmarks, marks, and ends by timeout.
 import { describe, expect, test } from 'vitest';
 import { coreOf, Hub, type HubOptions } from '../../src/bridge/hub/hub.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { added, connect, FakeSink, join, turn, until } from './fake-sink.ts';
 import { handFed, hubOf } from './snapshot-source.ts';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Asked } from '../../src/bridge/hub/query.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
-import { Recoveries } from '../../src/cli/recoveries.ts';
+import { Recoveries } from '../../src/cli/server/recoveries.ts';
 import { added, FakeSink, turn } from './fake-sink.ts';
 
 interface Rig {

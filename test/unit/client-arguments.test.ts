@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { ConnectOptions } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
 import { toBookmark } from '../../src/bridge/protocol.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeNetwork, settle } from './client-network.ts';
 import type { Event } from './client-rig.ts';
 import { at, error, event, open } from './client-rig.ts';

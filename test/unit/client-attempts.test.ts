@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { FetchLike, WebSocketConstructor } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
 import { toBookmark } from '../../src/bridge/protocol.ts';
-import { ListenerCount } from '../../src/testing/listener-count.ts';
+import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeNetwork, KINDS, settle } from './client-network.ts';
 import type { Attempt, Event } from './client-rig.ts';
 import { at, error, event, open, range } from './client-rig.ts';

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { Attempt, ClientState, ConnectOptions, PerAttempt, StateDetail } from '../../src/bridge/client.ts';
 import { connect } from '../../src/bridge/client.ts';
 import type { WireEvent } from '../../src/bridge/protocol.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import type { Status } from '../../src/watch/event.ts';
 import { isErrorEvent, toStatus } from '../../src/watch/event.ts';
 import type { Kind } from './client-network.ts';

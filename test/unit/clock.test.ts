@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { sleep, systemClock } from '../../src/watch/clock.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { thrown } from './support.ts';
@@ -108,6 +108,13 @@ describe('sleep', () => {
 describe('systemClock', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
+
+  test('asks Node for no negative delay, of which it warns', () => {
+    const asked = vi.spyOn(globalThis, 'setTimeout');
+    systemClock.schedule(-0.5, () => undefined)();
+    expect(asked.mock.calls[0]?.[1]).toBe(0);
+    asked.mockRestore();
+  });
 
   test('uses the host’s clock and timers', () => {
     const before = systemClock.now();

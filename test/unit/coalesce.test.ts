@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
+import type { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import { EventLog } from '../../src/broadcast/log/log.ts';
 import { Fold, foldKey } from '../../src/broadcast/policies/fold.ts';
 import { FoldChain, type Link } from '../../src/broadcast/policies/fold-chain.ts';
@@ -43,6 +45,24 @@ const TABLE: [string, string[]][] = [
   ['ADDED renamed', ['renamed 1']],
   ['renamed DELETED', ['DELETED 1']],
 ];
+
+// Found by topics.property.test.ts: the count of what the first had folded before was copied to the second.
+test('what one laggard has folded before does not count for those who share its next fold', () => {
+  const broadcaster = new Broadcaster<TestEvent>();
+  const open = (): BroadcastWatch<TestEvent> =>
+    broadcaster.watch({ overflow: 'coalesce', capacity: 5 }) as BroadcastWatch<TestEvent>;
+  const watches = [open(), open()];
+  const delivered = [0, 0];
+  let id = 0;
+  const read = (at: number): number => (delivered[at] = (delivered[at] as number) + (watches[at]?.tryBatch()?.length ?? 0));
+  for (let round = 0; round < 6; round++) {
+    for (let i = 0; i < 40; i++) broadcaster.tryPublish(event(id++, 'MODIFIED', 'k'));
+    read(0);
+    if (round % 2 === 0) read(1);
+  }
+  read(1);
+  expect(watches.map(({ queued, dropped }, at) => queued + dropped + (delivered[at] as number))).toEqual([id, id]);
+});
 
 describe('Fold', () => {
   test.each(TABLE)('%s folds to %j', (types, expected) => {

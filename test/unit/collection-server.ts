@@ -15,11 +15,17 @@ export async function serveCollection(source: ListWatcher<KubernetesObject>): Pr
   const server: Server = createServer((request, response) => {
     const { searchParams } = new URL(request.url ?? '', 'http://h/');
     const text = (name: string): string | undefined => searchParams.get(name) ?? undefined;
-    const common = { resourceVersion: text('resourceVersion'), resourceVersionMatch: text('resourceVersionMatch') as never };
+    const common = {
+      resourceVersion: text('resourceVersion'),
+      resourceVersionMatch: text('resourceVersionMatch') as never,
+      labelSelector: text('labelSelector'),
+      fieldSelector: text('fieldSelector'),
+      ...(searchParams.has('timeoutSeconds') && { timeoutSeconds: Number(text('timeoutSeconds')) }),
+    };
     const work = searchParams.has('watch')
       ? source
           .watch({
-            resourceVersion: common.resourceVersion,
+            ...common,
             sendInitialEvents: text('sendInitialEvents') === 'true',
             allowWatchBookmarks: text('allowWatchBookmarks') === 'true',
           })

@@ -1,6 +1,6 @@
 // The limits on the number of clients, in total and per address.
 import { expect, test } from 'vitest';
-import { ConnectionSlots, Reservation } from '../../src/bridge/hub/connection-slots.ts';
+import { ConnectionSlots, Reservation } from '../../src/bridge/hub/admission/connection-slots.ts';
 
 test('a slot is returned once, by its holder: the reservation, or the client that has taken it over', () => {
   const slots = new ConnectionSlots({ maxClients: 1, maxClientsPerAddress: 9 });

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isInitialEventsEnd, type KubernetesObject } from '../../src/cache/index.ts';
 import { type ObjectEvent, toStatus, type Watch } from '../../src/index.ts';
+import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeListWatcher } from '../../src/testing/index.ts';
-import { ListenerCount } from '../../src/testing/listener-count.ts';
 import { fate, turn } from './support.ts';
 
 const named = (name: string): KubernetesObject => ({ metadata: { name } });
@@ -145,11 +145,15 @@ describe('a FakeListWatcher', () => {
       async () => new FakeListWatcher({ capacitty: 1 } as never),
       'unknown option capacitty: did you mean capacity?',
     ],
-    ['a selector', () => new FakeListWatcher().list({ labelSelector: 'a=b' }), 'a FakeListWatcher knows no selectors'],
     [
-      'a selector of a watch',
-      () => new FakeListWatcher().watch({ fieldSelector: 'a=b' }),
-      'a FakeListWatcher knows no selectors',
+      'a version that is no number',
+      async () => new FakeListWatcher({ firstVersion: 'one' }),
+      'a: expected a version of Kubernetes, a decimal number below 2^128, got "one"',
+    ],
+    [
+      'a delay without a clock',
+      async () => new FakeListWatcher().delay(5),
+      'delay: expected a FakeListWatcher with a clock, got 5',
     ],
     [
       'no number of times',

@@ -7,7 +7,7 @@ import { MESSAGE } from '../../src/bridge/events/forms.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import { SharedTimer } from '../../src/bridge/transport/shared-timer.ts';
 import { WebSocketSink } from '../../src/bridge/transport/websocket-sink.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 
 /** What is used of a WebSocket. */
 class FakeClient extends EventEmitter {
@@ -46,7 +46,7 @@ class FakeSocket extends EventEmitter {
   }
 }
 
-function setUp(): {
+function setUp(hasHeartbeat: boolean = true): {
   client: FakeClient;
   socket: FakeSocket;
   hub: Hub;
@@ -60,9 +60,10 @@ function setUp(): {
     socket: socket as unknown as Duplex,
     form: MESSAGE,
     maxBufferedBytes: 1_000_000,
+    clock,
   });
   coreOf(hub).open(sink, { transport: 'websocket', address: '' });
-  sink.startHeartbeat(new SharedTimer(1_000, clock));
+  if (hasHeartbeat) sink.startHeartbeat(new SharedTimer(1_000, clock));
   return { client, socket, hub, clock, interval: () => clock.advance(1_000), cuts: () => hub.stats().total.cuts };
 }
 
@@ -125,5 +126,31 @@ describe('a client', () => {
     interval();
     interval();
     expect(cuts()).toEqual({ silent: 1 });
+  });
+
+  test('that never answers a close is gone five seconds after it was told', async () => {
+    const { hub, clock } = setUp(false);
+    const down = hub.shutdown();
+    await expect.poll(() => clock.pending).toBe(1);
+    clock.advance(4_999);
+    expect(hub.stats().clients).toHaveLength(1);
+    clock.advance(1);
+    await down;
+    expect([hub.stats().clients, clock.pending]).toEqual([[], 0]);
+  });
+
+  test('that reads slowly after a close is waited for, until it reads no more', async () => {
+    const { hub, clock, socket } = setUp(false);
+    socket.pile(1_000);
+    const down = hub.shutdown();
+    await expect.poll(() => clock.pending).toBe(1);
+    for (let turn = 0; turn < 5; turn++) {
+      socket.take(100);
+      clock.advance(5_000);
+      expect(hub.stats().clients).toHaveLength(1);
+    }
+    clock.advance(5_000);
+    await down;
+    expect(hub.stats().clients).toEqual([]);
   });
 });

@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { FetchLike } from '../../src/bridge/client.ts';
 import { createListWatcher, type KubernetesObject, type ListWatcher, type ListWatcherOptions } from '../../src/cache/index.ts';
 import type { ObjectEvent, Watch } from '../../src/index.ts';
+import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeClock } from '../../src/testing/index.ts';
-import { ListenerCount } from '../../src/testing/listener-count.ts';
 import { fate, macrotask, turn } from './support.ts';
 
 type Answer = (response: ServerResponse, request: IncomingMessage) => void;

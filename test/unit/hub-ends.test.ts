@@ -4,7 +4,7 @@ import { SLICE_BYTES } from '../../src/bridge/events/forms.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import type { HubNotice } from '../../src/bridge/hub/tally.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import type { Status, WatchEvent } from '../../src/watch/event.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 import { fate } from './support.ts';

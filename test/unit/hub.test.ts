@@ -1,6 +1,6 @@
 // Hubs without sockets: replay, limits, and bridged watches.
 import { describe, expect, test } from 'vitest';
-import type { Reservation } from '../../src/bridge/hub/connection-slots.ts';
+import type { Reservation } from '../../src/bridge/hub/admission/connection-slots.ts';
 import type { HubOptions } from '../../src/bridge/hub/hub.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Client } from '../../src/bridge/hub/hub-core.ts';

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { InboundClient, InboundLimits, InboundSocket } from '../../src/bridge/transport/inbound.ts';
 import { guardInbound, InboundGuard } from '../../src/bridge/transport/inbound.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 
 class FakeClient extends EventEmitter {
   readonly told: unknown[] = [];

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { describe, expect, test } from 'vitest';
 import { fromReadable, toReadable } from '../../src/adapters/node-stream.ts';
 import { filter } from '../../src/broadcast/filter.ts';
-import { FakeWatcher } from '../../src/testing/fakes.ts';
+import { FakeWatcher } from '../../src/testing/fakes/fakes.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
 import { macrotask } from './support.ts';

@@ -72,6 +72,38 @@ describe('options', () => {
   });
 });
 
+test('numbers and functions that are none are refused by the name of their option', () => {
+  for (const name of ['capacity', 'incoming', 'maxPending', 'replay', 'replayBytes']) {
+    const options = { sizeOf: () => 1, [name]: -1 };
+    expect(() => new Broadcaster(options as object)).toThrow(`${name}: expected a whole number >= 0, got -1`);
+  }
+  for (const name of ['keyOf', 'topicsOf', 'sizeOf'])
+    expect(() => new Broadcaster({ [name]: 1 } as object)).toThrow(new RegExp(`^${name}: expected a function`));
+  for (const name of ['capacity', 'replay', 'after'])
+    expect(() => new Broadcaster({ replay: 1 }).watch({ [name]: -1 } as object)).toThrow(`${name}: expected a whole number`);
+  for (const name of ['filter', 'onGap'])
+    expect(() => new Broadcaster().watch({ [name]: 1 } as object)).toThrow(new RegExp(`^${name}: expected a function`));
+});
+
+test('a watch that begins in the past is refused by name if nothing is kept, and told which position is not kept', () => {
+  for (const name of ['after', 'replay'])
+    expect(() => new Broadcaster().watch({ [name]: 3 } as object)).toThrow(
+      new RegExp(`^${name}: expected none, because .* got 3`),
+    );
+  const broadcaster = new Broadcaster({ replay: 1 });
+  for (let at = 0; at < 3; at++) broadcaster.tryPublish({ type: 'ADDED', object: { at } });
+  const message = 'the events since position 1 are not kept';
+  expect(broadcaster.watch({ after: 1 }).tryNext()).toMatchObject({ type: 'ERROR', object: { code: 410, message } });
+});
+
+test('a broadcaster that topicsOf has shut down says who was refused', async () => {
+  const one = { type: 'ADDED', object: {} };
+  const byTopics: Broadcaster = new Broadcaster({ topicsOf: () => void byTopics.shutdown() });
+  expect(() => byTopics.tryPublish(one)).toThrow('publish: the broadcaster is shut down');
+  await expect(byTopics.publish(one)).rejects.toThrow('publish: the broadcaster is shut down');
+  expect(() => byTopics.watch()).toThrow('watch: the broadcaster is shut down');
+});
+
 describe('what is no event', () => {
   test.each([['hello'], [5], [{}], [{ type: 5, object: 1 }], [{ object: 1 }], [[]], [null], [undefined]])(
     '%j is refused',

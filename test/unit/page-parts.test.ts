@@ -5,7 +5,7 @@ import { EventStore } from '../../src/cli/page/event-store.ts';
 import { Poller } from '../../src/cli/page/poller.ts';
 import { placeOf, plural, rate, size } from '../../src/cli/page/words.ts';
 import { livePage } from '../../src/cli/page.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 
 const ALL = { text: '', type: '' };
 const event = (sequence: number, object: unknown = sequence, epoch = 'e') => ({

@@ -170,6 +170,12 @@ test('a batch that was read and not written counts', async () => {
   for (let i = 11; i < 14; i++) await hub.publish(big(i));
   await turn();
   expect(client.session.stats()).toMatchObject({ delivered: 2, queued: 0 });
+  // All of it is lost, and the ERROR says so.
+  const { dropped } = client.session.stats();
+  expect(dropped).toBeGreaterThan(9);
+  client.resume();
+  await turn();
+  expect(client.objects.at(-1)).toMatchObject({ code: 410, details: { missed: dropped } });
 });
 
 test('a burst of many times the limit does not cut a client that reads', async () => {

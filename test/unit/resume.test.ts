@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Envelope } from '../../src/bridge/events/envelope.ts';
 import { createFetchHandler } from '../../src/bridge/fetch.ts';
-import type { Admitted } from '../../src/bridge/hub/admission.ts';
+import type { Admitted } from '../../src/bridge/hub/admission/admission.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import { readQuery, readVersion } from '../../src/bridge/hub/query.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';

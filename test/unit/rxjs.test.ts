@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { fromObservable, observe, toObservable } from '../../src/adapters/rxjs.ts';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { filter } from '../../src/broadcast/filter.ts';
-import { FakeWatcher } from '../../src/testing/fakes.ts';
+import { FakeWatcher } from '../../src/testing/fakes/fakes.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';

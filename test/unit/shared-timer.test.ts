@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { TimerMember } from '../../src/bridge/transport/shared-timer.ts';
 import { SharedTimer, TICKS, toSharedTimer } from '../../src/bridge/transport/shared-timer.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 
 function members(count: number): (TimerMember & { ticks: number })[] {
   return Array.from({ length: count }, () => ({

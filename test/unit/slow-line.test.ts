@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { LINE_BYTES, narrow } from '../../src/cli/slow-line.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { LINE_BYTES, narrow } from '../../src/cli/server/slow-line.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 
 /** As much of a response as a narrow line touches. */
 class Out extends EventEmitter {

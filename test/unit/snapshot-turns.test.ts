@@ -4,7 +4,7 @@ import { SLICE_BYTES } from '../../src/bridge/events/forms.ts';
 import { coreOf } from '../../src/bridge/hub/hub.ts';
 import type { Snapshot } from '../../src/bridge/hub/snapshot.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { added, connect, FakeSink, join, turn, until } from './fake-sink.ts';
 import { handFed, hubOf } from './snapshot-source.ts';
 

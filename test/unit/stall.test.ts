@@ -4,7 +4,7 @@ import { Hub } from '../../src/bridge/hub/hub.ts';
 import { SharedTimer } from '../../src/bridge/transport/shared-timer.ts';
 import type { Outbound } from '../../src/bridge/transport/stall.ts';
 import { guardStalls } from '../../src/bridge/transport/stall.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { connect } from './fake-sink.ts';
 
 type Numbers = { -readonly [K in keyof Outbound]: Outbound[K] } & { _handle: { writeQueueSize: number } };

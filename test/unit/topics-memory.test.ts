@@ -70,8 +70,8 @@ describe('the log of a topic', () => {
     expect(ids(readAll(slow))).toEqual(range(0, 10));
   });
 
-  test('keeps what has been accepted and waits, for a watch that has read everything else', async () => {
-    const broadcaster = new Broadcaster<TestEvent>({ topicsOf, replay: 1, capacity: 1, incoming: 10 });
+  test.each([0, 1])('keeps what waits, for a watch that has read everything else, with a window of %i', async (replay) => {
+    const broadcaster = new Broadcaster<TestEvent>({ topicsOf, replay, capacity: 1, incoming: 10 });
     const blocker = broadcaster.watch({ topics: ['b', 'a'] });
     const watch = broadcaster.watch({ topics: ['a'], overflow: 'drop-newest', capacity: 100 });
     const first = fate(watch.next());

@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import type { IncomingMessage, Server } from 'node:http';
 import { Duplex } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { NO_WEBSOCKET, unauthorized, unavailable } from '../../src/bridge/hub/refusals.ts';
+import { NO_WEBSOCKET, unauthorized, unavailable } from '../../src/bridge/hub/admission/refusals.ts';
 import { attachHandler, pathOf, refuseUpgrade, WaitingUpgrade } from '../../src/bridge/transport/upgrades.ts';
 import type { Status } from '../../src/watch/event.ts';
 import { turn } from './fake-sink.ts';

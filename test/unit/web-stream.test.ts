@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { fromReadableStream, toReadableStream } from '../../src/adapters/web-stream.ts';
-import { FakeWatcher } from '../../src/testing/fakes.ts';
+import { FakeWatcher } from '../../src/testing/fakes/fakes.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
 import { macrotask } from './support.ts';

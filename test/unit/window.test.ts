@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EventLog } from '../../src/broadcast/log/log.ts';
 import { Mux } from '../../src/broadcast/mux.ts';
-import type { Topics } from '../../src/broadcast/topics.ts';
+import { EVERY_TOPIC, type Topics } from '../../src/broadcast/topics.ts';
 
 /** An event is its size. Chunks of 16. */
 class Rig {
@@ -76,6 +76,16 @@ describe('the replay window', () => {
     expect(rig.since(2, ['a'])).toEqual([]);
     expect(rig.since(2, ['b', 'c'])).toEqual([4, 5, 6]);
     expect(rig.since(1, ['a'])).toBeUndefined();
+  });
+
+  test('an event for every topic is in each view of the window, whenever that was created', () => {
+    const rig = new Rig(6);
+    const early = rig.mux.viewOf(['a']);
+    rig.publish(0, 'a');
+    rig.publish(1, EVERY_TOPIC);
+    rig.publish(2, 'b');
+    expect(rig.mux.viewOf(['a'])).toBe(early);
+    expect([rig.since(0, ['a']), rig.since(0, ['b']), rig.since(0, ['x'])]).toEqual([[0, 1], [1, 2], [1]]);
   });
 
   test('the log holds no more than the window, and in number at most a chunk more', () => {

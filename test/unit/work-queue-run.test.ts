@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { exponential, type RateLimiter, WorkQueue, type WorkQueueOptions } from '../../src/workqueue/index.ts';
 import { turn } from './support.ts';
 

@@ -1,6 +1,6 @@
 // Uses the entry points that it is given, for both formats.
 exports.exercise = async function exercise(given) {
-  const { assert, root, http, nodeStream, rxjs, testing, ws } = given;
+  const { assert, root, cache, http, kubernetes, nats, nodeStream, rxjs, testing, workqueue, ws } = given;
   const event = { type: 'ADDED', object: { metadata: { name: 'a' } } };
 
   const broadcaster = new root.Broadcaster({ overflow: 'drop-oldest' });
@@ -27,6 +27,13 @@ exports.exercise = async function exercise(given) {
   assert.deepEqual(await fake.next(), { done: false, value: { type: 'ADDED', object: 'b' } });
   assert.equal(await added, true);
 
+  // There is no server: it is enough that it takes a stream, and ends.
+  const events = new nats.NatsStream({ servers: '127.0.0.1:1', stream: 'orders' });
+  const shared = new http.Hub({ source: events });
+  assert.equal(shared.stats().source.phase, 'waiting');
+  await shared.shutdown();
+  await events.close();
+
   const hub = new http.Hub({ replay: 1, epoch: 'e' });
   const server = given.createServer(http.createHttpHandler(hub));
   ws.attachWebSocket(server, hub);
@@ -41,6 +48,22 @@ exports.exercise = async function exercise(given) {
   const sent = { ...event, resourceVersion: 'e.1' };
   assert.deepEqual(JSON.parse(String(await line)), sent);
   assert.deepEqual(JSON.parse(String(await message)), sent);
+
+  const store = new cache.Store();
+  store.add(event.object);
+  const queue = new workqueue.WorkQueue();
+  queue.add(store.keys()[0]);
+  assert.equal(await queue.get(), 'a');
+  queue.shutDown();
+  const cluster = new kubernetes.Cluster({
+    getCurrentContext: () => 'c',
+    getContextObject: () => ({ namespace: 'n' }),
+    getCurrentCluster: () => ({ server: `http://${address}` }),
+    getCurrentUser: () => null,
+    applyToHTTPSOptions: async () => {},
+  });
+  assert.equal(cluster.resource('pods').in(cluster.namespace).url.href, `http://${address}/api/v1/namespaces/n/pods`);
+  cluster.close();
 
   await broadcaster.shutdown();
   await hub.shutdown();

@@ -2,9 +2,27 @@
 import { createServer, type Server } from 'node:http';
 import { Readable } from 'node:stream';
 import { Broadcaster, StreamWatcher, toDecoder, type WatchEvent } from 'watchmux';
+import { Informer, InformerFactory, type ListWatcher } from 'watchmux/cache';
 import { createHttpHandler, Hub, type HubStats } from 'watchmux/http';
+import { type AsJson, Cluster, type KubeConfigLike, loadCluster, type Resource } from 'watchmux/kubernetes';
 import { fromReadable, toReadable } from 'watchmux/node-stream';
 import { attachWebSocket, Hub as SameHub } from 'watchmux/ws';
+
+interface Pod {
+  metadata: { name: string; creationTimestamp: Date };
+}
+
+export async function clusters(config: KubeConfigLike): Promise<void> {
+  const cluster = new Cluster(config, { responseTimeoutMs: 1_000 });
+  const pods: Resource<AsJson<Pod>> = cluster.resource<AsJson<Pod>>('pods').in('default');
+  const source: ListWatcher<AsJson<Pod>> = pods;
+  new Informer(source).stop();
+  new InformerFactory(cluster.source).informer<Pod>('pods').stop();
+  (await pods.get('a')).metadata.creationTimestamp.trim();
+  // @ts-expect-error there is no such type of patch
+  await pods.patch('a', {}, { type: 'smart' });
+  (await (await loadCluster({ inCluster: true })).find('deploy')).url.href.trim();
+}
 
 export async function main(): Promise<void> {
   const events = new Broadcaster<WatchEvent<'line', string>>();

@@ -8,9 +8,13 @@ exercise({
   of: require('rxjs').of,
   WebSocket: require('ws').WebSocket,
   root: require('watchmux'),
+  cache: require('watchmux/cache'),
   http: require('watchmux/http'),
+  kubernetes: require('watchmux/kubernetes'),
+  nats: require('watchmux/nats'),
   nodeStream: require('watchmux/node-stream'),
   rxjs: require('watchmux/rxjs'),
   testing: require('watchmux/testing'),
+  workqueue: require('watchmux/workqueue'),
   ws: require('watchmux/ws'),
 }).then(() => console.log('ok'));

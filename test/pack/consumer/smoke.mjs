@@ -3,10 +3,14 @@ import assert from 'node:assert/strict';
 import { createServer, get } from 'node:http';
 import { of } from 'rxjs';
 import { Broadcaster, filter, StreamWatcher, toDecoder } from 'watchmux';
+import { Store } from 'watchmux/cache';
 import { createHttpHandler, Hub } from 'watchmux/http';
+import { Cluster } from 'watchmux/kubernetes';
+import { NatsStream } from 'watchmux/nats';
 import { fromReadable, toReadable } from 'watchmux/node-stream';
 import { fromObservable, observe } from 'watchmux/rxjs';
 import { FakeWatcher } from 'watchmux/testing';
+import { WorkQueue } from 'watchmux/workqueue';
 import { attachWebSocket } from 'watchmux/ws';
 import { WebSocket } from 'ws';
 import { exercise } from './exercise.cjs';
@@ -18,10 +22,14 @@ await exercise({
   of,
   WebSocket,
   root: { Broadcaster, filter, StreamWatcher, toDecoder },
+  cache: { Store },
   http: { createHttpHandler, Hub },
+  kubernetes: { Cluster },
+  nats: { NatsStream },
   nodeStream: { fromReadable, toReadable },
   rxjs: { fromObservable, observe },
   testing: { FakeWatcher },
+  workqueue: { WorkQueue },
   ws: { attachWebSocket },
 });
 console.log('ok');

@@ -1,0 +1,106 @@
+// A Cacher in front of a MemoryStorage is a list watcher and a storage like any other.
+import { afterEach, describe, it } from 'vitest';
+import type { KubernetesObject } from '../../src/cache/index.ts';
+import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
+import {
+  FakeClock,
+  LIST_WATCHER_CONTRACT,
+  type ListWatcherSubject,
+  STORAGE_CONTRACT,
+  type StorageSubject,
+  type StoredThing,
+} from '../../src/testing/index.ts';
+
+let open: Storage[] = [];
+afterEach(async () => {
+  for (const storage of open) await storage.close();
+  open = [];
+});
+
+function asListWatcher(storage: Storage, compact: () => void): ListWatcherSubject {
+  const put = async (name: string, labels?: Readonly<Record<string, string>>): Promise<void> => {
+    const object: KubernetesObject = { metadata: { name, ...(labels && { labels }) } };
+    const turn = (current: KubernetesObject | undefined): KubernetesObject & { readonly turn: number } => ({
+      ...object,
+      turn: ((current as { turn?: number } | undefined)?.turn ?? 0) + 1,
+    });
+    await storage.update(name, turn, { createIfMissing: true });
+  };
+  return {
+    source: storage,
+    put,
+    remove: async (name) => void (await storage.delete(name)),
+    expire: async () => {
+      await storage.list();
+      compact();
+    },
+    bookmark: () => storage.requestProgress(),
+  };
+}
+
+function cacher(of: (storage: MemoryStorage) => Storage, keyOf?: (object: KubernetesObject) => string): Cacher {
+  const storage = new MemoryStorage();
+  const made = new Cacher(of(storage), { keyOf });
+  open.push(made, storage);
+  return made;
+}
+
+describe('the contract of a list watcher, a Cacher', () => {
+  const subject = (made: Cacher, source: Storage = made): ListWatcherSubject<never> =>
+    asListWatcher(source, () => made.compact()) as ListWatcherSubject<never>;
+  for (const { name, run } of LIST_WATCHER_CONTRACT) {
+    it(name, () => run(() => subject(cacher((storage) => storage))));
+    it(`${name}, of a scope`, () => run(() => subject(cacher((storage) => storage.scope('orders/')))));
+    it(`${name}, through a scope`, () =>
+      run(() => {
+        const whole = cacher(
+          (storage) => storage,
+          ({ metadata }) => `orders/default/${metadata?.name}`,
+        );
+        return subject(whole, whole.scope('orders/').scope('default/'));
+      }));
+  }
+});
+
+/** An object that says under which key it is: in the contract's cases, its name does not. */
+type Labelled = StoredThing & { readonly storedAs?: string };
+
+/** A part of a storage that writes the key into every object. */
+function labelling(storage: Storage<Labelled>, prefix: string = ''): Storage<Labelled> {
+  const label = (key: string, object: Labelled): Labelled => ({ ...object, storedAs: prefix + key });
+  const own: Partial<Storage<Labelled>> = {
+    create: (key, object, options) => storage.create(key, label(key, object), options),
+    update: (key, change, options) => storage.update(key, async (now) => label(key, await change(now)), options),
+    scope: <U extends KubernetesObject>(more: string) =>
+      labelling(storage.scope<Labelled>(more), prefix + more) as unknown as Storage<U>,
+  };
+  return new Proxy(storage, {
+    get: (target, name) => {
+      const found = own[name as keyof typeof own] ?? target[name as keyof typeof target];
+      return typeof found === 'function' ? found.bind(target) : found;
+    },
+  });
+}
+
+describe('the contract of a storage, a Cacher', () => {
+  const subject = (scope: string): StorageSubject => {
+    const clock = new FakeClock();
+    const memory = new MemoryStorage<Labelled>({ clock });
+    const storage = scope ? labelling(memory).scope<Labelled>(scope) : labelling(memory);
+    const cacher = new Cacher<Labelled>(storage, {
+      freshnessTimeoutMs: 20,
+      keyOf: ({ storedAs = '' }) => storedAs.slice(scope.length),
+    });
+    open.push(cacher, memory as Storage);
+    const compact = async (): Promise<void> => {
+      await cacher.list();
+      cacher.compact();
+      memory.compact();
+    };
+    return { storage: cacher, compact, pass: (ms) => clock.advance(ms) };
+  };
+  for (const { name, run } of STORAGE_CONTRACT) {
+    it(name, () => run(() => subject('')));
+    it(`${name}, of a scope`, () => run(() => subject('things/default/')));
+  }
+});

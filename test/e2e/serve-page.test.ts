@@ -1,0 +1,324 @@
+// The page of `watchmux serve` in a real browser. WATCHMUX_PICTURES names a directory for its screenshots.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { CHROMIUM_BROWSER } from './browsers.ts';
+import { killAll, type Serving, serve } from './cli.ts';
+
+const ORDERS = ['--resource', 'orders.example.com/v1=Order', '--resource', 'regions.example.com/v1=Region:cluster'];
+const MAPS = '/api/v1/namespaces/default/configmaps';
+const SHOP = '/apis/example.com/v1/namespaces/shop/orders';
+/** Other processes have their say in when. */
+const eventually = <T>(read: () => T): ReturnType<typeof expect.poll<T>> => expect.poll(read, { timeout: 20_000 });
+/** Whoever takes this for markup runs it. */
+const HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\u202e';
+
+describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
+  let browser: Browser;
+  let pictures: string;
+
+  beforeAll(async () => {
+    browser = await CHROMIUM_BROWSER.launch();
+    pictures = process.env.WATCHMUX_PICTURES ?? (await mkdtemp(join(tmpdir(), 'watchmux-pictures-')));
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    killAll();
+    if (process.env.WATCHMUX_PICTURES === undefined) await rm(pictures, { recursive: true, force: true });
+  });
+
+  interface Visit {
+    readonly page: Page;
+    /** What went wrong in the page, and whatever it has asked of others than the server. */
+    readonly faults: string[];
+  }
+
+  async function visit(url: string, options: Parameters<Browser['newPage']>[0] = {}): Promise<Visit> {
+    const page = await browser.newPage({ viewport: { width: 1280, height: 860 }, ...options });
+    const faults: string[] = [];
+    page.on('pageerror', (error) => faults.push(String(error)));
+    page.on('console', (message) => {
+      // That a request was refused, or broke, is a message of the browser.
+      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) faults.push(message.text());
+    });
+    page.on('request', (request) => {
+      if (!request.url().startsWith(new URL(url).origin) && !request.url().startsWith('data:')) faults.push(request.url());
+    });
+    await page.goto(url);
+    return { page, faults };
+  }
+
+  const shoot = ({ page }: Visit, of: string, fullPage: boolean = false): Promise<unknown> =>
+    page.screenshot({ path: join(pictures, `serve-${of}.png`), fullPage });
+
+  /** The texts of the rows of objects. */
+  const rows = (page: Page): Promise<string[][]> =>
+    page
+      .locator('#object-rows tr[data-id]')
+      .evaluateAll((all) => all.map((row) => Array.from((row as HTMLTableRowElement).cells, (cell) => cell.textContent ?? '')));
+
+  async function send(server: Serving, method: string, path: string, body?: object): Promise<void> {
+    const headers = {
+      'content-type': method === 'PATCH' ? 'application/merge-patch+json' : 'application/json',
+      ...(server.token !== undefined && { authorization: `Bearer ${server.token}` }),
+    };
+    const response = await fetch(`${server.url}${path}`, { method, headers, body: body ? JSON.stringify(body) : null });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+  }
+
+  const map = (name: string, { data = {}, labels = {} }: { data?: object; labels?: object } = {}): object => ({
+    ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, labels }, data },
+  });
+
+  test('lists resources, follows their objects live, and shows what the server counts', async () => {
+    const server = await serve(...ORDERS);
+    await send(server, 'POST', '/api/v1/namespaces', { metadata: { name: 'shop' } });
+    for (const [at, name] of ['tea', 'coffee', 'milk', 'sugar'].entries()) {
+      const labels = { app: at % 2 ? 'web' : 'api' };
+      await send(server, 'POST', SHOP, {
+        apiVersion: 'example.com/v1',
+        kind: 'Order',
+        metadata: { name, labels },
+        spec: { count: at },
+      });
+    }
+    const visited = await visit(`${server.url}/`);
+    const { page, faults } = visited;
+    await page.waitForSelector('#state[data-state=live]');
+    await page.waitForFunction(() => document.querySelectorAll('#object-rows tr[data-id]').length === 4);
+    expect((await rows(page)).map(([namespace, name]) => `${namespace}/${name}`)).toEqual([
+      'shop/coffee',
+      'shop/milk',
+      'shop/sugar',
+      'shop/tea',
+    ]);
+    expect(await page.locator('#resources tr th').allInnerTexts()).toEqual([
+      'orders\nexample.com/v1',
+      'regions\nexample.com/v1',
+      'configmaps\nv1',
+      'namespaces\nv1',
+    ]);
+    expect(await page.locator('#note').textContent()).toBe('4 objects');
+    // Its own watch is one of the watchers, and every resource is counted, also those that nobody else has asked for.
+    const figures = (at: number): Promise<string[]> => page.locator(`#resources tr:nth-child(${at}) td > span`).allTextContents();
+    await eventually(() => figures(1)).toEqual(['4', '1', '0']);
+    await eventually(() => figures(4)).toEqual(['2', '0', '0']);
+    await eventually(() => page.locator('#cache-window').textContent()).toMatch(/^Window: a watch can begin at any version from/);
+    await eventually(() => page.locator('#history li').first().textContent()).toContain(
+      'Following orders in all namespaces: 4 objects',
+    );
+    // Changes arrive by themselves.
+    await send(server, 'POST', SHOP, { apiVersion: 'example.com/v1', kind: 'Order', metadata: { name: 'bread' } });
+    await send(server, 'DELETE', `${SHOP}/milk`);
+    await eventually(async () => (await rows(page)).map(([, name]) => name)).toEqual(['bread', 'coffee', 'sugar', 'tea']);
+    // One is opened by keyboard, and followed.
+    await page.focus('#text');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('End');
+    await page.keyboard.press('Enter');
+    await eventually(() => page.locator('#object-rows .detail pre').textContent()).toContain('"count": 0');
+    await shoot(visited, 'wide');
+    await send(server, 'PATCH', `${SHOP}/tea`, { spec: { count: 7 } });
+    await eventually(() => page.locator('#object-rows .detail pre').textContent()).toContain('"count": 7');
+    await send(server, 'DELETE', `${SHOP}/tea`);
+    await eventually(() => page.locator('#object-rows .detail p').textContent()).toMatch(/^Deleted at .* This is what it was\.$/);
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('tea');
+    await page.keyboard.press('Enter');
+    await eventually(async () => (await rows(page)).map(([, name]) => name)).toEqual(['bread', 'coffee', 'sugar']);
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('sugar');
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.click('#object-rows tr[data-id]');
+    await eventually(() => page.locator('#object-rows .detail pre').textContent()).toContain('"bread"');
+    await shoot(visited, 'dark');
+    await page.emulateMedia({ colorScheme: 'light' });
+    for (const width of [390, 320]) {
+      await page.setViewportSize({ width, height: 844 });
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+      expect(wide).toBe(false);
+      await shoot(visited, `phone-${width}`, true);
+    }
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('filters by namespace, labels and name; a selector that is wrong is marked, and not asked for', async () => {
+    const server = await serve(...ORDERS);
+    for (const [name, app] of [
+      ['a', 'web'],
+      ['b', 'api'],
+      ['c', 'web'],
+    ] as const) {
+      await send(server, 'POST', MAPS, map(name, { labels: { app }, data: { k: 'v' } }));
+    }
+    const visited = await visit(`${server.url}/#configmaps%2Fv1`);
+    const { page, faults } = visited;
+    const names = async (): Promise<string> => (await rows(page)).map((cells) => cells.join(' ').replace(/ \S+$/, '')).join(', ');
+    await eventually(names).toBe('default a 1, default b 1, default c 1');
+    expect(await page.locator('#objects-title').textContent()).toBe('configmaps');
+    await page.fill('#selector', 'app in (web');
+    await page.keyboard.press('Enter');
+    expect(await page.locator('#fault').textContent()).toBe(
+      'label selector: expected "," or ")" at character 12, got the end\n  app in (web\n             ^',
+    );
+    expect(await page.locator('#selector').getAttribute('aria-invalid')).toBe('true');
+    await shoot(visited, 'selector');
+    await page.fill('#selector', 'app in (web)');
+    await page.keyboard.press('Enter');
+    await eventually(names).toBe('default a 1, default c 1');
+    expect(await page.locator('#fault').isVisible()).toBe(false);
+    await page.fill('#text', 'C');
+    expect(await page.locator('#note').textContent()).toBe('1 of 2 objects');
+    await page.fill('#text', '');
+    await eventually(() => page.locator('#namespace option').allTextContents()).toEqual(['all namespaces', 'default']);
+    await page.selectOption('#namespace', 'default');
+    await eventually(names).toBe('a 1, c 1');
+    // Another resource, without namespaces, by keyboard; its own selector stays.
+    await page.focus('#resources [aria-current]');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await eventually(() => page.locator('#none').textContent()).toBe('No object has such labels.');
+    expect(await page.locator('#namespace').isVisible()).toBe(false);
+    expect(new URL(page.url()).hash).toBe('#namespaces%2Fv1');
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('what objects say is text, whatever it looks like', async () => {
+    const server = await serve();
+    const data = { key: HOSTILE, [`n${'x'.repeat(200)}`]: HOSTILE.repeat(10) };
+    await send(server, 'POST', MAPS, { ...map('a', { data }), metadata: { name: 'a', annotations: { note: HOSTILE } } });
+    const { page, faults } = await visit(`${server.url}/#configmaps%2Fv1`);
+    await page.click('#object-rows tr[data-id]');
+    await eventually(() => page.locator('#object-rows .detail pre').textContent()).toContain('<img src=x onerror=');
+    // What the server checks, another one might not: so names and cells are hostile, too, and columns, and kinds.
+    await page.route('**/api/v1/configmaps**', (route) => {
+      const object = {
+        metadata: { name: HOSTILE, namespace: '<img src=x onerror=window.hacked=1>', resourceVersion: '9', uid: 'x' },
+      };
+      const columnDefinitions = [{ name: HOSTILE }, { name: `<b>${HOSTILE}` }].map((each) => ({ ...each, priority: 0 }));
+      const table = {
+        kind: 'Table',
+        metadata: { resourceVersion: '9' },
+        columnDefinitions,
+        rows: [{ cells: [HOSTILE, HOSTILE], object }],
+      };
+      const end = { kind: 'Table', metadata: { resourceVersion: '9' }, rows: [{ cells: [], object: BOOKMARK }] };
+      const events = [
+        { type: 'ADDED', object: table },
+        { type: 'BOOKMARK', object: end },
+      ];
+      const watches = route.request().url().includes('watch=');
+      const body = watches ? events.map((event) => `${JSON.stringify(event)}\n`).join('') : JSON.stringify(table);
+      return route.fulfill({ contentType: 'application/json', body });
+    });
+    await page.route(`**/api`, (route) => {
+      const resource = { resource: HOSTILE, scope: 'Namespaced', verbs: ['list', 'watch'] };
+      const kinds = [
+        { ...resource, responseKind: { group: '', version: 'v1', kind: HOSTILE } },
+        { ...resource, resource: 'configmaps', responseKind: { group: '', version: 'v1', kind: 'ConfigMap' } },
+      ];
+      const body = JSON.stringify({ items: [{ versions: [{ resources: kinds }] }] });
+      return route.fulfill({ contentType: 'application/json', body });
+    });
+    await page.reload();
+    await eventually(async () => (await rows(page)).flat().join()).toContain('<img src=x onerror=');
+    await eventually(() => page.locator('#resources').textContent()).toContain('<img src=x onerror=');
+    expect(await page.evaluate(() => (window as { hacked?: unknown }).hacked)).toBeUndefined();
+    expect(await page.locator('main img, main script').count()).toBe(0);
+    // A character that reorders others is shown as what it is.
+    expect((await rows(page)).flat().join()).not.toContain('\u202e');
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('asks for the token, keeps it out of the URL and out of every storage, and forgets it', async () => {
+    const server = await serve('--token', 'secret-1');
+    await send({ ...server, token: 'secret-1' }, 'POST', MAPS, map('a'));
+    const visited = await visit(`${server.url}/#configmaps%2Fv1`);
+    const { page, faults } = visited;
+    await page.waitForSelector('#ask', { state: 'visible' });
+    expect(await page.locator('#objects').isVisible()).toBe(false);
+    expect(await page.locator('#state').textContent()).toBe('a token is needed');
+    await shoot(visited, 'token');
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('token');
+    await page.keyboard.type('wrong');
+    await page.keyboard.press('Enter');
+    await eventually(() => page.locator('#ask-fault').textContent()).toBe('The server does not accept this token.');
+    await page.keyboard.type('secret-1');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#state[data-state=live]');
+    await eventually(async () => (await rows(page)).map(([, name]) => name)).toEqual(['a']);
+    expect(await page.locator('#ask').isVisible()).toBe(false);
+    const kept = await page.evaluate(() => [
+      ...[location.href, document.documentElement.outerHTML, document.cookie],
+      ...[
+        JSON.stringify(localStorage),
+        JSON.stringify(sessionStorage),
+        (document.getElementById('token') as HTMLInputElement).value,
+      ],
+    ]);
+    expect(kept.filter((text) => text.includes('secret-1'))).toEqual([]);
+    await page.reload();
+    await page.waitForSelector('#ask', { state: 'visible' });
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test('many objects: the first of them, and how many there are; the page goes on answering', async () => {
+    const server = await serve();
+    const names = Array.from({ length: 520 }, (_, at) => `m-${String(at).padStart(5, '0')}`);
+    for (let at = 0; at < names.length; at += 50) {
+      await Promise.all(names.slice(at, at + 50).map((name) => send(server, 'POST', MAPS, map(name))));
+    }
+    const visited = await visit(`${server.url}/#configmaps%2Fv1`);
+    const { page, faults } = visited;
+    await eventually(() => page.locator('#note').textContent()).toBe('showing the first 500 of 520');
+    expect(await page.locator('#object-rows tr').count()).toBe(500);
+    await page.fill('#text', 'm-0051');
+    await eventually(async () => (await rows(page)).map(([, name]) => name)).toEqual(names.slice(510));
+    expect(await page.locator('#note').textContent()).toBe('10 of 520 objects');
+    await page.fill('#text', '');
+    await shoot(visited, 'many');
+    // An object that is open stays, though it is not among the first any more.
+    await page.locator('#object-rows tr[data-id]').last().click();
+    await Promise.all(Array.from({ length: 20 }, (_, at) => send(server, 'POST', MAPS, map(`a-${at}`))));
+    await eventually(() => page.locator('#note').textContent()).toBe('showing the first 500 of 540');
+    expect((await rows(page)).at(-1)?.[1]).toBe('m-00499');
+    expect(faults).toEqual([]);
+    await page.close();
+  }, 120_000);
+
+  test('a server that goes away and comes back: the state says so, and what happened meanwhile is there', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'watchmux-page-'));
+    const file = join(folder, 'data');
+    const first = await serve('--data', file);
+    await send(first, 'POST', MAPS, map('a'));
+    const { page, faults } = await visit(`${first.url}/#configmaps%2Fv1`);
+    await page.waitForSelector('#state[data-state=live]');
+    first.child.kill('SIGKILL');
+    await first.exit;
+    await eventually(() => page.locator('#state').textContent()).toMatch(/^not connected, (next attempt in|trying)/);
+    await eventually(() => page.locator('.old').isVisible()).toBe(true);
+    // Nothing but the button asks what the server has while it is away.
+    const asked = page.waitForRequest((request) => new URL(request.url()).pathname === '/apis');
+    await page.click('#retry');
+    await asked;
+    const second = await serve('--data', file, '--port', new URL(first.url).port);
+    await send(second, 'POST', MAPS, map('b'));
+    // The page itself may be faster: then there is nothing left to click.
+    const live = page.waitForSelector('#state[data-state=live]');
+    await Promise.race([page.click('#retry').catch(() => {}), live]);
+    await live;
+    await eventually(async () => (await rows(page)).map(([, name]) => name)).toEqual(['a', 'b']);
+    await eventually(() => page.locator('.old').isVisible()).toBe(false);
+    expect(await page.locator('#history').textContent()).toContain('Connection lost');
+    expect(faults).toEqual([]);
+    await page.close();
+    await rm(folder, { recursive: true, force: true });
+  }, 120_000);
+});
+
+const BOOKMARK = { metadata: { resourceVersion: '9', annotations: { 'k8s.io/initial-events-end': 'true' } } };

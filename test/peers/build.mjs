@@ -1,0 +1,118 @@
+// Builds the programs of the tests of this folder, which are in Go and in Rust: node test/peers/build.mjs [kube-apiserver] [kubectl]
+// [client-go] [kube-rs], by default all of them, one after the other. A kubectl after a kube-apiserver takes half a minute: they have
+// most packages in common.
+//
+// It does so once; afterwards it only prints the paths. The first build downloads 90 MB of Go modules and takes both cores of a small
+// machine for four to nine minutes and 2.4 GB of memory; that of kube-rs downloads 25 MB of crates and takes one to two minutes. The caches of
+// Go and of cargo make the next one, after a change of main.go or main.rs, take seconds.
+
+import { execFile, spawn } from 'node:child_process';
+import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { CLIENT_GO, KUBE_APISERVER, KUBE_RS, KUBECTL, moduleOf, OUTPUT, release, stem } from './binary.mjs';
+import { toolchainOf } from './toolchains.mjs';
+
+const PEERS = [KUBE_APISERVER, KUBECTL, CLIENT_GO, KUBE_RS];
+const PROGRESS_MS = 15_000;
+const run = promisify(execFile);
+const started = performance.now();
+
+let peer = KUBE_APISERVER;
+
+function say(text) {
+  console.log(`${peer.name}: ${text} (${Math.round((performance.now() - started) / 1000)} s)`);
+}
+
+/** Where and how the toolchain of the peer runs. */
+function surroundings() {
+  return { cwd: moduleOf(peer), env: { ...process.env, ...toolchainOf(peer).environment } };
+}
+
+async function ask(...args) {
+  const { stdout } = await run(toolchainOf(peer).command, args, { ...surroundings(), maxBuffer: 64 * 2 ** 20 });
+  return stdout.trim();
+}
+
+/** The toolchain and its version, such as `go1.26.8`; fails with what to do if there is none. */
+async function version() {
+  const { version, absent, refusal } = toolchainOf(peer);
+  try {
+    return await version(ask);
+  } catch (error) {
+    if (error.code === 'ENOENT') throw new Error(absent);
+    throw new Error(`${refusal}: ${String(error.stderr ?? error).trim()}`);
+  }
+}
+
+/** Builds, and prints now and then how many packages it has compiled. */
+function compile(output, packages) {
+  const { command, build, isPackage } = toolchainOf(peer);
+  const child = spawn(command, build(peer, output), { ...surroundings(), stdio: ['ignore', 'ignore', 'pipe'] });
+  const total = packages === undefined ? '' : ` of ${packages}`;
+  let compiled = 0;
+  let log = '';
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    compiled += text.split('\n').filter(isPackage).length;
+    log = (log + text).slice(-4000);
+  });
+  const end = () => {
+    child.kill();
+    process.exit(1);
+  };
+  process.once('SIGTERM', end);
+  const timer = setInterval(() => say(`compiled ${compiled}${total} packages`), PROGRESS_MS);
+  return new Promise((resolve, reject) => {
+    child.on('error', reject).on('close', (code) => {
+      clearInterval(timer);
+      process.off('SIGTERM', end);
+      if (code === 0) resolve(compiled);
+      else reject(new Error(`${command} build failed (${code}):\n${log}`));
+    });
+  });
+}
+
+/** Binaries of other sources, and what an aborted build left. */
+function removeOthers(name) {
+  for (const each of readdirSync(OUTPUT)) {
+    if (each.startsWith(`${peer.name}-`) && each !== name) rmSync(join(OUTPUT, each), { force: true });
+  }
+}
+
+async function build() {
+  mkdirSync(OUTPUT, { recursive: true });
+  const { download, packages, deliver } = toolchainOf(peer);
+  const name = `${stem(peer)}${await version()}`;
+  const output = join(OUTPUT, name);
+  if (!readdirSync(OUTPUT).includes(name)) {
+    say(`building release ${release(peer)}; downloading what it is made of`);
+    await download(ask);
+    const part = `${output}.${process.pid}.part`;
+    const compiled = await compile(part, await packages(ask));
+    deliver(peer, part);
+    chmodSync(part, 0o755);
+    renameSync(part, output);
+    removeOthers(name);
+    say(`compiled ${compiled} packages and linked them, ${Math.round(statSync(output).size / 2 ** 20)} MB`);
+  }
+  say('ready');
+  console.log(output);
+}
+
+/** The peers that the command line names. */
+function toBuild() {
+  const names = process.argv.slice(2);
+  const unknown = names.find((name) => !PEERS.some((each) => each.name === name));
+  if (unknown !== undefined) throw new Error(`there is no peer ${unknown}`);
+  return PEERS.filter(({ name }) => names.length === 0 || names.includes(name));
+}
+
+try {
+  for (const each of toBuild()) {
+    peer = each;
+    await build();
+  }
+} catch (error) {
+  console.error(`${peer.name}: ${error.message}`);
+  process.exitCode = 1;
+}

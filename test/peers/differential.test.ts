@@ -1,0 +1,193 @@
+// The same requests to a real kube-apiserver and to ours, answer by answer: the status, the type, and the body without what differs by
+// nature (uids, times, versions, managedFields). What differs on purpose is in differential/differences.ts, each with its reason; a
+// difference that is listed and not there fails too.
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CONFIG_MAPS, LEASES, NAMESPACES, ApiServer as OurServer, type ResourceDefinition } from 'watchmux/apiserver';
+import { MemoryStorage } from 'watchmux/storage';
+import { component, isMissing } from '../components.ts';
+import { type ApiServer, startApiServer } from './apiserver.ts';
+import { DIFFERENCES, differenceOf, type Part } from './differential/differences.ts';
+import { type Asked, type Memory, REQUESTS } from './differential/requests.ts';
+
+const missing = isMissing(component('kube-apiserver'));
+const START_MS = 90_000;
+const PATIENCE_MS = 20_000;
+
+type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+interface Side {
+  readonly url: string;
+  readonly fetch: Fetch;
+  readonly memory: Memory;
+}
+
+interface Answered {
+  readonly status: number;
+  readonly type: string;
+  readonly body: unknown;
+}
+
+const newMemory = (): Memory => ({ version: '1', next: '', objects: new Map() });
+
+/** Asks one server, and remembers what later requests need. */
+async function ask(side: Side, asked: Asked): Promise<Answered> {
+  try {
+    return await answered(side, asked);
+  } catch (error) {
+    return { status: 0, type: '', body: String(error) };
+  }
+}
+
+async function answered({ url, fetch, memory }: Side, asked: Asked): Promise<Answered> {
+  const path = typeof asked.path === 'string' ? asked.path : asked.path(memory);
+  const body = typeof asked.body === 'function' ? asked.body(memory) : asked.body;
+  // Node sends the body of a DELETE without its length, unless it is told.
+  const length = asked.method === 'DELETE' && body !== undefined && { 'content-length': String(body.length) };
+  const init = { method: asked.method, headers: { ...asked.headers, ...length }, ...(body !== undefined && { body }) };
+  const response = await fetch(`${url}${path}`, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) });
+  const text = await response.text();
+  const lines = /watch/.test(path) && response.status === 200 ? text.split('\n').filter(Boolean) : [text];
+  const parsed = lines.map(parse);
+  for (const each of parsed) remember(memory, each, asked);
+  const shown = parsed.map((each) => normal(each));
+  const type = (response.headers.get('content-type') ?? '').replace(/; ?charset=utf-8/, '');
+  return { status: response.status, type, body: lines.length === 1 ? shown[0] : shown };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function remember(memory: Memory, value: unknown, { keep }: Asked): void {
+  const { metadata } = (value ?? {}) as { metadata?: { name?: string; resourceVersion?: string; continue?: string } };
+  if (keep && metadata?.continue) memory.next = metadata.continue;
+  if (metadata?.resourceVersion && Number(metadata.resourceVersion) > Number(memory.version))
+    memory.version = metadata.resourceVersion;
+}
+
+const BY_NATURE: Readonly<Record<string, string>> = {
+  ...{ uid: 'UID', resourceVersion: 'VERSION', creationTimestamp: 'TIME', deletionTimestamp: 'TIME', continue: 'CONTINUE' },
+};
+
+/** Reads do not disturb each other, and a watch takes a second: many at once. Everything else happens one after the other. */
+function batches(all: readonly Asked[]): Asked[][] {
+  const result: Asked[][] = [];
+  let reads: Asked[] = [];
+  for (const asked of all) {
+    const alone = asked.method !== 'GET' || asked.keep === true;
+    if (alone || reads.length === AT_ONCE) {
+      if (reads.length > 0) result.push(reads);
+      reads = [];
+    }
+    if (alone) result.push([asked]);
+    else reads.push(asked);
+  }
+  if (reads.length > 0) result.push(reads);
+  return result;
+}
+
+const AT_ONCE = 24;
+
+/** What is left out of objects under a name. Descriptions of columns are for people; real bookmarks have cells of an empty object. */
+const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
+  items: ['managedFields', 'kind', 'apiVersion'],
+  columnDefinitions: ['description', 'type'],
+};
+
+/** A value without what differs by nature. */
+function normal(value: unknown, name: string = ''): unknown {
+  // Items of the lists of built-in kinds do not say what they are; those of custom ones do, and so do ours.
+  if (Array.isArray(value)) return value.map((each) => normal(each, name));
+  if (typeof value === 'object' && value !== null) {
+    const left = LEFT_OUT[name] ?? ['managedFields'];
+    const entries = Object.entries(value).filter(([key]) => !left.includes(key));
+    return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, each]) => [key, normal(each, key)]));
+  }
+  if (typeof value !== 'string' || value === '') return value;
+  if (Object.hasOwn(BY_NATURE, name)) return BY_NATURE[name];
+  return value
+    .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'UID')
+    .replace(/gen-[a-z0-9]{5}/g, 'gen-RANDOM')
+    .replace(/\b\d+s\b/g, 'AGE')
+    .replace(/(resource version:? |current: )\d+/gi, '$1N');
+}
+
+/** The parts in which two answers differ. */
+function differing(theirs: Answered, ours: Answered): Part[] {
+  const parts: Part[] = [];
+  if (theirs.status !== ours.status) parts.push('status');
+  if (theirs.type !== ours.type) parts.push('type');
+  const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
+  if (!same(bare(theirs.body), bare(ours.body))) parts.push('body');
+  return parts;
+}
+
+/** A Status without its words, which are each server's own. What clients go by is left: code, reason, name, fields. */
+function bare(body: unknown): unknown {
+  if (Array.isArray(body)) return body.map(bare);
+  const { type, object } = (body ?? {}) as { type?: string; object?: unknown };
+  if (type === 'ERROR') return { type, object: bare(object) };
+  if ((body as { kind?: string } | null)?.kind !== 'Status') return body;
+  const { message: _, details, ...rest } = body as { message?: string; details?: { causes?: { message?: string }[] } };
+  if (details === undefined || Object.keys(details).length === 0) return rest;
+  const { causes, ...more } = details;
+  return { ...rest, details: { ...more, ...(causes && { causes: causes.map(({ message: __, ...cause }) => cause) }) } };
+}
+
+describe.skipIf(missing)('a kube-apiserver and ours', () => {
+  let real: ApiServer;
+  let our: OurServer;
+  let server: Server;
+  const told: { asked: Asked; theirs: Answered; ours: Answered; parts: Part[] }[] = [];
+
+  beforeAll(async () => {
+    real = await startApiServer();
+    const resources = [CONFIG_MAPS, LEASES, NAMESPACES] as ResourceDefinition[];
+    our = new OurServer({ storage: new MemoryStorage(), resources });
+    await our.ready;
+    server = createServer(our.handler);
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const sides: readonly [Side, Side] = [
+      { url: real.url, fetch: real.fetch as unknown as Fetch, memory: newMemory() },
+      { url, fetch, memory: newMemory() },
+    ];
+    for (const batch of batches(REQUESTS)) {
+      const answers = await Promise.all(batch.map((asked) => Promise.all(sides.map((side) => ask(side, asked)))));
+      for (const [at, asked] of batch.entries()) {
+        const [theirs, ours] = answers[at] as [Answered, Answered];
+        told.push({ asked, theirs, ours, parts: differing(theirs, ours) });
+      }
+    }
+  }, START_MS * 4);
+
+  afterAll(async () => {
+    await our?.shutdown();
+    server?.closeAllConnections();
+    server?.close();
+    await real?.stop();
+  }, START_MS);
+
+  it('answer alike, but for what differs on purpose', () => {
+    expect(told.length).toBeGreaterThan(300);
+    const wrong = told.filter(({ asked, parts }) => {
+      return parts.length > 0 && parts.join() !== differenceOf(asked.title)?.parts.join();
+    });
+    expect(
+      wrong.map(({ asked, theirs, ours, parts }) => `${asked.title}: ${parts.join()}\n${shown(theirs)}\n${shown(ours)}\n`),
+    ).toEqual([]);
+  });
+
+  it('every difference that is listed is there', () => {
+    const met = new Set(told.filter(({ parts }) => parts.length > 0).map(({ asked }) => differenceOf(asked.title)));
+    expect(DIFFERENCES.filter((each) => !met.has(each)).map(({ reason }) => reason)).toEqual([]);
+  });
+});
+
+const shown = (answered: Answered): string => JSON.stringify(answered).slice(0, 1_200);

@@ -1,0 +1,80 @@
+import { MAPS } from './requests.ts';
+
+/** A part of an answer. */
+export type Part = 'status' | 'type' | 'body';
+
+/** What differs on purpose, and why. */
+export interface Difference {
+  readonly reason: string;
+  readonly parts: readonly Part[];
+  /** The titles of the requests, or what matches them. */
+  readonly of: readonly (string | RegExp)[];
+}
+
+const BOTH: readonly Part[] = ['status', 'body'];
+
+/** The words of a Status are each server's own, and are not compared. */
+export const DIFFERENCES: readonly Difference[] = [
+  {
+    reason: 'No controller removes a finalizer of namespaces here: the server itself deletes what is in them. So they have none',
+    parts: ['body'],
+    of: [
+      /^POST \/api\/v1\/namespaces \{"metadata":\{"name":"differential"/,
+      /^GET \/api\/v1\/namespaces(\/differential$|\?)/,
+      `GET ${MAPS}/..`,
+    ],
+  },
+  {
+    reason:
+      'A version that is no number is the fault of whoever sent it (400), before anything else is looked at; upstream says 500 (FIX7.1)',
+    parts: BOTH,
+    of: [/resourceVersion=abc/, /"resourceVersion":"abc"/, `POST ${MAPS} {"metadata":{"name":"bad","resourceVersion":"1"}}`],
+  },
+  { reason: 'A deletion within a limit does not tell what is left', parts: ['body'], of: [/^DELETE \?limit=1 /] },
+  { reason: 'null is no object', parts: BOTH, of: [`POST ${MAPS} null`] },
+  {
+    reason: 'Options that are none are 400, without causes',
+    parts: BOTH,
+    of: ['POST ?dryRun=Some', /"propagationPolicy":"Nonsense"/],
+  },
+  { reason: 'A name with a slash cannot be one', parts: BOTH, of: [`GET ${MAPS}/a%2Fb`] },
+  { reason: 'A single object can be watched (R7.1)', parts: ['body'], of: [`GET ${MAPS}/a?watch=true&timeoutSeconds=1`] },
+  { reason: 'Every error is a Status', parts: ['type', 'body'], of: [/^GET \/(apis\/)?nothing/] },
+  { reason: 'HEAD is GET without a body, as HTTP has it', parts: ['status'], of: [/^HEAD /] },
+  { reason: 'Node knows no method of this name', parts: ['status', 'type', 'body'], of: [/^TRACE2 /] },
+  {
+    reason: 'A watch takes either name of metadata',
+    parts: ['body'],
+    of: [/watch=true.* application\/json;as=PartialObjectMetadataList/],
+  },
+  {
+    reason: 'Media types are compared as HTTP has it: ranges, any case, and q=0 excludes',
+    parts: BOTH,
+    of: [/ (application\/\*|APPLICATION\/JSON|application\/json;q=0)$/],
+  },
+  { reason: 'A limit is a number that is not negative; empty is none', parts: BOTH, of: [/\?limit=(-1)?$/] },
+  { reason: 'The uid is a precondition, wherever it is sent', parts: BOTH, of: [/^PATCH merge-patch a .*"uid":"x"/] },
+  { reason: 'A patch that makes no sense is 400', parts: BOTH, of: [/"\$patch":"nonsense"/] },
+  {
+    reason: 'An empty object stays: kinds have no types that leave it out',
+    parts: ['body'],
+    of: [/"\$patch":"delete"/, /^DELETE +$/],
+  },
+  { reason: 'Server-side apply is not built', parts: BOTH, of: ['PATCH apply'] },
+  {
+    reason: 'Conflicts name the resource, as all other refusals do',
+    parts: ['body'],
+    of: [/^DELETE (\/b|\S+\/leases\/l) \{"preconditions"/],
+  },
+  {
+    reason: 'A spec that was not sent is none',
+    parts: ['body'],
+    of: [/^POST \S+\/leases \{"metadata":\{"name":"empty"\}\}$/, /^GET \S+\/leases$/],
+  },
+  { reason: 'An object of any kind can be replaced without a version', parts: BOTH, of: [/^PUT \S+\/leases\/l\?dryRun=All /] },
+];
+
+/** The difference of a request, if there is one on purpose. */
+export function differenceOf(title: string): Difference | undefined {
+  return DIFFERENCES.find(({ of }) => of.some((each) => (typeof each === 'string' ? each === title : each.test(title))));
+}

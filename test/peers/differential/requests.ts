@@ -1,0 +1,379 @@
+// The requests of differential.test.ts: what is asked of a real kube-apiserver and of ours, in this order.
+
+/** What an earlier answer of the same server has said. */
+export interface Memory {
+  /** The newest version that was seen. */
+  version: string;
+  /** The last `continue`. */
+  next: string;
+  /** The last object, by its name. */
+  readonly objects: Map<string, { metadata: { uid: string; resourceVersion: string } }>;
+}
+
+/** One request. */
+export interface Asked {
+  readonly title: string;
+  readonly method: string;
+  readonly path: string | ((memory: Memory) => string);
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | ((memory: Memory) => string);
+  /** Its answer is needed by those that follow: its `continue`. */
+  readonly keep?: boolean;
+}
+
+export const NAMESPACE = 'differential';
+export const MAPS: string = `/api/v1/namespaces/${NAMESPACE}/configmaps`;
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+const get = (path: Asked['path'], headers?: Record<string, string>, title?: string): Asked => ({
+  title: title ?? `GET ${typeof path === 'string' ? path : ''}${headers ? ` ${Object.values(headers).join(' ')}` : ''}`,
+  method: 'GET',
+  path,
+  ...(headers && { headers }),
+});
+const send = (
+  method: string,
+  path: string,
+  body: unknown,
+  more: { title?: string; headers?: Record<string, string> } = {},
+): Asked => {
+  const text = typeof body === 'string' || typeof body === 'function' ? (body as string) : JSON.stringify(body);
+  return {
+    title: more.title ?? `${method} ${path} ${String(text).slice(0, 120)}`,
+    method,
+    path,
+    headers: more.headers ?? JSON_TYPE,
+    body: text,
+  };
+};
+const post = (body: unknown, more?: Parameters<typeof send>[3]): Asked => send('POST', MAPS, body, more);
+const patch = (kind: string, name: string, body: unknown): Asked =>
+  send('PATCH', `${MAPS}/${name}`, body, {
+    title: `PATCH ${kind} ${name} ${typeof body === 'string' ? body.slice(0, 80) : JSON.stringify(body)}`,
+    headers: { 'content-type': `application/${kind}+json` },
+  });
+
+const map = (name: string, more: object = {}): object => ({ metadata: { name }, data: { k: 'v' }, ...more });
+
+const creations: readonly Asked[] = [
+  send('POST', '/api/v1/namespaces', { metadata: { name: NAMESPACE, labels: { of: 'differential' } } }),
+  ...['a', 'b', 'c', 'd'].map((name) =>
+    post({ ...map(name), metadata: { name, labels: { app: name, tier: name < 'c' ? 'x' : 'y' } } }),
+  ),
+  post(map('a')),
+  post({ metadata: { generateName: 'gen-' } }),
+  post({ metadata: {} }),
+  post({}),
+  post({ metadata: { name: 'UPPER' } }),
+  post({ metadata: { name: 'a/b' } }),
+  post({ metadata: { name: '' } }),
+  post({ metadata: { name: 'x'.repeat(254) } }, { title: 'POST a name of 254 characters' }),
+  post({ metadata: { name: 'bad', namespace: 'other' } }),
+  post({ metadata: { name: 'bad', labels: { 'b@d': 'x' } } }),
+  post({ metadata: { name: 'bad', labels: { x: 'b d' } } }),
+  post({ metadata: { name: 'bad', annotations: { 'b@d': 'x' } } }),
+  post({ metadata: { name: 'bad', finalizers: ['nodomain'] } }),
+  post({ metadata: { name: 'bad', ownerReferences: [{ name: 'x' }] } }),
+  post({ metadata: { name: 'bad', resourceVersion: '1' } }),
+  post({ metadata: { name: 'kind' }, kind: 'Secret', apiVersion: 'v1' }),
+  post({ metadata: { name: 'kind' }, kind: 'ConfigMap', apiVersion: 'v2' }),
+  post({ metadata: { name: 'bad' }, data: { 'b d': 'x' } }),
+  post({ metadata: { name: 'bad' }, data: { '..': 'x' } }),
+  post({ metadata: { name: 'bad' }, data: { a: 'x' }, binaryData: { a: 'eA==' } }),
+  post({ metadata: { name: 'bad' }, data: { a: 1 } }),
+  post({ metadata: { name: 'bad' }, data: 'x' }),
+  post({ metadata: { name: 'bad' }, data: { a: 'x'.repeat(2 ** 20 + 1) } }, { title: 'POST a ConfigMap over 1 MiB' }),
+  post({ metadata: { name: 'big' }, data: { a: 'x'.repeat(4 * 2 ** 20) } }, { title: 'POST a body over 3 MiB' }),
+  post('{'),
+  post('[]'),
+  post('null'),
+  post('"text"'),
+  post(''),
+  post('x: y', { title: 'POST text', headers: { 'content-type': 'text/plain' } }),
+  post('{}', { title: 'POST a form', headers: { 'content-type': 'application/x-www-form-urlencoded' } }),
+  post(map('charset'), { title: 'POST with a charset', headers: { 'content-type': 'application/json; charset=utf-8' } }),
+  post(map('dry'), { title: 'POST dry run' }),
+  { ...post(map('dry2')), title: 'POST ?dryRun=All', path: `${MAPS}?dryRun=All` },
+  { ...post(map('dry3')), title: 'POST ?dryRun=Some', path: `${MAPS}?dryRun=Some` },
+  send('POST', '/api/v1/namespaces/nowhere/configmaps', map('a')),
+  send('POST', `${MAPS}/a`, map('a')),
+  send('POST', '/api/v1/configmaps', map('a')),
+  send('POST', '/api/v1/namespaces', { metadata: { name: 'UPPER' } }),
+  send('POST', '/api/v1/namespaces', { metadata: { name: 'has.dots' } }),
+];
+
+const gets: readonly Asked[] = [
+  ...['a', 'missing', 'UPPER', '%61', 'a%2Fb', '..'].map((name) => get(`${MAPS}/${name}`)),
+  ...[
+    '?resourceVersion=0',
+    '?resourceVersion=abc',
+    '?resourceVersion=',
+    '?watch=true&timeoutSeconds=1',
+    '?pretty=true',
+    '?unknown=x',
+  ].map((query) => get(`${MAPS}/a${query}`)),
+  get(({ version }) => `${MAPS}/a?resourceVersion=${version}`, undefined, 'GET a at the newest version'),
+  get(`${MAPS}/a/status`),
+  get(`${MAPS}/a/b/c`),
+  get(`/api/v1/namespaces/${NAMESPACE}`),
+  get('/api/v1/namespaces/missing'),
+  ...[
+    '/api/v1/nothing',
+    '/api/v2/configmaps',
+    '/apis/nothing',
+    '/apis/nothing/v1',
+    '/apis/nothing/v1/things',
+    '/nothing',
+    '/api/v1/configmaps/a',
+  ].map((path) => get(path)),
+  ...['/healthz', '/livez', '/readyz'].map((path) => get(path)),
+  ...['HEAD', 'OPTIONS', 'TRACE2', 'PUT', 'PATCH'].map(
+    (method): Asked => ({ title: `${method} the collection`, method, path: MAPS }),
+  ),
+  { title: 'HEAD a', method: 'HEAD', path: `${MAPS}/a` },
+];
+
+const accepts: readonly string[] = [
+  ...['*/*', 'application/json', 'text/html', 'text/html,*/*;q=0.1', 'application/json;as=Table;v=v1;g=meta.k8s.io'],
+  ...['application/json;as=Table;v=v1beta1;g=meta.k8s.io', 'application/json;as=Table;v=v2;g=meta.k8s.io'],
+  ...[
+    'application/json;as=Table;v=v2;g=meta.k8s.io,application/json',
+    'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io',
+  ],
+  ...[
+    'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io',
+    'application/json;stream=watch',
+    'application/json;foo=bar',
+  ],
+  ...['application/json;as=Table', 'application/*', 'APPLICATION/JSON', 'application/json;q=0', 'application/json;pretty=0'],
+];
+const negotiated: readonly Asked[] = accepts.flatMap((accept) => [
+  get(`${MAPS}/a`, { accept }),
+  get(`${MAPS}?limit=2`, { accept }),
+  get(`${MAPS}?watch=true&resourceVersion=0&timeoutSeconds=1`, { accept }),
+]);
+const tables: readonly Asked[] = ['None', 'Metadata', 'Object', 'Other', ''].map((include) =>
+  get(`${MAPS}/a?includeObject=${include}`, { accept: accepts[4] as string }),
+);
+
+/** The truth table of a list's and a watch's parameters. */
+function parameters(): Asked[] {
+  const rows: Asked[] = [];
+  for (const watch of ['', 'watch=true&timeoutSeconds=1']) {
+    for (const version of [undefined, '', '0', 'NOW', 'abc']) {
+      for (const match of [undefined, 'Exact', 'NotOlderThan', 'Other']) {
+        for (const initial of [undefined, 'true', 'false']) {
+          if (watch === '' && initial !== undefined && match === 'Other') continue;
+          const query = [
+            ...(watch ? [watch] : []),
+            ...(version === undefined ? [] : [`resourceVersion=${version}`]),
+            ...(match === undefined ? [] : [`resourceVersionMatch=${match}`]),
+            ...(initial === undefined ? [] : [`sendInitialEvents=${initial}`]),
+          ].join('&');
+          rows.push(get((memory) => `${MAPS}?${query.replace('NOW', memory.version)}`, undefined, `GET ?${query}`));
+        }
+      }
+    }
+  }
+  return rows;
+}
+
+const lists: readonly Asked[] = [
+  ...[
+    'limit=2',
+    'limit=0',
+    'limit=-1',
+    'limit=',
+    'limit=x',
+    'limit=2&limit=3',
+    'limit=2.5',
+    'continue=x',
+    'continue=',
+    'timeoutSeconds=x',
+  ].map((query) => get(`${MAPS}?${query}`)),
+  { ...get(`${MAPS}?limit=2`), title: 'GET the first page', keep: true },
+  get(({ next }) => `${MAPS}?limit=2&continue=${encodeURIComponent(next)}`, undefined, 'GET the second page'),
+  get(({ next }) => `${MAPS}?continue=${encodeURIComponent(next)}&resourceVersion=5`, undefined, 'GET a page with a version'),
+  get(
+    ({ next }) => `${MAPS}?continue=${encodeURIComponent(next)}&resourceVersionMatch=Exact`,
+    undefined,
+    'GET a page with a match',
+  ),
+  get(({ next }) => `${MAPS}?watch=true&timeoutSeconds=1&continue=${encodeURIComponent(next)}`, undefined, 'watch with continue'),
+  get(
+    ({ version }) => `${MAPS}?limit=2&resourceVersion=${version}&resourceVersionMatch=Exact`,
+    undefined,
+    'GET a page of a version',
+  ),
+  get(`${MAPS}?resourceVersion=99999999`),
+  ...[
+    'app=a',
+    'app==a',
+    'app!=a',
+    'app in (a,b)',
+    'app notin (a)',
+    'app',
+    '!app',
+    'app>1',
+    'tier=x,app=b',
+    'nothing',
+    '',
+    '!!',
+    'app in ()',
+    'b@d=x',
+    'app=b d',
+    'a=b=c',
+  ].map((selector) => get(`${MAPS}?labelSelector=${encodeURIComponent(selector)}`, undefined, `GET labels ${selector}`)),
+  ...[
+    'metadata.name=a',
+    'metadata.name!=a',
+    'metadata.namespace=differential',
+    'metadata.namespace=x',
+    'data.k=v',
+    'x',
+    'metadata.name=a,metadata.name=b',
+    '',
+    'metadata.name in (a)',
+    'metadata.name==a',
+  ].map((selector) => get(`${MAPS}?fieldSelector=${encodeURIComponent(selector)}`, undefined, `GET fields ${selector}`)),
+  get('/api/v1/namespaces?labelSelector=of%3Ddifferential'),
+  get('/api/v1/configmaps?labelSelector=tier%3Dx'),
+  get(`/api/v1/watch/namespaces/${NAMESPACE}/configmaps?timeoutSeconds=1&fieldSelector=metadata.name%3Da`),
+  get(`/api/v1/watch/namespaces/${NAMESPACE}/configmaps/a?timeoutSeconds=1`),
+  ...['watch', 'watch=', 'watch=1', 'watch=0', 'watch=FALSE', 'watch=f', 'watch=yes'].map((query) =>
+    get(`${MAPS}?${query}&timeoutSeconds=1&resourceVersion=0&labelSelector=app%3Da`),
+  ),
+];
+
+const updates: readonly Asked[] = [
+  send('PUT', `${MAPS}/a`, map('a', { data: { k: 'new' } })),
+  send('PUT', `${MAPS}/a`, map('b')),
+  send('PUT', `${MAPS}/missing`, map('missing')),
+  send('PUT', `${MAPS}/a`, map('a', { metadata: { name: 'a', resourceVersion: '1' } })),
+  send('PUT', `${MAPS}/a`, map('a', { metadata: { name: 'a', resourceVersion: 'abc' } })),
+  send('PUT', `${MAPS}/a`, map('a', { metadata: { name: 'a', resourceVersion: '0' } })),
+  send('PUT', `${MAPS}/a`, map('a', { metadata: { name: 'a', uid: 'other' } })),
+  send('PUT', `${MAPS}/a`, map('a', { metadata: { name: 'a', namespace: 'other' } })),
+  send('PUT', `${MAPS}/a`, { data: { k: 'x' } }),
+  send('PUT', `${MAPS}/a`, '{'),
+  { ...send('PUT', `${MAPS}/a`, map('a', { data: { k: 'dry' } })), title: 'PUT ?dryRun=All', path: `${MAPS}/a?dryRun=All` },
+  patch('merge-patch', 'a', { data: { p: '1', k: null } }),
+  patch('merge-patch', 'a', { metadata: { labels: { app: 'a' } } }),
+  patch('merge-patch', 'missing', { data: {} }),
+  patch('merge-patch', 'a', []),
+  patch('merge-patch', 'a', '{'),
+  patch('merge-patch', 'a', { metadata: { name: 'b' } }),
+  patch('merge-patch', 'a', { metadata: { resourceVersion: '1' } }),
+  patch('merge-patch', 'a', { metadata: { uid: 'x' } }),
+  patch('merge-patch', 'a', { data: { 'b d': 'x' } }),
+  patch('merge-patch', 'a', {}),
+  patch('json-patch', 'a', [
+    { op: 'test', path: '/data/p', value: '1' },
+    { op: 'add', path: '/data/q', value: '2' },
+  ]),
+  patch('json-patch', 'a', [{ op: 'test', path: '/data/p', value: 'x' }]),
+  patch('json-patch', 'a', [{ op: 'remove', path: '/data/nothing' }]),
+  patch('json-patch', 'a', [{ op: 'nonsense', path: '/data' }]),
+  patch('json-patch', 'a', {}),
+  patch('json-patch', 'a', [
+    { op: 'copy', from: '/data/p', path: '/data/r' },
+    { op: 'move', from: '/data/q', path: '/data/s' },
+  ]),
+  patch('strategic-merge-patch', 'a', { metadata: { finalizers: ['x.io/a', 'x.io/b'] } }),
+  patch('strategic-merge-patch', 'a', { metadata: { '$deleteFromPrimitiveList/finalizers': ['x.io/a'] } }),
+  patch('strategic-merge-patch', 'a', {
+    metadata: { '$setElementOrder/finalizers': ['x.io/c', 'x.io/b'], finalizers: ['x.io/c'] },
+  }),
+  patch('strategic-merge-patch', 'a', { metadata: { finalizers: null } }),
+  patch('strategic-merge-patch', 'a', { data: { $patch: 'replace', only: 'this' } }),
+  patch('strategic-merge-patch', 'a', { data: { $retainKeys: ['more'], more: 'x' } }),
+  patch('strategic-merge-patch', 'a', { data: { $retainKeys: ['other'], more: 'x' } }),
+  patch('strategic-merge-patch', 'a', { data: { $patch: 'nonsense' } }),
+  patch('strategic-merge-patch', 'a', { data: { $patch: 'delete' } }),
+  patch('strategic-merge-patch', 'a', []),
+  send('PATCH', `${MAPS}/a`, {}, { title: 'PATCH application/json' }),
+  send('PATCH', `${MAPS}/a`, {}, { title: 'PATCH text/plain', headers: { 'content-type': 'text/plain' } }),
+  send('PATCH', `${MAPS}/a`, {}, { title: 'PATCH apply', headers: { 'content-type': 'application/apply-patch+yaml' } }),
+  post(map('fixed', { immutable: true }), { title: 'POST immutable' }),
+  patch('merge-patch', 'fixed', { data: { k: 'x' } }),
+  patch('merge-patch', 'fixed', { immutable: null }),
+  patch('merge-patch', 'd', { metadata: { creationTimestamp: '2001-01-01T00:00:00Z' } }),
+  patch('merge-patch', 'd', { metadata: { deletionTimestamp: '2001-01-01T00:00:00Z' } }),
+  patch('json-patch', 'd', [{ op: 'test', path: '/data/none', value: null }]),
+  patch('json-patch', 'd', [{ op: 'test', path: '/none/none', value: null }]),
+  patch('merge-patch', 'fixed', { metadata: { labels: { ok: 'yes' } } }),
+];
+
+const remove = (path: string, body?: unknown, query: string = ''): Asked => ({
+  title: `DELETE ${path}${query} ${body === undefined ? '' : JSON.stringify(body)}`,
+  method: 'DELETE',
+  path: `${MAPS}${path}${query}`,
+  ...(body !== undefined && { headers: JSON_TYPE, body: JSON.stringify(body) }),
+});
+const removals: readonly Asked[] = [
+  remove('/missing'),
+  remove('/b', undefined, '?dryRun=All'),
+  remove('/b', { preconditions: { uid: 'other' } }),
+  remove('/b', { preconditions: { resourceVersion: '1' } }),
+  remove('/b', { kind: 'Other', apiVersion: 'v1' }),
+  remove('/b', { propagationPolicy: 'Nonsense' }),
+  remove('/b', { propagationPolicy: 'Background' }),
+  remove('/b'),
+  patch('merge-patch', 'c', { metadata: { finalizers: ['x.io/y'] } }),
+  remove('/c'),
+  remove('/c'),
+  get(`${MAPS}/c`, undefined, 'GET what is held by a finalizer'),
+  patch('merge-patch', 'c', { metadata: { finalizers: ['x.io/y', 'x.io/z'] } }),
+  patch('merge-patch', 'c', { data: { still: 'writable' } }),
+  patch('merge-patch', 'c', { metadata: { finalizers: null } }),
+  get(`${MAPS}/c`, undefined, 'GET what is gone'),
+  { title: 'DELETE of all namespaces', method: 'DELETE', path: '/api/v1/configmaps' },
+  remove('', undefined, '?limit=1&resourceVersionMatch=Exact'),
+  remove('', undefined, '?labelSelector=app%3Dd'),
+  remove('', undefined, '?labelSelector=%21%21'),
+  remove('', undefined, '?limit=1'),
+  get(MAPS, undefined, 'GET what is left by a limit'),
+  remove(''),
+  get(MAPS, undefined, 'GET what is left'),
+];
+
+const HELD = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
+const lease = (name: string, spec: unknown): object => ({ metadata: { name }, spec });
+const renewed = { renewTime: '2026-01-02T03:04:05.000006Z', acquireTime: '2026-01-02T03:04:05.000000Z' };
+const leases: readonly Asked[] = [
+  send('POST', HELD, lease('l', { holderIdentity: 'me', leaseDurationSeconds: 15, leaseTransitions: 0, ...renewed })),
+  send('POST', HELD, { metadata: { name: 'empty' } }),
+  ...[
+    { leaseDurationSeconds: 0 },
+    { leaseDurationSeconds: -1 },
+    { leaseDurationSeconds: '1' },
+    { leaseDurationSeconds: 1.5 },
+    { leaseDurationSeconds: 2 ** 31 },
+    { leaseTransitions: -1 },
+    { holderIdentity: 1 },
+    { renewTime: 'now' },
+    'x',
+    [],
+  ].map((spec) => send('POST', HELD, lease('bad', spec))),
+  get(`${HELD}/l`),
+  get(`${HELD}/l`, { accept: accepts[4] as string }),
+  get(HELD),
+  send('PUT', `${HELD}/l?dryRun=All`, lease('l', { holderIdentity: '', leaseDurationSeconds: 1, leaseTransitions: 0 })),
+  send(
+    'PATCH',
+    `${HELD}/l`,
+    { spec: { holderIdentity: 'you', leaseTransitions: 1 } },
+    {
+      title: 'PATCH strategic-merge-patch a Lease',
+      headers: { 'content-type': 'application/strategic-merge-patch+json' },
+    },
+  ),
+  send('DELETE', `${HELD}/l`, { preconditions: { uid: 'other' } }),
+  send('DELETE', `${HELD}/l`, { kind: 'DeleteOptions', apiVersion: 'v1' }),
+  get(`${HELD}/l`),
+];
+
+/** All of them. */
+export const REQUESTS: readonly Asked[] = [
+  ...[...creations, ...gets, ...negotiated, ...tables, ...lists, ...parameters(), ...updates, ...removals, ...leases],
+];

@@ -1,0 +1,116 @@
+// Electors on a real kube-apiserver, and on a server of ours over HTTP: one leads, the others follow when it ends, well or not.
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { ApiServer, LEASES, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { Cluster, type KubeConfigLike } from '../../src/kubernetes/index.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
+import { LeaderElector, type Lease, type LeaseResource } from '../../src/workqueue/index.ts';
+import { component, isMissing } from '../components.ts';
+import { type ApiServer as KubeApiServer, startApiServer } from './apiserver.ts';
+
+const TERMS = { leaseDurationMs: 2_000, renewDeadlineMs: 1_500, retryMs: 200 } as const;
+
+/** A network that can be cut. */
+function cuttable(leases: LeaseResource): { leases: LeaseResource; cut: () => void } {
+  let isCut = false;
+  const through = <R>(ask: () => Promise<R>): Promise<R> => (isCut ? Promise.reject(new Error('cut off')) : ask());
+  return {
+    cut: () => {
+      isCut = true;
+    },
+    leases: {
+      get: (...args) => through(() => leases.get(...args)),
+      create: (...args) => through(() => leases.create(...args)),
+      update: (...args) => through(() => leases.update(...args)),
+    },
+  };
+}
+
+/** Three electors: the first gives its lease back, the second is cut off, the third leads last. */
+async function contest(leases: LeaseResource): Promise<void> {
+  const begun: string[] = [];
+  const leading = new Set<string>();
+  const faults: string[] = [];
+  const stops = new Map<string, AbortController>();
+  const links = new Map<string, () => void>();
+  const runs = ['one', 'two', 'three'].map((identity) => {
+    const link = cuttable(leases);
+    const stop = new AbortController();
+    stops.set(identity, stop);
+    links.set(identity, link.cut);
+    const elector = new LeaderElector({ ...TERMS, leases: link.leases, name: 'contest', identity, onError: () => {} });
+    const lead = async ({ signal, term }: { signal: AbortSignal; term: number }): Promise<void> => {
+      if (leading.size > 0) faults.push(`${identity} begins while ${[...leading]} leads`);
+      leading.add(identity);
+      begun.push(`${term} ${identity}`);
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+      leading.delete(identity);
+    };
+    return elector.run(lead, { signal: stop.signal });
+  });
+  const next = async (count: number): Promise<string> => {
+    await vi.waitFor(() => expect(begun.length).toBe(count), { timeout: 20_000, interval: 20 });
+    return (begun.at(-1) as string).split(' ')[1] as string;
+  };
+  const first = await next(1);
+  stops.get(first)?.abort();
+  const second = await next(2);
+  links.get(second)?.();
+  const third = await next(3);
+  expect(new Set([first, second, third]).size).toBe(3);
+  const terms = begun.map((each) => Number(each.split(' ')[0]));
+  expect(terms.every((term, at) => at === 0 || term > (terms[at - 1] as number))).toBe(true);
+  for (const stop of stops.values()) stop.abort();
+  await Promise.all(runs);
+  expect(faults).toEqual([]);
+  const lease = (await leases.get('contest')) as Lease;
+  expect(lease.spec?.holderIdentity ?? '').toBe('');
+  // Each leadership is counted, and what people see are times.
+  expect(lease.spec?.leaseTransitions).toBeGreaterThanOrEqual(2);
+  expect(Date.parse(lease.spec?.renewTime ?? '')).toBeGreaterThan(Date.UTC(2026, 0, 1));
+}
+
+const configOf = (server: string, credentials: object = {}): KubeConfigLike => ({
+  getCurrentCluster: () => ({ server }),
+  getCurrentContext: () => 'test',
+  getContextObject: () => ({ namespace: 'default' }),
+  getCurrentUser: () => ({}),
+  applyToHTTPSOptions: async (options) => void Object.assign(options, credentials),
+});
+
+describe('LeaderElector on a server of ours', () => {
+  const api = new ApiServer({ storage: new MemoryStorage(), resources: [LEASES as ResourceDefinition] });
+  let http: Server;
+  beforeAll(async () => {
+    http = createServer(api.handler);
+    await new Promise<void>((resolve) => void http.listen(0, '127.0.0.1', resolve));
+  });
+  afterAll(async () => {
+    await api.shutdown();
+    http.closeAllConnections();
+    http.close();
+  });
+
+  test('in process', () => contest(api.resource('leases.coordination.k8s.io/v1').in('inside')));
+
+  test('over HTTP', async () => {
+    const cluster = new Cluster(configOf(`http://127.0.0.1:${(http.address() as AddressInfo).port}`));
+    await contest(cluster.resource('leases.coordination.k8s.io/v1').in('outside'));
+    cluster.close();
+  });
+});
+
+describe.skipIf(isMissing(component('kube-apiserver')))('LeaderElector on a real kube-apiserver', () => {
+  let server: KubeApiServer;
+  beforeAll(async () => {
+    server = await startApiServer();
+  }, 60_000);
+  afterAll(() => server?.stop());
+
+  test('the same', async () => {
+    const cluster = new Cluster(configOf(server.url, { ca: server.ca, headers: { Authorization: `Bearer ${server.token}` } }));
+    await contest(cluster.resource('leases.coordination.k8s.io/v1').in('default'));
+    cluster.close();
+  });
+});

@@ -1,0 +1,118 @@
+// A real nats-server with JetStream in a process of its own.
+//
+//   const nats = await startNats();
+//   await nats.kill();                   // SIGKILL, as a crash
+//   await nats.start();                  // the same data and port
+//   nats.pause(); nats.resume();         // SIGSTOP and SIGCONT
+//   await nats.stop();                   // nothing is left of it
+//
+// It listens on 127.0.0.1 only, and ends when this process does.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { freePorts } from './ports.ts';
+
+/** Where Debian puts it. */
+export const NATS_SERVER = '/usr/sbin/nats-server';
+const READY_MS = 30_000;
+const POLL_MS = 20;
+
+/** A running nats-server. See the top of this file. */
+export class NatsServer {
+  readonly port: number;
+  readonly #dir: string = mkdtempSync(join(tmpdir(), 'watchmux-nats-'));
+  #child: ChildProcess | undefined;
+  readonly #end: () => void = () => void this.#child?.kill('SIGKILL');
+
+  constructor(port: number) {
+    this.port = port;
+    process.on('exit', this.#end);
+  }
+
+  /** Such as `127.0.0.1:20123`. */
+  get address(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  get log(): string {
+    return readFileSync(join(this.#dir, 'log'), 'utf8').slice(-3_000);
+  }
+
+  async start(): Promise<void> {
+    if (this.#child) throw new Error('it runs already');
+    const log = openSync(join(this.#dir, 'log'), 'a');
+    const args = ['-js', '-sd', join(this.#dir, 'data'), '-a', '127.0.0.1', '-p', `${this.port}`];
+    const child = spawn(NATS_SERVER, args, { stdio: ['ignore', log, log] });
+    this.#child = child;
+    const until = performance.now() + READY_MS;
+    while (!(await greets(this.port))) {
+      if (child.exitCode !== null || performance.now() > until) throw new Error(`nats-server does not answer: ${this.log}`);
+      await sleep(POLL_MS);
+    }
+  }
+
+  /** Ends it as a crash does. Its data stay. */
+  async kill(): Promise<void> {
+    const child = this.#child;
+    if (!child) return;
+    this.#child = undefined;
+    const gone = child.exitCode !== null || child.signalCode !== null ? undefined : once(child, 'exit');
+    child.kill('SIGKILL');
+    await gone;
+  }
+
+  pause(): void {
+    this.#child?.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#child?.kill('SIGCONT');
+  }
+
+  /** Crashes it, and remembers its data. */
+  async save(): Promise<void> {
+    await this.kill();
+    cpSync(join(this.#dir, 'data'), join(this.#dir, 'saved'), { recursive: true });
+    await this.start();
+  }
+
+  /** Crashes it, and starts it with the data that were saved: what came later is lost, as with a disk that had not written it. */
+  async loseSinceSaved(): Promise<void> {
+    await this.kill();
+    rmSync(join(this.#dir, 'data'), { recursive: true, force: true });
+    cpSync(join(this.#dir, 'saved'), join(this.#dir, 'data'), { recursive: true });
+    await this.start();
+  }
+
+  async stop(): Promise<void> {
+    process.off('exit', this.#end);
+    await this.kill();
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+}
+
+/** Starts a nats-server at a port that nobody uses. */
+export async function startNats(): Promise<NatsServer> {
+  const [port] = await freePorts(1);
+  const server = new NatsServer(port as number);
+  await server.start();
+  return server;
+}
+
+/** Whether it sends the line with which it begins every connection. */
+async function greets(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    const [hello] = (await once(socket, 'data', { signal: AbortSignal.timeout(1_000) })) as [Buffer];
+    return hello.toString().startsWith('INFO');
+  } catch {
+    return false;
+  } finally {
+    socket.on('error', () => {});
+    socket.destroy();
+  }
+}

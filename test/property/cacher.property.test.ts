@@ -1,0 +1,45 @@
+// A cacher against a model that is a list of revisions: for every selection, scope and beginning a watch is a filter of the list,
+// and a list is its fold, whatever the storage, the readers and the window do.
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { settle } from '../unit/faulty-storage.ts';
+import { command, past, World } from './cacher-world.ts';
+
+const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 5);
+
+const options = fc.record({
+  windowItems: fc.constantFrom(1, 3, 6, 1_000),
+  windowMs: fc.constantFrom(1_000, 75_000),
+  pastRevisions: fc.constantFrom(0, 3, 10, 1_000),
+  random: fc.double({ min: 0, max: 0.999, noNaN: true }).map((value) => () => value),
+});
+
+describe('a cacher is a filter of the log', () => {
+  test('P6 to P9, S1 to S7: every watch and list, for every selection, scope and beginning', async () => {
+    const property = fc.asyncProperty(
+      options,
+      fc.array(past, { maxLength: 15 }),
+      fc.array(command, { minLength: 5, maxLength: 80, size: 'max' }),
+      async (given, before, steps) => {
+        const world = await World.after(before, given);
+        for (const step of steps) {
+          await world.take(step);
+          const { window } = world.cacher.stats;
+          expect(window.items).toBeLessThanOrEqual(given.windowItems);
+        }
+        await world.mend();
+        for (const reader of world.readers) if (!reader.over) reader.readNow('all');
+        await settle();
+        for (const reader of world.readers) reader.check(true);
+        await world.cacher.close();
+        await Promise.all(world.following);
+        expect(world.cacher.stats).toMatchObject({ phase: 'stopped', waiting: 0, views: 0 });
+        await settle();
+        expect(world.clock.pending).toBe(0);
+        expect(world.pods.storage.faults.cuts.size).toBe(0);
+        expect(world.pods.memory.stats.watches).toBe(0);
+      },
+    );
+    await fc.assert(property, { numRuns: RUNS });
+  });
+});

@@ -1,0 +1,150 @@
+import { describe, expect, it } from 'vitest';
+import { CONFIG_MAPS, NAMESPACES } from '../../src/apiserver/builtin.ts';
+import type { ResourceDefinition } from '../../src/apiserver/definition.ts';
+import { digest } from '../../src/apiserver/discovery/digest.ts';
+import { Discovery } from '../../src/apiserver/discovery/discovery.ts';
+import { compareApiVersions } from '../../src/apiserver/discovery/versions.ts';
+
+const order = (version: string, more: Partial<ResourceDefinition> = {}): ResourceDefinition => ({
+  group: 'example.com',
+  version,
+  plural: 'orders',
+  kind: 'Order',
+  shortNames: ['ord'],
+  categories: ['all'],
+  status: true,
+  ...more,
+});
+const discovery = new Discovery(
+  [order('v1beta1', { namespaced: false, status: false }), CONFIG_MAPS, NAMESPACES, order('v1')] as ResourceDefinition[],
+  { serverAddress: '127.0.0.1:8080' },
+);
+const body = (path: string, accept?: string): unknown => JSON.parse(discovery.document(path, accept)?.body ?? 'null');
+const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
+const few = ['get', 'patch', 'update'];
+
+describe('discovery', () => {
+  it('the versions without a group, the groups, and one group', () => {
+    const serverAddressByClientCIDRs = [{ clientCIDR: '0.0.0.0/0', serverAddress: '127.0.0.1:8080' }];
+    expect(body('/api')).toEqual({ kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs });
+    const v1 = { groupVersion: 'example.com/v1', version: 'v1' };
+    const versions = [v1, { groupVersion: 'example.com/v1beta1', version: 'v1beta1' }];
+    const group = { name: 'example.com', versions, preferredVersion: v1 };
+    expect(body('/apis')).toEqual({ kind: 'APIGroupList', apiVersion: 'v1', groups: [group] });
+    expect(body('/apis/')).toEqual(body('/apis'));
+    expect(body('/apis/example.com')).toEqual({ kind: 'APIGroup', apiVersion: 'v1', ...group });
+    for (const path of ['/', '/api/v2', '/apis/other', '/apis/example.com/v2', '/constructor', '']) expect(body(path)).toBeNull();
+  });
+
+  it('the resources of a version, with their status', () => {
+    expect(body('/apis/example.com/v1')).toEqual({
+      kind: 'APIResourceList',
+      apiVersion: 'v1',
+      groupVersion: 'example.com/v1',
+      resources: [
+        {
+          name: 'orders',
+          singularName: 'order',
+          namespaced: true,
+          kind: 'Order',
+          verbs,
+          shortNames: ['ord'],
+          categories: ['all'],
+        },
+        { name: 'orders/status', singularName: '', namespaced: true, kind: 'Order', verbs: few },
+      ],
+    });
+    expect(body('/api/v1')).toMatchObject({
+      groupVersion: 'v1',
+      resources: [
+        { name: 'configmaps', shortNames: ['cm'], namespaced: true },
+        { name: 'namespaces', namespaced: false, verbs: verbs.filter((verb) => verb !== 'deletecollection') },
+      ],
+    });
+  });
+
+  it('all of it at once, in the version that a client prefers, with an ETag that changes with it', () => {
+    const aggregated = (version: string): string =>
+      `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`;
+    const accept = `${aggregated('v2')},${aggregated('v2beta1')},application/json`;
+    const document = discovery.document('/apis', accept);
+    expect(document?.contentType).toBe(aggregated('v2'));
+    expect(document?.etag).toMatch(/^"[0-9A-F]{16}"$/);
+    const responseKind = { group: 'example.com', version: 'v1', kind: 'Order' };
+    expect(body('/apis', accept)).toEqual({
+      kind: 'APIGroupDiscoveryList',
+      apiVersion: 'apidiscovery.k8s.io/v2',
+      metadata: {},
+      items: [
+        {
+          metadata: { name: 'example.com' },
+          versions: [
+            {
+              version: 'v1',
+              freshness: 'Current',
+              resources: [
+                {
+                  resource: 'orders',
+                  responseKind,
+                  scope: 'Namespaced',
+                  singularResource: 'order',
+                  verbs,
+                  shortNames: ['ord'],
+                  categories: ['all'],
+                  subresources: [{ subresource: 'status', responseKind, verbs: few }],
+                },
+              ],
+            },
+            { version: 'v1beta1', freshness: 'Current', resources: [expect.objectContaining({ scope: 'Cluster' })] },
+          ],
+        },
+      ],
+    });
+    expect(body('/api', aggregated('v2beta1'))).toMatchObject({
+      apiVersion: 'apidiscovery.k8s.io/v2beta1',
+      items: [{ metadata: {} }],
+    });
+    expect(body('/api/v1', accept)).toMatchObject({ kind: 'APIResourceList' });
+    expect(body('/apis', `${aggregated('v9')},application/json`)).toMatchObject({ kind: 'APIGroupList' });
+    expect(() => discovery.document('/apis', aggregated('v9'))).toThrow('406 NotAcceptable');
+    expect(() => discovery.document('/apis', 'text/html')).toThrow('406 NotAcceptable');
+    const other = new Discovery([order('v1')]).document('/apis', accept);
+    expect(other?.etag).not.toBe(document?.etag);
+  });
+
+  it('the version of the protocol', () => {
+    expect(body('/version')).toMatchObject({
+      major: '1',
+      minor: '37',
+      gitVersion: expect.stringMatching(/^v1\.37\.\d+\+watchmux$/),
+    });
+    const { body: text } = new Discovery([], { gitVersion: 'v9.8.7' }).document('/version') as { body: string };
+    expect(JSON.parse(text)).toMatchObject({ major: '9', minor: '8', gitVersion: 'v9.8.7' });
+  });
+
+  it('TestCompareKubeAwareVersionStrings: the best version comes first', () => {
+    const versions = [
+      'foo10',
+      'v1alpha1',
+      'v11beta2',
+      'v2',
+      'v10',
+      'foo1',
+      'v11alpha1',
+      'v3beta1',
+      'v12alpha2',
+      'v1',
+      'v11beta1',
+    ];
+    expect(versions.sort(compareApiVersions)).toEqual([
+      ...['v10', 'v2', 'v1', 'v11beta2', 'v11beta1', 'v3beta1', 'v12alpha2', 'v11alpha1', 'v1alpha1', 'foo1', 'foo10'],
+    ]);
+    expect(compareApiVersions('x', 'x')).toBe(0);
+  });
+
+  it('a digest changes with every letter, and is never shorter', () => {
+    const texts = ['', 'a', 'b', 'ab', 'ba', 'aa', 'aaa', '\0', '\u0100a'];
+    expect(new Set(texts.map(digest)).size).toBe(texts.length);
+    for (const text of texts) expect(digest(text)).toMatch(/^[0-9A-F]{16}$/);
+  });
+});

@@ -1,0 +1,82 @@
+import { expect, test, vi } from 'vitest';
+import { Deadline, Deadlines } from '../../src/apiserver/http/deadline.ts';
+import { ApiServer, CONFIG_MAPS, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import type { KubernetesObject } from '../../src/cache/object.ts';
+import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import { WatchError } from '../../src/watch/errors.ts';
+
+const late = (): Error => new Error('too late');
+
+test('a signal ends those that are open with its reason, those that come later at once, and no others', async () => {
+  const clock = new FakeClock();
+  const abort = new AbortController();
+  const all = new Deadlines(abort.signal);
+  const [open, done, after] = [0, 1, 2].map(() => new Deadline(1_000, { clock, late })) as [Deadline, Deadline, Deadline];
+  all.add(open);
+  all.add(done);
+  all.delete(done);
+  const waiting = open.during(new Promise(() => {}));
+  abort.abort(new Error('the server closes'));
+  await expect(waiting).rejects.toThrow('the server closes');
+  all.add(after);
+  expect([open, done, after].map(({ signal }) => signal.aborted)).toEqual([true, false, true]);
+  for (const each of [open, done, after]) each.done();
+  expect(clock.pending).toBe(0);
+});
+
+test('a watch that still waits for its admission is told when the server shuts down', async () => {
+  const server = new ApiServer({ storage: new MemoryStorage(), resources: [], authenticate: () => new Promise(() => {}) });
+  await server.ready;
+  const answer = server.fetch(new Request('http://a/api/v1/namespaces?watch=1'), undefined);
+  await server.shutdown();
+  expect((await answer).status).toBe(503);
+});
+
+/** A storage that creates what it is told to, and then does what `after` does. */
+function unanswered(storage: Storage, after: () => Promise<never>): Storage {
+  return Object.assign(Object.create(storage) as Storage, {
+    scope: (prefix: string) => unanswered(storage.scope(prefix), after),
+    create: (key: string, object: KubernetesObject) => storage.create(key, object).then(after),
+    ...Object.fromEntries(
+      (['list', 'watch', 'get', 'currentVersion', 'requestProgress', 'close'] as const).map((name) => [
+        name,
+        storage[name].bind(storage),
+      ]),
+    ),
+  });
+}
+
+// client-go, and so kubectl, makes any request again that is answered with a Retry-After; the second answer would be 409.
+test.each([
+  ['its time is over', () => new Promise<never>(() => {})],
+  ['its storage is closed', () => Promise.reject(new WatchError('CLOSED', 'the storage is closed'))],
+])(
+  'a write that is under way when a server goes away, and %s: 504, as it may have happened, and not “try again”',
+  async (_, after) => {
+    const storage = new MemoryStorage();
+    const resources = [CONFIG_MAPS as ResourceDefinition];
+    const server = new ApiServer({ storage: unanswered(storage, after), resources });
+    const post = (name: string): Promise<Response> => {
+      const init = {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ metadata: { name } }),
+      };
+      return server.fetch(new Request('http://a/api/v1/namespaces/default/configmaps', init), undefined);
+    };
+    const answer = post('a');
+    await vi.waitFor(async () => expect((await storage.list()).items).toHaveLength(1));
+    const cut = new AbortController();
+    const gone = server.shutdown({ signal: cut.signal });
+    cut.abort();
+    const answered = await answer;
+    expect([answered.status, answered.headers.get('retry-after')]).toEqual([504, null]);
+    expect((await answered.json()).message).toContain('may have been done');
+    // What comes now has not begun.
+    const refused = await post('b');
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
+    await gone;
+    expect((await storage.list()).items).toHaveLength(1);
+  },
+);

@@ -1,0 +1,159 @@
+// Namespaces of several servers on one storage: whoever is asked, a namespace ends when its last object has gone, nothing stays behind
+// in one that is gone, and another one of the same name is left alone.
+import { afterEach, describe, expect, test } from 'vitest';
+import type { ApiServerOptions } from '../../src/apiserver/index.ts';
+import { filter } from '../../src/broadcast/filter.ts';
+import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import { type Answered, rig } from './apiserver-rig.ts';
+
+type Rig = ReturnType<typeof rig>;
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+const NAMESPACES = '/api/v1/namespaces';
+const MAPS = `${NAMESPACES}/x/configmaps`;
+const HELD = { metadata: { name: 'held', finalizers: ['a.example/b'] } };
+
+async function server(storage: Storage, options: Partial<ApiServerOptions> = {}): Promise<Rig> {
+  const made = rig({ storage, uid: () => crypto.randomUUID(), ...options });
+  closing.push(() => made.server.shutdown());
+  await made.server.ready;
+  return made;
+}
+
+/** A storage whose watches of namespaces can be held up: what happens meanwhile is not told until they go on. */
+function late(storage: Storage): { storage: Storage; hold: () => void } {
+  let isHeld = false;
+  const slow = (scope: Storage): Storage =>
+    new Proxy(scope, {
+      get: (target, name) => {
+        if (name === 'watch')
+          return async (...args: Parameters<Storage['watch']>) =>
+            filter(await target.watch(...args), (event) => (isHeld ? undefined : event));
+        const value = Reflect.get(target, name, target);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+  const own = new Proxy(storage, {
+    get: (target, name) => {
+      if (name === 'scope') {
+        return (...args: Parameters<Storage['scope']>) =>
+          args[0] === 'core/namespaces/' ? slow(target.scope(...args)) : target.scope(...args);
+      }
+      const value = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+  return {
+    storage: own,
+    hold: () => {
+      isHeld = true;
+    },
+  };
+}
+
+const create = (at: Rig, name = 'x'): Promise<Answered> => at.call('POST', NAMESPACES, { metadata: { name } });
+const isGone = (at: Rig): Promise<void> =>
+  expect.poll(async () => (await at.call('GET', `${NAMESPACES}/x`)).code).toBe(404) as never;
+const isTerminating = (at: Rig): Promise<void> =>
+  expect
+    .poll(async () => (await at.call('GET', `${NAMESPACES}/x?resourceVersion=0`)).body.status.phase)
+    .toBe('Terminating') as never;
+
+describe('two servers on one storage', () => {
+  test.each([true, false])(
+    'the last object may go by another server than the one that was asked to delete the namespace (cache: %s)',
+    async (cache) => {
+      const storage = new MemoryStorage();
+      const [one, two] = [await server(storage, { cache }), await server(storage, { cache })];
+      await create(one);
+      expect((await two.call('POST', MAPS, HELD)).code).toBe(201);
+      expect((await one.call('DELETE', `${NAMESPACES}/x`)).body.status.phase).toBe('Terminating');
+      await isTerminating(two);
+      expect((await two.call('PATCH', `${MAPS}/held`, { metadata: { finalizers: null } })).code).toBe(200);
+      await isGone(one);
+      expect((await create(two)).code).toBe(201);
+    },
+  );
+
+  test('a namespace whose server has died in between is ended by another one', async () => {
+    const storage = new MemoryStorage();
+    const clock = new FakeClock();
+    const one = rig({ storage, uid: () => crypto.randomUUID() });
+    const two = await server(storage, { clock });
+    await create(one);
+    await one.call('POST', MAPS, HELD);
+    await one.call('DELETE', `${NAMESPACES}/x`);
+    await one.server.shutdown();
+    // As by a server that dies before it has looked whether that was the last one.
+    await storage.delete('core/configmaps/x/held');
+    await expect
+      .poll(async () => {
+        clock.advance(500);
+        return (await two.call('GET', `${NAMESPACES}/x`)).code;
+      })
+      .toBe(404);
+    await two.server.shutdown();
+    expect(clock.pending).toBe(0);
+  });
+
+  test('nothing is left in a namespace that has ended while a server did not know', async () => {
+    const storage = new MemoryStorage();
+    const slow = late(storage);
+    const [one, two] = [await server(storage), await server(slow.storage)];
+    await create(one);
+    expect((await two.call('POST', MAPS, { metadata: { name: 'a' } })).code).toBe(201);
+    slow.hold();
+    await one.call('POST', MAPS, HELD);
+    await one.call('DELETE', `${NAMESPACES}/x`);
+    const refused = await two.call('POST', MAPS, { metadata: { name: 'b' } });
+    expect([refused.code, refused.body.message]).toEqual([
+      403,
+      'configmaps "" is forbidden: unable to create new content in namespace x because it is being terminated',
+    ]);
+    expect(await storage.get('core/configmaps/x/b')).toBeUndefined();
+    await one.call('PATCH', `${MAPS}/held`, { metadata: { finalizers: null } });
+    await isGone(one);
+    expect((await two.call('POST', MAPS, { metadata: { name: 'b' } })).code).toBe(404);
+    expect((await storage.scope('core/configmaps/x/').list()).items).toEqual([]);
+    // It has come back, as another one.
+    await create(one);
+    expect((await two.call('POST', MAPS, { metadata: { name: 'c' } })).code).toBe(201);
+    expect((await one.call('POST', MAPS, { metadata: { name: 'b' } })).code).toBe(201);
+  });
+
+  test('another namespace of the name is left alone by a server that still waits for the one before', async () => {
+    const storage = new MemoryStorage();
+    const slow = late(storage);
+    const [one, two] = [await server(storage), await server(slow.storage)];
+    await create(one);
+    await one.call('POST', MAPS, HELD);
+    await one.call('DELETE', `${NAMESPACES}/x`);
+    await isTerminating(two);
+    slow.hold();
+    await one.call('PATCH', `${MAPS}/held`, { metadata: { finalizers: null } });
+    await isGone(one);
+    await create(one);
+    for (const name of ['a', 'b']) await one.call('POST', MAPS, { metadata: { name } });
+    expect((await two.call('DELETE', `${MAPS}/a`)).code).toBe(200);
+    await two.server.shutdown();
+    expect((await one.call('GET', `${NAMESPACES}/x`)).body.status.phase).toBe('Active');
+    expect((await one.call('GET', MAPS)).body.items).toHaveLength(1);
+  });
+
+  test('both are asked at once: one of them deletes it', async () => {
+    const storage = new MemoryStorage();
+    const [one, two] = [await server(storage), await server(storage)];
+    await create(one);
+    for (let at = 0; at < 20; at++) await one.call('POST', MAPS, { metadata: { name: `m${at}` } });
+    const codes = await Promise.all([one, two].map(async (each) => (await each.call('DELETE', `${NAMESPACES}/x`)).code));
+    expect(codes.every((code) => code === 200 || code === 404)).toBe(true);
+    expect(codes).toContain(200);
+    await isGone(one);
+    expect((await storage.scope('core/configmaps/x/').list()).items).toEqual([]);
+  });
+});

@@ -1,0 +1,52 @@
+// A resource of a server in process, used as one of a cluster is: objects are read, changed and sent back.
+import { afterEach, describe, expect, it } from 'vitest';
+import { ApiServer, type Resource, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
+import { ORDERS, type Order } from './apiserver-rig.ts';
+
+type Mutable = { -readonly [Name in keyof Order]: Order[Name] };
+
+const servers: ApiServer[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.shutdown();
+});
+
+function orders(cache: boolean): Resource<Mutable> {
+  const server = new ApiServer({ storage: new MemoryStorage(), resources: [ORDERS as ResourceDefinition], cache });
+  servers.push(server);
+  return server.resource<Mutable>('orders.example.com/v1').in('default');
+}
+
+describe.each([true, false])('cache: %s', (cache) => {
+  const answers: [string, (of: Resource<Mutable>, first: Mutable) => Promise<Mutable | undefined>][] = [
+    ['create', async (_, first) => first],
+    ['get', (of) => of.get('a')],
+    ['get, any version', (of) => of.get('a', { resourceVersion: '0' })],
+    ['update', (of, first) => of.update({ ...first, spec: { count: 7 } })],
+    ['patch', (of) => of.patch('a', { spec: { count: 7 } })],
+    ['delete', (of) => of.delete('a')],
+  ];
+  it.each(answers)('what %s resolves with may be changed and written', async (_, answer) => {
+    const all = orders(cache);
+    const first = await all.create({ metadata: { name: 'a', finalizers: ['example.com/held'] }, spec: { count: 1 } });
+    const own = (await answer(all, first)) as Mutable;
+    const before = structuredClone(await all.get('a'));
+    const watch = await all.watch({ resourceVersion: before.metadata?.resourceVersion as string });
+    own.spec = { count: 9 };
+    Object.assign(own.metadata ?? {}, { labels: { changed: 'yes' } });
+    expect(await all.get('a')).toEqual(before);
+    const written = await all.update(own);
+    expect(written).toMatchObject({ metadata: { labels: { changed: 'yes' } }, spec: { count: 9 } });
+    expect(written.metadata?.resourceVersion).not.toBe(before.metadata?.resourceVersion);
+    expect((await watch.next()).value).toMatchObject({ type: 'MODIFIED', object: { spec: { count: 9 } } });
+    await watch.return();
+  });
+
+  it('a misspelt precondition is refused', async () => {
+    const all = orders(cache);
+    const { metadata } = await all.create({ metadata: { name: 'a' } });
+    const misspelt = { preconditions: { version: '1' } as never };
+    await expect(all.delete('a', misspelt)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+    await all.delete('a', { preconditions: { resourceVersion: metadata?.resourceVersion } });
+  });
+});

@@ -1,0 +1,85 @@
+// What an API server tells about itself: in process, at /stats and at /metrics.
+import { connect } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { ApiServerStats } from '../../src/apiserver/index.ts';
+import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+const ofOrders = ({ resources }: ApiServerStats): ApiServerStats['resources'][number] | undefined =>
+  resources.find(({ resource }) => resource === 'orders.example.com');
+
+describe('the figures of a server', () => {
+  test('are told of what somebody has asked for: objects, changes, window, watches', async () => {
+    const { server, call } = rig();
+    await server.ready;
+    expect(ofOrders(server.stats)).toBeUndefined();
+    for (const name of ['a', 'b']) await call('POST', ORDERS_PATH, { metadata: { name } });
+    const watch = await server.resource('orders.example.com/v1').watch({ resourceVersion: '0' });
+    await call('DELETE', `${ORDERS_PATH}/a`);
+    await expect.poll(() => ofOrders(server.stats)?.cache?.changes).toBe(3);
+    expect(ofOrders(server.stats)).toMatchObject({
+      ...{ watchers: 0, behind: 0, lag: 0 },
+      cache: { phase: 'ready', objects: 1, watches: 1, views: 1, window: { items: 3 }, fellBehind: 0, gaps: 0 },
+    });
+    const { body, headers } = await call('GET', '/stats');
+    expect(headers.get('content-type')).toBe('application/json');
+    expect(body.requests).toEqual({ 200: 1, 201: 2 });
+    expect(ofOrders(body)).toEqual(ofOrders(JSON.parse(JSON.stringify(server.stats))));
+    expect((await call('GET', '/metrics')).text).toContain('watchmux_apiserver_cache_objects{resource="orders.example.com"} 1');
+    expect((await call('POST', '/stats', {})).code).toBe(405);
+    await watch.return();
+  });
+
+  test('a client that takes nothing is behind, by what waits for it; and is sent what is told of it', async () => {
+    const { server, call } = rig({ maxBufferedBytes: 1_024, cache: { windowItems: 1_000 } });
+    const { url, close } = await listening(server);
+    closing.push(close);
+    const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {});
+    closing.push(() => socket.destroy());
+    socket.write(`GET ${ORDERS_PATH}?watch=1&resourceVersion=0 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
+    await new Promise((resolve) => socket.once('readable', resolve));
+    await expect.poll(() => ofOrders(server.stats)?.watchers).toBe(1);
+    expect(ofOrders(server.stats)).toMatchObject({ behind: 0, lag: 0 });
+    // More than the network between the two holds.
+    const note = 'x'.repeat(1_000_000);
+    for (let at = 0; at < 12; at++) await call('POST', ORDERS_PATH, { metadata: { name: `o${at}` }, note });
+    await expect.poll(() => ofOrders(server.stats)?.behind).toBe(1);
+    const { lag } = ofOrders(server.stats) ?? {};
+    expect(lag).toBeGreaterThan(0);
+    expect(server.metrics).toContain('watchmux_apiserver_resource_watchers_behind{resource="orders.example.com"} 1');
+    expect(server.metrics).toContain(`watchmux_apiserver_resource_max_lag_events{resource="orders.example.com"} ${lag}`);
+    await expect.poll(() => server.stats.events + (ofOrders(server.stats)?.lag ?? 0)).toBe(12);
+    const { events, sentBytes } = server.stats;
+    expect(sentBytes).toBeGreaterThan(0);
+    socket.destroy();
+    // What was sent to a client that has left is not forgotten.
+    await expect.poll(() => server.stats.watchers).toBe(0);
+    expect(server.stats.events).toBeGreaterThanOrEqual(events);
+    expect(server.stats.sentBytes).toBeGreaterThanOrEqual(sentBytes);
+    expect(ofOrders(server.stats)).toMatchObject({ watchers: 0, behind: 0, lag: 0 });
+  });
+
+  test('are for those who may read them', async () => {
+    const asked: string[] = [];
+    const { call } = rig({
+      authenticate: (request) => (request as Request).headers.get('authorization') === 'Bearer t' && 'ada',
+      authorize: (verb, path) => {
+        asked.push(`${verb} ${path}`);
+        return path !== '/stats';
+      },
+    });
+    expect((await call('GET', '/stats')).code).toBe(401);
+    expect((await call('GET', '/stats', undefined, { authorization: 'Bearer t' })).code).toBe(403);
+    expect(asked).toEqual(['get /stats']);
+  });
+
+  test('without caches there are no figures of them', async () => {
+    const { server, call } = rig({ cache: false });
+    await call('GET', ORDERS_PATH);
+    expect(ofOrders(server.stats)).toEqual({ resource: 'orders.example.com', watchers: 0, behind: 0, lag: 0, cache: undefined });
+  });
+});

@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { CONFIG_MAPS, type ConfigMap, NAMESPACES } from '../../src/apiserver/builtin.ts';
+import { LEASES, type Lease } from '../../src/apiserver/leases.ts';
+
+const check = async (object: ConfigMap, old?: ConfigMap): Promise<string[]> => {
+  const causes = await CONFIG_MAPS.validate?.(object, old);
+  return (causes ?? []).map(({ field, message, reason = '' }) => `${field} ${reason} ${message}`.slice(0, 60).trim());
+};
+
+describe('configmaps', () => {
+  it('TestValidateConfigMap: keys', async () => {
+    const key = 'a'.repeat(253);
+    expect(await check({ data: { a: '', 'A-b_c.d': '', '.x': '', [key]: '' } })).toEqual([]);
+    for (const bad of ['', 'a b', 'a/b', '.', '..', '..a', `${key}a`, 'ä']) {
+      expect(await check({ data: { [bad]: '' } }), bad).toHaveLength(1);
+      expect(await check({ binaryData: { [bad]: '' } }), bad).toHaveLength(1);
+    }
+    expect(await check({ data: { a: '' }, binaryData: { a: '' } })).toEqual([
+      'data[a]  Invalid value: "a": duplicate of key present in bin',
+    ]);
+  });
+
+  it('TestValidateConfigMap: at most one MiB, in bytes', async () => {
+    const half = 2 ** 19;
+    expect(await check({ data: { a: 'x'.repeat(half), b: 'x'.repeat(half) } })).toEqual([]);
+    expect(await check({ data: { a: 'ä'.repeat(half) } })).toEqual([]);
+    expect(await check({ data: { a: '😀'.repeat(half / 2) } })).toEqual([]);
+    expect(await check({ data: { a: '€'.repeat(half) } })).toEqual([
+      '[] FieldValueTooLong Too long: may not be more than 1048576',
+    ]);
+    expect(await check({ data: { a: 'ä'.repeat(half), b: 'x' } })).toHaveLength(1);
+    expect(await check({ binaryData: { a: 'A'.repeat(2 ** 21) } })).toHaveLength(1);
+  });
+
+  it('TestValidateConfigMapUpdate: what is immutable stays as it is', async () => {
+    const old = { data: { a: '1', b: '2' }, immutable: true };
+    expect(await check({ data: { b: '2', a: '1' }, immutable: true }, old)).toEqual([]);
+    expect(await check({ data: { a: '2', b: '2' } }, old)).toHaveLength(2);
+    expect(await check({ ...old, binaryData: { c: '' } }, old)).toHaveLength(1);
+    expect(await check({ data: { a: '2' } }, { ...old, immutable: false })).toEqual([]);
+  });
+
+  it('data that is none is refused before it is looked at', async () => {
+    for (const data of ['x', 1, [], { a: 1 }, { a: null }, { a: {} }]) {
+      await expect(async () => check({ data } as unknown as ConfigMap), JSON.stringify(data)).rejects.toThrow(
+        '400 BadRequest: ConfigMap in',
+      );
+    }
+    await expect(async () => check({ immutable: 'x' } as unknown as ConfigMap)).rejects.toThrow('400 BadRequest');
+    await expect(async () => check({ binaryData: { a: '%' } })).rejects.toThrow('400 BadRequest');
+    await expect(check({ data: null, binaryData: { a: 'YQ==' } } as unknown as ConfigMap)).resolves.toEqual([]);
+  });
+
+  it('columns', () => {
+    const cells = (object: object): unknown[] | undefined => CONFIG_MAPS.columns?.map(({ value }) => value(object));
+    expect(cells({ data: { a: '' }, binaryData: { b: '' } })).toEqual([2, undefined]);
+    const status = (object: object): unknown => NAMESPACES.columns?.[0]?.value(object);
+    expect([status({}), status({ metadata: { deletionTimestamp: 'x' } }), status({ status: { phase: 'Odd' } })]).toEqual([
+      ...['Active', 'Terminating', 'Odd'],
+    ]);
+  });
+});
+
+describe('leases', () => {
+  const causes = async (spec: unknown): Promise<string[]> =>
+    ((await LEASES.validate?.({ spec } as Lease, undefined)) ?? []).map(({ field, message }) => `${field} ${message}`);
+
+  it('TestValidateLeaseSpec: a duration and a count that can be', async () => {
+    const time = '2026-01-02T03:04:05.000006Z';
+    const whole = { holderIdentity: 'a', leaseDurationSeconds: 1, acquireTime: time, renewTime: time, leaseTransitions: 0 };
+    for (const spec of [undefined, null, {}, whole, { ...whole, holderIdentity: '', other: [] }]) {
+      expect(await causes(spec), JSON.stringify(spec)).toEqual([]);
+    }
+    expect(await causes({ leaseDurationSeconds: 0, leaseTransitions: -1 })).toEqual([
+      'spec.leaseDurationSeconds Invalid value: 0: must be greater than 0',
+      'spec.leaseTransitions Invalid value: -1: must be greater than or equal to 0',
+    ]);
+  });
+
+  it('a spec that no client could read is refused', async () => {
+    const bad: readonly unknown[] = [
+      ...['x', 1, []],
+      ...[{ holderIdentity: 1 }, { holderIdentity: {} }],
+      ...[{ leaseDurationSeconds: '1' }, { leaseDurationSeconds: 1.5 }, { leaseTransitions: 2 ** 31 }],
+      ...[{ renewTime: 1 }, { renewTime: 'now' }, { acquireTime: '2026-13-01T00:00:00Z' }],
+    ];
+    for (const spec of bad) {
+      await expect(() => causes(spec), JSON.stringify(spec)).rejects.toThrow('400 BadRequest: Lease in version "v1"');
+    }
+  });
+
+  it('columns', () => {
+    const cells = (object: Lease): unknown[] | undefined => LEASES.columns?.map(({ value }) => value(object));
+    expect(cells({ metadata: { creationTimestamp: 'then' }, spec: { holderIdentity: 'me' } })).toEqual(['me', 'then']);
+    expect(cells({})).toEqual([undefined, undefined]);
+  });
+});

@@ -1,0 +1,402 @@
+// How a cacher follows its storage through failures, when it is ready, and when it tells BOOKMARKs.
+import { describe, expect, test } from 'vitest';
+import { Readiness, retryAfterSeconds } from '../../src/storage/cacher/readiness.ts';
+import { type Due, Schedule } from '../../src/storage/cacher/schedule.ts';
+import { SortedMap } from '../../src/storage/cacher/sorted-map.ts';
+import { Cacher, type Storage } from '../../src/storage/index.ts';
+import { FakeClock } from '../../src/testing/index.ts';
+import { codeOf, names, type PodWatch, rig, seen } from './cacher-support.ts';
+import { type Pod, type Pods, settle } from './faulty-storage.ts';
+
+const two = async (pods: Pods): Promise<void> => {
+  await pods.put('x/a');
+  await pods.put('x/b');
+};
+
+describe('readiness', () => {
+  const make = (): { clock: FakeClock; readiness: Readiness } => {
+    const clock = new FakeClock();
+    return { clock, readiness: new Readiness({ now: () => clock.now(), random: () => 0 }) };
+  };
+
+  test('Test_newReadySetIdempotent: each time it becomes ready is another generation', () => {
+    const { readiness } = make();
+    const generations: number[] = [];
+    for (const turn of ['failed', 'ready', 'ready', 'failed', 'failed', 'ready'] as const) {
+      readiness[turn](new Error('no'));
+      generations.push(readiness.generation);
+    }
+    expect(generations).toEqual([0, 1, 1, 1, 1, 2]);
+  });
+
+  test('Test_newReadyCheck: stopped is for ever', () => {
+    const { readiness } = make();
+    readiness.stop();
+    readiness.ready();
+    readiness.failed(new Error('no'));
+    expect([readiness.phase, readiness.generation]).toEqual(['stopped', 0]);
+    expect(() => readiness.check()).toThrow(expect.objectContaining({ code: 'CLOSED' }));
+  });
+
+  test('Test_newReadyStateChangeTimestamp: only a change of the phase counts', () => {
+    const { clock, readiness } = make();
+    const since: number[] = [];
+    for (const turn of ['failed', 'ready', 'ready', 'failed', 'failed', 'ready'] as const) {
+      clock.advance(1);
+      readiness[turn](new Error('no'));
+      since.push(readiness.sinceMs);
+    }
+    expect(since).toEqual([0, 2, 2, 4, 4, 6]);
+  });
+
+  test('TestReadyError: the refusal says why, if that is known', () => {
+    const { readiness } = make();
+    const message = (): unknown => {
+      try {
+        readiness.check();
+      } catch (error) {
+        return (error as Error).message;
+      }
+      return undefined;
+    };
+    expect(message()).toBe('429 TooManyRequests: storage is (re)initializing');
+    readiness.failed(new Error('etcd is away'));
+    expect(message()).toBe('429 TooManyRequests: storage is (re)initializing: etcd is away');
+    readiness.ready();
+    expect(message()).toBeUndefined();
+  });
+
+  test('TestCalculateRetryAfterForUnreadyCache: later the longer it lasts, up to 30 s, with jitter (FIX6.8)', () => {
+    const table = [0, 1, 12, 20, 30, 40, 50, 60, 600].map((seconds) => retryAfterSeconds(seconds * 1000, () => 0));
+    expect(table).toEqual([1, 1, 2, 3, 6, 11, 20, 30, 30]);
+    expect(retryAfterSeconds(600_000, () => 0.999)).toBe(60);
+  });
+});
+
+describe('how it becomes ready', () => {
+  test('a request waits for the first list, and no longer than it may', async () => {
+    const clock = new FakeClock();
+    const never = { requestProgress() {}, watch() {}, list: () => new Promise(() => {}) } as unknown as Storage<Pod>;
+    const cacher = new Cacher<Pod>(never, { clock, pastRevisions: 0 });
+    const list = codeOf(cacher.list());
+    await settle();
+    clock.advance(2_999);
+    await settle();
+    expect(clock.pending).toBe(1);
+    clock.advance(1);
+    expect(await list).toBe(429);
+    const abort = new AbortController();
+    const aborted = codeOf(cacher.watch({ signal: abort.signal }));
+    abort.abort({ code: 'enough' });
+    expect(await aborted).toBe('enough');
+    expect(clock.pending).toBe(0);
+  });
+
+  test('TestWatchNotHangingOnStartupFailure, TestRetryAfterForUnreadyCache: once that has failed, 429 at once; then it tries again', async () => {
+    const { cacher, clock, errors } = await rig({}, async (pods) => {
+      await two(pods);
+      pods.storage.faults.codes.list.push(500);
+    });
+    const refusal = await cacher.watch().catch((error) => error.status);
+    expect(refusal).toMatchObject({ code: 429, reason: 'TooManyRequests', details: { retryAfterSeconds: 2 } });
+    expect(refusal.message).toContain('it was told to fail');
+    expect(await codeOf(cacher.list({ resourceVersion: '0' }))).toBe(429);
+    expect(errors).toHaveLength(1);
+    clock.advance(100);
+    await settle();
+    expect(cacher.stats).toMatchObject({ phase: 'ready', generation: 1, resourceVersion: '3' });
+    expect(names(await cacher.list({ resourceVersion: '0' }))).toBe('x/a x/b @3');
+  });
+
+  test('a storage that cannot be followed is no reason to answer: 429 until it can, and watches that are open wait', async () => {
+    const { cacher, pods, clock } = await rig({}, two);
+    const watch = await cacher.watch({ resourceVersion: '3' });
+    pods.storage.faults.codes.watch.push(500, 500);
+    pods.storage.cut();
+    await settle();
+    expect(await codeOf(cacher.list({ resourceVersion: '0' }).then(names))).toEqual({ value: 'x/a x/b @3' });
+    clock.advance(50);
+    await settle();
+    expect(await codeOf(cacher.list({ resourceVersion: '0' }))).toBe(429);
+    await pods.put('x/c');
+    expect(await seen(watch)).toBe('');
+    clock.advance(1_000);
+    await settle();
+    clock.advance(1_000);
+    expect(await seen(watch)).toBe('ADDED c@4');
+    expect(cacher.stats).toMatchObject({ phase: 'ready', generation: 2, gaps: 0 });
+  });
+});
+
+describe('how it follows', () => {
+  test('TestCacherDontMissEventsOnReinitialization: a cut is nobody’s affair, whatever happened meanwhile', async () => {
+    const { cacher, pods, clock } = await rig({}, two);
+    const watches: PodWatch[] = [];
+    for (let i = 0; i < 20; i++) watches.push(await cacher.watch({ resourceVersion: '3' }));
+    for (const code of [undefined, 500, 429]) {
+      pods.storage.cut(code);
+      await pods.put('x/c', { n: code ?? 0 });
+      await settle();
+      expect(cacher.stats.phase).toBe('ready');
+      clock.advance(1_000);
+      await settle();
+    }
+    for (const watch of watches) expect(await seen(watch)).toBe('ADDED c@4, MODIFIED c@5, MODIFIED c@6');
+    expect(cacher.stats).toMatchObject({ gaps: 0, fellBehind: 0 });
+  });
+
+  test('Told: if the storage has lost what happened, watches hear 410 after all that is known', async () => {
+    const { cacher, pods, clock } = await rig({}, two);
+    const [watch, waiting] = [await cacher.watch({ resourceVersion: '3' }), await cacher.watch({ resourceVersion: '3' })];
+    expect(names(await cacher.list({ fieldSelector: 'spec.node=n1' }))).toBe('x/a x/b @3'); // makes an index
+    const read = [waiting.next(), waiting.next()];
+    await pods.put('x/a', { n: 1 });
+    await settle();
+    pods.storage.cut();
+    await pods.put('x/a', { n: 2 });
+    await pods.remove('x/b');
+    pods.memory.compact();
+    await settle();
+    clock.advance(1_000);
+    expect(await seen(watch)).toBe('MODIFIED a@4, ERROR 410');
+    expect((await read[1])?.value).toMatchObject({ type: 'ERROR', object: { code: 410, reason: 'Expired' } });
+    expect(cacher.stats).toMatchObject({ phase: 'ready', gaps: 1, watches: 0, resourceVersion: '6' });
+    expect(names(await cacher.list({ resourceVersion: '0' }))).toBe('x/a @6');
+    expect(names(await cacher.list({ resourceVersion: '0', fieldSelector: 'spec.node=n1' }))).toBe('x/a @6');
+    expect(await codeOf(cacher.watch({ resourceVersion: '5' }))).toBe(410);
+  });
+
+  test('a relist at the version that it has ends no watch: nothing has happened', async () => {
+    const { cacher, pods, clock, asked } = await rig({}, two);
+    const watch = await cacher.watch({ resourceVersion: '3' });
+    asked();
+    pods.storage.cut(410);
+    await settle();
+    clock.advance(1_000);
+    await settle();
+    expect(asked()).toBe('list , watch 3');
+    await pods.put('x/c');
+    expect(await seen(watch)).toBe('ADDED c@4');
+    expect(cacher.stats.gaps).toBe(0);
+  });
+
+  test('FIX6.9: an object that cannot be taken is not passed over: the cache is not ready until it can', async () => {
+    let broken = false;
+    const keyOf = ({ metadata }: Pod): string => {
+      if (broken && metadata?.name === 'c') throw new Error('no key');
+      return `${metadata?.namespace}/${metadata?.name}`;
+    };
+    const { cacher, pods, clock, errors } = await rig({ keyOf }, two);
+    const watch = await cacher.watch({ resourceVersion: '3' });
+    broken = true;
+    await pods.put('x/c');
+    await settle();
+    expect(await codeOf(cacher.list({ resourceVersion: '0' }))).toBe(429);
+    expect(errors).toHaveLength(1);
+    broken = false;
+    clock.advance(1_000);
+    await settle();
+    expect(names(await cacher.list())).toBe('x/a x/b x/c @4');
+    expect(await seen(watch)).toBe('ERROR 410');
+  });
+
+  test('a storage that tells progress before the event that it covers is not believed again (kine#731)', async () => {
+    const { cacher, pods, clock } = await rig({}, two);
+    await pods.put('x/c');
+    await settle();
+    const watch = await cacher.watch({ resourceVersion: '4' });
+    const late = pods.revisions[0]?.after as Pod; // version 2, after 4
+    pods.storage.inject({ type: 'MODIFIED', object: late });
+    await settle();
+    expect(cacher.stats.phase).toBe('pending');
+    clock.advance(1_000);
+    await settle();
+    expect(names(await cacher.list())).toBe('x/a x/b x/c @4');
+    expect(await seen(watch)).toBe('ERROR 410'); // what it was told may have been wrong
+  });
+
+  test('an ERROR of the storage is told with its words', async () => {
+    const { pods, errors } = await rig({}, two);
+    pods.storage.cut(500);
+    await settle();
+    expect(errors).toEqual([expect.objectContaining({ code: 'REFUSED', message: expect.stringMatching(/^500 \w+: ./) })]);
+  });
+
+  test('a watch that ends by itself is no failure: it is opened again at once if it has lasted, else after a while', async () => {
+    const { pods, clock, errors, asked, cacher } = await rig({}, two);
+    clock.advance(1_000);
+    pods.storage.cut();
+    await settle();
+    expect([asked(), errors, cacher.stats.phase]).toEqual(['watch 3', [], 'ready']);
+    clock.advance(999);
+    pods.storage.cut();
+    await settle();
+    expect([asked(), errors, cacher.stats.phase]).toEqual(['', [], 'ready']);
+    clock.advance(50);
+    await settle();
+    expect([asked(), errors]).toEqual(['watch 3', []]);
+  });
+
+  test('a series of failures ends with a watch that lasts', async () => {
+    const { pods, clock, asked } = await rig({}, two);
+    const fail = async (): Promise<void> => {
+      pods.storage.cut(500);
+      await settle();
+    };
+    for (let i = 0; i < 5; i++) {
+      await fail();
+      clock.advance(900); // of at most 0.5 * 100 * 2 ** 4
+      await settle();
+    }
+    asked();
+    await fail();
+    clock.advance(1_500);
+    await settle();
+    expect(asked()).toBe(''); // 0.5 * 100 * 2 ** 5 = 1,600
+    clock.advance(100);
+    await settle();
+    expect(asked()).toBe('watch 3');
+    clock.advance(1_000);
+    await fail();
+    clock.advance(50);
+    await settle();
+    expect(asked()).toBe('watch 3');
+  });
+});
+
+describe('BOOKMARKs', () => {
+  test('an old one of the storage moves nothing back', async () => {
+    const { cacher, pods } = await rig({}, two);
+    await pods.put('x/c');
+    await settle();
+    pods.storage.inject({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '2' } } });
+    await settle();
+    expect(cacher.stats).toMatchObject({ phase: 'ready', resourceVersion: '4' });
+  });
+
+  test('TestCacherSendBookmarkEvents: every bookmarkMs, if the version has moved, and only to whom allows them (FIX6.4)', async () => {
+    const { cacher, pods, clock } = await rig({}, two);
+    const open = (allowWatchBookmarks: boolean): Promise<PodWatch> =>
+      cacher.watch({ resourceVersion: '3', labelSelector: 'app=db', allowWatchBookmarks });
+    const [told, untold] = [await open(true), await open(false)];
+    clock.advance(60_000);
+    expect(await seen(told)).toBe('');
+    await pods.put('x/c');
+    await settle();
+    clock.advance(59_000);
+    expect(await seen(told)).toBe('');
+    clock.advance(1_000);
+    expect(await seen(told)).toBe('BOOKMARK 4');
+    clock.advance(120_000);
+    expect(await seen(told)).toBe('');
+    expect(await seen(untold)).toBe('');
+  });
+
+  test('TestBookmarksOnResourceVersionUpdates: the storage is asked how far it is, so they move although nothing happens here', async () => {
+    const { cacher, pods, clock } = await rig({}, two);
+    const watch = await cacher.watch({ resourceVersion: '3', allowWatchBookmarks: true });
+    const read = watch.next();
+    await pods.elsewhere();
+    clock.advance(30_000);
+    await settle();
+    clock.advance(30_000);
+    expect((await read).value).toMatchObject({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '4' } } });
+  });
+
+  test('TestCacherSendsMultipleWatchBookmarks: one before the deadline; then it ends', async () => {
+    const { cacher, pods, clock } = await rig({}, two);
+    const watch = await cacher.watch({ resourceVersion: '3', allowWatchBookmarks: true, timeoutSeconds: 10 });
+    const short = await cacher.watch({ resourceVersion: '3', allowWatchBookmarks: true, timeoutSeconds: 1 });
+    await pods.put('x/c', { app: 'db' });
+    await pods.elsewhere();
+    await cacher.list(); // which makes progress
+    clock.advance(8_000);
+    expect(await seen(watch)).toBe('ADDED c@4, BOOKMARK 5');
+    expect(await seen(short)).toBe('ADDED c@4');
+    expect(short.stopped).toBe(true);
+    clock.advance(1_999);
+    expect(watch.stopped).toBe(false);
+    clock.advance(1);
+    expect([watch.stopped, await watch.next()]).toEqual([true, { done: true, value: undefined }]);
+    expect(cacher.stats.watches).toBe(0);
+  });
+
+  test('FIX14.1: one that is due while something is unread comes behind that', async () => {
+    const { cacher, pods, clock } = await rig({}, two);
+    const watch = await cacher.watch({ resourceVersion: '3', allowWatchBookmarks: true });
+    await pods.put('x/c');
+    await pods.elsewhere();
+    await cacher.list();
+    clock.advance(60_000);
+    await settle();
+    await pods.put('x/d');
+    expect(await seen(watch)).toBe('ADDED c@4, ADDED d@6');
+    clock.advance(60_000);
+    expect(await seen(watch)).toBe('');
+  });
+
+  test('TestCacherNoLeakWithMultipleWatchers, TestDispatchingBookmarkEventsWithConcurrentStop: what has ended is in no row', async () => {
+    const { cacher, clock } = await rig({}, two);
+    const open = (): Promise<PodWatch> => cacher.watch({ allowWatchBookmarks: true, timeoutSeconds: 5 });
+    const watches: PodWatch[] = [];
+    for (let i = 0; i < 30; i++) watches.push(await open());
+    expect(clock.pending).toBe(2); // one for all of them, one of the feed
+    for (const watch of watches.slice(0, 10)) await watch.return();
+    const alone = await rig({}, two);
+    await (await alone.cacher.watch({ allowWatchBookmarks: true, timeoutSeconds: 5 })).return();
+    expect(alone.clock.pending).toBe(1);
+    clock.advance(5_250);
+    for (const watch of watches.slice(10)) expect(watch.stopped).toBe(true);
+    expect(clock.pending).toBe(1);
+    expect(cacher.stats).toMatchObject({ watches: 0, views: 0 });
+  });
+
+  test('TestTimeBucketWatchersBasic: who is due is called once, at most 250 ms late; who was removed is not', () => {
+    const clock = new FakeClock();
+    const schedule = new Schedule(clock);
+    const calls: string[] = [];
+    const due = (name: string): Due => ({ dueMs: 0, due: (nowMs) => void calls.push(`${name} ${nowMs}`) });
+    const [a, b, c, d] = [due('a'), due('b'), due('c'), due('d')];
+    schedule.add(a, 1_000);
+    schedule.add(b, 500);
+    schedule.add(c, 600);
+    schedule.add(d, 700);
+    schedule.add(a, 2_001);
+    schedule.remove(d);
+    expect([schedule.size, clock.pending]).toEqual([3, 1]);
+    clock.advance(10_000);
+    expect(calls).toEqual(['b 500', 'c 750', 'a 2250']);
+    expect([schedule.size, clock.pending]).toEqual([0, 0]);
+  });
+});
+
+describe('a sorted map', () => {
+  test('TestStoreSnapshotter: a copy has what there was, whatever is written into either', () => {
+    const map = new SortedMap<number>();
+    for (let i = 0; i < 1_000; i++) map.set(`k${(i * 7) % 1_000}`, i);
+    const before = [...map.values()];
+    const copy = map.copy();
+    for (let i = 0; i < 1_000; i += 3) map.delete(`k${i}`);
+    for (let i = 0; i < 1_000; i += 2) map.set(`k${i}`, -i);
+    expect([...copy.values()]).toEqual(before);
+    const other = map.copy();
+    other.set('k1', 5);
+    expect(map.get('k1')).not.toBe(5);
+    expect(map.size).toBe([...map.values()].length);
+  });
+
+  test('TestHasPathPrefix: a prefix ends at a slash, and is counted without being read', () => {
+    const map = new SortedMap<string>();
+    for (const key of ['ns', 'ns-2/a', 'ns/a', 'ns/b', 'ns/c', 'ns0', 'nt/a']) map.set(key, key);
+    expect([...map.values('ns/')]).toEqual(['ns/a', 'ns/b', 'ns/c']);
+    expect([...map.values('ns/', 'ns/b')]).toEqual(['ns/b', 'ns/c']);
+    expect([...map.values('', 'ns/c')]).toEqual(['ns/c', 'ns0', 'nt/a']);
+    expect([
+      map.count('ns/', 'ns/'),
+      map.count('ns/', 'ns/b'),
+      map.count('ns/', 'nt'),
+      map.count('', ''),
+      map.count('', 'ns/b'),
+    ]).toEqual([3, 2, 0, 7, 4]);
+  });
+});

@@ -1,0 +1,54 @@
+// A cacher whose keyOf does not tell the keys of its storage would list nothing, and nobody would know why.
+import { afterEach, describe, expect, it } from 'vitest';
+import { ApiServer, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { keyOf } from '../../src/cache/index.ts';
+import type { KubernetesObject } from '../../src/cache/object.ts';
+import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
+import { ORDERS, type Order } from './apiserver-rig.ts';
+
+const open: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const each of open.splice(0)) await each.close();
+});
+
+function cached(options?: { keyOf: (object: KubernetesObject) => string }): Cacher {
+  const storage = new MemoryStorage();
+  const cacher = new Cacher(storage, options);
+  open.push(cacher, storage);
+  return cacher;
+}
+
+const mistaken = (found: string, key: string): unknown =>
+  expect.objectContaining({
+    code: 'INVALID_ARGUMENT',
+    message: `keyOf(object): expected "${key}", under which the object was written, got "${found}"`,
+  });
+
+describe('a cacher whose keyOf tells another key', () => {
+  const write = {
+    create: (storage: Storage) => storage.create('lisbon/1', { metadata: { name: '1' } }),
+    update: (storage: Storage) => storage.update('lisbon/1', () => ({ metadata: { name: '1' } }), { createIfMissing: true }),
+  };
+  it.each(['create', 'update'] as const)('%s says so', async (verb) => {
+    await expect(write[verb](cached())).rejects.toEqual(mistaken('1', 'lisbon/1'));
+    await expect(write[verb](cached().scope('orders/'))).rejects.toEqual(mistaken('1', 'orders/lisbon/1'));
+    const right = cached({ keyOf: ({ metadata }) => `lisbon/${metadata?.name}` });
+    await write[verb](right);
+    expect((await right.scope('lisbon/').list()).items).toHaveLength(1);
+  });
+
+  it('as the storage of a server, it says so with the first write', async () => {
+    const serve = (storage: Storage): ApiServer => new ApiServer({ storage, resources: [ORDERS as ResourceDefinition] });
+    const order = { metadata: { name: 'a' } };
+    for (const [storage, ends] of [
+      [cached(), mistaken('default/a', 'example.com/orders/default/a')],
+      [cached({ keyOf: (object) => `example.com/orders/${keyOf(object)}` }), undefined],
+    ] as const) {
+      const server = serve(storage);
+      const orders = server.resource<Order>('orders.example.com/v1').in('default');
+      if (ends) await expect(orders.create(order)).rejects.toEqual(ends);
+      else expect([await orders.create(order)]).toEqual((await orders.list()).items);
+      await server.shutdown();
+    }
+  });
+});

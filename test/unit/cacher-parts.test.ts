@@ -1,0 +1,369 @@
+// The parts of a cacher, each by itself: how long versions are waited for, what the window keeps, what the state is.
+import { describe, expect, test } from 'vitest';
+import { compareVersions } from '../../src/cache/version.ts';
+import type { CacheWatch } from '../../src/storage/cacher/cache-watch.ts';
+import { Change } from '../../src/storage/cacher/change.ts';
+import { Core } from '../../src/storage/cacher/core.ts';
+import { Freshness } from '../../src/storage/cacher/freshness.ts';
+import { History, type HistoryLimits } from '../../src/storage/cacher/history.ts';
+import { type CacherOptions, toSettings } from '../../src/storage/cacher/options.ts';
+import { FieldReader, Selection } from '../../src/storage/cacher/selection.ts';
+import { FakeClock } from '../../src/testing/index.ts';
+import { toStatus } from '../../src/watch/event.ts';
+import { type Pod, pod } from './faulty-storage.ts';
+import { fate, turn } from './support.ts';
+
+class Rig {
+  readonly clock: FakeClock = new FakeClock();
+  version: string = '5';
+  asked: number = 0;
+  fails: (() => Promise<void>) | undefined = undefined;
+  readonly freshness: Freshness;
+
+  constructor() {
+    this.freshness = new Freshness({
+      clock: this.clock,
+      compareVersions,
+      freshnessTimeoutMs: 3_000,
+      progressMs: 100,
+      version: () => this.version,
+      requestProgress: () => {
+        this.asked++;
+        return this.fails?.() ?? Promise.resolve();
+      },
+    });
+  }
+
+  moveTo(version: string): void {
+    this.version = version;
+    this.freshness.moved();
+  }
+}
+
+describe('waiting for a version', () => {
+  test('does not wait for one that has come, and asks nothing', async () => {
+    const rig = new Rig();
+    await rig.freshness.wait('4');
+    await rig.freshness.wait('5');
+    expect([rig.freshness.has('5'), rig.freshness.has('6'), rig.asked, rig.clock.pending]).toEqual([true, false, 0, 0]);
+  });
+
+  test('asks for progress at once, and again as long as anybody waits, but no more often', async () => {
+    const rig = new Rig();
+    const [six, seven] = [fate(rig.freshness.wait('6')), fate(rig.freshness.wait('7'))];
+    expect([rig.asked, rig.freshness.waiting]).toEqual([1, 2]);
+    rig.clock.advance(99);
+    expect(rig.asked).toBe(1);
+    rig.clock.advance(1);
+    expect(rig.asked).toBe(2);
+    rig.moveTo('6');
+    await turn();
+    expect([six.state, seven.state, rig.freshness.waiting]).toEqual(['resolved', 'pending', 1]);
+    rig.clock.advance(100);
+    expect(rig.asked).toBe(3);
+    rig.moveTo('9');
+    await turn();
+    expect([seven.state, rig.freshness.waiting, rig.clock.pending]).toEqual(['resolved', 0, 0]);
+    rig.clock.advance(1_000);
+    expect(rig.asked).toBe(3);
+    const ten = rig.freshness.wait('10');
+    expect(rig.asked).toBe(4);
+    rig.moveTo('10');
+    await ten;
+    expect(rig.clock.pending).toBe(0);
+  });
+
+  test('ends with 504 after its time, which names both versions, as they are then', async () => {
+    const rig = new Rig();
+    const late = fate(rig.freshness.wait('9'));
+    rig.clock.advance(1_000);
+    const other = fate(rig.freshness.wait('8'));
+    rig.moveTo('7');
+    rig.clock.advance(2_000);
+    await turn();
+    expect([late.state, other.state]).toEqual(['rejected', 'pending']);
+    expect(late.error).toMatchObject({
+      code: 'REFUSED',
+      status: { code: 504, message: 'Too large resource version: 9, current: 7' },
+    });
+    rig.clock.advance(1_000);
+    await turn();
+    expect([other.state, rig.freshness.waiting, rig.clock.pending]).toEqual(['rejected', 0, 0]);
+  });
+
+  test('ends with the signal, before and while it waits, and with the close', async () => {
+    const rig = new Rig();
+    const abort = new AbortController();
+    const waits = [fate(rig.freshness.wait('9', abort.signal)), fate(rig.freshness.wait('9'))];
+    abort.abort(new Error('enough'));
+    rig.freshness.close();
+    await turn();
+    expect(waits.map(({ error }) => error)).toEqual([new Error('enough'), expect.objectContaining({ code: 'CLOSED' })]);
+    expect(String(waits[1]?.error)).toContain('the cacher is closed');
+    await expect(rig.freshness.wait('1', abort.signal)).rejects.toThrow('enough');
+    await expect(rig.freshness.wait('1')).rejects.toMatchObject({ code: 'CLOSED' });
+    expect([rig.freshness.waiting, rig.clock.pending, rig.asked]).toEqual([0, 0, 1]);
+  });
+
+  test('goes on if the storage cannot be asked, however it says so', async () => {
+    const rig = new Rig();
+    rig.fails = () => Promise.reject(new Error('later'));
+    const waits = fate(rig.freshness.wait('6'));
+    rig.fails = () => {
+      throw new Error('now');
+    };
+    rig.clock.advance(100);
+    await turn();
+    expect([waits.state, rig.asked]).toEqual(['pending', 2]);
+    rig.moveTo('6');
+    await turn();
+    expect(waits.state).toBe('resolved');
+  });
+});
+
+const limits = { windowItems: 1_000, windowBytes: 1_000_000, windowMs: 1_000 };
+
+function historyOf(given: Partial<HistoryLimits>): {
+  history: History<Pod>;
+  add: (version: number, bytes?: number, atMs?: number) => void;
+} {
+  const history = new History<Pod>({ ...limits, ...given }, compareVersions);
+  const add = (version: number, bytes: number = 1, atMs: number = 0): void => {
+    const object = pod('x/a', {});
+    history.append(
+      new Change<Pod>({ key: 'x/a', object, before: undefined, isDeletion: false, version: `${version}`, atMs, bytes }),
+    );
+  };
+  return { history, add };
+}
+
+describe('the window', () => {
+  test('keeps as many changes as it may, and just as many bytes', () => {
+    const { history, add } = historyOf({ windowItems: 3, windowBytes: 10 });
+    for (const version of [1, 2, 3]) add(version, 2);
+    history.trim(0);
+    expect([history.start, history.end, history.length, history.bytes, history.base]).toEqual([0, 3, 3, 6, '0']);
+    add(4, 2);
+    history.trim(0);
+    expect([history.start, history.length, history.bytes, history.base]).toEqual([1, 3, 6, '1']);
+    add(5, 6);
+    history.trim(0);
+    expect([history.length, history.bytes, history.base]).toEqual([3, 10, '2']);
+    add(6, 7);
+    history.trim(0);
+    expect([history.length, history.bytes, history.base]).toEqual([1, 7, '5']);
+    add(7, 11);
+    history.trim(0);
+    expect([history.length, history.bytes, history.base, history.start]).toEqual([0, 0, '7', history.end]);
+  });
+
+  test('keeps the last hundred, however old they are, and others as long as it may', () => {
+    const { history, add } = historyOf({ windowMs: 1_000 });
+    for (let version = 1; version <= 103; version++) add(version, 1, version === 1 ? 0 : 5);
+    history.trim(1_000);
+    expect(history.length).toBe(103);
+    history.trim(1_001);
+    expect([history.length, history.base]).toEqual([102, '1']);
+    history.trim(1_005);
+    expect(history.length).toBe(102);
+    history.trim(1_006);
+    expect([history.length, history.base]).toEqual([100, '3']);
+  });
+
+  test('finds the first change after a version, if all since then are kept', () => {
+    const { history, add } = historyOf({ windowItems: 3 });
+    for (const version of [2, 4, 4, 6, 8]) add(version);
+    history.trim(0);
+    expect(history.base).toBe('4');
+    expect(['3', '4', '5', '6', '7', '8', '99'].map((version) => history.after(version))).toEqual([undefined, 3, 3, 4, 4, 5, 5]);
+    history.clear('7');
+    expect([history.length, history.bytes, history.base, history.after('6'), history.after('7')]).toEqual([
+      0,
+      0,
+      '7',
+      undefined,
+      5,
+    ]);
+  });
+});
+
+describe('the state', () => {
+  const FIELDS = { node: ({ spec }: Pod): string | undefined => spec?.node };
+  const object = (name: string, version: number, spec: { node?: string } = {}): Pod => ({
+    ...pod(`x/${name}`, spec),
+    metadata: { name, namespace: 'x', resourceVersion: `${version}` },
+  });
+  const rigOf = (options: CacherOptions<Pod> = {}): { core: Core<Pod>; all: Selection<Pod>; clock: FakeClock } => {
+    const clock = new FakeClock();
+    const core = new Core<Pod>(toSettings<Pod>({ clock, fields: FIELDS, ...options }));
+    const reader = new FieldReader<Pod>(FIELDS, { prefix: '', onError: () => {} });
+    return { core, all: new Selection<Pod>(reader, { prefix: '' }), clock };
+  };
+  const status = toStatus({ code: 410, reason: 'Expired', message: 'lost' });
+  const named = (objects: readonly Pod[]): string => objects.map(({ metadata }) => metadata?.name).join(' ');
+
+  test('follows changes, and refuses one that is older than it, without any effect', () => {
+    const { core, all } = rigOf();
+    core.replace([object('b', 2)], '5', status);
+    core.apply({ type: 'ADDED', object: object('a', 6) });
+    expect([core.version, core.size, named(core.select(all)), core.history.length]).toEqual(['6', 2, 'a b', 1]);
+    expect(() => core.apply({ type: 'ADDED', object: object('c', 5) })).toThrow(
+      'the storage has told a change of version 5 after 6',
+    );
+    expect([core.version, core.size, core.get('x/c')]).toEqual(['6', 2, undefined]);
+    core.apply({ type: 'DELETED', object: object('b', 7) });
+    expect([core.version, core.size, named(core.select(all))]).toEqual(['7', 1, 'a']);
+  });
+
+  test('takes several changes of one version, until that was said to be complete', () => {
+    const { core } = rigOf();
+    core.replace([], '5', status);
+    expect(() => core.apply({ type: 'ADDED', object: object('a', 5) })).toThrow('after 5');
+    core.apply({ type: 'ADDED', object: object('a', 6) });
+    core.apply({ type: 'ADDED', object: object('b', 6) });
+    core.moveTo('6');
+    expect(() => core.apply({ type: 'ADDED', object: object('c', 6) })).toThrow('after 6');
+    core.apply({ type: 'ADDED', object: object('c', 7) });
+    core.moveTo('6');
+    expect(core.version).toBe('7');
+    core.apply({ type: 'ADDED', object: object('d', 7) });
+    core.moveTo('9');
+    expect([core.version, core.size]).toEqual(['9', 4]);
+  });
+
+  test('a deletion of what is not there moves the version, and is no change', () => {
+    const { core } = rigOf();
+    core.replace([], '5', status);
+    core.apply({ type: 'DELETED', object: object('a', 6) });
+    expect([core.version, core.size, core.history.length]).toEqual(['6', 0, 0]);
+  });
+
+  test('its BOOKMARK, and the list of all, are the same until something happens', () => {
+    const { core, all } = rigOf();
+    core.replace([object('a', 2)], '5', status);
+    const [bookmark, objects] = [core.bookmark, core.select(all)];
+    expect(bookmark).toEqual({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '5' } } });
+    expect([core.bookmark === bookmark, core.select(all) === objects]).toEqual([true, true]);
+    core.moveTo('6');
+    expect([core.bookmark.object.metadata.resourceVersion, core.select(all) === objects]).toEqual(['6', true]);
+    core.apply({ type: 'MODIFIED', object: object('a', 7) });
+    expect(core.select(all)).not.toBe(objects);
+    const changed = core.select(all);
+    core.replace([], '8', status);
+    expect([core.select(all), core.select(all) === changed]).toEqual([[], false]);
+  });
+
+  test('is known at every version that the window reaches, also of an object that came and went', () => {
+    const { core } = rigOf();
+    const at = (version: string): string | undefined => {
+      const snapshot = core.snapshotAt(version);
+      return (
+        snapshot && Array.from(snapshot.values(), (entry) => `${entry.key}@${entry.object.metadata?.resourceVersion}`).join(' ')
+      );
+    };
+    core.replace([object('a', 2), object('b', 3)], '5', status);
+    core.apply({ type: 'MODIFIED', object: object('a', 6) });
+    core.apply({ type: 'ADDED', object: object('c', 7) });
+    core.apply({ type: 'DELETED', object: object('c', 8) });
+    core.apply({ type: 'DELETED', object: object('b', 9) });
+    expect(['4', '5', '6', '7', '8', '9', '10'].map(at)).toEqual([
+      undefined,
+      'x/a@2 x/b@3',
+      'x/a@6 x/b@3',
+      'x/a@6 x/b@3 x/c@7',
+      'x/a@6 x/b@3',
+      'x/a@6',
+      undefined,
+    ]);
+    core.moveTo('10');
+    expect([at('10'), at('9'), at('6')]).toEqual(['x/a@6', 'x/a@6', 'x/a@6 x/b@3']);
+    core.compact();
+    expect([at('9'), at('10'), core.history.base]).toEqual([undefined, 'x/a@6', '10']);
+  });
+
+  test('views of watches that do not read forget what the window has forgotten', () => {
+    const { core, all } = rigOf({ windowItems: 10 });
+    core.replace([], '1', status);
+    const host = {
+      compareVersions,
+      get start() {
+        return core.history.start;
+      },
+      get place() {
+        return core.place;
+      },
+      get bookmark() {
+        return core.bookmark;
+      },
+      left: (watch: CacheWatch<Pod>) => core.left(watch.view),
+      fellBehind: () => {},
+      due: () => {},
+    };
+    const join = (after?: string): CacheWatch<Pod> =>
+      core.join(all, { initial: false, mark: false, after }, host) as CacheWatch<Pod>;
+    const [watch, other] = [join(), join()];
+    expect([watch.view === other.view, core.views]).toEqual([true, 1]);
+    for (let n = 2; n < 1_000; n++) core.apply({ type: n === 2 ? 'ADDED' : 'MODIFIED', object: object('a', n) });
+    expect(core.history.length).toBe(10);
+    expect(watch.view.lostBefore).toBeGreaterThan(700);
+    expect(watch.view.head - watch.view.positionOf(watch.view.lostBefore)).toBeLessThan(300);
+    expect(watch.tryNext()).toMatchObject({ type: 'ERROR', object: { code: 410 } });
+    expect(core.views).toBe(1);
+    void other.return();
+    expect(core.views).toBe(0);
+    const now = join();
+    const before = join('995');
+    expect([before.view === now.view, core.views, before.queued, now.queued]).toEqual([true, 1, 4, 0]);
+    expect(core.join(all, { initial: false, mark: false, after: '900' }, host)).toBeUndefined();
+    core.apply({ type: 'MODIFIED', object: object('a', 1_000) });
+    expect([before.queued, now.queued]).toEqual([5, 1]);
+  });
+
+  test('before there is one has version 0 in its window', () => {
+    const { core } = rigOf();
+    core.compact();
+    expect([core.history.base, core.version, core.place]).toEqual(['0', '', 0]);
+  });
+
+  test('the window counts what a change keeps alive: its object, and the one before it unless another change does', () => {
+    const { core } = rigOf();
+    const [first, second] = [object('a', 2), object('a', 6, { node: 'n' })];
+    const sizeOf = (one: Pod): number => 3 * JSON.stringify(one).length;
+    core.replace([first], '5', status);
+    core.apply({ type: 'MODIFIED', object: second });
+    expect(core.history.bytes).toBe(sizeOf(first) + sizeOf(second));
+    const third = object('a', 7);
+    core.apply({ type: 'MODIFIED', object: third });
+    expect(core.history.bytes).toBe(sizeOf(first) + sizeOf(second) + sizeOf(third));
+  });
+
+  test('an object that cannot have a key changes nothing', () => {
+    const { core } = rigOf({
+      keyOf: ({ metadata }) => {
+        if (metadata?.name === 'bad') throw new Error('no key');
+        return `x/${metadata?.name}`;
+      },
+    });
+    core.replace([object('a', 2)], '5', status);
+    expect(() => core.apply({ type: 'ADDED', object: object('bad', 6) })).toThrow('no key');
+    expect([core.version, core.size]).toEqual(['5', 1]);
+    expect(() => core.replace([object('b', 7), object('bad', 8)], '9', status)).toThrow('no key');
+    expect([core.version, core.get('x/a') !== undefined, core.get('x/b')]).toEqual(['5', true, undefined]);
+  });
+
+  test('selects by a field through its index, and counts by prefix', () => {
+    const { core } = rigOf();
+    const reader = new FieldReader<Pod>(FIELDS, { prefix: '', onError: () => {} });
+    const onNode = new Selection<Pod>(reader, { prefix: 'x/', fieldSelector: 'node=n1' });
+    core.replace([object('a', 2, { node: 'n1' }), object('b', 3, { node: 'n2' }), object('c', 4, { node: 'n1' })], '5', status);
+    expect(named(core.select(onNode))).toBe('a c');
+    core.apply({ type: 'MODIFIED', object: object('b', 6, { node: 'n1' }) });
+    core.apply({ type: 'MODIFIED', object: object('a', 7, { node: 'n2' }) });
+    core.apply({ type: 'DELETED', object: object('c', 8, { node: 'n1' }) });
+    expect(named(core.select(onNode))).toBe('b');
+    core.replace([object('z', 9, { node: 'n1' })], '9', status);
+    expect(named(core.select(onNode))).toBe('z');
+    expect([core.count('x/', 'x/'), core.count('x/', 'x/zz'), core.count('y/', 'y/')]).toEqual([1, 0, 0]);
+    expect(Array.from(core.entries(onNode, 'x/zz'))).toEqual([]);
+  });
+});

@@ -1,0 +1,232 @@
+import { describe, expect, test } from 'vitest';
+import { parseCommand, UsageError } from '../../src/cli/args.ts';
+import { AlignedColumns } from '../../src/cli/get/columns.ts';
+import type { GetCommand } from '../../src/cli/get/get-args.ts';
+import { createPrinter, type PrinterOptions } from '../../src/cli/get/printer.ts';
+import { age, clean, Shown, toPage, toRow } from '../../src/cli/get/table.ts';
+import { helpText } from '../../src/cli/help.ts';
+
+const parsed = (line: string): GetCommand => parseCommand(['get', ...line.split(' ')]) as GetCommand;
+
+describe('the arguments of get', () => {
+  test('a URL has defaults', () => {
+    expect(parsed('http://127.0.0.1:8080/api/v1/pods?x=1')).toEqual({
+      command: 'get',
+      target: new URL('http://127.0.0.1:8080/api/v1/pods?x=1'),
+      name: undefined,
+      watch: false,
+      output: 'table',
+      labelSelector: undefined,
+      fieldSelector: undefined,
+      limit: undefined,
+      headers: {},
+      responseTimeoutMs: 60_000,
+      file: undefined,
+      context: undefined,
+      namespace: undefined,
+      allNamespaces: false,
+    });
+  });
+
+  test('a resource, with everything', () => {
+    const line =
+      'deployments.apps/v1 web -w -o json -l app=web --field-selector a=b --timeout 1.5 --kubeconfig f --context c -n team';
+    expect(parsed(`${line} --token t --header X-A:1`)).toMatchObject({
+      target: 'deployments.apps/v1',
+      name: 'web',
+      watch: true,
+      output: 'json',
+      labelSelector: 'app=web',
+      fieldSelector: 'a=b,metadata.name=web',
+      responseTimeoutMs: 1_500,
+      file: 'f',
+      context: 'c',
+      namespace: 'team',
+      headers: { authorization: 'Bearer t', 'x-a': '1' },
+    });
+    expect(parsed('pods -A --limit 7')).toMatchObject({ allNamespaces: true, limit: 7 });
+  });
+
+  test.each([
+    ['', 'missing URL or resource, for example: watchmux get pods'],
+    ['pods a b', 'unexpected argument "b": get takes one resource and one name'],
+    ['ftp://x/', 'neither an HTTP URL nor a resource such as pods or deployments.apps: "ftp://x/"'],
+    ['localhost:8080/pods', 'neither an HTTP URL nor a resource'],
+    ['pods -o yaml', '--output takes one of table, json, name, not "yaml"'],
+    ['pods --limit 0', '--limit takes a whole number from 1, not "0"'],
+    ['pods --limit -1', '--limit takes a whole number from 1, not "-1"'],
+    ['pods --limit 5 -w', '--limit and --watch exclude each other'],
+    ['pods --timeout soon', '--timeout takes seconds, from 0 to 86400, not "soon"'],
+    ['pods -n a -A', '--namespace and --all-namespaces exclude each other'],
+    ['pods --selector=', '--selector takes something that is not empty, not ""'],
+    ['pods --kubeconfig=', '--kubeconfig takes something that is not empty, not ""'],
+    ['pods --header x', '--header takes "NAME: VALUE", not "x"'],
+    ['pods --token', '--token needs a value'],
+    ['http://x/ -n a', '--namespace goes with a resource, not with a URL'],
+    ['http://x/ -A', '--all-namespaces goes with a resource, not with a URL'],
+    ['http://x/ --kubeconfig f', '--kubeconfig goes with a resource, not with a URL'],
+    ['pods --all', "Unknown option '--all'"],
+  ])('get %s', (line, message) => {
+    const words = line.split(' ').filter(Boolean);
+    expect(() => parseCommand(['get', ...words])).toThrow(UsageError);
+    expect(() => parseCommand(['get', ...words])).toThrow(message);
+  });
+
+  test('its help names every option', () => {
+    const help = helpText('get');
+    for (const option of ['watch', 'output', 'selector', 'field-selector', 'limit', 'kubeconfig', 'context', 'namespace'])
+      expect(help).toContain(`--${option}`);
+    for (const option of ['all-namespaces', 'token', 'header', 'timeout']) expect(help).toContain(`--${option}`);
+    for (const line of help.split('\n')) expect(line.length).toBeLessThanOrEqual(128);
+  });
+});
+
+describe('rows', () => {
+  const table = (...rows: object[]): object => ({
+    kind: 'Table',
+    apiVersion: 'meta.k8s.io/v1',
+    metadata: { resourceVersion: '9', continue: 'next' },
+    columnDefinitions: [{ name: 'Name' }, { name: 'Status' }, { name: 'IP', priority: 1 }],
+    rows,
+  });
+  const row = (name: string, ...cells: unknown[]): object => ({ cells: [name, ...cells], object: { metadata: { name } } });
+
+  test('of a table: the columns of the first priority', () => {
+    const shown = new Shown();
+    const page = toPage(JSON.stringify(table(row('a', 'Running', '1.2.3.4'), row('b', null, ''))), shown);
+    expect(page).toEqual({
+      columns: ['NAME', 'STATUS'],
+      items: [
+        { metadata: { name: 'a' }, cells: ['a', 'Running'] },
+        { metadata: { name: 'b' }, cells: ['b', '<none>'] },
+      ],
+      resourceVersion: '9',
+      continue: 'next',
+    });
+    // Later tables of a stream do not repeat their columns.
+    const later = { ...table(row('c', 'Failed', '1.2.3.5')), columnDefinitions: null };
+    expect(toRow(later, shown)).toMatchObject({ metadata: { name: 'c', resourceVersion: '9' }, cells: ['c', 'Failed'] });
+  });
+
+  test('of a bookmark: the version is that of the table, the mark that of the row', () => {
+    const annotations = { 'k8s.io/initial-events-end': 'true' };
+    const bookmark = {
+      ...table({ cells: ['', ''], object: { metadata: { annotations } } }),
+      metadata: { resourceVersion: '12' },
+    };
+    expect(toRow(bookmark, new Shown()).metadata).toEqual({ resourceVersion: '12', annotations });
+    expect(toRow({ ...bookmark, rows: null }, new Shown()).metadata).toEqual({ resourceVersion: '12' });
+  });
+
+  test('of a list of objects: no cells', () => {
+    const list = { kind: 'PodList', metadata: { resourceVersion: '7' }, items: [{ metadata: { name: 'a' } }] };
+    const shown = new Shown();
+    expect(toPage(JSON.stringify(list), shown)).toEqual({
+      columns: undefined,
+      items: [{ metadata: { name: 'a' } }],
+      resourceVersion: '7',
+    });
+    expect(toRow({ metadata: { name: 'a' } }, shown)).toEqual({ metadata: { name: 'a' } });
+  });
+
+  test.each(['', 'null', '[]', '{}', '{"kind":"PodList"}', '<html>'])('%j is no list', (text) => {
+    expect(() => toPage(text, new Shown())).toThrow();
+  });
+
+  test('of a table from a hostile server', () => {
+    const odd = [
+      { rows: 5 },
+      { rows: [null, 5, { cells: 5 }, { object: null }] },
+      { columnDefinitions: [null, 5] },
+      { metadata: null },
+    ];
+    for (const each of odd) expect(toPage(JSON.stringify({ ...table(), ...each }), new Shown()).items).toBeInstanceOf(Array);
+    expect(clean('\u001b[31mred\nline')).toBe('.[31mred.line');
+    expect(clean({ a: 1 })).toBe('{"a":1}');
+    expect(clean('x'.repeat(1_000)).length).toBeLessThan(300);
+  });
+
+  test.each([
+    [0, '0s'],
+    [119, '119s'],
+    [120, '2m'],
+    [150, '2m30s'],
+    [600, '10m'],
+    [3 * 3_600 - 1, '179m'],
+    [3 * 3_600, '3h'],
+    [3 * 3_600 + 60, '3h1m'],
+    [8 * 3_600 + 60, '8h'],
+    [47 * 3_600, '47h'],
+    [48 * 3_600, '2d'],
+    [49 * 3_600, '2d1h'],
+    [8 * 86_400 + 3_600, '8d'],
+    [729 * 86_400, '729d'],
+    [731 * 86_400, '2y1d'],
+    [9 * 365 * 86_400, '9y'],
+    [-5, '0s'],
+  ])('an age of %d s is %s', (seconds, text) => {
+    const now = Date.parse('2026-01-01T00:00:00Z');
+    expect(age(new Date(now - seconds * 1_000).toISOString(), now)).toBe(text);
+  });
+
+  test('an age that nobody knows', () => {
+    expect(age(undefined, 0)).toBe('<unknown>');
+  });
+});
+
+describe('printers', () => {
+  const NOW = Date.parse('2026-01-01T00:00:10Z');
+  const thing = (
+    key: string,
+  ): { metadata: { name: string | undefined; namespace: string | undefined; creationTimestamp: string } } => {
+    const [namespace, name] = key.split('/');
+    return { metadata: { name, namespace, creationTimestamp: '2026-01-01T00:00:00Z' } };
+  };
+  const options: PrinterOptions = { manyNamespaces: false, single: false, columns: () => undefined, now: () => NOW };
+
+  test('a table grows wider page by page', () => {
+    const printer = createPrinter('table', { ...options, manyNamespaces: true });
+    expect(printer.begin('7') + printer.objects([thing('x/a')])).toBe('NAMESPACE   NAME   AGE\nx           a      10s\n');
+    expect(printer.objects([thing('x/longer'), thing('y/b')])).toBe('x           longer   10s\ny           b        10s\n');
+    expect(printer.objects([]) + printer.end()).toBe('');
+  });
+
+  test('a table of changes has room for every type', () => {
+    const printer = createPrinter('table', { ...options, columns: () => ['NAME', 'STATUS'] });
+    const row = Object.assign(thing('x/a'), { cells: ['a', 'ok'] });
+    expect(printer.events([{ type: 'ADDED', object: row }])).toBe('EVENT      NAME   STATUS\nADDED      a      ok\n');
+    expect(printer.events([{ type: 'MODIFIED', object: row }])).toBe('MODIFIED   a      ok\n');
+  });
+
+  test('names are keys', () => {
+    const printer = createPrinter('name', options);
+    expect(printer.begin('7') + printer.objects([thing('x/a'), thing('/n')]) + printer.end()).toBe('x/a\nn\n');
+    expect(printer.events([{ type: 'ADDED', object: thing('x/a') }])).toBe('ADDED x/a\n');
+  });
+
+  test('JSON is one List, in however many pages', () => {
+    for (const pages of [[[]], [[1], [2, 3]], [[1, 2, 3]], [[], [1]]]) {
+      const printer = createPrinter('json', options);
+      const text =
+        printer.begin('7') + pages.map((page) => printer.objects(page as unknown as object[])).join('') + printer.end();
+      expect(JSON.parse(text)).toEqual({
+        kind: 'List',
+        apiVersion: 'v1',
+        metadata: { resourceVersion: '7' },
+        items: pages.flat(),
+      });
+      expect(text.endsWith('}\n')).toBe(true);
+    }
+  });
+
+  test('JSON of one object is that object; changes are one per line', () => {
+    const printer = createPrinter('json', { ...options, single: true });
+    expect(printer.begin('7') + printer.objects([{ kind: 'A' }]) + printer.end()).toBe('{"kind":"A"}\n');
+    const change = { type: 'ADDED', object: { kind: 'A' } };
+    expect(createPrinter('json', options).events([change, change])).toBe('{"type":"ADDED","object":{"kind":"A"}}\n'.repeat(2));
+  });
+
+  test('no lines', () => {
+    expect(new AlignedColumns().lines([])).toBe('');
+  });
+});

@@ -1,0 +1,422 @@
+// A storage before an etcd that answers what it should not, late, or not at all.
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { KubernetesObject } from '../../src/cache/index.ts';
+import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
+import { WatchLink } from '../../src/storage/etcd/watch-link.ts';
+import { RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
+import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
+import { FakeClock } from '../../src/testing/index.ts';
+import { startTcpProxy } from '../peers/tcp-proxy.ts';
+import { type Answers, FakeEtcd, keyValue, put, range, STATUS, status, watchResponse } from './fake-etcd.ts';
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+async function fake(answers: Answers = {}): Promise<FakeEtcd> {
+  const etcd = await FakeEtcd.start(answers);
+  closing.push(() => etcd.stop());
+  return etcd;
+}
+
+function storageOf(endpoints: readonly string[], options: Partial<EtcdStorageOptions> = {}): EtcdStorage {
+  const storage = new EtcdStorage({ endpoints, random: () => 0, ...options });
+  closing.push(() => storage.close());
+  return storage;
+}
+
+/** On a clock that stands still: what is written before must be there before it moves. */
+async function open(answers: Answers = {}, options: Partial<EtcdStorageOptions> = {}) {
+  const etcd = await fake(answers);
+  const clock = new FakeClock();
+  return { etcd, clock, storage: storageOf([etcd.url], { clock, ...options }) };
+}
+
+const until = (condition: () => boolean): Promise<void> => vi.waitFor(() => expect(condition()).toBe(true), { interval: 2 });
+const object: KubernetesObject = { metadata: { name: 'a' } };
+const codeOf = (work: Promise<unknown>): Promise<unknown> => work.catch((error: { code: string }) => error.code);
+
+describe('options of a storage on etcd', () => {
+  it.each([
+    [{ endpoints: [] }],
+    [{ endpoints: ['localhost:2379'] }],
+    [{ endpoints: ['http://a/b'] }],
+    [{ endpoints: 'http://a' }],
+    [{ endpoints: ['http://a'], prefix: 'a//b' }],
+    [{ endpoints: ['http://a'], prefix: '../' }],
+    [{ endpoints: ['http://a'], user: 'a' }],
+    [{ endpoints: ['http://a'], keepAliveMs: 1_000 }],
+    [{ endpoints: ['http://a'], requestTimeoutMs: 0 }],
+    [{ endpoints: ['http://a'], tls: { pem: 'x' } }],
+    [{ endpoints: ['http://a'], onError: 1 }],
+    [{ endpoint: ['http://a'] }],
+    [undefined],
+  ])('%j is refused', (options) => {
+    expect(() => new EtcdStorage(options as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
+  });
+
+  it('TestPrefix: a prefix gets the slashes that it lacks', async () => {
+    for (const [prefix, expected] of [
+      [undefined, '/watchmux/'],
+      ['a', '/a/'],
+      ['/a/b/', '/a/b/'],
+      ['', '/'],
+      ['/', '/'],
+    ] as const) {
+      const { etcd, storage } = await open({}, { prefix });
+      await storage.get('x');
+      expect(Buffer.from(etcd.of(RANGE)[0]?.messages[0] ?? []).toString()).toContain(`${expected}x`);
+    }
+  });
+});
+
+describe('a storage and its members', () => {
+  it('an etcd that is too old is refused at the first use, and again', async () => {
+    const { storage, etcd } = await open({ [STATUS]: (call) => call.answer(status('3.4.23')) });
+    for (const work of [() => storage.list(), () => storage.create('a', object), () => storage.watch()]) {
+      await expect(work()).rejects.toMatchObject({ code: 'REFUSED', message: expect.stringContaining('3.4.23') });
+    }
+    expect(etcd.of(RANGE)).toEqual([]);
+  });
+
+  it('its version is asked for once in a session', async () => {
+    const { storage, etcd } = await open();
+    await Promise.all([storage.list(), storage.list()]);
+    await storage.list();
+    expect(etcd.of(STATUS).length).toBeLessThanOrEqual(2);
+    expect(etcd.of(RANGE)).toHaveLength(3);
+    expect(etcd.sessions).toBe(1);
+  });
+
+  it.each(['9223372036854775808', '18446744073709551616', '18446744073709551625'])(
+    'a list of the version %s is 504: in 64 bits that would be another one',
+    async (resourceVersion) => {
+      const { storage } = await open({ [RANGE]: (call) => call.answer(range(9)) });
+      const list = storage.list({ resourceVersion, resourceVersionMatch: 'Exact' });
+      await expect(list).rejects.toMatchObject({ status: { code: 504 } });
+    },
+  );
+
+  it('a read is asked again, at the next member; the answer of one is enough', async () => {
+    const broken = await fake({ [RANGE]: (call) => call.refuse(14, 'etcdserver: no leader') });
+    const good = await fake();
+    const storage = storageOf([broken.url, good.url]);
+    expect(await storage.currentVersion()).toBe('7');
+    await storage.list();
+    expect([broken.of(RANGE).length, good.of(RANGE).length]).toEqual([1, 2]);
+  });
+
+  it('a write whose answer does not come is not made twice, and the error says that it may have happened', async () => {
+    const cutting = await fake({ [TXN]: (call) => call.stream.session?.destroy() });
+    const other = await fake();
+    const storage = storageOf([cutting.url, other.url]);
+    const refusal = { code: 'TIMEOUT', message: expect.stringContaining('may have happened') };
+    await expect(storage.create('a', object)).rejects.toMatchObject(refusal);
+    expect([cutting.of(TXN).length, other.of(TXN).length]).toEqual([1, 0]);
+  });
+
+  it.each<[string, NonNullable<Answers[string]>]>([
+    ['an unknown error', (call) => call.refuse(2, 'etcdserver: request cancelled')],
+    ['that it was cancelled', (call) => call.refuse(1, 'context canceled')],
+    ['no message', (call) => call.open().end()],
+  ])('a write that is answered with %s may have happened: that is no refusal', async (_, answer) => {
+    const { storage, etcd } = await open({ [TXN]: answer });
+    const unsure = { code: 'TIMEOUT', message: expect.stringContaining('may have happened') };
+    await expect(storage.create('a', object)).rejects.toMatchObject(unsure);
+    await expect(storage.update('a', () => object, { createIfMissing: true })).rejects.toMatchObject(unsure);
+    expect(etcd.of(TXN)).toHaveLength(2);
+  });
+
+  it.each([
+    [3, 'etcdserver: too many operations in txn request', 500],
+    [7, 'etcdserver: permission denied', 403],
+    [8, 'etcdserver: mvcc: database space exceeded', 500],
+    [9, 'etcdserver: not capable', 500],
+  ])('a write that is refused with the code %d has not happened', async (code, message, expected) => {
+    const { storage } = await open({ [TXN]: (call) => call.refuse(code, message) });
+    await expect(storage.create('a', object)).rejects.toMatchObject({ code: 'REFUSED', status: { code: expected } });
+  });
+
+  it('a write that cannot leave goes to the next member', async () => {
+    const good = await fake({ [TXN]: (call) => call.answer(Buffer.from([...Buffer.from('0a021807', 'hex'), 0x10, 1])) });
+    const storage = storageOf(['http://127.0.0.1:1', good.url]);
+    await expect(storage.create('a', object)).resolves.toMatchObject({ metadata: { name: 'a', resourceVersion: '7' } });
+  });
+
+  it('a member that is silent: the request rejects in time, and nothing is left', async () => {
+    const { storage, etcd, clock } = await open({ [RANGE]: () => {} }, { requestTimeoutMs: 1_000 });
+    const listing = storage.list();
+    await until(() => etcd.of(RANGE).length === 1);
+    clock.advance(999);
+    const seen = codeOf(listing);
+    clock.advance(1);
+    expect(await seen).toBe('TIMEOUT');
+    await until(() => etcd.of(RANGE)[0]?.stream.closed === true);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('an abort ends a request at both ends, and leaves no listener', async () => {
+    const { storage, etcd, clock } = await open({ [RANGE]: () => {} });
+    const abort = new AbortController();
+    const listeners = new ListenerCount(abort.signal);
+    const reason = new Error('enough');
+    const works = [storage.list({ signal: abort.signal }), storage.get('a', { signal: abort.signal })].map((work) =>
+      work.catch((error: unknown) => error),
+    );
+    await until(() => etcd.of(RANGE).length === 2);
+    abort.abort(reason);
+    expect(await Promise.all(works)).toEqual([reason, reason]);
+    await until(() => etcd.of(RANGE).every(({ stream }) => stream.closed));
+    expect([listeners.count, clock.pending]).toEqual([0, 0]);
+  });
+
+  it('close ends what was asked in the same turn', async () => {
+    const { storage, etcd, clock } = await open();
+    await storage.list();
+    const works = [storage.list(), storage.get('a'), storage.create('a', object)].map(codeOf);
+    await storage.close();
+    expect(await Promise.all(works)).toEqual(['CLOSED', 'CLOSED', 'CLOSED']);
+    expect(clock.pending).toBe(0);
+    await until(() => etcd.sessions === 0);
+  });
+
+  it('close ends what is not answered', async () => {
+    const { storage, etcd, clock } = await open({ [RANGE]: () => {} }, { random: () => 1 });
+    const works = [storage.list(), storage.get('a')].map(codeOf);
+    await until(() => etcd.of(RANGE).length === 2);
+    await storage.close();
+    expect(await Promise.all(works)).toEqual(['CLOSED', 'CLOSED']);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('close ends what waits between two attempts', async () => {
+    const { storage, etcd, clock } = await open({ [RANGE]: (call) => call.refuse(14, 'no leader') }, { random: () => 1 });
+    const works = [storage.list(), storage.watch({ resourceVersion: '5' })].map(codeOf);
+    await until(() => etcd.of(RANGE).length === 2 && etcd.of(RANGE).every(({ stream }) => stream.closed));
+    await storage.close();
+    expect(await Promise.all(works)).toEqual(['CLOSED', 'CLOSED']);
+    expect(clock.pending).toBe(0);
+    await until(() => etcd.sessions === 0);
+  });
+});
+
+describe('hostile answers', () => {
+  const text = (body: string): Uint8Array => Buffer.from(body);
+
+  it.each<[string, NonNullable<Answers[string]>, unknown]>([
+    ['no protobuf', (call) => call.answer(text('hello')), { code: 'INVALID_FRAME' }],
+    ['too long', (call) => call.open().send(new Uint8Array(2_000)), { code: 'FRAME_TOO_LARGE', limit: 1_000 }],
+    ['too long, by its head', (call) => call.open().stream.write(Buffer.from('00ffffffff', 'hex')), { code: 'FRAME_TOO_LARGE' }],
+    ['compressed', (call) => call.open().stream.write(Buffer.from('0100000000', 'hex')), { code: 'INVALID_FRAME' }],
+    ['no message', (call) => call.open().end(), { code: 'REFUSED', status: { code: 500 } }],
+    ['an unknown code', (call) => call.refuse(99, 'x'), { code: 'REFUSED', status: { code: 500 } }],
+    ['a code that is none', (call) => call.open({ 'grpc-status': 'x' }).stream.end(), { code: 'REFUSED', status: { code: 500 } }],
+    [
+      'a message that is no URL text',
+      (call) => call.open({ 'grpc-status': '7', 'grpc-message': '%' }).stream.end(),
+      { status: { code: 403 } },
+    ],
+  ])('%s: the request rejects', async (_, answer, expected) => {
+    const { storage, clock } = await open({ [RANGE]: answer }, { maxResponseBytes: 1_000 });
+    await expect(storage.get('a')).rejects.toMatchObject(expected as object);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('an answer that is no gRPC is tried again until the time is over', async () => {
+    const page = await fake({
+      [RANGE]: ({ stream }) => {
+        stream.respond({ ':status': 404 });
+        stream.end('<html>');
+      },
+    });
+    const storage = storageOf([page.url], { requestTimeoutMs: 40, random: () => 1, clock: new FakeClock() });
+    await expect(storage.get('a')).rejects.toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('is it etcd?') });
+  });
+
+  it('in a watch: one ERROR, then the end', async () => {
+    for (const message of [
+      text('hello'),
+      new Uint8Array(2_000),
+      watchResponse(9, [put(keyValue('/watchmux/a', 'no JSON', { created: 8, modified: 8 }))]),
+    ]) {
+      const { storage, clock, etcd } = await open(
+        {
+          [WATCH]: (call) =>
+            void call
+              .open()
+              .send(watchResponse(7, [], { created: true }))
+              .send(message),
+        },
+        { maxResponseBytes: 1_000 },
+      );
+      const watch = await storage.watch({ resourceVersion: '7' });
+      expect((await watch.next()).value).toMatchObject({ type: 'ERROR', object: { code: 500 } });
+      expect(await watch.next()).toEqual({ done: true, value: undefined });
+      await until(() => etcd.of(WATCH)[0]?.stream.closed === true);
+      expect(clock.pending).toBe(0);
+    }
+  });
+});
+
+describe('a watch of etcd', () => {
+  const created = watchResponse(7, [], { created: true });
+  const event = (name: string, revision: number): Uint8Array =>
+    put(keyValue(`/watchmux/${name}`, JSON.stringify({ metadata: { name } }), { created: revision, modified: revision }));
+
+  it('that ends right before it would open a call opens none', async () => {
+    const abort = new AbortController();
+    let calls = 0;
+    const client = {
+      channel: { backoff: () => ({}), stream: () => ++calls },
+      head: async () => {
+        queueMicrotask(() => abort.abort());
+        return { revision: 7n, term: 1n, clusterId: 1n };
+      },
+    };
+    await new WatchLink(client as never, { previous: true, prefix: 'a/', after: 7n, signal: abort.signal }).open();
+    expect([abort.signal.aborted, calls]).toEqual([true, 0]);
+  });
+
+  it('goes on at the next member after a cut, behind the last event, and forgets its failures', async () => {
+    const { storage, etcd, clock } = await open({
+      [RANGE]: (call, count) => call.answer(range(9, count === 3 ? [keyValue('/watchmux/n1', '{}', { modified: 8 })] : [])),
+      [WATCH]: (call, count) =>
+        void call
+          .open()
+          .send(created)
+          .send(watchResponse(20, [event(`n${count}`, 7 + count)])),
+    });
+    const watch = await storage.watch({ resourceVersion: '7' });
+    for (let count = 1; count <= 2; count++) {
+      expect((await watch.next()).value).toMatchObject({
+        type: 'ADDED',
+        object: { metadata: { name: `n${count}`, resourceVersion: `${7 + count}` } },
+      });
+      if (count === 1) etcd.cut();
+    }
+    // Behind the event, not behind what the header of its response says.
+    const starts = etcd.of(WATCH).map(({ messages }) => Buffer.from(messages[0] ?? []).toString('hex'));
+    expect(starts[0]).toContain('1808');
+    expect(starts[1]).toContain('1809');
+    await watch.return();
+    expect(clock.pending).toBe(0);
+  });
+
+  it.each([
+    ['revision', 6, 2],
+    ['term', 9, 1],
+  ])('is told 410 if the %s of etcd went back', async (_, revision, term) => {
+    let now = range(8, [], 2);
+    const { storage, etcd } = await open({
+      [RANGE]: (call) => call.answer(now),
+      [WATCH]: (call) => void call.open().send(created),
+    });
+    const watch = await storage.watch({ resourceVersion: '8' });
+    const pending = watch.next();
+    await until(() => etcd.of(WATCH).length === 1);
+    now = range(revision, [], term);
+    etcd.cut();
+    expect((await pending).value).toMatchObject({ type: 'ERROR', object: { code: 410, reason: 'Expired' } });
+    expect((await watch.next()).done).toBe(true);
+    expect(etcd.of(WATCH)).toHaveLength(1);
+  });
+
+  it('is told 410 if the last change that it has seen is another one by now, although the revision is newer', async () => {
+    const { storage, etcd } = await open({
+      // The state is at 9; the key that changed at 8 has another revision.
+      [RANGE]: (call, count) => call.answer(range(9, count === 3 ? [keyValue('/watchmux/a', '{}', { modified: 5 })] : [])),
+      [WATCH]: (call) =>
+        void call
+          .open()
+          .send(created)
+          .send(watchResponse(8, [event('a', 8)])),
+    });
+    const watch = await storage.watch({ resourceVersion: '7' });
+    expect((await watch.next()).value?.type).toBe('ADDED');
+    etcd.cut();
+    expect((await watch.next()).value).toMatchObject({ type: 'ERROR', object: { code: 410 } });
+    expect(etcd.of(RANGE)).toHaveLength(3);
+  });
+
+  it('asks for progress until it is answered', async () => {
+    const { storage, etcd, clock } = await open({ [WATCH]: (call) => void call.open().send(created) });
+    const watch = await storage.watch({ resourceVersion: '7', allowWatchBookmarks: true });
+    const pending = watch.next();
+    await until(() => etcd.of(WATCH)[0]?.messages.length === 1);
+    await storage.requestProgress();
+    await storage.requestProgress();
+    await until(() => etcd.of(WATCH)[0]?.messages.length === 2);
+    clock.advance(200);
+    await until(() => etcd.of(WATCH)[0]?.messages.length === 3);
+    etcd.of(WATCH)[0]?.send(watchResponse(12));
+    expect((await pending).value).toMatchObject({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '12' } } });
+    clock.advance(10_000);
+    await storage.currentVersion(); // on the same connection, so what was sent before has come
+    expect(etcd.of(WATCH)[0]?.messages).toHaveLength(3);
+    await watch.return();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('leaves a member that does not answer pings', async () => {
+    const [frozen, other] = [
+      await fake({ [WATCH]: (call) => void call.open().send(created) }),
+      await fake({
+        [WATCH]: (call) =>
+          void call
+            .open()
+            .send(created)
+            .send(watchResponse(8, [event('a', 8)])),
+      }),
+    ];
+    const proxy = await startTcpProxy(frozen.port);
+    closing.push(() => proxy.close());
+    const clock = new FakeClock();
+    const storage = storageOf([proxy.url, other.url], { clock });
+    const watch = await storage.watch({ resourceVersion: '7' });
+    const pending = watch.next();
+    await until(() => frozen.of(WATCH).length === 1);
+    proxy.freeze();
+    clock.advance(10_000);
+    clock.advance(10_000);
+    expect((await pending).value).toMatchObject({ type: 'ADDED', object: { metadata: { name: 'a' } } });
+    await watch.return();
+    await until(() => clock.pending === 0);
+  });
+
+  it('a slow consumer holds etcd back: what waits here is bounded', async () => {
+    const big = JSON.stringify({ metadata: { name: 'a' }, text: 'x'.repeat(100_000) });
+    let sent = 0;
+    const { storage } = await open({
+      [WATCH]: (call) => {
+        call.open().send(created);
+        const more = (): void => {
+          while (sent < 1_000 && !call.stream.destroyed) {
+            sent++;
+            const change = put(
+              keyValue('/watchmux/a', big, { created: 1 + sent, modified: 8 + sent }),
+              keyValue('/watchmux/a', big, { created: 1, modified: 7 }),
+            );
+            call.send(watchResponse(8 + sent, [change]));
+            if (call.stream.writableNeedDrain) return void call.stream.once('drain', more);
+          }
+        };
+        more();
+      },
+    });
+    const watch = await storage.watch({ resourceVersion: '7' });
+    await watch.next();
+    let before = -1;
+    await vi.waitFor(
+      () => {
+        const same = before === sent;
+        before = sent;
+        expect(same).toBe(true);
+      },
+      { interval: 100 },
+    );
+    expect(sent).toBeLessThan(40);
+    for (let n = 1; n < 100; n++) expect((await watch.next()).done).toBe(false);
+    await watch.return();
+  });
+});

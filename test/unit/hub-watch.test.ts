@@ -1,0 +1,48 @@
+// A watch of a hub in its own process: where it begins, by version.
+import { expect, test } from 'vitest';
+import { Hub } from '../../src/bridge/hub/hub.ts';
+import type { WatchEvent } from '../../src/watch/event.ts';
+import { added } from './fake-sink.ts';
+
+/** What it delivers, up to the 410 or to the event 'last', which is published now. An ERROR is its code. */
+async function readOf(hub: Hub, after: string): Promise<unknown[]> {
+  const watch = hub.watch({ after });
+  await hub.publish(added('last'));
+  const got: unknown[] = [];
+  while (got.at(-1) !== 'last' && got.at(-1) !== 410) {
+    const { value } = (await watch.next()) as { value: WatchEvent };
+    got.push(value.type === 'ERROR' ? (value.object as { code: number }).code : value.object);
+  }
+  await watch.return();
+  return got;
+}
+
+async function hubOf(replayItems: number): Promise<Hub> {
+  const hub = new Hub({ epoch: 'e', replayItems });
+  for (let i = 1; i <= 5; i++) await hub.publish(added(i));
+  return hub;
+}
+
+test.each<[string, string, number, unknown[]]>([
+  ['the oldest that is kept', 'e.2', 3, [3, 4, 5, 'last']],
+  ['one before that', 'e.1', 3, [410]],
+  ['one in between', 'e.4', 3, [5, 'last']],
+  ['the last', 'e.5', 3, ['last']],
+  ['the last, of a hub that keeps none', 'e.5', 0, ['last']],
+  ['the one before, of a hub that keeps none', 'e.4', 0, [410]],
+  ['one that is yet to come', 'e.9', 3, [410]],
+  ['one of another hub', 'x.5', 3, [410]],
+  ['one without a number', 'e.x', 3, [410]],
+  ['no version at all', 'e', 3, [410]],
+])('after %s', async (_, after, replayItems, expected) => {
+  expect(await readOf(await hubOf(replayItems), after)).toEqual(expected);
+});
+
+test('topics need a hub that has some; then it delivers what has one of them', async () => {
+  expect(() => new Hub().watch({ topics: ['even'] })).toThrow('none, because the hub has no topicsOf');
+  const hub = new Hub({ topicsOf: ({ object }) => ((object as number) % 2 === 0 ? 'even' : 'odd') });
+  const watch = hub.watch({ topics: ['even'] });
+  for (let i = 1; i <= 4; i++) await hub.publish(added(i));
+  expect([(await watch.next()).value, (await watch.next()).value]).toMatchObject([{ object: 2 }, { object: 4 }]);
+  await watch.return();
+});

@@ -1,0 +1,167 @@
+// When handlers are told again of every object (R12.23 to R12.25, FIX12.5).
+import { describe, expect, test } from 'vitest';
+import { ResyncTimes } from '../../src/cache/informer/resync.ts';
+import { Calls, type Pod, pod, rig, settle } from './informer-support.ts';
+
+const entry = (requestedMs: number) => ({ requestedMs, periodMs: 0, dueMs: 0 });
+
+describe('the times', () => {
+  test('TestResyncCheckPeriod: the shortest period that was asked for before the start is that of the checks', () => {
+    const times = new ResyncTimes(12 * 3_600_000);
+    const ask = (resyncMs: number | undefined) => {
+      const one = entry(times.requested(resyncMs));
+      times.add(one, 0);
+      return one;
+    };
+    const [own, never, minute] = [ask(undefined), ask(0), ask(60_000)];
+    expect([times.checkMs, own.periodMs, never.periodMs, minute.periodMs]).toEqual([60_000, 43_200_000, 0, 60_000]);
+    const shorter = ask(55_000);
+    expect([times.checkMs, shorter.periodMs, minute.periodMs]).toEqual([55_000, 55_000, 60_000]);
+    times.start();
+    const [late, longer, still] = [ask(5_000), ask(70_000), ask(0)];
+    expect([times.checkMs, late.periodMs, longer.periodMs, still.periodMs]).toEqual([55_000, 55_000, 70_000, 0]);
+  });
+
+  test('a second is the least; without an own period the informer checks as handlers ask; 0 is never', () => {
+    const own = new ResyncTimes(undefined);
+    expect([own.requested(undefined), own.requested(1), own.requested(0), own.checkMs]).toEqual([0, 1_000, 0, 0]);
+    own.start();
+    const first = entry(own.requested(5_000));
+    own.add(first, 100);
+    expect([own.checkMs, first.periodMs, first.dueMs]).toEqual([5_000, 5_000, 5_100]);
+    const never = new ResyncTimes(0);
+    const one = entry(never.requested(5_000));
+    never.add(one, 0);
+    expect([never.checkMs, one.periodMs, never.due(1e9)]).toEqual([0, 0, []]);
+  });
+
+  test('a shorter period of one handler does not put off the others', () => {
+    const times = new ResyncTimes(10_000);
+    const first = entry(10_000);
+    times.add(first, 0);
+    times.add(entry(2_000), 9_000);
+    expect([first.periodMs, first.dueMs]).toEqual([10_000, 10_000]);
+  });
+
+  test('due are those whose time has come; the next time is a period later', () => {
+    const times = new ResyncTimes(1_000);
+    const [fast, slow, none] = [entry(1_000), entry(3_000), entry(0)];
+    for (const one of [fast, slow, none]) times.add(one, 0);
+    expect(times.due(999)).toEqual([]);
+    expect(times.due(1_000)).toEqual([fast]);
+    expect(times.due(1_500)).toEqual([]);
+    expect(times.due(3_000)).toEqual([fast, slow]);
+    times.remove(fast);
+    expect(times.due(9_000)).toEqual([slow]);
+  });
+});
+
+describe('an informer', () => {
+  test('TestListenerResyncPeriods: tells each handler again in its own period, and nobody before (FIX12.5)', async () => {
+    const { informer, clock, start } = rig([pod('a', 1), pod('b', 1)], { resyncMs: 1_000 });
+    const calls = [new Calls(), new Calls(), new Calls()];
+    informer.addHandler(calls[0] as Calls);
+    informer.addHandler(calls[1] as Calls, { resyncMs: 2_000 });
+    informer.addHandler(calls[2] as Calls, { resyncMs: 0 });
+    await start();
+    for (const each of calls) each.take();
+    const later = async (ms: number): Promise<string[][]> => {
+      clock.advance(ms);
+      await settle();
+      return calls.map((each) => each.take());
+    };
+    const again = ['a1>a1', 'b1>b1'];
+    expect(await later(999)).toEqual([[], [], []]);
+    expect(await later(1)).toEqual([again, [], []]);
+    expect(await later(1_000)).toEqual([again, again, []]);
+    await informer.stop();
+    expect(await later(5_000)).toEqual([[], [], []]);
+    expect(clock.pending).toBe(0);
+  });
+
+  test('TestListenerResyncPeriodsDelayed: a handler that comes later is told again a period after that', async () => {
+    const { informer, clock, start } = rig([pod('a', 1)]);
+    await start();
+    clock.advance(5_500);
+    const calls = new Calls();
+    const handler = informer.addHandler(calls, { resyncMs: 2_000 });
+    await handler.synced;
+    calls.take();
+    clock.advance(1_999);
+    await settle();
+    expect(calls.take()).toEqual([]);
+    clock.advance(1);
+    await settle();
+    expect(calls.take()).toEqual(['a1>a1']);
+    handler.remove();
+    await settle();
+    clock.advance(10_000);
+    await settle();
+    expect(calls.take()).toEqual([]);
+    await informer.stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  test('tells of an object again in order with its changes, only what there is, and what the filter lets pass', async () => {
+    const { informer, source, clock, start } = rig([pod('a', 1), pod('b', 1), pod('c', 1), pod('d', 0)], { resyncMs: 1_000 });
+    const calls = new Calls();
+    let open: (() => void)[] = [];
+    const handler = informer.addHandler(
+      {
+        ...calls,
+        onUpdate: (old: Pod, one: Pod) => {
+          calls.onUpdate(old, one);
+          return new Promise<void>((resolve) => void open.push(resolve));
+        },
+        onAdd: calls.onAdd,
+        onDelete: calls.onDelete,
+      },
+      { filter: ({ value }) => value > 0 },
+    );
+    await start();
+    calls.take();
+    clock.advance(1_000);
+    await settle();
+    expect([calls.take(), handler.queued]).toEqual([['a1>a1'], 3]); // it stalls
+    source.modify(pod('b', 2));
+    source.delete(pod('c'));
+    clock.advance(1_000); // due again: a resync in progress begins anew once its changes were read
+    await settle();
+    const next = async (): Promise<string[]> => {
+      for (const each of open.splice(0)) each();
+      await settle();
+      return calls.take();
+    };
+    expect(await next()).toEqual(['b1>b2']);
+    expect(await next()).toEqual(['-c1', 'a1>a1']);
+    expect(await next()).toEqual(['b2>b2']);
+    expect(await next()).toEqual([]);
+    expect(handler.queued).toBe(0);
+    open = [];
+    await informer.stop();
+  });
+
+  test('removing a handler drops what is left of its resync', async () => {
+    const { informer, clock, start } = rig([pod('a', 1), pod('b', 1), pod('c', 1)], { resyncMs: 1_000 });
+    const handler = informer.addHandler({ onUpdate: () => new Promise(() => {}) });
+    await start();
+    clock.advance(1_000);
+    await settle();
+    expect(handler.queued).toBe(2);
+    handler.remove();
+    expect(handler.queued).toBe(0);
+    void informer.stop();
+  });
+
+  test('with a resyncMs of 0 tells nobody again, whatever a handler asks for (R12.24)', async () => {
+    const { informer, clock, start } = rig([pod('a', 1)], { resyncMs: 0 });
+    const calls = new Calls();
+    informer.addHandler(calls, { resyncMs: 1_000 });
+    await start();
+    calls.take();
+    clock.advance(10_000);
+    await settle();
+    expect(calls.take()).toEqual([]);
+    await informer.stop();
+  });
+});

@@ -1,0 +1,347 @@
+// A MemoryStorage in a file: what was answered is there after any death of the process, and damage is told.
+import { execFileSync } from 'node:child_process';
+import { chmod, type FileHandle, mkdtemp, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { KubernetesObject } from '../../src/cache/index.ts';
+import { isWatchError } from '../../src/index.ts';
+import { type MemoryStorage, openMemoryStorage, type TornTail } from '../../src/storage/index.ts';
+import { crc32, frameAt, HEAD_BYTES, toFrame } from '../../src/storage/journal/frames.ts';
+import { FakeClock } from '../../src/testing/index.ts';
+
+interface Thing extends KubernetesObject {
+  readonly n: number;
+}
+
+let directory: string;
+let file: string;
+let opened: MemoryStorage<Thing>[] = [];
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'watchmux-journal-'));
+  file = join(directory, 'data');
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  for (const storage of opened) await storage.close();
+  opened = [];
+  await rm(directory, { recursive: true });
+});
+
+async function start(more: Partial<Parameters<typeof openMemoryStorage<Thing>>[0]> = {}): Promise<MemoryStorage<Thing>> {
+  const storage = await openMemoryStorage<Thing>({ file, ...more });
+  opened.push(storage);
+  return storage;
+}
+
+const thing = (name: string, n: number = 0): Thing => ({ metadata: { name }, n });
+const set = (storage: MemoryStorage<Thing>, key: string, n: number): Promise<Thing> =>
+  storage.update(key, () => thing(key, n), { createIfMissing: true });
+const stateOf = async (storage: MemoryStorage<Thing>): Promise<string> =>
+  (await storage.list()).items.map(({ metadata, n }) => `${metadata?.name}=${n}@${metadata?.resourceVersion}`).join(' ');
+/** The methods of all file handles, to have them fail. */
+async function handles(): Promise<FileHandle> {
+  const handle = await open(directory, 'r');
+  await handle.close();
+  return Object.getPrototypeOf(handle) as FileHandle;
+}
+
+describe('a MemoryStorage in a file', () => {
+  test('is opened by one process: what another has written is not written over', async () => {
+    const one = await start();
+    const other = await start();
+    await set(one, 'a', 1);
+    await expect(set(other, 'b', 1)).rejects.toMatchObject({ code: 'INVALID_FRAME' });
+    await set(one, 'c', 1);
+    await one.close();
+    await other.close();
+    expect(await stateOf(await start())).toBe('a=1@2 c=1@3');
+  });
+
+  test('is no device, and nothing takes the place of one', async () => {
+    const fifo = join(directory, 'pipe');
+    execFileSync('mkfifo', [fifo]);
+    await expect(start({ file: fifo })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+    expect((await stat(fifo)).isFIFO()).toBe(true);
+  });
+
+  test('that begins anew can be read by those who could before', async () => {
+    const storage = await start({ minCompactBytes: 1 });
+    await chmod(file, 0o600);
+    const { ino } = await stat(file);
+    await set(storage, 'a', 1);
+    await expect.poll(async () => (await stat(file)).ino).not.toBe(ino);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+  });
+
+  test('that is closed while a new file takes the place of the old one writes what it has taken', async () => {
+    const prototype = await handles();
+    const storage = await start({ minCompactBytes: 1 });
+    const sync = prototype.sync;
+    let writing: Promise<unknown> | undefined;
+    let closing: Promise<void> | undefined;
+    // Only a switch makes such a sync.
+    vi.spyOn(prototype, 'sync').mockImplementation(async function held(this: FileHandle): Promise<void> {
+      if (writing === undefined) {
+        writing = set(storage, 'late', 2);
+        closing = storage.close();
+      }
+      await sync.call(this);
+    });
+    await set(storage, 'a', 1);
+    await vi.waitFor(() => expect(closing).toBeDefined());
+    await expect(writing).resolves.toMatchObject({ n: 2 });
+    await closing;
+    vi.restoreAllMocks();
+    expect(await stateOf(await start())).toBe('a=1@2 late=2@3');
+  });
+
+  test('is there again when it is opened again, with its versions, its past and its deletions', async () => {
+    const first = await start();
+    expect(await first.currentVersion()).toBe('1');
+    await set(first, 'a', 1);
+    await set(first, 'b', 1);
+    await set(first, 'a', 2);
+    await first.delete('b');
+    await first.close();
+    const second = await start();
+    expect(await stateOf(second)).toBe('a=2@4');
+    expect(await second.currentVersion()).toBe('5');
+    const watch = await second.watch({ resourceVersion: '2' });
+    expect((await set(second, 'c', 1)).metadata?.resourceVersion).toBe('6');
+    const seen = [];
+    for (let left = 4; left > 0; left--) seen.push((await watch.next()).value);
+    expect(seen.map((event) => `${event?.type} ${(event?.object as Thing | undefined)?.metadata?.name}`)).toEqual([
+      'ADDED b',
+      'MODIFIED a',
+      'DELETED b',
+      'ADDED c',
+    ]);
+  });
+
+  test('shows a write when it is safe, not before; nor is a refusal told that is decided by it', async () => {
+    const storage = await start();
+    await set(storage, 'a', 1);
+    const watch = await storage.watch({ resourceVersion: await storage.currentVersion() });
+    const prototype = await handles();
+    let release: () => void = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    vi.spyOn(prototype, 'datasync').mockImplementationOnce(() => held);
+    let answers = 0;
+    const write = set(storage, 'a', 2).then(() => answers++);
+    const taken = storage.create('b', thing('b')).then(() => answers++);
+    const refused = storage.create('b', thing('b')).catch((error: unknown) => {
+      answers++;
+      return isWatchError(error) ? error.status?.reason : error;
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await stateOf(storage)).toBe('a=1@2');
+    expect(await storage.get('b')).toBeUndefined();
+    expect(await storage.currentVersion()).toBe('2');
+    expect(watch.tryNext()).toBeUndefined();
+    expect(answers).toBe(0);
+    release();
+    await Promise.all([write, taken]);
+    expect(await refused).toBe('AlreadyExists');
+    expect(await stateOf(storage)).toBe('a=2@3 b=0@4');
+    expect((await watch.next()).value?.type).toBe('MODIFIED');
+  });
+
+  test('writes together what comes together', async () => {
+    const storage = await start();
+    const sync = vi.spyOn(await handles(), 'datasync');
+    await Promise.all(Array.from({ length: 100 }, (_, n) => set(storage, `k${n}`, n)));
+    expect(sync.mock.calls.length).toBeLessThanOrEqual(2);
+  });
+
+  test('survives being cut at any byte: what was answered is there, and nothing that was not written', async () => {
+    const storage = await start();
+    /** How long the file was when a write was answered, and what was there then. */
+    const answered: { size: number; state: string; version: string }[] = [];
+    const note = async (): Promise<void> => {
+      const { size } = await stat(file);
+      answered.push({ size, state: await stateOf(storage), version: await storage.currentVersion() });
+    };
+    await note();
+    for (let n = 0; n < 6; n++) {
+      await Promise.all([set(storage, 'a', n), set(storage, `b${n}`, n)]);
+      await note();
+    }
+    await storage.delete('a');
+    await note();
+    await storage.close();
+    const whole = await readFile(file);
+    expect(whole.byteLength).toBe(answered.at(-1)?.size);
+    const begin = answered[0]?.size as number;
+    for (let length = begin; length <= whole.byteLength; length++) {
+      await writeFile(file, whole.subarray(0, length));
+      const torn: TornTail[] = [];
+      const again = await openMemoryStorage<Thing>({ file, onTornTail: (tail) => torn.push(tail) });
+      const last = answered.filter(({ size }) => size <= length).at(-1);
+      expect([await stateOf(again), await again.currentVersion()]).toEqual([last?.state, last?.version]);
+      expect(torn.length).toBe(length === last?.size ? 0 : 1);
+      if (torn[0]) expect(torn[0]).toMatchObject({ offset: last?.size, bytes: length - (last?.size as number) });
+      await set(again, 'new', 1);
+      await again.close();
+      const third = await openMemoryStorage<Thing>({ file });
+      expect((await third.get('new'))?.n).toBe(1);
+      await third.close();
+    }
+  });
+
+  test('refuses what is damaged in the middle, and leaves it as it is', async () => {
+    const storage = await start();
+    for (let n = 0; n < 4; n++) await set(storage, 'a', n);
+    await storage.close();
+    const whole = await readFile(file);
+    for (let at = 0; at < whole.byteLength; at++) {
+      const damaged = Uint8Array.from(whole);
+      damaged[at] = (damaged[at] as number) ^ 0x10;
+      await writeFile(file, damaged);
+      const error = await openMemoryStorage<Thing>({ file }).catch((error: unknown) => error);
+      expect(isWatchError(error, 'INVALID_FRAME') && error.message).toContain('is damaged at byte');
+      expect(await readFile(file)).toEqual(Buffer.from(damaged));
+    }
+  });
+
+  test('takes the zeros of a write that never came to the disk for a torn end', async () => {
+    const storage = await start();
+    await set(storage, 'a', 1);
+    const { size } = await stat(file);
+    await set(storage, 'b', 1);
+    await storage.close();
+    const whole = await readFile(file);
+    for (const lost of [Uint8Array.from(whole).fill(0, size), Buffer.concat([whole.subarray(0, size), Buffer.alloc(2_000)])]) {
+      await writeFile(file, lost);
+      const again = await openMemoryStorage<Thing>({ file });
+      expect(await stateOf(again)).toBe('a=1@2');
+      await again.close();
+    }
+  });
+
+  test('begins anew when the file has grown, and goes on meanwhile', async () => {
+    const storage = await start({ minCompactBytes: 2_000 });
+    let largest = 0;
+    for (let round = 0; round < 60; round++) {
+      await Promise.all(Array.from({ length: 10 }, (_, n) => set(storage, `k${n}`, round)));
+      largest = Math.max(largest, (await stat(file)).size);
+    }
+    await set(storage, 'last', 1);
+    const [state, version] = [await stateOf(storage), await storage.currentVersion()];
+    await storage.close();
+    expect((await stat(file)).size).toBeLessThan(30_000);
+    const again = await start();
+    expect([await stateOf(again), await again.currentVersion()]).toEqual([state, version]);
+    await expect(stat(`${file}.new`)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  test('that cannot begin anew goes on, leaves nothing behind, and tries again later', async () => {
+    const storage = await start({ minCompactBytes: 500 });
+    const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    // Only a new file is given the old one's mode.
+    const failing = vi.spyOn(await handles(), 'chmod').mockImplementation(async () => {
+      expect((await stat(`${file}.new`)).isFile()).toBe(true);
+      throw full;
+    });
+    for (let n = 0; failing.mock.calls.length === 0; n++) await set(storage, 'a', n);
+    await vi.waitFor(() => expect(stat(`${file}.new`)).rejects.toMatchObject({ code: 'ENOENT' }));
+    failing.mockRestore();
+    const { ino } = await stat(file);
+    for (let n = 0; (await stat(file)).ino === ino; n++) await set(storage, 'b', n);
+    expect((await storage.get('b'))?.n).toBeGreaterThan(0);
+  });
+
+  test('leaves no new file behind if it cannot take the place of the old one, or cannot be made', async () => {
+    const storage = await start({ minCompactBytes: 1 });
+    const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    // Only a switch, and a new file, make such a sync.
+    const failing = vi.spyOn(await handles(), 'sync').mockRejectedValue(full);
+    await set(storage, 'a', 1);
+    await vi.waitFor(() => expect(failing).toHaveBeenCalled());
+    await vi.waitFor(() => expect(stat(`${file}.new`)).rejects.toMatchObject({ code: 'ENOENT' }));
+    const other = join(directory, 'other');
+    await expect(start({ file: other })).rejects.toBe(full);
+    for (const left of [other, `${other}.new`]) await expect(stat(left)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  test('removes at its start what another process has left of a new file', async () => {
+    const before = await start();
+    await set(before, 'a', 1);
+    await before.close();
+    await writeFile(`${file}.new`, 'half of a snapshot');
+    expect(await stateOf(await start())).toBe('a=1@2');
+    await expect(stat(`${file}.new`)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  test('goes on with times to live', async () => {
+    let now = 1_000_000;
+    const first = await start({ clock: new FakeClock(), now: () => now, minCompactBytes: 0 });
+    await first.create('a', thing('a'), { ttlSeconds: 10 });
+    await first.create('b', thing('b'), { ttlSeconds: 10 });
+    await first.create('c', thing('c'), { ttlSeconds: 100 });
+    await set(first, 'b', 1);
+    await first.close();
+    now += 9_000;
+    const clock = new FakeClock();
+    const second = await start({ clock, now: () => now });
+    clock.advance(900);
+    expect((await second.list()).items).toHaveLength(3);
+    clock.advance(200);
+    await set(second, 'd', 1); // what was deleted before is safe when this is
+    expect((await second.list()).items.map(({ metadata }) => metadata?.name)).toEqual(['b', 'c', 'd']);
+    await second.close();
+    expect(clock.pending).toBe(0);
+  });
+
+  test('stops writing when the disk fails, and shows nothing that may be lost', async () => {
+    const errors: unknown[] = [];
+    const storage = await start({ onError: (error) => errors.push(error) });
+    await set(storage, 'a', 1);
+    const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    vi.spyOn(await handles(), 'datasync').mockRejectedValueOnce(full);
+    await expect(set(storage, 'a', 2)).rejects.toBe(full);
+    await expect(set(storage, 'a', 3)).rejects.toMatchObject({ status: { code: 500 } });
+    expect(await stateOf(storage)).toBe('a=1@2');
+    expect(errors).toEqual([full]);
+    await storage.close();
+  });
+
+  test('close makes safe what was asked before, and nothing pends', async () => {
+    const storage = await start();
+    const writes = [set(storage, 'a', 1), set(storage, 'b', 1)];
+    const closing = storage.close();
+    await Promise.all(writes);
+    await closing;
+    expect(await stateOf(await start())).toBe('a=1@2 b=1@3');
+  });
+
+  test.each([
+    [{ file: '' }, 'file'],
+    [{ file: 'x', minCompactBytes: -1 }, 'minCompactBytes'],
+    [{ file: 'x', fiel: 1 }, 'unknown option fiel'],
+  ])('refuses %o', async (options, name) => {
+    await expect(openMemoryStorage(options as { file: string })).rejects.toThrow(name);
+  });
+});
+
+describe('a frame', () => {
+  test('is what it was, or torn, or corrupt', () => {
+    expect(crc32(new TextEncoder().encode('123456789'))).toBe(0xcbf43926);
+    const frame = toFrame(Uint8Array.of(1, 2, 3));
+    expect(frameAt(frame, 0)).toEqual({ body: Uint8Array.of(1, 2, 3), end: HEAD_BYTES + 3 });
+    expect(frameAt(frame, frame.byteLength)).toBe('end');
+    expect(frameAt(frame.subarray(0, -1), 0)).toBe('torn');
+  });
+
+  test('in a sector that was not written, with another behind it, is corrupt; without, torn', () => {
+    const [one, two] = [toFrame(new Uint8Array(2_000).fill(1)), toFrame(new Uint8Array(2_000).fill(2))];
+    const file = new Uint8Array([...one, ...two]);
+    expect(frameAt(file.slice().fill(0, 0, 512), 0)).toBe('corrupt');
+    expect(frameAt(one.slice().fill(0, 0, 512), 0)).toBe('torn');
+    expect(frameAt(one.slice().fill(0, 512, 1_024), 0)).toBe('torn');
+    expect(frameAt(file.slice().fill(0, 512, 1_024), 0)).toBe('corrupt');
+    expect(frameAt(one.slice().fill(3, 600, 601), 0)).toBe('corrupt');
+  });
+});

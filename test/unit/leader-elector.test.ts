@@ -1,0 +1,223 @@
+import { describe, expect, test, vi } from 'vitest';
+import { MemoryStorage } from '../../src/storage/index.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import {
+  type LeadContext,
+  LeaderElector,
+  type LeaderElectorOptions,
+  type Lease,
+  type LeaseResource,
+  toLeases,
+} from '../../src/workqueue/index.ts';
+
+const settle = async (): Promise<void> => {
+  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => void setImmediate(resolve));
+};
+
+/** Electors on one storage in memory, and a clock. */
+class Rig {
+  readonly clock: FakeClock = new FakeClock();
+  readonly storage: MemoryStorage<Lease> = new MemoryStorage<Lease>();
+  readonly leases: LeaseResource = toLeases(this.storage);
+  readonly told: string[] = [];
+
+  elector(identity: string, more: Partial<LeaderElectorOptions> = {}): LeaderElector {
+    return new LeaderElector({
+      ...{ leases: this.leases, name: 'lock', identity, clock: this.clock, now: () => this.clock.now() + 1e12, random: () => 0 },
+      onNewLeader: (leader) => void this.told.push(`${identity}: ${leader}`),
+      ...more,
+    });
+  }
+
+  async advance(ms: number): Promise<void> {
+    await settle();
+    for (let passed = 0; passed < ms; passed += 100) {
+      this.clock.advance(Math.min(100, ms - passed));
+      await settle();
+    }
+  }
+
+  /** Work that lasts until it is told to end, and what it was given. */
+  work(leads: LeadContext[]): (context: LeadContext) => Promise<void> {
+    return (context) => {
+      leads.push(context);
+      return new Promise((resolve) => context.signal.addEventListener('abort', () => resolve(), { once: true }));
+    };
+  }
+}
+
+describe('LeaderElector', () => {
+  test('one leads; when it stops, it gives the lease back, and the other leads at its next look', async () => {
+    const rig = new Rig();
+    const [one, two] = [rig.elector('one'), rig.elector('two')];
+    const [first, second]: [LeadContext[], LeadContext[]] = [[], []];
+    const [stopOne, stopTwo] = [new AbortController(), new AbortController()];
+    const runs = [one.run(rig.work(first), { signal: stopOne.signal })];
+    await settle();
+    runs.push(two.run(rig.work(second), { signal: stopTwo.signal }));
+    await rig.advance(60_000);
+    expect([one.isLeader, two.isLeader, two.leader, first.length, second.length]).toEqual([true, false, 'one', 1, 0]);
+    stopOne.abort();
+    await rig.advance(2_000);
+    expect([one.isLeader, two.isLeader, first[0]?.signal.aborted, second[0]?.term]).toEqual([false, true, true, 1]);
+    stopTwo.abort();
+    await Promise.all(runs);
+    expect(rig.clock.pending).toBe(0);
+    expect((await rig.storage.get('lock'))?.spec).toMatchObject({ holderIdentity: '', leaseTransitions: 1 });
+    expect(rig.told).toEqual(['one: one', 'two: one', 'two: two']);
+  });
+
+  test('it renews until its work has ended, however long that takes after it was told to', async () => {
+    const rig = new Rig();
+    const [one, two] = [rig.elector('one'), rig.elector('two')];
+    let end = (): void => {};
+    const stop = new AbortController();
+    const run = one.run(
+      () =>
+        new Promise<void>((resolve) => {
+          end = resolve;
+        }),
+      { signal: stop.signal },
+    );
+    await settle();
+    const second: LeadContext[] = [];
+    const stopTwo = new AbortController();
+    const other = two.run(rig.work(second), { signal: stopTwo.signal });
+    stop.abort();
+    await rig.advance(60_000);
+    expect([one.isLeader, second.length]).toEqual([true, 0]);
+    end();
+    await run;
+    await rig.advance(2_000);
+    expect(second.length).toBe(1);
+    stopTwo.abort();
+    await other;
+    expect(rig.clock.pending).toBe(0);
+  });
+
+  test('work that ends on its own gives the lease back; what it throws, run throws', async () => {
+    const rig = new Rig();
+    await rig.elector('one').run(async () => 'done');
+    expect((await rig.storage.get('lock'))?.spec?.holderIdentity).toBe('');
+    await expect(rig.elector('one').run(() => Promise.reject(new Error('broken')))).rejects.toThrow('broken');
+    expect((await rig.storage.get('lock'))?.spec).toMatchObject({ holderIdentity: '', leaseTransitions: 1 });
+    expect(rig.clock.pending).toBe(0);
+  });
+
+  test('a lease that cannot be renewed is lost in time: the signal says so, and the next campaign begins when the work has ended', async () => {
+    const rig = new Rig();
+    const errors: unknown[] = [];
+    let isDown = false;
+    const down = <R>(work: () => Promise<R>): Promise<R> => (isDown ? new Promise<R>(() => {}) : work());
+    const leases: LeaseResource = {
+      get: (...args) => down(() => rig.leases.get(...args)),
+      create: (...args) => down(() => rig.leases.create(...args)),
+      update: (...args) => down(() => rig.leases.update(...args)),
+    };
+    const elector = rig.elector('one', { leases, onError: (error, { during }) => void errors.push([during, error]) });
+    const leads: LeadContext[] = [];
+    const stop = new AbortController();
+    const run = elector.run(rig.work(leads), { signal: stop.signal });
+    await rig.advance(2_500);
+    isDown = true;
+    await rig.advance(9_400); // the last renewal was sent at 2,000
+    expect([elector.isLeader, leads[0]?.signal.aborted]).toEqual([true, false]);
+    await rig.advance(100);
+    expect([elector.isLeader, leads[0]?.signal.aborted]).toEqual([false, true]);
+    expect(leads[0]?.signal.reason).toMatchObject({ code: 'TIMEOUT', limit: 10_000 });
+    expect(errors[0]).toMatchObject(['update', { code: 'TIMEOUT', limit: 3_333 }]);
+    await rig.advance(10_000);
+    isDown = false;
+    await rig.advance(10_000);
+    expect(leads.map(({ term }) => term)).toEqual([0, 1]);
+    stop.abort();
+    await run;
+    expect(rig.clock.pending).toBe(0);
+  });
+
+  test('a lease that somebody else has is lost as soon as that is known', async () => {
+    const rig = new Rig();
+    const leads: LeadContext[] = [];
+    const stop = new AbortController();
+    const run = rig.elector('one').run(rig.work(leads), { signal: stop.signal });
+    await settle();
+    await rig.storage.update('lock', (lease) => ({ ...lease, spec: { ...lease.spec, holderIdentity: 'thief' } }));
+    await rig.advance(2_000);
+    expect(leads[0]?.signal.reason).toMatchObject({ code: 'CLOSED', message: 'thief leads' });
+    stop.abort();
+    await run;
+    expect((await rig.storage.get('lock'))?.spec?.holderIdentity).toBe('thief');
+  });
+
+  test('an abort in the middle of a campaign leaves nothing: a lease that was won meanwhile is given back', async () => {
+    const rig = new Rig();
+    const stop = new AbortController();
+    let write = (): void => {};
+    const leases: LeaseResource = {
+      ...rig.leases,
+      create: async (...args) => {
+        await new Promise<void>((resolve) => {
+          write = resolve;
+        });
+        return rig.leases.create(...args);
+      },
+    };
+    const lead = vi.fn(async () => {});
+    const run = rig.elector('one', { leases }).run(lead, { signal: stop.signal });
+    await settle();
+    stop.abort();
+    write();
+    await run;
+    expect(lead).not.toHaveBeenCalled();
+    expect((await rig.storage.get('lock'))?.spec?.holderIdentity).toBe('');
+    const before = new AbortController();
+    before.abort();
+    await rig.elector('two').run(lead, { signal: before.signal });
+    expect([lead.mock.calls.length, rig.clock.pending]).toEqual([0, 0]);
+  });
+
+  test('an abort error of the work is no failure; what a callback throws ends the run', async () => {
+    const rig = new Rig();
+    const stop = new AbortController();
+    const run = rig
+      .elector('one')
+      .run(
+        ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true })),
+        { signal: stop.signal },
+      );
+    await settle();
+    stop.abort(new Error('the end'));
+    await run;
+    const leads: LeadContext[] = [];
+    const broken = rig.elector('two', {
+      onNewLeader: () => {
+        throw new Error('told');
+      },
+    });
+    await expect(broken.run(rig.work(leads))).rejects.toThrow('told');
+    expect(rig.clock.pending).toBe(0);
+  });
+
+  test('runs once', async () => {
+    const elector = new Rig().elector('one');
+    await elector.run(async () => {});
+    await expect(elector.run(async () => {})).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+  });
+
+  test.each([
+    [{ leases: {} }, 'leases: expected a resource of leases, got [object Object]'],
+    [{ name: '' }, 'name: expected a text that is not empty, got ""'],
+    [{ identity: '' }, 'identity: expected a text that is not empty, got ""'],
+    [{ leaseDurationMs: 1_500 }, 'leaseDurationMs: expected whole seconds, such as 15000, got 1500'],
+    [{ renewDeadlineMs: 15_000 }, 'renewDeadlineMs: expected less than leaseDurationMs (15000), got 15000'],
+    [{ retryMs: 9_000 }, 'retryMs: expected less than renewDeadlineMs (10000) divided by 1.2, got 9000'],
+    [{ requestTimeoutMs: 10_000 }, 'requestTimeoutMs: expected less than renewDeadlineMs (10000), got 10000'],
+    [{ retryMs: 0 }, 'retryMs: expected a whole number >= 1, got 0'],
+    [{ onError: 1 }, 'onError: expected a function, got 1'],
+    [{ retryPeriod: 1 }, 'unknown option retryPeriod: did you mean retryMs?'],
+  ])('refuses %j', (options, message) => {
+    const rig = new Rig();
+    expect(() => new LeaderElector({ leases: rig.leases, name: 'lock', ...(options as object) })).toThrow(message);
+    expect(() => toLeases({} as never)).toThrow('storage: expected a Storage');
+  });
+});

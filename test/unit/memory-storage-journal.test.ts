@@ -1,0 +1,299 @@
+// A MemoryStorage before a journal of which the test decides what is safe, and when.
+import { describe, expect, test } from 'vitest';
+import type { KubernetesObject } from '../../src/cache/index.ts';
+import type { JournalRecord, JournalSnapshot, StorageJournal } from '../../src/storage/index.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
+import { FakeClock } from '../../src/testing/index.ts';
+import { fate, turn } from './support.ts';
+
+interface Thing extends KubernetesObject {
+  readonly n?: number;
+}
+
+const thing = (name: string, n: number = 0): Thing => ({ metadata: { name }, n });
+const json = (object: object): Uint8Array => new TextEncoder().encode(JSON.stringify(object));
+const text = (bytes: Uint8Array | undefined): unknown => bytes && JSON.parse(new TextDecoder().decode(bytes));
+const statusOf = (error: unknown): unknown => (error as { status?: { code?: number; message?: string } }).status;
+
+/** Holds what is appended until it is told what becomes of it. */
+class HeldJournal implements StorageJournal {
+  readonly records: JournalRecord[] = [];
+  closes: number = 0;
+  snapshot: (revision: number) => JournalSnapshot = () => ({ revision: 0, records: [] });
+  #group: { promise: Promise<number>; resolve: (last: number) => void; reject: (error: unknown) => void } | undefined;
+  readonly #held: ReturnType<StorageJournal['restore']>;
+
+  constructor(held: Partial<ReturnType<StorageJournal['restore']>> = {}) {
+    this.#held = { state: { revision: 1, records: [] }, writes: [], ...held };
+  }
+
+  restore(snapshot: (revision: number) => JournalSnapshot): ReturnType<StorageJournal['restore']> {
+    this.snapshot = snapshot;
+    return this.#held;
+  }
+
+  append(record: JournalRecord): Promise<number> {
+    this.records.push(record);
+    this.#group ??= newGroup();
+    return this.#group.promise;
+  }
+
+  /** All that was appended is safe, or has failed. */
+  async settle(error?: unknown): Promise<void> {
+    const group = this.#group;
+    this.#group = undefined;
+    if (error === undefined) group?.resolve(this.records.at(-1)?.revision ?? 0);
+    else group?.reject(error);
+    await turn();
+  }
+
+  async close(): Promise<void> {
+    this.closes++;
+    await this.settle();
+  }
+}
+
+function newGroup(): { promise: Promise<number>; resolve: (last: number) => void; reject: (error: unknown) => void } {
+  let [resolve, reject]: [(last: number) => void, (error: unknown) => void] = [() => {}, () => {}];
+  const promise = new Promise<number>((yes, no) => {
+    [resolve, reject] = [yes, no];
+  });
+  return { promise, resolve, reject };
+}
+
+describe('a write', () => {
+  test('is neither answered nor visible before it is safe', async () => {
+    const journal = new HeldJournal();
+    const storage = new MemoryStorage<Thing>({ journal });
+    const watch = await storage.watch();
+    const writes = [fate(storage.create('a', thing('a'))), fate(storage.create('b', thing('b')))];
+    await turn();
+    expect(writes.map(({ state }) => state)).toEqual(['pending', 'pending']);
+    expect([await storage.get('a'), await storage.currentVersion(), watch.queued]).toEqual([undefined, '1', 0]);
+    await journal.settle();
+    expect(writes.map(({ state }) => state)).toEqual(['resolved', 'resolved']);
+    expect([(await storage.get('a'))?.n, await storage.currentVersion(), watch.queued]).toEqual([0, '3', 2]);
+    expect(journal.records.map(({ revision, key, json: bytes, ttlMs }) => [revision, key, text(bytes), ttlMs])).toEqual([
+      [2, 'a', { metadata: { name: 'a', resourceVersion: '2' }, n: 0 }, undefined],
+      [3, 'b', { metadata: { name: 'b', resourceVersion: '3' }, n: 0 }, undefined],
+    ]);
+  });
+
+  test('tells its time to live, and a deletion nothing but its key', async () => {
+    const journal = new HeldJournal();
+    const storage = new MemoryStorage<Thing>({ journal, clock: new FakeClock() });
+    const created = storage.create('a', thing('a'), { ttlSeconds: 3 });
+    await journal.settle();
+    await created;
+    const deleted = storage.delete('a');
+    await journal.settle();
+    expect((await deleted).metadata?.resourceVersion).toBe('3');
+    expect(journal.records.map(({ key, json: bytes, ttlMs }) => [key, bytes === undefined, ttlMs])).toEqual([
+      ['a', false, 3_000],
+      ['a', true, undefined],
+    ]);
+  });
+
+  test.each([
+    ['a create that finds the key taken', (storage: MemoryStorage<Thing>) => storage.create('a', thing('a')), 409],
+    [
+      'an update whose precondition fails',
+      (storage: MemoryStorage<Thing>) => storage.update('a', (current) => current, { preconditions: { resourceVersion: '1' } }),
+      409,
+    ],
+    [
+      'a deletion whose precondition fails',
+      (storage: MemoryStorage<Thing>) => storage.delete('a', { preconditions: { uid: 'x' } }),
+      409,
+    ],
+    ['an update that changes nothing', (storage: MemoryStorage<Thing>) => storage.update('a', (current) => current), undefined],
+  ])('%s waits for what it was decided by', async (_name, act, code) => {
+    const journal = new HeldJournal();
+    const storage = new MemoryStorage<Thing>({ journal });
+    const first = storage.create('a', thing('a'));
+    const second = fate<unknown>(act(storage));
+    await turn();
+    expect([second.state, journal.records.length]).toEqual(['pending', 1]);
+    await journal.settle();
+    await first;
+    expect(second.state).toBe(code === undefined ? 'resolved' : 'rejected');
+    if (code !== undefined) expect(statusOf(second.error)).toMatchObject({ code });
+  });
+
+  test.each([
+    ['an update', (storage: MemoryStorage<Thing>) => storage.update('a', (current) => current)],
+    ['a deletion', (storage: MemoryStorage<Thing>) => storage.delete('a')],
+  ])('%s of what is being deleted waits before it says that nothing is there', async (_name, act) => {
+    const journal = new HeldJournal();
+    const storage = new MemoryStorage<Thing>({ journal });
+    const created = storage.create('a', thing('a'));
+    await journal.settle();
+    await created;
+    const deleted = storage.delete('a');
+    const late = fate<unknown>(act(storage));
+    await turn();
+    expect(late.state).toBe('pending');
+    expect(await storage.get('a')).toBeDefined();
+    await journal.settle();
+    await deleted;
+    expect(statusOf(late.error)).toMatchObject({ code: 404 });
+  });
+
+  test('that fails rejects with the error, is not seen, and no other follows it', async () => {
+    const errors: unknown[] = [];
+    const clock = new FakeClock();
+    const journal = new HeldJournal();
+    const storage = new MemoryStorage<Thing>({ journal, clock, onError: (error) => errors.push(error) });
+    const safe = storage.create('a', thing('a'), { ttlSeconds: 1 });
+    await journal.settle();
+    await safe;
+    await storage.checkHealth();
+    const writes = [fate(storage.create('b', thing('b'))), fate(storage.create('c', thing('c')))];
+    const disk = new Error('disk');
+    await journal.settle(disk);
+    expect(writes.map(({ error }) => error)).toEqual([disk, disk]);
+    expect([await storage.get('b'), await storage.currentVersion(), errors]).toEqual([undefined, '2', [disk]]);
+    const refused = await storage.create('d', thing('d')).catch(statusOf);
+    expect(await storage.scope('x/').checkHealth?.().catch(statusOf)).toEqual(refused);
+    expect(refused).toMatchObject({ code: 500, reason: 'InternalError', message: 'the journal has failed: disk' });
+    clock.advance(5_000); // what has lived long enough stays: its deletion would not last
+    expect([await storage.get('a'), journal.records.length]).toEqual([expect.objectContaining({ n: 0 }), 3]);
+  });
+
+  test('that fails with what is no error says what it was', async () => {
+    const journal = new HeldJournal();
+    const storage = new MemoryStorage<Thing>({ journal });
+    const write = fate(storage.create('a', thing('a')));
+    await journal.settle('full');
+    expect(write.error).toBe('full');
+    expect(await storage.create('b', thing('b')).catch(statusOf)).toMatchObject({ message: 'the journal has failed: full' });
+  });
+
+  test('a deletion by its time to live that fails is told to onError', async () => {
+    const errors: unknown[] = [];
+    const clock = new FakeClock();
+    const journal = new HeldJournal();
+    const storage = new MemoryStorage<Thing>({ journal, clock, onError: (error) => errors.push(error) });
+    const created = storage.create('a', thing('a'), { ttlSeconds: 1 });
+    await journal.settle();
+    await created;
+    clock.advance(1_000);
+    expect(journal.records).toHaveLength(2);
+    await journal.settle(new Error('disk'));
+    expect(errors).toEqual([new Error('disk')]);
+    expect(await storage.get('a')).toBeDefined();
+  });
+
+  test('of one group reveals all of it; the next group waits', async () => {
+    const journal = new HeldJournal();
+    const storage = new MemoryStorage<Thing>({ journal });
+    const first = [fate(storage.create('a', thing('a'))), fate(storage.create('b', thing('b')))];
+    await turn();
+    const settled = journal.settle();
+    const next = fate(storage.create('c', thing('c')));
+    await settled;
+    expect([...first, next].map(({ state }) => state)).toEqual(['resolved', 'resolved', 'pending']);
+    expect((await storage.list()).items.map(({ metadata }) => metadata?.name)).toEqual(['a', 'b']);
+    await journal.settle();
+    expect([next.state, await storage.currentVersion()]).toEqual(['resolved', '4']);
+  });
+});
+
+describe('what a journal held', () => {
+  const stored = (name: string, revision: number, n: number = 0): object => ({
+    metadata: { name, resourceVersion: `${revision}` },
+    n,
+  });
+
+  test('is there again: the state, the writes behind it, their versions, sizes and times to live', async () => {
+    const clock = new FakeClock();
+    const journal = new HeldJournal({
+      state: {
+        revision: 9,
+        records: [
+          { revision: 7, key: 'a', json: json(stored('a', 7)) },
+          { revision: 4, key: 'b', json: json(stored('b', 4)), ttlMs: 5_000 },
+          { revision: 9, key: 'c', json: json(stored('c', 9)), ttlMs: 7_000 },
+        ],
+      },
+      writes: [
+        { revision: 10, key: 'a', json: json(stored('a', 10, 1)) },
+        { revision: 11, key: 'd', json: json(stored('d', 11)), ttlMs: 1_000 },
+        { revision: 12, key: 'c', json: undefined },
+      ],
+    });
+    const storage = new MemoryStorage<Thing>({ journal, clock });
+    const { items, resourceVersion } = await storage.list();
+    expect([items, resourceVersion]).toEqual([[stored('a', 10, 1), stored('b', 4), stored('d', 11)], '12']);
+    const sizes = items.map((item) => json(item).byteLength);
+    expect(storage.stats).toMatchObject({ bytes: sizes.reduce((sum, bytes) => sum + bytes, 0), historyItems: 3 });
+    expect(storage.oldestVersion).toBe('9');
+    const before = await storage.list({ resourceVersion: '9', resourceVersionMatch: 'Exact' });
+    expect(before.items).toEqual([stored('a', 7), stored('b', 4), stored('c', 9)]);
+    const watch = await storage.watch({ resourceVersion: '9' });
+    expect([watch.tryNext(), watch.tryNext(), watch.tryNext(), watch.tryNext()]).toEqual([
+      { type: 'MODIFIED', object: stored('a', 10, 1), previous: stored('a', 7) },
+      { type: 'ADDED', object: stored('d', 11) },
+      { type: 'DELETED', object: stored('c', 12), previous: stored('c', 9) },
+      undefined,
+    ]);
+    clock.advance(1_000);
+    await journal.settle();
+    expect((await storage.list()).items.map(({ metadata }) => metadata?.name)).toEqual(['a', 'b']);
+    clock.advance(4_000);
+    await journal.settle();
+    expect((await storage.list()).items.map(({ metadata }) => metadata?.name)).toEqual(['a']);
+    expect(clock.pending).toBe(0);
+  });
+
+  test('is given to it again, as it is at a revision, with what is left of the times to live', async () => {
+    const clock = new FakeClock();
+    const journal = new HeldJournal();
+    const storage = new MemoryStorage<Thing>({ journal, clock });
+    for (const [key, ttlSeconds] of [
+      ['b', 0],
+      ['A', 9],
+    ] as const) {
+      const created = storage.create(key, thing(key), { ttlSeconds });
+      await journal.settle();
+      await created;
+    }
+    clock.advance(2_000);
+    const later = storage.update('b', () => thing('b', 1));
+    await journal.settle();
+    await later;
+    const recordsAt = (revision: number): unknown => {
+      const { records, revision: at } = journal.snapshot(revision);
+      expect(at).toBe(revision);
+      return records.map(({ revision: of, key, json: bytes, ttlMs }) => [of, key, text(bytes), ttlMs]);
+    };
+    expect(recordsAt(3)).toEqual([
+      [3, 'A', stored('A', 3), 7_000],
+      [2, 'b', stored('b', 2), undefined],
+    ]);
+    expect(recordsAt(4)).toEqual([
+      [3, 'A', stored('A', 3), 7_000],
+      [4, 'b', stored('b', 4, 1), undefined],
+    ]);
+  });
+});
+
+test('close makes safe what was appended, closes the journal once, and then ends the watches', async () => {
+  const journal = new HeldJournal();
+  const storage = new MemoryStorage<Thing>({ journal });
+  const watch = await storage.watch();
+  const write = fate(storage.create('a', thing('a')));
+  const closed = [storage.close(), storage.close()];
+  await Promise.all(closed);
+  expect([write.state, journal.closes]).toEqual(['resolved', 1]);
+  expect([watch.tryNext()?.type, (await watch.next()).done]).toEqual(['ADDED', true]);
+});
+
+test('a journal that fails to close fails the close, and ends the watches all the same', async () => {
+  const journal = new HeldJournal();
+  journal.close = () => Promise.reject(new Error('disk'));
+  const storage = new MemoryStorage<Thing>({ journal });
+  const watch = await storage.watch();
+  await expect(storage.close()).rejects.toThrow('disk');
+  expect((await watch.next()).done).toBe(true);
+});

@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest';
+import { CONFIG_MAPS } from '../../src/apiserver/builtin.ts';
+import type { ResourceDefinition } from '../../src/apiserver/definition.ts';
+import { OpenApi } from '../../src/apiserver/openapi/openapi.ts';
+import { PROTOBUF_TYPE } from '../../src/apiserver/openapi/openapi-v2.ts';
+import { Message } from '../../src/apiserver/openapi/protobuf.ts';
+
+const schema = {
+  description: 'An order.',
+  type: 'object',
+  required: ['spec'],
+  properties: {
+    metadata: { type: 'string' },
+    spec: {
+      type: 'object',
+      properties: {
+        count: { type: 'integer', format: 'int32', minimum: 1 },
+        tags: { type: 'array', items: { type: 'string' } },
+        any: { type: 'array' },
+        port: { 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }] },
+      },
+    },
+  },
+};
+const orders: ResourceDefinition = { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order', status: true, schema };
+const things: ResourceDefinition = { group: 'example.com', version: 'v1', plural: 'things', kind: 'Thing', namespaced: false };
+const api = new OpenApi([CONFIG_MAPS as ResourceDefinition, orders, things], '1.2.3');
+// biome-ignore lint/suspicious/noExplicitAny: documents, read without ceremony
+const json = (path: string): any => JSON.parse(String(api.document(path)?.body ?? 'null'));
+
+describe('OpenAPI v3', () => {
+  it('an index, whose addresses change with the documents', () => {
+    const { paths } = json('/openapi/v3');
+    expect(Object.keys(paths)).toEqual(['api/v1', 'apis/example.com/v1']);
+    for (const [name, { serverRelativeURL }] of Object.entries(paths) as [string, { serverRelativeURL: string }][]) {
+      const [path = '', hash] = serverRelativeURL.split('?hash=');
+      expect(path).toBe(`/openapi/v3/${name}`);
+      expect(api.document(path)?.etag).toBe(`"${hash}"`);
+    }
+    expect(json('/openapi/v3/apis/other')).toBeNull();
+    expect(json('/openapi/v3/constructor')).toBeNull();
+  });
+
+  it('a document: paths with kinds, the parameter that kubectl looks for, schemas', () => {
+    const document = json('/openapi/v3/apis/example.com/v1');
+    const kind = { group: 'example.com', version: 'v1', kind: 'Order' };
+    const root = '/apis/example.com/v1/namespaces/{namespace}/orders';
+    expect(Object.keys(document.paths)).toEqual([
+      root,
+      `${root}/{name}`,
+      `${root}/{name}/status`,
+      '/apis/example.com/v1/orders',
+      '/apis/example.com/v1/things',
+      '/apis/example.com/v1/things/{name}',
+    ]);
+    const { patch } = document.paths[`${root}/{name}`];
+    expect(patch['x-kubernetes-group-version-kind']).toEqual(kind);
+    expect(patch.parameters).toContainEqual(expect.objectContaining({ name: 'dryRun', in: 'query' }));
+    // Who says that it has this promises to look for unknown fields.
+    expect(JSON.stringify(document)).not.toContain('fieldValidation');
+    const { schemas } = document.components;
+    const order = schemas['com.example.v1.Order'];
+    expect(order).toMatchObject({ description: 'An order.', required: ['spec'], 'x-kubernetes-group-version-kind': [kind] });
+    expect(Object.keys(order.properties)).toEqual(['apiVersion', 'kind', 'metadata', 'spec']);
+    expect(order.properties.metadata.allOf).toEqual([
+      { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta' },
+    ]);
+    expect(order['x-kubernetes-preserve-unknown-fields']).toBeUndefined();
+    expect(schemas['com.example.v1.Thing']['x-kubernetes-preserve-unknown-fields']).toBe(true);
+  });
+});
+
+describe('OpenAPI v2', () => {
+  it('JSON: schemas with what v2 knows', () => {
+    const { swagger, definitions } = json('/openapi/v2');
+    expect(swagger).toBe('2.0');
+    const { properties } = definitions['com.example.v1.Order'];
+    expect(properties.metadata.$ref).toBe('#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta');
+    expect(properties.spec.properties).toEqual({
+      count: { type: 'integer', format: 'int32' },
+      tags: { type: 'array', items: { type: 'string' } },
+      any: {},
+      port: { 'x-kubernetes-int-or-string': true },
+    });
+    expect(definitions['com.example.v1.Thing']).not.toHaveProperty('properties');
+  });
+
+  it('protobuf, to whoever takes it under either name', () => {
+    for (const sign of ['@', '.']) {
+      const document = api.document('/openapi/v2', `application/com.github.proto-openapi.spec.v2${sign}v1.0+protobuf`);
+      expect(document?.contentType).toBe(PROTOBUF_TYPE);
+      const bytes = document?.body ?? [];
+      expect(Buffer.from(bytes as Uint8Array).subarray(0, 5)).toEqual(Buffer.from('\n\u00032.0'));
+    }
+    expect(api.document('/openapi/v2', 'application/json')?.contentType).toBe('application/json');
+  });
+
+  it('the wire format of protobuf: lengths of one and more bytes, fields above 15', () => {
+    const long = 'x'.repeat(300);
+    const bytes = new Message().text(1, 'é').text(2, undefined).text(31, long).message(3, new Message().text(1, 'a')).toBytes();
+    expect([...bytes.subarray(0, 4)]).toEqual([0x0a, 2, 0xc3, 0xa9]);
+    expect([...bytes.subarray(4, 8)]).toEqual([0xfa, 0x01, 0xac, 0x02]);
+    expect([...bytes.subarray(308)]).toEqual([0x1a, 3, 0x0a, 1, 0x61]);
+  });
+});

@@ -1,0 +1,198 @@
+// The table of the reflector's machine: every input in every state.
+import { describe, expect, test } from 'vitest';
+import type { MachineSettings } from '../../src/cache/reflector/decisions.ts';
+import { ReflectorMachine } from '../../src/cache/reflector/machine.ts';
+import type { ReflectorFailureKind } from '../../src/cache/reflector/options.ts';
+import type { Input, State } from '../../src/cache/reflector/states.ts';
+
+const settings: MachineSettings = {
+  ...{ minMs: 800, maxMs: 30_000, factor: 2, resetMs: 120_000, random: () => 0.5 },
+  ...{ streamingList: true, pageSize: undefined, internalErrorRetryMs: 0 },
+};
+const failed = (kind: ReflectorFailureKind, ranMs: number = 0) => ({ kind, error: new Error(kind), ranMs });
+
+/** One input of each type. */
+const INPUTS: { readonly [Type in Input['type']]: Extract<Input, { type: Type }> } = {
+  start: { type: 'start' },
+  opened: { type: 'opened' },
+  listed: { type: 'listed', paged: false },
+  event: { type: 'event' },
+  bookmark: { type: 'bookmark' },
+  initialEnd: { type: 'initialEnd' },
+  stored: { type: 'stored', resourceVersion: '8' },
+  replaced: { type: 'replaced', resourceVersion: '7' },
+  storeFailed: { type: 'storeFailed', ...failed('store') },
+  refused: { type: 'refused', ...failed('other') },
+  error: { type: 'error', ...failed('other') },
+  silent: { type: 'silent', ...failed('silent') },
+  ended: { type: 'ended', ranMs: 5_000, empty: false },
+  due: { type: 'due' },
+  stop: { type: 'stop' },
+};
+
+/** How to get into each state. */
+const PATHS: { readonly [In in State]: readonly Input[] } = {
+  idle: [],
+  streaming: [INPUTS.start],
+  listing: [INPUTS.start, INPUTS.refused],
+  watching: [INPUTS.start, INPUTS.opened, INPUTS.initialEnd, INPUTS.replaced],
+  waiting: [INPUTS.start, { type: 'refused', ...failed('throttled') }],
+  stopped: [INPUTS.stop],
+};
+
+/** What each cell leads to: the next state, and the action. No cell: an input that the state cannot have. */
+const CELLS: { readonly [In in State]: Partial<Record<Input['type'], string>> } = {
+  idle: { start: 'streaming stream', stop: 'stopped end' },
+  streaming: {
+    opened: 'streaming read',
+    event: 'streaming collect',
+    bookmark: 'streaming read',
+    initialEnd: 'streaming replace',
+    stored: 'streaming read',
+    replaced: 'watching read',
+    storeFailed: 'waiting wait',
+    refused: 'listing list',
+    error: 'listing list',
+    silent: 'listing list',
+    ended: 'waiting wait',
+    stop: 'stopped end',
+  },
+  listing: {
+    listed: 'listing replace',
+    replaced: 'watching watch',
+    storeFailed: 'waiting wait',
+    refused: 'waiting wait',
+    stop: 'stopped end',
+  },
+  watching: {
+    opened: 'watching read',
+    event: 'watching apply',
+    bookmark: 'watching apply',
+    initialEnd: 'watching apply',
+    stored: 'watching read',
+    storeFailed: 'waiting wait',
+    refused: 'waiting wait',
+    error: 'waiting wait',
+    silent: 'waiting wait',
+    ended: 'waiting wait',
+    stop: 'stopped end',
+  },
+  waiting: { due: 'streaming stream', stop: 'stopped end' },
+  stopped: Object.fromEntries(Object.keys(INPUTS).map((type) => [type, 'stopped end'])),
+};
+
+function machineIn(state: State, given: Partial<MachineSettings> = {}): ReflectorMachine {
+  const machine = new ReflectorMachine({ ...settings, ...given });
+  for (const input of PATHS[state]) machine.take(input, 0);
+  expect(machine.state).toBe(state);
+  return machine;
+}
+
+describe.each(Object.keys(PATHS) as State[])('in state %s', (state) => {
+  test.each(Object.keys(INPUTS) as Input['type'][])('%s', (type) => {
+    const machine = machineIn(state);
+    const take = (): string => {
+      const { action } = machine.take(INPUTS[type], 0);
+      return `${machine.state} ${action.do}`;
+    };
+    const expected = CELLS[state][type];
+    if (expected === undefined) expect(take).toThrow('its state cannot have');
+    else expect(take()).toBe(expected);
+  });
+});
+
+test.each([
+  ['idle', 'waiting'],
+  ['streaming', 'listing'],
+  ['listing', 'listing'],
+  ['watching', 'watching'],
+  ['waiting', 'waiting'],
+  ['stopped', 'stopped'],
+] as const)('the state %s is the phase %s', (state, phase) => {
+  expect(machineIn(state).phase).toBe(phase);
+});
+
+describe('a watch that was refused, or has delivered an ERROR', () => {
+  const waitThenWatch = ['wait', 'watch 7'];
+  const waitThenBegin = ['wait', 'stream 7'];
+  const cases: readonly (readonly [ReflectorFailureKind, 'refused' | 'error', readonly string[]])[] = [
+    ['throttled', 'refused', waitThenWatch],
+    ['unreachable', 'refused', waitThenWatch],
+    ['expired', 'refused', ['stream 7']],
+    ['internal', 'refused', waitThenBegin],
+    ['denied', 'refused', waitThenBegin],
+    ['other', 'refused', waitThenBegin],
+    ['throttled', 'error', waitThenWatch],
+    ['unreachable', 'error', waitThenWatch],
+    ['expired', 'error', ['stream 7']],
+    ['internal', 'error', waitThenBegin],
+    ['denied', 'error', waitThenBegin],
+    ['other', 'error', waitThenBegin],
+  ];
+  test.each(cases)('%s as %s: %j', (kind, type, expected) => {
+    const machine = machineIn('watching');
+    const did: string[] = [];
+    let input: Input = { type, ...failed(kind) };
+    for (const _ of expected) {
+      const { action } = machine.take(input, 0);
+      did.push('resourceVersion' in action ? `${action.do} ${action.resourceVersion}` : action.do);
+      input = INPUTS.due;
+    }
+    expect(did).toEqual(expected);
+  });
+
+  test('a second 410 in a row waits, and then asks for the newest state', () => {
+    const machine = machineIn('watching');
+    expect(machine.take({ type: 'error', ...failed('expired') }, 0).action).toEqual({ do: 'stream', resourceVersion: '7' });
+    for (const type of ['opened', 'initialEnd', 'replaced'] as const) machine.take(INPUTS[type], 0);
+    expect(machine.take({ type: 'error', ...failed('expired') }, 0).action).toEqual({ do: 'wait', delayMs: 1_600 + 800 });
+    expect(machine.take(INPUTS.due, 0).action).toEqual({ do: 'stream', resourceVersion: '' });
+  });
+});
+
+describe('delays', () => {
+  /** The delays after failures at these times. */
+  const delays = (times: readonly number[], hintMs?: number): (number | undefined)[] => {
+    const machine = machineIn('watching', { random: () => 0 });
+    return times.map((nowMs) => {
+      const { action } = machine.take({ type: 'refused', ...failed('throttled'), hintMs }, nowMs);
+      machine.take(INPUTS.due, nowMs);
+      return action.do === 'wait' ? action.delayMs : undefined;
+    });
+  };
+
+  test('grow with each failure, up to a limit', () => {
+    expect(delays([0, 0, 0, 0, 0, 0, 0, 0])).toEqual([800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]);
+  });
+
+  test('FIX10.8: are not shorter than what the source asks for', () => {
+    expect(delays([0, 0, 0], 2_000)).toEqual([2_000, 2_000, 3_200]);
+    expect(delays([0], 1e9)).toEqual([300_000]);
+  });
+
+  test('FIX10.7: are short again when the source was well for long enough since the last failure', () => {
+    const machine = machineIn('watching', { random: () => 0 });
+    const failAt = (nowMs: number): unknown => {
+      const { action } = machine.take({ type: 'refused', ...failed('throttled') }, nowMs);
+      machine.take(INPUTS.due, nowMs);
+      return 'delayMs' in action && action.delayMs;
+    };
+    const openedAt = (nowMs: number): unknown => machine.take(INPUTS.opened, nowMs);
+    expect([failAt(0), failAt(200_000)]).toEqual([800, 1_600]); // two minutes of silence are no health
+    openedAt(200_000);
+    expect(failAt(319_999)).toBe(3_200);
+    openedAt(320_000);
+    expect(machine.failures).toBe(3);
+    machine.take(INPUTS.stored, 440_000);
+    expect([machine.failures, failAt(440_000)]).toEqual([0, 800]);
+  });
+
+  test('count the time that the attempt took', () => {
+    const machine = machineIn('watching');
+    const { action } = machine.take({ type: 'ended', ranMs: 300, empty: false }, 0);
+    expect(action).toEqual({ do: 'wait', delayMs: 500 + 400 });
+    machine.take(INPUTS.due, 0);
+    expect(machine.take({ type: 'ended', ranMs: 300_000, empty: true }, 0).action).toEqual({ do: 'wait', delayMs: 400 });
+    expect(machine.failures).toBe(0);
+  });
+});

@@ -1,0 +1,174 @@
+import { describe, expect, it } from 'vitest';
+import type { ResourceDefinition } from '../../src/apiserver/definition.ts';
+import { choosePresentation, PLAIN, type Subject } from '../../src/apiserver/http/presentation.ts';
+import { humanDuration } from '../../src/apiserver/representation/duration.ts';
+import { toPartialList } from '../../src/apiserver/representation/metadata.ts';
+import { toBookmarkTable, toIncludeObject, toTable } from '../../src/apiserver/representation/table.ts';
+import type { KubernetesObject } from '../../src/cache/object.ts';
+
+describe('choosePresentation', () => {
+  const table = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+  const beta = 'application/json;as=Table;v=v1beta1;g=meta.k8s.io';
+  const form = (accept: string | undefined, subject: Subject = 'list'): string => {
+    try {
+      const wish = { query: new URLSearchParams(), subject, now: () => 0 };
+      const chosen = choosePresentation(accept, wish);
+      if (chosen === PLAIN) return 'plain';
+      const bytes = chosen.object({} as never, { metadata: { name: 'a' } });
+      const { kind, apiVersion } = JSON.parse(new TextDecoder().decode(bytes));
+      return `${kind} ${apiVersion}`;
+    } catch (error) {
+      return (error as Error).message.slice(0, 17);
+    }
+  };
+
+  it.each([
+    [undefined, 'plain'],
+    ['', 'plain'],
+    ['*/*', 'plain'],
+    ['application/*', 'plain'],
+    ['APPLICATION/JSON', 'plain'],
+    ['text/html', '406 NotAcceptable'],
+    ['text/html, */*;q=0.1', 'plain'],
+    [`${table},${beta},application/json`, 'Table meta.k8s.io/v1'],
+    [`${beta},application/json`, 'Table meta.k8s.io/v1beta1'],
+    ['application/json;as=Table;v=v2;g=meta.k8s.io,application/json', 'plain'],
+    ['application/json;as=Table;v=v1;g=other', '406 NotAcceptable'],
+    ['application/json;as=constructor;v=v1;g=meta.k8s.io', '406 NotAcceptable'],
+    ['application/json;v=v1', '406 NotAcceptable'],
+    [`application/json;q=0.5,${table};q=0.9`, 'Table meta.k8s.io/v1'],
+    [`${table};q=0.5,application/json`, 'plain'],
+    ['application/json;q=0', '406 NotAcceptable'],
+    ['application/json;stream=watch', 'plain'],
+    ['application/json;stream=other', '406 NotAcceptable'],
+    ['application/json;charset=utf-8', 'plain'],
+    ['application/vnd.kubernetes.protobuf,application/json', 'plain'],
+    ['application/vnd.kubernetes.protobuf', '406 NotAcceptable'],
+    [',;;=,', '406 NotAcceptable'],
+  ])('of a list, %s: %s', (accept, expected) => expect(form(accept)).toBe(expected));
+
+  it('metadata is asked for by two names, each for its subject; a watch takes both', () => {
+    const partial = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io';
+    const list = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io';
+    expect([form(partial, 'object'), form(partial, 'list'), form(partial, 'watch')]).toEqual([
+      'PartialObjectMetadata meta.k8s.io/v1',
+      '406 NotAcceptable',
+      'PartialObjectMetadata meta.k8s.io/v1',
+    ]);
+    expect([form(list, 'object'), form(list, 'list')]).toEqual(['406 NotAcceptable', 'PartialObjectMetadata meta.k8s.io/v1']);
+    expect(form('application/json;stream=watch', 'watch')).toBe('plain');
+    expect(form('application/json;stream=other', 'watch')).toBe('406 NotAcceptable');
+  });
+});
+
+describe('toTable', () => {
+  const now = Date.parse('2026-01-02T00:00:00Z');
+  const object = (name: string): KubernetesObject & { count?: number } => ({
+    apiVersion: 'x.io/v1',
+    kind: 'Order',
+    metadata: { name, resourceVersion: '7', creationTimestamp: '2026-01-01T23:55:00Z' },
+    count: 3,
+  });
+  const columns: ResourceDefinition<ReturnType<typeof object>>['columns'] = [
+    { name: 'Count', type: 'integer', value: ({ count }) => count, priority: 1 },
+    { name: 'Bad', type: 'string', value: ({ metadata }) => (metadata as unknown as { a: { b: string } }).a.b },
+  ];
+
+  it('the name and the age, beside the metadata of the object', () => {
+    expect(toTable({}, [object('a')], { now })).toEqual({
+      kind: 'Table',
+      apiVersion: 'meta.k8s.io/v1',
+      metadata: { resourceVersion: '7' },
+      columnDefinitions: [
+        expect.objectContaining({ name: 'Name', type: 'string', format: 'name', priority: 0 }),
+        expect.objectContaining({ name: 'Age', type: 'date', format: '', priority: 0 }),
+      ],
+      rows: [
+        {
+          cells: ['a', '5m'],
+          object: { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: object('a').metadata },
+        },
+      ],
+    });
+  });
+
+  it('columns of its own; one that throws has no cell, and keeps nothing else away', () => {
+    const table = toTable({ columns: columns as ResourceDefinition['columns'] }, [object('a')], {
+      now,
+      metadata: { resourceVersion: '9' },
+    });
+    expect(table.columnDefinitions?.map(({ name, priority }) => [name, priority])).toEqual([
+      ['Name', 0],
+      ['Count', 1],
+      ['Bad', 0],
+    ]);
+    expect(table.rows[0]?.cells).toEqual(['a', 3, null]);
+    expect(table.metadata).toEqual({ resourceVersion: '9' });
+  });
+
+  it('rows with the whole object, or with none; in the version that was asked for', () => {
+    const rows = (includeObject: 'None' | 'Object'): unknown => toTable({}, [object('a')], { now, includeObject }).rows;
+    expect(rows('Object')).toEqual([{ cells: ['a', '5m'], object: object('a') }]);
+    expect(rows('None')).toEqual([{ cells: ['a', '5m'], object: null }]);
+    const old = toTable({}, [object('a')], { now, version: 'v1beta1', columns: false });
+    expect([old.apiVersion, old.columnDefinitions]).toEqual(['meta.k8s.io/v1beta1', null]);
+    expect(old.rows[0]?.object).toMatchObject({ apiVersion: 'meta.k8s.io/v1beta1' });
+    expect([null, '', 'None', 'Object'].map(toIncludeObject)).toEqual(['Metadata', 'Metadata', 'None', 'Object']);
+    expect(() => toIncludeObject('object')).toThrow(
+      '400 BadRequest: Unable to convert to Table as requested: includeObject: Invalid value: "object"',
+    );
+  });
+
+  it('a bookmark says its version, and where the initial events end', () => {
+    const annotations = { 'k8s.io/initial-events-end': 'true' };
+    const table = toBookmarkTable(
+      {},
+      { metadata: { resourceVersion: '9', annotations } },
+      { now, columns: false, includeObject: 'None' },
+    );
+    expect(table.metadata).toEqual({ resourceVersion: '9' });
+    expect(table.rows).toEqual([
+      { cells: ['', null], object: expect.objectContaining({ metadata: { resourceVersion: '9', annotations } }) },
+    ]);
+  });
+
+  it('an object without a time has an unknown age, be it a Date or a text', () => {
+    const aged = (creationTimestamp: string | Date | undefined): unknown =>
+      toTable({}, [{ metadata: { name: 'a', creationTimestamp } }], { now }).rows[0]?.cells[1];
+    expect([aged(undefined), aged('soon'), aged(new Date(now - 1000))]).toEqual(['<unknown>', '<unknown>', '1s']);
+  });
+
+  it('a list of metadata', () => {
+    expect(toPartialList([object('a')], { metadata: { resourceVersion: '9', continue: 'x' } })).toEqual({
+      kind: 'PartialObjectMetadataList',
+      apiVersion: 'meta.k8s.io/v1',
+      metadata: { resourceVersion: '9', continue: 'x' },
+      items: [{ kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: object('a').metadata }],
+    });
+  });
+});
+
+describe('humanDuration', () => {
+  const [s, m, h, d, y] = [1, 60, 3600, 86_400, 365 * 86_400] as const;
+  // TestHumanDuration of apimachinery's duration_test.go, and its bounds.
+  it.each([
+    [-2, '<invalid>'],
+    [-1, '0s'],
+    [0, '0s'],
+    [s, '1s'],
+    [70 * s, '70s'],
+    [2 * m - 1, '119s'],
+    [190 * s, '3m10s'],
+    [10 * m - 1, '9m59s'],
+    [70 * m, '70m'],
+    [3 * h - 1, '179m'],
+    [3 * h, '3h'],
+    [47 * h, '47h'],
+    [49 * h, '2d1h'],
+    [8 * d + 2 * h, '8d'],
+    [367 * d, '367d'],
+    [2 * y + 25 * h, '2y1d'],
+    [8 * y + 2 * h, '8y'],
+    [Number.NaN, '<invalid>'],
+  ])('TestHumanDuration: %s s: %s', (seconds, shown) => expect(humanDuration(seconds * 1000)).toBe(shown));
+});

@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import { ApiServer } from '../../src/apiserver/index.ts';
+import { compileSchema, toCauses } from '../../src/apiserver/validation/schema.ts';
+import type { KubernetesObject } from '../../src/cache/object.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
+
+const schema = {
+  type: 'object',
+  required: ['spec'],
+  properties: {
+    metadata: { type: 'number' }, // not this schema's business
+    spec: {
+      type: 'object',
+      required: ['count'],
+      additionalProperties: false,
+      properties: {
+        count: { type: 'integer', format: 'int32', minimum: 1 },
+        color: { type: 'string', enum: ['red', 'blue'] },
+        items: { type: 'array', items: { type: 'object', properties: { 'a/b': { type: 'string', nullable: true } } } },
+        port: { anyOf: [{ type: 'integer' }], 'x-kubernetes-int-or-string': true },
+        when: { type: 'string', format: 'date-time' },
+      },
+    },
+  },
+};
+
+const check = async (spec: unknown): Promise<string> => {
+  const validate = await compileSchema(schema);
+  const object = { apiVersion: 'x/v1', kind: 'X', metadata: { name: 'a' }, ...(spec !== undefined && { spec }) };
+  const [cause] = validate(object as KubernetesObject);
+  return cause === undefined ? '' : `${cause.field} ${cause.reason}: ${cause.message}`;
+};
+
+describe('compileSchema', () => {
+  it.each([
+    [{ count: 1 }, ''],
+    [{ count: 1, port: 80, items: [{ 'a/b': null }], color: 'red', when: 'soon' }, ''],
+    [{ count: 1, port: 'http' }, ''],
+    [undefined, 'spec FieldValueRequired: Required value'],
+    [{}, 'spec.count FieldValueRequired: Required value'],
+    [
+      { count: 'x' },
+      'spec.count FieldValueTypeInvalid: Invalid value: "string": spec.count in body must be of type integer: "string"',
+    ],
+    [{ count: 0 }, 'spec.count FieldValueInvalid: Invalid value: 0: spec.count in body must be >= 1'],
+    [{ count: 1, color: 'x' }, 'spec.color FieldValueNotSupported: Unsupported value: "x": supported values: "red", "blue"'],
+    [{ count: 1, other: 1 }, 'spec.other FieldValueInvalid: Invalid value: unknown field'],
+    [
+      { count: 1, items: [{}, { 'a/b': 1 }] },
+      'spec.items[1].a/b FieldValueTypeInvalid: Invalid value: "integer": spec.items[1].a/b in body must be of type string: "integer"',
+    ],
+    [
+      { count: 1, port: 1.5 },
+      'spec.port FieldValueTypeInvalid: Invalid value: "number": spec.port in body must be of type integer or string: "number"',
+    ],
+    [JSON.parse('{"count":1,"__proto__":1}'), 'spec.__proto__ FieldValueInvalid: Invalid value: unknown field'],
+  ])('%j: %s', async (spec, expected) => expect(await check(spec)).toBe(expected));
+
+  it('a required member that is only inherited is missing', async () => {
+    const validate = await compileSchema({ type: 'object', required: ['constructor'] });
+    expect(validate({ metadata: {} })).toHaveLength(1);
+  });
+
+  it('a kind may forbid all members but those it names, and those that all kinds have', async () => {
+    const validate = await compileSchema({
+      type: 'object',
+      additionalProperties: false,
+      properties: { data: { type: 'string' } },
+    });
+    expect(validate({ apiVersion: 'v1', kind: 'X', metadata: {} })).toEqual([]);
+    expect(validate({ other: 1 } as KubernetesObject)).toHaveLength(1);
+  });
+
+  it('a server with a schema that is none is refused at its start, before anybody writes', async () => {
+    const resource = { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order' };
+    const wrong = { ...resource, schema: { type: 'object', properties: { a: { type: 'nonsense' } } } };
+    const server = new ApiServer({ storage: new MemoryStorage(), resources: [wrong] });
+    await expect(server.ready).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(/^schema: .*type/),
+    });
+    await server.shutdown();
+  });
+
+  it('a schema that is none is refused, with what is wrong', async () => {
+    await expect(compileSchema({ type: 'object', properties: { a: { type: 'nonsense' } } })).rejects.toThrow(/^schema: .*type/);
+  });
+
+  it('at most fifty causes, and at least one', () => {
+    const error = { instancePath: '', keyword: 'type', params: { type: 'object' } };
+    expect(
+      toCauses(
+        Array.from({ length: 80 }, () => error),
+        1,
+      ),
+    ).toHaveLength(50);
+    expect(toCauses([], 1)).toHaveLength(1);
+  });
+});

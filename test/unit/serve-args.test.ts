@@ -1,0 +1,131 @@
+import { describe, expect, test } from 'vitest';
+import { parseCommand } from '../../src/cli/args.ts';
+import { helpText } from '../../src/cli/help.ts';
+import { isLoopback, SERVE_OPTIONS } from '../../src/cli/serve/serve-args.ts';
+
+const parse = (...args: string[]): unknown => parseCommand(['serve', ...args]);
+const order = { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order', namespaced: true };
+const R = 'orders.example.com/v1=Order';
+
+describe('watchmux serve: arguments', () => {
+  test('defaults: the port at which kubectl looks, this machine only, memory', () => {
+    expect(parse()).toEqual({
+      ...{ command: 'serve', host: '127.0.0.1', port: 8080, resources: [], etcd: [], prefix: '/watchmux/' },
+      ...{ token: undefined, tls: undefined, dataFile: undefined, tokenFile: undefined, metrics: undefined },
+      ...{ log: 'text', drainMs: 10_000, drainDelayMs: 0, clientHeader: undefined, limits: {} },
+    });
+  });
+
+  test('every option', () => {
+    const more = ['--resource', 'zones.io/v1beta1=Zone:cluster', '--token', 't', '--tls-cert', 'c', '--tls-key', 'k'];
+    expect(parse('--port', '0', '--host', '[::]', '--resource', R, ...more, '--data', 'f')).toMatchObject({
+      ...{ host: '::', port: 0, token: 't', tls: { certFile: 'c', keyFile: 'k' }, dataFile: 'f' },
+      resources: [order, { group: 'io', version: 'v1beta1', plural: 'zones', kind: 'Zone', namespaced: false }],
+    });
+    expect(parse('--metrics', '[::1]:9090', '--log', 'json', '--drain', '20', '--drain-delay', '2.5')).toMatchObject({
+      ...{ metrics: { host: '::1', port: 9090 }, log: 'json', drainMs: 20_000, drainDelayMs: 2_500 },
+    });
+    expect(parse('--metrics', '9090', '--client-address', 'X-Forwarded-For', '--token-file', 'f')).toMatchObject({
+      ...{ metrics: { host: '127.0.0.1', port: 9090 }, clientHeader: 'x-forwarded-for', tokenFile: 'f' },
+    });
+    const limits = ['--max-watchers', '1', '--max-watchers-per-address', '2', '--max-requests-per-address', '3'];
+    expect(parse(...limits)).toMatchObject({
+      limits: { maxWatchers: 1, maxWatchersPerAddress: 2, maxConcurrentRequestsPerAddress: 3 },
+    });
+    expect(parse('--etcd', 'http://a:1', '--etcd', 'https://b', '--prefix', '/p/')).toMatchObject({
+      etcd: [new URL('http://a:1'), new URL('https://b')],
+      prefix: '/p/',
+    });
+  });
+
+  const form = 'PLURAL.GROUP/VERSION=Kind[:cluster]';
+  test.each([
+    ['orders', `"orders": the form is ${form}; for example`],
+    ['', `"": the form is ${form}`],
+    ['orders.example.com/v1', `: the form is ${form}`],
+    ['orders/v1=Order', `: the form is ${form}`],
+    ['Orders.example.com/v1=Order', 'the plural "Orders" is not in lower-case letters'],
+    ['orders.Example.com/v1=Order', 'the group "Example.com" is no domain name in lower case'],
+    ['orders.example..com/v1=Order', 'the group "example..com" is no domain name'],
+    ['orders.example.com/1=Order', 'the version "1" is not such as v1'],
+    ['orders.example.com/v1=Or der', 'the kind "Or der" is no word'],
+    ['orders.example.com/v1=Order:clustr', 'after the kind there may be :cluster, and not ":clustr"'],
+    ['orders.example.com/v1=Order:', 'after the kind there may be :cluster, and not ":"'],
+    ['\u001b[31m.example.com/v1=Order', 'the plural ".[31m" is not'],
+  ])('--resource %s', (value, message) => {
+    expect(() => parse('--resource', value)).toThrow(/^watchmux serve: --resource "/);
+    expect(() => parse('--resource', value)).toThrow(message);
+  });
+
+  test('two resources of one name or one kind', () => {
+    expect(() => parse('--resource', R, '--resource', `${R}:cluster`)).toThrow('another --resource has this name or this kind');
+    expect(() => parse('--resource', R, '--resource', 'others.example.com/v1=Order')).toThrow('another --resource');
+    expect(parse('--resource', R, '--resource', 'orders.example.com/v2=Order')).toMatchObject({ resources: { length: 2 } });
+  });
+
+  test('two versions of one resource are of one kind, and both in namespaces or neither', () => {
+    for (const other of ['orders.example.com/v2=Purchase', 'orders.example.com/v2=Order:cluster'])
+      expect(() => parse('--resource', R, '--resource', other)).toThrow(
+        `watchmux serve: --resource "${other}": another version of it has another kind, or :cluster`,
+      );
+    const apart = ['orders.example.org/v2=Purchase', 'others.example.com/v2=Purchase', 'others.example.com/v3=Purchase'];
+    expect(parse('--resource', R, ...apart.flatMap((each) => ['--resource', each]))).toMatchObject({ resources: { length: 4 } });
+  });
+
+  test('other machines are let in with a token only, and the error says what kubectl needs', () => {
+    for (const host of ['0.0.0.0', '::', 'example.com', '10.0.0.1', '127.evil.com']) {
+      expect(() => parse('--host', host)).toThrow(
+        /lets other machines in, and needs --token; kubectl sends a token over HTTPS only/,
+      );
+      expect(parse('--host', host, '--token', 'x')).toMatchObject({ host });
+    }
+    expect(() => parse('--host', '::', '--tls-cert', 'c', '--tls-key', 'k')).toThrow(/needs --token$/);
+    expect(['127.0.0.1', '127.9.9.9', '::1', 'LocalHost'].map(isLoopback)).toEqual([true, true, true, true]);
+  });
+
+  test.each([
+    [['--port', '70000'], '--port takes a whole number from 0 to 65535, not "70000"'],
+    [['--port', '-1'], '--port takes a whole number'],
+    [['--host', 'a b'], '--host takes an address'],
+    [['--host', ''], '--host takes an address'],
+    [['--token', ''], '--token takes 1 to 1000 visible ASCII characters'],
+    [['--token', 'a b'], '--token takes 1 to 1000 visible ASCII characters'],
+    [['--tls-cert', 'c'], '--tls-cert and --tls-key go together'],
+    [['--tls-key', ''], '--tls-key takes something that is not empty'],
+    [['--data', ''], '--data takes something that is not empty'],
+    [['--data', 'f', '--etcd', 'http://a'], '--data and --etcd exclude each other'],
+    [['--prefix', '/p'], '--prefix goes with --etcd'],
+    [['--etcd', 'a:1'], '--etcd takes a URL such as http://127.0.0.1:2379, not "a:1"'],
+    [['--metrics', 'x'], '--metrics takes a port, or a host and a port such as 0.0.0.0:9090, not "x"'],
+    [['--metrics', ':9090'], '--metrics takes a port'],
+    [['--metrics', '99999'], '--metrics takes a port'],
+    [['--metrics', 'a b:9090'], '--host takes an address'],
+    [['--log', 'xml'], '--log takes text or json, not "xml"'],
+    [['--drain', 'soon'], '--drain takes seconds'],
+    [['--drain', '1', '--drain-delay', '2'], '--drain-delay is part of --drain, and cannot be longer'],
+    [['--client-address', 'a:b'], '--client-address takes the name of a header'],
+    [['--max-watchers', '0'], '--max-watchers takes a whole number from 1'],
+    [['--token-file', ''], '--token-file takes something that is not empty'],
+    [['x'], 'unexpected argument "x": serve takes options only'],
+    [['--nothing'], "Unknown option '--nothing'"],
+  ])('%j', (args, message) => {
+    expect(() => parse(...args)).toThrow(`watchmux serve: ${message}`);
+  });
+
+  test('a token is not shown by any message', () => {
+    for (const args of [
+      ['--token', 'se cret'],
+      ['--token', 'se\ncret', '--host', '::'],
+    ]) {
+      expect(() => parse(...args)).toThrow(expect.objectContaining({ message: expect.not.stringMatching(/cret/) }));
+    }
+  });
+
+  test('the help names every option', () => {
+    expect(parse('--help')).toEqual({ command: 'help', topic: 'serve' });
+    expect(parseCommand(['help', 'serve'])).toEqual({ command: 'help', topic: 'serve' });
+    for (const option of Object.keys(SERVE_OPTIONS)) expect(helpText('serve')).toContain(`--${option} `);
+    expect(helpText(undefined)).toContain('watchmux serve');
+    for (const line of helpText('serve').split('\n')) expect(line.length).toBeLessThanOrEqual(125);
+  });
+});

@@ -1,0 +1,101 @@
+// What follows a collection for the page of `watchmux serve`, against an API server without a socket.
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Access } from '../../src/cli/serve/page/access.ts';
+import type { PageResource } from '../../src/cli/serve/page/catalog.ts';
+import { Follower, type Scope } from '../../src/cli/serve/page/follower.ts';
+import { ORDERS_PATH, rig } from './apiserver-rig.ts';
+
+const ORDERS: PageResource = {
+  ...{ id: 'orders.example.com/v1', name: 'orders.example.com', group: 'example.com', version: 'v1', plural: 'orders' },
+  ...{ kind: 'Order', namespaced: true },
+};
+const ALL: Scope = { resource: ORDERS, namespace: '', labelSelector: '' };
+const URL_OF_SERVER = 'http://127.0.0.1';
+
+function follower({ token }: { token?: string } = {}) {
+  const made = rig({
+    ...(token !== undefined && {
+      authenticate: (request: unknown) => (request as Request).headers.get('authorization') === `Bearer ${token}` && 'ada',
+    }),
+  });
+  vi.stubGlobal('location', { origin: URL_OF_SERVER });
+  vi.stubGlobal('fetch', (url: URL | string, init: RequestInit) => {
+    return made.server.fetch(new Request(new URL(url, URL_OF_SERVER), init));
+  });
+  const access = new Access();
+  const told: string[] = [];
+  const follower = new Follower(access, {
+    onChange: () => {},
+    onState: ({ phase, connected }) => void told.push(`${phase} ${connected}`),
+    onFailure: (error) => void told.push(String(error)),
+    onDenied: () => void told.push('denied'),
+    onTooMany: (limit) => void told.push(`more than ${limit}`),
+  });
+  started.push(follower);
+  const names = (): string[] => follower.rows.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`).sort();
+  return { ...made, access, follower, told, names };
+}
+
+const started: Follower[] = [];
+beforeEach(() => void started.splice(0));
+afterEach(() => {
+  for (const each of started) each.stop();
+  vi.unstubAllGlobals();
+});
+
+test('counts as changes what comes after the state; keeps of each object what a row needs', async () => {
+  const { follower: followed, call, names, told } = follower();
+  const metadata = { name: 'a', labels: { app: 'web' }, annotations: { long: 'x' } };
+  await call('POST', ORDERS_PATH, { metadata });
+  followed.follow(ALL);
+  await expect.poll(names).toEqual(['default/a']);
+  expect(followed.columns).toEqual(['NAME', 'AGE']);
+  expect([followed.received, followed.takeChanged().size, followed.hasSynced]).toEqual([0, 0, true]);
+  await call('POST', ORDERS_PATH, { metadata: { name: 'b' } });
+  await expect.poll(names).toEqual(['default/a', 'default/b']);
+  await expect.poll(() => followed.received).toBe(1);
+  expect([...followed.takeChanged()]).toEqual(['default/b']);
+  expect([...followed.takeChanged()]).toEqual([]);
+  expect(followed.get('default/a')?.metadata).not.toHaveProperty('annotations');
+  expect(told.at(-1)).toBe('watching true');
+});
+
+test('one collection at a time: nothing of the one before is told, and its watch is closed', async () => {
+  const { follower: followed, call, names, server } = follower();
+  for (const [name, app] of [
+    ['a', 'web'],
+    ['b', 'api'],
+  ]) {
+    await call('POST', ORDERS_PATH, { metadata: { name, labels: { app } } });
+  }
+  followed.follow(ALL);
+  await expect.poll(names).toEqual(['default/a', 'default/b']);
+  followed.follow({ ...ALL, namespace: 'default', labelSelector: 'app=api' });
+  expect(names()).toEqual([]);
+  await expect.poll(names).toEqual(['default/b']);
+  await expect.poll(() => server.stats.watchers).toBe(1);
+  followed.stop();
+  await expect.poll(() => server.stats.watchers).toBe(0);
+  expect([followed.scope, followed.size, followed.resourceVersion]).toEqual([undefined, 0, '']);
+});
+
+test('a token that is missing or wrong ends it; what is no token is not sent', async () => {
+  const { follower: followed, told, access, names, call } = follower({ token: 'secret' });
+  followed.follow(ALL);
+  await expect.poll(() => told).toContain('denied');
+  expect(followed.scope).toBeUndefined();
+  await expect(access.text('/stats')).rejects.toThrow('the server wants a token');
+  expect([access.use('two words'), access.use('line\nbreak'), access.use(''), access.hasToken]).toEqual([
+    false,
+    false,
+    false,
+    false,
+  ]);
+  expect([access.use('secret'), access.hasToken]).toEqual([true, true]);
+  expect(JSON.parse(await access.text('/stats'))).toMatchObject({ requests: { 401: expect.any(Number) } });
+  await expect(access.text('/nothing')).rejects.toThrow('the server could not find the requested resource');
+  await call('POST', ORDERS_PATH, { metadata: { name: 'a' } }, { authorization: 'Bearer secret' });
+  followed.follow(ALL);
+  await expect.poll(names).toEqual(['default/a']);
+  expect(JSON.stringify(access)).not.toContain('secret');
+});

@@ -1,0 +1,200 @@
+// The parts of the page of `watchmux serve` that need no browser.
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { Discovery } from '../../src/apiserver/discovery/discovery.ts';
+import type { Row } from '../../src/cli/get/table.ts';
+import { noteWords, windowWords } from '../../src/cli/serve/page/cache-panel.ts';
+import { AGGREGATED, collectionPath, DISCOVERY_PATHS, type PageResource, toResources } from '../../src/cli/serve/page/catalog.ts';
+import { faultOf } from '../../src/cli/serve/page/filters.ts';
+import { arrivalWords, failureWords } from '../../src/cli/serve/page/follow-state.ts';
+import { type Content, ObjectReader } from '../../src/cli/serve/page/object-reader.ts';
+import { chooseRows } from '../../src/cli/serve/page/object-rows.ts';
+import { objectsPage, wantsPage } from '../../src/cli/serve/page.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import { WatchError } from '../../src/watch/errors.ts';
+import { toStatus } from '../../src/watch/event.ts';
+
+const ORDERS: PageResource = {
+  ...{ id: 'orders.example.com/v1', name: 'orders.example.com', group: 'example.com', version: 'v1', plural: 'orders' },
+  ...{ kind: 'Order', namespaced: true },
+};
+const row = (name: string, namespace: string = 'default'): Row => ({ metadata: { name, namespace } });
+
+describe('the page of serve', () => {
+  test('loads nothing from elsewhere, and its policy allows only its own content', () => {
+    const { html, policy } = objectsPage('let a = "</script>";');
+    expect(html).not.toMatch(/https?:|innerHTML|\son\w+=|\sstyle=/);
+    expect(html).toContain('<script type="module">let a = "<\\/script>";</script>');
+    expect(policy).toMatch(/default-src 'none'.*script-src 'sha256-[^']+'.*connect-src 'self'/);
+    expect(policy).not.toContain('unsafe');
+  });
+
+  test.each([
+    ['a browser', 'GET', '/', 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', true],
+    ['a browser, with a query', 'HEAD', '/?x=1', 'text/html', true],
+    ['a browser that asks for something else', 'GET', '/api', 'text/html', false],
+    ['a form', 'POST', '/', 'text/html', false],
+    ['kubectl', 'GET', '/', 'application/json, */*', false],
+    ['kubectl with tables', 'GET', '/', 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json', false],
+    ['curl', 'GET', '/', '*/*', false],
+    ['who says nothing', 'GET', '/', undefined, false],
+    ['who prefers JSON', 'GET', '/', 'text/html;q=0.5,application/json', false],
+    ['who refuses HTML', 'GET', '/', 'text/html;q=0', false],
+  ])('%s', (_who, method, url, accept, expected) => {
+    expect(wantsPage({ method, url, headers: { accept } })).toBe(expected);
+  });
+});
+
+describe('the resources of a server', () => {
+  test('are those of its discovery, kinds of one’s own first', () => {
+    const discovery = new Discovery([
+      { group: '', version: 'v1', plural: 'configmaps', kind: 'ConfigMap' },
+      { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order', status: true },
+      { group: 'example.com', version: 'v1', plural: 'zones', kind: 'Zone', namespaced: false },
+    ]);
+    const documents = DISCOVERY_PATHS.map((path) => JSON.parse(discovery.document(path, AGGREGATED)?.body ?? '') as unknown);
+    const resources = toResources(documents);
+    expect(resources.map(({ id, namespaced }) => [id, namespaced])).toEqual([
+      ['orders.example.com/v1', true],
+      ['zones.example.com/v1', false],
+      ['configmaps/v1', true],
+    ]);
+    expect(resources.map((each) => collectionPath(each, 'a b'))).toEqual([
+      '/apis/example.com/v1/namespaces/a%20b/orders',
+      '/apis/example.com/v1/zones',
+      '/api/v1/namespaces/a%20b/configmaps',
+    ]);
+    expect(collectionPath(ORDERS)).toBe('/apis/example.com/v1/orders');
+  });
+
+  test('what is not as expected, or cannot be followed, is left out', () => {
+    const resource = (more: object): unknown => ({
+      items: [{ versions: [{ resources: [{ resource: 'a', scope: 'Namespaced', verbs: ['list', 'watch'], ...more }] }] }],
+    });
+    expect(toResources([resource({ responseKind: { version: 'v1', kind: 'A' } })])).toHaveLength(1);
+    for (const wrong of [
+      ...[null, 1, 'x', {}, { items: 1 }, { items: [null, { versions: [{ resources: [1] }] }] }],
+      ...[resource({}), resource({ responseKind: null }), resource({ responseKind: { version: 1, kind: 'A' } })],
+      resource({ responseKind: { version: 'v1', kind: 'A' }, verbs: ['get'] }),
+    ]) {
+      expect(toResources([wrong])).toEqual([]);
+    }
+  });
+});
+
+describe('the rows that are shown', () => {
+  test('are the first by key, however many there are and in whatever order they come', () => {
+    const names = fc.uniqueArray(fc.string({ minLength: 1, maxLength: 3 }).map((name) => name.replaceAll('/', 'x')));
+    fc.assert(
+      fc.property(names, fc.nat(4), fc.string({ maxLength: 1 }), (all, max, text) => {
+        const chosen = chooseRows(new Set(all.map((name) => row(name, 'n'))), { text: text.toLowerCase(), max: max + 1 });
+        const keys = [...new Set(all)].map((name) => `n/${name}`).filter((key) => key.toLowerCase().includes(text.toLowerCase()));
+        expect(chosen.matching).toBe(keys.length);
+        expect(chosen.rows.map(({ metadata }) => `n/${metadata.name}`)).toEqual(keys.sort().slice(0, max + 1));
+      }),
+    );
+  });
+
+  test('the one that is read stays, in its place, even if it is gone, or beyond the limit', () => {
+    const rows = ['a', 'c', 'd', 'e'].map((name) => row(name));
+    const names = (pinned: Row): unknown =>
+      chooseRows(rows, { text: '', max: 2, pinned }).rows.map(({ metadata }) => metadata.name);
+    expect(names(row('b'))).toEqual(['a', 'b', 'c']);
+    expect(names(row('e'))).toEqual(['a', 'c', 'e']);
+    expect(names(row('a'))).toEqual(['a', 'c']);
+  });
+});
+
+describe('an object that is read', () => {
+  function reader() {
+    const clock = new FakeClock();
+    const seen: Content[] = [];
+    const reads: { readonly answer: (content: Content) => void; readonly fail: (error: Error) => void }[] = [];
+    const object = new ObjectReader({
+      read: () => new Promise((answer, fail) => reads.push({ answer, fail })),
+      onContent: (content) => void seen.push(content),
+      clock,
+    });
+    const settle = async (): Promise<void> => {
+      for (let at = 0; at < 5; at++) await Promise.resolve();
+    };
+    return { clock, seen, reads, object, settle };
+  }
+
+  test('is read once at a time; changes meanwhile are one more read, after a rest', async () => {
+    const { clock, seen, reads, object, settle } = reader();
+    expect(reads).toHaveLength(1);
+    object.changed();
+    object.changed();
+    expect(reads).toHaveLength(1);
+    reads[0]?.answer({ is: 'object', text: '1' });
+    await settle();
+    expect([seen.length, reads.length]).toEqual([1, 1]);
+    clock.advance(250);
+    expect(reads).toHaveLength(2);
+    reads[1]?.fail(new Error('no'));
+    await settle();
+    expect(seen[1]).toEqual({ is: 'failed', message: 'no' });
+    clock.advance(250);
+    expect(reads).toHaveLength(2);
+    object.changed();
+    expect(reads).toHaveLength(3);
+  });
+
+  test('closed, it is neither read nor told, and no timer is left', async () => {
+    const { clock, seen, reads, object, settle } = reader();
+    object.changed();
+    object.close();
+    reads[0]?.answer({ is: 'gone' });
+    await settle();
+    object.changed();
+    expect([seen.length, reads.length, clock.pending]).toEqual([0, 1, 0]);
+  });
+});
+
+describe('words', () => {
+  test('a wrong selector is marked where it is wrong', () => {
+    expect(faultOf('app in (a,b)')).toBeUndefined();
+    expect(faultOf('')).toBeUndefined();
+    const fault = faultOf('app in (a b)')?.split('\n');
+    expect(fault?.[0]).toMatch(/^label selector: expected .* at character 11, got "b"$/);
+    expect(fault?.[2]?.indexOf('^')).toBe(fault?.[1]?.indexOf('b)'));
+    expect(faultOf('a'.repeat(5_000))).toContain('at most 4096 characters');
+  });
+
+  test('what is followed, and what went wrong', () => {
+    const scope = { resource: ORDERS, namespace: '', labelSelector: '' };
+    expect(arrivalWords({ scope, objects: 1_234, resourceVersion: '56789' })).toBe(
+      'Following orders in all namespaces: 1,234 objects at version 56,789.',
+    );
+    const some = { ...scope, namespace: 'a', labelSelector: 'x=1' };
+    expect(arrivalWords({ scope: some, objects: 1, resourceVersion: '' })).toBe(
+      'Following orders in a with x=1: 1 object at version .',
+    );
+    const status = toStatus({ code: 403, reason: 'Forbidden', message: 'no' });
+    expect(failureWords(new WatchError('REFUSED', '403 Forbidden: no', { status }))).toBe('Refused: 403 Forbidden: no.');
+    expect(failureWords(new TypeError('Failed to fetch'))).toBe('Connection lost: Failed to fetch.');
+  });
+
+  test('the window of a cache, and what is unusual about it', () => {
+    const cache = {
+      ...{
+        phase: 'ready' as const,
+        generation: 1,
+        resourceVersion: '1234',
+        objects: 3,
+        changes: 9,
+        views: 1,
+        gaps: 0,
+        waiting: 0,
+      },
+      ...{ window: { items: 1, bytes: 2_048, since: '5' }, watches: 3, fellBehind: 1 },
+    };
+    expect(windowWords(cache)).toBe('Window: a watch can begin at any version from 5 to 1,234 (1 change kept, 2.0 KiB).');
+    expect(windowWords({ ...cache, window: { items: 0, bytes: 0, since: '' } })).toBe(
+      'Version 1,234. No past changes are kept yet.',
+    );
+    expect(noteWords(cache, 2)).toBe('1 more watch in the server itself. 1 watch was too slow, and told 410.');
+    expect(noteWords({ ...cache, phase: 'pending', error: 'no etcd', fellBehind: 0 }, 3)).toBe('Not ready: no etcd.');
+  });
+});

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import { exponential, type Work, WorkQueue } from '../../src/workqueue/index.ts';
+import { fate, turn } from './support.ts';
+
+/** A queue whose work holds its key until the test lets go. */
+function rig(more: (key: string) => void = () => {}) {
+  const clock = new FakeClock();
+  const queue = new WorkQueue<string>({ clock, rateLimiter: exponential({ baseMs: 10 }) });
+  const began: string[] = [];
+  const holds: { resolve: () => void; reject: (error: unknown) => void }[] = [];
+  const work: Work<string> = (key, { hold }) => {
+    began.push(key);
+    if (key === 'free') return;
+    hold(new Promise<void>((resolve, reject) => holds.push({ resolve, reject })));
+    more(key);
+  };
+  return { clock, queue, began, holds, work };
+}
+
+describe('hold', () => {
+  it('keeps a key in work until the promise settles, while the worker goes on; then it runs if it was added', async () => {
+    const { queue, began, holds, work } = rig();
+    void queue.run(1, work);
+    queue.add('a');
+    await turn();
+    queue.add('a');
+    queue.add('free');
+    await turn();
+    expect([began, queue.inWork, queue.size]).toEqual([['a', 'free'], 1, 0]);
+    holds[0]?.reject(new Error('whatever'));
+    await turn();
+    expect([began, queue.inWork]).toEqual([['a', 'free', 'a'], 1]);
+    holds[1]?.resolve();
+    await turn();
+    expect(queue.inWork).toBe(0);
+  });
+
+  it('waits for several promises', async () => {
+    const { queue, holds } = rig();
+    const work: Work<string> = (_, { hold }) => {
+      for (let i = 0; i < 2; i++) hold(new Promise<void>((resolve, reject) => holds.push({ resolve, reject })));
+    };
+    void queue.run(1, work);
+    queue.add('a');
+    await turn();
+    holds[1]?.resolve();
+    await turn();
+    expect(queue.inWork).toBe(1);
+    holds[0]?.resolve();
+    await turn();
+    expect(queue.inWork).toBe(0);
+  });
+
+  it('holds a key that fails, too, whatever its delay', async () => {
+    const { queue, clock, began, holds, work } = rig(() => {
+      throw new Error('no');
+    });
+    void queue.run(1, work, { onError: () => {} });
+    queue.add('a');
+    await turn();
+    clock.advance(1_000);
+    await turn();
+    expect(began).toEqual(['a']);
+    holds[0]?.resolve();
+    await turn();
+    expect(began).toEqual(['a', 'a']);
+  });
+
+  it('is waited for when run ends, by a signal and by a drain', async () => {
+    for (const end of ['abort', 'drain']) {
+      const { queue, began, holds, work } = rig();
+      const stopper = new AbortController();
+      const run = fate(queue.run(2, work, { signal: stopper.signal }));
+      queue.add('a');
+      await turn();
+      queue.add('a');
+      const drained = fate(end === 'abort' ? Promise.resolve(stopper.abort()) : queue.drain());
+      await turn();
+      expect([run.state, drained.state, began]).toEqual(['pending', end === 'abort' ? 'resolved' : 'pending', ['a']]);
+      holds[0]?.resolve();
+      await turn();
+      // A drain runs what was added before it.
+      expect([run.state, began.length, queue.inWork]).toEqual(end === 'abort' ? ['resolved', 1, 0] : ['pending', 2, 1]);
+      holds[1]?.resolve();
+      await turn();
+      expect([run.state, drained.state]).toEqual(['resolved', 'resolved']);
+    }
+  });
+});
