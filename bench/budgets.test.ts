@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { type Budget, fails, judge, rowsOf, runShape } from './budgets.ts';
+import { type Budget, fails, isSettled, judge, rowsOf, runShape } from './budgets.ts';
 import type { Result } from './compare.ts';
 import { digits, nameOf, tableOf } from './report.ts';
 import { median, middleHalf, pairedRatios, quantile } from './stats.ts';
@@ -116,6 +116,19 @@ describe('the check fails', () => {
     const { atLeast: _, ...told } = budget;
     expect(fails(judge(told, []), none)).toBe(false);
   });
+});
+
+test('a floor needs no more rounds if most of them hold it with a fifth of room, in either direction', () => {
+  const settled = (floor: Budget, ours: readonly number[]): boolean =>
+    isSettled(judge(floor, [result({ ours, theirs: ours.map(() => 10) })]));
+  expect(settled(budget, [25, 25, 25, 25, 12])).toBe(true);
+  expect(settled(budget, [25, 25, 23, 23, 23])).toBe(false);
+  expect(settled(budget, [12, 12, 12])).toBe(false);
+  const { atLeast: _, ...told } = budget;
+  expect(settled(told, [12])).toBe(true);
+  expect(settled({ ...told, atMost: 2 }, [16, 16, 16, 30])).toBe(true);
+  expect(settled({ ...told, atMost: 2 }, [16, 16, 18, 18])).toBe(false);
+  expect(isSettled(judge(budget, []))).toBe(true);
 });
 
 describe('budgets.json', () => {

@@ -96,6 +96,16 @@ export function judge(budget: Budget, results: readonly Result[]): Judgement {
   return { budget, measured, from, to, verdict: verdictOf(budget, measured), note: '', ownIsMissing: false };
 }
 
+/** How far the worse end of the middle half of the rounds is from a floor that needs no more of them. */
+const ROOM = 1.2;
+
+/** Whether more rounds would hardly change what is said of a floor: most of those that were made hold it, with room. */
+export function isSettled({ budget, from, to, verdict }: Judgement): boolean {
+  if (!hasFloor(budget) || verdict === 'not measured') return true;
+  const { atLeast, atMost } = budget;
+  return (atLeast === undefined || from >= atLeast * ROOM) && (atMost === undefined || to * ROOM <= atMost);
+}
+
 function verdictOf(budget: Budget, measured: number): Verdict {
   const { atLeast, atMost, slack = 0 } = budget;
   const within = (share: number): boolean =>

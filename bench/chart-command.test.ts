@@ -57,7 +57,8 @@ describe('the command', () => {
   test('draws what it can, and says what it leaves out', () => {
     const some = { ...INPUT, workloads: INPUT.workloads.filter(({ workload }) => workload !== 'laggards') };
     const to = join(folder, 'a/b');
-    const paths = ['fanout-watchers', 'fanout-100', 'decode'].map((id) => join(to, `${id}.svg`));
+    const stack = ['fanout', 'list', 'sync', 'relist', 'queue', 'storm', 'replicas'].map((id) => `stack-${id}`);
+    const paths = ['fanout-watchers', 'fanout-100', 'decode', ...stack].map((id) => join(to, `${id}.svg`));
     expect(run(file('in.json', JSON.stringify(some)), to)).toEqual({
       code: 0,
       out: paths,
@@ -67,6 +68,19 @@ describe('the command', () => {
     });
     for (const path of paths) expect(parseXml(readFileSync(path, 'utf8')).name).toBe('svg');
     expect(existsSync(join(to, 'laggards-full.svg'))).toBe(false);
+  });
+
+  test('draws each chart from the first file that has its figures', () => {
+    const some = (workloads: string[], cpu: string): string =>
+      file(
+        `${cpu}.json`,
+        JSON.stringify({ ...INPUT, cpu, workloads: INPUT.workloads.filter(({ workload }) => workloads.includes(workload)) }),
+      );
+    const to = join(folder, 'c');
+    const { code, out } = run(some(['decode'], 'one'), some(['decode', 'storm'], 'two'), to);
+    expect([code, out]).toEqual([0, ['decode', 'stack-storm'].map((id) => join(to, `${id}.svg`))]);
+    const cpus = out.map((path) => /cores, (\w+),/.exec(readFileSync(path, 'utf8'))?.[1]);
+    expect(cpus).toEqual(['one', 'two']);
   });
 
   test('an invalid or missing file is one line and exit code 2', () => {

@@ -3,14 +3,21 @@ import { join } from 'node:path';
 import { InputError, readReport } from './chart-input.ts';
 import { CHARTS } from './chart-set.ts';
 
-const USAGE = `Usage: npm run bench:charts -- IN.json OUTDIR
+const USAGE = `Usage: node bench/start.mjs charts IN.json ... OUTDIR
 
-Draws SVG charts from the figures that npm run bench has written:
+Draws SVG charts from the figures that npm run bench has written. Each chart is drawn from the first file that has its figures:
   fanout-watchers.svg   fan-out, bursts of 64, against the number of watchers
   fanout-100.svg        fan-out to 100 watchers, bursts of 64
   laggards-full.svg     publishing while watchers lag whose queues are full
   laggards-filling.svg  publishing while watchers lag whose queues fill
-  decode.svg            decoding a watch stream`;
+  decode.svg            decoding a watch stream
+  stack-fanout.svg      an API server's watches
+  stack-list.svg        its lists
+  stack-sync.svg        the first list of an informer
+  stack-relist.svg      the memory of a list that has not changed
+  stack-queue.svg       a work queue
+  stack-storm.svg       clients that reconnect at once: requests over time
+  stack-replicas.svg    one, two and three API servers on one etcd`;
 
 /** Output for the user. */
 export interface Say {
@@ -18,22 +25,26 @@ export interface Say {
   err(line: string): void;
 }
 
-/** Draws the charts that the report has data for. Returns the exit code: 2 for invalid arguments or an invalid file. */
+/** Draws the charts that the reports have data for. Returns the exit code: 2 for invalid arguments or an invalid file. */
 export function drawCharts(args: readonly string[], say: Say): number {
   if (args.includes('--help')) {
     say.out(USAGE);
     return 0;
   }
-  const [file, folder, extra] = args;
-  if (file === undefined || folder === undefined || extra !== undefined) {
-    say.err('charts: expected IN.json OUTDIR; --help tells more');
+  const [folder, ...files] = args.toReversed();
+  if (folder === undefined || files.length === 0) {
+    say.err('charts: expected IN.json ... OUTDIR; --help tells more');
     return 2;
   }
+  let file = '';
   try {
-    const input = readReport(readFileSync(file, 'utf8'));
+    const inputs = files.reverse().map((each) => {
+      file = each;
+      return readReport(readFileSync(each, 'utf8'));
+    });
     mkdirSync(folder, { recursive: true });
     for (const { id, needs, draw } of CHARTS) {
-      const svg = draw(input, id);
+      const svg = firstOf(inputs, (input) => draw(input, id));
       const path = join(folder, `${id}.svg`);
       if (svg === undefined) say.err(`left out: ${path}: the report has no ${needs}`);
       else {
@@ -48,4 +59,13 @@ export function drawCharts(args: readonly string[], say: Say): number {
     say.err(`charts: ${why instanceof InputError ? `${file}: ` : ''}${why.message.replaceAll('\n', ' ')}`);
     return 2;
   }
+}
+
+/** What the first input gives that gives anything. */
+function firstOf<I, O>(inputs: readonly I[], draw: (input: I) => O | undefined): O | undefined {
+  for (const input of inputs) {
+    const drawn = draw(input);
+    if (drawn !== undefined) return drawn;
+  }
+  return undefined;
 }

@@ -40,6 +40,34 @@ const DECODERS = [
   row('watchmux batches()', 'bounded', 190),
 ];
 
+const pair = (one: string, other: string): ChartRow[] => [row(one, 'bounded', 20), row(other, 'none', 10)];
+
+/** Requests of a storm at this time. */
+const slice = (atMs: number, median: number): ChartTable =>
+  table('storm', { what: 'cut', clients: 1_000, of: 'requests', atMs }, [{ ...row('watchmux', 'bounded', median), ratio: null }]);
+
+const STACK: readonly ChartTable[] = [
+  ...[1_000, 10_000].map((objectBytes) =>
+    table('server', { what: 'watch', watchers: 500, burst: 1, objectBytes, of: 'processor time' }, pair('watchmux', 'plain')),
+  ),
+  table('server', { what: 'watch', watchers: 500, burst: 1, objectBytes: 1_000, of: 'clock' }, pair('not', 'this')),
+  table('server', { what: 'list', objects: 10_000, as: 'pages', of: 'processor time' }, pair('watchmux', 'plain')),
+  table('stack', { what: 'initial sync', objects: 10_000, of: 'processor time' }, pair('watchmux', 'client-go')),
+  table('stack', { what: 'relist', objects: 10_000, of: 'list' }, pair('watchmux', 'watchmux, paged list')),
+  table('workqueue', { what: 'adds', keys: 10_000 }, pair('watchmux', 'client-go queue')),
+  ...[slice(500, 0), slice(0, 0), slice(250, 4_000)],
+  table('storm', { what: 'cut', clients: 1_000, of: 'lists' }, [row('watchmux', 'bounded', 0)]),
+  table('storm', { what: 'cut', clients: 1_000, of: '410' }, [row('watchmux', 'bounded', 0)]),
+  table('storm', { what: 'cut', clients: 1_000, of: 'all live' }, [row('watchmux', 'bounded', 1_234)]),
+  {
+    ...table('replicas', { what: 'list', objectBytes: 1_000, of: 'a core each' }, [
+      row('watchmux, 1 replica', 'bounded', 100),
+      row('watchmux, 3 replicas', 'bounded', 290),
+    ]),
+    reference: 'watchmux, 1 replica',
+  },
+];
+
 /** A report with data for every chart. The tables are not in order. */
 export const INPUT: ChartInput = {
   node: 'v20.1.2',
@@ -57,5 +85,6 @@ export const INPUT: ChartInput = {
     laggards(100, { ns: 45 }),
     table('decode', { chunkBytes: 65_536 }, DECODERS),
     table('decode', { chunkBytes: 1000, of: 'lines' }, DECODERS),
+    ...STACK,
   ],
 };

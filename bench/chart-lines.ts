@@ -17,7 +17,7 @@ import {
   whole,
 } from './chart-parts.ts';
 
-/** One contender's line. Points are in order of x; both numbers are greater than 0. */
+/** One contender's line. Points are in order of x; both numbers are greater than 0, or at least 0 on linear axes. */
 export interface Line extends Pick<ChartRow, 'contender' | 'queue'> {
   readonly points: readonly { readonly x: number; readonly y: number }[];
 }
@@ -25,6 +25,8 @@ export interface Line extends Pick<ChartRow, 'contender' | 'queue'> {
 export interface LineChart extends Pick<Picture, 'id' | 'title' | 'subtitle' | 'footer'> {
   readonly lines: readonly Line[];
   readonly xName: string;
+  /** Whether both axes are linear, from 0: a course over time, whose points are too many to be marked. */
+  readonly linear?: boolean;
 }
 
 const LABEL_PITCH = 16;
@@ -45,6 +47,18 @@ function logScale(values: readonly number[], { from, to, room = 1 }: { from: num
   const high = Math.max(...values) * room;
   const span = Math.log(high / low) || 1;
   return { low, high, of: (value) => from + ((to - from) * Math.log(value / low)) / span };
+}
+
+function linearScale(values: readonly number[], { from, to, room = 1 }: { from: number; to: number; room?: number }): Scale {
+  const high = Math.max(...values) * room || 1;
+  return { low: 0, high, of: (value) => from + ((to - from) * value) / high };
+}
+
+/** Round numbers from 0 on, five at most. */
+function linearTicks({ high }: Scale): number[] {
+  const power = 10 ** Math.floor(Math.log10(high));
+  const step = [0.2, 0.5, 1, 2].map((each) => each * power).find((each) => high / each <= 5) as number;
+  return Array.from({ length: Math.floor(high / step) + 1 }, (_, at) => at * step);
 }
 
 /** Round numbers within a scale: powers of ten, and 2 and 5 times those if there are few. */
@@ -105,18 +119,19 @@ interface Plot {
   readonly x: Scale;
   readonly y: Scale;
   readonly bottom: number;
+  readonly linear: boolean;
 }
 
 const RIGHT = WIDTH - MARGIN - LABELS_WIDTH;
 
-function axes({ x, y, bottom }: Plot, { counts, xName }: { counts: readonly number[]; xName: string }): string[] {
+function axes({ x, y, bottom, linear }: Plot, { counts, xName }: { counts: readonly number[]; xName: string }): string[] {
   return [
-    ...ticks(y).flatMap((tick) => {
+    ...(linear ? linearTicks(y) : ticks(y)).flatMap((tick) => {
       const at = round(y.of(tick));
-      const label = String(+tick.toPrecision(1));
+      const label = linear ? whole(+tick.toPrecision(2)) : String(+tick.toPrecision(1));
       return [`<path class="grid" d="M${LEFT} ${at}H${RIGHT}"/>`, text(label, { x: LEFT - 8, y: at + 4, style: 'soft end' })];
     }),
-    ...counts.flatMap((count) => {
+    ...(linear ? linearTicks(x).map((tick) => +tick.toPrecision(2)) : counts).flatMap((count) => {
       const at = round(x.of(count));
       return [`<path class="axis" d="M${at} ${bottom}v5"/>`, text(whole(count), { x: at, y: bottom + 20, style: 'soft middle' })];
     }),
@@ -131,25 +146,28 @@ function endOf({ points }: Line): Line['points'][number] {
 }
 
 /** Draws a line, its points, and its name next to its end. */
-function drawLine(line: Line, { x, y }: Plot, labelY: number): string {
+function drawLine(line: Line, { x, y, linear }: Plot, labelY: number): string {
   const places = line.points.map((point) => ({ left: round(x.of(point.x)), top: round(y.of(point.y)) }));
   const end = endOf(line);
   const look = classOf(line);
   return [
     `<g><path class="leader" d="M${round(x.of(end.x) + 6)} ${round(y.of(end.y))}L${RIGHT + LEADER - 5} ${round(labelY)}"/>`,
     `<path class="line ${look}" d="M${places.map(({ left, top }) => `${left} ${top}`).join('L')}"/>`,
-    ...(look === 'control' ? [] : places.map(({ left, top }) => marker(line, left, top))),
+    ...(look === 'control' || linear ? [] : places.map(({ left, top }) => marker(line, left, top))),
     `${text(nameOf(line), { x: RIGHT + LEADER, y: labelY + 4, style: look === 'ours' ? 'ours' : undefined })}</g>`,
   ].join('\n');
 }
 
 function inWords({ subtitle, lines, xName }: LineChart): string {
+  const told = ({ points }: Line): Line['points'] => points.filter(({ y }) => y > 0);
   const line = (each: Line): string =>
-    `${nameOf(each)}: ${each.points.map((point) => `${figure(point.y)} at ${whole(point.x)}`).join(', ')}`;
+    `${nameOf(each)}: ${told(each)
+      .map((point) => `${figure(point.y)} at ${whole(point.x)}`)
+      .join(', ')}`;
   return `${subtitle}. By ${xName}. ${lines.map(line).join('; ')}.`;
 }
 
-/** One line per contender on two logarithmic axes, with its name at its end. Ours are drawn last, on top of the others. */
+/** One line per contender on two logarithmic axes, or on two linear ones, with its name at its end. Ours are drawn last, on top of the others. */
 export function lineChart(chart: LineChart): string {
   const lines = [...chart.lines].sort((a, b) => Number(roleOf(a) === 'ours') - Number(roleOf(b) === 'ours'));
   const points = lines.flatMap((line) => line.points);
@@ -158,10 +176,14 @@ export function lineChart(chart: LineChart): string {
   const { parts, bottom: top } = legend(items, LEGEND_TOP);
   const bottom = top + PLOT_HEIGHT;
   const heights = points.map((point) => point.y);
+  const { linear = false } = chart;
   const plot: Plot = {
-    x: logScale(counts, { from: LEFT, to: RIGHT - 8 }),
-    y: logScale(heights, { from: bottom - 4, to: top, room: 1.15 }),
+    x: linear ? linearScale(counts, { from: LEFT, to: RIGHT - 8 }) : logScale(counts, { from: LEFT, to: RIGHT - 8 }),
+    y: linear
+      ? linearScale(heights, { from: bottom, to: top, room: 1.05 })
+      : logScale(heights, { from: bottom - 4, to: top, room: 1.15 }),
     bottom,
+    linear,
   };
   const wanted = lines.map((line) => plot.y.of(endOf(line).y));
   const labels = spread(wanted, { pitch: LABEL_PITCH, top, bottom });

@@ -1,43 +1,13 @@
 import { barChart, type Group } from './chart-bars.ts';
-import type { ChartInput, ChartRow, ChartTable } from './chart-input.ts';
+import type { ChartRow, ChartTable } from './chart-input.ts';
 import { lineChart } from './chart-lines.ts';
-import { figure, footerOf, whole } from './chart-parts.ts';
+import { footerOf, whole } from './chart-parts.ts';
+import { STACK_CHARTS } from './chart-stack.ts';
+import { aim, type Chart, ranked, tablesOf, times, WHISKERS } from './chart-tables.ts';
 import { median } from './stats.ts';
 
 const BURST = 64;
 const WATCHERS = 100;
-const WHISKERS = ', whiskers from the least to the most';
-
-/** One of the charts. */
-export interface Chart {
-  /** File name, without extension. */
-  readonly id: string;
-  /** What the report must contain. */
-  readonly needs: string;
-  /** Returns undefined if the report does not contain it. */
-  draw(input: ChartInput, id: string): string | undefined;
-}
-
-function tablesOf({ workloads }: ChartInput, workload: string): ChartTable[] {
-  return workloads.filter((table) => table.workload === workload && table.rows.length > 0);
-}
-
-function aim({ unit, better }: ChartTable): string {
-  return `${unit}, ${better} is better`;
-}
-
-function bestFirst({ better }: ChartTable, rows: readonly ChartRow[]): ChartRow[] {
-  return [...rows].sort((a, b) => (better === 'higher' ? b.median - a.median : a.median - b.median));
-}
-
-function times(ratio: number | null): string {
-  return ratio === null ? '' : `${figure(ratio)}×`;
-}
-
-/** Converts a table to groups of one bar each, with the ratio to the reference. */
-function ranked(table: ChartTable): Group[] {
-  return bestFirst(table, table.rows).map((row) => ({ ...row, bars: [row], note: times(row.ratio) }));
-}
 
 const fanoutLines: Chart = {
   id: 'fanout-watchers',
@@ -183,4 +153,4 @@ function headingOf({ shape }: ChartTable): string {
     .join(', ');
 }
 
-export const CHARTS: readonly Chart[] = [fanoutLines, fanoutBars, laggardsFull, laggardsFilling, decoding];
+export const CHARTS: readonly Chart[] = [...[fanoutLines, fanoutBars, laggardsFull, laggardsFilling, decoding], ...STACK_CHARTS];

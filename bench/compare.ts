@@ -23,6 +23,7 @@ export interface Result {
   readonly reference: string;
   readonly rows: readonly Row[];
   readonly leftOut: readonly { readonly contender: string; readonly why: string }[];
+  readonly charted?: boolean;
 }
 
 export interface CompareOptions extends Omit<ChildOptions, 'limitMs'> {
@@ -33,8 +34,12 @@ export interface CompareOptions extends Omit<ChildOptions, 'limitMs'> {
   /** Contenders that are unavailable, and why. */
   readonly absent?: ReadonlyMap<string, string> | undefined;
   readonly progress: (what: string) => void;
+  /** Whether the rounds so far say enough; asked after some of them. Default: never. */
+  readonly enough?: (results: readonly Result[]) => boolean;
 }
 
+/** So many rounds are made in any case. */
+const LEAST_ROUNDS = 5;
 const LIMIT_MS = 120_000;
 
 interface Player {
@@ -60,7 +65,8 @@ export function turnsOf(round: number, players: number): number[] {
  * once while the others wait. A wrong answer ends the comparison.
  */
 export async function compare(workload: Workload, shape: Shape, options: CompareOptions): Promise<Result[]> {
-  const { absent = new Map(), progress, rounds, settings } = options;
+  const { absent = new Map(), progress, settings } = options;
+  const rounds = Math.min(options.rounds, workload.mostRounds ?? options.rounds);
   const entries = workload.entries(shape).filter(options.takesPart);
   const leftOut = entries.flatMap(({ name }) => {
     const why = absent.get(name);
@@ -88,6 +94,8 @@ export async function compare(workload: Workload, shape: Shape, options: Compare
     // Nothing is timed yet, so two may share the machine.
     await Promise.all([warmUpRest(), warmUpRest()]);
     const ready = players.filter((player) => player.ready);
+    const results = (): Result[] =>
+      workload.figures(shape).map((figure, at) => toResult(workload, shape, { figure, at, players: ready, leftOut }));
     for (let round = 0; round < rounds; round++) {
       for (const turn of turnsOf(round, ready.length)) {
         const { entry, child, rounds: values } = ready[turn] as Player;
@@ -96,8 +104,9 @@ export async function compare(workload: Workload, shape: Shape, options: Compare
         if (reply.is !== 'values') throw new Error(`${workload.name}, ${entry.name}: ${'why' in reply ? reply.why : reply.is}`);
         values.push(reply.values);
       }
+      if (round + 1 >= LEAST_ROUNDS && options.enough?.(results())) break;
     }
-    return workload.figures(shape).map((figure, at) => toResult(workload, shape, { figure, at, players: ready, leftOut }));
+    return results();
   } finally {
     await Promise.all(players.map(({ child }) => child.end()));
   }
@@ -125,6 +134,7 @@ function toResult(
       ratioMax: ratios.length === 0 ? null : Math.max(...ratios),
     };
   });
-  const { unit, better } = figure;
-  return { workload: name, shape: { ...shape, ...figure.shape }, unit, better, reference, rows, leftOut };
+  const { unit, better, charted } = figure;
+  const told = { workload: name, shape: { ...shape, ...figure.shape }, unit, better, reference, rows, leftOut };
+  return charted ? { ...told, charted } : told;
 }

@@ -1,7 +1,8 @@
 import { CONTENDERS, contenderOf } from './contenders.ts';
 import { OURS } from './contenders-ours.ts';
 import { Fleet } from './fleet.ts';
-import { GO, prepareGo } from './go.ts';
+import { prepareGo } from './go.ts';
+import { GO } from './go-programs.ts';
 import { LeftOut, numberOf, type Prepared, type Settings, type Shape, type Workload } from './workload.ts';
 
 /** From this many deliveries per burst on, a slow contender may take too long. */

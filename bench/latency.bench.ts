@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Take } from './contender.ts';
 import { CONTENDERS, contenderOf } from './contenders.ts';
-import { GO, prepareGoLatency } from './go.ts';
+import { prepareGoLatency } from './go.ts';
+import { GO } from './go-programs.ts';
 import { quantile } from './stats.ts';
 import { warmingUp } from './warm.ts';
 import { numberOf, type Prepared, type Settings, type Shape, type Workload } from './workload.ts';

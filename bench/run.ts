@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { giveUp, numbers, oneNumber, parseOptions, UsageError } from './arguments.ts';
 import { killAll } from './child.ts';
 import { type CompareOptions, compare, type Result } from './compare.ts';
-import { buildGo, GO } from './go.ts';
+import { absentGo } from './go-programs.ts';
 import { BENCH } from './paths.ts';
 import { Progress } from './progress.ts';
 import { nameOf, tableOf, toReport, writeReport } from './report.ts';
@@ -21,6 +21,7 @@ Options:
   --watchers 1,100   how many watchers, where a workload has them
   --burst 16,64      how many events are published in one go, where a workload has that
   --only a,b         only contenders whose name contains one of these, e.g. --only watchmux,events.on
+  --shape TEXT       only shapes whose name contains this, e.g. --shape "what list"
   --rounds 5         rounds; contenders take turns within each
   --round-ms 40      how long a contender's turn is, about
   --warm-ms 150      how long it warms up before, about, in time of a processor
@@ -37,6 +38,7 @@ function parse() {
       watchers: { type: 'string' },
       burst: { type: 'string' },
       only: { type: 'string' },
+      shape: { type: 'string', default: '' },
       rounds: { type: 'string' },
       'round-ms': { type: 'string' },
       'warm-ms': { type: 'string' },
@@ -60,6 +62,7 @@ function parse() {
     help: values.help,
     only: values.only,
     json: values.json,
+    part: values.shape,
     wanted,
     workloads: positionals.length === 0 ? WORKLOADS : positionals.map(workloadOf),
     options: {
@@ -89,28 +92,22 @@ function refuseNobody(
   throw new UsageError(`--only: expected parts of these names: ${names}; got "${only}"`);
 }
 
-/** Go is built once. If that fails, it is left out of all tables. */
-async function absentees(
-  tables: readonly Table[],
-  { takesPart }: Pick<CompareOptions, 'takesPart'>,
-): Promise<Map<string, string>> {
-  const absent = new Map<string, string>();
-  if (!takesPart(GO) || !tables.some(([{ entries }, shape]) => entries(shape).includes(GO))) return absent;
-  process.stderr.write('building bench/go\n');
-  const why = await buildGo();
-  if (why !== undefined) absent.set(GO.name, why);
-  return absent;
-}
-
 async function main(): Promise<void> {
-  const { help, only, json, wanted, workloads, options } = parse();
+  const { help, only, json, part, wanted, workloads, options } = parse();
   if (help) {
     console.log(USAGE);
     return;
   }
-  const tables = workloads.flatMap((workload) => workload.shapes(wanted).map((shape): Table => [workload, shape]));
+  const all = workloads.flatMap((workload) => workload.shapes(wanted).map((shape): Table => [workload, shape]));
+  const tables = all.filter(([, shape]) => nameOf(shape).includes(part));
+  if (tables.length === 0) {
+    throw new UsageError(
+      `--shape: expected a part of one of these: ${all.map(([, shape]) => nameOf(shape)).join('; ')}; got "${part}"`,
+    );
+  }
   refuseNobody(tables, options, only);
-  const absent = await absentees(tables, options);
+  const named = new Set(tables.flatMap(([{ entries }, shape]) => entries(shape)));
+  const absent = await absentGo((entry) => named.has(entry) && options.takesPart(entry));
   const progress = new Progress(tables.length);
   const results: Result[] = [];
   try {
@@ -131,7 +128,8 @@ function print(results: readonly Result[], rounds: number): void {
   const { node, cpu, cores } = toReport([]);
   console.log(`Node ${node}, ${cores} cores, ${cpu}`);
   console.log(`median of ${rounds} rounds; ratios are taken round by round; every answer was checked\n`);
-  console.log(results.map((result, at) => tableOf(result, results[at - 1])).join('\n\n'));
+  const tables = results.filter(({ charted }) => !charted);
+  console.log(tables.map((result, at) => tableOf(result, tables[at - 1])).join('\n\n'));
 }
 
 process.on('exit', killAll);

@@ -1,4 +1,4 @@
-// node bench/start.mjs run|check|charts [...]: bundles a program of this folder from the working tree, and runs it.
+// node bench/start.mjs run|check|charts|cuts|plan [...]: bundles a program of this folder from the working tree, and runs it.
 //
 // Each run has its own bundle, so that changes to the sources do not affect it. Bundles are made like the package: one file or a
 // few, not minified, and without other packages.
@@ -6,14 +6,15 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { build } from 'tsup';
+import { builtBinary } from '../test/peers/binary.mjs';
 
 const bench = new URL('./', import.meta.url);
 const path = (name) => fileURLToPath(new URL(name, bench));
 const { dependencies } = JSON.parse(readFileSync(path('package.json'), 'utf8'));
 
 const name = process.argv[2];
-if (!['run', 'check', 'charts'].includes(name)) {
-  console.error('usage: node bench/start.mjs run|check|charts [options]');
+if (!['run', 'check', 'charts', 'cuts', 'plan'].includes(name)) {
+  console.error('usage: node bench/start.mjs run|check|charts|cuts|plan [options]');
   process.exit(2);
 }
 
@@ -42,7 +43,19 @@ const outDir = path(`.build/${process.pid}`);
 process.on('exit', () => rmSync(outDir, { recursive: true, force: true }));
 await build({
   config: false,
-  entry: { [name]: path(`${name}.ts`), worker: path('worker.ts'), readers: path('bridge/readers.ts') },
+  entry: {
+    [name]: path(`${name}.ts`),
+    worker: path('worker.ts'),
+    readers: path('bridge/readers.ts'),
+    server: path('stack/server.ts'),
+    client: path('stack/client.ts'),
+    load: path('server/load.ts'),
+    'peers-load': path('peers/load.ts'),
+    'storm-server': path('storm/server.ts'),
+    'storm-clients': path('storm/clients.ts'),
+    replica: path('replicas/replica.ts'),
+    'replicas-load': path('replicas/load.ts'),
+  },
   format: 'esm',
   platform: 'node',
   target: 'es2022',
@@ -51,5 +64,6 @@ await build({
   outDir,
   silent: true,
 });
+process.env.WATCHMUX_KUBE_APISERVER ??= builtBinary() ?? ''; // it is looked for beside its sources
 process.argv.splice(1, 2, `${outDir}/${name}.js`);
 await import(`${outDir}/${name}.js`);

@@ -19,6 +19,8 @@ export interface Figure {
   readonly shape: Shape;
   readonly unit: string;
   readonly better: 'higher' | 'lower';
+  /** It is a point of a chart: in the file, but not among the tables, which would be too many. */
+  readonly charted?: boolean;
 }
 
 /** Options of the command line. */
@@ -49,6 +51,8 @@ export interface Workload {
   readonly about: string;
   /** The row that others are divided by. */
   readonly reference: string;
+  /** The most rounds, for a workload whose rounds take seconds. */
+  readonly mostRounds?: number;
   shapes(wanted: Wanted): readonly Shape[];
   figures(shape: Shape): readonly Figure[];
   entries(shape: Shape): readonly Entry[];

@@ -3,13 +3,19 @@ import { backlog } from './backlog.bench.ts';
 import { bridge } from './bridge.bench.ts';
 import { churn } from './churn.bench.ts';
 import { decode } from './decode.bench.ts';
+import { etcd } from './etcd.bench.ts';
 import { fanout } from './fanout.bench.ts';
 import { filters } from './filters.bench.ts';
 import { laggards } from './laggards.bench.ts';
 import { latency } from './latency.bench.ts';
 import { memory } from './memory.bench.ts';
+import { peers } from './peers.bench.ts';
 import { queue } from './queue.bench.ts';
+import { replicas } from './replicas.bench.ts';
+import { server } from './server.bench.ts';
+import { stack } from './stack.bench.ts';
 import { stalled } from './stalled.bench.ts';
+import { storm } from './storm.bench.ts';
 import { topics } from './topics.bench.ts';
 import type { Workload } from './workload.ts';
 
@@ -26,6 +32,12 @@ export const WORKLOADS: readonly Workload[] = [
   topics,
   bridge,
   queue,
+  stack,
+  server,
+  peers,
+  etcd,
+  storm,
+  replicas,
 ];
 
 export function workloadOf(name: string): Workload {

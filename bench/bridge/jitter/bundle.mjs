@@ -3,18 +3,20 @@ import { rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { build } from 'tsup';
 
+const PROGRAMS = ['run', 'server', 'load', 'replica', 'writers', 'audience'];
+
 /** Bundles into a folder of this process. Returns its path, and `remove`, which deletes it. */
 export async function bundle() {
   const path = (name) => fileURLToPath(new URL(name, import.meta.url));
   const outDir = path(`.build/${process.pid}-${Math.random().toString(36).slice(2)}`);
   await build({
     config: false,
-    entry: { run: path('run.ts'), server: path('server.ts'), load: path('load.ts') },
+    entry: Object.fromEntries(PROGRAMS.map((name) => [name, path(`${name}.ts`)])),
     format: 'esm',
     platform: 'node',
     target: 'es2022',
     splitting: true,
-    external: ['ws'],
+    external: ['ws', '@nats-io/jetstream', '@nats-io/transport-node'],
     outDir,
     silent: true,
   });

@@ -52,6 +52,11 @@ export class Peer {
     });
   }
 
+  /** Sends a signal that does not end it. */
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    this.child.kill(signal);
+  }
+
   /** Resolves with the exit code, or the signal. */
   kill(signal: NodeJS.Signals): Promise<number | NodeJS.Signals> {
     this.child.kill(signal);

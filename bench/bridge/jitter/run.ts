@@ -6,6 +6,8 @@ import { quantile } from '../../stats.ts';
 import { endAll } from './peer.ts';
 import type { Outcome, Profile } from './profile.ts';
 import { faultsOf, runProfile } from './profile.ts';
+import type { FleetOutcome, FleetProfile } from './replicas.ts';
+import { runFleet } from './replicas.ts';
 
 const USAGE = `Usage: npm run bench:jitter -- [options]
 
@@ -17,6 +19,10 @@ reader, and so holds the time that the client was away.
 
 Exits with 1 unless 100 % are delivered, none twice, all in order. With --replay-items, a window that is too small for some, what
 is missing must stand behind a 410, and none is heard twice for one version.
+
+With --replicas, that many hubs follow one stream of a real nats-server, and clients reach them through a balancer. Replicas and
+nats-server are killed (-9) and stopped at random, and connections are cut, while writers publish. Every client is to get every
+acknowledged event, once and in order.
 
 Options:
   --transport websocket   websocket, sse, http or all
@@ -31,20 +37,27 @@ Options:
   --replay-items N        the server's window; default large enough for all
   --loads 2               processes that the clients are in
   --seed 1                of the cuts
+  --replicas N            hubs on one stream of NATS; with these defaults: 500 clients over all transports,
+                          4 writers with one event a second each
+  --duration-ms 300000    how long there are faults, with --replicas
+  --fault-every-ms 3000   from one fault to the next, give or take a half, with --replicas
   --json FILE             writes the figures there
   --help`;
 
 const TRANSPORTS: readonly ClientTransport[] = ['websocket', 'sse', 'http'];
 
 /** Returns undefined if help was requested. */
-function parse(): { profile: Profile; json: string | undefined } | undefined {
+function parse(): { profile: Profile; fleet: FleetProfile | undefined; json: string | undefined } | undefined {
   const string = { type: 'string' } as const;
   const { values } = parseArgs({
     options: {
-      transport: { ...string, default: 'websocket' },
-      clients: { ...string, default: '1000' },
+      transport: string,
+      clients: string,
       broadcasts: { ...string, default: '120' },
-      'per-second': { ...string, default: '2' },
+      'per-second': string,
+      replicas: { ...string, default: '0' },
+      'duration-ms': { ...string, default: '300000' },
+      'fault-every-ms': { ...string, default: '3000' },
       'cut-every-ms': { ...string, default: '15000' },
       'offline-ms': { ...string, default: '2000' },
       'event-bytes': { ...string, default: '270' },
@@ -58,21 +71,23 @@ function parse(): { profile: Profile; json: string | undefined } | undefined {
     },
   });
   if (values.help) return undefined;
-  const number = (name: Exclude<keyof typeof values, 'transport' | 'json' | 'help'>): number => {
-    const value = Number(values[name]);
+  const number = (name: Exclude<keyof typeof values, 'transport' | 'json' | 'help'>, fallback: number = Number.NaN): number => {
+    const value = Number(values[name] ?? fallback);
     if (!(value >= 0)) throw new Error(`--${name}: expected a number, got "${values[name]}"`);
     return value;
   };
   const optional = (name: 'replay-items' | 'backoff-min-ms' | 'backoff-max-ms'): number | undefined =>
     values[name] === undefined ? undefined : number(name);
-  const { transport, json } = values;
+  const { json } = values;
+  const replicas = number('replicas');
+  const { transport = replicas > 0 ? 'all' : 'websocket' } = values;
   const transports = TRANSPORTS.filter((each) => transport === 'all' || transport === each);
   if (transports.length === 0) throw new Error(`--transport: expected ${TRANSPORTS.join(', ')} or all, got "${transport}"`);
   const profile: Profile = {
     transports,
-    clients: number('clients'),
+    clients: number('clients', 1_000),
     broadcasts: number('broadcasts'),
-    perSecond: number('per-second'),
+    perSecond: number('per-second', 2),
     eventBytes: number('event-bytes'),
     cutEveryMs: number('cut-every-ms'),
     offlineMs: number('offline-ms'),
@@ -83,7 +98,22 @@ function parse(): { profile: Profile; json: string | undefined } | undefined {
     seed: number('seed'),
     weighs: true,
   };
-  return { profile, json };
+  const { eventBytes, loads, seed } = profile;
+  const fleet: FleetProfile = {
+    replicas,
+    clients: number('clients', 500),
+    transports,
+    writers: 4,
+    perSecond: number('per-second', 1),
+    eventBytes,
+    durationMs: number('duration-ms'),
+    faultEveryMs: number('fault-every-ms'),
+    awayMs: 4_000,
+    replayItems: number('replay-items', 500),
+    loads,
+    seed,
+  };
+  return { profile, fleet: replicas > 0 ? fleet : undefined, json };
 }
 
 const mib = (bytes: number): string => `${(bytes / 1_048_576).toFixed(1)} MiB`;
@@ -108,15 +138,17 @@ function reportOf({ expected, received, latencies, memory, ...outcome }: Outcome
   ];
 }
 
+const script = (name: string): string => fileURLToPath(new URL(`./${name}.js`, import.meta.url));
+
 async function main(): Promise<number> {
   const parsed = parse();
   if (parsed === undefined) {
     console.log(USAGE);
     return 0;
   }
-  const { profile, json } = parsed;
+  const { profile, fleet, json } = parsed;
+  if (fleet !== undefined) return mainFleet(fleet, json);
   const { transports, clients, broadcasts, perSecond, cutEveryMs, offlineMs, seed } = profile;
-  const script = (name: string): string => fileURLToPath(new URL(`./${name}.js`, import.meta.url));
   const scripts = { server: script('server'), load: script('load') };
   const outcome = await runProfile(profile, scripts, (what) => process.stderr.write(`${what}\n`));
   const faults = faultsOf(outcome);
@@ -127,6 +159,39 @@ async function main(): Promise<number> {
   if (json !== undefined)
     writeFileSync(json, `${JSON.stringify({ ...outcome, latencies: undefined, report: reportOf(outcome) }, null, 1)}\n`);
   return faults.length === 0 ? 0 : 1;
+}
+
+async function mainFleet(profile: FleetProfile, json: string | undefined): Promise<number> {
+  const scripts = { replica: script('replica'), writers: script('writers'), audience: script('audience') };
+  const outcome = await runFleet(profile, scripts, (what) => process.stderr.write(`${what}\n`));
+  const { replicas, clients, transports, durationMs, seed } = profile;
+  console.log(
+    `${replicas} replicas on NATS, ${clients} clients over ${transports.join(', ')}, ${durationMs} ms of faults, seed ${seed}`,
+  );
+  console.log(`Node ${process.version}`);
+  for (const [name, value] of fleetReportOf(outcome)) console.log(`  ${name.padEnd(28)}${value}`);
+  for (const fault of outcome.wrong.slice(0, 10)) console.log(`WRONG: ${fault}`);
+  if (outcome.wrong.length > 10) console.log(`WRONG: and ${outcome.wrong.length - 10} more`);
+  if (json !== undefined)
+    writeFileSync(json, `${JSON.stringify({ ...outcome, latencies: undefined, report: fleetReportOf(outcome) }, null, 1)}\n`);
+  return outcome.wrong.length === 0 ? 0 : 1;
+}
+
+function fleetReportOf(outcome: FleetOutcome): [string, string][] {
+  const { profile, acknowledged, stored, delivered, latencies, faults } = outcome;
+  const at = (share: number): string => `${quantile(latencies, share).toFixed(1)} ms`;
+  const count = (n: number): string => n.toLocaleString('en');
+  const expected = stored * profile.clients;
+  return [
+    ['acknowledged, stored', `${count(acknowledged)}, ${count(stored)}`],
+    ['expected', count(expected)],
+    ['delivered', `${count(delivered)} (${((delivered / expected) * 100).toFixed(3)} %)`],
+    ...Object.entries(faults).map(([name, times]): [string, string] => [name, count(times)]),
+    ['connections cut', count(outcome.cuts)],
+    ['reconnects', count(outcome.reconnects)],
+    ['publishes that timed out', count(outcome.publishFailures)],
+    ['latency p50, p95, p99, max', [0.5, 0.95, 0.99, 1].map(at).join(', ')],
+  ];
 }
 
 process.on('exit', endAll);
