@@ -2,7 +2,7 @@ import { defineConfig, type Options } from 'tsup';
 
 const common: Options = {
   target: 'es2022',
-  external: [/^node:/, 'rxjs', 'ws'],
+  external: [/^node:/, /^@nats-io\//, '@kubernetes/client-node', 'ajv', 'rxjs', 'ws'],
   splitting: true,
 };
 
@@ -30,6 +30,11 @@ export default defineConfig([
       client: 'src/bridge/client.ts',
       workqueue: 'src/workqueue/index.ts',
       cache: 'src/cache/index.ts',
+      storage: 'src/storage/index.ts',
+      etcd: 'src/storage/etcd/index.ts',
+      nats: 'src/nats/index.ts',
+      kubernetes: 'src/kubernetes/index.ts',
+      apiserver: 'src/apiserver/index.ts',
       testing: 'src/testing/index.ts',
     },
     format: ['esm', 'cjs'],
@@ -60,9 +65,10 @@ export default defineConfig([
     outDir: 'dist/cli',
   },
   {
-    // The script of the live page of `watchmux pipe`: one file without imports, which cli/page.ts puts into the page.
+    // The scripts of the pages of `watchmux pipe` and `watchmux serve`: each is one file without imports, which cli/page.ts puts
+    // into its page.
     target: 'es2022',
-    entry: { 'live-page': 'src/cli/page/main.ts' },
+    entry: { 'live-page': 'src/cli/page/main.ts', 'objects-page': 'src/cli/serve/page/main.ts' },
     format: 'esm',
     platform: 'browser',
     splitting: false,

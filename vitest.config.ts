@@ -17,6 +17,11 @@ export default defineConfig({
       { find: /^watchmux\/client$/, replacement: src('bridge/client.ts') },
       { find: /^watchmux\/workqueue$/, replacement: src('workqueue/index.ts') },
       { find: /^watchmux\/cache$/, replacement: src('cache/index.ts') },
+      { find: /^watchmux\/storage$/, replacement: src('storage/index.ts') },
+      { find: /^watchmux\/etcd$/, replacement: src('storage/etcd/index.ts') },
+      { find: /^watchmux\/nats$/, replacement: src('nats/index.ts') },
+      { find: /^watchmux\/kubernetes$/, replacement: src('kubernetes/index.ts') },
+      { find: /^watchmux\/apiserver$/, replacement: src('apiserver/index.ts') },
       { find: /^watchmux\/testing$/, replacement: src('testing/index.ts') },
     ],
   },
@@ -26,8 +31,8 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     pool: 'forks',
-    // Tests mostly wait for other processes, so two files run at once even on two cores.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Tests mostly wait for other processes, so three files run at once even on two cores.
+    maxWorkers: Math.max(3, availableParallelism() - 1),
     execArgv: ['--expose-gc'],
   },
 });

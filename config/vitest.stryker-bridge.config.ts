@@ -6,7 +6,7 @@ export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
   test: {
     include: [
-      'test/unit/{admission,backlog,bookmarks,client-*,connection-age,connection-slots,folded,forms,heartbeat,hub*,publisher,queued-bytes,resume,semaphore,sent-lines,session,shared-timer,snapshot*,stall,tally,upgrades}.test.ts',
+      'test/unit/{admission,backlog,bookmarks,client-*,connection-age,connection-slots,folded,forms,heartbeat,hub*,publisher,queued-bytes,resume,semaphore,sent-lines,session,session-*,shared-timer,snapshot*,stall,tally,upgrades}.test.ts',
       'test/property/{client,event-stream,flush,resumable}.property.test.ts',
     ],
     setupFiles: ['./test/fixed-seed.ts'],

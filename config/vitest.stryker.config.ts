@@ -9,10 +9,10 @@ export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
   test: {
     include: [
-      'test/unit/{broadcaster,broadcaster-*,coalesce,cursor,filter-reentrancy,gate,handle,kept,key,laggards,largest,linked-set,log,mux,overflow,prefix,reader,replay-*,topics,topics-*,user-code,user-code-*,window}.test.ts',
-      'test/unit/{filter,transitions}.test.ts',
-      'test/unit/{codec,decoder,framing,stream-watcher}.test.ts',
-      'test/property/{broadcaster,filter,framing,transitions}.property.test.ts',
+      'test/unit/{broadcaster,broadcaster-*,coalesce,cursor,filter-reentrancy,gate,handle,huge-capacity,kept,key,laggards,largest,linked-set,log,mux,overflow,prefix,reader,replay,replay-*,topics,topics-*,unlimited,user-code,user-code-*,window}.test.ts',
+      'test/unit/{filter,options,queued-bytes,transitions}.test.ts',
+      'test/unit/{codec,decoder,decoder-broken,framing,stream-watcher,upstream-frames}.test.ts',
+      'test/property/{broadcaster,filter,framing,queue-size,topics,transitions}.property.test.ts',
     ],
     setupFiles: ['./test/fixed-seed.ts'],
     testTimeout: 5_000,

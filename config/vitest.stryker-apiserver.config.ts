@@ -1,0 +1,19 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+/** The tests that mutation testing of src/apiserver runs: those that need no socket. See vitest.stryker.config.ts. */
+export default defineConfig({
+  root: fileURLToPath(new URL('..', import.meta.url)),
+  test: {
+    include: [
+      'test/unit/{apiserver-metadata,apiserver-query,apiserver-races,apiserver-reads,apiserver-verbs,json-patch,patch}.test.ts',
+      'test/unit/{representation,schema-validation}.test.ts',
+      'test/property/apiserver.property.test.ts',
+    ],
+    isolate: false, // importing everything again for each file would take most of the time
+    fileParallelism: false,
+    setupFiles: ['./test/fixed-seed.ts'],
+    testTimeout: 8_000,
+    env: { WATCHMUX_RUNS: '60' },
+  },
+});

@@ -1,0 +1,20 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+/** The tests that mutation testing of src/selectors, src/cache and src/workqueue runs. See vitest.stryker.config.ts. */
+export default defineConfig({
+  root: fileURLToPath(new URL('..', import.meta.url)),
+  test: {
+    include: [
+      'test/unit/{field-selector,label-selector}.test.ts',
+      'test/unit/{cache-*,delta-*,indexer,pager,real-fifo,store,http-*}.test.ts',
+      'test/unit/{from-hub,informer*,live-store,reflector*,retry-watcher*,until*}.test.ts',
+      'test/unit/{work-queue,work-queue-*,rate-limiters,controller*}.test.ts',
+      'test/contract/list-watcher.contract.test.ts',
+      'test/property/{delta-queue,guarantees-cache,indexer,informer,reflector,retry-watcher,selectors,work-queue}.property.test.ts',
+    ],
+    setupFiles: ['./test/fixed-seed.ts'],
+    testTimeout: 8_000,
+    env: { WATCHMUX_RUNS: '60' },
+  },
+});

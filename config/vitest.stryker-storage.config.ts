@@ -1,0 +1,19 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+/** The tests that mutation testing of the storages runs: those of the one in memory and of the cacher. See vitest.stryker.config.ts. */
+export default defineConfig({
+  root: fileURLToPath(new URL('..', import.meta.url)),
+  test: {
+    include: [
+      'test/unit/{memory-storage,memory-storage-*,storage-parts,cacher-*}.test.ts',
+      'test/contract/{cacher.contract,storage.contract,storage-broken}.test.ts',
+      'test/property/{cacher,cacher-linearizable,memory-storage}.property.test.ts',
+    ],
+    isolate: false, // importing everything again for each file would take most of the time
+    fileParallelism: false,
+    setupFiles: ['./test/fixed-seed.ts'],
+    testTimeout: 8_000,
+    env: { WATCHMUX_RUNS: '60' },
+  },
+});
