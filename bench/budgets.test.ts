@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { type Budget, fails, isSettled, judge, rowsOf, runShape } from './budgets.ts';
+import { type Budget, fails, isSettled, judge, judgeTimes, rowsOf, runShape } from './budgets.ts';
 import type { Result } from './compare.ts';
 import { digits, nameOf, tableOf } from './report.ts';
 import { median, middleHalf, pairedRatios, quantile } from './stats.ts';
@@ -81,9 +81,13 @@ describe('a floor', () => {
     expect(judge(other, tables).measured).toBe(3);
   });
 
-  test('counts the rounds of all runs', () => {
-    const judged = judge(budget, [result({ ours: [10], theirs: [10] }), result({ ours: [30, 40], theirs: [10, 10] })]);
-    expect(judged.measured).toBe(3);
+  test('is judged by the first time at which it holds, and by the last if it never does', () => {
+    const time = (...ours: number[]): Result[] => [result({ ours, theirs: ours.map(() => 10) })];
+    expect(judgeTimes(budget, [time(10), time(30, 40), time(90)])).toMatchObject({ measured: 3.5, times: 2, verdict: 'holds' });
+    expect(judgeTimes(budget, [time(10), time(17), time(11)])).toMatchObject({ measured: 1.1, times: 3, verdict: 'BELOW' });
+    expect(judgeTimes(budget, [time(25)])).toMatchObject({ measured: 2.5, times: 1 });
+    expect(judgeTimes(budget, [time(10), []])).toMatchObject({ times: 1, verdict: 'BELOW' });
+    expect(judgeTimes(budget, [[]]).verdict).toBe('not measured');
   });
 
   test('is not measured when a row is missing, and says why', () => {

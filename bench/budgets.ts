@@ -32,6 +32,8 @@ export interface Judgement {
   readonly note: string;
   /** Whether it is not measured because its own row is missing, and not the row to compare with. */
   readonly ownIsMissing: boolean;
+  /** How many times it was measured until then. */
+  readonly times: number;
 }
 
 export function hasFloor({ atLeast, atMost }: Budget): boolean {
@@ -82,18 +84,34 @@ function figuresOf(budget: Budget, results: readonly Result[]): readonly number[
   return pairedRatios(own, best);
 }
 
-/** Compares a floor with measurements of one or several runs, whose rounds count together. */
+/** Compares a floor with what was measured at one time after another: with the first of them at which it holds, or with the last. */
+export function judgeTimes(budget: Budget, times: readonly (readonly Result[])[]): Judgement {
+  const judgements = times.map((results, at) => ({ ...judge(budget, results), times: at + 1 }));
+  const measured = judgements.filter(({ verdict }) => verdict !== 'not measured');
+  return measured.find(({ verdict }) => verdict !== 'BELOW') ?? measured.at(-1) ?? judgements.at(-1) ?? judge(budget, []);
+}
+
+/** Compares a floor with one measurement. */
 export function judge(budget: Budget, results: readonly Result[]): Judgement {
   const figures = figuresOf(budget, results);
   if (figures === undefined) {
     const missing = results.flatMap(({ leftOut }) => leftOut).filter(({ contender }) => rowsOf(budget).includes(contender));
     const note = missing.map(({ contender, why }) => `${contender}: ${why}`)[0] ?? 'a row is missing';
     const ownIsMissing = !results.some(({ rows }) => rows.some(({ contender }) => contender === budget.row));
-    return { budget, measured: Number.NaN, from: Number.NaN, to: Number.NaN, verdict: 'not measured', note, ownIsMissing };
+    return {
+      budget,
+      measured: Number.NaN,
+      from: Number.NaN,
+      to: Number.NaN,
+      verdict: 'not measured',
+      note,
+      ownIsMissing,
+      times: 1,
+    };
   }
   const measured = median(figures);
   const [from, to] = middleHalf(figures);
-  return { budget, measured, from, to, verdict: verdictOf(budget, measured), note: '', ownIsMissing: false };
+  return { budget, measured, from, to, verdict: verdictOf(budget, measured), note: '', ownIsMissing: false, times: 1 };
 }
 
 /** How far the worse end of the middle half of the rounds is from a floor that needs no more of them. */
