@@ -278,6 +278,34 @@ describe('a slow handler', () => {
     await informer.stop();
   });
 
+  test.each(['coalesce', 'disconnect', 'drop-oldest', 'drop-newest'] as const)(
+    'with %s is not behind because others are told of every object again',
+    async (overflow) => {
+      const gaps: number[] = [];
+      const onGap = (missed: number): void => void gaps.push(missed);
+      const own = { overflow, capacity: 3, ...(overflow !== 'coalesce' && { onGap }) };
+      const { source, informer, clock, calls, handler, errors, open } = await stalled([pod('a', 1)], own);
+      const other = new Calls();
+      informer.addHandler(other, { resyncMs: 1_000 });
+      const watch = informer.watch(own);
+      while (watch.tryNext());
+      for (let at = 0; at < 5; at++) {
+        clock.advance(1_000);
+        await settle();
+      }
+      expect(other.take()).toHaveLength(6);
+      source.modify(pod('a', 2));
+      source.add(pod('b', 1));
+      await settle();
+      expect(handler.queued).toBe(2);
+      open();
+      await settle();
+      expect(calls.take()).toEqual(['!a1', 'a1>a2', '+b1']);
+      expect([watch.tryNext()?.type, watch.tryNext()?.type, errors, gaps]).toEqual(['MODIFIED', 'ADDED', [], []]);
+      await informer.stop();
+    },
+  );
+
   test('gets calls that fit together: what they come to is decided by what it knows', async () => {
     const { source, informer, handler, calls, open } = await stalled([pod('a', 1), pod('b', 1), pod('c', 1)]);
     open();

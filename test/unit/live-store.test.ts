@@ -168,11 +168,11 @@ describe('user code', () => {
   test('that joins while a list is published gets state and changes once', () => {
     const { live } = liveStore();
     let inner: Watch<LogEvent<Pod>> | undefined;
-    const filter = (): boolean => {
+    const matches = (): boolean => {
       inner ??= live.join({ overflow: 'disconnect', capacity: 100 });
       return true;
     };
-    const outer = live.join({ overflow: 'disconnect', capacity: 2, filter });
+    const outer = live.join({ overflow: 'disconnect', capacity: 2, matches });
     const list = Array.from({ length: 600 }, (_, at) => pod(`p${at}`, 1, '1'));
     live.replace(list, '1');
     read(outer);
@@ -250,7 +250,7 @@ describe('a reader', () => {
     live.close();
     live.add(pod('b', 1, '2'));
     live.replace([], '3');
-    live.wake();
+    live.wake(new Set());
     expect(live.keys()).toEqual(['a']);
     expect(read(watch)).toEqual(['ADDED a1']);
     expect(watch.stopped).toBe(true);
@@ -332,11 +332,16 @@ describe('what a source may ask back', () => {
   });
 });
 
-test('what wakes readers has the version of the state, and ends no list', () => {
+test('what wakes readers has the version of the state, ends no list, and takes no room where others read', () => {
   const { live } = liveStore();
   live.replace([pod('a', 1)], '5');
-  const watch = live.join({});
+  const readers = new Set([{}]);
+  const [reader] = readers;
+  const watch = live.join({ capacity: 1, reader });
+  const other = live.join({ capacity: 1, reader: {} });
   read(watch);
-  live.wake();
-  expect(watch.tryNext()).toEqual({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '5' } } });
+  read(other);
+  live.wake(readers);
+  expect(watch.tryNext()).toEqual({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '5' } }, readers });
+  expect(other.tryNext()).toBeUndefined();
 });
