@@ -162,7 +162,23 @@ describe('removing', () => {
     await informer.stop();
   });
 
-  test('TestSharedInformerRemoveHandler: before it has synced, its promise rejects, and nobody has to handle that', async () => {
+  test('TestSharedInformerRemoveHandler: one after the other, each only itself, whatever the order', async () => {
+    const { source, informer, start } = rig();
+    const calls = new Calls();
+    const handlers = [informer.addHandler(calls), informer.addHandler(calls), informer.addHandler(calls)] as const;
+    await start();
+    const left: number[] = [];
+    for (const at of [1, 2, 0] as const) {
+      handlers[at].remove();
+      source.add(pod(`p${at}`, at));
+      await settle();
+      left.push(calls.take().length);
+    }
+    expect(left).toEqual([2, 1, 0]);
+    await informer.stop();
+  });
+
+  test('before it has synced, its promise rejects, and nobody has to handle that', async () => {
     const { informer, start } = rig([pod('a', 1)]);
     const calls = new Calls();
     const handler = informer.addHandler(calls);

@@ -130,7 +130,7 @@ describe('the life of an informer', () => {
     await run;
   });
 
-  test('TestSharedInformerWatchDisruption: what was added, changed and deleted meanwhile is told after the watch broke', async () => {
+  test('TestSharedInformerWatchDisruption, TestResetWatch: what was added, changed and deleted meanwhile is told after the watch broke', async () => {
     const { source, informer, clock, start } = rig([pod('a', 1), pod('b', 1), pod('c', 1)]);
     const calls = new Calls();
     informer.addHandler(calls);
@@ -372,6 +372,21 @@ describe('watch', () => {
     }
     expect(read(watch)).toEqual(['DELETED a1']);
     await informer.stop();
+  });
+
+  test('TestEventProcessorExit: it ends with the informer, unread or while a read waits', async () => {
+    const { source, informer, clock, start } = rig([pod('a', 1)]);
+    const [unread, waiting] = [informer.watch(), informer.watch()];
+    await start();
+    read(waiting);
+    const last = fate(waiting.next());
+    await settle();
+    expect(last.state).toBe('pending');
+    await informer.stop();
+    await settle();
+    expect([last.state, await waiting.next()]).toEqual(['resolved', { done: true }]);
+    expect([unread.stopped, read(unread), await unread.next()]).toEqual([true, ['ADDED a1', 'SYNCED'], { done: true }]);
+    expect([clock.pending, source.openWatches]).toEqual([0, 0]);
   });
 
   test('TestEventProcessorOrdersEvents: a thousand changes come in order', async () => {

@@ -132,6 +132,18 @@ describe('user code', () => {
     expect(read(watch)).toEqual(['ADDED a10', 'ADDED b20', 'SYNCED', 'MODIFIED a10>a30', 'DELETED b20>b40']);
   });
 
+  test('TestStoreResourceVersion, TestStoreResourceVersionWithNonMetaTransform: the version is that of the source', () => {
+    const { live, told } = liveStore({ keyOf: ({ value }) => `${value}`, transform: ({ value }) => ({ value }) as Pod });
+    live.replace([pod('a', 1, '1')], '5');
+    live.add(pod('b', 2, '6'));
+    live.update(pod('b', 2, '7'));
+    live.bookmark('8');
+    live.delete(pod('b', 2, '9'));
+    live.delete({ type: 'Deleted', finalStateUnknown: true, key: '1', object: pod('a', 1, '1') });
+    expect(told.versions).toEqual(['5', '6', '7', '8', '9']);
+    expect([live.resourceVersion, live.keys()]).toEqual(['9', []]);
+  });
+
   test('that refuses an object leaves everything else as it should be, and is reported', () => {
     const { live, told } = liveStore({ transform: refuses(2), indexers: { value: ({ value }) => [`${value}`] } });
     live.replace([pod('a', 1, '1'), pod('b', 2, '1'), { value: 7 } as Pod, pod('c', 3, '1')], '1');
