@@ -359,7 +359,9 @@ const plans = fc.record({
 });
 
 describe('an informer', () => {
-  test('converges, whatever fails; every reader folds to the store; after a stop nothing is left', { timeout }, async () => {
+  test('TestHammerController, TestUpdate: converges, whatever fails; every reader folds to the store; after a stop nothing is left', {
+    timeout,
+  }, async () => {
     let stopped = 0;
     await fc.assert(
       fc.asyncProperty(plans, async (plan) => {

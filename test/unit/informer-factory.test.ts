@@ -200,6 +200,8 @@ describe('a lister', () => {
     await informer.synced;
     expect(lister.namespace('x').get('a')?.metadata.name).toBe('a');
     await informer.stop();
-    expect(() => new Lister(undefined as never)).toThrow('store: expected a store or an informer');
+    for (const wrong of [undefined, null, 'pods', 5, {}, { store: 5 }] as never[]) {
+      expect(() => new Lister(wrong)).toThrow('store: expected a store or an informer');
+    }
   });
 });

@@ -162,7 +162,23 @@ describe('removing', () => {
     await informer.stop();
   });
 
-  test('TestSharedInformerRemoveHandler: before it has synced, its promise rejects, and nobody has to handle that', async () => {
+  test('TestSharedInformerRemoveHandler: one after the other, each only itself, whatever the order', async () => {
+    const { source, informer, start } = rig();
+    const calls = new Calls();
+    const handlers = [informer.addHandler(calls), informer.addHandler(calls), informer.addHandler(calls)] as const;
+    await start();
+    const left: number[] = [];
+    for (const at of [1, 2, 0] as const) {
+      handlers[at].remove();
+      source.add(pod(`p${at}`, at));
+      await settle();
+      left.push(calls.take().length);
+    }
+    expect(left).toEqual([2, 1, 0]);
+    await informer.stop();
+  });
+
+  test('before it has synced, its promise rejects, and nobody has to handle that', async () => {
     const { informer, start } = rig([pod('a', 1)]);
     const calls = new Calls();
     const handler = informer.addHandler(calls);
@@ -277,6 +293,34 @@ describe('a slow handler', () => {
     expect([handler.queued, handler.hasSynced]).toEqual([0, true]);
     await informer.stop();
   });
+
+  test.each(['coalesce', 'disconnect', 'drop-oldest', 'drop-newest'] as const)(
+    'with %s is not behind because others are told of every object again',
+    async (overflow) => {
+      const gaps: number[] = [];
+      const onGap = (missed: number): void => void gaps.push(missed);
+      const own = { overflow, capacity: 3, ...(overflow !== 'coalesce' && { onGap }) };
+      const { source, informer, clock, calls, handler, errors, open } = await stalled([pod('a', 1)], own);
+      const other = new Calls();
+      informer.addHandler(other, { resyncMs: 1_000 });
+      const watch = informer.watch(own);
+      while (watch.tryNext());
+      for (let at = 0; at < 5; at++) {
+        clock.advance(1_000);
+        await settle();
+      }
+      expect(other.take()).toHaveLength(6);
+      source.modify(pod('a', 2));
+      source.add(pod('b', 1));
+      await settle();
+      expect(handler.queued).toBe(2);
+      open();
+      await settle();
+      expect(calls.take()).toEqual(['!a1', 'a1>a2', '+b1']);
+      expect([watch.tryNext()?.type, watch.tryNext()?.type, errors, gaps]).toEqual(['MODIFIED', 'ADDED', [], []]);
+      await informer.stop();
+    },
+  );
 
   test('gets calls that fit together: what they come to is decided by what it knows', async () => {
     const { source, informer, handler, calls, open } = await stalled([pod('a', 1), pod('b', 1), pod('c', 1)]);

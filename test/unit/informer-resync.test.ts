@@ -1,6 +1,7 @@
 // When handlers are told again of every object (R12.23 to R12.25, FIX12.5).
 import { describe, expect, test } from 'vitest';
 import { ResyncTimes } from '../../src/cache/informer/resync.ts';
+import { sleep } from '../../src/watch/clock.ts';
 import { Calls, type Pod, pod, rig, settle } from './informer-support.ts';
 
 const entry = (requestedMs: number) => ({ requestedMs, periodMs: 0, dueMs: 0 });
@@ -125,7 +126,7 @@ describe('an informer', () => {
     expect([calls.take(), handler.queued]).toEqual([['a1>a1'], 3]); // it stalls
     source.modify(pod('b', 2));
     source.delete(pod('c'));
-    clock.advance(1_000); // due again: a resync in progress begins anew once its changes were read
+    clock.advance(1_000); // due again: the next one begins when this one is over
     await settle();
     const next = async (): Promise<string[]> => {
       for (const each of open.splice(0)) each();
@@ -133,11 +134,31 @@ describe('an informer', () => {
       return calls.take();
     };
     expect(await next()).toEqual(['b1>b2']);
-    expect(await next()).toEqual(['-c1', 'a1>a1']);
+    expect(await next()).toEqual(['-c1', 'b2>b2']);
+    expect(await next()).toEqual(['a1>a1']);
     expect(await next()).toEqual(['b2>b2']);
     expect(await next()).toEqual([]);
     expect(handler.queued).toBe(0);
     open = [];
+    await informer.stop();
+  });
+
+  test('a handler that needs longer than its period is told of every object, again and again', async () => {
+    const { informer, clock, start } = rig([pod('a', 1), pod('b', 1), pod('c', 1)], { resyncMs: 1_000 });
+    const calls = new Calls();
+    informer.addHandler({
+      onUpdate: (old, one) => {
+        calls.onUpdate(old, one);
+        return sleep(1_500, { clock });
+      },
+    });
+    await start();
+    for (let ms = 0; ms < 10_000; ms += 500) {
+      clock.advance(500);
+      await settle();
+    }
+    expect(calls.take()).toEqual(['a1>a1', 'b1>b1', 'c1>c1', 'a1>a1', 'b1>b1', 'c1>c1', 'a1>a1']);
+    clock.advance(1_500);
     await informer.stop();
   });
 

@@ -130,7 +130,7 @@ describe('the life of an informer', () => {
     await run;
   });
 
-  test('TestSharedInformerWatchDisruption: what was added, changed and deleted meanwhile is told after the watch broke', async () => {
+  test('TestSharedInformerWatchDisruption, TestResetWatch: what was added, changed and deleted meanwhile is told after the watch broke', async () => {
     const { source, informer, clock, start } = rig([pod('a', 1), pod('b', 1), pod('c', 1)]);
     const calls = new Calls();
     informer.addHandler(calls);
@@ -292,6 +292,17 @@ describe('atLeast', () => {
     expect(() => informer.atLeast('9', { timeout: 5 } as never)).toThrow('did you mean timeoutMs?');
   });
 
+  test('a time that is none is refused', async () => {
+    const { informer, start } = rig();
+    await start();
+    for (const timeoutMs of [Number.NaN, -1, Infinity, '5' as never]) {
+      const wait = fate(informer.atLeast('9', { timeoutMs }));
+      await settle();
+      expect([timeoutMs, wait.error]).toEqual([timeoutMs, expect.objectContaining({ code: 'INVALID_ARGUMENT' })]);
+    }
+    await informer.stop();
+  });
+
   test('a version that cannot be compared is told to who waits for it, and is no failure of the store', async () => {
     const { informer, source, start, errors } = rig([pod('a')], {
       compareVersions: (a, b) => {
@@ -363,6 +374,21 @@ describe('watch', () => {
     await informer.stop();
   });
 
+  test('TestEventProcessorExit: it ends with the informer, unread or while a read waits', async () => {
+    const { source, informer, clock, start } = rig([pod('a', 1)]);
+    const [unread, waiting] = [informer.watch(), informer.watch()];
+    await start();
+    read(waiting);
+    const last = fate(waiting.next());
+    await settle();
+    expect(last.state).toBe('pending');
+    await informer.stop();
+    await settle();
+    expect([last.state, await waiting.next()]).toEqual(['resolved', { done: true }]);
+    expect([unread.stopped, read(unread), await unread.next()]).toEqual([true, ['ADDED a1', 'SYNCED'], { done: true }]);
+    expect([clock.pending, source.openWatches]).toEqual([0, 0]);
+  });
+
   test('TestEventProcessorOrdersEvents: a thousand changes come in order', async () => {
     const { source, informer, start } = rig();
     const watch = informer.watch({ overflow: 'disconnect', capacity: 2_000 });
@@ -397,6 +423,33 @@ describe('watch', () => {
     source.delete(pod('b'));
     await settle();
     expect([read(web), read(large)]).toEqual([['DELETED b2'], ['DELETED b2']]);
+    await informer.stop();
+  });
+
+  test.each(['disconnect', 'drop-oldest', 'drop-newest'] as const)(
+    'with %s has a bound, unless told otherwise',
+    async (overflow) => {
+      const { source, informer, start } = rig();
+      await start();
+      const watch = informer.watch({ overflow });
+      read(watch);
+      for (let at = 0; at < 1_500; at++) source.add(pod('a', at));
+      await settle();
+      read(watch);
+      expect(watch.dropped).toBe(500);
+      await informer.stop();
+    },
+  );
+
+  test('what it does not select takes no room', async () => {
+    const { source, informer, start } = rig([pod('a', 1)]);
+    await start();
+    const watch = informer.watch({ overflow: 'disconnect', capacity: 2, filter: ({ value }) => value > 0 });
+    const before = read(watch);
+    for (let at = 0; at < 10; at++) source.add(pod('b', -at));
+    source.modify(pod('a', 2));
+    await settle();
+    expect([before, read(watch)]).toEqual([['ADDED a1', 'SYNCED'], ['MODIFIED a2']]);
     await informer.stop();
   });
 

@@ -132,6 +132,18 @@ describe('user code', () => {
     expect(read(watch)).toEqual(['ADDED a10', 'ADDED b20', 'SYNCED', 'MODIFIED a10>a30', 'DELETED b20>b40']);
   });
 
+  test('TestStoreResourceVersion, TestStoreResourceVersionWithNonMetaTransform: the version is that of the source', () => {
+    const { live, told } = liveStore({ keyOf: ({ value }) => `${value}`, transform: ({ value }) => ({ value }) as Pod });
+    live.replace([pod('a', 1, '1')], '5');
+    live.add(pod('b', 2, '6'));
+    live.update(pod('b', 2, '7'));
+    live.bookmark('8');
+    live.delete(pod('b', 2, '9'));
+    live.delete({ type: 'Deleted', finalStateUnknown: true, key: '1', object: pod('a', 1, '1') });
+    expect(told.versions).toEqual(['5', '6', '7', '8', '9']);
+    expect([live.resourceVersion, live.keys()]).toEqual(['9', []]);
+  });
+
   test('that refuses an object leaves everything else as it should be, and is reported', () => {
     const { live, told } = liveStore({ transform: refuses(2), indexers: { value: ({ value }) => [`${value}`] } });
     live.replace([pod('a', 1, '1'), pod('b', 2, '1'), { value: 7 } as Pod, pod('c', 3, '1')], '1');
@@ -168,11 +180,11 @@ describe('user code', () => {
   test('that joins while a list is published gets state and changes once', () => {
     const { live } = liveStore();
     let inner: Watch<LogEvent<Pod>> | undefined;
-    const filter = (): boolean => {
+    const matches = (): boolean => {
       inner ??= live.join({ overflow: 'disconnect', capacity: 100 });
       return true;
     };
-    const outer = live.join({ overflow: 'disconnect', capacity: 2, filter });
+    const outer = live.join({ overflow: 'disconnect', capacity: 2, matches });
     const list = Array.from({ length: 600 }, (_, at) => pod(`p${at}`, 1, '1'));
     live.replace(list, '1');
     read(outer);
@@ -250,7 +262,7 @@ describe('a reader', () => {
     live.close();
     live.add(pod('b', 1, '2'));
     live.replace([], '3');
-    live.wake();
+    live.wake(new Set());
     expect(live.keys()).toEqual(['a']);
     expect(read(watch)).toEqual(['ADDED a1']);
     expect(watch.stopped).toBe(true);
@@ -332,11 +344,16 @@ describe('what a source may ask back', () => {
   });
 });
 
-test('what wakes readers has the version of the state, and ends no list', () => {
+test('what wakes readers has the version of the state, ends no list, and takes no room where others read', () => {
   const { live } = liveStore();
   live.replace([pod('a', 1)], '5');
-  const watch = live.join({});
+  const readers = new Set([{}]);
+  const [reader] = readers;
+  const watch = live.join({ capacity: 1, reader });
+  const other = live.join({ capacity: 1, reader: {} });
   read(watch);
-  live.wake();
-  expect(watch.tryNext()).toEqual({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '5' } } });
+  read(other);
+  live.wake(readers);
+  expect(watch.tryNext()).toEqual({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '5' } }, readers });
+  expect(other.tryNext()).toBeUndefined();
 });

@@ -53,7 +53,7 @@ describe('a store', () => {
     expect(() => new Store<Thing>({ keyOf: () => 7 as never }).add(thing('a'))).toThrow('keyOf: expected a string, got 7');
   });
 
-  it('deletes what is not there without an error, and takes an inferred deletion by its key', () => {
+  it('TestDeletionHandlingObjectToName: deletes what is not there without an error, and takes an inferred deletion by its key', () => {
     const store = new Store<Thing>();
     store.add(thing('a'));
     store.delete(thing('b'));

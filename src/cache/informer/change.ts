@@ -15,11 +15,13 @@ export interface Change<T> {
   readonly finalStateUnknown: boolean;
 }
 
-/**
- * What is in the log. The BOOKMARK with the annotation ends the initial state; one without only wakes the readers. An ERROR tells
- * a reader that it was cut.
- */
-export type LogEvent<T> = Change<T> | BookmarkEvent | ErrorEvent;
+/** A BOOKMARK that only wakes these readers. */
+export interface Wake extends BookmarkEvent {
+  readonly readers: ReadonlySet<unknown>;
+}
+
+/** What is in the log. The BOOKMARK with the annotation ends the initial state. An ERROR tells a reader that it was cut. */
+export type LogEvent<T> = Change<T> | BookmarkEvent | Wake | ErrorEvent;
 
 /** Whether an event of the log is a change. */
 export function isChange<T>(event: LogEvent<T>): event is Change<T> {
@@ -48,4 +50,17 @@ export function toObjectEvent<T>(event: LogEvent<T>, matches: ((object: T) => bo
   const { object, previous } = event;
   const left = type === 'DELETED' && matches !== undefined;
   return { type, object: left ? (withVersionOf(previous, object) as T) : object };
+}
+
+/**
+ * Whether an event may take room in the queue of a reader. Whoever is to be woken has room. If `matches` throws, that is reported when
+ * the change is told.
+ */
+export function takesRoom<T>(event: LogEvent<T>, reader: unknown, matches: ((object: T) => boolean) | undefined): boolean {
+  if (!isChange(event)) return !('readers' in event) || event.readers.has(reader);
+  try {
+    return transitionOf(event, matches) !== undefined;
+  } catch {
+    return true;
+  }
 }

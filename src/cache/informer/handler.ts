@@ -25,8 +25,8 @@ export type HandlerOverflow = Exclude<Overflow, 'wait'>;
 /** Options of one handler. */
 export interface HandlerOptions<T> {
   /**
-   * How often it is called with every object again, in milliseconds, as `onUpdate(object, object)`; 0: never. At least a second.
-   * Default: the informer's `resyncMs`.
+   * How often it is called with every object again, in milliseconds, as `onUpdate(object, object)`; 0: never. At least a second. A
+   * handler that needs longer for that begins anew when it is done. Default: the informer's `resyncMs`.
    */
   readonly resyncMs?: number | undefined;
   /**

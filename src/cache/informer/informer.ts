@@ -170,8 +170,8 @@ export class Informer<T, Name extends string = string> {
    * Resolves when the store has reached a version, for example that of an object that you have just written: then you read your own
    * writes.
    *
-   * @throws {WatchError} (rejects) CLOSED if the informer stops before; TIMEOUT; INVALID_ARGUMENT for what is no version; the reason
-   * of `signal`.
+   * @throws {WatchError} (rejects) CLOSED if the informer stops before; TIMEOUT; INVALID_ARGUMENT for what is no version, or no time; the
+   * reason of `signal`.
    */
   atLeast(resourceVersion: string, options: AtLeastOptions = {}): Promise<void> {
     return this.#versions.wait(resourceVersion, known(options, ['signal', 'timeoutMs']));
@@ -217,7 +217,7 @@ export class Informer<T, Name extends string = string> {
     checkQueue(options);
     const selects = labelFilter(labelSelector);
     const matches = own && selects ? (object: T) => selects(object) && own(object) : (selects ?? own);
-    const watch = this.#live.join({ overflow, capacity, signal, onGap });
+    const watch = this.#live.join({ overflow, capacity, signal, onGap, matches });
     return filter(watch, (event) => toObjectEvent(event, matches));
   }
 
@@ -233,8 +233,8 @@ export class Informer<T, Name extends string = string> {
   /** Checks now who is due for a resync, and tells them. */
   #resync(): void {
     const due = this.#times.due(this.#clock.now());
-    for (const registration of due) registration.resync();
-    if (due.length > 0) this.#live.wake();
+    const idle = due.filter((registration) => registration.resync());
+    if (idle.length > 0) this.#live.wake(new Set(idle));
   }
 
   /** Checks again and again. */

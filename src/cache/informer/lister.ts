@@ -30,7 +30,7 @@ export class Lister<T> {
 
   /** @throws {WatchError} INVALID_ARGUMENT for anything but a store, or what has one as its `store`, as an informer does. */
   constructor(source: Listed<T> | { readonly store: Listed<T> }) {
-    const store = source && 'store' in source ? source.store : source;
+    const store = (source as { readonly store?: Listed<T> } | undefined)?.store ?? (source as Listed<T>);
     this.#store = having('store', store, 'list', 'a store or an informer');
   }
 

@@ -32,7 +32,7 @@ import { metadataOf, versionOf } from '../object.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from '../queues/delta.ts';
 import { Indexer, type IndexerOptions } from '../store/indexer.ts';
 import { checkIterable, type FailedChange, type StoreChange } from '../store/store.ts';
-import type { Change, LogEvent } from './change.ts';
+import { type Change, type LogEvent, takesRoom } from './change.ts';
 
 /** Who is told about what a {@link LiveStore} does. */
 export interface LiveStoreHost<T> {
@@ -44,12 +44,18 @@ export interface LiveStoreHost<T> {
 
 /** How a reader joins the log. */
 export interface JoinOptions<T> {
+  /** Default: no limit with `coalesce`, otherwise 1,000. */
   readonly capacity?: number | undefined;
   readonly overflow?: Overflow | undefined;
-  readonly filter?: ((event: LogEvent<T>) => boolean) | undefined;
+  /** Changes of other objects take no room. */
+  readonly matches?: ((object: T) => boolean) | undefined;
+  /** Who it is, if somebody wakes it. */
+  readonly reader?: unknown;
   readonly signal?: AbortSignal | undefined;
   readonly onGap?: ((missed: number) => void) | undefined;
 }
+
+const DEFAULT_CAPACITY = 1_000;
 
 /** What is to be stored: user code has accepted it. */
 interface Accepted<T> {
@@ -156,14 +162,14 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
     return this.get(namespace ? `${namespace}/${name}` : name);
   }
 
-  /** Wakes every reader, once it has read what is queued. */
-  wake(): void {
-    this.#unpublished.push(this.#bookmark(false));
+  /** Wakes readers that wait. */
+  wake(readers: ReadonlySet<unknown>): void {
+    this.#unpublished.push({ ...this.#bookmark(false), readers });
     this.#publish();
   }
 
   /** Starts to read: the state as ADDED and, if the first list is in it, the BOOKMARK that ends it; then the log. */
-  join(options: JoinOptions<T>): Watch<LogEvent<T>> {
+  join({ overflow = 'coalesce', capacity, matches, reader, ...rest }: JoinOptions<T>): Watch<LogEvent<T>> {
     if (this.#closed) throw new WatchError('CLOSED', 'the informer has stopped');
     this.#publish(); // a filter that is asked in the middle of a list joins
     const prefix: LogEvent<T>[] = [];
@@ -171,7 +177,12 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
       prefix.push({ type: 'ADDED', object, key, previous: undefined, finalStateUnknown: false });
     }
     if (this.#hasSynced) prefix.push(this.#bookmark(true));
-    return this.#log.watch({ ...options, prefix });
+    const folds = overflow === 'coalesce';
+    const limit = capacity ?? (folds ? undefined : DEFAULT_CAPACITY);
+    // A fold must see every change: one that does not match may undo one that does.
+    const asked = folds ? undefined : matches;
+    const filter = limit === undefined ? undefined : (event: LogEvent<T>): boolean => takesRoom(event, reader, asked);
+    return this.#log.watch({ ...rest, overflow, capacity: limit, filter, prefix });
   }
 
   /** Ends every reader, once it has read what is queued. From now on nothing changes. */

@@ -30,8 +30,6 @@ export interface RegistrationHost<T> {
   onError(error: unknown, handler: Handler<T>): void;
 }
 
-const DEFAULT_CAPACITY = 1_000;
-
 /** See the top of this file. */
 export class Registration<T> implements HandlerRegistration, ResyncEntry {
   readonly requestedMs: number;
@@ -47,18 +45,17 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
   /** The keys of the objects of a resync that are still to be told, from the last to the first. */
   #resync: string[] = [];
   #resyncDue: boolean = false;
+  /** Whether it has nothing to do. */
+  #waiting: boolean = false;
   #removed: boolean = false;
 
   constructor(handler: Handler<T>, options: HandlerOptions<T> & { requestedMs: number }, host: RegistrationHost<T>) {
-    const { requestedMs, filter: matches, overflow = 'coalesce', capacity, onGap } = options;
+    const { requestedMs, filter: matches, overflow, capacity, onGap } = options;
     this.requestedMs = requestedMs;
     this.#handler = handler;
     this.#host = host;
     this.#matches = matches;
-    const folds = overflow === 'coalesce';
-    // A fold must see every change: one that does not match may undo one that does.
-    const filter = matches && !folds ? (event: LogEvent<T>) => mayMatch(event, matches) : undefined;
-    const watch = host.live.join({ overflow, filter, onGap, capacity: capacity ?? (folds ? undefined : DEFAULT_CAPACITY) });
+    const watch = host.live.join({ overflow, capacity, matches, onGap, reader: this });
     this.#watch = watch as BroadcastWatch<LogEvent<T>>;
     this.ended = this.#run();
   }
@@ -87,9 +84,10 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
     void this.#watch.return();
   }
 
-  /** Has the handler called with every object, once it has read what is queued. The log must wake it. */
-  resync(): void {
+  /** Has the handler called with every object, once it has read what is queued. Returns whether it has to be woken. */
+  resync(): boolean {
     this.#resyncDue = true;
+    return this.#waiting && this.#watch.queued === 0;
   }
 
   async #run(): Promise<void> {
@@ -110,6 +108,11 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
     const { live } = this.#host;
     // A policy that loses events may have lost the one that says so.
     if (live.hasSynced) this.#synced.open();
+    // Not before the last one is over: a slow handler would be told of the same few objects again and again.
+    if (this.#resyncDue && this.#resync.length === 0) {
+      this.#resyncDue = false;
+      this.#resync = live.keys().reverse();
+    }
     const key = this.#resync.pop();
     if (key === undefined) return this.#wait();
     const object = live.get(key);
@@ -118,7 +121,9 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
   }
 
   async #wait(): Promise<void> {
+    this.#waiting = true;
     const { done, value } = await this.#watch.next();
+    this.#waiting = false;
     if (done) this.#removed = true;
     else if (!this.#removed) await this.#handle(value);
   }
@@ -127,10 +132,6 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
     if (isChange(event)) return this.#tell(event);
     if (event.type === 'ERROR') this.#cut(event.object);
     else if (isInitialEventsEnd(event)) this.#synced.open();
-    else if (this.#resyncDue) {
-      this.#resyncDue = false;
-      this.#resync = this.#host.live.keys().reverse();
-    }
     return undefined;
   }
 
@@ -170,14 +171,5 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
   #fail(error: unknown): void {
     this.end(error);
     this.#host.onError(error, this.#handler);
-  }
-}
-
-/** Whether a change may matter to who sees only what matches. If the filter throws, that is reported when the change is told. */
-function mayMatch<T>(event: LogEvent<T>, matches: (object: T) => boolean): boolean {
-  try {
-    return !isChange(event) || transitionOf(event, matches) !== undefined;
-  } catch {
-    return true;
   }
 }

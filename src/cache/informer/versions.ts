@@ -1,12 +1,12 @@
 import type { Clock } from '../../watch/clock.ts';
-import { WatchError } from '../../watch/errors.ts';
+import { WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { VersionComparator } from '../version.ts';
 
 /** How long to wait for a version. */
 export interface AtLeastOptions {
   /** Gives up when it aborts; then the promise rejects with its reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Gives up after this long; then the promise rejects with TIMEOUT. A number >= 0; default: no limit. */
+  /** Gives up after this long; then the promise rejects with TIMEOUT. A whole number; default: no limit. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -33,6 +33,7 @@ export class Versions {
   wait(version: string, { signal, timeoutMs }: AtLeastOptions): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#compare(version, version); // refuses what is no version
+      if (timeoutMs !== undefined) wholeNumber('timeoutMs', timeoutMs);
       if (this.#ended) throw this.#ended.error;
       signal?.throwIfAborted();
       let cancel: (() => void) | undefined;
