@@ -44,7 +44,7 @@ const ORDERS = {
 const storage = new EtcdStorage({ endpoints: (process.env.ETCD ?? 'http://127.0.0.1:2379').split(','), prefix: '/shop/' });
 const server = new ApiServer({
   storage,
-  resources: [/** @type {import('watchmux/apiserver').ResourceDefinition} */ (/** @type {unknown} */ (ORDERS))],
+  resources: [ORDERS],
   onError: (error) => console.error(error),
 });
 await server.ready;

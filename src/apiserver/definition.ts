@@ -25,7 +25,7 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
    * Returns what is wrong with an object that must not be stored: the write is then 422. `old` is undefined for a new one. An error that
    * it throws is 500, and told to `onError` alone.
    */
-  readonly validate?: ((object: T, old: T | undefined) => ValidationResult | Promise<ValidationResult>) | undefined;
+  readonly validate?: Of<T, [old: T | undefined], ValidationResult | Promise<ValidationResult>> | undefined;
   /** An OpenAPI v3 schema of the object: checked on every write, served to `kubectl explain`. */
   readonly schema?: JsonSchema | undefined;
   /** Whether `status` is written at a path of its own, as a subresource, and ignored elsewhere. Default false. */
@@ -33,8 +33,14 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
   /** What tables show beside the name; `kubectl get` prints them. Default: the age. */
   readonly columns?: readonly PrinterColumn<T>[] | undefined;
   /** Fields that selectors may name beside `metadata.name` and `metadata.namespace`; each is an index of the cache. */
-  readonly fields?: Readonly<Record<string, (object: T) => string | undefined>> | undefined;
+  readonly fields?: Readonly<Record<string, Of<T, [], string | undefined>>> | undefined;
 }
+
+/**
+ * A function of an object of the kind. A method's type, whose parameters are compared both ways: a server keeps definitions of several
+ * kinds in one array, and calls each only with objects of its own.
+ */
+type Of<T, More extends unknown[], Result> = { of(object: T, ...more: More): Result }['of'];
 
 /** What is wrong with an object: nothing, or a cause for each field. */
 export type ValidationResult = readonly FieldCause[] | undefined;
@@ -55,7 +61,7 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
 export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {
   readonly name: string;
   readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
-  readonly value: (object: T) => string | number | boolean | null | undefined;
+  readonly value: Of<T, [], string | number | boolean | null | undefined>;
   readonly description?: string | undefined;
   /** Columns above 0 are shown with `-o wide` alone. Default 0. */
   readonly priority?: number | undefined;

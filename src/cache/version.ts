@@ -17,8 +17,8 @@ export type VersionComparator = (a: string, b: string) => number;
  * @throws {WatchError} INVALID_ARGUMENT for anything else, the empty string among it.
  */
 export function compareVersions(a: string, b: string): -1 | 0 | 1 {
-  check('a', a);
-  check('b', b);
+  check(a);
+  check(b);
   return order(a, b);
 }
 
@@ -27,8 +27,8 @@ function order(a: string, b: string): -1 | 0 | 1 {
   return a === b ? 0 : a < b ? -1 : 1;
 }
 
-function check(name: string, version: string): void {
+function check(version: string): void {
   if (typeof version !== 'string' || !/^(0|[1-9]\d{0,38})$/.test(version) || order(version, LARGEST) > 0) {
-    throw invalid(name, version, 'a version of Kubernetes, a decimal number below 2^128');
+    throw invalid('resourceVersion', version, 'a version of Kubernetes, a decimal number below 2^128');
   }
 }

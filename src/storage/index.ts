@@ -4,6 +4,9 @@
  *     MemoryStorage, EtcdStorage ---> Cacher ---> ApiServer, or whoever asks in process
  */
 
+export { FieldSelector, type Fields, type FieldTerm, parseFieldSelector } from '../selectors/field-selector.ts';
+export { LabelSelector, parseLabelSelector } from '../selectors/label-selector.ts';
+export { type Attributes, SelectionPredicate, type SelectionPredicateOptions } from '../selectors/predicate.ts';
 export { Cacher } from './cacher/cacher.ts';
 export type { CacherOptions, CacherStats } from './cacher/options.ts';
 export type { JournalRecord, JournalSnapshot, StorageJournal } from './journal/journal.ts';

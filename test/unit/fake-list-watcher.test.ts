@@ -148,7 +148,7 @@ describe('a FakeListWatcher', () => {
     [
       'a version that is no number',
       async () => new FakeListWatcher({ firstVersion: 'one' }),
-      'a: expected a version of Kubernetes, a decimal number below 2^128, got "one"',
+      'resourceVersion: expected a version of Kubernetes, a decimal number below 2^128, got "one"',
     ],
     [
       'a delay without a clock',

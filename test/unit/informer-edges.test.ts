@@ -40,6 +40,12 @@ describe('an informer', () => {
     await expect(informer.atLeast('1')).rejects.toMatchObject({ code: 'CLOSED' });
   });
 
+  test('names the version that is none', async () => {
+    const { informer } = rig([pod('a')]);
+    const message = 'resourceVersion: expected a version of Kubernetes, a decimal number below 2^128, got ""';
+    await expect(informer.atLeast('')).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message });
+  });
+
   test('starts no timer before it runs', async () => {
     const { informer, clock } = rig([pod('a')]);
     informer.addHandler(new Calls(), { resyncMs: 5_000 });
@@ -61,7 +67,7 @@ describe('an informer', () => {
       await start();
       await informer.stop();
       expect(print.mock.calls).toEqual([
-        ['an informer refused an object:', new Error('no')],
+        ['an informer refused', 'b', new Error('no')],
         ['a handler of an informer failed:', new Error('no')],
       ]);
     } finally {

@@ -5,6 +5,7 @@ import type { ObjectEvent } from '../../watch/event.ts';
 import { known } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ListWatcher } from '../list-watcher.ts';
+import type { KubernetesObject } from '../object.ts';
 import { Reflector } from '../reflector/reflector.ts';
 import { labelFilter } from '../store/store.ts';
 import { compareVersions } from '../version.ts';
@@ -250,7 +251,11 @@ export class Informer<T, Name extends string = string> {
 
   #report(error: unknown, failure: InformerFailure<T>): void {
     if (!this.#onError) {
-      console.error(failure.kind === 'handler' ? 'a handler of an informer failed:' : 'an informer refused an object:', error);
+      if (failure.kind === 'object') {
+        // Its name alone: the rest of a Secret, for example, does not belong in a log.
+        const { metadata } = (failure.object ?? {}) as KubernetesObject;
+        console.error('an informer refused', ...[metadata?.namespace, metadata?.name].filter(Boolean), error);
+      } else console.error('a handler of an informer failed:', error);
       return;
     }
     try {

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import { CONFIG_MAPS, NAMESPACES } from '../../apiserver/builtin.ts';
-import type { ResourceDefinition } from '../../apiserver/definition.ts';
 import type { ApiServerOptions } from '../../apiserver/options.ts';
 import { ApiServer } from '../../apiserver/server.ts';
 import { refuseUpgrade } from '../../bridge/transport/upgrades.ts';
@@ -47,7 +46,7 @@ async function serveFrom(storage: Storage, means: Means): Promise<number> {
   const events = new ServeEvents(log, systemClock);
   const api = new ApiServer<string>({
     storage,
-    resources: [CONFIG_MAPS as ResourceDefinition, NAMESPACES as ResourceDefinition, ...command.resources],
+    resources: [CONFIG_MAPS, NAMESPACES, ...command.resources],
     ...hooksOf(means),
     ...command.limits,
     ...events.hooks,

@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { type ApiServerOptions, CONFIG_MAPS, LEASES, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import type { KubernetesObject } from '../../src/cache/index.ts';
+
+interface Order extends KubernetesObject {
+  readonly spec: { readonly count: number };
+}
+
+const NAMES = { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order' } as const;
+
+const ORDERS: ResourceDefinition<Order> = {
+  ...NAMES,
+  validate: ({ spec }, old) =>
+    spec.count < (old?.spec.count ?? 0) ? [{ field: 'spec.count', message: 'only grows' }] : undefined,
+  columns: [{ name: 'Count', type: 'integer', value: ({ spec }) => spec.count }],
+  fields: { 'spec.count': ({ spec }) => String(spec.count) },
+};
+
+describe('the definition of a resource', () => {
+  it('stands beside those of other kinds without a cast', () => {
+    const resources: ApiServerOptions['resources'] = [ORDERS, CONFIG_MAPS, LEASES, NAMESPACES];
+    expect(resources).toHaveLength(4);
+  });
+
+  it('may name the type of its objects where it is used', () => {
+    const resources: ApiServerOptions['resources'] = [
+      { ...NAMES, columns: [{ name: 'Count', type: 'integer', value: ({ spec }: Order) => spec.count }] },
+    ];
+    expect(resources).toHaveLength(1);
+  });
+
+  it('is refused if its functions take anything but objects', () => {
+    // @ts-expect-error -- a number is no object
+    const wrong: ResourceDefinition = { ...NAMES, validate: (order: number) => (order > 1 ? [] : undefined) };
+    expect(wrong.kind).toBe('Order');
+    // @ts-expect-error -- a count is no text
+    const fields: ResourceDefinition<Order> = { ...NAMES, fields: { 'spec.count': ({ spec }) => spec.count } };
+    expect(fields.kind).toBe('Order');
+  });
+});
