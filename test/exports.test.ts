@@ -118,7 +118,19 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
       'untilWithSync',
     ],
   },
-  'watchmux/storage': { source: 'src/storage/index.ts', exports: ['Cacher', 'MemoryStorage', 'openMemoryStorage'] },
+  'watchmux/storage': {
+    source: 'src/storage/index.ts',
+    exports: [
+      'Cacher',
+      'FieldSelector',
+      'LabelSelector',
+      'MemoryStorage',
+      'SelectionPredicate',
+      'openMemoryStorage',
+      'parseFieldSelector',
+      'parseLabelSelector',
+    ],
+  },
   'watchmux/etcd': { source: 'src/storage/etcd/index.ts', exports: ['EtcdStorage'] },
   'watchmux/nats': { source: 'src/nats/index.ts', exports: ['NatsStream'] },
   'watchmux/apiserver': {
