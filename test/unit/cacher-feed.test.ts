@@ -5,6 +5,7 @@ import { type Due, Schedule } from '../../src/storage/cacher/schedule.ts';
 import { SortedMap } from '../../src/storage/cacher/sorted-map.ts';
 import { Cacher, type Storage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { toStatus } from '../../src/watch/event.ts';
 import { codeOf, names, type PodWatch, rig, seen } from './cacher-support.ts';
 import { type Pod, type Pods, settle } from './faulty-storage.ts';
 
@@ -220,6 +221,27 @@ describe('how it follows', () => {
     pods.storage.cut(500);
     await settle();
     expect(errors).toEqual([expect.objectContaining({ code: 'REFUSED', message: expect.stringMatching(/^500 \w+: ./) })]);
+  });
+
+  test('a change that the storage cannot tell, whenever it is asked, is read with a list: nothing stays old for ever', async () => {
+    const { cacher, pods, clock } = await rig({}, two);
+    const watch = await cacher.watch({ resourceVersion: '3' });
+    const object = toStatus({ code: 500, reason: 'StorageReadError', message: 'it is not JSON' });
+    pods.storage.faults.injected.push(...Array.from({ length: 100 }, () => ({ type: 'ERROR', object }) as const));
+    await pods.put('x/c');
+    for (let seconds = 0; seconds < 25; seconds++) {
+      await settle();
+      clock.advance(1_000);
+    }
+    // It may be of the passing kind, so whoever watches is left alone for a while.
+    expect(await seen(watch)).toBe('');
+    for (let seconds = 0; seconds < 60; seconds++) {
+      await settle();
+      clock.advance(1_000);
+    }
+    expect(await seen(watch)).toBe('ERROR 410');
+    expect(names(await cacher.list({ resourceVersion: '0' }))).toBe('x/a x/b x/c @4');
+    expect(cacher.stats).toMatchObject({ phase: 'ready', gaps: 1 });
   });
 
   test('a watch that ends by itself is no failure: it is opened again at once if it has lasted, else after a while', async () => {
