@@ -358,6 +358,31 @@ describe('a watch of etcd', () => {
     expect(clock.pending).toBe(0);
   });
 
+  it('whose session takes no new calls is pinged as any other', async () => {
+    const frozen = await fake({ [WATCH]: (call) => void call.open().send(created) });
+    const other = await fake({
+      [WATCH]: (call) =>
+        void call
+          .open()
+          .send(created)
+          .send(watchResponse(8, [event('a', 8)])),
+    });
+    const proxy = await startTcpProxy(frozen.port);
+    closing.push(() => proxy.close());
+    const clock = new FakeClock();
+    const storage = storageOf([proxy.url, other.url], { clock });
+    const watch = await storage.watch({ resourceVersion: '7' });
+    const pending = watch.next();
+    await until(() => frozen.of(WATCH).length === 1);
+    frozen.leave();
+    while (other.calls.length === 0) await storage.currentVersion(); // until it has been told, and asks elsewhere
+    proxy.freeze();
+    for (let pings = 0; pings < 2; pings++) clock.advance(10_000);
+    expect((await pending).value).toMatchObject({ type: 'ADDED', object: { metadata: { name: 'a' } } });
+    await watch.return();
+    await until(() => clock.pending === 0);
+  });
+
   it('leaves a member that does not answer pings', async () => {
     const [frozen, other] = [
       await fake({ [WATCH]: (call) => void call.open().send(created) }),
