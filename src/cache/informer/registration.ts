@@ -129,7 +129,12 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
     else if (isInitialEventsEnd(event)) this.#synced.open();
     else if (this.#resyncDue) {
       this.#resyncDue = false;
-      this.#resync = this.#host.live.keys().reverse();
+      const { live } = this.#host;
+      // What is left of the one before comes first: a slow handler would never be told of it.
+      const left = this.#resync.filter((key) => live.get(key) !== undefined);
+      const known = new Set(left);
+      const others = live.keys().filter((key) => !known.has(key));
+      this.#resync = [...others.reverse(), ...left];
     }
     return undefined;
   }
