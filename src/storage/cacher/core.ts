@@ -12,6 +12,7 @@
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { type BookmarkEvent, INITIAL_EVENTS_END, type Status } from '../../watch/event.ts';
+import { isSameContent } from '../memory/value.ts';
 import type { ChangeEvent } from '../storage.ts';
 import { CacheWatch, type CacheWatchHost, type WatchStart } from './cache-watch.ts';
 import { Change, Entry, sizeOf } from './change.ts';
@@ -114,6 +115,15 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
     if (this.#settings.compareVersions(version, this.version) < 0) return;
     this.version = version;
     this.#sealed = true;
+  }
+
+  /** Whether these are the objects of the state. */
+  isJust(objects: readonly T[]): boolean {
+    const isHere = (object: T): boolean => {
+      const known = this.get(this.#settings.keyOf(object));
+      return known !== undefined && versionOf(known) === versionOf(object) && isSameContent(known, object);
+    };
+    return objects.length === this.size && objects.every(isHere);
   }
 
   /** There is another state, and nobody knows what has led to it: every watch is told `status`, once it has read all. */

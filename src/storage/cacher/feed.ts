@@ -25,6 +25,7 @@ import { listAll } from '../../cache/pager.ts';
 import { Backoff } from '../../watch/backoff.ts';
 import { sleep } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
+import type { Status } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { Storage, StorageEvent } from '../storage.ts';
 import { lostStatus } from './cache-watch.ts';
@@ -96,7 +97,7 @@ export class Feed<T extends KubernetesObject> {
       if (ranMs >= SHORT_MS) this.#backoff.healthy();
       if (ranMs >= STUCK_MS) this.#stuck = undefined;
       if (error === undefined && ranMs >= SHORT_MS) continue;
-      const isExpired = isWatchError(error, 'REFUSED') && error.status?.code === 410;
+      const isExpired = isWatchError(error, 'REFUSED') && hasLost(error.status);
       if (isExpired) this.#hasState = false;
       if (error !== undefined) {
         if (!this.#isOpen || !this.#hasState) this.#target.readiness.failed(error);
@@ -115,8 +116,8 @@ export class Feed<T extends KubernetesObject> {
     signal.throwIfAborted();
     this.#looksBack = false;
     this.#goal = past?.goal;
-    // At the same version nothing has happened, so nobody has missed anything.
-    if (resourceVersion !== core.version || this.#isDoubtful) {
+    // At the same version nothing has happened, so nobody has missed anything; unless the storage was started with other data.
+    if (resourceVersion !== core.version || this.#isDoubtful || !core.isJust(items)) {
       if (readiness.generation > 0) this.gaps++;
       const message = `too old resource version: ${core.version} (${resourceVersion}): the storage has lost what happened between`;
       core.replace(items, resourceVersion, lostStatus(message));
@@ -215,4 +216,11 @@ export class Feed<T extends KubernetesObject> {
     again();
     return () => cancel();
   }
+}
+
+/** Whether a storage refuses to go on from a version that it has told: it has forgotten what follows, or has never heard of it. */
+function hasLost(status: Status | undefined): boolean {
+  const causes: unknown = status?.details?.causes;
+  const isTooLarge = (cause: { reason?: unknown } | null): boolean => cause?.reason === 'ResourceVersionTooLarge';
+  return status?.code === 410 || (Array.isArray(causes) && causes.some(isTooLarge));
 }
