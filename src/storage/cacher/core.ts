@@ -12,7 +12,6 @@
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { type BookmarkEvent, INITIAL_EVENTS_END, type Status } from '../../watch/event.ts';
-import { isSameContent } from '../memory/value.ts';
 import type { ChangeEvent } from '../storage.ts';
 import { CacheWatch, type CacheWatchHost, type WatchStart } from './cache-watch.ts';
 import { Change, Entry, sizeOf } from './change.ts';
@@ -119,10 +118,7 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
 
   /** Whether these are the objects of the state. */
   isJust(objects: readonly T[]): boolean {
-    const isHere = (object: T): boolean => {
-      const known = this.get(this.#settings.keyOf(object));
-      return known !== undefined && versionOf(known) === versionOf(object) && isSameContent(known, object);
-    };
+    const isHere = (object: T): boolean => JSON.stringify(this.get(this.#settings.keyOf(object))) === JSON.stringify(object);
     return objects.length === this.size && objects.every(isHere);
   }
 

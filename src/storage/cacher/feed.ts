@@ -67,7 +67,8 @@ export class Feed<T extends KubernetesObject> {
   /** Whether the watch is open. While one is reopened, the cache is as good as before. */
   #isOpen: boolean = false;
   /** Where an ERROR was told that nothing has come after, and since when. */
-  #stuck: { readonly version: string; readonly sinceMs: number } | undefined;
+  #stuckAt: string | undefined;
+  #stuckMs: number = 0;
   /** Whether the next list is of the past. */
   #looksBack: boolean = true;
   /** The version that the state must have before anybody may see it; undefined if it has. */
@@ -95,7 +96,7 @@ export class Feed<T extends KubernetesObject> {
       if (signal.aborted) return;
       const ranMs = clock.now() - startMs;
       if (ranMs >= SHORT_MS) this.#backoff.healthy();
-      if (ranMs >= STUCK_MS) this.#stuck = undefined;
+      if (ranMs >= STUCK_MS) this.#stuckAt = undefined;
       if (error === undefined && ranMs >= SHORT_MS) continue;
       const isExpired = isWatchError(error, 'REFUSED') && hasLost(error.status);
       if (isExpired) this.#hasState = false;
@@ -124,6 +125,7 @@ export class Feed<T extends KubernetesObject> {
     }
     this.#hasState = true;
     this.#isDoubtful = false;
+    this.#stuckAt = undefined;
     freshness.moved();
   }
 
@@ -181,7 +183,11 @@ export class Feed<T extends KubernetesObject> {
     }
     if (event.type === 'ERROR') {
       const { code, reason, message } = event.object;
-      this.#errs(settings.clock.now());
+      const nowMs = settings.clock.now();
+      if (this.#stuckAt !== core.version) this.#stuckMs = nowMs;
+      this.#stuckAt = core.version;
+      // A change that cannot be told, such as a value that is no object, would be in the way for ever. A list may be without it.
+      if (nowMs - this.#stuckMs >= STUCK_MS) this.#hasState = false;
       throw new WatchError('REFUSED', `${code} ${reason}: ${message}`, { status: event.object });
     }
     try {
@@ -192,15 +198,6 @@ export class Feed<T extends KubernetesObject> {
       this.#isDoubtful = true;
       throw error;
     }
-  }
-
-  /** A change that cannot be told, such as a value that is no object, would be in the way for ever. A list may be without it. */
-  #errs(nowMs: number): void {
-    const { version } = this.#target.core;
-    if (this.#stuck?.version !== version) this.#stuck = { version, sinceMs: nowMs };
-    if (nowMs - this.#stuck.sinceMs < STUCK_MS) return;
-    this.#stuck = undefined;
-    this.#hasState = false;
   }
 
   /** So that watches of a quiet collection are told BOOKMARKs that move. */
@@ -220,7 +217,5 @@ export class Feed<T extends KubernetesObject> {
 
 /** Whether a storage refuses to go on from a version that it has told: it has forgotten what follows, or has never heard of it. */
 function hasLost(status: Status | undefined): boolean {
-  const causes: unknown = status?.details?.causes;
-  const isTooLarge = (cause: { reason?: unknown } | null): boolean => cause?.reason === 'ResourceVersionTooLarge';
-  return status?.code === 410 || (Array.isArray(causes) && causes.some(isTooLarge));
+  return status?.code === 410 || status?.details?.causes?.[0]?.reason === 'ResourceVersionTooLarge';
 }
