@@ -1,12 +1,15 @@
 // How a cacher follows its storage through failures, when it is ready, and when it tells BOOKMARKs.
 import { describe, expect, test } from 'vitest';
+import type { ListOptions, ListWatchOptions } from '../../src/cache/index.ts';
 import { Readiness, retryAfterSeconds } from '../../src/storage/cacher/readiness.ts';
 import { type Due, Schedule } from '../../src/storage/cacher/schedule.ts';
 import { SortedMap } from '../../src/storage/cacher/sorted-map.ts';
-import { Cacher, type Storage } from '../../src/storage/index.ts';
+import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
+import { refused } from '../../src/storage/statuses.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { toStatus } from '../../src/watch/event.ts';
 import { codeOf, names, type PodWatch, rig, seen } from './cacher-support.ts';
-import { type Pod, type Pods, settle } from './faulty-storage.ts';
+import { type Pod, type Pods, pod, settle } from './faulty-storage.ts';
 
 const two = async (pods: Pods): Promise<void> => {
   await pods.put('x/a');
@@ -220,6 +223,61 @@ describe('how it follows', () => {
     pods.storage.cut(500);
     await settle();
     expect(errors).toEqual([expect.objectContaining({ code: 'REFUSED', message: expect.stringMatching(/^500 \w+: ./) })]);
+  });
+
+  test.each([
+    ['an older version', 3],
+    ['the same version', 4],
+  ])('a storage that was started with other data, at %s, is listed, and watches hear 410', async (_, version) => {
+    const [first, second] = [new MemoryStorage<Pod>(), new MemoryStorage<Pod>()];
+    for (const name of ['a', 'b', 'c']) await first.create(`x/${name}`, pod(`x/${name}`));
+    for (let n = 2; n <= version; n++) await second.create(`x/d${n}`, pod(`x/d${n}`));
+    let storage = first;
+    const replaced = {
+      list: (options: ListOptions) => storage.list(options),
+      requestProgress: () => storage.requestProgress(),
+      watch: (options: ListWatchOptions) =>
+        storage === second && version === 4 && options.resourceVersion === '4' && lost
+          ? Promise.reject(refused(410, 'Expired', 'other data'))
+          : storage.watch(options),
+    } as unknown as Storage<Pod>;
+    let lost = true;
+    const clock = new FakeClock();
+    const cacher = new Cacher<Pod>(replaced, { clock, pastRevisions: 0 });
+    const watch = await cacher.watch({ resourceVersion: '4' });
+    storage = second;
+    await first.close();
+    for (let tries = 0; tries < 5; tries++) {
+      await settle();
+      clock.advance(1_000);
+      lost = tries === 0;
+    }
+    const list = await cacher.list({ resourceVersion: '0' }).catch(() => undefined);
+    expect(list?.items.map(({ metadata }) => metadata?.name)).toEqual(version === 3 ? ['d2', 'd3'] : ['d2', 'd3', 'd4']);
+    expect(await seen(watch)).toBe('ERROR 410');
+    await cacher.close();
+    expect(clock.pending).toBe(0);
+  });
+
+  test('a change that the storage cannot tell, whenever it is asked, is read with a list: nothing stays old for ever', async () => {
+    const { cacher, pods, clock } = await rig({}, two);
+    const watch = await cacher.watch({ resourceVersion: '3' });
+    const object = toStatus({ code: 500, reason: 'StorageReadError', message: 'it is not JSON' });
+    pods.storage.faults.injected.push(...Array.from({ length: 100 }, () => ({ type: 'ERROR', object }) as const));
+    await pods.put('x/c');
+    for (let seconds = 0; seconds < 25; seconds++) {
+      await settle();
+      clock.advance(1_000);
+    }
+    // It may be of the passing kind, so whoever watches is left alone for a while.
+    expect(await seen(watch)).toBe('');
+    for (let seconds = 0; seconds < 60; seconds++) {
+      await settle();
+      clock.advance(1_000);
+    }
+    expect(await seen(watch)).toBe('ERROR 410');
+    expect(names(await cacher.list({ resourceVersion: '0' }))).toBe('x/a x/b x/c @4');
+    expect(cacher.stats).toMatchObject({ phase: 'ready', gaps: 1 });
   });
 
   test('a watch that ends by itself is no failure: it is opened again at once if it has lasted, else after a while', async () => {

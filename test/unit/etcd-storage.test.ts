@@ -358,6 +358,54 @@ describe('a watch of etcd', () => {
     expect(clock.pending).toBe(0);
   });
 
+  it('asks for progress at once after an outage, however long that was', async () => {
+    const { storage, etcd, clock } = await open({
+      [WATCH]: (call) => void call.open().send(created),
+    });
+    const watch = await storage.watch({ resourceVersion: '7', allowWatchBookmarks: true });
+    const first = watch.next();
+    await until(() => etcd.of(WATCH)[0]?.messages.length === 1);
+    await storage.requestProgress();
+    for (const afterMs of [200, 400, 800, 1_600, 3_200, 6_400]) clock.advance(afterMs);
+    etcd.of(WATCH)[0]?.send(watchResponse(12));
+    expect((await first).value).toMatchObject({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '12' } } });
+    await storage.currentVersion(); // on the same connection, so what was sent before has come
+    const asked = etcd.of(WATCH)[0]?.messages.length ?? 0;
+    const second = watch.next();
+    await storage.requestProgress();
+    clock.advance(200);
+    await until(() => (etcd.of(WATCH)[0]?.messages.length ?? 0) > asked);
+    etcd.of(WATCH)[0]?.send(watchResponse(13));
+    expect((await second).value).toMatchObject({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '13' } } });
+    await watch.return();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('whose session takes no new calls is pinged as any other', async () => {
+    const frozen = await fake({ [WATCH]: (call) => void call.open().send(created) });
+    const other = await fake({
+      [WATCH]: (call) =>
+        void call
+          .open()
+          .send(created)
+          .send(watchResponse(8, [event('a', 8)])),
+    });
+    const proxy = await startTcpProxy(frozen.port);
+    closing.push(() => proxy.close());
+    const clock = new FakeClock();
+    const storage = storageOf([proxy.url, other.url], { clock });
+    const watch = await storage.watch({ resourceVersion: '7' });
+    const pending = watch.next();
+    await until(() => frozen.of(WATCH).length === 1);
+    frozen.leave();
+    while (other.calls.length === 0) await storage.currentVersion(); // until it has been told, and asks elsewhere
+    proxy.freeze();
+    for (let pings = 0; pings < 2; pings++) clock.advance(10_000);
+    expect((await pending).value).toMatchObject({ type: 'ADDED', object: { metadata: { name: 'a' } } });
+    await watch.return();
+    await until(() => clock.pending === 0);
+  });
+
   it('leaves a member that does not answer pings', async () => {
     const [frozen, other] = [
       await fake({ [WATCH]: (call) => void call.open().send(created) }),

@@ -131,6 +131,11 @@ export class FakeEtcd {
     for (const session of this.#sessions) session.destroy();
   }
 
+  /** Says on every connection that it takes no new calls. Those that are open go on. */
+  leave(): void {
+    for (const session of this.#sessions) session.goaway();
+  }
+
   async stop(): Promise<void> {
     this.cut();
     this.#server.close();

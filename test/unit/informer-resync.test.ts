@@ -58,6 +58,22 @@ describe('the times', () => {
 });
 
 describe('an informer', () => {
+  test('tells a handler of the last object, too, if it needs longer for all of them than its period', async () => {
+    const { informer, clock, start } = rig([pod('a', 1), pod('b', 1), pod('c', 1)], { resyncMs: 1_000 });
+    const calls: string[] = [];
+    informer.addHandler({
+      onUpdate: async (_, { metadata }) => {
+        calls.push(metadata.name);
+        if (calls.length < 9) clock.advance(600);
+      },
+    });
+    await start();
+    clock.advance(1_000);
+    await settle();
+    expect(calls.slice(0, 7).join('')).toBe('abcabca'); // two of them fit into a period
+    await informer.stop();
+  });
+
   test('TestListenerResyncPeriods: tells each handler again in its own period, and nobody before (FIX12.5)', async () => {
     const { informer, clock, start } = rig([pod('a', 1), pod('b', 1)], { resyncMs: 1_000 });
     const calls = [new Calls(), new Calls(), new Calls()];

@@ -266,6 +266,21 @@ describe('a MemoryStorage in a file', () => {
     for (const left of [other, `${other}.new`]) await expect(stat(left)).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
+  test('that cannot take the place of the old one, which is whole, does not end the writing', async () => {
+    const errors: unknown[] = [];
+    const storage = await start({ minCompactBytes: 500, onError: (error) => errors.push(error) });
+    const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    const failing = vi.spyOn(await handles(), 'sync').mockRejectedValueOnce(full);
+    for (let n = 0; failing.mock.calls.length === 0; n++) await set(storage, 'a', n);
+    await vi.waitFor(() => expect(stat(`${file}.new`)).rejects.toMatchObject({ code: 'ENOENT' }));
+    await set(storage, 'b', 1);
+    expect(errors).toEqual([]);
+    const { ino } = await stat(file);
+    for (let n = 0; (await stat(file)).ino === ino; n++) await set(storage, 'c', n);
+    await storage.close();
+    expect(await stateOf(await start())).toContain('b=1@');
+  });
+
   test('removes at its start what another process has left of a new file', async () => {
     const before = await start();
     await set(before, 'a', 1);

@@ -116,6 +116,12 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
     this.#sealed = true;
   }
 
+  /** Whether these are the objects of the state. */
+  isJust(objects: readonly T[]): boolean {
+    const isHere = (object: T): boolean => JSON.stringify(this.get(this.#settings.keyOf(object))) === JSON.stringify(object);
+    return objects.length === this.size && objects.every(isHere);
+  }
+
   /** There is another state, and nobody knows what has led to it: every watch is told `status`, once it has read all. */
   replace(objects: readonly T[], version: string, status: Status): void {
     const state = new SortedMap<Entry<T>>();

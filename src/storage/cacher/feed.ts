@@ -10,7 +10,8 @@
  * the state is old. If it does not come there, the next list is of now. So are all lists after a 410: what a cacher has to begin with
  * is for clients of others; after a gap nobody knows whether the past is still the same one.
  *
- * It goes on from the last version as long as the storage can, whatever has failed. Only if the past is gone does it list. What has
+ * It goes on from the last version as long as the storage can, whatever has failed. Only if the past is gone does it list, or if the
+ * storage has answered with nothing but errors for so long that there may be a change in it which it can never tell. What has
  * happened between the last version and that of the list cannot be told by comparing the two states: an object may have come and
  * gone, or changed twice. So if the versions differ, old watches are ended with 410. The storage is asked regularly how far it is,
  * so a quiet collection in a busy storage does not get behind its past.
@@ -24,6 +25,7 @@ import { listAll } from '../../cache/pager.ts';
 import { Backoff } from '../../watch/backoff.ts';
 import { sleep } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
+import type { Status } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { Storage, StorageEvent } from '../storage.ts';
 import { lostStatus } from './cache-watch.ts';
@@ -38,6 +40,9 @@ const PAGE_SIZE = 10_000;
 
 /** A watch that lasts so long is a good one: what comes next is not part of a series of failures. */
 const SHORT_MS = 1_000;
+
+/** How long a storage may tell errors in the place of what comes next. Upstream: the retries of an internal error. */
+const STUCK_MS = 30_000;
 
 /** How often it is waited `freshnessTimeoutMs` for the changes since the past, before it is given up. */
 const PATIENCE = 4;
@@ -61,6 +66,9 @@ export class Feed<T extends KubernetesObject> {
   #isDoubtful: boolean = false;
   /** Whether the watch is open. While one is reopened, the cache is as good as before. */
   #isOpen: boolean = false;
+  /** Where an ERROR was told that nothing has come after, and since when. */
+  #stuckAt: string | undefined;
+  #stuckMs: number = 0;
   /** Whether the next list is of the past. */
   #looksBack: boolean = true;
   /** The version that the state must have before anybody may see it; undefined if it has. */
@@ -88,8 +96,9 @@ export class Feed<T extends KubernetesObject> {
       if (signal.aborted) return;
       const ranMs = clock.now() - startMs;
       if (ranMs >= SHORT_MS) this.#backoff.healthy();
+      if (ranMs >= STUCK_MS) this.#stuckAt = undefined;
       if (error === undefined && ranMs >= SHORT_MS) continue;
-      const isExpired = isWatchError(error, 'REFUSED') && error.status?.code === 410;
+      const isExpired = isWatchError(error, 'REFUSED') && hasLost(error.status);
       if (isExpired) this.#hasState = false;
       if (error !== undefined) {
         if (!this.#isOpen || !this.#hasState) this.#target.readiness.failed(error);
@@ -108,14 +117,15 @@ export class Feed<T extends KubernetesObject> {
     signal.throwIfAborted();
     this.#looksBack = false;
     this.#goal = past?.goal;
-    // At the same version nothing has happened, so nobody has missed anything.
-    if (resourceVersion !== core.version || this.#isDoubtful) {
+    // At the same version nothing has happened, so nobody has missed anything; unless the storage was started with other data.
+    if (resourceVersion !== core.version || this.#isDoubtful || !core.isJust(items)) {
       if (readiness.generation > 0) this.gaps++;
       const message = `too old resource version: ${core.version} (${resourceVersion}): the storage has lost what happened between`;
       core.replace(items, resourceVersion, lostStatus(message));
     }
     this.#hasState = true;
     this.#isDoubtful = false;
+    this.#stuckAt = undefined;
     freshness.moved();
   }
 
@@ -166,13 +176,18 @@ export class Feed<T extends KubernetesObject> {
   }
 
   #take(event: StorageEvent<T>): void {
-    const { core } = this.#target;
+    const { core, settings } = this.#target;
     if (event.type === 'BOOKMARK') {
       core.moveTo(versionOf(event.object));
       return;
     }
     if (event.type === 'ERROR') {
       const { code, reason, message } = event.object;
+      const nowMs = settings.clock.now();
+      if (this.#stuckAt !== core.version) this.#stuckMs = nowMs;
+      this.#stuckAt = core.version;
+      // A change that cannot be told, such as a value that is no object, would be in the way for ever. A list may be without it.
+      if (nowMs - this.#stuckMs >= STUCK_MS) this.#hasState = false;
       throw new WatchError('REFUSED', `${code} ${reason}: ${message}`, { status: event.object });
     }
     try {
@@ -198,4 +213,9 @@ export class Feed<T extends KubernetesObject> {
     again();
     return () => cancel();
   }
+}
+
+/** Whether a storage refuses to go on from a version that it has told: it has forgotten what follows, or has never heard of it. */
+function hasLost(status: Status | undefined): boolean {
+  return status?.code === 410 || status?.details?.causes?.[0]?.reason === 'ResourceVersionTooLarge';
 }

@@ -100,16 +100,22 @@ export class WatchLink {
 
   requestProgress(): void {
     this.#owesProgress = true;
+    // Whoever asks now does not wait for as long as somebody before had to, through an outage.
+    if (this.#progressMs > 2 * PROGRESS_MS) this.#stopAsking();
     this.#progressMs = PROGRESS_MS;
     if (!this.#stopClock) this.#askProgress();
   }
 
   close(): void {
-    this.#stopClock?.();
-    this.#stopClock = undefined;
+    this.#stopAsking();
     this.#owesProgress = false;
     this.#link?.call.cancel();
     this.#link = undefined;
+  }
+
+  #stopAsking(): void {
+    this.#stopClock?.();
+    this.#stopClock = undefined;
   }
 
   #askProgress(): void {

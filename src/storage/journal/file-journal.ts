@@ -12,7 +12,8 @@
  * - A group is written when the one before is safe, so only the last frame of a file can be torn.
  * - FILE is whole at every moment: FILE.new takes its place when all that FILE has is in it and on the disk.
  * - Another process that writes into FILE, or replaces it, is noticed before the next frame is written, and nothing after it is.
- * - After a failure nothing is written any more: nobody knows what of the last frame is on the disk.
+ * - After a write that fails nothing is written any more: nobody knows what of the last frame is on the disk. A new file that cannot
+ *   take FILE's place is dropped, and FILE goes on.
  */
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -233,9 +234,11 @@ export class FileJournal implements StorageJournal {
       await this.#copy(next);
       await next.handle.sync();
       await rename(newName(file), file);
-    } catch (error) {
+    } catch {
+      // The old file is whole, and goes on. It is tried again when that has doubled.
       await abandon(next.handle, file);
-      throw error;
+      this.#began = this.#size;
+      return;
     }
     this.#handle = next.handle;
     this.#size = next.size;

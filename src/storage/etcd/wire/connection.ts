@@ -2,8 +2,8 @@
  * One member of etcd, by HTTP/2: a session that is made when it is needed, and again after it broke. gRPC is little more than
  * HTTP/2 with five bytes before each message, so Node's own client does, at half of what a gRPC library takes; see docs/etcd.md.
  *
- * While watches are open the session is pinged: a member that is paused, or a link that is gone, says nothing otherwise. etcd ends
- * sessions that are pinged more often than every five seconds, or without an open call.
+ * Sessions with watches are pinged, those that take no new calls among them: a member that is paused, or a link that is gone, says
+ * nothing otherwise. etcd ends sessions that are pinged more often than every five seconds, or without an open call.
  */
 import { type ClientHttp2Session, connect, type OutgoingHttpHeaders, type SecureClientSessionOptions } from 'node:http2';
 import type { Clock } from '../../../watch/clock.ts';
@@ -36,10 +36,9 @@ export class Connection {
   readonly endpoint: string;
   readonly #means: ConnectionMeans;
   #session: ClientHttp2Session | undefined;
-  /** Those that take no new calls, because etcd is about to end them, among them. */
-  readonly #open: Set<ClientHttp2Session> = new Set();
+  /** Those that take no new calls, because etcd is about to end them, among them; and how many watches each of them has. */
+  readonly #open: Map<ClientHttp2Session, number> = new Map();
   #cancelTimer: (() => void) | undefined;
-  #streams: number = 0;
 
   constructor(endpoint: string, means: ConnectionMeans) {
     this.endpoint = endpoint;
@@ -54,7 +53,7 @@ export class Connection {
   /** Sends a request, and resolves with its answer. Rejects only with the reason of its signal. */
   async ask(path: string, message: Uint8Array, { headers, timeoutMs, signal }: CallOptions): Promise<Outcome> {
     signal?.throwIfAborted();
-    const call = this.#begin(path, headers, () => {});
+    const call = this.#begin(path, headers);
     if ('code' in call) return { failure: call };
     call.end(message);
     const stopClock = this.#means.clock.schedule(timeoutMs, () => {
@@ -71,13 +70,8 @@ export class Connection {
 
   /** Opens a call of many messages, which goes on until either side ends it. */
   stream(path: string, headers: OutgoingHttpHeaders): CallStream | Failure {
-    const opened = this.#begin(path, headers, () => {
-      this.#streams--;
-      if (this.#streams === 0) this.#rest();
-    });
-    if ('code' in opened) return opened;
-    this.#streams++;
-    if (this.#streams === 1) this.#keepAlive();
+    const opened = this.#begin(path, headers, true);
+    if (!('code' in opened) && !this.#cancelTimer) this.#keepAlive();
     return opened;
   }
 
@@ -85,14 +79,23 @@ export class Connection {
   close(why: string = 'closed'): void {
     this.#session = undefined;
     this.#rest();
-    for (const session of this.#open) session.destroy(new Error(why));
+    for (const session of this.#open.keys()) session.destroy(new Error(why));
   }
 
-  #begin(path: string, headers: OutgoingHttpHeaders, onEnd: () => void): CallStream | Failure {
+  #begin(path: string, headers: OutgoingHttpHeaders, isWatch: boolean = false): CallStream | Failure {
     try {
       this.#session ??= this.#connect();
+      const session = this.#session;
+      const count = (more: number): void => {
+        if (!isWatch) return;
+        const watches = this.#open.get(session);
+        if (watches !== undefined) this.#open.set(session, watches + more);
+        if (this.#watched.length === 0) this.#rest();
+      };
       const all = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers', ...headers };
-      return new CallStream(this.#session.request(all), { maxBytes: this.#means.maxResponseBytes, onEnd });
+      const stream = session.request(all);
+      count(1);
+      return new CallStream(stream, { maxBytes: this.#means.maxResponseBytes, onEnd: () => count(-1) });
     } catch (error) {
       this.close();
       return { code: CODE.unavailable, message: `${this.endpoint}: ${(error as Error).message}`, sent: false };
@@ -120,30 +123,36 @@ export class Connection {
       forget();
       this.#open.delete(session);
     });
-    this.#open.add(session);
+    this.#open.set(session, 0);
     return session;
+  }
+
+  /** The sessions that have watches. */
+  get #watched(): ClientHttp2Session[] {
+    return [...this.#open.keys()].filter((session) => !session.destroyed && this.#open.get(session));
   }
 
   #keepAlive(): void {
     const { clock, keepAliveMs } = this.#means;
     this.#rest();
-    this.#cancelTimer = clock.schedule(keepAliveMs, () => this.#ping());
+    if (this.#watched.length > 0) this.#cancelTimer = clock.schedule(keepAliveMs, () => this.#ping());
   }
 
   #ping(): void {
-    const session = this.#session;
     const { clock, keepAliveMs } = this.#means;
-    // Without a session, its streams are about to end.
-    if (!session || session.destroyed || session.connecting) {
+    // One that is still connecting has a time of its own.
+    const silent = new Set(this.#watched.filter((session) => !session.connecting));
+    const pinged = clock.schedule(keepAliveMs, () => {
+      for (const session of silent) session.destroy(new Error(`${this.endpoint} was silent for ${keepAliveMs} ms`));
       this.#keepAlive();
-      return;
+    });
+    this.#cancelTimer = pinged;
+    for (const session of silent) {
+      session.ping((error) => {
+        if (!error) silent.delete(session);
+        if (silent.size === 0 && this.#cancelTimer === pinged) this.#keepAlive();
+      });
     }
-    this.#cancelTimer = clock.schedule(keepAliveMs, () => {
-      session.destroy(new Error(`${this.endpoint} was silent for ${keepAliveMs} ms`));
-    });
-    session.ping((error) => {
-      if (!error && this.#streams > 0 && this.#session === session) this.#keepAlive();
-    });
   }
 
   #rest(): void {
