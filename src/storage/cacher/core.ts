@@ -47,6 +47,8 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
   #views: Map<string, View<T>> = new Map();
   #bookmark: BookmarkEvent | undefined;
   #snapshot: SortedMap<Entry<T>> | undefined;
+  /** The last state of the past that was asked for, at the place of the change after it: the next page is of the same one. */
+  #past: { readonly place: number; readonly state: SortedMap<Entry<T>> } | undefined;
   /** All objects in order, if nothing has changed since somebody asked. */
   #objects: readonly T[] | undefined;
   #trimAt: number = TRIM_EVERY;
@@ -126,7 +128,7 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
     this.end(status);
     this.#state = state;
     this.#indexes.clear();
-    this.#snapshot = this.#objects = undefined;
+    this.#snapshot = this.#objects = this.#past = undefined;
     this.history.clear(version);
     this.version = version;
     this.#sealed = true;
@@ -145,6 +147,7 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
 
   /** Forgets all changes. */
   compact(): void {
+    this.#past = undefined;
     this.history.clear(this.version || '0');
     for (const view of this.#views.values()) view.trim(this.history.start);
   }
@@ -153,6 +156,8 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
   trim(): void {
     this.history.trim(this.#settings.clock.now());
     const { start } = this.history;
+    // Up to here the window has the objects of the past anyway.
+    if (this.#past && this.#past.place < start) this.#past = undefined;
     if (start < this.#trimAt) return;
     this.#trimAt = start + Math.max(TRIM_EVERY, this.#views.size);
     for (const view of this.#views.values()) view.trim(start);
@@ -199,13 +204,16 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
     const from = this.history.after(version);
     if (from === undefined) return undefined;
     this.#snapshot ??= this.#state.copy();
-    if (from === this.place) return this.#snapshot;
-    const past = this.#snapshot.copy();
-    for (let place = this.place - 1; place >= from; place--) {
-      const { key, before } = this.history.at(place);
+    let { place, state } = { place: this.place, state: this.#snapshot };
+    if (this.#past && this.#past.place >= from) ({ place, state } = this.#past);
+    if (place === from) return state;
+    const past = state.copy();
+    while (place > from) {
+      const { key, before } = this.history.at(--place);
       if (before) past.set(key, before);
       else past.delete(key);
     }
+    this.#past = { place: from, state: past };
     return past;
   }
 
