@@ -5,6 +5,7 @@ import { type Due, Schedule } from '../../src/storage/cacher/schedule.ts';
 import { SortedMap } from '../../src/storage/cacher/sorted-map.ts';
 import { Cacher, type Storage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import type { WatchError } from '../../src/watch/errors.ts';
 import { codeOf, names, type PodWatch, rig, seen } from './cacher-support.ts';
 import { type Pod, type Pods, settle } from './faulty-storage.ts';
 
@@ -49,21 +50,24 @@ describe('readiness', () => {
     expect(since).toEqual([0, 2, 2, 4, 4, 6]);
   });
 
-  test('TestReadyError: the refusal says why, if that is known', () => {
+  test('TestReadyError: the refusal says why, if that is known; what goes over a wire does not', () => {
     const { readiness } = make();
-    const message = (): unknown => {
+    const told = (): unknown => {
       try {
         readiness.check();
       } catch (error) {
-        return (error as Error).message;
+        const { message, status, cause } = error as WatchError;
+        return [message, status?.message, cause];
       }
       return undefined;
     };
-    expect(message()).toBe('429 TooManyRequests: storage is (re)initializing');
-    readiness.failed(new Error('etcd is away'));
-    expect(message()).toBe('429 TooManyRequests: storage is (re)initializing: etcd is away');
+    const refusal = '429 TooManyRequests: storage is (re)initializing';
+    expect(told()).toEqual([refusal, 'storage is (re)initializing', undefined]);
+    const error = new Error('connect ECONNREFUSED 10.1.2.3:2379');
+    readiness.failed(error);
+    expect(told()).toEqual([`${refusal}: connect ECONNREFUSED 10.1.2.3:2379`, 'storage is (re)initializing', error]);
     readiness.ready();
-    expect(message()).toBeUndefined();
+    expect(told()).toBeUndefined();
   });
 
   test('TestCalculateRetryAfterForUnreadyCache: later the longer it lasts, up to 30 s, with jitter (FIX6.8)', () => {
@@ -97,8 +101,8 @@ describe('how it becomes ready', () => {
       await two(pods);
       pods.storage.faults.codes.list.push(500);
     });
-    const refusal = await cacher.watch().catch((error) => error.status);
-    expect(refusal).toMatchObject({ code: 429, reason: 'TooManyRequests', details: { retryAfterSeconds: 2 } });
+    const refusal = await cacher.watch().catch((error) => error);
+    expect(refusal.status).toMatchObject({ code: 429, reason: 'TooManyRequests', details: { retryAfterSeconds: 2 } });
     expect(refusal.message).toContain('it was told to fail');
     expect(await codeOf(cacher.list({ resourceVersion: '0' }))).toBe(429);
     expect(errors).toHaveLength(1);
