@@ -44,10 +44,9 @@ type Event = ObjectEvent<KubernetesObject & { readonly spec?: { readonly count?:
 async function next(watch: Watch<Event>, count: number): Promise<string[]> {
   const told: string[] = [];
   while (told.length < count) {
-    const { value, done } = await watch.next();
-    if (done) throw new Error(`the watch has ended after ${told.join(', ')}`);
-    const { type, object } = value as Extract<Event, { type: 'ADDED' }>;
-    told.push(`${type} ${object.metadata?.name} ${object.spec?.count ?? '-'}`);
+    const { value } = await watch.next();
+    if (!value || value.type === 'BOOKMARK' || value.type === 'ERROR') throw new Error(`unexpected after ${told.join(', ')}`);
+    told.push(`${value.type} ${value.object.metadata?.name} ${value.object.spec?.count ?? '-'}`);
   }
   return told;
 }

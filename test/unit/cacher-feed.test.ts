@@ -50,7 +50,7 @@ describe('readiness', () => {
     expect(since).toEqual([0, 2, 2, 4, 4, 6]);
   });
 
-  test('TestReadyError: the refusal says why, if that is known; what goes over a wire does not', () => {
+  test('TestReadyError: the refusal has the cause, if that is known, and does not tell it to clients', () => {
     const { readiness } = make();
     const told = (): unknown => {
       try {
@@ -65,7 +65,7 @@ describe('readiness', () => {
     expect(told()).toEqual([refusal, 'storage is (re)initializing', undefined]);
     const error = new Error('connect ECONNREFUSED 10.1.2.3:2379');
     readiness.failed(error);
-    expect(told()).toEqual([`${refusal}: connect ECONNREFUSED 10.1.2.3:2379`, 'storage is (re)initializing', error]);
+    expect(told()).toEqual([refusal, 'storage is (re)initializing', error]);
     readiness.ready();
     expect(told()).toBeUndefined();
   });
@@ -103,7 +103,7 @@ describe('how it becomes ready', () => {
     });
     const refusal = await cacher.watch().catch((error) => error);
     expect(refusal.status).toMatchObject({ code: 429, reason: 'TooManyRequests', details: { retryAfterSeconds: 2 } });
-    expect(refusal.message).toContain('it was told to fail');
+    expect(refusal.cause.message).toContain('it was told to fail');
     expect(await codeOf(cacher.list({ resourceVersion: '0' }))).toBe(429);
     expect(errors).toHaveLength(1);
     clock.advance(100);

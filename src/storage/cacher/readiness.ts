@@ -49,12 +49,10 @@ export class Readiness {
   check(): void {
     if (this.phase === 'ready') return;
     if (this.phase === 'stopped') throw new WatchError('CLOSED', 'the cacher is closed');
-    const { error: cause } = this;
     const refusal = tooManyRequests('storage is (re)initializing', retryAfterSeconds(this.#now() - this.sinceMs, this.#random));
-    if (cause === undefined) throw refusal;
-    // The status may go to strangers, who need not know where the storage is. Upstream tells them.
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new WatchError('REFUSED', `${refusal.message}: ${why}`, { status: refusal.status, cause });
+    // Not in the text: it may go to strangers, who need not know where the storage is. Upstream tells them.
+    refusal.cause = this.error;
+    throw refusal;
   }
 
   /** Whether it makes sense to wait: it is about to be ready, and nothing has failed yet. */
