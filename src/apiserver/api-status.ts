@@ -34,8 +34,9 @@ export function conflict(about: About, name: string, why: string): WatchError {
 
 export const MODIFIED = 'the object has been modified; please apply your changes to the latest version and try again';
 
-export function forbidden(about: About, name: string, why: string): WatchError {
-  return refused(403, 'Forbidden', `${about.resourceName} "${name}" is forbidden: ${why}`, ofResource(about, name));
+export function forbidden(about: About, name: string, why: string, causes?: readonly StatusCause[]): WatchError {
+  const details = { ...ofResource(about, name), ...(causes && { causes }) };
+  return refused(403, 'Forbidden', `${about.resourceName} "${name}" is forbidden: ${why}`, details);
 }
 
 export function methodNotAllowed(): WatchError {

@@ -17,7 +17,7 @@ import { compareVersions } from '../cache/version.ts';
 import { forbidden, hasCode, notFound } from './api-status.ts';
 import type { Catalog, ResourceInfo } from './resource-info.ts';
 import { Terminating, type TerminatingMeans } from './terminating.ts';
-import type { Ground } from './verbs/ground.ts';
+import type { EmptyTerms, Ground } from './verbs/ground.ts';
 import { timestamp } from './verbs/ground.ts';
 import { withMeta } from './verbs/metadata.ts';
 import { deleteObject, deleteObjects } from './verbs/remove.ts';
@@ -26,6 +26,12 @@ import { createObject } from './verbs/write.ts';
 /** The namespace that always exists. */
 const DEFAULT = 'default';
 const NAME_LABEL = 'kubernetes.io/metadata.name';
+
+/** The object that is to be created. */
+interface About {
+  readonly info: ResourceInfo;
+  readonly name: string;
+}
 
 /** What was checked before an object was created, and the object. */
 export interface Confirmation {
@@ -77,7 +83,7 @@ export class Namespaces {
    * Rejects with what is told if nothing may be created in a namespace. Resolves with what {@link confirm} needs once an object has
    * been created; undefined if that need not be asked.
    */
-  async check(namespace: string, about: ResourceInfo): Promise<string | undefined> {
+  async check(namespace: string, about: About): Promise<string | undefined> {
     if (this.info === undefined || namespace === DEFAULT) return undefined;
     const { storage } = this.means.groundOf(this.info);
     // A cache may be late. What it says against a namespace may be over.
@@ -90,27 +96,33 @@ export class Namespaces {
    * Rejects if the namespace of an object that was just created is about to go, or is another one than was checked; but for one that
    * was there before the object.
    */
-  async confirm(namespace: string, { uid, created }: Confirmation, about: ResourceInfo): Promise<void> {
+  async confirm(namespace: string, { uid, created }: Confirmation, info: ResourceInfo): Promise<void> {
     if (this.info === undefined) return;
+    const about = { info, name: created.metadata?.name ?? '' };
     const found = await this.means.groundOf(this.info).storage.get(namespace);
     if (this.uidOf(found, { namespace, about }) === uid) return;
     if (compareVersions(versionOf(found), versionOf(created)) > 0) throw notFound(this.info, namespace);
   }
 
-  private uidOf(found: KubernetesObject | undefined, { namespace, about }: { namespace: string; about: ResourceInfo }): string {
+  private uidOf(found: KubernetesObject | undefined, { namespace, about }: { namespace: string; about: About }): string {
     if (found === undefined) throw notFound(this.info as ResourceInfo, namespace);
     if (found.metadata?.deletionTimestamp === undefined) return found.metadata?.uid ?? '';
-    throw forbidden(about, '', `unable to create new content in namespace ${namespace} because it is being terminated`);
+    const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
+    throw forbidden(about.info, about.name, why, [
+      // Controllers look for this, to leave the object alone from then on. Upstream: `NamespaceTerminatingCause`.
+      { reason: 'NamespaceTerminating', message: `namespace ${namespace} is being terminated`, field: 'metadata.namespace' },
+    ]);
   }
 
   /**
-   * Deletes what is in a namespace. Resolves to false if something stays, because finalizers hold it. Rejects with 404 if the
-   * namespace has gone meanwhile, or is another one.
+   * Deletes what is in a namespace, whether or not it has finalizers of its own. Resolves to false if something stays, because
+   * finalizers hold it. Rejects with 404 if the namespace has gone meanwhile, or is another one.
    */
-  async empty({ metadata }: KubernetesObject, signal?: AbortSignal): Promise<boolean> {
+  async empty({ metadata }: KubernetesObject, { dryRun, signal }: EmptyTerms): Promise<boolean> {
     const [namespace, uid] = [metadata?.name ?? '', metadata?.uid];
     if (this.info === undefined) return true;
     if (namespace === DEFAULT) throw forbidden(this.info, namespace, 'this namespace may not be deleted');
+    if (dryRun) return true;
     const ground = this.means.groundOf(this.info);
     await this.terminate(ground, namespace, uid);
     const check = async (): Promise<void> => {

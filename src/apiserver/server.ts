@@ -217,11 +217,11 @@ export class ApiServer<I = unknown> {
         closing: cache === false ? this.#closing.signal : undefined,
         storage: this.#storageOf(info),
         bySchema: this.#schemas.checkOf(info),
-        namespaceExists: (namespace) => this.#namespaces.check(namespace, info),
+        namespaceExists: (namespace, name) => this.#namespaces.check(namespace, { info, name }),
         namespaceHolds: (namespace, checked) => this.#namespaces.confirm(namespace, checked, info),
         removed: (namespace) => this.#namespaces.removed(namespace),
         prepared: info === this.#catalog.namespaces ? (object) => this.#namespaces.prepared(object) : undefined,
-        empty: info === this.#catalog.namespaces ? (object, signal) => this.#namespaces.empty(object, signal) : undefined,
+        empty: info === this.#catalog.namespaces ? (object, terms) => this.#namespaces.empty(object, terms) : undefined,
       };
       this.#grounds.set(info, ground);
     }

@@ -14,7 +14,7 @@ const options = fc.record({
   random: fc.double({ min: 0, max: 0.999, noNaN: true }).map((value) => () => value),
 });
 
-describe('a cacher is a filter of the log', () => {
+describe('a cacher is a filter of the log', { timeout: 30_000 + RUNS * 100 }, () => {
   test('P6 to P9, S1 to S7: every watch and list, for every selection, scope and beginning', async () => {
     const property = fc.asyncProperty(
       options,

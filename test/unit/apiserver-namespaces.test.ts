@@ -113,8 +113,12 @@ describe('two servers on one storage', () => {
     const refused = await two.call('POST', MAPS, { metadata: { name: 'b' } });
     expect([refused.code, refused.body.message]).toEqual([
       403,
-      'configmaps "" is forbidden: unable to create new content in namespace x because it is being terminated',
+      'configmaps "b" is forbidden: unable to create new content in namespace x because it is being terminated',
     ]);
+    expect(refused.body.details).toEqual({
+      ...{ name: 'b', kind: 'configmaps' },
+      causes: [{ reason: 'NamespaceTerminating', message: 'namespace x is being terminated', field: 'metadata.namespace' }],
+    });
     expect(await storage.get('core/configmaps/x/b')).toBeUndefined();
     await one.call('PATCH', `${MAPS}/held`, { metadata: { finalizers: null } });
     await isGone(one);
@@ -155,5 +159,54 @@ describe('two servers on one storage', () => {
     expect(codes).toContain(200);
     await isGone(one);
     expect((await storage.scope('core/configmaps/x/').list()).items).toEqual([]);
+  });
+});
+
+describe('a namespace with finalizers of its own', () => {
+  const finalizers = (list: readonly string[]): object => ({ metadata: { finalizers: list } });
+
+  test('is Terminating at once, and its objects go before it does', async () => {
+    const one = await server(new MemoryStorage());
+    await one.call('POST', NAMESPACES, { metadata: { name: 'x', finalizers: ['a.example/b'] } });
+    await one.call('POST', MAPS, { metadata: { name: 'a' } });
+    const { code, body } = await one.call('DELETE', `${NAMESPACES}/x`);
+    expect([code, body.status, body.metadata.finalizers]).toEqual([200, { phase: 'Terminating' }, ['a.example/b']]);
+    expect((await one.call('GET', MAPS)).body.items).toEqual([]);
+    expect((await one.call('POST', MAPS, { metadata: { name: 'b' } })).code).toBe(403);
+    expect((await one.call('DELETE', `${NAMESPACES}/x`)).body.status).toEqual({ phase: 'Terminating' });
+    expect((await one.call('PATCH', `${NAMESPACES}/x`, finalizers([]))).code).toBe(200);
+    await isGone(one);
+  });
+
+  test('is not changed by a deletion that is only tried', async () => {
+    const one = await server(new MemoryStorage());
+    await one.call('POST', NAMESPACES, { metadata: { name: 'x', finalizers: ['a.example/b'] } });
+    await one.call('POST', MAPS, { metadata: { name: 'a' } });
+    expect((await one.call('DELETE', `${NAMESPACES}/x?dryRun=All`)).code).toBe(200);
+    const { body } = await one.call('GET', `${NAMESPACES}/x`);
+    expect([body.status, body.metadata.deletionTimestamp]).toEqual([{ phase: 'Active' }, undefined]);
+    expect((await one.call('GET', MAPS)).body.items).toHaveLength(1);
+  });
+
+  test.each(['', '?dryRun=All'])('cannot be deleted if it is the default one%s', async (query) => {
+    const one = await server(new MemoryStorage());
+    await one.call('PATCH', `${NAMESPACES}/default`, finalizers(['a.example/b']));
+    expect((await one.call('DELETE', `${NAMESPACES}/default${query}`)).code).toBe(403);
+    const { code, body } = await one.call('PATCH', `${NAMESPACES}/default`, finalizers([]));
+    expect([code, body.status, body.metadata.deletionTimestamp]).toEqual([200, { phase: 'Active' }, undefined]);
+    expect((await one.call('DELETE', `${NAMESPACES}/default${query}`)).code).toBe(403);
+  });
+});
+
+describe('a version as a precondition', () => {
+  test.each([[[]], [['a.example/b']]])('is that of before its deletion (finalizers: %j)', async (finalizers) => {
+    const one = await server(new MemoryStorage());
+    const { body: made } = await one.call('POST', NAMESPACES, { metadata: { name: 'x', finalizers } });
+    const { resourceVersion } = made.metadata;
+    const remove = (version: string): Promise<Answered> =>
+      one.call('DELETE', `${NAMESPACES}/x`, { preconditions: { resourceVersion: version } });
+    expect((await remove('1')).code).toBe(409);
+    expect((await one.call('GET', `${NAMESPACES}/x`)).body.status).toEqual({ phase: 'Active' });
+    expect((await remove(resourceVersion)).code).toBe(200);
   });
 });

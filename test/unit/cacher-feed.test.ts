@@ -7,6 +7,7 @@ import { SortedMap } from '../../src/storage/cacher/sorted-map.ts';
 import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { refused } from '../../src/storage/statuses.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import type { WatchError } from '../../src/watch/errors.ts';
 import { toStatus } from '../../src/watch/event.ts';
 import { codeOf, names, type PodWatch, rig, seen } from './cacher-support.ts';
 import { type Pod, type Pods, pod, settle } from './faulty-storage.ts';
@@ -52,21 +53,24 @@ describe('readiness', () => {
     expect(since).toEqual([0, 2, 2, 4, 4, 6]);
   });
 
-  test('TestReadyError: the refusal says why, if that is known', () => {
+  test('TestReadyError: the refusal has the cause, if that is known, and does not tell it to clients', () => {
     const { readiness } = make();
-    const message = (): unknown => {
+    const told = (): unknown => {
       try {
         readiness.check();
       } catch (error) {
-        return (error as Error).message;
+        const { message, status, cause } = error as WatchError;
+        return [message, status?.message, cause];
       }
       return undefined;
     };
-    expect(message()).toBe('429 TooManyRequests: storage is (re)initializing');
-    readiness.failed(new Error('etcd is away'));
-    expect(message()).toBe('429 TooManyRequests: storage is (re)initializing: etcd is away');
+    const refusal = '429 TooManyRequests: storage is (re)initializing';
+    expect(told()).toEqual([refusal, 'storage is (re)initializing', undefined]);
+    const error = new Error('connect ECONNREFUSED 10.1.2.3:2379');
+    readiness.failed(error);
+    expect(told()).toEqual([refusal, 'storage is (re)initializing', error]);
     readiness.ready();
-    expect(message()).toBeUndefined();
+    expect(told()).toBeUndefined();
   });
 
   test('TestCalculateRetryAfterForUnreadyCache: later the longer it lasts, up to 30 s, with jitter (FIX6.8)', () => {
@@ -100,9 +104,9 @@ describe('how it becomes ready', () => {
       await two(pods);
       pods.storage.faults.codes.list.push(500);
     });
-    const refusal = await cacher.watch().catch((error) => error.status);
-    expect(refusal).toMatchObject({ code: 429, reason: 'TooManyRequests', details: { retryAfterSeconds: 2 } });
-    expect(refusal.message).toContain('it was told to fail');
+    const refusal = await cacher.watch().catch((error) => error);
+    expect(refusal.status).toMatchObject({ code: 429, reason: 'TooManyRequests', details: { retryAfterSeconds: 2 } });
+    expect(refusal.cause.message).toContain('it was told to fail');
     expect(await codeOf(cacher.list({ resourceVersion: '0' }))).toBe(429);
     expect(errors).toHaveLength(1);
     clock.advance(100);

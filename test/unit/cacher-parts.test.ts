@@ -281,6 +281,26 @@ describe('the state', () => {
     expect([at('9'), at('10'), core.history.base]).toEqual([undefined, 'x/a@6', '10']);
   });
 
+  test('at one version is made once for all pages of a list, and an older one is made of it', () => {
+    const { core } = rigOf({ windowItems: 3 });
+    const names = (version: string): string =>
+      Array.from(core.snapshotAt(version)?.values() ?? [], ({ object: { metadata } }) => metadata?.resourceVersion).join(' ');
+    core.replace([object('a', 2)], '5', status);
+    for (const version of [6, 7, 8]) core.apply({ type: 'MODIFIED', object: object('a', version) });
+    const page = core.snapshotAt('7');
+    expect(core.snapshotAt('7')).toBe(page);
+    core.apply({ type: 'DELETED', object: object('a', 9) });
+    expect([core.snapshotAt('7') === page, names('7'), names('6'), names('7'), names('8')]).toEqual([true, '7', '6', '7', '8']);
+    const last = core.snapshotAt('8');
+    core.apply({ type: 'ADDED', object: object('b', 10) });
+    expect([core.snapshotAt('6'), core.snapshotAt('8') === last]).toEqual([undefined, true]);
+    core.replace([object('c', 11)], '11', status);
+    core.apply({ type: 'ADDED', object: object('d', 12) });
+    expect([core.snapshotAt('8'), names('11'), names('12')]).toEqual([undefined, '11', '11 12']);
+    core.compact();
+    expect([core.snapshotAt('11'), names('12')]).toEqual([undefined, '11 12']);
+  });
+
   test('views of watches that do not read forget what the window has forgotten', () => {
     const { core, all } = rigOf({ windowItems: 10 });
     core.replace([], '1', status);

@@ -3,6 +3,13 @@ import type { Storage } from '../../storage/storage.ts';
 import type { FieldCause } from '../definition.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 
+/** How an object is emptied. */
+export interface EmptyTerms {
+  /** Refuse what must be refused, and change nothing. */
+  readonly dryRun: boolean;
+  readonly signal: AbortSignal | undefined;
+}
+
 /** What the verbs of one resource stand on. */
 export interface Ground {
   readonly info: ResourceInfo;
@@ -16,16 +23,16 @@ export interface Ground {
   /** Aborts when the server shuts down. Absent if watches of the storage end by themselves then. */
   readonly closing?: AbortSignal | undefined;
   /**
-   * Rejects with what is told if objects may not be created in a namespace. Otherwise it resolves with what `namespaceHolds` is to be
-   * asked with when one has been created; undefined: it need not be asked.
+   * Rejects with what is told if an object of a name may not be created in a namespace. Otherwise it resolves with what
+   * `namespaceHolds` is to be asked with when it has been created; undefined: it need not be asked.
    */
-  readonly namespaceExists: (namespace: string) => Promise<string | undefined>;
+  readonly namespaceExists: (namespace: string, name: string) => Promise<string | undefined>;
   /** Rejects if the namespace of a new object is about to go, or has gone. */
   readonly namespaceHolds: (namespace: string, checked: { uid: string; created: KubernetesObject }) => Promise<void>;
   /** Called when an object is gone for good. */
   readonly removed: (namespace: string | undefined) => void;
   /** Deletes what an object contains, as namespaces do. Resolves to whether nothing is left; rejects to refuse. */
-  readonly empty?: ((object: KubernetesObject, signal?: AbortSignal) => Promise<boolean>) | undefined;
+  readonly empty?: ((object: KubernetesObject, terms: EmptyTerms) => Promise<boolean>) | undefined;
   /** What a new object has of the server's own, as namespaces do. */
   readonly prepared?: (<T extends KubernetesObject>(object: T) => T) | undefined;
   /** What is wrong with an object by the resource's schema. */

@@ -29,22 +29,25 @@ const MAX_ATTEMPTS = 100;
 export async function deleteObject(ground: Ground, place: Place, terms: DeleteTerms): Promise<Deleted> {
   const { info, storage } = ground;
   const key = storageKey(place);
-  const { preconditions, signal } = terms;
+  const { dryRun, signal } = terms;
+  let { preconditions } = terms;
   let emptied: KubernetesObject | undefined;
   const validate = (current: KubernetesObject): void => {
     // Another object of this name has not been emptied, and nobody wants it deleted.
     if (emptied && current.metadata?.uid !== emptied.metadata?.uid) throw notFound(info, place.name);
-    checkPreconditions(ground, current, terms);
+    checkPreconditions(ground, current, preconditions);
     if (isHeld(current)) throw new Held();
-    if (terms.dryRun) throw new Dry(current);
+    if (dryRun) throw new Dry(current);
   };
   for (let attempt = 1; ; attempt++) {
     try {
       if (ground.empty) {
         emptied = await storage.get(key, { signal });
         if (emptied === undefined) throw notFound(info, place.name);
-        validate(emptied);
-        const left = (await ground.empty(emptied, signal)) ? undefined : await storage.get(key, { signal });
+        checkPreconditions(ground, emptied, preconditions);
+        // What empties it marks it before: from then on it has another version.
+        if (!dryRun) preconditions = { uid: emptied.metadata?.uid };
+        const left = (await ground.empty(emptied, { dryRun, signal })) ? undefined : await storage.get(key, { signal });
         if (left !== undefined) return { object: left, gone: false };
       }
       const object = await storage.delete(key, { validate, signal });
@@ -54,7 +57,7 @@ export async function deleteObject(ground: Ground, place: Place, terms: DeleteTe
       if (error instanceof Dry) return { object: error.object, gone: true };
       if (!(error instanceof Held)) throw translated(error, info, place.name);
     }
-    const marked = await mark(ground, key, { preconditions, ...terms }).catch((error: unknown) => {
+    const marked = await mark(ground, key, { ...terms, preconditions }).catch((error: unknown) => {
       // The last finalizer has gone meanwhile.
       if (!(error instanceof Free)) throw translated(error, info, place.name);
       if (attempt === MAX_ATTEMPTS) throw conflict(info, place.name, MODIFIED);
@@ -67,7 +70,7 @@ export async function deleteObject(ground: Ground, place: Place, terms: DeleteTe
 async function mark(ground: Ground, key: string, terms: DeleteTerms): Promise<KubernetesObject> {
   const { storage, now } = ground;
   const change = (current: KubernetesObject): KubernetesObject => {
-    checkPreconditions(ground, current, terms);
+    checkPreconditions(ground, current, terms.preconditions);
     if (!isHeld(current)) throw new Free();
     if (current.metadata?.deletionTimestamp !== undefined) return current;
     const generation = current.metadata?.generation;
@@ -83,7 +86,7 @@ async function mark(ground: Ground, key: string, terms: DeleteTerms): Promise<Ku
   return change(current);
 }
 
-function checkPreconditions({ info }: Ground, { metadata }: KubernetesObject, { preconditions }: DeleteTerms): void {
+function checkPreconditions({ info }: Ground, { metadata }: KubernetesObject, preconditions: DeleteTerms['preconditions']): void {
   for (const [member, label] of [
     ['uid', 'UID'],
     ['resourceVersion', 'ResourceVersion'],

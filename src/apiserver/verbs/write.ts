@@ -29,7 +29,7 @@ export async function createObject(
   for (let attempt = 1; ; attempt++) {
     const object = await toCreate(ground, sent, namespace);
     const { name = '', namespace: own } = object.metadata;
-    const within = own === undefined ? undefined : await ground.namespaceExists(own);
+    const within = own === undefined ? undefined : await ground.namespaceExists(own, name);
     const key = storageKey({ namespace, name });
     try {
       if (!dryRun) {

@@ -37,5 +37,5 @@ Operation
 On SIGINT, SIGTERM or SIGHUP, /readyz fails, running requests are answered, watches end one after the other, and the exit
 code is 0. A second signal exits at once.
 
-Exit codes: 0 end; 1 the storage failed; 2 invalid usage, or cannot listen on this host or port.
+Exit codes: 0 end; 1 the storage failed; 2 invalid usage, cannot open the storage, or cannot listen on this host or port.
 `;

@@ -46,7 +46,8 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
   #router: Router<T> = new Router();
   #views: Map<string, View<T>> = new Map();
   #bookmark: BookmarkEvent | undefined;
-  #snapshot: SortedMap<Entry<T>> | undefined;
+  /** The last copy of a state that was asked for, and the place of the change after it: the next page is of the same one. */
+  #past: { readonly place: number; readonly state: SortedMap<Entry<T>> } | undefined;
   /** All objects in order, if nothing has changed since somebody asked. */
   #objects: readonly T[] | undefined;
   #trimAt: number = TRIM_EVERY;
@@ -101,7 +102,7 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
     const change = new Change<T>({ key, object, before, isDeletion, version, atMs: clock.now(), bytes });
     if (after) this.#state.set(key, after);
     else this.#state.delete(key);
-    this.#snapshot = this.#objects = undefined;
+    this.#objects = undefined;
     this.#indexes.changed(before, after);
     const { place } = this;
     this.history.append(change);
@@ -132,7 +133,7 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
     this.end(status);
     this.#state = state;
     this.#indexes.clear();
-    this.#snapshot = this.#objects = undefined;
+    this.#objects = this.#past = undefined;
     this.history.clear(version);
     this.version = version;
     this.#sealed = true;
@@ -159,6 +160,8 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
   trim(): void {
     this.history.trim(this.#settings.clock.now());
     const { start } = this.history;
+    // Up to here the window has the objects of the past anyway.
+    if ((this.#past?.place ?? start) < start) this.#past = undefined;
     if (start < this.#trimAt) return;
     this.#trimAt = start + Math.max(TRIM_EVERY, this.#views.size);
     for (const view of this.#views.values()) view.trim(start);
@@ -204,15 +207,18 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
     if (this.#settings.compareVersions(version, this.version) > 0) return undefined;
     const from = this.history.after(version);
     if (from === undefined) return undefined;
-    this.#snapshot ??= this.#state.copy();
-    if (from === this.place) return this.#snapshot;
-    const past = this.#snapshot.copy();
-    for (let place = this.place - 1; place >= from; place--) {
-      const { key, before } = this.history.at(place);
-      if (before) past.set(key, before);
-      else past.delete(key);
+    let past = this.#past;
+    if (!past || past.place < from) past = this.#past = { place: this.place, state: this.#state.copy() };
+    if (past.place > from) {
+      const state = past.state.copy();
+      for (let place = past.place - 1; place >= from; place--) {
+        const { key, before } = this.history.at(place);
+        if (before) state.set(key, before);
+        else state.delete(key);
+      }
+      past = this.#past = { place: from, state };
     }
-    return past;
+    return past.state;
   }
 
   /** The entries that are selected, in the order of their keys, from a key on. To be read in one step. */

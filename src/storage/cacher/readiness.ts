@@ -49,9 +49,10 @@ export class Readiness {
   check(): void {
     if (this.phase === 'ready') return;
     if (this.phase === 'stopped') throw new WatchError('CLOSED', 'the cacher is closed');
-    const { error } = this;
-    const why = error === undefined ? '' : `: ${error instanceof Error ? error.message : String(error)}`;
-    throw tooManyRequests(`storage is (re)initializing${why}`, retryAfterSeconds(this.#now() - this.sinceMs, this.#random));
+    const refusal = tooManyRequests('storage is (re)initializing', retryAfterSeconds(this.#now() - this.sinceMs, this.#random));
+    // Not in the text: it may go to strangers, who need not know where the storage is. Upstream tells them.
+    refusal.cause = this.error;
+    throw refusal;
   }
 
   /** Whether it makes sense to wait: it is about to be ready, and nothing has failed yet. */
