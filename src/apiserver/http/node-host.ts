@@ -7,6 +7,7 @@ import { mayRefuse, type Refusable } from '../../bridge/transport/http2-refusals
 import { toCaller } from '../../bridge/transport/node-caller.ts';
 import { isPlain } from '../../bridge/transport/plain-response.ts';
 import type { Outbound } from '../../bridge/transport/stall.ts';
+import { hold, joined } from '../../decode/parts.ts';
 import { refused } from '../../storage/statuses.ts';
 import { abandon, type HostMeans, tooLarge } from './host.ts';
 import { Presence } from './presence.ts';
@@ -77,11 +78,11 @@ export class NodeRequest implements WireRequest {
       const onData = (chunk: Uint8Array): void => {
         bytes += chunk.length;
         if (bytes > maxBytes) fail(tooLarge(maxBytes));
-        else chunks.push(chunk);
+        else hold(chunks, chunk);
       };
       const onEnd = (): void => {
         leave();
-        resolve(Buffer.concat(chunks));
+        resolve(joined(chunks));
       };
       const onError = (): void => fail(refused(400, 'BadRequest', 'the body of the request ended early'));
       const onAbort = (): void => fail(signal.reason);
