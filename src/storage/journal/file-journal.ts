@@ -11,14 +11,15 @@
  * Invariants
  * - A group is written when the one before is safe, so only the last frame of a file can be torn.
  * - FILE is whole at every moment: FILE.new takes its place when all that FILE has is in it and on the disk.
- * - Another process that writes into FILE, or replaces it, is noticed before the next frame is written, and nothing after it is.
+ * - Another process that writes into FILE, or replaces it, is noticed before the next frame is written, and nothing after it is. Of
+ *   two that write at the same moment, the one that has been written over answers nothing.
  * - After a failure nothing is written any more: nobody knows what of the last frame is on the disk.
  */
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { soon } from '../../broadcast/watchers/soon.ts';
 import { invalid, WatchError } from '../../watch/errors.ts';
-import { toFrame } from './frames.ts';
+import { HEAD_BYTES, toFrame } from './frames.ts';
 import type { JournalRecord, JournalSnapshot, StorageJournal } from './journal.ts';
 import { type Loaded, load, type TornTail } from './load.ts';
 import { join, linesOf, titleLine } from './records.ts';
@@ -68,6 +69,8 @@ export class FileJournal implements StorageJournal {
   #handle: FileHandle;
   #loaded: Loaded | undefined;
   #size: number;
+  /** The head of the last frame of this process, and where it is. */
+  #last: { readonly head: Uint8Array; readonly at: number } = { head: new Uint8Array(), at: 0 };
   /** What the file began with: its snapshot. */
   #began: number;
   /** The last revision that is safe. */
@@ -165,12 +168,22 @@ export class FileJournal implements StorageJournal {
 
   async #write({ pieces, last }: Group): Promise<void> {
     const frame = toFrame(join(pieces));
-    const { size, nlink } = await this.#handle.stat();
-    if (size !== this.#size || nlink === 0) throw taken(this.#options.file);
+    await this.#check();
     await writeAll(this.#handle, frame, this.#size);
     await this.#handle.datasync();
+    this.#last = { head: frame.slice(0, HEAD_BYTES), at: this.#size };
     this.#size += frame.byteLength;
+    await this.#check();
     this.#safe = last;
+  }
+
+  /** Throws if somebody else has written into the file, be it as many bytes as this process at the same place. */
+  async #check(): Promise<void> {
+    const { head, at } = this.#last;
+    const found = new Uint8Array(head.byteLength);
+    const [{ size, nlink }] = await Promise.all([this.#handle.stat(), this.#handle.read(found, 0, found.byteLength, at)]);
+    const isOwn = found.every((byte, index) => byte === head[index]);
+    if (size !== this.#size || nlink === 0 || !isOwn) throw taken(this.#options.file);
   }
 
   /** Ends all writing. */
@@ -239,6 +252,7 @@ export class FileJournal implements StorageJournal {
     }
     this.#handle = next.handle;
     this.#size = next.size;
+    this.#last = { head: new Uint8Array(), at: 0 };
     this.#began = next.began;
     await old.close();
     await syncDirectory(file);
@@ -249,6 +263,7 @@ export class FileJournal implements StorageJournal {
     while (next.from < this.#size) {
       const length = Math.min(COPY_BYTES, this.#size - next.from);
       const { bytesRead } = await this.#handle.read(buffer, 0, length, next.from);
+      if (bytesRead === 0) throw taken(this.#options.file);
       await writeAll(next.handle, buffer.subarray(0, bytesRead), next.size);
       next.from += bytesRead;
       next.size += bytesRead;
