@@ -1,6 +1,7 @@
 // What clients could make a server hold: memory and connections.
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
+import type { ApiServerOptions } from '../../src/apiserver/index.ts';
 import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
 import { macrotask, NO_GC } from './support.ts';
 
@@ -16,8 +17,8 @@ interface Opened extends ReturnType<typeof rig> {
   readonly received: () => number;
 }
 
-async function open(): Promise<Opened> {
-  const made = rig();
+async function open(options: Partial<ApiServerOptions> = {}): Promise<Opened> {
+  const made = rig(options);
   const { url, http, close } = await listening(made.server);
   http.on('upgrade', made.server.upgrade);
   closing.push(close);
@@ -98,4 +99,44 @@ test('a connection that asked for an upgrade ends with its answer, though the cl
   socket.write(`GET ${ORDERS_PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: upgrade\r\nUpgrade: foo\r\n\r\n`);
   await expect.poll(() => said).toContain('OrderList');
   await expect.poll(connections).toBe(0);
+});
+
+describe('requests that a connection sends ahead of their answers', () => {
+  const GET = `GET ${ORDERS_PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;
+  const SLOW = GET.replace('orders', 'orders/slow');
+  const authenticate = (request: unknown): object | Promise<never> =>
+    String((request as { url: string }).url).endsWith('slow') ? new Promise<never>(() => {}) : {};
+
+  test('hold their places until they have been sent', async () => {
+    const { port, server } = await open({ authenticate, maxConcurrentRequestsPerAddress: 3 });
+    const socket = client(port);
+    socket.write(SLOW + GET + GET);
+    const answered = 'watchmux_apiserver_requests_by_verb_total{verb="list"} 2';
+    await expect.poll(() => server.metrics).toContain(answered);
+    const ask = async (): Promise<number> => (await fetch(`http://127.0.0.1:${port}${ORDERS_PATH}`)).status;
+    expect(await ask()).toBe(429);
+    socket.destroy();
+    await expect.poll(ask).toBe(200);
+  });
+
+  test('are answered in their order', async () => {
+    const { port } = await open();
+    const socket = client(port);
+    let said = '';
+    socket.on('data', (bytes) => {
+      said += bytes;
+    });
+    socket.write(GET.repeat(9));
+    await expect.poll(() => said.split('"kind":"OrderList"').length - 1).toBe(9);
+    socket.write(GET.repeat(9));
+    await expect.poll(() => said.split('"kind":"OrderList"').length - 1).toBe(18);
+  });
+
+  test('are eight: one more closes the connection', async () => {
+    const { port, server } = await open({ authenticate });
+    const socket = client(port).resume();
+    socket.write(SLOW + GET.repeat(500));
+    await new Promise<void>((resolve) => void socket.once('end', resolve).once('close', resolve));
+    expect(server.metrics).not.toMatch(/by_verb_total\{verb="list"\} (9|\d\d)/);
+  });
 });
