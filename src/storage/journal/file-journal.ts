@@ -180,10 +180,9 @@ export class FileJournal implements StorageJournal {
   /** Throws if somebody else has written into the file, be it as many bytes as this process at the same place. */
   async #check(): Promise<void> {
     const { head, at } = this.#last;
-    const found = new Uint8Array(head.byteLength);
-    const [{ size, nlink }] = await Promise.all([this.#handle.stat(), this.#handle.read(found, 0, found.byteLength, at)]);
-    const isOwn = found.every((byte, index) => byte === head[index]);
-    if (size !== this.#size || nlink === 0 || !isOwn) throw taken(this.#options.file);
+    const found = new Uint8Array(head.length);
+    const [{ size, nlink }] = await Promise.all([this.#handle.stat(), this.#handle.read(found, 0, head.length, at)]);
+    if (size !== this.#size || nlink === 0 || found.some((byte, index) => byte !== head[index])) throw taken(this.#options.file);
   }
 
   /** Ends all writing. */
