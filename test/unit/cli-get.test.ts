@@ -229,4 +229,13 @@ describe('printers', () => {
   test('no lines', () => {
     expect(new AlignedColumns().lines([])).toBe('');
   });
+
+  test('json says what it says, and has nothing that a terminal acts on', () => {
+    const object = { metadata: { name: 'a\u009b2J' }, text: '\u202eb\u001b[2J\u2066' };
+    const printer = createPrinter('json', { ...options, single: true });
+    for (const line of [printer.objects([object]), printer.events([{ type: 'ADDED', object }])]) {
+      expect(line).toMatch(/^[\x20-\x7e]+\n$/);
+    }
+    expect(JSON.parse(printer.objects([object]))).toEqual(object);
+  });
 });

@@ -58,6 +58,35 @@ describe('a MemoryStorage in a file', () => {
     expect(await stateOf(await start())).toBe('a=1@2 c=1@3');
   });
 
+  test('of two processes that write the same number of bytes at the same moment, one answers', async () => {
+    const storages = [await start(), await start()];
+    const answered: string[] = [];
+    for (let n = 101; n <= 120; n++) {
+      const keys = [`a${n}`, `b${n}`];
+      const all = await Promise.allSettled(storages.map((storage, at) => set(storage, keys[at] as string, 1)));
+      const taken = keys.filter((_, at) => all[at]?.status === 'fulfilled');
+      expect(taken.length).toBeLessThanOrEqual(1);
+      answered.push(...taken);
+    }
+    for (const storage of storages) await storage.close();
+    const there = await stateOf(await start());
+    for (const key of answered) expect(there).toContain(`${key}=1@`);
+  });
+
+  test('that becomes shorter while a new file is written: writing and closing end', async () => {
+    const storage = await start({ minCompactBytes: 1 });
+    const all = await handles();
+    const { read } = all;
+    vi.spyOn(all, 'read').mockImplementation(function (this: FileHandle, ...args: unknown[]) {
+      // What is copied into the new file is read in larger pieces than a head.
+      const isCopy = (args[0] as Uint8Array).byteLength > HEAD_BYTES;
+      return isCopy ? Promise.resolve({ bytesRead: 0, buffer: args[0] }) : Reflect.apply(read, this, args);
+    } as never);
+    await Promise.all(Array.from({ length: 50 }, async (_, n) => set(storage, `a${n}`, 1).catch(() => {})));
+    for (let n = 0; n < 50; n++) await set(storage, `a${n}`, 2).catch(() => {});
+    await storage.close();
+  });
+
   test('is no device, and nothing takes the place of one', async () => {
     const fifo = join(directory, 'pipe');
     execFileSync('mkfifo', [fifo]);

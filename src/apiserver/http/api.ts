@@ -154,7 +154,7 @@ export class Api {
       const identity = await deadline.during(this.identify(request));
       place.join(this.tenantOf(identity));
       await deadline.during(this.allow(['get', `/${path.segments.join('/')}`, undefined, undefined, identity]));
-      return this.held(await this.document(path, request), place);
+      return this.held(await this.document(path, request), { request, place });
     } catch (error) {
       place.release();
       throw error;
@@ -171,13 +171,13 @@ export class Api {
   }
 
   /** An answer that gives back its place when it has been sent. */
-  private held(answer: Answer, place: Place, asked?: Parameters<Place['hold']>[0]): Answer {
-    const sent = inPieces(answer);
+  private held(answer: Answer, { request, place, verb }: { request: WireRequest; place: Place; verb?: Verb }): Answer {
+    const sent = inPieces(answer, request.waits ?? false);
     if (sent.source === undefined) {
       place.release();
       return sent;
     }
-    return { ...sent, slot: asked === undefined ? place : place.hold(asked) };
+    return { ...sent, slot: verb === undefined ? place : place.hold({ target: request.target, verb }) };
   }
 
   /** The time for a request. Call `finish` with it. */
@@ -227,7 +227,7 @@ export class Api {
         watchTimeoutMs: isWatch ? this.drawTimeout() : 0,
         onError: settings.onError,
       };
-      return this.held(await this.settled(perform(task), deadline), place, { target: request.target, verb: task.verb });
+      return this.held(await this.settled(perform(task), deadline), { request, place, verb: task.verb });
     } catch (error) {
       place.release();
       throw hasBegun ? unfinished(error) : error;

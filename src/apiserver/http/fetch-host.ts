@@ -1,6 +1,7 @@
 /** The server on hosts that pass a `Request` and take a `Response`: Deno, Bun, Hono. */
 import { type Claimable, claimConnection, isPipelined } from '../../bridge/transport/claimed-connection.ts';
 import { FetchSink } from '../../bridge/transport/fetch-sink.ts';
+import { hold, joined } from '../../decode/parts.ts';
 import { badRequest } from '../api-status.ts';
 import { abandon, type HostMeans, tooLarge } from './host.ts';
 import { mayWatch } from './node-host.ts';
@@ -103,23 +104,13 @@ async function readBody(request: Request, maxBytes: number, signal: AbortSignal)
         throw badRequest('the body of the request ended early');
       });
       signal.throwIfAborted();
-      if (done) return joined(chunks, bytes);
+      if (done) return joined(chunks);
       bytes += value.byteLength;
       if (bytes > maxBytes) throw tooLarge(maxBytes);
-      chunks.push(value);
+      hold(chunks, value);
     }
   } finally {
     signal.removeEventListener('abort', onAbort);
     reader.cancel().catch(() => {});
   }
-}
-
-function joined(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
-  const whole = new Uint8Array(bytes);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return whole;
 }

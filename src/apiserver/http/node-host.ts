@@ -7,8 +7,10 @@ import { mayRefuse, type Refusable } from '../../bridge/transport/http2-refusals
 import { toCaller } from '../../bridge/transport/node-caller.ts';
 import { isPlain } from '../../bridge/transport/plain-response.ts';
 import type { Outbound } from '../../bridge/transport/stall.ts';
+import { hold, joined } from '../../decode/parts.ts';
 import { refused } from '../../storage/statuses.ts';
 import { abandon, type HostMeans, tooLarge } from './host.ts';
+import { MAX_PIPELINED } from './limits.ts';
 import { Presence } from './presence.ts';
 import type { Session } from './session.ts';
 import type { StreamAnswer, WholeAnswer, WireRequest } from './wire.ts';
@@ -26,9 +28,10 @@ export class NodeRequest implements WireRequest {
   readonly host: string | undefined;
   readonly address: string;
   readonly client: Presence;
+  readonly response: ServerResponse | undefined;
   hasReadBody: boolean = false;
 
-  constructor(request: IncomingMessage, client: Presence) {
+  constructor(request: IncomingMessage, client: Presence, response?: ServerResponse) {
     const { origin, site, host, address } = toCaller(request, () => () => {});
     this.request = request;
     this.origin = origin;
@@ -36,6 +39,11 @@ export class NodeRequest implements WireRequest {
     this.host = host;
     this.address = address;
     this.client = client;
+    this.response = response;
+  }
+
+  get waits(): boolean {
+    return this.response !== undefined && isPipelined(this.response);
   }
 
   get method(): string {
@@ -77,11 +85,11 @@ export class NodeRequest implements WireRequest {
       const onData = (chunk: Uint8Array): void => {
         bytes += chunk.length;
         if (bytes > maxBytes) fail(tooLarge(maxBytes));
-        else chunks.push(chunk);
+        else hold(chunks, chunk);
       };
       const onEnd = (): void => {
         leave();
-        resolve(Buffer.concat(chunks));
+        resolve(joined(chunks));
       };
       const onError = (): void => fail(refused(400, 'BadRequest', 'the body of the request ended early'));
       const onAbort = (): void => fail(signal.reason);
@@ -148,21 +156,35 @@ function waitingOn(socket: IncomingMessage['socket']): Set<() => void> {
   return waiting;
 }
 
+/** How many responses of each connection wait for earlier ones. */
+const pipelined: WeakMap<IncomingMessage['socket'], number> = new WeakMap();
+
+/** Counts a response that waits. Each keeps an answer in memory, and a few kilobytes hold thousands of requests. */
+function isOneTooMany(socket: IncomingMessage['socket'], response: ServerResponse): boolean {
+  const before = pipelined.get(socket) ?? 0;
+  if (before >= MAX_PIPELINED) return true;
+  pipelined.set(socket, before + 1);
+  response.once('close', () => pipelined.set(socket, (pipelined.get(socket) ?? 1) - 1));
+  return false;
+}
+
 /** Answers one request. */
 export async function serveNode(means: HostMeans, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { socket } = request;
+  // Node reads on in what it has, though its connection is closed.
+  if (socket.destroyed && isPipelined(response)) return;
+  const watches = mayWatch(request.url ?? '');
   // What waits behind a watch on its connection would wait for ever.
-  if (mayWatch(request.url ?? '')) {
-    if (isPipelined(response)) {
-      request.socket.destroy();
-      return;
-    }
-    claimConnection(response, ignore);
+  if (isPipelined(response) && (watches || isOneTooMany(socket, response))) {
+    socket.destroy();
+    return;
   }
+  if (watches) claimConnection(response, ignore);
   const client = new Presence();
   const forget = onGone(request, response, () => client.leave());
   // Middleware that takes its time may hand over what has closed before, which is not told again: a body would never end.
   if (isOver(request, response)) client.leave();
-  const asked = new NodeRequest(request, client);
+  const asked = new NodeRequest(request, client, response);
   const answer = await means.answer(asked);
   forget();
   if (!asked.hasReadBody) dropBody(request);

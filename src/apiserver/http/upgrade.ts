@@ -112,6 +112,8 @@ function servePlainly(means: HostMeans, request: IncomingMessage, { socket, head
   socket.on('error', () => response.destroy());
   socket.on('close', () => response.destroy());
   response.assignSocket(socket as Parameters<typeof response.assignSocket>[0]);
+  // Does not wait for the client to close its side: node looks after this connection no more.
+  socket.once('finish', () => socket.destroy());
   response.once('finish', () => socket.end());
   void serveNode(means, whole, response);
 }

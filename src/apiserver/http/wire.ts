@@ -17,6 +17,8 @@ export interface WireRequest extends FromWhere<unknown> {
   /** Reads the body. Rejects with 413 when it is longer than `maxBytes`; what follows is then not read. */
   body(maxBytes: number, signal: AbortSignal): Promise<Uint8Array>;
   readonly client: Presence;
+  /** Whether its answer has to wait for those to earlier requests of its connection. */
+  readonly waits?: boolean;
 }
 
 /** An answer that is complete. */

@@ -293,7 +293,8 @@ function updateCauses(sent: Meta, old: Meta, next: Meta): FieldCause[] {
     const message = `Invalid value: ${shown(String(deletionTimestamp))}: field is immutable`;
     causes.push({ field: 'metadata.deletionTimestamp', message });
   }
-  const added = (next.finalizers ?? []).filter((each) => !old.finalizers?.includes(each));
+  const before = new Set(old.finalizers); // there may be a hundred thousand of each
+  const added = (next.finalizers ?? []).filter((each) => !before.has(each));
   if (old.deletionTimestamp !== undefined && added.length > 0) {
     const why = 'no new finalizers can be added if the object is being deleted, found new finalizers';
     causes.push({ field: 'metadata.finalizers', message: `Forbidden: ${why} ${JSON.stringify(added)}` });

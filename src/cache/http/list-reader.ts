@@ -14,6 +14,8 @@
  * - Held are the frame, the bytes of one unfinished item, and the items. A long list costs its length, however it is cut.
  * - What has no such array is all frame.
  */
+import { hold, joined } from '../../decode/parts.ts';
+
 const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 const SPACE = 0x20;
@@ -151,26 +153,4 @@ export class ListReader {
     if (!isNone) this.#items.push(JSON.parse(text));
     if (isLast) this.#place = 'tail';
   }
-}
-
-/** Adds a part. Each is shorter than the one before it: a view costs 100 bytes, and somebody may send a byte at a time. */
-function hold(parts: Uint8Array[], bytes: Uint8Array): void {
-  let last = bytes;
-  for (let before = parts.at(-1); before && before.length <= last.length; before = parts.at(-1)) {
-    parts.pop();
-    last = joined([before, last]);
-  }
-  parts.push(last);
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const [first = new Uint8Array(0), ...more] = parts;
-  if (more.length === 0) return first;
-  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }

@@ -58,13 +58,21 @@ class Names implements Printer {
   }
 }
 
+/** What a terminal may act on, and JSON leaves as it is: 0x9b begins a sequence as ESC and [ do, others turn the line round. */
+const ACTS = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** JSON that says the same, and does nothing to a terminal. */
+function jsonOf(value: object): string {
+  return JSON.stringify(value).replace(ACTS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
 /** One object per line, without anything around them. */
 class JsonObjects extends Names {
   override objects(some: readonly KubernetesObject[]): string {
-    return some.map((object) => `${JSON.stringify(object)}\n`).join('');
+    return some.map((object) => `${jsonOf(object)}\n`).join('');
   }
   override events(some: readonly Change[]): string {
-    return some.map(({ type, object }) => `${JSON.stringify({ type, object })}\n`).join('');
+    return some.map(({ type, object }) => `${jsonOf({ type, object })}\n`).join('');
   }
 }
 
@@ -77,7 +85,7 @@ class JsonList extends JsonObjects {
   }
   override objects(some: readonly KubernetesObject[]): string {
     const lines = some.map((object) => {
-      const line = `${this.#first ? '' : ','}\n${JSON.stringify(object)}`;
+      const line = `${this.#first ? '' : ','}\n${jsonOf(object)}`;
       this.#first = false;
       return line;
     });

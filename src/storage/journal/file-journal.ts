@@ -11,7 +11,8 @@
  * Invariants
  * - A group is written when the one before is safe, so only the last frame of a file can be torn.
  * - FILE is whole at every moment: FILE.new takes its place when all that FILE has is in it and on the disk.
- * - Another process that writes into FILE, or replaces it, is noticed before the next frame is written, and nothing after it is.
+ * - Another process that writes into FILE, or replaces it, is noticed before the next frame is written, and nothing after it is. Of
+ *   two that write at the same moment, the one that has been written over answers nothing.
  * - After a write that fails nothing is written any more: nobody knows what of the last frame is on the disk. A new file that cannot
  *   take FILE's place is dropped, and FILE goes on.
  */
@@ -19,7 +20,7 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { soon } from '../../broadcast/watchers/soon.ts';
 import { invalid, WatchError } from '../../watch/errors.ts';
-import { toFrame } from './frames.ts';
+import { HEAD_BYTES, toFrame } from './frames.ts';
 import type { JournalRecord, JournalSnapshot, StorageJournal } from './journal.ts';
 import { type Loaded, load, type TornTail } from './load.ts';
 import { join, linesOf, titleLine } from './records.ts';
@@ -69,6 +70,8 @@ export class FileJournal implements StorageJournal {
   #handle: FileHandle;
   #loaded: Loaded | undefined;
   #size: number;
+  /** The head of the last frame of this process, and where it is. */
+  #last: { readonly head: Uint8Array; readonly at: number } = { head: new Uint8Array(), at: 0 };
   /** What the file began with: its snapshot. */
   #began: number;
   /** The last revision that is safe. */
@@ -166,12 +169,21 @@ export class FileJournal implements StorageJournal {
 
   async #write({ pieces, last }: Group): Promise<void> {
     const frame = toFrame(join(pieces));
-    const { size, nlink } = await this.#handle.stat();
-    if (size !== this.#size || nlink === 0) throw taken(this.#options.file);
+    await this.#check();
     await writeAll(this.#handle, frame, this.#size);
     await this.#handle.datasync();
+    this.#last = { head: frame.slice(0, HEAD_BYTES), at: this.#size };
     this.#size += frame.byteLength;
+    await this.#check();
     this.#safe = last;
+  }
+
+  /** Throws if somebody else has written into the file, be it as many bytes as this process at the same place. */
+  async #check(): Promise<void> {
+    const { head, at } = this.#last;
+    const found = new Uint8Array(head.length);
+    const [{ size, nlink }] = await Promise.all([this.#handle.stat(), this.#handle.read(found, 0, head.length, at)]);
+    if (size !== this.#size || nlink === 0 || found.some((byte, index) => byte !== head[index])) throw taken(this.#options.file);
   }
 
   /** Ends all writing. */
@@ -242,6 +254,7 @@ export class FileJournal implements StorageJournal {
     }
     this.#handle = next.handle;
     this.#size = next.size;
+    this.#last = { head: new Uint8Array(), at: 0 };
     this.#began = next.began;
     await old.close();
     await syncDirectory(file);
@@ -252,6 +265,7 @@ export class FileJournal implements StorageJournal {
     while (next.from < this.#size) {
       const length = Math.min(COPY_BYTES, this.#size - next.from);
       const { bytesRead } = await this.#handle.read(buffer, 0, length, next.from);
+      if (bytesRead === 0) throw taken(this.#options.file);
       await writeAll(next.handle, buffer.subarray(0, bytesRead), next.size);
       next.from += bytesRead;
       next.size += bytesRead;
