@@ -7,6 +7,7 @@ import { type Entry, type Figure, numberOf, type Prepared, type Shape, type Work
 
 const WATCHMUX: Entry = { name: 'watchmux', queue: 'bounded' };
 const WATCHMUX_PAGED: Entry = { name: 'watchmux, paged list', queue: 'bounded' };
+const WATCHMUX_KUBECONFIG: Entry = { name: 'watchmux, kubeconfig', queue: 'bounded' };
 const CLIENT_NODE: Entry = { name: 'client-node', queue: 'none' };
 const CLIENT_NODE_PLAIN: Entry = { name: 'client-node, plain list', queue: 'none' };
 
@@ -61,8 +62,8 @@ const FIGURES: Readonly<Record<Kind, readonly Figure[]>> = {
 };
 
 const ENTRIES: Readonly<Record<Kind, readonly Entry[]>> = {
-  'initial sync': [WATCHMUX, WATCHMUX_PAGED, CLIENT_NODE, CLIENT_NODE_PLAIN, CLIENT_GO],
-  updates: [WATCHMUX, WATCHMUX_PAGED, CLIENT_NODE, CLIENT_NODE_PLAIN, CLIENT_GO],
+  'initial sync': [WATCHMUX, WATCHMUX_PAGED, WATCHMUX_KUBECONFIG, CLIENT_NODE, CLIENT_NODE_PLAIN, CLIENT_GO],
+  updates: [WATCHMUX, WATCHMUX_PAGED, WATCHMUX_KUBECONFIG, CLIENT_NODE, CLIENT_NODE_PLAIN, CLIENT_GO],
   relist: [WATCHMUX, WATCHMUX_PAGED],
   byIndex: [WATCHMUX],
   'stalled handler': [WATCHMUX],

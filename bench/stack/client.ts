@@ -5,13 +5,14 @@ import { createInterface } from 'node:readline';
 import { sumOf } from './collection.ts';
 import type { Pod, StartCopy } from './copy.ts';
 import { clientNode, clientNodePlain } from './copy-client-node.ts';
-import { watchmux, watchmuxPaged } from './copy-watchmux.ts';
+import { watchmux, watchmuxCluster, watchmuxPaged } from './copy-watchmux.ts';
 import { type Step, stopwatch } from './measure.ts';
 
 /** The package of a peer is loaded only if it is the contender. */
 const STARTS: Readonly<Record<string, () => Promise<StartCopy>>> = {
   watchmux,
   'watchmux, paged list': watchmuxPaged,
+  'watchmux, kubeconfig': watchmuxCluster,
   'client-node': clientNode,
   'client-node, plain list': clientNodePlain,
 };

@@ -1,3 +1,4 @@
+import type { KubeConfigLike } from '../../src/kubernetes/kube-config.ts';
 import type { Copy, Pod, StartCopy } from './copy.ts';
 
 type ListPods = () => Promise<{ readonly items: Pod[] }>;
@@ -9,7 +10,7 @@ interface ClientNode {
   makeInformer(config: Config, path: string, list: ListPods): PodInformer;
 }
 
-interface Config {
+interface Config extends KubeConfigLike {
   loadFromOptions(options: object): void;
   makeApiClient(api: unknown): { listPodForAllNamespaces: ListPods };
 }
@@ -24,8 +25,11 @@ interface PodInformer {
 const PACKAGE: string = '@kubernetes/client-node';
 const PATH = '/api/v1/pods';
 
-function configOf({ KubeConfig }: ClientNode, url: string): Config {
-  const config = new KubeConfig();
+/** It is loaded only for those who need it. */
+export const importClientNode = async (): Promise<ClientNode> => (await import(PACKAGE)) as ClientNode;
+
+export function configOf(make: ClientNode['KubeConfig'], url: string): Config {
+  const config = new make();
   config.loadFromOptions({
     clusters: [{ name: 'bench', server: url, skipTLSVerify: true }],
     users: [{ name: 'bench' }],
@@ -37,9 +41,9 @@ function configOf({ KubeConfig }: ClientNode, url: string): Config {
 
 function load(listOf: (peer: ClientNode, config: Config, url: string) => ListPods): () => Promise<StartCopy> {
   return async () => {
-    const peer = (await import(PACKAGE)) as ClientNode;
+    const peer = await importClientNode();
     return ({ url, handler, fail }): Copy => {
-      const config = configOf(peer, url);
+      const config = configOf(peer.KubeConfig, url);
       const informer = peer.makeInformer(config, PATH, listOf(peer, config, url));
       informer.on('add', () => handler.onAdd());
       informer.on('update', (pod) => handler.onUpdate(pod));

@@ -26,6 +26,11 @@ export class Fold<E> {
   live: number = 0;
   private folded: number = 0;
   private readonly entries: Map<unknown, Entry<E>> = new Map();
+  /**
+   * Where `take` goes on, so that it does not pass the places of all that it has taken before. An iterator keeps the tables that a
+   * Map has outgrown, with what they hold, so it is dropped by whatever adds.
+   */
+  private rest: Iterator<[unknown, Entry<E>]> | undefined;
   private readonly forgets: boolean;
 
   constructor(forgets: boolean = false) {
@@ -89,7 +94,9 @@ export class Fold<E> {
    * none.
    */
   take(): E | undefined {
-    for (const [key, entry] of this.entries) {
+    this.rest ??= this.entries.entries();
+    for (let next = this.rest.next(); !next.done; next = this.rest.next()) {
+      const [key, entry] = next.value;
       this.entries.delete(key);
       const live = amounts(entry);
       this.count -= entry.count;
@@ -97,6 +104,7 @@ export class Fold<E> {
       this.live -= live;
       if (live) return result(entry);
     }
+    this.rest = undefined;
     return undefined;
   }
 
@@ -104,11 +112,13 @@ export class Fold<E> {
   clear(): number {
     const { count } = this;
     this.entries.clear();
+    this.rest = undefined;
     this.count = this.live = 0;
     return count;
   }
 
   private put(key: unknown, { existed, last, count, place, again, previous }: Entry<E>): void {
+    this.rest = undefined;
     const known = this.entries.get(key);
     const moves = key === Fold;
     if (moves) this.entries.delete(key);
