@@ -50,6 +50,7 @@ const ANSWER_MS = 10_000;
 /** After which a consumer that nobody asks goes away by itself. */
 const UNUSED_MS = 30_000;
 const PORTION: Portion = { items: 512, bytes: 4_194_304 };
+const LOST = 'the connection to NATS is lost';
 const RETRY_MS = { min: 50, max: 1_000 } as const;
 
 /**
@@ -70,6 +71,8 @@ export class NatsStream implements HubSource {
   private nats: NatsConnection | undefined = undefined;
   /** Called when the connection is lost. */
   private readonly losses: Set<() => void> = new Set();
+  /** Pending while the connection is lost: nats.js throws away what is sent meanwhile, and says nothing. */
+  private back: Promise<void> | undefined = undefined;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid option. */
   constructor(options: NatsStreamOptions) {
@@ -99,7 +102,7 @@ export class NatsStream implements HubSource {
         if (payload.length > most)
           throw invalid('event', `${payload.length} bytes`, `at most ${most} bytes (max_payload of the server)`);
         const timeout = Math.min(leftMs, ANSWER_MS);
-        await client.publish(subject, payload, { msgID: id, timeout, expect: { streamName: stream } });
+        await this.answered(client.publish(subject, payload, { msgID: id, timeout, expect: { streamName: stream } }));
         return;
       } catch (error) {
         if (isFinal(error)) throw error;
@@ -174,7 +177,7 @@ export class NatsStream implements HubSource {
 
   /** Reads until the end, or until the signal aborts, also if nobody ever iterates. */
   private batchesOf(pull: Pull, handle: Consumer, signal: AbortSignal): Batches {
-    const lost = (): void => pull.fail(new Error('the connection to NATS is lost'));
+    const lost = (): void => pull.fail(new Error(LOST));
     const end = (): void => {
       signal.removeEventListener('abort', end);
       if (!this.losses.delete(lost)) return;
@@ -198,7 +201,7 @@ export class NatsStream implements HubSource {
       mem_storage: true,
       num_replicas: 1,
     };
-    const { name } = await manager.consumers.add(stream, config);
+    const { name } = await this.answered(manager.consumers.add(stream, config));
     const remove = (): void => {
       if (!nats.isClosed()) manager.consumers.delete(stream, name).catch(() => {});
     };
@@ -211,10 +214,10 @@ export class NatsStream implements HubSource {
     const { manager } = await this.connection(ANSWER_MS);
     let info: StreamInfo;
     try {
-      info = await manager.streams.info(stream);
+      info = await this.answered(manager.streams.info(stream));
     } catch (error) {
       if (nameOf(error) !== 'StreamNotFoundError' || create === undefined) throw error;
-      info = await manager.streams.add(this.toConfig());
+      info = await this.answered(manager.streams.add(this.toConfig()));
     }
     checkConfig(info.config, this.settings);
     const { created, state } = info;
@@ -228,7 +231,7 @@ export class NatsStream implements HubSource {
   private async lastHeld({ last }: Extent): Promise<number> {
     const { stream } = this.settings;
     const { manager } = await this.connection(ANSWER_MS);
-    const { state } = await manager.streams.info(stream, { deleted_details: true });
+    const { state } = await this.answered(manager.streams.info(stream, { deleted_details: true }));
     const deleted = new Set(state.deleted);
     let { sequence } = last;
     while (deleted.has(sequence)) sequence--;
@@ -259,7 +262,7 @@ export class NatsStream implements HubSource {
     const late = new AbortController();
     try {
       return await Promise.race([
-        this.connected,
+        this.connected.then((connected) => this.back?.then(() => connected) ?? connected),
         sleep(limitMs, { signal: late.signal }).then((): never => {
           throw new WatchError('TIMEOUT', `NATS: no connection within ${limitMs} ms`, { limit: limitMs });
         }),
@@ -283,12 +286,30 @@ export class NatsStream implements HubSource {
     return connecting;
   }
 
-  /** Tells readers when the connection is lost. One that has closed for good is made anew when it is next needed. */
+  /** An answer, or a failure as soon as the connection is lost: then there will be none. */
+  private async answered<T>(answer: Promise<T>): Promise<T> {
+    let lost = (): void => {};
+    const loss = new Promise<never>((_, reject) => {
+      lost = () => reject(new Error(LOST));
+    });
+    this.losses.add(lost);
+    return Promise.race([answer, loss]).finally(() => this.losses.delete(lost));
+  }
+
+  /** Tells who waits when the connection is lost. One that has closed for good is made anew when it is next needed. */
   private async observe(nats: NatsConnection): Promise<void> {
+    let isBack = (): void => {};
     for await (const { type } of nats.status()) {
-      if (type === 'disconnect') for (const lost of [...this.losses]) lost();
+      if (type === 'reconnect') isBack();
+      if (type !== 'disconnect') continue;
+      this.back = new Promise((resolve) => {
+        isBack = resolve;
+      });
+      for (const lost of [...this.losses]) lost();
     }
     this.connected = undefined;
+    this.back = undefined;
+    isBack();
     for (const lost of [...this.losses]) lost();
   }
 }

@@ -156,6 +156,39 @@ describe.skipIf(missing)('hubs on NATS', () => {
     await Promise.all(reading);
   });
 
+  test('a server that is back is used at once, also by what was asked when it went away or while it was', async () => {
+    const hub = new Hub({ source: open({ publishTimeoutMs: 60_000 }) });
+    await hub.ready();
+    const watch = hub.watch();
+    nats.pause();
+    const asked = hub.publish({ type: 'MODIFIED', object: 1 });
+    await nats.kill();
+    const meanwhile = hub.publish({ type: 'MODIFIED', object: 2 });
+    await nats.start();
+    const began = performance.now();
+    await Promise.all([asked, meanwhile]);
+    const got = [(await watch.next()).value, (await watch.next()).value] as { object: unknown }[];
+    // Not after the 10 s in which the server would have answered what it has never got.
+    expect(performance.now() - began).toBeLessThan(6_000);
+    expect(got.map(({ object }) => object).sort()).toEqual([1, 2]);
+    await hub.shutdown();
+  });
+
+  test('an event of a subject that is not below the own one is none, whatever topics it would have', async () => {
+    const name = `s${++streamCount}`;
+    const other = 'x'.repeat(name.length);
+    await (await jetstreamManager(admin)).streams.add({ name, subjects: [name, `${name}.>`, `${other}.>`] });
+    const hub = new Hub<{ type: string; object: unknown }>({ source: open({ stream: name }), topicsOf: () => 'room' });
+    await hub.ready();
+    const watch = hub.watch({ topics: ['room'] });
+    for (const subject of [`${other}.room`, `${name}.room`]) {
+      admin.publish(subject, JSON.stringify({ type: 'MODIFIED', object: subject }));
+    }
+    expect((await watch.next()).value).toMatchObject({ object: `${name}.room` });
+    expect(hub.stats()).toMatchObject({ accepted: 1, source: { skipped: 1 } });
+    await hub.shutdown();
+  });
+
   test('what the server has lost is told, also to a hub that was not there', async () => {
     const name = `s${++streamCount}`;
     const publish = async (hub: Hub, from: number, to: number): Promise<void> => {
