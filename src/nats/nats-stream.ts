@@ -73,6 +73,8 @@ export class NatsStream implements HubSource {
   private readonly losses: Set<() => void> = new Set();
   /** Pending while the connection is lost: nats.js throws away what is sent meanwhile, and says nothing. */
   private back: Promise<void> | undefined = undefined;
+  /** How long the stream remembers an id, as far as is known. */
+  private rememberedMs: number = Number.POSITIVE_INFINITY;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid option. */
   constructor(options: NatsStreamOptions) {
@@ -81,20 +83,21 @@ export class NatsStream implements HubSource {
 
   /**
    * Publishes an event, again and again until it is acknowledged. The stream stores one event per id, as long as it remembers the id
-   * (two minutes by default).
+   * (two minutes by default), and it is not tried again after that.
    *
    * @throws {WatchError} (rejects) TIMEOUT if nobody has acknowledged it by then; CLOSED after `close`; INVALID_ARGUMENT for an event
    * that is larger than the server takes, and for topics that make no subject.
    */
   async publish({ json, topics, id }: SourceMessage): Promise<void> {
-    const { subject: root, stream, publishTimeoutMs: limit } = this.settings;
+    const { subject: root, stream, publishTimeoutMs } = this.settings;
     const subject = toSubject(root, topics);
     const payload = new TextEncoder().encode(json);
-    const until = performance.now() + limit;
+    const begunMs = performance.now();
     let cause: unknown;
     for (let delayMs: number = RETRY_MS.min; ; delayMs = Math.min(RETRY_MS.max, delayMs * 2)) {
       if (this.ended.signal.aborted) throw new WatchError('CLOSED', 'publish: the stream is closed');
-      const leftMs = Math.ceil(until - performance.now());
+      const limit = Math.min(publishTimeoutMs, this.rememberedMs);
+      const leftMs = Math.ceil(begunMs + limit - performance.now());
       if (leftMs <= 0) throw new WatchError('TIMEOUT', `publish: not acknowledged within ${limit} ms`, { limit, cause });
       try {
         const { nats, client } = await this.connection(leftMs);
@@ -220,7 +223,8 @@ export class NatsStream implements HubSource {
       info = await this.answered(manager.streams.add(this.toConfig()));
     }
     checkConfig(info.config, this.settings);
-    const { created, state } = info;
+    const { created, state, config } = info;
+    this.rememberedMs = config.duplicate_window / 1e6;
     const epoch = toEpoch(created);
     const mark = state.last_seq === 0 ? '0' : toMark(Math.max(0, millisecondsOf(state.last_ts)));
     const isWhole = state.messages === state.last_seq + 1 - Math.max(1, state.first_seq);

@@ -1,4 +1,5 @@
 // What a hub needs of a source: the fake has it, and a real nats-server. Then what only NATS can do.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { jetstreamManager, type StreamConfig } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -171,6 +172,18 @@ describe.skipIf(missing)('hubs on NATS', () => {
     // Not after the 10 s in which the server would have answered what it has never got.
     expect(performance.now() - began).toBeLessThan(6_000);
     expect(got.map(({ object }) => object).sort()).toEqual([1, 2]);
+    await hub.shutdown();
+  });
+
+  test('a publish is not tried again when the stream may have forgotten its id: it would be stored twice', async () => {
+    const hub = new Hub({ source: open({ create: { duplicateWindowMs: 1_000 } }) });
+    await hub.ready();
+    nats.pause();
+    const resumed = sleep(2_000).then(() => nats.resume());
+    await expect(hub.publish({ type: 'MODIFIED', object: 1 })).rejects.toMatchObject({ code: 'TIMEOUT', limit: 1_000 });
+    await resumed;
+    // It was stored, and nobody has said so.
+    await poll(() => hub.stats().accepted).toBe(1);
     await hub.shutdown();
   });
 
