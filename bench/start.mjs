@@ -18,7 +18,8 @@ if (!['run', 'check', 'charts', 'cuts', 'plan'].includes(name)) {
   process.exit(2);
 }
 
-if (!Object.keys(dependencies).every((each) => existsSync(path(`node_modules/${each}`)))) {
+// What a plan is made of is in this repository.
+if (name !== 'plan' && !Object.keys(dependencies).every((each) => existsSync(path(`node_modules/${each}`)))) {
   console.error("bench/node_modules is missing or incomplete: installing the contenders' packages (npm ci in bench/)");
   const { status } = spawnSync('npm', ['ci'], { cwd: path('.'), stdio: ['ignore', 2, 2] });
   if (status !== 0) process.exit(status ?? 1);

@@ -15,6 +15,14 @@ REPLICA_PORTS=${REPLICA_PORTS:-"8081 8082 8083"}
 METRICS_PORTS=${METRICS_PORTS:-"9081 9082 9083"}
 RESOURCE=${RESOURCE:-orders.shop.example/v1=Order}
 
+# Otherwise only a log would say so.
+for each in "${ETCD:-etcd}" "${HAPROXY:-haproxy}"; do
+  command -v "${each%% *}" > /dev/null || {
+    echo "$each: not found" >&2
+    exit 1
+  }
+done
+
 if [ -n "${DATA:-}" ]; then data=$DATA; else data=$(mktemp -d); fi
 replicas=''
 balancer=''

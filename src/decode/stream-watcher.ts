@@ -107,7 +107,7 @@ export class StreamWatcher<E> extends PullWatch<E> {
     if (!this.stopped && !isBrokenConnection(error)) {
       try {
         const event = { type: 'ERROR', object: this.reportError(error) } as E;
-        if (!this.stopped) this.hand = event; // reportError is user code, and may have stopped the watch
+        if (!this.stopped) this.held = event; // reportError is user code, and may have stopped the watch
       } catch (worse) {
         super.failed(worse);
       }

@@ -10,10 +10,11 @@ interface Told {
 
 const decoder = new TextDecoder();
 
-/** Returns the event of a message from a consumer. */
+/** Returns the event of a message from a consumer. A stream may have other subjects, too: their messages are no events. */
 export function toEvent(message: Msg, root: string): SourceEvent {
   const { sequence, mark } = toldBy(message);
-  return { sequence, mark, json: decoder.decode(message.data), topics: toTopics(root, message.subject) };
+  const topics = toTopics(root, message.subject);
+  return { sequence, mark, json: topics ? decoder.decode(message.data) : '', topics: topics ?? [] };
 }
 
 /**

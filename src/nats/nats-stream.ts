@@ -50,6 +50,7 @@ const ANSWER_MS = 10_000;
 /** After which a consumer that nobody asks goes away by itself. */
 const UNUSED_MS = 30_000;
 const PORTION: Portion = { items: 512, bytes: 4_194_304 };
+const LOST = 'the connection to NATS is lost';
 const RETRY_MS = { min: 50, max: 1_000 } as const;
 
 /**
@@ -70,6 +71,10 @@ export class NatsStream implements HubSource {
   private nats: NatsConnection | undefined = undefined;
   /** Called when the connection is lost. */
   private readonly losses: Set<() => void> = new Set();
+  /** Pending while the connection is lost: nats.js throws away what is sent meanwhile, and says nothing. */
+  private back: Promise<void> | undefined = undefined;
+  /** How long the stream remembers an id, as far as is known. */
+  private rememberedMs: number = Number.POSITIVE_INFINITY;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid option. */
   constructor(options: NatsStreamOptions) {
@@ -78,20 +83,21 @@ export class NatsStream implements HubSource {
 
   /**
    * Publishes an event, again and again until it is acknowledged. The stream stores one event per id, as long as it remembers the id
-   * (two minutes by default).
+   * (two minutes by default), and it is not tried again after that.
    *
    * @throws {WatchError} (rejects) TIMEOUT if nobody has acknowledged it by then; CLOSED after `close`; INVALID_ARGUMENT for an event
    * that is larger than the server takes, and for topics that make no subject.
    */
   async publish({ json, topics, id }: SourceMessage): Promise<void> {
-    const { subject: root, stream, publishTimeoutMs: limit } = this.settings;
+    const { subject: root, stream, publishTimeoutMs } = this.settings;
     const subject = toSubject(root, topics);
     const payload = new TextEncoder().encode(json);
-    const until = performance.now() + limit;
+    const begunMs = performance.now();
     let cause: unknown;
     for (let delayMs: number = RETRY_MS.min; ; delayMs = Math.min(RETRY_MS.max, delayMs * 2)) {
       if (this.ended.signal.aborted) throw new WatchError('CLOSED', 'publish: the stream is closed');
-      const leftMs = Math.ceil(until - performance.now());
+      const limit = Math.min(publishTimeoutMs, this.rememberedMs);
+      const leftMs = Math.ceil(begunMs + limit - performance.now());
       if (leftMs <= 0) throw new WatchError('TIMEOUT', `publish: not acknowledged within ${limit} ms`, { limit, cause });
       try {
         const { nats, client } = await this.connection(leftMs);
@@ -99,7 +105,7 @@ export class NatsStream implements HubSource {
         if (payload.length > most)
           throw invalid('event', `${payload.length} bytes`, `at most ${most} bytes (max_payload of the server)`);
         const timeout = Math.min(leftMs, ANSWER_MS);
-        await client.publish(subject, payload, { msgID: id, timeout, expect: { streamName: stream } });
+        await this.answered(client.publish(subject, payload, { msgID: id, timeout, expect: { streamName: stream } }));
         return;
       } catch (error) {
         if (isFinal(error)) throw error;
@@ -174,7 +180,7 @@ export class NatsStream implements HubSource {
 
   /** Reads until the end, or until the signal aborts, also if nobody ever iterates. */
   private batchesOf(pull: Pull, handle: Consumer, signal: AbortSignal): Batches {
-    const lost = (): void => pull.fail(new Error('the connection to NATS is lost'));
+    const lost = (): void => pull.fail(new Error(LOST));
     const end = (): void => {
       signal.removeEventListener('abort', end);
       if (!this.losses.delete(lost)) return;
@@ -198,7 +204,7 @@ export class NatsStream implements HubSource {
       mem_storage: true,
       num_replicas: 1,
     };
-    const { name } = await manager.consumers.add(stream, config);
+    const { name } = await this.answered(manager.consumers.add(stream, config));
     const remove = (): void => {
       if (!nats.isClosed()) manager.consumers.delete(stream, name).catch(() => {});
     };
@@ -211,13 +217,14 @@ export class NatsStream implements HubSource {
     const { manager } = await this.connection(ANSWER_MS);
     let info: StreamInfo;
     try {
-      info = await manager.streams.info(stream);
+      info = await this.answered(manager.streams.info(stream));
     } catch (error) {
       if (nameOf(error) !== 'StreamNotFoundError' || create === undefined) throw error;
-      info = await manager.streams.add(this.toConfig());
+      info = await this.answered(manager.streams.add(this.toConfig()));
     }
     checkConfig(info.config, this.settings);
-    const { created, state } = info;
+    const { created, state, config } = info;
+    this.rememberedMs = config.duplicate_window / 1e6;
     const epoch = toEpoch(created);
     const mark = state.last_seq === 0 ? '0' : toMark(Math.max(0, millisecondsOf(state.last_ts)));
     const isWhole = state.messages === state.last_seq + 1 - Math.max(1, state.first_seq);
@@ -228,7 +235,7 @@ export class NatsStream implements HubSource {
   private async lastHeld({ last }: Extent): Promise<number> {
     const { stream } = this.settings;
     const { manager } = await this.connection(ANSWER_MS);
-    const { state } = await manager.streams.info(stream, { deleted_details: true });
+    const { state } = await this.answered(manager.streams.info(stream, { deleted_details: true }));
     const deleted = new Set(state.deleted);
     let { sequence } = last;
     while (deleted.has(sequence)) sequence--;
@@ -259,7 +266,7 @@ export class NatsStream implements HubSource {
     const late = new AbortController();
     try {
       return await Promise.race([
-        this.connected,
+        this.connected.then((connected) => this.back?.then(() => connected) ?? connected),
         sleep(limitMs, { signal: late.signal }).then((): never => {
           throw new WatchError('TIMEOUT', `NATS: no connection within ${limitMs} ms`, { limit: limitMs });
         }),
@@ -283,12 +290,30 @@ export class NatsStream implements HubSource {
     return connecting;
   }
 
-  /** Tells readers when the connection is lost. One that has closed for good is made anew when it is next needed. */
+  /** An answer, or a failure as soon as the connection is lost: then there will be none. */
+  private async answered<T>(answer: Promise<T>): Promise<T> {
+    let lost = (): void => {};
+    const loss = new Promise<never>((_, reject) => {
+      lost = () => reject(new Error(LOST));
+    });
+    this.losses.add(lost);
+    return Promise.race([answer, loss]).finally(() => this.losses.delete(lost));
+  }
+
+  /** Tells who waits when the connection is lost. One that has closed for good is made anew when it is next needed. */
   private async observe(nats: NatsConnection): Promise<void> {
+    let isBack = (): void => {};
     for await (const { type } of nats.status()) {
-      if (type === 'disconnect') for (const lost of [...this.losses]) lost();
+      if (type === 'reconnect') isBack();
+      if (type !== 'disconnect') continue;
+      this.back = new Promise((resolve) => {
+        isBack = resolve;
+      });
+      for (const lost of [...this.losses]) lost();
     }
     this.connected = undefined;
+    this.back = undefined;
+    isBack();
     for (const lost of [...this.losses]) lost();
   }
 }

@@ -13,7 +13,10 @@ export interface NatsStreamOptions {
   subject?: string | undefined;
   /** Creates the stream if it does not exist, with these limits. Default: it must exist, and publishes wait until it does. */
   create?: NatsStreamLimits | undefined;
-  /** How long a publish is tried again before it rejects with TIMEOUT, in milliseconds; default 30,000. */
+  /**
+   * How long a publish is tried again before it rejects with TIMEOUT, in milliseconds; default 30,000. Not longer than the stream
+   * remembers its id.
+   */
   publishTimeoutMs?: number | undefined;
   /** How to connect: credentials, TLS, names. Default: as `connect` of `@nats-io/transport-node`, but without giving up. */
   connection?: Omit<NodeConnectionOptions, 'servers'> | undefined;

@@ -28,14 +28,15 @@ export function toSubject(root: string, topics: readonly string[]): string {
   return subject;
 }
 
-/** Returns the topics of a subject. One that somebody else has made is taken as it is. */
-export function toTopics(root: string, subject: string): readonly string[] {
-  return subject.length > root.length
+/** Returns the topics of a subject, or undefined if it is not below this root. A topic that somebody else has made is taken as it is. */
+export function toTopics(root: string, subject: string): readonly string[] | undefined {
+  if (subject === root) return [];
+  return subject.startsWith(`${root}.`)
     ? subject
         .slice(root.length + 1)
         .split('.')
         .map(fromToken)
-    : [];
+    : undefined;
 }
 
 function toToken(topic: string): string {

@@ -14,15 +14,15 @@ export interface PullSource<E> {
 
 /**
  * A watch over a source that is asked for events: a decoder, another watch, a stream. Nothing is read ahead, so backpressure
- * reaches the source. The one event that a completed pull or poll produced waits in `hand`.
+ * reaches the source. The one event that a completed pull or poll produced waits in `held`.
  *
- *     idle --read waits / tryNext finds nothing--> pulling --event--> idle (hand full)
+ *     idle --read waits / tryNext finds nothing--> pulling --event--> idle (one held)
  *       |                                             |-----end, error--> over
  *       `--------------- stop, return ----------------+----------------> over (source cancelled)
  */
 export class PullWatch<E> extends Reader<E> {
   private readonly source: PullSource<E>;
-  protected hand: E | typeof NONE = NONE;
+  protected held: E | typeof NONE = NONE;
   private pulling: boolean = false;
   private over: boolean = false;
   private lost: number = 0;
@@ -38,7 +38,7 @@ export class PullWatch<E> extends Reader<E> {
   }
 
   get queued(): number {
-    return this.hand === NONE ? 0 : 1;
+    return this.held === NONE ? 0 : 1;
   }
 
   get dropped(): number {
@@ -62,9 +62,9 @@ export class PullWatch<E> extends Reader<E> {
   }
 
   protected override take(): E | typeof NONE {
-    if (this.hand === NONE && !this.over && !this.pulling) this.poll();
-    const event = this.hand;
-    this.hand = NONE;
+    if (this.held === NONE && !this.over && !this.pulling) this.poll();
+    const event = this.held;
+    this.held = NONE;
     return event;
   }
 
@@ -104,13 +104,13 @@ export class PullWatch<E> extends Reader<E> {
   }
 
   protected override discard(): void {
-    if (this.hand !== NONE) this.lost++;
-    this.hand = NONE;
+    if (this.held !== NONE) this.lost++;
+    this.held = NONE;
     this.finish();
   }
 
   private pull(): void {
-    if (this.pulling || this.over || this.hand !== NONE) return;
+    if (this.pulling || this.over || this.held !== NONE) return;
     this.pulling = true;
     let pulled: Promise<IteratorResult<E, unknown>>;
     try {
@@ -135,7 +135,7 @@ export class PullWatch<E> extends Reader<E> {
   private got(event: E): void {
     // If the watch has ended meanwhile, nobody is left to read it.
     if (this.over) this.lost++;
-    else this.hand = event;
+    else this.held = event;
   }
 
   protected finish(): void {

@@ -41,7 +41,7 @@ interface End {
  * It holds for as long as nobody else writes the lease or deletes it, no two have the same identity, and the clocks of two programs
  * run at speeds that differ by less than the quotient of `leaseDurationMs` and `renewDeadlineMs`. What time it is they need not agree
  * on. A program that is paused, and goes on later, believes to lead until its timers run: ask {@link isLeader} right before what must
- * not happen twice, or have `term` checked where it happens.
+ * not happen twice, or have `term` checked where it happens. After a machine was suspended, whose clock stood still, only `term` helps.
  *
  * Upstream: `LeaderElector` of client-go. docs/workqueue.md lists the differences.
  */
@@ -115,18 +115,18 @@ export class LeaderElector {
   async #lead(lead: Lead): Promise<End> {
     const stop = this.#stopped.signal;
     if (stop.aborted) return { lost: false };
-    const reign = new AbortController();
+    const leading = new AbortController();
     const settled = new AbortController();
-    const onStop = (): void => reign.abort(stop.reason);
+    const onStop = (): void => leading.abort(stop.reason);
     stop.addEventListener('abort', onStop, { once: true });
     this.#isLeading = true;
     let thrown: End['thrown'];
-    const work = (async () => lead({ signal: reign.signal, term: this.#election.term }))()
+    const work = (async () => lead({ signal: leading.signal, term: this.#election.term }))()
       .catch((error: unknown) => {
-        if (!isAbort(error, reign.signal)) thrown = { error };
+        if (!isAbort(error, leading.signal)) thrown = { error };
       })
       .then(() => settled.abort());
-    const lost = await this.#renew(reign, settled.signal);
+    const lost = await this.#renew(leading, settled.signal);
     this.#isLeading = false;
     await work;
     stop.removeEventListener('abort', onStop);
@@ -134,7 +134,7 @@ export class LeaderElector {
   }
 
   /** Renews the lease until the work has settled. Resolves to whether it was lost before. */
-  async #renew(reign: AbortController, settled: AbortSignal): Promise<boolean> {
+  async #renew(leading: AbortController, settled: AbortSignal): Promise<boolean> {
     const { clock, renewDeadlineMs } = this.#settings;
     const late = `the lease was not renewed for ${renewDeadlineMs} ms`;
     let isLost = false;
@@ -143,7 +143,7 @@ export class LeaderElector {
       this.#election.lose();
       const { leader } = this;
       const isTaken = leader !== undefined && leader !== this.identity;
-      reign.abort(
+      leading.abort(
         isTaken ? new WatchError('CLOSED', `${leader} leads`) : new WatchError('TIMEOUT', late, { limit: renewDeadlineMs }),
       );
     };

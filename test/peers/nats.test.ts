@@ -1,4 +1,5 @@
 // What a hub needs of a source: the fake has it, and a real nats-server. Then what only NATS can do.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { jetstreamManager, type StreamConfig } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -154,6 +155,51 @@ describe.skipIf(missing)('hubs on NATS', () => {
     expect(hubs.map((hub) => hub.stats().source?.resets)).toEqual([0, 0]);
     await Promise.all(hubs.map((hub) => hub.shutdown()));
     await Promise.all(reading);
+  });
+
+  test('a server that is back is used at once, also by what was asked when it went away or while it was', async () => {
+    const hub = new Hub({ source: open({ publishTimeoutMs: 60_000 }) });
+    await hub.ready();
+    const watch = hub.watch();
+    nats.pause();
+    const asked = hub.publish({ type: 'MODIFIED', object: 1 });
+    await nats.kill();
+    const meanwhile = hub.publish({ type: 'MODIFIED', object: 2 });
+    await nats.start();
+    const began = performance.now();
+    await Promise.all([asked, meanwhile]);
+    const got = [(await watch.next()).value, (await watch.next()).value] as { object: unknown }[];
+    // Not after the 10 s in which the server would have answered what it has never got.
+    expect(performance.now() - began).toBeLessThan(6_000);
+    expect(got.map(({ object }) => object).sort()).toEqual([1, 2]);
+    await hub.shutdown();
+  });
+
+  test('a publish is not tried again when the stream may have forgotten its id: it would be stored twice', async () => {
+    const hub = new Hub({ source: open({ create: { duplicateWindowMs: 1_000 } }) });
+    await hub.ready();
+    nats.pause();
+    const resumed = sleep(2_000).then(() => nats.resume());
+    await expect(hub.publish({ type: 'MODIFIED', object: 1 })).rejects.toMatchObject({ code: 'TIMEOUT', limit: 1_000 });
+    await resumed;
+    // It was stored, and nobody has said so.
+    await poll(() => hub.stats().accepted).toBe(1);
+    await hub.shutdown();
+  });
+
+  test('an event of a subject that is not below the own one is none, whatever topics it would have', async () => {
+    const name = `s${++streamCount}`;
+    const other = 'x'.repeat(name.length);
+    await (await jetstreamManager(admin)).streams.add({ name, subjects: [name, `${name}.>`, `${other}.>`] });
+    const hub = new Hub<{ type: string; object: unknown }>({ source: open({ stream: name }), topicsOf: () => 'room' });
+    await hub.ready();
+    const watch = hub.watch({ topics: ['room'] });
+    for (const subject of [`${other}.room`, `${name}.room`]) {
+      admin.publish(subject, JSON.stringify({ type: 'MODIFIED', object: subject }));
+    }
+    expect((await watch.next()).value).toMatchObject({ object: `${name}.room` });
+    expect(hub.stats()).toMatchObject({ accepted: 1, source: { skipped: 1 } });
+    await hub.shutdown();
   });
 
   test('what the server has lost is told, also to a hub that was not there', async () => {

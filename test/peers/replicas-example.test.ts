@@ -149,6 +149,11 @@ describe.skipIf(noEtcd || noProxy)('examples/replicas', () => {
   });
 });
 
+test('the script of examples/replicas says which command is missing', async () => {
+  const script = start('sh', ['examples/replicas/start.sh'], { ETCD: 'no-such-etcd --quiet', HAPROXY: 'true' });
+  expect([await script.exit, script.out()]).toEqual([1, 'no-such-etcd --quiet: not found\n']);
+});
+
 interface Service {
   readonly image: string;
   readonly command?: readonly string[];

@@ -57,6 +57,13 @@ describe('subjects', () => {
 
   test('those of others are taken as they are', () => {
     expect(toTopics('chat', 'chat.=ZZ.a=2eb.=41.%41.=C3')).toEqual(['=ZZ', 'a=2eb', '=41', '%41', '=C3']);
+    expect(['chat', 'chats.a', 'xxxx.a', 'cha', 'chat.'].map((subject) => toTopics('chat', subject))).toEqual([
+      [],
+      undefined,
+      undefined,
+      undefined,
+      [''],
+    ]);
   });
 
   test('what cannot be a subject is refused', () => {

@@ -58,7 +58,7 @@ export class Reflector<T> {
     this.#machine = new ReflectorMachine(this.#settings);
     const stored = typeof store.stored === 'function' ? store.stored.bind(store) : undefined;
     this.#requests = new Requests(source, this.#settings, { onBroken: (event) => this.#broken(event), stored });
-    this.#told = this.#telling;
+    this.#told = this.#description;
   }
 
   /** The last version that the source has told, and the store has got; empty before. */
@@ -123,7 +123,7 @@ export class Reflector<T> {
       const { kind, error } = failure;
       this.#settings.onError?.(error, { kind, phase, failures: this.#machine.failures, delayMs });
     }
-    const told = this.#telling;
+    const told = this.#description;
     if (told !== this.#told) {
       this.#told = told;
       this.#settings.onStateChange?.(this.state);
@@ -131,7 +131,7 @@ export class Reflector<T> {
     return action;
   }
 
-  get #telling(): string {
+  get #description(): string {
     return `${this.#machine.phase} ${this.#connected} ${this.#machine.failures}`;
   }
 
