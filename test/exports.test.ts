@@ -137,7 +137,7 @@ const ENTRY_POINTS: Readonly<Record<string, { readonly source: string; readonly 
     source: 'src/apiserver/index.ts',
     exports: ['ApiServer', 'CONFIG_MAPS', 'LEASES', 'NAMESPACES', 'Resource'],
   },
-  'watchmux/kubernetes': { source: 'src/kubernetes/index.ts', exports: ['Cluster', 'loadCluster'] },
+  'watchmux/kubernetes': { source: 'src/kubernetes/index.ts', exports: ['Cluster', 'createNodeFetch', 'loadCluster'] },
   'watchmux/testing': {
     source: 'src/testing/index.ts',
     exports: [

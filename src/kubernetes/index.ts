@@ -13,7 +13,7 @@ export {
   loadCluster,
 } from './cluster.ts';
 export type { KubeConfigLike, KubeConfigOptions } from './kube-config.ts';
-export type { NodeFetch, NodeRequest } from './node-fetch.ts';
+export { createNodeFetch, type NodeFetch, type NodeRequest, type Prepare } from './node-fetch.ts';
 export type { AsJson, Resource } from './resource.ts';
 export type { ResourceType } from './resource-type.ts';
 export type {

@@ -36,7 +36,10 @@ export type Prepare = (url: URL) => RequestOptions | Promise<RequestOptions>;
 /** A connection that is silent for this long is probed, and taken for dead about ten seconds later. */
 const PROBE_AFTER_MS = 30_000;
 
-/** Creates a `fetch`. Without `prepare`, each request has a connection of its own. */
+/**
+ * Creates a `fetch` for programs in Node that list and watch much, or need a CA or a client certificate:
+ * `createListWatcher(url, { fetch: createNodeFetch() })`. Without `prepare`, each request has a connection of its own.
+ */
 export function createNodeFetch(prepare: Prepare = () => ({ agent: false })): NodeFetch {
   return async (url, init = {}) => {
     const prepared = await prepare(url);

@@ -5,7 +5,7 @@ import { type AddressInfo, Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createListWatcher, type KubernetesObject } from '../../src/cache/index.ts';
-import { Cluster, type KubeConfigLike, loadCluster } from '../../src/kubernetes/index.ts';
+import { Cluster, createNodeFetch, type KubeConfigLike, loadCluster } from '../../src/kubernetes/index.ts';
 import { base64, type ClusterServer, json, serveCluster } from './cluster-server.ts';
 
 const LIST = { kind: 'PodList', apiVersion: 'v1', metadata: { resourceVersion: '7' }, items: [] };
@@ -59,6 +59,15 @@ describe('who asks', () => {
   it('tls-server-name is what the certificate must name', async () => {
     const cluster = await load({ file: server.kubeconfig({ token: 'abc' }, { 'tls-server-name': 'other.example' }) });
     await expect(list(cluster)).rejects.toThrow(/other\.example/);
+  });
+
+  it('without a kubeconfig, createNodeFetch takes the CA and the client certificate', async () => {
+    const url = `${server.url}/api/v1/pods`;
+    const { cert, key } = server.client('ann');
+    const fetch = createNodeFetch(() => ({ agent: false, ca: server.ca, cert, key }));
+    await expect(createListWatcher(url, { fetch }).list()).resolves.toMatchObject({ resourceVersion: '7' });
+    expect(server.requests.at(-1)?.client).toBe('ann');
+    await expect(createListWatcher(url, { fetch: createNodeFetch() }).list()).rejects.toThrow(/certificate/);
   });
 
   it('a client certificate in data, and in files that are replaced', async () => {
