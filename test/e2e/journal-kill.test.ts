@@ -22,22 +22,23 @@ interface Begin {
   readonly state: Readonly<Record<string, readonly [n: number, version: number]>>;
 }
 
-/** Runs the writer until it has answered so many writes, kills it, and tells what it has said in whole lines. */
+/** Runs the writer until it has answered so many writes, kills it, and tells what it has noted. */
 async function writeUntilKilled(answers: number): Promise<{ begin: Begin; answers: Answer[] }> {
-  const child = spawn(process.execPath, ['--input-type=module', '-', join(directory, 'data')], {
+  const notes = join(directory, 'notes');
+  const child = spawn(process.execPath, ['--input-type=module', '-', join(directory, 'data'), notes], {
     cwd: fileURLToPath(new URL('../..', import.meta.url)),
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   child.stdin.end(WRITER);
-  let text = '';
+  let noted = 0;
   await new Promise<void>((resolve) => {
     child.on('close', () => resolve());
-    child.stdout.setEncoding('utf8').on('data', (some: string) => {
-      text += some;
-      if (text.split('\n').length > answers + 2) child.kill('SIGKILL');
+    child.stdout.on('data', (some: Buffer) => {
+      noted += some.length;
+      if (noted > answers + 1) child.kill('SIGKILL');
     });
   });
-  const [begin, ...lines] = text.split('\n').slice(0, -1);
+  const [begin, ...lines] = readFileSync(notes, 'utf8').split('\n').slice(0, -1);
   return { begin: JSON.parse(begin as string) as Begin, answers: lines.map((line) => JSON.parse(line) as Answer) };
 }
 
