@@ -56,8 +56,11 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'nats/nats-stream.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/options.ts': ['@nats-io/transport-node'], // its types
   'nats/pull.ts': ['@nats-io/transport-node'],
-  'storage/journal/file-journal.ts': ['node:fs/promises', 'node:path'],
+  'storage/journal/file-journal.ts': ['node:fs/promises'],
+  'storage/journal/files.ts': ['node:fs/promises', 'node:path'],
   'storage/journal/load.ts': ['node:fs/promises'],
+  'storage/journal/lock.ts': ['node:crypto', 'node:fs/promises', 'node:net', 'node:path'],
+  'storage/journal/next-file.ts': ['node:fs/promises'],
   'storage/etcd/options.ts': ['node:http2'],
   'storage/etcd/wire/call-stream.ts': ['node:http2'],
   'storage/etcd/wire/connection.ts': ['node:http2'],

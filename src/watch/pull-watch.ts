@@ -23,7 +23,7 @@ export interface PullSource<E> {
 export class PullWatch<E> extends Reader<E> {
   private readonly source: PullSource<E>;
   protected held: E | typeof NONE = NONE;
-  private pulling: boolean = false;
+  protected pulling: boolean = false;
   private over: boolean = false;
   private lost: number = 0;
   protected failure: { readonly error: unknown } | undefined;

@@ -148,7 +148,8 @@ export class LeaderElector {
       );
     };
     while (this.#leads) {
-      if (settled.aborted) return false;
+      // It may have been lost, and taken again since: what has ended is the work of before.
+      if (settled.aborted) return isLost;
       // A request may take longer than what is left.
       const cancel = clock.schedule(this.#election.leadsUntilMs - clock.now(), lose);
       await this.#turn(settled);

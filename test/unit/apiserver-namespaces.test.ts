@@ -64,6 +64,34 @@ const isTerminating = (at: Rig): Promise<void> =>
     .poll(async () => (await at.call('GET', `${NAMESPACES}/x?resourceVersion=0`)).body.status.phase)
     .toBe('Terminating') as never;
 
+describe('a namespace', () => {
+  test('keeps its status, whoever writes something else into it', async () => {
+    const at = await server(new MemoryStorage());
+    await create(at);
+    const sent = { metadata: { name: 'x', labels: { a: 'b' } }, status: { phase: 'Terminating' } };
+    const put = await at.call('PUT', `${NAMESPACES}/x`, sent);
+    expect([put.code, put.body.metadata.labels.a, put.body.status]).toEqual([200, 'b', { phase: 'Active' }]);
+    const type = { 'content-type': 'application/merge-patch+json' };
+    for (const status of [null, { phase: 'Gone' }]) {
+      const patched = await at.call('PATCH', `${NAMESPACES}/x`, { status }, type);
+      expect([patched.code, patched.body.status]).toEqual([200, { phase: 'Active' }]);
+    }
+  });
+
+  test('that is not there is told before what is wrong with an object', async () => {
+    const at = await server(new MemoryStorage());
+    const wrong = { metadata: { name: 'NO NAME', labels: { a: '!' } } };
+    for (const sent of [wrong, {}]) {
+      const { code, body } = await at.call('POST', MAPS, sent);
+      expect([code, body.message]).toEqual([404, 'namespaces "x" not found']);
+    }
+    // What cannot be read at all is told at once.
+    expect((await at.call('POST', MAPS, { kind: 'Other' })).code).toBe(400);
+    await create(at);
+    expect((await at.call('POST', MAPS, wrong)).code).toBe(422);
+  });
+});
+
 describe('two servers on one storage', () => {
   test.each([true, false])(
     'the last object may go by another server than the one that was asked to delete the namespace (cache: %s)',

@@ -1,5 +1,5 @@
 // The verbs over HTTP, without a socket: what is answered, and what is then there.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { CONFIG_MAPS, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { type Answered, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
@@ -259,6 +259,25 @@ describe('delete', () => {
     expect(code).toBe(200);
     expect(body.items.map((item: Answered['body']) => item.metadata.name)).toEqual(['a', 'c']);
     expect((await call('GET', ORDERS_PATH)).body.items.map((item: Answered['body']) => item.metadata.name)).toEqual(['b']);
+  });
+
+  test('of a collection tells what was deleted in pieces: all of it may be longer than a text can be', async () => {
+    const { call } = rig();
+    for (const name of ['a', 'b']) await call('POST', ORDERS_PATH, { metadata: { name } });
+    const { stringify } = JSON;
+    const limited = vi.spyOn(JSON, 'stringify').mockImplementation((value: unknown, ...more: unknown[]): string => {
+      if (Array.isArray((value as { items?: unknown } | null)?.items)) throw new RangeError('Invalid string length');
+      return Reflect.apply(stringify, JSON, [value, ...more]);
+    });
+    const { code, body } = await call('DELETE', ORDERS_PATH);
+    limited.mockRestore();
+    expect(code).toBe(200);
+    expect(body).toMatchObject({
+      kind: 'OrderList',
+      apiVersion: 'example.com/v1',
+      metadata: { resourceVersion: expect.any(String) },
+    });
+    expect(body.items.map((item: Answered['body']) => item.metadata.name)).toEqual(['a', 'b']);
   });
 
   test('of a collection is limited by what it is told, and refused without a namespace', async () => {

@@ -4,6 +4,7 @@ import type { KubernetesObject } from '../../src/cache/index.ts';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
 import { WatchLink } from '../../src/storage/etcd/watch-link.ts';
 import { RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
+import type { StorageEvent } from '../../src/storage/index.ts';
 import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { startTcpProxy } from '../peers/tcp-proxy.ts';
@@ -34,6 +35,8 @@ async function open(answers: Answers = {}, options: Partial<EtcdStorageOptions> 
 }
 
 const until = (condition: () => boolean): Promise<void> => vi.waitFor(() => expect(condition()).toBe(true), { interval: 2 });
+const nameOf = (event: StorageEvent<KubernetesObject> | undefined): unknown =>
+  (event?.object as KubernetesObject | undefined)?.metadata?.name;
 const object: KubernetesObject = { metadata: { name: 'a' } };
 const codeOf = (work: Promise<unknown>): Promise<unknown> => work.catch((error: { code: string }) => error.code);
 
@@ -263,6 +266,65 @@ describe('a watch of etcd', () => {
   const created = watchResponse(7, [], { created: true });
   const event = (name: string, revision: number): Uint8Array =>
     put(keyValue(`/watchmux/${name}`, JSON.stringify({ metadata: { name } }), { created: revision, modified: revision }));
+
+  it('that is stopped, or is out of time, within a revision still has the rest of it, and nothing of the next', async () => {
+    for (const end of ['stop', 'time', 'signal'] as const) {
+      const { storage, clock } = await open({
+        [WATCH]: (call) =>
+          void call
+            .open()
+            .send(created)
+            .send(watchResponse(12, [event('a', 8), event('b', 9), event('c', 9), event('x', 9), event('d', 9), event('e', 10)])),
+      });
+      const abort = new AbortController();
+      const fieldSelector = 'metadata.name!=x';
+      const more = end === 'time' ? { timeoutSeconds: 5 } : { signal: abort.signal };
+      const watch = await storage.watch({ resourceVersion: '7', fieldSelector, ...more });
+      const names = [await watch.next(), await watch.next()].map(({ value }) => nameOf(value));
+      if (end === 'stop') watch.stop();
+      else if (end === 'time') clock.advance(5_000);
+      else abort.abort();
+      expect([watch.stopped, watch.queued]).toEqual([true, 2]);
+      for await (const each of watch) names.push(nameOf(each));
+      expect(names).toEqual(['a', 'b', 'c', 'd']);
+      expect(clock.pending).toBe(0);
+    }
+  });
+
+  it('tells a revision that comes in several responses when all of it has come', async () => {
+    let send: (() => void) | undefined;
+    const { storage } = await open({
+      [WATCH]: (call) => {
+        call.open().send(created);
+        call.send(watchResponse(9, [event('a', 8), event('b', 9)], { fragment: true }));
+        send = () => void call.send(watchResponse(9, [event('c', 9)]));
+      },
+    });
+    const watch = await storage.watch({ resourceVersion: '7' });
+    expect(nameOf((await watch.next()).value)).toBe('a');
+    const next = watch.next();
+    expect(await Promise.race([next, new Promise((resolve) => setTimeout(() => resolve('nothing'), 50))])).toBe('nothing');
+    send?.();
+    expect(nameOf((await next).value)).toBe('b');
+    watch.stop();
+    expect(nameOf((await watch.next()).value)).toBe('c');
+    expect((await watch.next()).done).toBe(true);
+  });
+
+  it('that is returned from within a revision counts what it drops', async () => {
+    const { storage } = await open({
+      [WATCH]: (call) =>
+        void call
+          .open()
+          .send(created)
+          .send(watchResponse(9, [event('a', 8), event('b', 8), event('c', 8)])),
+    });
+    const watch = await storage.watch({ resourceVersion: '7' });
+    await watch.next();
+    watch.stop();
+    await watch.return();
+    expect([watch.queued, watch.dropped, (await watch.next()).done]).toEqual([0, 2, true]);
+  });
 
   it('that ends right before it would open a call opens none', async () => {
     const abort = new AbortController();

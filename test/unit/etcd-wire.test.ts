@@ -1,6 +1,6 @@
 // What a storage on etcd reads from a wire: protobuf and gRPC's frames, also such as no etcd sends.
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { behind, toBytes, toText } from '../../src/storage/etcd/key-bytes.ts';
 import { FrameReader, toFrame } from '../../src/storage/etcd/wire/frames.ts';
 import { readLease, readRange, readText, readWatch, readWrite, writeGuarded } from '../../src/storage/etcd/wire/messages.ts';
@@ -132,6 +132,24 @@ describe('frames', () => {
     const other = new FrameReader(10);
     other.push(Uint8Array.of(1, 0, 0, 0, 0));
     expect(() => other.read()).toThrow(expect.objectContaining({ code: 'INVALID_FRAME' }));
+  });
+});
+
+describe('a message that comes a byte at a time', () => {
+  it('is not held as that many views', () => {
+    const set = vi.spyOn(Uint8Array.prototype, 'set');
+    const frame = toFrame(Uint8Array.from({ length: 1_000 }, (_, at) => at % 251));
+    const reader = new FrameReader(2_000);
+    for (let at = 0; at < frame.length; at++) {
+      reader.push(frame.subarray(at, at + 1));
+      if (at < frame.length - 1) expect(reader.read()).toBeUndefined();
+    }
+    set.mockClear();
+    const message = reader.read();
+    const parts = set.mock.calls.length; // all of them are joined
+    set.mockRestore();
+    expect(Buffer.compare(message as Uint8Array, frame.subarray(5))).toBe(0);
+    expect(parts).toBeLessThan(12);
   });
 });
 

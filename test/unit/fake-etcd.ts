@@ -26,13 +26,14 @@ export const put = (kv: Uint8Array, previous?: Uint8Array): Uint8Array =>
 export function watchResponse(
   revision: number,
   events: readonly Uint8Array[] = [],
-  { created = false, compacted = 0 } = {},
+  { created = false, compacted = 0, fragment = false } = {},
 ): Uint8Array {
   const writer = new ProtoWriter()
     .message(1, header(revision))
     .bool(3, created)
     .bool(4, compacted > 0)
-    .int64(5, compacted);
+    .int64(5, compacted)
+    .bool(7, fragment);
   for (const event of events) writer.message(11, event);
   return writer.finish();
 }

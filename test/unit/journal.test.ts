@@ -1,6 +1,8 @@
 // A MemoryStorage in a file: what was answered is there after any death of the process, and damage is told.
-import { execFileSync } from 'node:child_process';
-import { chmod, type FileHandle, mkdtemp, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, type FileHandle, lstat, mkdir, mkdtemp, open, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -46,8 +48,93 @@ async function handles(): Promise<FileHandle> {
   return Object.getPrototypeOf(handle) as FileHandle;
 }
 
+/** As where a system has no names that only one process can have. */
+function withoutLock(): void {
+  vi.spyOn(Server.prototype, 'listen').mockImplementation(function refused(this: Server): Server {
+    queueMicrotask(() => this.emit('error', Object.assign(new Error('not supported'), { code: 'EINVAL' })));
+    return this;
+  });
+}
+const hasLocks = process.platform === 'linux' || process.platform === 'win32';
+
+describe.runIf(hasLocks)('the lock of a file', () => {
+  const isOpen = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('data is open already') };
+
+  test('is had by one: another is refused before it touches anything, by whatever path it comes', async () => {
+    const storage = await start();
+    await set(storage, 'a', 1);
+    await writeFile(`${file}.new`, 'half of a snapshot');
+    const whole = await readFile(file);
+    await symlink(directory, join(directory, 'same'));
+    await symlink('data', join(directory, 'link'));
+    for (const path of [file, join(directory, 'same', 'data'), join(directory, 'link')]) {
+      await expect(start({ file: path })).rejects.toMatchObject(isOpen);
+    }
+    expect(await readFile(`${file}.new`, 'utf8')).toBe('half of a snapshot');
+    expect(await readFile(file)).toEqual(whole);
+    await start({ file: `${file}2` });
+  });
+
+  test('is given back by close, and by an opening that fails', async () => {
+    const storage = await start();
+    await storage.close();
+    await writeFile(file, 'no journal at all');
+    for (let n = 0; n < 2; n++) await expect(start()).rejects.toMatchObject({ code: 'INVALID_FRAME' });
+    await rm(file);
+    await start();
+  });
+
+  test('goes with its process, also of a kill, and does not keep one alive', async () => {
+    // The same name, by the same means: another process has no TypeScript.
+    const listen = vi.spyOn(Server.prototype, 'listen');
+    await (await start()).close();
+    const [options] = listen.mock.calls[0] as unknown as [{ path: string }];
+    const script = `require('net').createServer().listen(${JSON.stringify(options)}, () => console.log('has it'))`;
+    const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+    await once(child.stdout, 'data');
+    await expect(start()).rejects.toMatchObject(isOpen);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    const unref = vi.spyOn(Server.prototype, 'unref');
+    await start();
+    expect(unref).toHaveBeenCalled();
+  });
+
+  test('has a name as long as one can be, which all versions of Node write alike', async () => {
+    const listen = vi.spyOn(Server.prototype, 'listen');
+    await start();
+    const [{ path, exclusive }] = listen.mock.calls[0] as unknown as [{ path: string; exclusive: boolean }];
+    expect(exclusive).toBe(true);
+    if (process.platform === 'linux') expect(path).toMatch(/^\0watchmux-journal-[0-9a-f]{90}$/);
+  });
+
+  test('is not had where there are no such names', async () => {
+    vi.spyOn(process, 'platform', 'get').mockReturnValue('darwin');
+    const listen = vi.spyOn(Server.prototype, 'listen');
+    await (await start()).close();
+    expect(listen).not.toHaveBeenCalled();
+  });
+});
+
+describe('a link to a file', () => {
+  test('stays one, whether or not the file is there yet, and when it begins anew', async () => {
+    await mkdir(join(directory, 'disk'));
+    const target = join(directory, 'disk', 'data');
+    await symlink('second', join(directory, 'link'));
+    await symlink(join('disk', 'data'), join(directory, 'second'));
+    const storage = await start({ file: join(directory, 'link'), minCompactBytes: 1 });
+    const { ino } = await stat(target);
+    await set(storage, 'a', 1);
+    await expect.poll(async () => (await stat(target)).ino).not.toBe(ino);
+    await storage.close();
+    for (const link of ['link', 'second']) expect((await lstat(join(directory, link))).isSymbolicLink()).toBe(true);
+    expect(await stateOf(await start({ file: target }))).toBe('a=1@2');
+  });
+});
+
 describe('a MemoryStorage in a file', () => {
-  test('is opened by one process: what another has written is not written over', async () => {
+  test('without a lock: what another has written is not written over', async () => {
+    withoutLock();
     const one = await start();
     const other = await start();
     await set(one, 'a', 1);
@@ -58,7 +145,8 @@ describe('a MemoryStorage in a file', () => {
     expect(await stateOf(await start())).toBe('a=1@2 c=1@3');
   });
 
-  test('of two processes that write the same number of bytes at the same moment, one answers', async () => {
+  test('without a lock, of two processes that write the same number of bytes at the same moment, one answers', async () => {
+    withoutLock();
     const storages = [await start(), await start()];
     const answered: string[] = [];
     for (let n = 101; n <= 120; n++) {

@@ -135,6 +135,46 @@ describe('LeaderElector', () => {
     expect(rig.clock.pending).toBe(0);
   });
 
+  test('a lease that is lost and taken again by the same write begins another leadership', async () => {
+    const rig = new Rig();
+    let late = 0;
+    // Its time passes between two looks at the clock: what was to be a renewal takes the lease.
+    const clock = {
+      now: () => rig.clock.now() + late,
+      schedule: (ms: number, callback: () => void) => {
+        if (ms === 1 && late === 0) late = 1;
+        return rig.clock.schedule(ms, callback);
+      },
+    };
+    const held: (() => void)[] = [];
+    let updates = 0;
+    const update: LeaseResource['update'] = async (lease, options) => {
+      updates++;
+      if (late === 0) throw new Error('no answer');
+      if (held.length === 0) await new Promise<void>((resolve) => held.push(resolve));
+      return rig.leases.update(lease, options);
+    };
+    const leases = { get: rig.leases.get, create: rig.leases.create, update };
+    const more = { clock, leases, retryMs: 2_000, renewDeadlineMs: 9_001, leaseDurationMs: 15_000, onError: () => {} };
+    const leads: LeadContext[] = [];
+    const stop = new AbortController();
+    const run = rig.elector('one', more).run(rig.work(leads), { signal: stop.signal });
+    let ended = false;
+    run.then(() => {
+      ended = true;
+    });
+    await rig.advance(9_000);
+    expect([late, updates > 1, held.length, leads.length]).toEqual([1, true, 1, 1]);
+    await rig.advance(1);
+    expect(leads[0]?.signal.aborted).toBe(true);
+    held[0]?.();
+    await rig.advance(100);
+    expect([leads.length, ended]).toEqual([2, false]);
+    stop.abort();
+    await rig.advance(5_000);
+    await run;
+  });
+
   test('a lease that somebody else has is lost as soon as that is known', async () => {
     const rig = new Rig();
     const leads: LeadContext[] = [];

@@ -70,6 +70,28 @@ describe('OpenAPI v3', () => {
   });
 });
 
+describe('what OpenAPI v3 says of lists', () => {
+  it('is that they are lists, and of what', () => {
+    const { paths, components } = json('/openapi/v3/apis/example.com/v1');
+    const of = (path: string, method: string): string =>
+      paths[path][method].responses[200].content['application/json'].schema.$ref;
+    const root = '/apis/example.com/v1/namespaces/{namespace}/orders';
+    const list = '#/components/schemas/com.example.v1.OrderList';
+    expect([of(root, 'get'), of('/apis/example.com/v1/orders', 'get'), of(root, 'delete')]).toEqual([list, list, list]);
+    expect(of(`${root}/{name}`, 'get')).toBe('#/components/schemas/com.example.v1.Order');
+    expect(of(root, 'post')).toBe('#/components/schemas/com.example.v1.Order');
+    const { properties, ...rest } = components.schemas['com.example.v1.OrderList'];
+    expect(properties.items).toMatchObject({ type: 'array', items: { $ref: '#/components/schemas/com.example.v1.Order' } });
+    expect(rest['x-kubernetes-group-version-kind']).toEqual([{ group: 'example.com', version: 'v1', kind: 'OrderList' }]);
+    // Whatever is named is there.
+    for (const [, name = ''] of JSON.stringify(paths).matchAll(/schemas\/([^"]+)"/g))
+      expect(components.schemas).toHaveProperty([name]);
+    for (const [, name = ''] of JSON.stringify(components).matchAll(/#\/components\/schemas\/([^"]+)"/g)) {
+      expect(components.schemas).toHaveProperty([name]);
+    }
+  });
+});
+
 describe('OpenAPI v2', () => {
   it('JSON: schemas with what v2 knows', () => {
     const { swagger, definitions } = json('/openapi/v2');

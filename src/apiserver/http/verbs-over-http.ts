@@ -14,7 +14,7 @@ import { deleteObject, deleteObjects } from '../verbs/remove.ts';
 import { createObject, updateObject } from '../verbs/write.ts';
 import { type BodyMeans, readDeleteTerms, readDryRun, readObject, readPatch } from './body.ts';
 import { errorWatch } from './error-watch.ts';
-import { choosePresentation, type Presentation, type Subject, wantsEventStream } from './presentation.ts';
+import { choosePresentation, PLAIN, type Presentation, type Subject, wantsEventStream } from './presentation.ts';
 import { Continued, PiecesSource, WatchSource } from './sources.ts';
 import { type Answer, JSON_HEADERS, jsonAnswer, type WireRequest } from './wire.ts';
 
@@ -134,15 +134,19 @@ async function removeMany(task: Task): Promise<Answer> {
     },
   });
   const resourceVersion = await ground.storage.currentVersion({ signal });
-  const { listKind: kind, apiVersion } = ground.info;
-  return jsonAnswer(200, { kind, apiVersion, metadata: { resourceVersion }, items });
+  return listAnswer(PLAIN.list(ground.info, { items, resourceVersion }));
 }
 
 async function list(task: Task): Promise<Answer> {
   const { ground, path, query, signal } = task;
   const presentation = presentationOf(task, 'list');
   const list = await listObjects(ground, { namespace: path.namespace, parameters: readListQuery(query), signal });
-  const source = new PiecesSource(presentation.list(ground.info, list));
+  return listAnswer(presentation.list(ground.info, list));
+}
+
+/** A list may be longer than a text can be. */
+function listAnswer(pieces: Iterable<Uint8Array>): Answer {
+  const source = new PiecesSource(pieces);
   const first = source.next();
   const second = first && source.next();
   if (second === undefined) return { code: 200, headers: JSON_HEADERS, body: first ?? null };

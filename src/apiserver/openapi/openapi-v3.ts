@@ -5,7 +5,7 @@
 import { digest } from '../discovery/digest.ts';
 import type { Document } from '../discovery/discovery.ts';
 import { groupVersion } from '../discovery/resources.ts';
-import { componentName, type Documented, KIND_EXTENSION, SHARED, schemaOf } from './schemas.ts';
+import { componentName, type Documented, KIND_EXTENSION, listSchemaOf, ofList, SHARED, schemaOf } from './schemas.ts';
 
 const INDEX = '/openapi/v3';
 
@@ -32,7 +32,10 @@ function pathOf({ group, version }: Documented): string {
 
 function toDocument(definitions: readonly Documented[], version: string): object {
   const paths = Object.assign({}, ...definitions.map(toPaths)) as object;
-  const schemas = definitions.map((each) => [componentName(each), schemaOf(each)] as const);
+  const schemas = definitions.flatMap((each) => [
+    [componentName(each), schemaOf(each)] as const,
+    [componentName(ofList(each)), listSchemaOf(each)] as const,
+  ]);
   return {
     openapi: '3.0.0',
     info: { title: 'watchmux', version },
@@ -56,12 +59,15 @@ const OF_WRITES: readonly object[] = [
 
 function toPaths(definition: Documented): object {
   const { group, version, plural, kind, namespaced = true, status = false } = definition;
-  const body = { content: { 'application/json': { schema: { $ref: `#/components/schemas/${componentName(definition)}` } } } };
+  const bodyOf = (shown: Documented): object => ({
+    content: { 'application/json': { schema: { $ref: `#/components/schemas/${componentName(shown)}` } } },
+  });
+  const [one, many] = [bodyOf(definition), bodyOf(ofList(definition))];
   const operation = (action: string, parameters?: readonly object[]): object => ({
     'x-kubernetes-action': action,
     [KIND_EXTENSION]: { group, kind, version },
     ...(parameters && { parameters }),
-    responses: { 200: { description: 'OK', ...body } },
+    responses: { 200: { description: 'OK', ...(['list', 'deletecollection'].includes(action) ? many : one) } },
   });
   const root = `/${pathOf(definition)}/${namespaced ? 'namespaces/{namespace}/' : ''}${plural}`;
   const writes = { put: operation('put', OF_WRITES), patch: operation('patch', OF_WRITES) };

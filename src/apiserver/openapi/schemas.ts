@@ -23,6 +23,7 @@ export const OPEN = 'x-kubernetes-preserve-unknown-fields';
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 export const OBJECT_META: string = `${META}.ObjectMeta`;
 const OWNER_REFERENCE = `${META}.OwnerReference`;
+const LIST_META = `${META}.ListMeta`;
 
 const text = (description: string): JsonSchema => ({ description, type: 'string' });
 const texts = (description: string): JsonSchema => ({ description, type: 'object', additionalProperties: { type: 'string' } });
@@ -66,6 +67,15 @@ export const SHARED: Readonly<Record<string, JsonSchema>> = {
       uid: text('The unique value in time and space for this object. Read-only.'),
     },
   },
+  [LIST_META]: {
+    description: 'ListMeta describes metadata that lists have.',
+    type: 'object',
+    properties: {
+      continue: text('Set if there is more: pass it back for the next part of the list.'),
+      remainingItemCount: { description: 'How many objects come after this part.', type: 'integer', format: 'int64' },
+      resourceVersion: text('The version at which the list was made. Opaque.'),
+    },
+  },
   [OWNER_REFERENCE]: {
     description: 'OwnerReference contains enough information to let you identify an owning object.',
     type: 'object',
@@ -83,6 +93,28 @@ export const SHARED: Readonly<Record<string, JsonSchema>> = {
     },
   },
 };
+
+/** A kind's list, named as a kind. */
+export function ofList(definition: Documented): Documented {
+  return { ...definition, kind: definition.listKind ?? `${definition.kind}List` };
+}
+
+/** The schema of a kind's list. */
+export function listSchemaOf(definition: Documented): JsonSchema {
+  const { group, version, kind } = ofList(definition);
+  return {
+    description: `${kind} is a list of ${definition.kind}.`,
+    type: 'object',
+    required: ['items'],
+    properties: {
+      apiVersion: text('The group and version of this representation of an object.'),
+      items: { description: 'The objects.', type: 'array', items: { $ref: ref(componentName(definition)) } },
+      kind: text('The REST resource that this object represents. Cannot be updated. In CamelCase.'),
+      metadata: { description: 'Standard list metadata.', allOf: [{ $ref: ref(LIST_META) }] },
+    },
+    [KIND_EXTENSION]: [{ group, kind, version }],
+  };
+}
 
 /** The schema of a kind, with the members that all kinds have. A kind without a schema may have any others. */
 export function schemaOf(definition: Documented): JsonSchema {

@@ -140,10 +140,14 @@ function inNamespace(object: Mutable, namespace: string | undefined): Mutable {
 /** Whether the server counts the generations of this kind. Kubernetes does for all but its oldest kinds, and Leases. */
 const countsGenerations = ({ group }: ResourceInfo): boolean => group !== '' && group !== 'coordination.k8s.io';
 
+/** What was sent to be created, if it can be read, and belongs where it was sent to. */
+export function toCreated(info: ResourceInfo, sent: unknown, namespace: string | undefined): Mutable {
+  return inNamespace(shaped(info, sent), namespace);
+}
+
 /** The object that a creation writes. It has a name of the server's making if it has only `generateName`. */
-export async function toCreate(ground: Ground, sent: unknown, namespace: string | undefined): Promise<Mutable> {
+export async function toCreate(ground: Ground, object: Mutable): Promise<Mutable> {
   const { info } = ground;
-  const object = inNamespace(shaped(info, sent), namespace);
   const { metadata } = object;
   if (metadata.resourceVersion !== undefined) throw badRequest('resourceVersion should not be set on objects to be created');
   const { generateName: base } = metadata;
@@ -160,7 +164,7 @@ export async function toCreate(ground: Ground, sent: unknown, namespace: string 
   });
   const own = info.status ? without(created, 'status') : created;
   const stored = ground.prepared?.(own) ?? own;
-  await check(ground, stored, { causes: nameCauses(name, namespace), old: undefined });
+  await check(ground, stored, { causes: nameCauses(name, metadata.namespace), old: undefined });
   return stored;
 }
 
@@ -221,7 +225,7 @@ export function toUpdate(
   const object = inNamespace(shaped(info, sent), place.namespace);
   checkIdentity(info, object, { current, place });
   const old = shaped(info, { ...current, apiVersion: info.apiVersion });
-  const merged = status ? onlyStatus(object, old) : keepOwn(info, object, old);
+  const merged = status ? onlyStatus(object, old) : keepOwn(ground, object, old);
   const next = withMeta(merged, serverMembers(info, merged, old));
   const causes = updateCauses(object.metadata, old.metadata, next.metadata);
   if (causes.length === 0 && sameJson(next, old)) return current as Mutable;
@@ -260,8 +264,9 @@ function onlyStatus(object: Mutable, old: Mutable): Mutable {
   return { ...without(old, 'status'), ...pick(object, 'status') } as Mutable;
 }
 
-function keepOwn(info: ResourceInfo, object: Mutable, old: Mutable): Mutable {
-  return info.status ? { ...without(object, 'status'), ...pick(old, 'status') } : object;
+/** The status of a namespace is the server's. Upstream: `namespaceStrategy`. */
+function keepOwn({ info, empty }: Ground, object: Mutable, old: Mutable): Mutable {
+  return info.status || empty ? { ...without(object, 'status'), ...pick(old, 'status') } : object;
 }
 
 function pick(object: Mutable, member: string): Json {

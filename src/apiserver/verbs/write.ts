@@ -7,7 +7,7 @@ import { versionOf } from '../../cache/object.ts';
 import { alreadyExists, hasCode, notFound, translated } from '../api-status.ts';
 import type { Ground, Place } from './ground.ts';
 import { storageKey } from './ground.ts';
-import { isPromise, toCreate, toUpdate, withMeta } from './metadata.ts';
+import { isPromise, toCreate, toCreated, toUpdate, withMeta } from './metadata.ts';
 import { deleteObject } from './remove.ts';
 
 /** Options of writes. */
@@ -26,23 +26,26 @@ export async function createObject(
   sent: unknown,
   { namespace, dryRun, signal }: WriteTerms & { namespace: string | undefined },
 ): Promise<KubernetesObject> {
+  const readable = toCreated(ground.info, sent, namespace);
   for (let attempt = 1; ; attempt++) {
-    const object = await toCreate(ground, sent, namespace);
-    const { name = '', namespace: own } = object.metadata;
-    const within = own === undefined ? undefined : await ground.namespaceExists(own, name);
+    // What is wrong with an object is told where there could be one. Upstream: the plugin `NamespaceLifecycle`, before validation.
+    const asked = readable.metadata.name ?? '';
+    const within = namespace === undefined ? undefined : await ground.namespaceExists(namespace, asked);
+    const object = await toCreate(ground, readable);
+    const { name = '' } = object.metadata;
     const key = storageKey({ namespace, name });
     try {
       if (!dryRun) {
         const created = await ground.storage.create(key, object, { signal });
-        if (own !== undefined && within !== undefined) {
-          await ground.namespaceHolds(own, { uid: within, created }).catch(takeBack(ground, key, created));
+        if (namespace !== undefined && within !== undefined) {
+          await ground.namespaceHolds(namespace, { uid: within, created }).catch(takeBack(ground, key, created));
         }
         return created;
       }
       if ((await ground.storage.get(key, { signal })) === undefined) return object;
       throw alreadyExists(ground.info, name);
     } catch (error) {
-      const generated = !(sent as KubernetesObject).metadata?.name;
+      const generated = asked === '';
       if (generated && attempt < MAX_NAME_ATTEMPTS && hasCode(error, 409, 'AlreadyExists')) continue;
       throw translated(error, ground.info, name);
     }

@@ -8,6 +8,7 @@ import { refuseUpgrade } from '../../bridge/transport/upgrades.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { systemClock } from '../../watch/clock.ts';
 import type { Output } from '../output.ts';
+import { refuseBadRequests } from '../server/bad-requests.ts';
 import { close, isMeant, listen, METRICS_PATH, MISDIRECTED, PATIENCE, WRONG_NAME } from '../server/server.ts';
 import { onSignals } from '../signals.ts';
 import { UsageError } from '../usage.ts';
@@ -168,6 +169,7 @@ function createHttpServer(
   };
   const server: Server =
     tls === undefined ? createServer(PATIENCE, listener) : createSecureServer({ ...PATIENCE, ...tls }, listener);
+  refuseBadRequests(server);
   server.on('upgrade', (request, socket, head) => {
     if (isMeant(request, { server, host })) api.upgrade(request, socket, head);
     else {

@@ -2,7 +2,6 @@ import type { List, ListOptions, ListWatchOptions } from '../../cache/list-watch
 import type { KubernetesObject } from '../../cache/object.ts';
 import { callable, invalid, wholeNumber } from '../../watch/errors.ts';
 import { known } from '../../watch/options.ts';
-import { PullWatch } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
 import { DELETE_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
@@ -20,7 +19,7 @@ import type {
   UpdateOptions,
 } from '../storage.ts';
 import type { CallContext, EtcdClient, OpenWatch } from './etcd-client.ts';
-import { EtcdWatchSource } from './etcd-watch.ts';
+import { EtcdWatch, EtcdWatchSource } from './etcd-watch.ts';
 import { toBytes } from './key-bytes.ts';
 import { readList } from './lists.ts';
 import { objectOf, toObject, toStored } from './objects.ts';
@@ -145,7 +144,7 @@ async function openWatch<T extends KubernetesObject>(
   opening: Opening<T>,
   { signal, timeoutMs }: { signal: AbortSignal | undefined; timeoutMs: number },
 ): Promise<Watch<StorageEvent<T>>> {
-  let watch: PullWatch<StorageEvent<T>> | undefined;
+  let watch: EtcdWatch<T> | undefined;
   let stopClock: (() => void) | undefined;
   const onAbort = (): void => (watch ? watch.stop() : source.cancel(signal?.reason));
   const onEnd = (): void => {
@@ -165,7 +164,7 @@ async function openWatch<T extends KubernetesObject>(
     client.check(signal);
     throw error;
   }
-  watch = new PullWatch<StorageEvent<T>>(source);
+  watch = new EtcdWatch<T>(source);
   const opened = watch;
   if (timeoutMs > 0) stopClock = client.settings.clock.schedule(timeoutMs, () => opened.stop());
   return watch;

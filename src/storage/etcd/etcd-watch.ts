@@ -7,7 +7,8 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { type BookmarkEvent, INITIAL_EVENTS_END, type Status, toStatus } from '../../watch/event.ts';
-import type { PullSource } from '../../watch/pull-watch.ts';
+import { type PullSource, PullWatch } from '../../watch/pull-watch.ts';
+import { NONE } from '../../watch/reader.ts';
 import type { WatchPlan } from '../selection.ts';
 import type { StorageEvent } from '../storage.ts';
 import { Before } from './before.ts';
@@ -91,6 +92,20 @@ export class EtcdWatchSource<T extends KubernetesObject> implements PullSource<S
     }
   }
 
+  /** What waits of the revision of the last event that was delivered: who resumes after that misses none of it. */
+  rest(): StorageEvent<T>[] {
+    const last = this.#waiting[this.#at - 1];
+    const events: StorageEvent<T>[] = [];
+    if (!last || !('change' in last)) return events;
+    for (let waiting = this.#waiting[this.#at]; waiting && 'change' in waiting; waiting = this.#waiting[this.#at]) {
+      if (waiting.change.kv.modRevision !== last.change.kv.modRevision) break;
+      this.#at++;
+      const event = this.#deliver(waiting);
+      if (event) events.push(event);
+    }
+    return events;
+  }
+
   /** Ends it: what pends settles, and nothing of it is left at etcd. */
   cancel(reason?: unknown): void {
     if (this.#abort.signal.aborted) return;
@@ -171,6 +186,42 @@ export class EtcdWatchSource<T extends KubernetesObject> implements PullSource<S
     this.#over = true;
     this.#link?.close();
     this.#put([{ type: 'ERROR', object: statusOf(error) }]);
+  }
+}
+
+/** The watch of a source. One that is stopped within a revision still has the rest of it. */
+export class EtcdWatch<T extends KubernetesObject> extends PullWatch<StorageEvent<T>> {
+  readonly #source: EtcdWatchSource<T>;
+  #rest: StorageEvent<T>[] = [];
+
+  constructor(source: EtcdWatchSource<T>) {
+    super(source);
+    this.#source = source;
+  }
+
+  override get queued(): number {
+    return super.queued + this.#rest.length;
+  }
+
+  protected override get drained(): boolean {
+    return super.drained && this.#rest.length === 0;
+  }
+
+  protected override take(): StorageEvent<T> | typeof NONE {
+    if (this.#rest.length === 0 || this.held !== NONE) return super.take();
+    return this.#rest.shift() as StorageEvent<T>;
+  }
+
+  protected override end(): void {
+    // While it waits, the last revision has been delivered.
+    if (!this.stopped && !this.pulling) this.#rest = this.#source.rest();
+    super.end();
+  }
+
+  protected override discard(): void {
+    this.wasted(this.#rest.length);
+    this.#rest = [];
+    super.discard();
   }
 }
 

@@ -3,21 +3,23 @@
  *
  *     revision   5 5 | 6 | 7 7 7          what etcd has, with start 5
  *     responses  [5 5 6 7 ...][... 7 7]   the first is a fragment: more of its last revision may follow
+ *     given out   5 5 6         7 7 7     a revision is given out as a whole: whoever resumes by its number has all of it
  *                          ^ cut here: go on at 7, and leave out the first event of 7, which has come
  *
  * The header of a response with events says what the member has, not what was sent, so it does not count. That of a response
  * without events, which is progress, says that everything up to it was sent.
  *
  * Invariants
- * - Every event of a revision up to `revision` has been given out, and of the next one the first `#partial.seen`.
+ * - Every event of a revision up to `revision` has been given out. Of the next one, the first events may be in `#partial`.
  * - `revision` never goes back. No event is given out twice.
  */
 import type { KeyEvent, WatchResponse } from './wire/messages.ts';
 
 export class WatchCursor {
   #revision: bigint;
-  #partial: { readonly revision: bigint; seen: number } | undefined;
-  /** How many events of the partial revision come again, after a cut. */
+  /** What has come of a revision that is not whole yet. */
+  #partial: KeyEvent[] = [];
+  /** How many events of it come again, after a cut. */
   #again: number = 0;
 
   /** Everything up to this revision has been given out. */
@@ -31,16 +33,23 @@ export class WatchCursor {
 
   /** Tells the revision to go on at. What comes next begins there. */
   resume(): bigint {
-    this.#again = this.#partial?.seen ?? 0;
+    this.#again = this.#partial.length;
     return this.#revision + 1n;
   }
 
-  /** Takes a response with events, and returns those of them that are new. */
+  /** Takes a response with events, and returns what is new, in whole revisions. */
   events({ events, fragment }: Pick<WatchResponse, 'events' | 'fragment'>): KeyEvent[] {
-    const fresh = events.filter((event) => this.#isNew(event));
-    const last = events.at(-1)?.kv.modRevision;
-    if (last !== undefined && !fragment) this.#complete(last);
-    return fresh;
+    const whole: KeyEvent[] = [];
+    for (const event of events) {
+      const { modRevision } = event.kv;
+      if (modRevision <= this.#revision) continue;
+      if (this.#partial[0]?.kv.modRevision !== modRevision) whole.push(...this.#complete(modRevision - 1n));
+      if (this.#again > 0) this.#again--;
+      else this.#partial.push(event);
+    }
+    const last = events.at(-1);
+    if (last && !fragment) whole.push(...this.#complete(last.kv.modRevision));
+    return whole;
   }
 
   /** Takes a response without events. Whether it says anything new. */
@@ -50,24 +59,12 @@ export class WatchCursor {
     return true;
   }
 
-  #isNew({ kv: { modRevision } }: KeyEvent): boolean {
-    if (modRevision <= this.#revision) return false;
-    if (this.#partial?.revision !== modRevision) {
-      this.#complete(modRevision - 1n);
-      this.#partial = { revision: modRevision, seen: 0 };
-    }
-    if (this.#again > 0) {
-      this.#again--;
-      return false;
-    }
-    (this.#partial as { seen: number }).seen++;
-    return true;
-  }
-
-  #complete(revision: bigint): void {
-    if (revision < this.#revision) return;
+  #complete(revision: bigint): readonly KeyEvent[] {
+    if (revision < this.#revision) return [];
+    const whole = this.#partial;
     this.#revision = revision;
-    this.#partial = undefined;
+    this.#partial = [];
     this.#again = 0;
+    return whole;
   }
 }

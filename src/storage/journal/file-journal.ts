@@ -11,19 +11,23 @@
  * Invariants
  * - A group is written when the one before is safe, so only the last frame of a file can be torn.
  * - FILE is whole at every moment: FILE.new takes its place when all that FILE has is in it and on the disk.
- * - Another process that writes into FILE, or replaces it, is noticed before the next frame is written, and nothing after it is. Of
- *   two that write at the same moment, the one that has been written over answers nothing.
+ * - One process has FILE open, and nothing is touched before that is sure: see lock.ts. Where there is no lock, another one that
+ *   writes into FILE, or replaces it, is noticed before the next frame is written, and nothing after it is. Of two that write at the
+ *   same moment, the one that has been written over answers nothing.
  * - After a write that fails nothing is written any more: nobody knows what of the last frame is on the disk. A new file that cannot
  *   take FILE's place is dropped, and FILE goes on.
  */
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { type FileHandle, rm } from 'node:fs/promises';
 import { soon } from '../../broadcast/watchers/soon.ts';
-import { invalid, WatchError } from '../../watch/errors.ts';
+import { joined } from '../../decode/parts.ts';
+import { WatchError } from '../../watch/errors.ts';
+import { create, newName, openOld, realFile, syncDirectory, taken, writeAll } from './files.ts';
 import { HEAD_BYTES, toFrame } from './frames.ts';
 import type { JournalRecord, JournalSnapshot, StorageJournal } from './journal.ts';
 import { type Loaded, load, type TornTail } from './load.ts';
-import { join, linesOf, titleLine } from './records.ts';
+import { lock, type Unlock } from './lock.ts';
+import { NextFile, type OldFile } from './next-file.ts';
+import { linesOf } from './records.ts';
 
 /** Options of a {@link FileJournal}. */
 export interface FileJournalOptions {
@@ -34,19 +38,6 @@ export interface FileJournalOptions {
   readonly onTornTail?: ((tail: TornTail) => void) | undefined;
   /** The time of the day in ms. */
   readonly now: () => number;
-}
-
-/** About how many bytes of a snapshot are in one frame. */
-const FRAME_BYTES = 2 ** 20;
-/** How much is copied at once. */
-const COPY_BYTES = 2 ** 22;
-
-/** A new file: how long it is, what it began with, and up to where the old one is in it. */
-interface NextFile {
-  readonly handle: FileHandle;
-  size: number;
-  readonly began: number;
-  from: number;
 }
 
 /** What is written at once. */
@@ -67,6 +58,7 @@ class Group {
 
 export class FileJournal implements StorageJournal {
   readonly #options: FileJournalOptions;
+  readonly #unlock: Unlock;
   #handle: FileHandle;
   #loaded: Loaded | undefined;
   #size: number;
@@ -85,8 +77,9 @@ export class FileJournal implements StorageJournal {
   #failure: { readonly error: unknown } | undefined;
   #closed: boolean = false;
 
-  private constructor(options: FileJournalOptions, handle: FileHandle, loaded: Loaded) {
+  private constructor(options: FileJournalOptions, { handle, unlock }: { handle: FileHandle; unlock: Unlock }, loaded: Loaded) {
     this.#options = options;
+    this.#unlock = unlock;
     this.#handle = handle;
     this.#loaded = loaded;
     this.#size = loaded.size;
@@ -97,22 +90,26 @@ export class FileJournal implements StorageJournal {
   /**
    * Opens a file, or makes one. What is torn at its end is cut off.
    *
-   * @throws {WatchError} INVALID_FRAME if the file is damaged. What the file system throws is passed on.
+   * @throws {WatchError} INVALID_ARGUMENT if somebody has it open, INVALID_FRAME if it is damaged. What the file system throws is
+   *   passed on.
    */
   static async open(options: FileJournalOptions): Promise<FileJournal> {
-    const { file, now, onTornTail } = options;
-    await rm(newName(file), { force: true });
-    const handle = (await openOld(file)) ?? (await create(file));
+    const file = await realFile(options.file);
+    const unlock = await lock(file);
+    let handle: FileHandle | undefined;
     try {
-      const loaded = await load(handle, { file, now: now() });
+      await rm(newName(file), { force: true });
+      handle = (await openOld(file)) ?? (await create(file));
+      const loaded = await load(handle, { file, now: options.now() });
       if (loaded.torn) {
         await handle.truncate(loaded.size);
         await handle.sync();
-        onTornTail?.(loaded.torn);
+        options.onTornTail?.(loaded.torn);
       }
-      return new FileJournal(options, handle, loaded);
+      return new FileJournal({ ...options, file }, { handle, unlock }, loaded);
     } catch (error) {
-      await handle.close();
+      await handle?.close();
+      await unlock();
       throw error;
     }
   }
@@ -148,6 +145,7 @@ export class FileJournal implements StorageJournal {
     this.#next = undefined;
     await this.#handle.close();
     await rm(newName(this.#options.file), { force: true });
+    await this.#unlock();
   }
 
   /** Writes group after group until there is none. Never rejects. */
@@ -168,7 +166,7 @@ export class FileJournal implements StorageJournal {
   }
 
   async #write({ pieces, last }: Group): Promise<void> {
-    const frame = toFrame(join(pieces));
+    const frame = toFrame(joined(pieces));
     await this.#check();
     await writeAll(this.#handle, frame, this.#size);
     await this.#handle.datasync();
@@ -186,6 +184,9 @@ export class FileJournal implements StorageJournal {
     if (size !== this.#size || nlink === 0 || found.some((byte, index) => byte !== head[index])) throw taken(this.#options.file);
   }
 
+  /** What is safe of the file at this moment. */
+  readonly #old = (): OldFile => ({ handle: this.#handle, size: this.#size });
+
   /** Ends all writing. */
   #fail(error: unknown, group?: Group): void {
     this.#failure = { error };
@@ -200,8 +201,10 @@ export class FileJournal implements StorageJournal {
     if (!isLarge || this.#compacting || this.#closed || this.#failure || !this.#snapshot) return;
     // Taken here, between two groups: it is the state that this file has led to.
     const snapshot = this.#snapshot(this.#safe);
-    this.#compacting = this.#compact(snapshot, this.#size).then(
-      () => {
+    const { file, now } = this.#options;
+    this.#compacting = NextFile.write({ file, old: this.#old }, snapshot, now()).then(
+      (next) => {
+        this.#next = next;
         this.#compacting = undefined;
         if (!this.#closed) this.#running ??= this.#switchAlone();
       },
@@ -211,23 +214,6 @@ export class FileJournal implements StorageJournal {
         this.#began = this.#size;
       },
     );
-  }
-
-  async #compact(snapshot: JournalSnapshot, from: number): Promise<void> {
-    const handle = await open(newName(this.#options.file), 'w+');
-    try {
-      // Who may read the file may be fewer than a new one's readers.
-      await handle.chmod((await this.#handle.stat()).mode & 0o777);
-      const began = await writeSnapshot(handle, snapshot, this.#options.now());
-      const next: NextFile = { handle, size: began, began, from };
-      // What came meanwhile; what is left is little, and copied while no group is written.
-      await this.#copy(next);
-      await handle.datasync();
-      this.#next = next;
-    } catch (error) {
-      await abandon(handle, this.#options.file);
-      throw error;
-    }
   }
 
   /** Puts the new file in the place of the old one when no group is on its way. Never rejects. */
@@ -240,15 +226,9 @@ export class FileJournal implements StorageJournal {
   async #switch(): Promise<void> {
     const next = this.#next as NextFile;
     this.#next = undefined;
-    const { file } = this.#options;
     const old = this.#handle;
-    try {
-      await this.#copy(next);
-      await next.handle.sync();
-      await rename(newName(file), file);
-    } catch {
-      // The old file is whole, and goes on. It is tried again when that has doubled.
-      await abandon(next.handle, file);
+    if (!(await next.takePlace())) {
+      // It is tried again when the old one has doubled.
       this.#began = this.#size;
       return;
     }
@@ -257,102 +237,6 @@ export class FileJournal implements StorageJournal {
     this.#last = { head: new Uint8Array(), at: 0 };
     this.#began = next.began;
     await old.close();
-    await syncDirectory(file);
-  }
-
-  async #copy(next: NextFile): Promise<void> {
-    const buffer = new Uint8Array(COPY_BYTES);
-    while (next.from < this.#size) {
-      const length = Math.min(COPY_BYTES, this.#size - next.from);
-      const { bytesRead } = await this.#handle.read(buffer, 0, length, next.from);
-      if (bytesRead === 0) throw taken(this.#options.file);
-      await writeAll(next.handle, buffer.subarray(0, bytesRead), next.size);
-      next.from += bytesRead;
-      next.size += bytesRead;
-    }
-  }
-}
-
-const newName = (file: string): string => `${file}.new`;
-
-/** Opens a file that is there; undefined if it is not, or if it is empty. */
-async function openOld(file: string): Promise<FileHandle | undefined> {
-  let handle: FileHandle;
-  try {
-    handle = await open(file, 'r+');
-  } catch (error) {
-    if ((error as { code?: unknown }).code === 'ENOENT') return undefined;
-    throw error;
-  }
-  const found = await handle.stat();
-  if (found.size > 0 && found.isFile()) return handle;
-  await handle.close();
-  // A device has no size either, and a new file would take its place.
-  if (!found.isFile()) throw invalid('file', file, 'the path of a file, or of nothing');
-  return undefined;
-}
-
-/** What somebody else appends would be written over, and what is written to a file that has been replaced is lost. */
-function taken(file: string): WatchError {
-  return new WatchError('INVALID_FRAME', `the journal ${file} was changed by somebody else: one process may have it open`);
-}
-
-/** Makes a file of nothing, whole or not at all. */
-async function create(file: string): Promise<FileHandle> {
-  const handle = await open(newName(file), 'w+');
-  try {
-    await writeSnapshot(handle, { revision: 1, records: [] }, 0);
-    await handle.sync();
-    await rename(newName(file), file);
-    await syncDirectory(file);
-    return handle;
-  } catch (error) {
-    await abandon(handle, file);
-    throw error;
-  }
-}
-
-/** Leaves no new file behind: on a full disk it would take the room that the old one needs. */
-async function abandon(handle: FileHandle, file: string): Promise<void> {
-  await handle.close().catch(() => {});
-  await rm(newName(file), { force: true }).catch(() => {});
-}
-
-/** Writes a snapshot at the beginning of a file, in frames; resolves with its size. */
-async function writeSnapshot(handle: FileHandle, { revision, records }: JournalSnapshot, now: number): Promise<number> {
-  let size = 0;
-  let pieces: Uint8Array[] = [titleLine({ revision, items: records.length })];
-  let bytes = 0;
-  const flush = async (): Promise<void> => {
-    const frame = toFrame(join(pieces));
-    await writeAll(handle, frame, size);
-    size += frame.byteLength;
-    pieces = [];
-    bytes = 0;
-  };
-  for (const record of records) {
-    const lines = linesOf(record, now);
-    pieces.push(...lines);
-    bytes += lines.reduce((sum, { byteLength }) => sum + byteLength, 0);
-    if (bytes >= FRAME_BYTES) await flush();
-  }
-  if (pieces.length > 0) await flush();
-  return size;
-}
-
-async function writeAll(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
-  for (let at = 0; at < bytes.byteLength; ) {
-    const { bytesWritten } = await handle.write(bytes, at, bytes.byteLength - at, position + at);
-    at += bytesWritten;
-  }
-}
-
-/** Makes a rename last. Not every system can. */
-async function syncDirectory(file: string): Promise<void> {
-  try {
-    const directory = await open(dirname(file), 'r');
-    await directory.sync().finally(() => directory.close());
-  } catch (error) {
-    if (process.platform !== 'win32') throw error;
+    await syncDirectory(this.#options.file);
   }
 }

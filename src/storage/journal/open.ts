@@ -8,7 +8,7 @@ import type { TornTail } from './load.ts';
 /** Options of {@link openMemoryStorage}. */
 export interface OpenMemoryStorageOptions<T extends KubernetesObject = KubernetesObject>
   extends Omit<MemoryStorageOptions<T>, 'journal'> {
-  /** The path of the file. It is made if it is not there; its directory must be. One process may have it open. */
+  /** The path of the file. It is made if it is not there; its directory must be. One process may have it open, and another is refused. */
   readonly file: string;
   /** The file begins anew with what there is when it is larger than this, and than twice what it began with. Default 16 MiB. */
   readonly minCompactBytes?: number | undefined;

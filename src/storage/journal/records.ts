@@ -37,17 +37,6 @@ export function linesOf({ revision, key, json, ttlMs }: JournalRecord, now: numb
   return json === undefined ? [own] : [own, json, Uint8Array.of(NEWLINE)];
 }
 
-/** Joins pieces of a body. */
-export function join(pieces: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(pieces.reduce((sum, { byteLength }) => sum + byteLength, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.byteLength;
-  }
-  return whole;
-}
-
 /** A body's lines, one by one. */
 export class Lines {
   readonly #body: Uint8Array;

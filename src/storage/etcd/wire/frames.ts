@@ -1,7 +1,8 @@
 /**
  * gRPC's frames: a byte that says whether the message is compressed, four bytes of length, the message. Nothing is kept of a
- * message whose length says that it is too long, and chunks are joined once, when the last one has come.
+ * message whose length says that it is too long, and many small chunks are held as few.
  */
+import { hold, joined } from '../../../decode/parts.ts';
 import { WatchError } from '../../../watch/errors.ts';
 
 const HEAD_BYTES = 5;
@@ -33,7 +34,7 @@ export class FrameReader {
   }
 
   push(chunk: Uint8Array): void {
-    this.#chunks.push(chunk);
+    hold(this.#chunks, chunk);
     this.#bytes += chunk.length;
   }
 
@@ -45,7 +46,7 @@ export class FrameReader {
   read(): Uint8Array | undefined {
     if (this.#wanted === 0 && !this.#readHead()) return undefined;
     if (this.#bytes < this.#wanted) return undefined;
-    const whole = this.#joined();
+    const whole = joined(this.#chunks);
     const frame = whole.subarray(0, this.#wanted);
     this.#chunks = whole.length > frame.length ? [whole.subarray(frame.length)] : [];
     this.#bytes = whole.length - frame.length;
@@ -55,24 +56,13 @@ export class FrameReader {
 
   #readHead(): boolean {
     if (this.#bytes < HEAD_BYTES) return false;
-    if ((this.#chunks[0] as Uint8Array).length < HEAD_BYTES) this.#chunks = [this.#joined()];
+    if ((this.#chunks[0] as Uint8Array).length < HEAD_BYTES) this.#chunks = [joined(this.#chunks)];
     const head = this.#chunks[0] as Uint8Array;
     if (head[0] !== 0) throw new WatchError('INVALID_FRAME', "etcd's answer is compressed, or it is no gRPC");
     const length = new DataView(head.buffer, head.byteOffset, HEAD_BYTES).getUint32(1);
     if (length > this.#maxBytes) throw tooLong(this.#maxBytes);
     this.#wanted = HEAD_BYTES + length;
     return true;
-  }
-
-  #joined(): Uint8Array {
-    if (this.#chunks.length === 1) return this.#chunks[0] as Uint8Array;
-    const whole = new Uint8Array(this.#bytes);
-    let at = 0;
-    for (const chunk of this.#chunks) {
-      whole.set(chunk, at);
-      at += chunk.length;
-    }
-    return whole;
   }
 }
 

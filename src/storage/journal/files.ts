@@ -1,0 +1,112 @@
+/** What a journal does with files: where one is, how one begins, and that what is written is whole. */
+import { type FileHandle, open, readlink, realpath, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { joined } from '../../decode/parts.ts';
+import { invalid, WatchError } from '../../watch/errors.ts';
+import { toFrame } from './frames.ts';
+import type { JournalSnapshot } from './journal.ts';
+import { linesOf, titleLine } from './records.ts';
+
+/** About how many bytes of a snapshot are in one frame. */
+const FRAME_BYTES = 2 ** 20;
+
+/** Where what will take a file's place is written. */
+export const newName = (file: string): string => `${file}.new`;
+
+/** The path of what a path leads to, there or not: a new file takes the place of a file, and not of a link to it. */
+export async function realFile(path: string): Promise<string> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
+  const directory = await realpath(dirname(path));
+  const target = await readlink(path).catch(() => undefined); // what is no link has none
+  return target === undefined ? join(directory, basename(path)) : realFile(resolve(directory, target));
+}
+
+/** Opens a file that is there; undefined if it is not, or if it is empty. */
+export async function openOld(file: string): Promise<FileHandle | undefined> {
+  let handle: FileHandle;
+  try {
+    handle = await open(file, 'r+');
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+  const found = await handle.stat();
+  if (found.size > 0 && found.isFile()) return handle;
+  await handle.close();
+  // A device has no size either, and a new file would take its place.
+  if (!found.isFile()) throw invalid('file', file, 'the path of a file, or of nothing');
+  return undefined;
+}
+
+/** Makes a file of nothing, whole or not at all. */
+export async function create(file: string): Promise<FileHandle> {
+  const handle = await open(newName(file), 'w+');
+  try {
+    await writeSnapshot(handle, { revision: 1, records: [] }, 0);
+    await handle.sync();
+    await rename(newName(file), file);
+    await syncDirectory(file);
+    return handle;
+  } catch (error) {
+    await abandon(handle, file);
+    throw error;
+  }
+}
+
+/** Leaves no new file behind: on a full disk it would take the room that the old one needs. */
+export async function abandon(handle: FileHandle, file: string): Promise<void> {
+  await handle.close().catch(() => {});
+  await rm(newName(file), { force: true }).catch(() => {});
+}
+
+/** Writes a snapshot at the beginning of a file, in frames; resolves with its size. */
+export async function writeSnapshot(handle: FileHandle, { revision, records }: JournalSnapshot, now: number): Promise<number> {
+  let size = 0;
+  let pieces: Uint8Array[] = [titleLine({ revision, items: records.length })];
+  let bytes = 0;
+  const flush = async (): Promise<void> => {
+    const frame = toFrame(joined(pieces));
+    await writeAll(handle, frame, size);
+    size += frame.byteLength;
+    pieces = [];
+    bytes = 0;
+  };
+  for (const record of records) {
+    const lines = linesOf(record, now);
+    pieces.push(...lines);
+    bytes += lines.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    if (bytes >= FRAME_BYTES) await flush();
+  }
+  if (pieces.length > 0) await flush();
+  return size;
+}
+
+export async function writeAll(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let at = 0; at < bytes.byteLength; ) {
+    const { bytesWritten } = await handle.write(bytes, at, bytes.byteLength - at, position + at);
+    at += bytesWritten;
+  }
+}
+
+/** Makes a rename last. Not every system can. */
+export async function syncDirectory(file: string): Promise<void> {
+  try {
+    const directory = await open(dirname(file), 'r');
+    await directory.sync().finally(() => directory.close());
+  } catch (error) {
+    if (process.platform !== 'win32') throw error;
+  }
+}
+
+/** What somebody else appends would be written over, and what is written to a file that has been replaced is lost. */
+export function taken(file: string): WatchError {
+  return new WatchError('INVALID_FRAME', `the journal ${file} was changed by somebody else: one process may have it open`);
+}
+
+function isMissing(error: unknown): boolean {
+  return (error as { code?: unknown }).code === 'ENOENT';
+}

@@ -1,0 +1,81 @@
+/** A file that will take the place of a journal's: a snapshot, and what came after it, copied from the old one. */
+import { type FileHandle, open, rename } from 'node:fs/promises';
+import { abandon, newName, taken, writeAll, writeSnapshot } from './files.ts';
+import type { JournalSnapshot } from './journal.ts';
+
+/** How much is copied at once. */
+const COPY_BYTES = 2 ** 22;
+
+/** The file that a new one is made of. */
+export interface OldFile {
+  readonly handle: FileHandle;
+  readonly size: number;
+}
+
+/** Where it is, and what is safe of it at this moment. */
+interface Origin {
+  readonly file: string;
+  readonly old: () => OldFile;
+}
+
+export class NextFile {
+  readonly handle: FileHandle;
+  /** How long it is, and what it began with. */
+  size: number = 0;
+  began: number = 0;
+  readonly #origin: Origin;
+  /** Up to where the old one is in it. */
+  #from: number;
+
+  private constructor(handle: FileHandle, origin: Origin, from: number) {
+    this.handle = handle;
+    this.#origin = origin;
+    this.#from = from;
+  }
+
+  /** Writes a snapshot of what the old file has led to by now, and what has come there meanwhile. */
+  static async write(origin: Origin, snapshot: JournalSnapshot, now: number): Promise<NextFile> {
+    const { file, old } = origin;
+    const { size, handle: before } = old();
+    const handle = await open(newName(file), 'w+');
+    try {
+      // Who may read the file may be fewer than a new one's readers.
+      await handle.chmod((await before.stat()).mode & 0o777);
+      const next = new NextFile(handle, origin, size);
+      next.size = next.began = await writeSnapshot(handle, snapshot, now);
+      // What is left after this is little, and copied while no group is written.
+      await next.#copy();
+      await handle.datasync();
+      return next;
+    } catch (error) {
+      await abandon(handle, file);
+      throw error;
+    }
+  }
+
+  /** Takes the old file's place. If it cannot, the old one is whole, and goes on: it is as if this one had never been. */
+  async takePlace(): Promise<boolean> {
+    const { file } = this.#origin;
+    try {
+      await this.#copy();
+      await this.handle.sync();
+      await rename(newName(file), file);
+      return true;
+    } catch {
+      await abandon(this.handle, file);
+      return false;
+    }
+  }
+
+  async #copy(): Promise<void> {
+    const { file, old } = this.#origin;
+    const buffer = new Uint8Array(COPY_BYTES);
+    for (let { handle, size } = old(); this.#from < size; { handle, size } = old()) {
+      const { bytesRead } = await handle.read(buffer, 0, Math.min(COPY_BYTES, size - this.#from), this.#from);
+      if (bytesRead === 0) throw taken(file);
+      await writeAll(this.handle, buffer.subarray(0, bytesRead), this.size);
+      this.#from += bytesRead;
+      this.size += bytesRead;
+    }
+  }
+}
