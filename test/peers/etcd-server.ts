@@ -15,6 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { builtBinary, HOW } from './binary.mjs';
+import { pauseProcess } from './pause.ts';
 import { freePorts } from './ports.ts';
 
 /** How one of several etcds finds the others. */
@@ -106,7 +107,7 @@ export class EtcdServer {
   }
 
   pause(): void {
-    this.#child?.kill('SIGSTOP');
+    pauseProcess(this.#child);
   }
 
   resume(): void {

@@ -14,6 +14,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pauseProcess } from './pause.ts';
 import { freePorts } from './ports.ts';
 
 /** Where Debian puts it. */
@@ -66,7 +67,7 @@ export class NatsServer {
   }
 
   pause(): void {
-    this.#child?.kill('SIGSTOP');
+    pauseProcess(this.#child);
   }
 
   resume(): void {

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CLI } from '../e2e/cli.ts';
+import { pauseProcess } from './pause.ts';
 import { freePorts } from './ports.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
@@ -58,7 +59,7 @@ export class Replica {
   }
 
   pause(): void {
-    this.#child?.kill('SIGSTOP');
+    pauseProcess(this.#child);
   }
 
   resume(): void {
