@@ -198,6 +198,20 @@ describe.skipIf(missing)('a storage on a real etcd', () => {
     await told.return();
   });
 
+  it('RunWatchSemantics: sendInitialEvents false begins now, without the state', async () => {
+    const { storage } = open();
+    await storage.create('a', thing('a'));
+    const watches = [
+      await storage.watch({ sendInitialEvents: false }),
+      await storage.watch({ sendInitialEvents: false, resourceVersion: '0' }),
+    ];
+    await storage.create('b', thing('b'));
+    for (const watch of watches) {
+      expect(await next(watch)).toMatchObject({ type: 'ADDED', object: { metadata: { name: 'b' } } });
+      await watch.return();
+    }
+  });
+
   it('a version that has not come: 504, for a list, a get and a watch', async () => {
     const { storage } = open();
     const future = `${Number(await storage.currentVersion()) + 1_000}`;
