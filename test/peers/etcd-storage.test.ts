@@ -98,7 +98,7 @@ describe.skipIf(missing)('a storage on a real etcd', () => {
     expect(await storage.get('a')).toEqual(made);
   });
 
-  it('values that others wrote: any JSON object will do; what is none is refused with the name of its key', async () => {
+  it('RunTestWatchError, RunWatchErrorIsBlockingFurtherEvents: values that others wrote: any JSON object will do; what is none is refused with the name of its key, and ends a watch', async () => {
     const { storage, prefix } = open();
     await etcd.put(`${prefix}a`, '{"data":1}');
     await etcd.put(`${prefix}b`, '{"data":2,"metadata":{"resourceVersion":"1","name":"b"}}');
@@ -114,6 +114,7 @@ describe.skipIf(missing)('a storage on a real etcd', () => {
       await expect(storage.update('c', (current) => current)).rejects.toMatchObject(refusal);
     }
     const watch = await storage.watch({ resourceVersion });
+    await etcd.put(`${prefix}d`, '{"data":4}');
     expect(await next(watch)).toMatchObject({ type: 'ERROR', object: { code: 500, reason: 'StorageReadError' } });
     expect(await watch.next()).toMatchObject({ done: true });
   });
