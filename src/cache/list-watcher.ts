@@ -61,7 +61,10 @@ export interface ListOptions extends Selection {
 export interface ListWatchOptions extends Selection {
   /** Deliver what follows this version. Absent, or `0`: begin with the state as ADDED, in any order, without a BOOKMARK behind it. */
   readonly resourceVersion?: string | undefined;
-  /** Begin with the state as ADDED, and end that with an annotated BOOKMARK. Default false. */
+  /**
+   * Begin with the state as ADDED, and end that with an annotated BOOKMARK. `false`: begin without the state, also where there is no
+   * version to begin behind. Default: neither.
+   */
   readonly sendInitialEvents?: boolean | undefined;
   /** Whether the server may send BOOKMARKs. Default: that of `sendInitialEvents`, which needs one. */
   readonly allowWatchBookmarks?: boolean | undefined;

@@ -51,48 +51,57 @@ export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void>
   if (wholeNumber('concurrency', job.concurrency, 1) > MAX_CONCURRENCY) {
     throw invalid('concurrency', job.concurrency, `a whole number <= ${MAX_CONCURRENCY}`);
   }
-  const stopped = new AbortController();
-  const stop = (): void => stopped.abort(signal?.reason);
-  if (signal?.aborted) return;
-  signal?.addEventListener('abort', stop, { once: true });
-  const held = new Set<Promise<unknown>>();
+  const turns: Turns = new Map();
   let broken: { readonly error: unknown } | undefined;
+  const stop = (): void => {
+    for (const turn of turns.keys()) turn.abort(broken ? broken.error : signal?.reason);
+  };
+  signal?.addEventListener('abort', stop);
   const loop = async (): Promise<void> => {
     try {
-      await workOff(queue, { ...job, onError, held, signal: stopped.signal });
+      await workOff(queue, { ...job, onError, turns, isOver: () => broken || signal?.aborted });
     } catch (error) {
       broken ??= { error };
-      stopped.abort(error);
+      stop();
     }
   };
   await Promise.all(Array.from({ length: job.concurrency }, loop));
-  await Promise.all(held);
+  await Promise.all(turns.values());
   signal?.removeEventListener('abort', stop);
   if (broken) throw broken.error;
 }
 
 const MAX_CONCURRENCY = 10_000;
 
+/**
+ * One controller per worker, and one per key that is in work without a worker, with when that ends. They abort together: of one signal
+ * for all, Node warns at the 11th listener.
+ */
+type Turns = Map<AbortController, Promise<unknown> | undefined>;
+
 interface Task<K> extends Job<K> {
   readonly onError: (error: unknown, failure: WorkFailure<K>) => void;
-  readonly signal: AbortSignal;
-  /** Of the keys that are in work without a worker. */
-  readonly held: Set<Promise<unknown>>;
+  readonly turns: Turns;
+  isOver(): unknown;
 }
 
 /** One worker. Rejects only with what `onError` or the rate limiter has thrown. */
 async function workOff<K>(queue: Queue<K>, task: Task<K>): Promise<void> {
-  const { signal } = task;
-  while (!signal.aborted) {
-    const key = await task.next(signal).catch(() => undefined); // it was aborted
+  let turn: AbortController | undefined;
+  while (!task.isOver()) {
+    // Anew after a key that is held, which has kept its own.
+    if (!turn || task.turns.get(turn)) turn = new AbortController();
+    task.turns.set(turn, undefined);
+    const key = await task.next(turn.signal).catch(() => undefined); // it was aborted
     if (key === undefined) return;
-    if (signal.aborted) task.putBack(key);
-    else await attempt(queue, key, task);
+    if (task.isOver()) task.putBack(key);
+    else await attempt(queue, key, task, turn);
   }
 }
 
-async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>): Promise<void> {
-  const { work, onError, signal } = task;
+async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortController): Promise<void> {
+  const { work, onError, turns } = task;
+  const { signal } = turn;
   const number = task.attemptOf(key);
   const holds: Promise<unknown>[] = [];
   const hold = (until: Promise<unknown>): void => void holds.push(until);
@@ -114,11 +123,11 @@ async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>): Promise<void>
   } finally {
     if (holds.length === 0) queue.done(key);
     else {
-      const settled = Promise.allSettled(holds).then(() => {
-        task.held.delete(settled);
+      const end = (): void => {
+        turns.delete(turn);
         queue.done(key);
-      });
-      task.held.add(settled);
+      };
+      turns.set(turn, Promise.allSettled(holds).then(end));
     }
   }
 }

@@ -8,7 +8,7 @@ import { CONFIG_MAPS, LEASES, NAMESPACES, ApiServer as OurServer, type ResourceD
 import { MemoryStorage } from 'watchmux/storage';
 import { component, isMissing } from '../components.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
-import { DIFFERENCES, differenceOf, type Part } from './differential/differences.ts';
+import { DIFFERENCES, differenceOf, OTHER_HEADERS, type Part } from './differential/differences.ts';
 import { type Asked, type Memory, REQUESTS } from './differential/requests.ts';
 
 const missing = isMissing(component('kube-apiserver'));
@@ -26,7 +26,19 @@ interface Side {
 interface Answered {
   readonly status: number;
   readonly type: string;
+  /** Of the headers that clients go by, those that there are. */
+  readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
+}
+
+/** Their values are compared, but for how long to wait and the words of a warning. */
+const HEADERS = ['allow', 'cache-control', 'location', 'retry-after', 'warning', 'www-authenticate', 'vary', 'etag'] as const;
+
+function headersOf(headers: Response['headers']): Readonly<Record<string, string>> {
+  const entries = HEADERS.map((name) => [name, headers.get(name)] as const).filter(([, value]) => value !== null);
+  return Object.fromEntries(
+    entries.map(([name, value]) => [name, name === 'retry-after' || name === 'warning' ? 'SOME' : (value ?? '')]),
+  );
 }
 
 const newMemory = (): Memory => ({ version: '1', next: '', objects: new Map() });
@@ -36,7 +48,7 @@ async function ask(side: Side, asked: Asked): Promise<Answered> {
   try {
     return await answered(side, asked);
   } catch (error) {
-    return { status: 0, type: '', body: String(error) };
+    return { status: 0, type: '', headers: {}, body: String(error) };
   }
 }
 
@@ -53,7 +65,7 @@ async function answered({ url, fetch, memory }: Side, asked: Asked): Promise<Ans
   for (const each of parsed) remember(memory, each, asked);
   const shown = parsed.map((each) => normal(each));
   const type = (response.headers.get('content-type') ?? '').replace(/; ?charset=utf-8/, '');
-  return { status: response.status, type, body: lines.length === 1 ? shown[0] : shown };
+  return { status: response.status, type, headers: headersOf(response.headers), body: lines.length === 1 ? shown[0] : shown };
 }
 
 function parse(text: string): unknown {
@@ -118,12 +130,23 @@ function normal(value: unknown, name: string = ''): unknown {
     .replace(/(resource version:? |current: )\d+/gi, '$1N');
 }
 
+/** Pairs of {@link OTHER_HEADERS} that were met. */
+const metHeaders = new Set<object>();
+
+function alike(name: string, theirs: string | undefined, ours: string | undefined): boolean {
+  if (theirs === ours) return true;
+  const listed = OTHER_HEADERS.find((each) => each.name === name && each.theirs === theirs && each.ours === ours);
+  if (listed) metHeaders.add(listed);
+  return listed !== undefined;
+}
+
 /** The parts in which two answers differ. */
 function differing(theirs: Answered, ours: Answered): Part[] {
   const parts: Part[] = [];
   if (theirs.status !== ours.status) parts.push('status');
   if (theirs.type !== ours.type) parts.push('type');
   const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
+  if (HEADERS.some((name) => !alike(name, theirs.headers[name], ours.headers[name]))) parts.push('headers');
   if (!same(bare(theirs.body), bare(ours.body))) parts.push('body');
   return parts;
 }
@@ -184,9 +207,16 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
     ).toEqual([]);
   });
 
+  it('neither sends Allow, Location, ETag nor WWW-Authenticate in these answers, and each header that is sent is compared', () => {
+    const sent = (of: 'theirs' | 'ours'): string[] => [...new Set(told.flatMap((each) => Object.keys(each[of].headers)))].sort();
+    expect(sent('theirs')).toEqual(['cache-control', 'retry-after', 'warning']);
+    expect(sent('ours')).toEqual(['cache-control', 'retry-after', 'vary']);
+  });
+
   it('every difference that is listed is there', () => {
     const met = new Set(told.filter(({ parts }) => parts.length > 0).map(({ asked }) => differenceOf(asked.title)));
     expect(DIFFERENCES.filter((each) => !met.has(each)).map(({ reason }) => reason)).toEqual([]);
+    expect(OTHER_HEADERS.filter((each) => !metHeaders.has(each)).map(({ reason }) => reason)).toEqual([]);
   });
 });
 

@@ -98,7 +98,7 @@ describe.skipIf(missing)('a storage on a real etcd', () => {
     expect(await storage.get('a')).toEqual(made);
   });
 
-  it('values that others wrote: any JSON object will do; what is none is refused with the name of its key', async () => {
+  it('RunTestWatchError, RunWatchErrorIsBlockingFurtherEvents: values that others wrote: any JSON object will do; what is none is refused with the name of its key, and ends a watch', async () => {
     const { storage, prefix } = open();
     await etcd.put(`${prefix}a`, '{"data":1}');
     await etcd.put(`${prefix}b`, '{"data":2,"metadata":{"resourceVersion":"1","name":"b"}}');
@@ -114,6 +114,7 @@ describe.skipIf(missing)('a storage on a real etcd', () => {
       await expect(storage.update('c', (current) => current)).rejects.toMatchObject(refusal);
     }
     const watch = await storage.watch({ resourceVersion });
+    await etcd.put(`${prefix}d`, '{"data":4}');
     expect(await next(watch)).toMatchObject({ type: 'ERROR', object: { code: 500, reason: 'StorageReadError' } });
     expect(await watch.next()).toMatchObject({ done: true });
   });
@@ -196,6 +197,20 @@ describe.skipIf(missing)('a storage on a real etcd', () => {
     expect(await next(quiet)).toMatchObject({ type: 'ADDED', object: { metadata: { name: 'c' } } });
     await quiet.return();
     await told.return();
+  });
+
+  it('RunWatchSemantics: sendInitialEvents false begins now, without the state', async () => {
+    const { storage } = open();
+    await storage.create('a', thing('a'));
+    const watches = [
+      await storage.watch({ sendInitialEvents: false }),
+      await storage.watch({ sendInitialEvents: false, resourceVersion: '0' }),
+    ];
+    await storage.create('b', thing('b'));
+    for (const watch of watches) {
+      expect(await next(watch)).toMatchObject({ type: 'ADDED', object: { metadata: { name: 'b' } } });
+      await watch.return();
+    }
   });
 
   it('a version that has not come: 504, for a list, a get and a watch', async () => {

@@ -1,5 +1,7 @@
 // A cacher against a model that is a list of revisions: for every selection, scope and beginning a watch is a filter of the list,
-// and a list is its fold, whatever the storage, the readers and the window do.
+// and a list is its fold, whatever the storage, the readers and the window do. What a watch has brought is compared with the beginning of
+// that filter also if it ended by 410, a relist or its time, so S3 (versions rise), S4 (nothing is missing before the last that came) and
+// S5 (ADDED where there is nothing, else MODIFIED or DELETED) hold beside S1, S2, S6 and S7.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { settle } from '../unit/faulty-storage.ts';

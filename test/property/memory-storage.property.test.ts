@@ -1,4 +1,5 @@
-// P9.1 to P9.6, P14.1, S1 to S6 of a MemoryStorage: whatever is done to it, every list, every watch and every refusal is that of a
+// P9.1 to P9.6, P14.1, S1, S2, S3 (versions rise), S4 (nothing is missing before the last that came), S5 (ADDED where there is
+// nothing, else MODIFIED or DELETED) and S6 of a MemoryStorage: whatever is done to it, every list, every watch and every refusal is that of a
 // plain list of revisions. And recorded histories of concurrent clients are linearizable.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

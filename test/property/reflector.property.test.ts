@@ -1,4 +1,6 @@
-// A reflector against a server that fails in every way at any time. When the faults stop, the store is what the server has.
+// A reflector against a server that fails in every way at any time. When the faults stop, the store is what the server has (P10.1), no
+// version that it has reached went back (P10.2), and it has asked for none that it was not told (P10.3: `source.wrong`). That requests
+// are bounded while everything fails (P10.4) is in unit/reflector-list.test.ts.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Reflector, type ReflectorOptions, type ReflectorStore } from '../../src/cache/index.ts';
@@ -195,7 +197,7 @@ class World {
 }
 
 describe('whatever the server does', () => {
-  test('Convergent: once faults stop, the store is what the server has, within one backoff and one relist', async () => {
+  test('P10.1 to P10.3, Convergent: once faults stop, the store is what the server has, within one backoff and one relist', async () => {
     const options = fc.record({
       streamingList: fc.boolean(),
       pageSize: fc.constantFrom(undefined, 0, 1),

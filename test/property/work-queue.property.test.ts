@@ -1,5 +1,8 @@
-// Commands against a model: after each, the queue and the model agree about everything that can be seen.
-// Then whole runs, with workers whose steps a scheduler orders: their histories are Serial, and a drain leaves nothing.
+// Commands against a model: after each, the queue and the model agree about everything that can be seen. So adds while a key is in work
+// are one more run (P13.2), adds while it is queued are one (P13.3), keys of one priority come in the order of their adds (P13.5), and
+// delays double with each failure until `forget` (P13.7).
+// Then whole runs, with workers whose steps a scheduler orders: no key is in two hands (P13.1), each add is followed by a start (P13.4),
+// and a drain ends and leaves nothing (P13.6); together these are S19. P13.8 is in rate-limiters.property.test.ts.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { checkSerial, type QueueStep } from '../../src/testing/checkers/check-serial.ts';
@@ -122,7 +125,7 @@ const ENDS = [
 ];
 
 describe('a work queue does what the model does', { timeout }, () => {
-  it('with any commands, in any order', async () => {
+  it('P13.2, P13.3, P13.5, P13.7: with any commands, in any order', async () => {
     await fc.assert(
       fc.asyncProperty(fc.commands([...COMMANDS, ...COMMANDS, ...ENDS], { maxCommands: 60 }), async (commands) => {
         const clock = new FakeClock();
@@ -160,7 +163,7 @@ const planArb = fc.record({
 });
 
 describe(`Serial: ${GUARANTEES.Serial}`, { timeout }, () => {
-  it('with workers that fail, add, and are replaced, in any order of their steps; and a drain leaves nothing', async () => {
+  it('P13.1, P13.4, P13.6, S19: with workers that fail, add, and are replaced, in any order of their steps; and a drain leaves nothing', async () => {
     await fc.assert(
       fc.asyncProperty(planArb, fc.scheduler(), async ({ workers, deeds, fails, adds }, scheduler) => {
         const clock = new FakeClock();

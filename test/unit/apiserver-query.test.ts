@@ -255,7 +255,8 @@ describe('flags and numbers', () => {
       ...{ ...NONE, ...initial },
       resourceVersionMatch: 'Exact',
     });
-    expect(fromWatchOptions({ sendInitialEvents: false })).toEqual({ ...NONE, watch: true, sendInitialEvents: false });
+    const later = { ...NONE, watch: true, resourceVersionMatch: 'NotOlderThan', sendInitialEvents: false };
+    expect(fromWatchOptions({ sendInitialEvents: false })).toEqual(later);
   });
 
   test.each([

@@ -393,6 +393,50 @@ describe('TestWatchHTTPAccept', () => {
   });
 });
 
+describe('tables and compression', () => {
+  test('TestWatchTable: each event is a table of one row, the columns come once, and a BOOKMARK has its row', async () => {
+    const { url, call } = await open();
+    await call('POST', ORDERS_PATH, { metadata: { name: 'a' } });
+    const query = 'watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
+    for (const [includeObject, kind] of [
+      ['', 'PartialObjectMetadata'],
+      ['&includeObject=Object', 'Order'],
+      ['&includeObject=None', undefined],
+    ]) {
+      const { event, leave } = await watch(`${url}${ORDERS_PATH}?${query}${includeObject}`, {
+        accept: 'application/json;as=Table;v=v1;g=meta.k8s.io',
+      });
+      const [added, end] = [await event(), await event()];
+      const changed = call('PATCH', `${ORDERS_PATH}/a`, { spec: { count: Math.ceil(Math.random() * 1e9) } });
+      const modified = await event();
+      const version = (await changed).body.metadata.resourceVersion;
+      leave();
+      expect([added, end, modified].map(({ type }) => type)).toEqual(['ADDED', 'BOOKMARK', 'MODIFIED']);
+      for (const { object } of [added, end, modified])
+        expect(object).toMatchObject({ kind: 'Table', apiVersion: 'meta.k8s.io/v1' });
+      expect(added.object.columnDefinitions[0]).toMatchObject({ name: 'Name', type: 'string' });
+      expect([end, modified].map(({ object }) => object.columnDefinitions)).toEqual([null, null]);
+      expect([added, end, modified].map(({ object }) => object.rows.length)).toEqual([1, 1, 1]);
+      expect(end.object.rows[0].object.metadata.annotations).toEqual({ 'k8s.io/initial-events-end': 'true' });
+      expect(modified.object.rows[0].cells[0]).toBe('a');
+      expect(modified.object.rows[0].object?.kind).toBe(kind);
+      expect(modified.object.metadata.resourceVersion).toBe(version);
+    }
+  });
+
+  test('TestWatchServerCompression: nothing is compressed, whatever the client accepts', async () => {
+    const { url, call } = await open();
+    await call('POST', ORDERS_PATH, { metadata: { name: 'a' }, spec: { item: 'x'.repeat(200_000) } });
+    const state = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
+    for (const query of ['watch=1', `watch=1&${state}`, 'limit=500']) {
+      const { response, line, leave } = await watch(`${url}${ORDERS_PATH}?${query}`, { 'accept-encoding': 'gzip' });
+      expect(response.headers.get('content-encoding')).toBeNull();
+      expect(await line()).toContain('"name":"a"');
+      leave();
+    }
+  });
+});
+
 describe('Server-Sent Events', () => {
   test('each has its version as id, and a client that comes back continues there', async () => {
     const { url, call } = await open();

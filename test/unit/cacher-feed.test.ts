@@ -336,7 +336,7 @@ describe('BOOKMARKs', () => {
     expect(cacher.stats).toMatchObject({ phase: 'ready', resourceVersion: '4' });
   });
 
-  test('TestCacherSendBookmarkEvents: every bookmarkMs, if the version has moved, and only to whom allows them (FIX6.4)', async () => {
+  test('TestCacherSendBookmarkEvents, RunTestWatchDispatchBookmarkEvents: every bookmarkMs, if the version has moved, and only to whom allows them (FIX6.4)', async () => {
     const { cacher, pods, clock } = await rig({}, two);
     const open = (allowWatchBookmarks: boolean): Promise<PodWatch> =>
       cacher.watch({ resourceVersion: '3', labelSelector: 'app=db', allowWatchBookmarks });

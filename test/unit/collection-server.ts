@@ -26,7 +26,7 @@ export async function serveCollection(source: ListWatcher<KubernetesObject>): Pr
       ? source
           .watch({
             ...common,
-            sendInitialEvents: text('sendInitialEvents') === 'true',
+            sendInitialEvents: searchParams.has('sendInitialEvents') ? text('sendInitialEvents') === 'true' : undefined,
             allowWatchBookmarks: text('allowWatchBookmarks') === 'true',
           })
           .then((watch) => stream(watch, response, watches))

@@ -75,7 +75,7 @@ describe('options of a storage on etcd', () => {
 });
 
 describe('a storage and its members', () => {
-  it('an etcd that is too old is refused at the first use, and again', async () => {
+  it('#15220, #17529: an etcd that is too old is refused at the first use, and again', async () => {
     const { storage, etcd } = await open({ [STATUS]: (call) => call.answer(status('3.4.23')) });
     for (const work of [() => storage.list(), () => storage.create('a', object), () => storage.watch()]) {
       await expect(work()).rejects.toMatchObject({ code: 'REFUSED', message: expect.stringContaining('3.4.23') });
@@ -399,6 +399,38 @@ describe('a watch of etcd', () => {
     etcd.cut();
     expect((await watch.next()).value).toMatchObject({ type: 'ERROR', object: { code: 410 } });
     expect(etcd.of(RANGE)).toHaveLength(3);
+  });
+
+  it('#15271, #20221: what an etcd tells that is not behind the start of the watch is not delivered', async () => {
+    const { storage } = await open({
+      [WATCH]: (call) =>
+        void call
+          .open()
+          .send(created)
+          .send(watchResponse(5, [event('old', 5)]))
+          .send(watchResponse(7, [event('same', 7)]))
+          .send(watchResponse(9, [event('new', 9)])),
+    });
+    const watch = await storage.watch({ resourceVersion: '7' });
+    expect((await watch.next()).value).toMatchObject({ type: 'ADDED', object: { metadata: { resourceVersion: '9' } } });
+    await watch.return();
+  });
+
+  it('#17247: an event that comes again is not delivered again', async () => {
+    const { storage } = await open({
+      [WATCH]: (call) =>
+        void call
+          .open()
+          .send(created)
+          .send(watchResponse(8, [event('a', 8)]))
+          .send(watchResponse(8, [event('a', 8)]))
+          .send(watchResponse(9, [event('b', 9)])),
+    });
+    const watch = await storage.watch({ resourceVersion: '7' });
+    for (const resourceVersion of ['8', '9']) {
+      expect((await watch.next()).value).toMatchObject({ type: 'ADDED', object: { metadata: { resourceVersion } } });
+    }
+    await watch.return();
   });
 
   it('asks for progress until it is answered', async () => {

@@ -433,7 +433,8 @@ describe('watch', () => {
     await pods.watch({ resourceVersion: '5', allowWatchBookmarks: true, timeoutSeconds: 300, labelSelector: 'a=b' });
     await pods.watch({ sendInitialEvents: true });
     await pods.watch({ sendInitialEvents: true, allowWatchBookmarks: false, resourceVersion: '' });
-    expect([0, 1, 2].map(queryOf)).toEqual([
+    await pods.watch({ sendInitialEvents: false });
+    expect([0, 1, 2, 3].map(queryOf)).toEqual([
       {
         pretty: 'true',
         watch: 'true',
@@ -453,6 +454,14 @@ describe('watch', () => {
         pretty: 'true',
         watch: 'true',
         sendInitialEvents: 'true',
+        resourceVersionMatch: 'NotOlderThan',
+        allowWatchBookmarks: 'false',
+      },
+      // A kube-apiserver refuses it without a match, too.
+      {
+        pretty: 'true',
+        watch: 'true',
+        sendInitialEvents: 'false',
         resourceVersionMatch: 'NotOlderThan',
         allowWatchBookmarks: 'false',
       },

@@ -73,7 +73,7 @@ export function fromWatchOptions(options: ListWatchOptions): ListParameters {
   known(options, [...COMMON, 'sendInitialEvents', 'allowWatchBookmarks', 'stored']);
   const { sendInitialEvents, allowWatchBookmarks = sendInitialEvents ?? false } = options;
   const base = common(options);
-  const resourceVersionMatch = base.resourceVersionMatch || (sendInitialEvents === true ? 'NotOlderThan' : '');
+  const resourceVersionMatch = base.resourceVersionMatch || (sendInitialEvents === undefined ? '' : 'NotOlderThan');
   return { ...base, resourceVersionMatch, watch: true, sendInitialEvents, allowWatchBookmarks };
 }
 

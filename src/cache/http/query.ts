@@ -24,7 +24,7 @@ export function toWatchUrl(collection: URL, options: ListWatchOptions): URL {
   const url = new URL(collection);
   const { searchParams } = url;
   searchParams.set('watch', 'true');
-  if (sendInitialEvents) searchParams.set('resourceVersionMatch', 'NotOlderThan');
+  if (sendInitialEvents !== undefined) searchParams.set('resourceVersionMatch', 'NotOlderThan');
   setCommon(searchParams, options);
   if (sendInitialEvents !== undefined) searchParams.set('sendInitialEvents', `${sendInitialEvents}`);
   if (allowWatchBookmarks !== undefined) searchParams.set('allowWatchBookmarks', `${allowWatchBookmarks}`);

@@ -41,6 +41,8 @@ export class InformerFactory<Resource = string, T = unknown> {
   readonly #options: InformerOptions<unknown>;
   readonly #entries: Map<string, Entry<Resource>> = new Map();
   #shutdown: Promise<void> | undefined;
+  /** One per `start`. */
+  readonly #ends: Promise<void>[] = [];
 
   /** @throws {WatchError} INVALID_ARGUMENT for anything but a function, and for an unknown option. */
   constructor(source: InformerSource<Resource, T>, options: InformerFactoryOptions<T> = {}) {
@@ -75,39 +77,43 @@ export class InformerFactory<Resource = string, T = unknown> {
   /** Starts the informers that are not started, until the signal aborts. May be called again; has no effect after `shutdown`. */
   start(signal?: AbortSignal): void {
     if (this.#shutdown) return;
-    for (const entry of this.#entries.values()) {
-      if (entry.started) continue;
+    const fresh = Array.from(this.#entries.values()).filter((entry) => !entry.started);
+    // One listener for all of them: Node warns at the 11th of one signal.
+    const stop = (): void => {
+      for (const { informer } of fresh) void informer.stop();
+    };
+    if (signal?.aborted) stop();
+    signal?.addEventListener('abort', stop);
+    const runs = fresh.map((entry) => {
       entry.started = true;
       // It rejects with what `onError` has thrown, which nobody could catch here; `run` of one's own informer can.
-      entry.informer.run(signal).catch(() => {});
-    }
+      return entry.informer.run().catch(() => {});
+    });
+    this.#ends.push(Promise.all(runs).then(() => signal?.removeEventListener('abort', stop)));
   }
 
   /** Resolves when each started informer has synced (true), or has stopped before or the signal has aborted (false). */
   async waitForSync(signal?: AbortSignal): Promise<Map<Resource, boolean>> {
     const started = [...this.#entries.values()].filter((entry) => entry.started);
-    const results = await Promise.all(
-      started.map(async ({ resource, informer }) => [resource, await syncs(informer, signal)] as const),
-    );
-    return new Map(results);
+    const all = Promise.all(started.map(({ informer }) => informer.synced.catch(() => {})));
+    await new Promise<void>((resolve) => {
+      const leave = (): void => {
+        signal?.removeEventListener('abort', leave);
+        resolve();
+      };
+      void all.then(leave);
+      signal?.addEventListener('abort', leave);
+      if (signal?.aborted) leave();
+    });
+    return new Map(started.map(({ resource, informer }) => [resource, informer.hasSynced]));
   }
 
   /** Stops all informers, and refuses later ones. Resolves when everything has stopped. Idempotent. */
   shutdown(): Promise<void> {
-    this.#shutdown ??= Promise.all(Array.from(this.#entries.values(), ({ informer }) => informer.stop())).then(() => {});
+    this.#shutdown ??= Promise.all([
+      ...Array.from(this.#entries.values(), ({ informer }) => informer.stop()),
+      ...this.#ends,
+    ]).then(() => {});
     return this.#shutdown;
   }
-}
-
-/** Whether an informer has synced before it stops, and before the signal aborts. */
-function syncs(informer: Informer<unknown>, signal: AbortSignal | undefined): Promise<boolean> {
-  return new Promise((resolve) => {
-    const leave = (): void => {
-      signal?.removeEventListener('abort', leave);
-      resolve(informer.hasSynced);
-    };
-    informer.synced.then(leave, leave);
-    signal?.addEventListener('abort', leave);
-    if (signal?.aborted) leave();
-  });
 }

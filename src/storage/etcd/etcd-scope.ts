@@ -67,7 +67,13 @@ export class EtcdScope<T extends KubernetesObject> implements Storage<T> {
     const { signal, timeoutSeconds = 0, previousOf } = known(options, WATCH_NAMES);
     callable('previousOf', previousOf);
     this.#client.check(signal);
-    const open = { prefix: this.#prefix, plan: planWatch(options), selects: this.#selects(options), previousOf };
+    let plan = planWatch(options);
+    const selects = this.#selects(options);
+    // Only whoever says so does not want the state.
+    if (options.sendInitialEvents === false && plan.after === undefined) {
+      plan = { ...plan, after: await this.currentVersion({ signal }) };
+    }
+    const open = { prefix: this.#prefix, plan, selects, previousOf };
     return openWatch<T>(this.#client, open, { signal, timeoutMs: wholeNumber('timeoutSeconds', timeoutSeconds) * 1_000 });
   }
 

@@ -78,7 +78,8 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
       prefix: this.#prefix,
       predicate: predicate as HistoryPredicate,
       after: after === undefined ? history.visible : Number(after),
-      initial: after === undefined ? (marksEnd ? ('marked' as const) : true) : false,
+      // Only whoever says so does not want the state.
+      initial: after === undefined && options.sendInitialEvents !== false && (marksEnd ? ('marked' as const) : true),
       bookmarks,
     };
     return this.#core.watch(start, options) as unknown as HistoryWatch<T>;

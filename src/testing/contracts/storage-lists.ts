@@ -34,7 +34,7 @@ const lists: StorageCase = {
 };
 
 const namespaces: StorageCase = {
-  name: 'RunTestListWithoutPaging: a scope has what is under its prefix, and nothing beside it',
+  name: 'RunTestListWithoutPaging, RunTestGetListRecursivePrefix: a scope has what is under its prefix, and nothing beside it',
   async run(open) {
     const { storage } = await open();
     await fill(storage, ['ns/a', 'ns/b', 'ns-2/a', 'ns', 'n/a', 'ns0']);
@@ -198,7 +198,7 @@ const remaining: StorageCase = {
 };
 
 const filtered: StorageCase = {
-  name: 'RunTestListContinuationWithFilter: pages of a selection are as long as asked while there is enough of it',
+  name: 'RunTestListContinuationWithFilter, RunTestListPaginationRareObject: pages of a selection are as long as asked while there is enough of it',
   async run(open) {
     const { storage } = await open();
     for (let n = 0; n < 30; n++) {

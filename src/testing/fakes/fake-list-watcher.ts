@@ -180,7 +180,7 @@ export class FakeListWatcher<T extends KubernetesObject = KubernetesObject> exte
     const { items } = this.#pageAt();
     const state = items.map(([, object]): ObjectEvent<T> => ({ type: 'ADDED', object }));
     if (sendInitialEvents) return [...state, toBookmark(this.resourceVersion, this.endAnnotation)];
-    if (resourceVersion === '' || resourceVersion === '0') return state;
+    if (resourceVersion === '' || resourceVersion === '0') return sendInitialEvents === false ? [] : state;
     const missed = this.#collection.after(resourceVersion);
     return missed && this.marksStart ? [toBookmark(resourceVersion), ...missed] : missed;
   }

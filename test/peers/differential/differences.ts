@@ -1,7 +1,7 @@
 import { MAPS } from './requests.ts';
 
 /** A part of an answer. */
-export type Part = 'status' | 'type' | 'body';
+export type Part = 'status' | 'type' | 'headers' | 'body';
 
 /** What differs on purpose, and why. */
 export interface Difference {
@@ -41,7 +41,7 @@ export const DIFFERENCES: readonly Difference[] = [
   { reason: 'A single object can be watched (R7.1)', parts: ['body'], of: [`GET ${MAPS}/a?watch=true&timeoutSeconds=1`] },
   { reason: 'Every error is a Status', parts: ['type', 'body'], of: [/^GET \/(apis\/)?nothing/] },
   { reason: 'HEAD is GET without a body, as HTTP has it', parts: ['status'], of: [/^HEAD /] },
-  { reason: 'Node knows no method of this name', parts: ['status', 'type', 'body'], of: [/^TRACE2 /] },
+  { reason: 'Node knows no method of this name', parts: ['status', 'type', 'headers', 'body'], of: [/^TRACE2 /] },
   {
     reason: 'A watch takes either name of metadata',
     parts: ['body'],
@@ -71,7 +71,46 @@ export const DIFFERENCES: readonly Difference[] = [
     parts: ['body'],
     of: [/^POST \S+\/leases \{"metadata":\{"name":"empty"\}\}$/, /^GET \S+\/leases$/],
   },
+  { reason: 'Fields that are not known stay, as those of a custom kind', parts: ['body'], of: [/fieldValidation=Ignore/] },
+  {
+    reason: 'fieldValidation is not looked for: no field is dropped, so none is warned of',
+    parts: ['headers', 'body'],
+    of: [/fieldValidation=Warn/],
+  },
+  {
+    reason: 'fieldValidation is not looked for: kubectl does it by the schema',
+    parts: BOTH,
+    of: [/fieldValidation=Strict/],
+  },
+  { reason: 'A server does not know at which address it is reached', parts: ['body'], of: [/^GET \/api( |$)/] },
   { reason: 'An object of any kind can be replaced without a version', parts: BOTH, of: [/^PUT \S+\/leases\/l\?dryRun=All /] },
+];
+
+/** Headers that are others on purpose, wherever that is; `undefined`: not sent. */
+export const OTHER_HEADERS: readonly {
+  readonly name: string;
+  readonly theirs: string | undefined;
+  readonly ours: string | undefined;
+  readonly reason: string;
+}[] = [
+  {
+    name: 'cache-control',
+    theirs: 'no-cache, private',
+    ours: 'no-store, no-transform',
+    reason: 'Whoever stands between compresses no watch, and keeps none: many do not flush what they compress',
+  },
+  {
+    name: 'cache-control',
+    theirs: 'no-cache, private',
+    ours: 'no-store',
+    reason: 'Nobody keeps the answer of a health check',
+  },
+  {
+    name: 'vary',
+    theirs: undefined,
+    ours: 'Accept',
+    reason: 'Discovery has one document for each media type that is asked for, and says so to whoever keeps it',
+  },
 ];
 
 /** The difference of a request, if there is one on purpose. */

@@ -373,7 +373,20 @@ const leases: readonly Asked[] = [
   get(`${HELD}/l`),
 ];
 
+/** What brings headers: unknown fields warn, and methods that are not there could tell which are. */
+const headed: readonly Asked[] = [
+  ...['Ignore', 'Warn', 'Strict'].map((mode) =>
+    send('POST', `${MAPS}?dryRun=All&fieldValidation=${mode}`, map(`unknown-${mode.toLowerCase()}`, { colour: 'red' })),
+  ),
+  send('PUT', MAPS, map('all')),
+  send('PATCH', MAPS, {}, { headers: { 'content-type': 'application/merge-patch+json' } }),
+  send('POST', `${MAPS}/kept`, map('kept')),
+  get('/api'),
+  get('/apis/coordination.k8s.io'),
+  get('/api', { 'if-none-match': '"x"' }, 'GET /api if-none-match'),
+];
+
 /** All of them. */
 export const REQUESTS: readonly Asked[] = [
-  ...[...creations, ...gets, ...negotiated, ...tables, ...lists, ...parameters(), ...updates, ...removals, ...leases],
+  ...[...creations, ...gets, ...negotiated, ...tables, ...lists, ...parameters(), ...updates, ...removals, ...leases, ...headed],
 ];

@@ -1,0 +1,72 @@
+// Node warns of a leak when a signal gets its eleventh listener. Whoever has eleven workers, informers or keys has no leak.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Informer, InformerFactory, type KubernetesObject } from '../../src/cache/index.ts';
+import { FakeListWatcher } from '../../src/testing/index.ts';
+import { Controller, WorkQueue } from '../../src/workqueue/index.ts';
+import { settle } from './informer-support.ts';
+
+const MANY = 12;
+const many = <T>(make: (n: number) => T): T[] => Array.from({ length: MANY }, (_, n) => make(n));
+const source = (objects: readonly KubernetesObject[] = []): FakeListWatcher<KubernetesObject> => new FakeListWatcher({ objects });
+
+let warnings: string[] = [];
+const note = ({ name }: Error): unknown => warnings.push(name);
+beforeEach(() => {
+  warnings = [];
+  process.on('warning', note);
+});
+afterEach(() => void process.off('warning', note));
+
+describe('no warning of Node comes', () => {
+  it('of many workers, and all of them end with the signal', async () => {
+    const queue = new WorkQueue<string>();
+    const stop = new AbortController();
+    const signals = new Set<AbortSignal>();
+    const work = (_: string, { signal }: { signal: AbortSignal }): Promise<void> => {
+      signals.add(signal);
+      return new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
+    };
+    const ran = queue.run(2 * MANY, work, { signal: stop.signal });
+    many((n) => queue.add(`${n}`));
+    await settle();
+    expect(signals.size).toBe(MANY);
+    stop.abort('enough');
+    await ran;
+    expect([...signals].map(({ aborted, reason }) => [aborted, reason])).toEqual(many(() => [true, 'enough']));
+    expect(warnings).toEqual([]);
+  });
+
+  it('of many keys of a controller that wait for what they wrote', async () => {
+    const names = many((n) => ({ metadata: { name: `${n}` } }));
+    const informer = new Informer(source(names));
+    const stop = new AbortController();
+    let calls = 0;
+    const reconcile = async (_: string, { wrote }: { wrote(object: KubernetesObject): void }): Promise<void> => {
+      calls++;
+      wrote({ metadata: { resourceVersion: '1000' } });
+    };
+    const ran = new Controller({ informers: [informer], reconcile, onError: () => {} }).run(stop.signal);
+    await settle();
+    expect(calls).toBe(MANY);
+    stop.abort();
+    await ran;
+    expect(informer.state.phase).toBe('stopped');
+    expect(warnings).toEqual([]);
+  });
+
+  it('of a factory with many informers, which end with the signal', async () => {
+    const factory = new InformerFactory((_: string) => source());
+    const informers = many((n) => factory.informer(`${n}`));
+    const stop = new AbortController();
+    factory.start(stop.signal);
+    expect([...(await factory.waitForSync(stop.signal)).values()]).toEqual(many(() => true));
+    stop.abort();
+    await settle();
+    expect(informers.map(({ state }) => state.phase)).toEqual(many(() => 'stopped'));
+    const late = factory.informer('late');
+    factory.start(stop.signal);
+    await settle();
+    expect(late.state.phase).toBe('stopped');
+    expect(warnings).toEqual([]);
+  });
+});
