@@ -105,6 +105,24 @@ describe('watchmux get URL', () => {
     expect(seen).toEqual([['Bearer t', 'b', 'application/json']]);
   });
 
+  test('a path where no collection is: a hint where they are', async () => {
+    const url = await serve((_request, response) => {
+      response.writeHead(404, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ kind: 'Status', code: 404, reason: 'NotFound', message: 'no such' }));
+    });
+    const hint = '; collections of Kubernetes are at /api/v1/PLURAL or /apis/GROUP/VERSION/PLURAL';
+    const paths: [string, string][] = [
+      ['/orders', hint],
+      ['/apis/example.com/orders', hint],
+      ['/api/v1/orders', ''],
+      ['/apis/example.com/v1/namespaces/a/orders', ''],
+    ];
+    for (const [path, more] of paths) {
+      const got = run('get', url + path);
+      expect([await got.exit, got.err()]).toEqual([1, `watchmux get: ${url}${path} answered 404 NotFound: no such${more}\n`]);
+    }
+  });
+
   test('no server, no collection, no answer', async () => {
     const none = run('get', 'http://user:secret@127.0.0.1:1/pods');
     expect(await none.exit).toBe(1);

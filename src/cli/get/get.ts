@@ -85,11 +85,20 @@ async function* pages<T>(source: ListWatcher<T>, command: GetCommand, signal: Ab
 
 /** Why it failed, in one line. */
 function explain(error: unknown, where: string): string {
-  if (isWatchError(error, 'REFUSED')) return `${where} answered ${excerpt(error.message, 300)}`;
-  if (isWatchError(error, 'INVALID_FRAME')) return `${where} is not a collection: ${excerpt(error.message, 200)}`;
-  if (isWatchError(error)) return `${where}: ${excerpt(error.message, 200)}`;
-  const { code = '' } = (error ?? {}) as { code?: string };
-  return `cannot ask ${where}: ${excerpt(messageOf(error) || code, 200)}`;
+  const message = (isWatchError(error) ? error.message : messageOf(error)).replace(PLACE, '');
+  if (isWatchError(error, 'REFUSED')) return `${where} answered ${excerpt(message, 300)}${hint(error.status?.code, where)}`;
+  if (isWatchError(error, 'INVALID_FRAME')) return `${where} is not a collection: ${excerpt(message, 200)}`;
+  if (isWatchError(error)) return `${where}: ${excerpt(message, 200)}`;
+  return `cannot ask ${where}: ${excerpt(message, 200)}`;
+}
+
+/** The URL that errors name at their end: it is said already. */
+const PLACE = / \(https?:[^ ]*\)$/;
+
+/** Collections are not where people look first. */
+function hint(code: number | undefined, where: string): string {
+  if (code !== 404 || /\/(api\/[^/]+|apis\/[^/]+\/[^/]+)\/[^/]+/.test(where)) return '';
+  return '; collections of Kubernetes are at /api/v1/PLURAL or /apis/GROUP/VERSION/PLURAL';
 }
 
 function note(text: string): void {
