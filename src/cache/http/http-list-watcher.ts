@@ -65,8 +65,13 @@ class HttpListWatcher<T> implements ListWatcher<T> {
     try {
       const response = await accepted(exchange, url);
       const list = new ListParts<T>();
-      await partsOf(exchange, response, { limit, onPart: (part) => list.push(part) });
-      return list.end();
+      let bytes = 0;
+      const onPart = (part: Uint8Array): void => {
+        bytes += part.length;
+        list.push(part);
+      };
+      await partsOf(exchange, response, { limit, onPart });
+      return { ...list.end(), bytes };
     } catch (error) {
       throw named(error, url, options.signal);
     } finally {

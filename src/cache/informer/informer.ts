@@ -32,6 +32,7 @@ const NAMES: Readonly<Record<keyof InformerOptions<never>, 1>> = {
   streamingList: 1,
   pageSize: 1,
   maxObjects: 1,
+  maxTotalListBytes: 1,
   minWatchTimeoutMs: 1,
   idleTimeoutMs: 1,
   internalErrorRetryMs: 1,

@@ -8,8 +8,17 @@ import type { ReflectorOptions, RetryOptions } from './options.ts';
 const RETRY = ['minMs', 'maxMs', 'factor', 'random', 'clock'] as const;
 const NAMES = [
   ...RETRY,
-  ...(['resetMs', 'labelSelector', 'fieldSelector', 'streamingList', 'pageSize', 'maxObjects', 'minWatchTimeoutMs'] as const),
-  ...(['idleTimeoutMs', 'internalErrorRetryMs', 'resyncMs', 'shouldResync', 'keyOf', 'onError', 'onStateChange'] as const),
+  ...(['resetMs', 'labelSelector', 'fieldSelector', 'streamingList', 'pageSize', 'maxObjects', 'maxTotalListBytes'] as const),
+  ...([
+    'minWatchTimeoutMs',
+    'idleTimeoutMs',
+    'internalErrorRetryMs',
+    'resyncMs',
+    'shouldResync',
+    'keyOf',
+    'onError',
+    'onStateChange',
+  ] as const),
 ] as const;
 
 /** The names of what both reconnecting things have in common. */
@@ -31,6 +40,7 @@ export interface ReflectorSettings<T> extends CheckedRetry, MachineSettings {
   readonly labelSelector: string | undefined;
   readonly fieldSelector: string | undefined;
   readonly maxObjects: number;
+  readonly maxTotalListBytes: number | undefined;
   readonly minWatchTimeoutMs: number;
   readonly idleTimeoutMs: number;
   readonly resyncMs: number;
@@ -42,7 +52,8 @@ export interface ReflectorSettings<T> extends CheckedRetry, MachineSettings {
 
 /** Checks the options of a reflector, and adds the defaults. */
 export function toSettings<T>(options: ReflectorOptions<T>): ReflectorSettings<T> {
-  const { labelSelector, fieldSelector, streamingList = true, pageSize, onError, onStateChange } = known(options, NAMES);
+  const { labelSelector, fieldSelector, streamingList = true, pageSize, maxTotalListBytes, ...others } = known(options, NAMES);
+  const { onError, onStateChange } = others;
   if (typeof streamingList !== 'boolean') throw invalid('streamingList', streamingList, 'true or false');
   return {
     ...checkRetry(options, 800),
@@ -52,6 +63,7 @@ export function toSettings<T>(options: ReflectorOptions<T>): ReflectorSettings<T
     streamingList,
     pageSize: pageSize === undefined ? undefined : wholeNumber('pageSize', pageSize),
     maxObjects: wholeNumber('maxObjects', options.maxObjects ?? 1_000_000, 1),
+    maxTotalListBytes: maxTotalListBytes === undefined ? undefined : wholeNumber('maxTotalListBytes', maxTotalListBytes, 1),
     minWatchTimeoutMs: wholeNumber('minWatchTimeoutMs', options.minWatchTimeoutMs ?? 300_000, 1_000),
     idleTimeoutMs: wholeNumber('idleTimeoutMs', options.idleTimeoutMs ?? 0),
     internalErrorRetryMs: wholeNumber('internalErrorRetryMs', options.internalErrorRetryMs ?? 0),
