@@ -72,14 +72,19 @@ export class InformerFactory<Resource = string, T = unknown> {
     return informer;
   }
 
-  /** Starts the informers that are not started, until the signal aborts. May be called again; has no effect after `shutdown`. */
+  /**
+   * Starts the informers that are not started, until the signal aborts. May be called again; has no effect after `shutdown`. One that
+   * ends because `onError` or `onStateChange` has thrown is told to `console.error`.
+   */
   start(signal?: AbortSignal): void {
     if (this.#shutdown) return;
     for (const entry of this.#entries.values()) {
       if (entry.started) continue;
       entry.started = true;
-      // It rejects with what `onError` has thrown, which nobody could catch here; `run` of one's own informer can.
-      entry.informer.run(signal).catch(() => {});
+      const { resource, informer } = entry;
+      if (informer.started) continue;
+      // With what `onError` has thrown, which nobody could catch here; `run` of one's own informer can.
+      informer.run(signal).catch((error) => console.error('an informer has stopped:', resource, error));
     }
   }
 
