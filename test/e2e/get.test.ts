@@ -123,6 +123,30 @@ describe('watchmux get URL', () => {
     }
   });
 
+  test('what is wrong with a selector is on lines of its own, under which the caret points', async () => {
+    const message = 'label selector: expected "," or ")" at character 8, got "c"\n  a in (b c)\n          ^';
+    const url = await serve((_request, response) => {
+      response.writeHead(400, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ kind: 'Status', code: 400, reason: 'BadRequest', message }));
+    });
+    for (const more of [[], ['--watch'], ['-o', 'json'], ['-o', 'json', '--watch']]) {
+      const got = run('get', `${url}/api/v1/pods`, '-l', 'a in (b c)', ...more);
+      expect([await got.exit, got.err()]).toEqual([1, `watchmux get: ${url}/api/v1/pods answered 400 BadRequest: ${message}\n`]);
+    }
+  });
+
+  test('a message of several lines that points at nothing is on one', async () => {
+    const url = await serve((_request, response) => {
+      response.writeHead(400, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ kind: 'Status', code: 400, reason: 'BadRequest', message: 'a\n  b\nwatchmux get: c' }));
+    });
+    const got = run('get', `${url}/api/v1/pods`);
+    expect([await got.exit, got.err()]).toEqual([
+      1,
+      `watchmux get: ${url}/api/v1/pods answered 400 BadRequest: a.  b.watchmux get: c\n`,
+    ]);
+  });
+
   test('no server, no collection, no answer', async () => {
     const none = run('get', 'http://user:secret@127.0.0.1:1/pods');
     expect(await none.exit).toBe(1);

@@ -163,5 +163,10 @@ export function shownUrl({ origin, pathname }: URL): string {
 /** The same error, naming the URL that was asked. What is none of ours stays. */
 export function named(error: unknown, url: URL, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted || !isWatchError(error)) return error;
-  return new WatchError(error.code, `${error.message} (${shownUrl(url)})`, error);
+  // Behind the first line, so that what points at a character of a selector stays below it.
+  return new WatchError(
+    error.code,
+    error.message.replace(/\n|$/, (end) => ` (${shownUrl(url)})${end}`),
+    error,
+  );
 }
