@@ -25,7 +25,7 @@ export interface WholeList<T> extends Omit<List<T>, 'continue' | 'remainingItemC
 
 const PAGE_SIZE = 500;
 const MAX_PAGES = 10_000;
-const MAX_TOTAL_LIST_BYTES = 1_073_741_824;
+export const MAX_TOTAL_LIST_BYTES = 1_073_741_824;
 
 /**
  * Lists a collection page by page, and resolves with all of it. If the past that the pages are made of expires on the way (410),
@@ -37,18 +37,25 @@ const MAX_TOTAL_LIST_BYTES = 1_073_741_824;
  */
 export async function listAll<T>(source: ListWatcher<T>, options: ListAllOptions = {}): Promise<WholeList<T>> {
   const { pageSize = PAGE_SIZE, ...others } = known(options, NAMES);
-  const { maxPages = MAX_PAGES, maxObjects, maxTotalListBytes = MAX_TOTAL_LIST_BYTES, ...selection } = others;
+  const {
+    maxPages = MAX_PAGES,
+    maxObjects = Number.MAX_SAFE_INTEGER,
+    maxTotalListBytes = MAX_TOTAL_LIST_BYTES,
+    ...selection
+  } = others;
   const limit = wholeNumber('pageSize', pageSize);
   wholeNumber('maxPages', maxPages, 1);
-  if (maxObjects !== undefined) wholeNumber('maxObjects', maxObjects, 1);
+  wholeNumber('maxObjects', maxObjects, 1);
   wholeNumber('maxTotalListBytes', maxTotalListBytes, 1);
-  let [pages, objects, bytes] = [1, 0, 0];
+  let pages = 1;
+  let objects = 0;
+  let bytes = 0;
   const check = (page: List<T>): void => {
     if (page.continue) pages++; // there is one more
     objects += page.items.length;
     bytes += page.bytes ?? 0;
     within('maxPages', pages, maxPages);
-    within('maxObjects', objects, maxObjects ?? objects);
+    within('maxObjects', objects, maxObjects);
     within('maxTotalListBytes', bytes, maxTotalListBytes);
   };
   const first = await source.list({ ...selection, limit });

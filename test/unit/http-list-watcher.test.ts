@@ -266,7 +266,7 @@ describe('list', () => {
     const nested = new TypeError('fetch failed', { cause: coded });
     expect(await failing(nested)).toMatchObject({ message: `fetch failed: ECONNREFUSED (${base})`, cause: nested });
     expect(await failing('down')).toMatchObject({ message: `down (${base})`, cause: 'down' });
-    expect(await failing(undefined)).toMatchObject({ message: `undefined (${base})` });
+    expect(await failing(undefined)).toMatchObject({ message: ` (${base})` });
     const own = new WatchError('OVERLOADED', 'enough', { limit: 3 });
     expect(await failing(own)).toMatchObject({ message: `enough (${base})`, code: 'OVERLOADED', limit: 3 });
   });

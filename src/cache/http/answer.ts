@@ -50,9 +50,8 @@ export function toRefused(response: Head, body: string, url?: URL): WatchError {
 /** Where a redirect leads that was not followed. Browsers do not tell. */
 function redirectOf({ status, headers, type }: Head, url?: URL): string | undefined {
   const location = headers.get('location');
-  if (type === 'opaqueredirect') return 'the server redirects, which is not followed';
-  if (status < 300 || status >= 400 || !location || !URL.canParse(location, url)) return undefined;
-  return `the server redirects to ${shownUrl(new URL(location, url))}, which is not followed`;
+  const to = status < 400 && location && URL.canParse(location, url) && ` to ${shownUrl(new URL(location, url))}`;
+  return to || type === 'opaqueredirect' ? `the server redirects${to || ''}, which is not followed` : undefined;
 }
 
 function refused(status: Status): WatchError {

@@ -135,7 +135,7 @@ export class Exchange {
   readonly #broken = (error: unknown): never => {
     if (isWatchError(error)) throw error;
     const { message, code, cause } = (error ?? {}) as Failed;
-    const why = [message || code || String(error), cause?.message || cause?.code].filter(Boolean).join(': ');
+    const why = [message || code || error, cause?.message || cause?.code].filter(Boolean).join(': ');
     throw Object.assign(new Error(`${why} (${shownUrl(this.#url as URL)})`, { cause: error }), code && { code });
   };
 

@@ -191,9 +191,9 @@ export class Informer<T, Name extends string = string> {
     if (!handler || typeof handler !== 'object') throw invalid('handler', handler, 'an object with functions');
     // It may have members of its own, but none that looks like one of ours.
     const own = Object.keys(handler).filter((name) => !/^on[A-Z]/.test(name)) as never[];
-    const { onAdd, onUpdate, onDelete } = known(handler, [...HANDLER, ...own]);
-    if (!onAdd && !onUpdate && !onDelete) throw invalid('handler', handler, `one of ${HANDLER.join(', ')} in it`);
-    for (const name of HANDLER) callable(name, handler[name]);
+    known(handler, [...HANDLER, ...own]);
+    const given = HANDLER.filter((name) => callable(name, handler[name]));
+    if (!given[0]) throw invalid('handler', handler, 'onAdd, onUpdate or onDelete in it');
     const { resyncMs } = known(options, HANDLER_OPTIONS);
     checkQueue(options);
     if (resyncMs !== undefined) wholeNumber('resyncMs', resyncMs);

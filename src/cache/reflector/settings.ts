@@ -2,6 +2,7 @@ import { systemClock } from '../../watch/clock.ts';
 import { callable, invalid, wholeNumber } from '../../watch/errors.ts';
 import { known } from '../../watch/options.ts';
 import { checkText, type KubernetesObject, keyOf } from '../object.ts';
+import { MAX_TOTAL_LIST_BYTES } from '../pager.ts';
 import type { MachineSettings } from './decisions.ts';
 import type { ReflectorOptions, RetryOptions } from './options.ts';
 
@@ -40,7 +41,7 @@ export interface ReflectorSettings<T> extends CheckedRetry, MachineSettings {
   readonly labelSelector: string | undefined;
   readonly fieldSelector: string | undefined;
   readonly maxObjects: number;
-  readonly maxTotalListBytes: number | undefined;
+  readonly maxTotalListBytes: number;
   readonly minWatchTimeoutMs: number;
   readonly idleTimeoutMs: number;
   readonly resyncMs: number;
@@ -52,8 +53,7 @@ export interface ReflectorSettings<T> extends CheckedRetry, MachineSettings {
 
 /** Checks the options of a reflector, and adds the defaults. */
 export function toSettings<T>(options: ReflectorOptions<T>): ReflectorSettings<T> {
-  const { labelSelector, fieldSelector, streamingList = true, pageSize, maxTotalListBytes, ...others } = known(options, NAMES);
-  const { onError, onStateChange } = others;
+  const { labelSelector, fieldSelector, streamingList = true, pageSize, onError, onStateChange } = known(options, NAMES);
   if (typeof streamingList !== 'boolean') throw invalid('streamingList', streamingList, 'true or false');
   return {
     ...checkRetry(options, 800),
@@ -63,7 +63,7 @@ export function toSettings<T>(options: ReflectorOptions<T>): ReflectorSettings<T
     streamingList,
     pageSize: pageSize === undefined ? undefined : wholeNumber('pageSize', pageSize),
     maxObjects: wholeNumber('maxObjects', options.maxObjects ?? 1_000_000, 1),
-    maxTotalListBytes: maxTotalListBytes === undefined ? undefined : wholeNumber('maxTotalListBytes', maxTotalListBytes, 1),
+    maxTotalListBytes: wholeNumber('maxTotalListBytes', options.maxTotalListBytes ?? MAX_TOTAL_LIST_BYTES, 1),
     minWatchTimeoutMs: wholeNumber('minWatchTimeoutMs', options.minWatchTimeoutMs ?? 300_000, 1_000),
     idleTimeoutMs: wholeNumber('idleTimeoutMs', options.idleTimeoutMs ?? 0),
     internalErrorRetryMs: wholeNumber('internalErrorRetryMs', options.internalErrorRetryMs ?? 0),
