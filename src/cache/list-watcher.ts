@@ -28,6 +28,8 @@ export interface List<T> {
   readonly continue?: string | undefined;
   /** About how many items follow after this page, if the server tells. */
   readonly remainingItemCount?: number | undefined;
+  /** How many bytes this was on its way, if the source knows. Bounds lists in pages; see `maxTotalListBytes` of `listAll`. */
+  readonly bytes?: number | undefined;
 }
 
 /** What a list and a watch have in common. */

@@ -8,37 +8,65 @@ export interface ListAllOptions extends Omit<ListOptions, 'limit' | 'continue'> 
   readonly pageSize?: number | undefined;
   /** Number of pages after which it gives up, because a server may never end; a whole number >= 1, default 10,000. */
   readonly maxPages?: number | undefined;
+  /** Number of objects, over all pages, after which it gives up; a whole number >= 1. Default: no limit. */
+  readonly maxObjects?: number | undefined;
+  /**
+   * Number of bytes, over all pages, after which it gives up, as far as the source tells them; a whole number >= 1, default 1 GiB
+   * (1,073,741,824).
+   */
+  readonly maxTotalListBytes?: number | undefined;
 }
 
 /** A whole list. */
-export interface WholeList<T> extends Omit<List<T>, 'continue' | 'remainingItemCount'> {
+export interface WholeList<T> extends Omit<List<T>, 'continue' | 'remainingItemCount' | 'bytes'> {
   /** Whether the server has sent more than one page. */
   readonly paged: boolean;
 }
 
 const PAGE_SIZE = 500;
 const MAX_PAGES = 10_000;
+export const MAX_TOTAL_LIST_BYTES = 1_073_741_824;
 
 /**
  * Lists a collection page by page, and resolves with all of it. If the past that the pages are made of expires on the way (410),
  * it starts over once, without pages. Upstream: `pager.ListPager`.
  *
- * @throws {WatchError} (rejects) what `list` rejects with; OVERLOADED with `limit` after `maxPages`; INVALID_FRAME if the server
- * sends the same `continue` twice in a row, or a page where all was asked for; INVALID_ARGUMENT for an invalid option.
+ * @throws {WatchError} (rejects) what `list` rejects with; OVERLOADED with `limit` after `maxPages`, `maxObjects` or `maxTotalListBytes`;
+ * INVALID_FRAME if the server goes round in circles with its `continue`, or sends a page where all was asked for;
+ * INVALID_ARGUMENT for an invalid option.
  */
 export async function listAll<T>(source: ListWatcher<T>, options: ListAllOptions = {}): Promise<WholeList<T>> {
-  const { pageSize = PAGE_SIZE, maxPages = MAX_PAGES, ...selection } = known(options, NAMES);
+  const { pageSize = PAGE_SIZE, ...others } = known(options, NAMES);
+  const {
+    maxPages = MAX_PAGES,
+    maxObjects = Number.MAX_SAFE_INTEGER,
+    maxTotalListBytes = MAX_TOTAL_LIST_BYTES,
+    ...selection
+  } = others;
   const limit = wholeNumber('pageSize', pageSize);
   wholeNumber('maxPages', maxPages, 1);
+  wholeNumber('maxObjects', maxObjects, 1);
+  wholeNumber('maxTotalListBytes', maxTotalListBytes, 1);
+  let pages = 1;
+  let objects = 0;
+  let bytes = 0;
+  const check = (page: List<T>): void => {
+    if (page.continue) pages++; // there is one more
+    objects += page.items.length;
+    bytes += page.bytes ?? 0;
+    within('maxPages', pages, maxPages);
+    within('maxObjects', objects, maxObjects);
+    within('maxTotalListBytes', bytes, maxTotalListBytes);
+  };
   const first = await source.list({ ...selection, limit });
+  check(first);
   if (!first.continue) return { items: first.items, resourceVersion: first.resourceVersion, paged: false };
   // The token says at which version the list is; the server refuses both.
   const { resourceVersion: _version, resourceVersionMatch: _match, ...rest } = selection;
   const items = [...first.items];
   let token: string | undefined = first.continue;
-  for (let pages = 1; token; pages++) {
-    if (pages >= maxPages)
-      throw new WatchError('OVERLOADED', `the list has more than maxPages (${maxPages})`, { limit: maxPages });
+  let seen = token;
+  while (token) {
     let page: List<T>;
     try {
       page = await source.list({ ...rest, limit, continue: token });
@@ -46,16 +74,27 @@ export async function listAll<T>(source: ListWatcher<T>, options: ListAllOptions
       if (!isWatchError(error, 'REFUSED') || error.status?.code !== 410) throw error;
       const whole = await source.list(selection);
       if (whole.continue) throw new WatchError('INVALID_FRAME', 'the server has sent a page where a whole list was asked for');
+      objects = bytes = 0;
+      check(whole);
       return { items: whole.items, resourceVersion: whole.resourceVersion, paged: true };
     }
-    if (page.continue === token) throw new WatchError('INVALID_FRAME', 'the server has sent the same continue twice');
+    const next = page.continue;
+    if (next && (next === token || next === seen)) throw new WatchError('INVALID_FRAME', 'the server has sent a continue twice');
+    check(page);
     for (const item of page.items) items.push(item);
-    token = page.continue;
+    token = next;
+    // However long a circle is, it comes back to what is remembered for so long (Brent).
+    if (token && (pages & (pages - 1)) === 0) seen = token;
   }
   return { items, resourceVersion: first.resourceVersion, paged: true };
 }
 
+/** Throws OVERLOADED if there is more of something than there may be. */
+function within(name: string, amount: number, limit: number): void {
+  if (amount > limit) throw new WatchError('OVERLOADED', `the list has more than ${name} (${limit})`, { limit });
+}
+
 const NAMES = [
-  ...(['pageSize', 'maxPages', 'resourceVersion', 'resourceVersionMatch'] as const),
+  ...(['pageSize', 'maxPages', 'maxObjects', 'maxTotalListBytes', 'resourceVersion', 'resourceVersionMatch'] as const),
   ...(['labelSelector', 'fieldSelector', 'timeoutSeconds', 'signal'] as const),
 ] as const;

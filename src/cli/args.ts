@@ -2,6 +2,7 @@ import { isIPv6 } from 'node:net';
 import { parseArgs } from 'node:util';
 import type { ClientTransport } from '../bridge/client.ts';
 import { DEFAULTS } from '../bridge/protocol.ts';
+import { distance } from '../watch/options.ts';
 import type { Overflow } from '../watch/overflow.ts';
 import { OVERFLOWS } from '../watch/overflow.ts';
 import { GET_OPTIONS, type GetCommand, toGet } from './get/get-args.ts';
@@ -115,9 +116,17 @@ function helpOr(topic: CommandName, args: readonly string[], options: Options, r
     // Node's message is long; its first sentence says what is wrong.
     const [sentence = 'bad option'] = (error as Error).message.split(/[.\n]/, 1);
     const missing = /^Option '(?:-\w, )?(--[\w-]+).* argument (?:missing|is ambiguous)$/.exec(sentence);
-    throw new UsageError(`${missing === null ? sentence : `${missing[1]} needs a value`}; see watchmux ${topic} --help`, topic);
+    const [, unknown = ''] = /^Unknown option '--([\w-]+)/.exec(sentence) ?? [];
+    const what = missing === null ? sentence + meant(unknown, Object.keys(options)) : `${missing[1]} needs a value`;
+    throw new UsageError(`${what}; see watchmux ${topic} --help`, topic);
   }
   return parsed.values.help === true ? { command: 'help', topic } : read(parsed);
+}
+
+/** The option that was probably meant, if one is near. */
+function meant(name: string, names: readonly string[]): string {
+  const [nearest = ''] = [...names].sort((one, other) => distance(name, one) - distance(name, other));
+  return distance(name, nearest) <= name.length / 2 ? `: did you mean --${nearest}?` : '';
 }
 
 /** Turns `--port -1` into `--port=-1`, so that the error is about the number, and not about an unknown option. */

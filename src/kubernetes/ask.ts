@@ -1,6 +1,6 @@
 // One request for one object, of any kind.
 import { toObject } from '../cache/http/answer.ts';
-import { Exchange, type Question } from '../cache/http/exchange.ts';
+import { Exchange, named, type Question } from '../cache/http/exchange.ts';
 import { accepted, type Means, wholeText } from '../cache/http/means.ts';
 
 /** What to ask, and when to stop. */
@@ -15,6 +15,8 @@ export async function ask<T>(means: Means, url: URL, { question, signal }: Askin
   try {
     const limit = { what: 'the object', option: 'maxFrameBytes', bytes: means.maxFrameBytes } as const;
     return toObject<T>(await wholeText(exchange, await accepted(exchange, url, question), limit));
+  } catch (error) {
+    throw named(error, url, signal);
   } finally {
     exchange.end();
   }

@@ -22,7 +22,7 @@ function isPlain(object: object): boolean {
 }
 
 /** The number of letters to insert, remove or replace to get from one word to the other (Levenshtein), row by row. */
-function distance(from: string, to: string): number {
+export function distance(from: string, to: string): number {
   let row = Array.from(`${to}.`, (_, at) => at);
   for (const letter of from.slice(0, 40)) {
     let left = (row[0] as number) + 1;

@@ -75,7 +75,7 @@ export interface ReconcileResult {
  * there may be none any more. It should do nothing if all is right already, because it also runs when nothing has changed.
  */
 // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is meant
-export type Reconcile = (key: string, context: ReconcileContext) => Promise<ReconcileResult | void>;
+export type Reconcile = (key: string, context: ReconcileContext) => ReconcileResult | void | Promise<ReconcileResult | void>;
 
 /** What went wrong in a controller, as `onError` sees it. */
 export interface ControllerFailure {

@@ -56,7 +56,8 @@ export class Controller<T = unknown> {
   constructor(options: ControllerOptions<T>) {
     const { informers, reconcile, concurrency = 1, maxRetries = Infinity, ...more } = known(options, OPTIONS);
     const { queue = new WorkQueue<string>(), wroteTimeoutMs = 10_000, onError = print } = more;
-    if (!Array.isArray(informers) || informers.length === 0) throw invalid('informers', informers, 'an array with an Informer');
+    if (!Array.isArray(informers)) throw invalid('informers', informers, 'an array with an Informer');
+    wholeNumber('informers.length', informers.length, 1);
     this.#sources = informers.map((each) => sourceOf<T>(each));
     if (!callable('reconcile', reconcile)) throw invalid('reconcile', reconcile, 'a function');
     this.#reconcile = reconcile;

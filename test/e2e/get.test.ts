@@ -105,6 +105,48 @@ describe('watchmux get URL', () => {
     expect(seen).toEqual([['Bearer t', 'b', 'application/json']]);
   });
 
+  test('a path where no collection is: a hint where they are', async () => {
+    const url = await serve((_request, response) => {
+      response.writeHead(404, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ kind: 'Status', code: 404, reason: 'NotFound', message: 'no such' }));
+    });
+    const hint = '; collections of Kubernetes are at /api/v1/PLURAL or /apis/GROUP/VERSION/PLURAL';
+    const paths: [string, string][] = [
+      ['/orders', hint],
+      ['/apis/example.com/orders', hint],
+      ['/api/v1/orders', ''],
+      ['/apis/example.com/v1/namespaces/a/orders', ''],
+    ];
+    for (const [path, more] of paths) {
+      const got = run('get', url + path);
+      expect([await got.exit, got.err()]).toEqual([1, `watchmux get: ${url}${path} answered 404 NotFound: no such${more}\n`]);
+    }
+  });
+
+  test('what is wrong with a selector is on lines of its own, under which the caret points', async () => {
+    const message = 'label selector: expected "," or ")" at character 8, got "c"\n  a in (b c)\n          ^';
+    const url = await serve((_request, response) => {
+      response.writeHead(400, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ kind: 'Status', code: 400, reason: 'BadRequest', message }));
+    });
+    for (const more of [[], ['--watch'], ['-o', 'json'], ['-o', 'json', '--watch']]) {
+      const got = run('get', `${url}/api/v1/pods`, '-l', 'a in (b c)', ...more);
+      expect([await got.exit, got.err()]).toEqual([1, `watchmux get: ${url}/api/v1/pods answered 400 BadRequest: ${message}\n`]);
+    }
+  });
+
+  test('a message of several lines that points at nothing is on one', async () => {
+    const url = await serve((_request, response) => {
+      response.writeHead(400, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ kind: 'Status', code: 400, reason: 'BadRequest', message: 'a\n  b\nwatchmux get: c' }));
+    });
+    const got = run('get', `${url}/api/v1/pods`);
+    expect([await got.exit, got.err()]).toEqual([
+      1,
+      `watchmux get: ${url}/api/v1/pods answered 400 BadRequest: a.  b.watchmux get: c\n`,
+    ]);
+  });
+
   test('no server, no collection, no answer', async () => {
     const none = run('get', 'http://user:secret@127.0.0.1:1/pods');
     expect(await none.exit).toBe(1);

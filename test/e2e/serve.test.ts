@@ -280,8 +280,20 @@ describe('watchmux serve', () => {
     expect(open.err()).toContain('needs --token; kubectl sends a token over HTTPS only');
     const unreachable = run('serve', '--port', '0', '--etcd', 'http://127.0.0.1:1');
     expect(await unreachable.exit).toBe(2);
-    expect(unreachable.err()).toMatch(/^watchmux serve: --etcd: .*\n$/);
+    expect(unreachable.err()).toMatch(/^(watchmux serve: waiting .*\n)?watchmux serve: --etcd: .*\n$/);
   }, 60_000);
+
+  it('says what it waits for', async () => {
+    const silent = createServer();
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    const { port } = silent.address() as AddressInfo;
+    const waiting = run('serve', '--port', '0', '--etcd', `http://user:secret@127.0.0.1:${port}`);
+    await until(() => waiting.err().includes('\n'));
+    expect(waiting.err()).toBe(`watchmux serve: waiting etcd=http://127.0.0.1:${port}\n`);
+    waiting.child.kill('SIGKILL');
+    await waiting.exit;
+    silent.close();
+  }, 30_000);
 
   it('--help', async () => {
     const help = run('serve', '--help');

@@ -137,6 +137,13 @@ function controllers(): void {
   new Controller({ informers: [pods], reconcile, queue: new WorkQueue<number>() });
   // @ts-expect-error there is no such result
   new Controller({ informers: [pods], reconcile: async () => ({ requeueAfter: 5 }) });
+  new Controller({ informers: [pods], reconcile: () => {} });
+  new Controller({ informers: [pods], reconcile: (key, { attempt }) => ({ requeueAfterMs: key.length * attempt }) });
+  new Controller({ informers: [pods], reconcile: async (key) => (key ? { requeueAfterMs: 5 } : undefined) });
+  // @ts-expect-error there is no such result
+  new Controller({ informers: [pods], reconcile: () => ({ requeueAfter: 5 }) });
+  // @ts-expect-error nor this one
+  new Controller({ informers: [pods], reconcile: () => 'later' });
   claim<Lax<Omit<ControllerOptions<Pod>, 'informers' | 'reconcile'>>>();
   claim<Lax<Omit<ControllerSource<Pod>, 'informer'>>>();
   claim<Lax<ReconcileResult>>();

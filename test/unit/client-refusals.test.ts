@@ -1,6 +1,8 @@
 // How a client handles a response that is not a stream, and a missing response.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describe, expect, test, vi } from 'vitest';
-import { connect } from '../../src/bridge/client.ts';
+import { connect, type FetchLike } from '../../src/bridge/client.ts';
 import { FakeNetwork, KINDS, settle } from './client-network.ts';
 import type { Event } from './client-rig.ts';
 import { at, error, open, status } from './client-rig.ts';
@@ -42,6 +44,41 @@ describe('refusals', () => {
       expect(details.at(-1)?.error?.message).toBe(`status ${code}`);
       await expectOver();
     }
+  });
+
+  test.each(['http', 'sse'] as const)('%s: with headers, a redirect is final, and says where it leads', async (transport) => {
+    const asked: (string | undefined)[] = [];
+    const server = createServer((request, response) => {
+      asked.push(request.url?.split('?')[0]);
+      response.writeHead(302, { location: 'http://other.example/login?code=secret' }).end('<p>moved</p>');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const watch = connect<Event>(`http://127.0.0.1:${port}/here`, { transport, headers: { 'x-secret': '1' } });
+    expect(await watch.next()).toMatchObject({
+      value: { object: { code: 503, message: 'a redirect to http://other.example/login' } },
+    });
+    expect([await watch.next(), asked]).toEqual([{ done: true, value: undefined }, ['/here']]);
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  test('with headers, a redirect of which a browser tells nothing is final', async () => {
+    const asked: unknown[] = [];
+    const fetch = (async (_url: URL, { redirect }: { redirect?: string }) => {
+      asked.push(redirect);
+      return { status: 0, type: 'opaqueredirect', body: null, headers: new Headers() };
+    }) as unknown as FetchLike;
+    const watch = connect<Event>('http://127.0.0.1:1/', { fetch, headers: { 'x-secret': '1' } });
+    expect(await watch.next()).toMatchObject({ value: { object: { code: 503, message: 'status 302' } } });
+    expect([await watch.next(), asked]).toEqual([{ done: true, value: undefined }, ['manual']]);
+  });
+
+  test('a WebSocket that is closed without a reason says so without a space at the end', async () => {
+    const { network, watch, details } = open('ws');
+    await settle();
+    network.link.end(1006, '');
+    expect(details[0]?.error?.message).toBe('WebSocket closed: 1006');
+    await watch.return();
   });
 
   test('a WebSocket that tells no reason and never closes has failed when it emits an error', async () => {

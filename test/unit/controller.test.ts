@@ -531,7 +531,7 @@ describe('options', () => {
   const good = { informers, reconcile };
 
   it.each([
-    ['informers', { ...good, informers: [] }],
+    ['informers.length: expected a whole number >= 1, got 0', { ...good, informers: [] }],
     ['informers', { ...good, informers: undefined }],
     ['informer', { ...good, informers: [{}] }],
     ['informer', { ...good, informers: [undefined] }],

@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { FetchLike } from '../../src/bridge/client.ts';
 import { createListWatcher, type KubernetesObject, type ListWatcher, type ListWatcherOptions } from '../../src/cache/index.ts';
-import type { ObjectEvent, Watch } from '../../src/index.ts';
+import { type ObjectEvent, type Watch, WatchError } from '../../src/index.ts';
 import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { fate, macrotask, turn } from './support.ts';
@@ -60,6 +60,8 @@ const status = (code: number, reason: string, more: object = {}): object => ({
 });
 const line = (type: string, object: unknown): string => `${JSON.stringify({ type, object })}\n`;
 const stream = (...lines: string[]): Answer => json(lines.join(''));
+/** `fetch` takes no URL with a password; one of one's own may. */
+const plain = (url: URL): URL => Object.assign(new URL(url), { username: '', password: '' });
 const queryOf = (at: number): Record<string, string> => Object.fromEntries(new URL(requests[at]?.url ?? '', base).searchParams);
 /** All events of a watch to its end: their types, and the name or the code of their objects. */
 const read = async (watch: Watch<ObjectEvent<KubernetesObject>>): Promise<string[]> => {
@@ -75,7 +77,11 @@ describe('list', () => {
   it('resolves with the items and the version; items get the kind of the list', async () => {
     const own = { ...pod('b'), kind: 'Own', apiVersion: 'x/v1' };
     answer = json(listOf(pod('a'), own));
-    expect(await source().list()).toEqual({ items: [{ ...pod('a'), kind: 'Pod', apiVersion: 'v1' }, own], resourceVersion: '7' });
+    expect(await source().list()).toEqual({
+      items: [{ ...pod('a'), kind: 'Pod', apiVersion: 'v1' }, own],
+      resourceVersion: '7',
+      bytes: JSON.stringify(listOf(pod('a'), own)).length,
+    });
     expect(requests[0]).toMatchObject({ method: 'GET', headers: { accept: 'application/json' } });
     expect(queryOf(0)).toEqual({});
   });
@@ -96,7 +102,7 @@ describe('list', () => {
     ],
   ])('takes %s', async (_, body, list) => {
     answer = json(body);
-    expect(await source().list()).toEqual(list);
+    expect(await source().list()).toEqual({ ...(list as object), bytes: JSON.stringify(body).length });
   });
 
   it('sends its options as parameters, and those of its URL', async () => {
@@ -153,7 +159,7 @@ describe('list', () => {
     await expect(source({ maxListBytes: 50_000 }).list()).rejects.toMatchObject({
       code: 'FRAME_TOO_LARGE',
       limit: 50_000,
-      message: 'the list is longer than maxListBytes (50000)',
+      message: `the list is longer than maxListBytes (50000) (${base})`,
     });
   });
 
@@ -214,12 +220,13 @@ describe('list', () => {
     ['a Status of success', status(200, '', { status: 'Success' }), 'not a list: expected items, got kind Status'],
   ])('refuses %s in place of a list', async (_, body, message) => {
     answer = json(body);
-    await expect(source().list()).rejects.toMatchObject({ name: 'WatchError', code: 'INVALID_FRAME', message });
+    const named = { name: 'WatchError', code: 'INVALID_FRAME', message: `${message} (${base})` };
+    await expect(source().list()).rejects.toMatchObject(named);
   });
 
   it('refuses a page of HTML', async () => {
     answer = json('<html>log in</html>', 200, { 'content-type': 'text/html; charset=utf-8' });
-    const wrong = { code: 'INVALID_FRAME', message: 'expected JSON, got text/html; charset=utf-8' };
+    const wrong = { code: 'INVALID_FRAME', message: `expected JSON, got text/html; charset=utf-8 (${base})` };
     await expect(source().list()).rejects.toMatchObject(wrong);
     await expect(source().watch()).rejects.toMatchObject(wrong);
   });
@@ -236,10 +243,64 @@ describe('list', () => {
       response.write('{"items":');
       setImmediate(() => response.destroy());
     };
-    await expect(source().list()).rejects.toThrow('terminated');
+    await expect(source().list()).rejects.toThrow(`terminated: other side closed (${base})`);
     await stop();
-    await expect(source().list()).rejects.toThrow('fetch failed');
     stop = async () => {};
+    const [, port] = /:(\d+)/.exec(base) ?? [];
+    const secret = createListWatcher(base.replace('//', '//user:password@'), { fetch: (url, init) => fetch(plain(url), init) });
+    for (const pods of [source({}, '?token=secret'), secret]) {
+      await expect(pods.list()).rejects.toMatchObject({
+        message: `fetch failed: connect ECONNREFUSED 127.0.0.1:${port} (${base})`,
+        cause: { name: 'TypeError', message: 'fetch failed' },
+      });
+    }
+  });
+
+  it('tells the code and the cause of a fetch of its own, whatever that throws', async () => {
+    const failing = (error: unknown): Promise<unknown> =>
+      source({ fetch: () => Promise.reject(error) })
+        .list()
+        .catch((reason: unknown) => reason);
+    const coded = Object.assign(new Error(''), { code: 'ECONNREFUSED' });
+    expect(await failing(coded)).toMatchObject({ message: `ECONNREFUSED (${base})`, code: 'ECONNREFUSED', cause: coded });
+    const nested = new TypeError('fetch failed', { cause: coded });
+    expect(await failing(nested)).toMatchObject({ message: `fetch failed: ECONNREFUSED (${base})`, cause: nested });
+    expect(await failing('down')).toMatchObject({ message: `down (${base})`, cause: 'down' });
+    expect(await failing(undefined)).toMatchObject({ message: ` (${base})` });
+    const own = new WatchError('OVERLOADED', 'enough', { limit: 3 });
+    expect(await failing(own)).toMatchObject({ message: `enough (${base})`, code: 'OVERLOADED', limit: 3 });
+  });
+});
+
+describe('a redirect', () => {
+  it.each(['list', 'watch'] as const)('of a %s is not followed with headers, and says where it leads', async (verb) => {
+    answer = (response, { url = '' }) => {
+      if (url.startsWith('/other')) return json(listOf())(response, {} as never);
+      response.writeHead(302, { location: '/other/pods?code=secret' });
+      return response.end();
+    };
+    const where = base.replace('/api/v1/pods', '/other/pods');
+    const message = `500 InternalError: the server redirects to ${where}, which is not followed (${base})`;
+    await expect(source({ headers: { 'x-secret': '1' } })[verb]()).rejects.toMatchObject({ code: 'REFUSED', message });
+    await expect(source({ headers: () => ({ 'x-secret': '1' }) })[verb]()).rejects.toMatchObject({ code: 'REFUSED', message });
+    expect(requests.map(({ url = '' }) => url.split('?')[0])).toEqual(['/api/v1/pods', '/api/v1/pods']);
+    await source()[verb](); // there is nothing to keep from others
+    expect(requests.at(-1)?.url).toContain('/other/pods');
+  });
+
+  it('of which a browser tells nothing is refused, too', async () => {
+    const opaque = { ...new Response(null), type: 'opaqueredirect', status: 0, body: null, headers: new Headers() };
+    const fetch = (async () => opaque) as unknown as FetchLike;
+    await expect(source({ fetch, headers: {} }).list()).rejects.toMatchObject({
+      message: `500 InternalError: the server redirects, which is not followed (${base})`,
+    });
+  });
+
+  it.each(['http://[', ''])('that leads nowhere is a refusal like any other: %j', async (location) => {
+    answer = (response) => response.writeHead(307, { location }).end();
+    await expect(source({ headers: {} }).list()).rejects.toMatchObject({
+      message: `500 InternalError: the server answered 307 (${base})`,
+    });
   });
 });
 
@@ -261,7 +322,7 @@ describe.each(['list', 'watch'] as const)('a refused %s', (verb) => {
     await expect(refused()).rejects.toMatchObject({
       name: 'WatchError',
       code: 'REFUSED',
-      message: `${code} ${reason}: because of ${reason}`,
+      message: `${code} ${reason}: because of ${reason} (${base})`,
       status: status(code, reason, { details, metadata: { continue: 'next' } }),
     });
   });
@@ -373,7 +434,8 @@ describe.each(['list', 'watch'] as const)('a refused %s', (verb) => {
       expect(pending.state).toBe('pending');
       clock.advance(1);
       await turn();
-      expect(pending.error).toMatchObject({ code: 'TIMEOUT', limit: 500, message: 'the server was silent for 500 ms' });
+      const message = `the server was silent for 500 ms (${base})`;
+      expect(pending.error).toMatchObject({ code: 'TIMEOUT', limit: 500, message });
       expect(clock.pending).toBe(0);
     });
 

@@ -25,8 +25,8 @@ describe('an informer', () => {
     expect(thrown(() => informer.addHandler((() => {}) as never))).toMatchObject(
       named('handler: expected an object with functions'),
     );
-    expect(thrown(() => informer.addHandler({}, { onGap: 1 } as never))).toMatchObject(named('onGap'));
-    expect(thrown(() => informer.addHandler({}, { filter: 1 } as never))).toMatchObject(named('filter'));
+    expect(thrown(() => informer.addHandler({ onAdd: () => {} }, { onGap: 1 } as never))).toMatchObject(named('onGap'));
+    expect(thrown(() => informer.addHandler({ onAdd: () => {} }, { filter: 1 } as never))).toMatchObject(named('filter'));
   });
 
   test('waits before it runs, is stopped by a stop without a run, and says so to who waits', async () => {
@@ -113,14 +113,14 @@ describe('an informer', () => {
 describe('a handler', () => {
   test('has nothing queued when it joins what is empty', async () => {
     const { informer, start } = rig();
-    expect(informer.addHandler({}).queued).toBe(0);
+    expect(informer.addHandler({ onAdd: () => {} }).queued).toBe(0);
     await start();
     await informer.stop();
   });
 
   test('may have any of the functions, or none', async () => {
     const { informer, source, errors, start } = rig([pod('a', 1)]);
-    for (const handler of [{}, { onAdd: () => {} }, { onUpdate: () => {} }, { onDelete: () => {} }]) informer.addHandler(handler);
+    for (const handler of [{ onAdd: () => {} }, { onUpdate: () => {} }, { onDelete: () => {} }]) informer.addHandler(handler);
     await start();
     source.modify(pod('a', 2));
     await settle();
@@ -132,7 +132,7 @@ describe('a handler', () => {
 
   test('that is removed too early says so', async () => {
     const { informer } = rig();
-    const handler = informer.addHandler({});
+    const handler = informer.addHandler({ onAdd: () => {} });
     handler.remove();
     await expect(handler.synced).rejects.toMatchObject({
       code: 'CLOSED',

@@ -1,5 +1,5 @@
 // The factory of informers, and listers.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { Indexer, Informer, InformerFactory, Lister, parseLabelSelector } from '../../src/cache/index.ts';
 import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeClock, FakeListWatcher } from '../../src/testing/index.ts';
@@ -112,6 +112,29 @@ describe('a factory', () => {
     expect([...(await other).values()]).toEqual([false, true]);
     await factory.shutdown();
     expect(clock.pending).toBe(0);
+  });
+
+  test('an informer that ends by what onError throws is told; one that runs already is left alone', async () => {
+    const logged = vi.spyOn(console, 'error').mockImplementation(() => {});
+    const { make } = sources();
+    const thrown = new Error('of onError');
+    const factory = new InformerFactory(make);
+    const onError = (): never => {
+      throw thrown;
+    };
+    const handler = { onAdd: () => Promise.reject(new Error('of a handler')) };
+    const informer = factory.informer('pods', { onError });
+    informer.addHandler(handler);
+    const own = factory.informer('own', { onError });
+    own.addHandler(handler);
+    const run = fate(own.run());
+    factory.start();
+    await settle();
+    expect(informer.state.phase).toBe('stopped');
+    expect(logged.mock.calls).toEqual([['an informer has stopped:', 'pods', thrown]]);
+    expect(run.error).toBe(thrown);
+    await factory.shutdown();
+    logged.mockRestore();
   });
 
   test('no listener stays on a signal after any end', async () => {

@@ -45,7 +45,7 @@ describe('a handler', () => {
       onAdd: (one) =>
         new Promise<void>((resolve, reject) => void open.push(one.value === 2 ? () => reject(new Error('no')) : resolve)),
     });
-    const quick = informer.addHandler({});
+    const quick = informer.addHandler({ onAdd: () => {} });
     await start();
     expect([informer.hasSynced, quick.hasSynced, handler.hasSynced, handler.queued]).toEqual([true, true, false, 2]);
     for (let at = 0; at < 3; at++) {
@@ -60,7 +60,7 @@ describe('a handler', () => {
 
   test('without anything to wait for has synced with the informer', async () => {
     const { informer, start } = rig();
-    const handler = informer.addHandler({});
+    const handler = informer.addHandler({ onAdd: () => {} });
     const own = fate(handler.synced);
     await settle();
     expect(own.state).toBe('pending');
@@ -149,7 +149,7 @@ describe('removing', () => {
 
   test('a removed handler takes no further change, though it was waiting for one', async () => {
     const { source, informer, start } = rig([pod('a', 1)]);
-    const handler = informer.addHandler({});
+    const handler = informer.addHandler({ onAdd: () => {} });
     await start();
     handler.remove();
     for (const value of [2, 3, 4]) {
@@ -230,10 +230,10 @@ describe('removing', () => {
 
   test('TestAddOnStoppedSharedInformer, TestRemoveOnStoppedSharedInformer: adding is refused, removing is not', async () => {
     const { informer, start } = rig([pod('a', 1)]);
-    const handler = informer.addHandler({});
+    const handler = informer.addHandler({ onAdd: () => {} });
     await start();
     await informer.stop();
-    expect(() => informer.addHandler({})).toThrow('the informer has stopped');
+    expect(() => informer.addHandler({ onAdd: () => {} })).toThrow('the informer has stopped');
     handler.remove();
   });
 

@@ -179,14 +179,29 @@ describe('the life of an informer', () => {
     expect(() => new Informer(source, { onError: 1 } as never)).toThrow('onError: expected a function');
     const informer = new Informer(source);
     expect(() => informer.addHandler(null as never)).toThrow('handler: expected an object with functions');
+    expect(() => informer.addHandler({ onAdded() {} } as never)).toThrow('unknown option onAdded: did you mean onAdd?');
+    expect(() => informer.addHandler({ onAdd() {}, onChange() {} } as never)).toThrow('unknown option onChange');
+    const none = 'handler: expected onAdd, onUpdate or onDelete in it, got [object Object]';
+    expect(() => informer.addHandler({})).toThrow(none);
+    expect(() => informer.addHandler({ onAdd: undefined } as never)).toThrow(none);
+    informer.addHandler({ onAdd() {}, seen: [] } as never).remove();
+    class Misspelt {
+      onAdded(): void {}
+    }
+    expect(() => informer.addHandler(new Misspelt() as never)).toThrow(none);
+    class Fine {
+      readonly onMore: number = 1;
+      onDelete(): void {}
+    }
+    informer.addHandler(new Fine()).remove();
     expect(() => informer.addHandler({ onAdd: 1 } as never)).toThrow('onAdd: expected a function');
-    expect(() => informer.addHandler({}, { resyncMs: 0.5 })).toThrow('resyncMs');
-    expect(() => informer.addHandler({}, { overflow: 'wait' } as never)).toThrow(
+    expect(() => informer.addHandler({ onAdd: () => {} }, { resyncMs: 0.5 })).toThrow('resyncMs');
+    expect(() => informer.addHandler({ onAdd: () => {} }, { overflow: 'wait' } as never)).toThrow(
       'overflow: expected one of coalesce, disconnect',
     );
-    expect(() => informer.addHandler({}, { capacity: 0 })).toThrow('capacity: expected a whole number >= 1');
-    expect(() => informer.addHandler({}, { filter: 1 } as never)).toThrow('filter: expected a function');
-    expect(() => informer.addHandler({}, { size: 1 } as never)).toThrow('unknown option size');
+    expect(() => informer.addHandler({ onAdd: () => {} }, { capacity: 0 })).toThrow('capacity: expected a whole number >= 1');
+    expect(() => informer.addHandler({ onAdd: () => {} }, { filter: 1 } as never)).toThrow('filter: expected a function');
+    expect(() => informer.addHandler({ onAdd: () => {} }, { size: 1 } as never)).toThrow('unknown option size');
     expect(() => informer.watch({ labelSelector: '=' })).toThrow();
     expect(() => informer.watch({ resyncMs: 1 } as never)).toThrow('unknown option resyncMs');
   });
@@ -289,7 +304,8 @@ describe('atLeast', () => {
     await informer.stop();
     expect(waits[2]?.error).toMatchObject({ code: 'CLOSED' });
     expect(clock.pending).toBe(0);
-    expect(() => informer.atLeast('9', { timeout: 5 } as never)).toThrow('did you mean timeoutMs?');
+    await expect(informer.atLeast('9', { timeout: 5 } as never)).rejects.toThrow('did you mean timeoutMs?');
+    await expect(informer.atLeast('9', null as never)).rejects.toThrow('options: expected an object');
   });
 
   test('a time that is none is refused', async () => {

@@ -73,10 +73,10 @@ describe('listAll', () => {
     const same = answering({ continue: 'a' });
     await expect(listAll(same)).rejects.toMatchObject({
       code: 'INVALID_FRAME',
-      message: 'the server has sent the same continue twice',
+      message: 'the server has sent a continue twice',
     });
     expect(same.asked).toHaveLength(2);
-    const turns = answering({ continue: 'a' }, { continue: 'b' }, { continue: 'a' }, { continue: 'b' }, { continue: 'a' });
+    const turns = answering({ continue: 'a' }, { continue: 'b' }, { continue: 'c' }, { continue: 'd' }, { continue: 'e' });
     await expect(listAll(turns, { maxPages: 4 })).rejects.toMatchObject({
       code: 'OVERLOADED',
       limit: 4,
@@ -87,7 +87,58 @@ describe('listAll', () => {
     await expect(listAll(answering({ continue: 'a' }, gone, { continue: 'b' }))).rejects.toMatchObject({ code: 'INVALID_FRAME' });
   });
 
+  it.each([2, 3, 7, 100])('does not follow a server round a circle of %d pages', async (length) => {
+    let pages = 0;
+    const source = { ...answering(), list: async () => ({ items: [], resourceVersion: '7', continue: `${pages++ % length}` }) };
+    await expect(listAll(source)).rejects.toMatchObject({
+      code: 'INVALID_FRAME',
+      message: 'the server has sent a continue twice',
+    });
+    expect(pages).toBeLessThanOrEqual(3 * length);
+  });
+
+  it('bounds the objects and the bytes of all pages together', async () => {
+    const endless = (): ListWatcher<number> & { asked: number } => {
+      const source = {
+        ...answering(),
+        asked: 0,
+        list: async () => ({ items: [1, 2, 3], bytes: 100, resourceVersion: '7', continue: `${source.asked++}` }),
+      };
+      return source;
+    };
+    for (const [name, limit] of [
+      ['maxObjects', 10],
+      ['maxTotalListBytes', 399],
+    ] as const) {
+      const source = endless();
+      await expect(listAll(source, { [name]: limit })).rejects.toMatchObject({
+        code: 'OVERLOADED',
+        limit,
+        message: `the list has more than ${name} (${limit})`,
+      });
+      expect(source.asked).toBe(4);
+    }
+    const all = { items: [1, 2, 3], bytes: 100 };
+    const pages = (): ListWatcher<number> => answering({ ...all, continue: 'a' }, all);
+    expect(await listAll(pages(), { maxObjects: 6, maxTotalListBytes: 200 })).toEqual({
+      items: [1, 2, 3, 1, 2, 3],
+      resourceVersion: '7',
+      paged: true,
+    });
+    await expect(listAll(pages(), { maxObjects: 5 })).rejects.toMatchObject({ code: 'OVERLOADED', limit: 5 });
+    await expect(listAll(answering(all), { maxObjects: 2 })).rejects.toMatchObject({ code: 'OVERLOADED', limit: 2 });
+    // What has expired is not part of the whole list.
+    const gone = FakeListWatcher.refusal(410, 'Expired');
+    const again = answering({ ...all, continue: 'a' }, gone, all);
+    expect((await listAll(again, { maxObjects: 3, maxTotalListBytes: 100 })).items).toEqual([1, 2, 3]);
+    await expect(listAll(answering({ ...all, continue: 'a' }, gone, all), { maxObjects: 2 })).rejects.toMatchObject({ limit: 2 });
+    const huge = answering({ bytes: 2 ** 29, continue: 'a' }, { bytes: 2 ** 29, continue: 'b' }, { bytes: 1 });
+    await expect(listAll(huge)).rejects.toMatchObject({ code: 'OVERLOADED', limit: 2 ** 30 });
+  });
+
   it.each<[string, object, string]>([
+    ['a limit of no objects', { maxObjects: 0 }, 'maxObjects: expected a whole number >= 1, got 0'],
+    ['a limit of no bytes', { maxTotalListBytes: 0 }, 'maxTotalListBytes: expected a whole number >= 1, got 0'],
     ['a limit', { limit: 5 }, 'unknown option limit: did you mean signal?'],
     ['a negative page', { pageSize: -1 }, 'pageSize: expected a whole number >= 0, got -1'],
     ['no pages', { maxPages: 0 }, 'maxPages: expected a whole number >= 1, got 0'],

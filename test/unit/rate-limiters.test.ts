@@ -86,6 +86,8 @@ describe('rate limiters', () => {
   it.each([
     () => exponential({ baseMs: -1 }),
     () => exponential({ maxMs: Number.NaN }),
+    () => exponential({ baseMs: 100, maxMs: 5 }),
+    () => exponential({ baseMs: 2_000_000 }),
     () => bucket({ perSecond: 0 }),
     () => bucket({ burst: 0 }),
     () => fastSlow({ fastMs: 1, slowMs: Number.POSITIVE_INFINITY, attempts: 1 }),

@@ -27,6 +27,7 @@ describe('a reflector', () => {
     ['streamingList', 'yes', 'streamingList: expected true or false'],
     ['pageSize', 0.5, 'pageSize'],
     ['maxObjects', 0, 'maxObjects'],
+    ['maxTotalListBytes', 0, 'maxTotalListBytes'],
     ['minWatchTimeoutMs', 999, 'minWatchTimeoutMs'],
     ['internalErrorRetryMs', -1, 'internalErrorRetryMs'],
     ['resyncMs', -1, 'resyncMs'],

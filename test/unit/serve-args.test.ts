@@ -32,6 +32,15 @@ describe('watchmux serve: arguments', () => {
     expect(parse(...limits)).toMatchObject({
       limits: { maxWatchers: 1, maxWatchersPerAddress: 2, maxConcurrentRequestsPerAddress: 3 },
     });
+    const tenants = ['--max-watchers-per-tenant', '4', '--max-requests-per-tenant', '5'];
+    for (const who of [
+      ['--token-file', 'f'],
+      ['--token', 't'],
+    ]) {
+      expect(parse(...who, ...tenants, '--max-writes-per-second-per-tenant', '0')).toMatchObject({
+        limits: { maxWatchersPerTenant: 4, maxConcurrentRequestsPerTenant: 5, maxWritesPerSecondPerTenant: 0 },
+      });
+    }
     expect(parse('--etcd', 'http://a:1', '--etcd', 'https://b', '--prefix', '/p/')).toMatchObject({
       etcd: [new URL('http://a:1'), new URL('https://b')],
       prefix: '/p/',
@@ -105,9 +114,12 @@ describe('watchmux serve: arguments', () => {
     [['--drain', '1', '--drain-delay', '2'], '--drain-delay is part of --drain, and cannot be longer'],
     [['--client-address', 'a:b'], '--client-address takes the name of a header'],
     [['--max-watchers', '0'], '--max-watchers takes a whole number from 1'],
+    [['--token-file', 'f', '--max-watchers-per-tenant', '0'], '--max-watchers-per-tenant takes a whole number from 1'],
+    [['--max-writes-per-second-per-tenant', '5'], '--max-writes-per-second-per-tenant goes with --token-file'],
+    [['--resorce', R], "Unknown option '--resorce': did you mean --resource?; see watchmux serve --help"],
     [['--token-file', ''], '--token-file takes something that is not empty'],
     [['x'], 'unexpected argument "x": serve takes options only'],
-    [['--nothing'], "Unknown option '--nothing'"],
+    [['--nothing'], "Unknown option '--nothing'; see watchmux serve --help"],
   ])('%j', (args, message) => {
     expect(() => parse(...args)).toThrow(`watchmux serve: ${message}`);
   });

@@ -135,6 +135,17 @@ describe('events of a server', () => {
     ]);
     expect(clock.pending).toBe(0);
   });
+
+  test('probes that are refused have none: not-ready says it once, and why', () => {
+    const { log, lines } = logTo();
+    const events = new ServeEvents(log, new FakeClock());
+    const about = { address: '10.0.0.1', durationMs: 1, method: 'GET', code: 503 };
+    for (const path of ['/readyz', '/readyz/storage', '/healthz', '/livez']) events.hooks.onRequest?.({ ...about, path });
+    expect(lines).toEqual([]);
+    events.hooks.onRequest?.({ ...about, path: '/readyzes' });
+    events.end();
+    expect(lines).toHaveLength(1);
+  });
 });
 
 test('a start says where everything is, and no secret', () => {

@@ -72,7 +72,8 @@ export interface ConnectOptions<E> {
   readonly onStateChange?: ((state: ClientState, detail: StateDetail) => void) | undefined;
   /**
    * Headers of every request. A function is asked before each attempt, together with `url`, so that it can refresh a token; if it
-   * throws or rejects, that is a failed attempt like any other. Of WebSockets, only those of ws and Bun accept headers.
+   * throws or rejects, that is a failed attempt like any other. Of WebSockets, only those of ws and Bun accept headers. With headers,
+   * a redirect is not followed but ends the watch: they are for the server of the URL.
    */
   readonly headers?: PerAttempt<Readonly<Record<string, string>>> | undefined;
   /** The WebSocket constructor. Default: the host's own, which Node has from version 22 on. The package ws works everywhere. */

@@ -7,7 +7,7 @@ import { MAX_REFUSAL_CHARS, messageOf, toRefusal } from './transport.ts';
 /** The part of `fetch` that the client uses. */
 export type FetchLike = (
   url: URL,
-  init: { headers: Record<string, string>; signal: AbortSignal; cache: 'no-store' },
+  init: { headers: Record<string, string>; signal: AbortSignal; cache: 'no-store'; redirect?: 'manual' },
 ) => Promise<Response>;
 
 /** The part of a browser's global object that the client uses. */
@@ -45,11 +45,17 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
   const run = async (): Promise<void> => {
     const { fetch, url, headers, sse, maxFrameChars } = opening;
     const accept = sse ? EVENT_STREAM : JSON_LINES;
-    const { status, body, headers: answered } = await fetch(url, { signal, cache: 'no-store', headers: { ...headers, accept } });
+    const init = { signal, cache: 'no-store', headers: { ...headers, accept } } as const;
+    // To wherever a redirect leads, `fetch` would pass on the caller's headers, all but `authorization`.
+    const answer = await fetch(url, headers ? { ...init, redirect: 'manual' } : init);
+    const { body, headers: answered } = answer;
+    const status = answer.status || 302; // browsers do not tell where a redirect leads, and not even that it is one
+    const location = status < 400 && answered.get('location');
     const streams = status === 200;
     const type = answered.get('content-type');
     const [retryAfter, date] = [answered.get('retry-after'), answered.get('date')];
-    const end = (): End => toRefusal(status, refusal, { retryAfter, date });
+    const end = (): End =>
+      toRefusal(status, location ? `a redirect to ${location.split('?')[0]}` : refusal, { retryAfter, date });
     const parse = !streams
       ? jsonLines(MAX_REFUSAL_CHARS)
       : sse

@@ -6,6 +6,7 @@ import { MAX_HINT_MS } from '../../watch/backoff.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { isStatus, type ObjectEvent, type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
 import type { List, ObjectLookup } from '../list-watcher.ts';
+import { shownUrl } from './exchange.ts';
 import { ListReader } from './list-reader.ts';
 import { readStored } from './stored-event.ts';
 
@@ -28,8 +29,11 @@ const REASONS: Readonly<Record<number, string>> = {
   504: 'Timeout',
 };
 
+/** The head of a response. Only that of a `fetch` has a type. */
+type Head = Pick<Response, 'status' | 'headers'> & { readonly type?: Response['type'] };
+
 /** The error of a refusal: the Status in its body or, if it has none, one that is made of the response's code and text. */
-export function toRefused(response: Pick<Response, 'status' | 'headers'>, body: string): WatchError {
+export function toRefused(response: Head, body: string, url?: URL): WatchError {
   const { status, headers } = response;
   const { why, hintMs = 0 } = toRefusal(status, body, { retryAfter: headers.get('retry-after'), date: headers.get('date') });
   if (typeof why === 'object') return refused(checked(why, status, hintMs));
@@ -38,9 +42,16 @@ export function toRefused(response: Pick<Response, 'status' | 'headers'>, body: 
   const own = {
     code,
     reason: REASONS[code] ?? (code < 500 ? 'Unknown' : 'InternalError'),
-    message: `the server answered ${status}`,
+    message: redirectOf(response, url) ?? `the server answered ${status}`,
   };
   return refused(checked(toStatus({ ...own, details: { causes } }), code, hintMs));
+}
+
+/** Where a redirect leads that was not followed. Browsers do not tell. */
+function redirectOf({ status, headers, type }: Head, url?: URL): string | undefined {
+  const location = headers.get('location');
+  const to = status < 400 && location && URL.canParse(location, url) && ` to ${shownUrl(new URL(location, url))}`;
+  return to || type === 'opaqueredirect' ? `the server redirects${to || ''}, which is not followed` : undefined;
 }
 
 function refused(status: Status): WatchError {

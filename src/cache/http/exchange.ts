@@ -6,7 +6,7 @@
 import type { PerAttempt } from '../../bridge/client/options.ts';
 import type { FetchLike } from '../../bridge/client/stream.ts';
 import type { Clock } from '../../watch/clock.ts';
-import { WatchError } from '../../watch/errors.ts';
+import { isWatchError, WatchError } from '../../watch/errors.ts';
 
 /** What a request asks for, beside its URL. Default: a GET of JSON. */
 export interface Question {
@@ -42,6 +42,7 @@ export class Exchange {
   readonly #onAbort = (): void => this.end(this.#outer?.reason);
   #cancelTimer: (() => void) | undefined;
   #body: Response['body'] | undefined;
+  #url: URL | undefined;
 
   /** @throws the reason of `outer` if it has aborted. */
   constructor(means: ExchangeMeans, outer: AbortSignal | undefined) {
@@ -88,7 +89,10 @@ export class Exchange {
     const own = await this.during(Promise.resolve(typeof headers === 'function' ? headers({ signal: this.signal }) : headers));
     const { accept = 'application/json', contentType, ...rest } = question;
     const all = { ...own, accept, ...(contentType && { 'content-type': contentType }) };
-    const answer = Promise.resolve(fetch(url, { ...rest, headers: all, signal: this.signal, cache: 'no-store' }));
+    const init = { ...rest, headers: all, signal: this.signal, cache: 'no-store' } as const;
+    this.#url = url;
+    // To wherever a redirect leads, `fetch` would pass on the caller's headers, all but `authorization`.
+    const answer = Promise.resolve(fetch(url, own ? { ...init, redirect: 'manual' } : init)).catch(this.#broken);
     // It may come too late, from a `fetch` that does not know signals.
     answer.then(({ body }) => this.signal.aborted && void body?.cancel().catch(() => {})).catch(() => {});
     const response = await this.during(answer);
@@ -112,7 +116,7 @@ export class Exchange {
     let bytes = 0;
     try {
       for (;;) {
-        const { done, value } = await this.during(reader.read());
+        const { done, value } = await this.during(reader.read().catch(this.#broken));
         if (done) break;
         this.alive();
         bytes += value.byteLength;
@@ -127,6 +131,14 @@ export class Exchange {
     }
   }
 
+  /** Tells where the network has failed, and why: `fetch` hides that in the cause. */
+  readonly #broken = (error: unknown): never => {
+    if (isWatchError(error)) throw error;
+    const { message, code, cause } = (error ?? {}) as Failed;
+    const why = [message || code || error, cause?.message || cause?.code].filter(Boolean).join(': ');
+    throw Object.assign(new Error(`${why} (${shownUrl(this.#url as URL)})`, { cause: error }), code && { code });
+  };
+
   /** The same promise, but rejected as soon as the exchange ends. */
   during<R>(promise: Promise<R>): Promise<R> {
     const { signal } = this;
@@ -138,4 +150,23 @@ export class Exchange {
       promise.then(resolve, reject).then(leave, leave);
     });
   }
+}
+
+/** What errors of the network have. */
+type Failed = Partial<{ message: string; code: string; cause: Failed }>;
+
+/** A URL without what may be secret: user, password, query. */
+export function shownUrl({ origin, pathname }: URL): string {
+  return origin + pathname;
+}
+
+/** The same error, naming the URL that was asked. What is none of ours stays. */
+export function named(error: unknown, url: URL, signal: AbortSignal | undefined): unknown {
+  if (signal?.aborted || !isWatchError(error)) return error;
+  // Behind the first line, so that what points at a character of a selector stays below it.
+  return new WatchError(
+    error.code,
+    error.message.replace(/\n|$/, (end) => ` (${shownUrl(url)})${end}`),
+    error,
+  );
 }

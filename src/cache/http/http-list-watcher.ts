@@ -8,7 +8,7 @@ import type { Watch } from '../../watch/watch.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions, ObjectLookup } from '../list-watcher.ts';
 import type { KubernetesObject } from '../object.ts';
 import { eventCodec, ListParts } from './answer.ts';
-import { Exchange } from './exchange.ts';
+import { Exchange, named } from './exchange.ts';
 import { accepted, type ListWatcherOptions, type Means, partsOf, toMeans } from './means.ts';
 import { toListUrl, toWatchUrl } from './query.ts';
 
@@ -23,7 +23,9 @@ export type { ListWatcherOptions } from './means.ts';
  *     const { items, resourceVersion } = await pods.list();
  *     for await (const event of await pods.watch({ resourceVersion })) console.log(event.type, event.object);
  *
- * Nothing is retried here; that is a reflector's work. What can happen:
+ * With `headers`, redirects are not followed but refused: the headers would be passed on to wherever they lead.
+ *
+ * Nothing is retried here; that is a reflector's work. Errors name the URL, without its query. What can happen:
  *
  * | what | `list`, `watch` | a watch that is open |
  * |---|---|---|
@@ -31,7 +33,7 @@ export type { ListWatcherOptions } from './means.ts';
  * | the answer is no list, no event, or no JSON | rejects with INVALID_FRAME | one ERROR of code 500, then the end |
  * | the answer is too long | rejects with FRAME_TOO_LARGE | one ERROR of code 413, then the end |
  * | the server does not answer in time | rejects with TIMEOUT | |
- * | the connection cannot be made, or breaks | rejects with the error of `fetch` | ends |
+ * | the connection cannot be made, or breaks | rejects with an error whose `cause` is that of `fetch` | ends |
  * | the signal aborts | rejects with its reason | ends |
  *
  * A `Retry-After`, in seconds or as a date, is in `status.details.retryAfterSeconds`, at most 300. Items of a list get the `kind`
@@ -63,8 +65,15 @@ class HttpListWatcher<T> implements ListWatcher<T> {
     try {
       const response = await accepted(exchange, url);
       const list = new ListParts<T>();
-      await partsOf(exchange, response, { limit, onPart: (part) => list.push(part) });
-      return list.end();
+      let bytes = 0;
+      const onPart = (part: Uint8Array): void => {
+        bytes += part.length;
+        list.push(part);
+      };
+      await partsOf(exchange, response, { limit, onPart });
+      return { ...list.end(), bytes };
+    } catch (error) {
+      throw named(error, url, options.signal);
     } finally {
       exchange.end();
     }
@@ -80,7 +89,7 @@ class HttpListWatcher<T> implements ListWatcher<T> {
       return this.#open(exchange, response, options.stored);
     } catch (error) {
       exchange.end();
-      throw error;
+      throw named(error, url, options.signal);
     }
   }
 

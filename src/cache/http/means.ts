@@ -10,7 +10,10 @@ import type { Exchange, ExchangeMeans, Question } from './exchange.ts';
 export interface ListWatcherOptions {
   /** The fetch function; default: the host's own. */
   readonly fetch?: FetchLike | undefined;
-  /** Headers of every request. A function is asked before each one, so that it can refresh a token. */
+  /**
+   * Headers of every request. A function is asked before each one, so that it can refresh a token. With headers, a redirect is
+   * refused: they are for the server of the URL.
+   */
   readonly headers?: PerAttempt<Readonly<Record<string, string>>> | undefined;
   /** The longest body of a list, or of one page of it, in bytes after decompression; default 256 MiB (268,435,456). */
   readonly maxListBytes?: number | undefined;
@@ -56,7 +59,7 @@ export async function accepted(exchange: Exchange, url: URL, question?: Question
   const response = await exchange.send(url, question);
   // A list and a watch are answered with 200 only; what writes may be answered with 201 or 202.
   const fine = question?.method ? response.ok : response.status === 200;
-  if (!fine) throw toRefused(response, await exchange.text(response, MAX_REFUSAL_BYTES, () => {}));
+  if (!fine) throw toRefused(response, await exchange.text(response, MAX_REFUSAL_BYTES, () => {}), url);
   checkType(response);
   return response;
 }

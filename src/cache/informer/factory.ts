@@ -74,21 +74,29 @@ export class InformerFactory<Resource = string, T = unknown> {
     return informer;
   }
 
-  /** Starts the informers that are not started, until the signal aborts. May be called again; has no effect after `shutdown`. */
+  /**
+   * Starts the informers that are not started, until the signal aborts. May be called again; has no effect after `shutdown`. One that
+   * ends because `onError` or `onStateChange` has thrown is told to `console.error`.
+   */
   start(signal?: AbortSignal): void {
     if (this.#shutdown) return;
-    const fresh = Array.from(this.#entries.values()).filter((entry) => !entry.started);
+    const fresh: Entry<Resource>[] = [];
+    for (const entry of this.#entries.values()) {
+      if (entry.started) continue;
+      entry.started = true;
+      if (!entry.informer.started) fresh.push(entry);
+    }
+    if (fresh.length === 0) return;
     // One listener for all of them: Node warns at the 11th of one signal.
     const stop = (): void => {
       for (const { informer } of fresh) void informer.stop();
     };
     if (signal?.aborted) stop();
     signal?.addEventListener('abort', stop);
-    const runs = fresh.map((entry) => {
-      entry.started = true;
-      // It rejects with what `onError` has thrown, which nobody could catch here; `run` of one's own informer can.
-      return entry.informer.run().catch(() => {});
-    });
+    const runs = fresh.map(({ resource, informer }) =>
+      // With what `onError` has thrown, which nobody could catch here; `run` of one's own informer can.
+      informer.run().catch((error) => console.error('an informer has stopped:', resource, error)),
+    );
     this.#ends.push(Promise.all(runs).then(() => signal?.removeEventListener('abort', stop)));
   }
 

@@ -1,7 +1,7 @@
 import type { Overflow } from '../../watch/overflow.ts';
 
 /**
- * What is called with the changes of an informer. All of it is optional. A promise that it returns is awaited before the next call
+ * What is called with the changes of an informer: one of these functions, or more. A promise that it returns is awaited before the next call
  * of the same handler; other handlers do not wait. Upstream: `cache.ResourceEventHandler`.
  *
  * The store is already updated when it is called, and may be newer than the arguments. Objects are shared with all readers:

@@ -32,6 +32,7 @@ const NAMES: Readonly<Record<keyof InformerOptions<never>, 1>> = {
   streamingList: 1,
   pageSize: 1,
   maxObjects: 1,
+  maxTotalListBytes: 1,
   minWatchTimeoutMs: 1,
   idleTimeoutMs: 1,
   internalErrorRetryMs: 1,
@@ -43,6 +44,7 @@ const NAMES: Readonly<Record<keyof InformerOptions<never>, 1>> = {
   clock: 1,
 };
 const OPTIONS = Object.keys(NAMES) as (keyof InformerOptions<never>)[];
+const HANDLER = ['onAdd', 'onUpdate', 'onDelete'] as const;
 const HANDLER_OPTIONS = ['resyncMs', 'filter', 'overflow', 'capacity', 'onGap'] as const;
 const WATCH_OPTIONS = ['labelSelector', 'signal', 'filter', 'overflow', 'capacity', 'onGap'] as const;
 const OVERFLOWS: readonly HandlerOverflow[] = ['coalesce', 'disconnect', 'drop-newest', 'drop-oldest'];
@@ -174,19 +176,24 @@ export class Informer<T, Name extends string = string> {
    * @throws {WatchError} (rejects) CLOSED if the informer stops before; TIMEOUT; INVALID_ARGUMENT for what is no version, or no time; the
    * reason of `signal`.
    */
-  atLeast(resourceVersion: string, options: AtLeastOptions = {}): Promise<void> {
-    return this.#versions.wait(resourceVersion, known(options, ['signal', 'timeoutMs']));
+  async atLeast(resourceVersion: string, options: AtLeastOptions = {}): Promise<void> {
+    await this.#versions.wait(resourceVersion, known(options, ['signal', 'timeoutMs']));
   }
 
   /**
    * Calls a handler with every object that there is, and from then on with every change: none is missed, and none told twice. May be
    * called before and while the informer runs, also with the same handler again.
    *
-   * @throws {WatchError} CLOSED once it has stopped; INVALID_ARGUMENT for anything but functions, and for an invalid option.
+   * @throws {WatchError} CLOSED once it has stopped; INVALID_ARGUMENT for a handler with none of the three functions, or with another
+   * member like `onAdded` if it is of no class, and for an invalid option.
    */
   addHandler(handler: Handler<T>, options: HandlerOptions<T> = {}): HandlerRegistration {
     if (!handler || typeof handler !== 'object') throw invalid('handler', handler, 'an object with functions');
-    for (const name of ['onAdd', 'onUpdate', 'onDelete'] as const) callable(name, handler[name]);
+    // It may have members of its own, but none that looks like one of ours.
+    const own = Object.keys(handler).filter((name) => !/^on[A-Z]/.test(name)) as never[];
+    known(handler, [...HANDLER, ...own]);
+    const given = HANDLER.filter((name) => callable(name, handler[name]));
+    if (!given[0]) throw invalid('handler', handler, 'onAdd, onUpdate or onDelete in it');
     const { resyncMs } = known(options, HANDLER_OPTIONS);
     checkQueue(options);
     if (resyncMs !== undefined) wholeNumber('resyncMs', resyncMs);

@@ -99,6 +99,11 @@ export interface ReflectorOptions<T> extends RetryOptions {
    */
   readonly maxObjects?: number | undefined;
   /**
+   * The largest number of bytes that a list may have over all its pages, as far as the source tells them, which that of
+   * `createListWatcher` does; a whole number >= 1, default 1 GiB (1,073,741,824). More of them are a failure, as above.
+   */
+  readonly maxTotalListBytes?: number | undefined;
+  /**
    * How long the source is asked to keep a watch open, in milliseconds; default 300,000. Each watch asks for a random time between
    * this and twice this. A watch that outlives its time by ten seconds is taken for dead.
    */

@@ -73,15 +73,16 @@ export class Requests<T> {
 
   async list(resourceVersion: string, pageSize: number): Promise<Input> {
     const attempt = this.#begin();
-    const { labelSelector, fieldSelector } = this.#settings;
+    const { labelSelector, fieldSelector, maxObjects, maxTotalListBytes } = this.#settings;
     const { signal } = attempt;
-    const listing = listAll(this.#source, { resourceVersion, pageSize, labelSelector, fieldSelector, signal });
+    const limits = { pageSize, maxObjects, maxTotalListBytes };
+    const listing = listAll(this.#source, { resourceVersion, labelSelector, fieldSelector, signal, ...limits });
     const outcome = await attempt.during(listing);
     if (outcome.is === 'interrupted') return outcome.reason;
     if (outcome.is === 'error') return this.#failed('refused', toFailure(outcome.error));
     this.#contact();
     const list = outcome.value;
-    const failure = checkList(list, resourceVersion) ?? this.#checkSize(list.items.length);
+    const failure = checkList(list, resourceVersion);
     if (failure) return this.#failed('refused', failure);
     this.#whole = list;
     return { type: 'listed', paged: list.paged };

@@ -2,14 +2,24 @@ import { systemClock } from '../../watch/clock.ts';
 import { callable, invalid, wholeNumber } from '../../watch/errors.ts';
 import { known } from '../../watch/options.ts';
 import { checkText, type KubernetesObject, keyOf } from '../object.ts';
+import { MAX_TOTAL_LIST_BYTES } from '../pager.ts';
 import type { MachineSettings } from './decisions.ts';
 import type { ReflectorOptions, RetryOptions } from './options.ts';
 
 const RETRY = ['minMs', 'maxMs', 'factor', 'random', 'clock'] as const;
 const NAMES = [
   ...RETRY,
-  ...(['resetMs', 'labelSelector', 'fieldSelector', 'streamingList', 'pageSize', 'maxObjects', 'minWatchTimeoutMs'] as const),
-  ...(['idleTimeoutMs', 'internalErrorRetryMs', 'resyncMs', 'shouldResync', 'keyOf', 'onError', 'onStateChange'] as const),
+  ...(['resetMs', 'labelSelector', 'fieldSelector', 'streamingList', 'pageSize', 'maxObjects', 'maxTotalListBytes'] as const),
+  ...([
+    'minWatchTimeoutMs',
+    'idleTimeoutMs',
+    'internalErrorRetryMs',
+    'resyncMs',
+    'shouldResync',
+    'keyOf',
+    'onError',
+    'onStateChange',
+  ] as const),
 ] as const;
 
 /** The names of what both reconnecting things have in common. */
@@ -31,6 +41,7 @@ export interface ReflectorSettings<T> extends CheckedRetry, MachineSettings {
   readonly labelSelector: string | undefined;
   readonly fieldSelector: string | undefined;
   readonly maxObjects: number;
+  readonly maxTotalListBytes: number;
   readonly minWatchTimeoutMs: number;
   readonly idleTimeoutMs: number;
   readonly resyncMs: number;
@@ -52,6 +63,7 @@ export function toSettings<T>(options: ReflectorOptions<T>): ReflectorSettings<T
     streamingList,
     pageSize: pageSize === undefined ? undefined : wholeNumber('pageSize', pageSize),
     maxObjects: wholeNumber('maxObjects', options.maxObjects ?? 1_000_000, 1),
+    maxTotalListBytes: wholeNumber('maxTotalListBytes', options.maxTotalListBytes ?? MAX_TOTAL_LIST_BYTES, 1),
     minWatchTimeoutMs: wholeNumber('minWatchTimeoutMs', options.minWatchTimeoutMs ?? 300_000, 1_000),
     idleTimeoutMs: wholeNumber('idleTimeoutMs', options.idleTimeoutMs ?? 0),
     internalErrorRetryMs: wholeNumber('internalErrorRetryMs', options.internalErrorRetryMs ?? 0),

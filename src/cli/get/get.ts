@@ -85,11 +85,26 @@ async function* pages<T>(source: ListWatcher<T>, command: GetCommand, signal: Ab
 
 /** Why it failed, in one line. */
 function explain(error: unknown, where: string): string {
-  if (isWatchError(error, 'REFUSED')) return `${where} answered ${excerpt(error.message, 300)}`;
-  if (isWatchError(error, 'INVALID_FRAME')) return `${where} is not a collection: ${excerpt(error.message, 200)}`;
-  if (isWatchError(error)) return `${where}: ${excerpt(error.message, 200)}`;
-  const { code = '' } = (error ?? {}) as { code?: string };
-  return `cannot ask ${where}: ${excerpt(messageOf(error) || code, 200)}`;
+  const message = (isWatchError(error) ? error.message : messageOf(error)).replace(PLACE, '');
+  if (isWatchError(error, 'REFUSED')) return `${where} answered ${pointed(message)}${hint(error.status?.code, where)}`;
+  if (isWatchError(error, 'INVALID_FRAME')) return `${where} is not a collection: ${excerpt(message, 200)}`;
+  if (isWatchError(error)) return `${where}: ${excerpt(message, 200)}`;
+  return `cannot ask ${where}: ${excerpt(message, 200)}`;
+}
+
+/** The URL that errors name at their end: it is said already. */
+const PLACE = / \(https?:[^ \n]*\)$/m;
+
+/** A message in one line; but what points at a character of a selector has lines of its own, and is below it. */
+function pointed(message: string): string {
+  const [, fault = message, text, caret] = /^(.*)\n( {2}.{1,90})\n( {2,90}\^)$/.exec(message) ?? [];
+  return [excerpt(fault, 300), ...(text && caret ? [excerpt(text, 100), caret] : [])].join('\n');
+}
+
+/** Collections are not where people look first. */
+function hint(code: number | undefined, where: string): string {
+  if (code !== 404 || /\/(api\/[^/]+|apis\/[^/]+\/[^/]+)\/[^/]+/.test(where)) return '';
+  return '; collections of Kubernetes are at /api/v1/PLURAL or /apis/GROUP/VERSION/PLURAL';
 }
 
 function note(text: string): void {

@@ -1,6 +1,6 @@
 import type { FetchLike } from '../../bridge/client.ts';
 import { filter } from '../../broadcast/filter.ts';
-import { Exchange } from '../../cache/http/exchange.ts';
+import { Exchange, named } from '../../cache/http/exchange.ts';
 import { createListWatcher } from '../../cache/http/http-list-watcher.ts';
 import { accepted, toMeans, wholeText } from '../../cache/http/means.ts';
 import { toListUrl } from '../../cache/http/query.ts';
@@ -35,6 +35,8 @@ export class TableSource implements ListWatcher<Row> {
       const response = await accepted(exchange, toListUrl(url, options), { accept: TABLE });
       const limit = { what: 'the list', option: 'maxListBytes', bytes: means.maxListBytes } as const;
       return toPage(await wholeText(exchange, response, limit), this.#shown);
+    } catch (error) {
+      throw named(error, url, options.signal);
     } finally {
       exchange.end();
     }

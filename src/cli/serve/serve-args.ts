@@ -39,6 +39,9 @@ export interface ServeLimits {
   readonly maxWatchers: number | undefined;
   readonly maxWatchersPerAddress: number | undefined;
   readonly maxConcurrentRequestsPerAddress: number | undefined;
+  readonly maxWatchersPerTenant: number | undefined;
+  readonly maxConcurrentRequestsPerTenant: number | undefined;
+  readonly maxWritesPerSecondPerTenant: number | undefined;
 }
 
 export const SERVE_OPTIONS: Options = {
@@ -60,7 +63,13 @@ export const SERVE_OPTIONS: Options = {
   'max-watchers': { type: 'string' },
   'max-watchers-per-address': { type: 'string' },
   'max-requests-per-address': { type: 'string' },
+  'max-watchers-per-tenant': { type: 'string' },
+  'max-requests-per-tenant': { type: 'string' },
+  'max-writes-per-second-per-tenant': { type: 'string' },
 };
+
+/** Without tokens nobody is a tenant. */
+const OF_TENANTS = ['max-watchers-per-tenant', 'max-requests-per-tenant', 'max-writes-per-second-per-tenant'] as const;
 
 /** Prefixes of other programs' keys would be overwritten; this one is ours. */
 const DEFAULT_PREFIX = '/watchmux/';
@@ -77,6 +86,10 @@ export function toServe({ values, positionals }: Parsed): ServeCommand {
   const etcd = list('etcd').map(toEtcdUrl);
   if (etcd.length > 0 && text('data') !== undefined) throw new UsageError('--data and --etcd exclude each other', 'serve');
   if (etcd.length === 0 && text('prefix') !== undefined) throw new UsageError('--prefix goes with --etcd', 'serve');
+  const stray = OF_TENANTS.find((option) => values[option] !== undefined);
+  if (stray !== undefined && text('token-file') === undefined && text('token') === undefined) {
+    throw new UsageError(`--${stray} goes with --token-file`, 'serve');
+  }
   const command: ServeCommand = {
     command: 'serve',
     host: toHost(values.host as string),
@@ -159,12 +172,15 @@ function toHeader(value: string | undefined): string | undefined {
 }
 
 function toLimits(values: Parsed['values']): ServeLimits {
-  const limit = (option: string): number | undefined =>
-    values[option] === undefined ? undefined : whole('serve', option, values[option], { min: 1 });
+  const limit = (option: string, min: number = 1): number | undefined =>
+    values[option] === undefined ? undefined : whole('serve', option, values[option], { min });
   return {
     maxWatchers: limit('max-watchers'),
     maxWatchersPerAddress: limit('max-watchers-per-address'),
     maxConcurrentRequestsPerAddress: limit('max-requests-per-address'),
+    maxWatchersPerTenant: limit('max-watchers-per-tenant'),
+    maxConcurrentRequestsPerTenant: limit('max-requests-per-tenant'),
+    maxWritesPerSecondPerTenant: limit('max-writes-per-second-per-tenant', 0),
   };
 }
 

@@ -9,6 +9,9 @@ import type { ServeCommand } from './serve-args.ts';
 /** Refusals that an operator wants to hear of: who is not known, not allowed, too many, or comes to a server that goes away. */
 const REFUSALS: ReadonlySet<number> = new Set([401, 403, 421, 429, 503]);
 
+/** What asks again and again. How it is answered is no news: `not-ready` tells once, and why. */
+const PROBES = /^\/(healthz|livez|readyz)\b/;
+
 /** What a server does with its clients, as lines of a log: each kind has one line per second at most. */
 export class ServeEvents {
   /** For the server. */
@@ -25,7 +28,7 @@ export class ServeEvents {
     this.digests = [cut, failed, this.refused];
     this.hooks = {
       onRequest: ({ code, method, path, address }) => {
-        if (REFUSALS.has(code)) this.refused.add(`${code}`, { method, path, address });
+        if (REFUSALS.has(code) && !PROBES.test(path)) this.refused.add(`${code}`, { method, path, address });
       },
       onCut: ({ reason, verb, path, address, durationMs }) =>
         cut.add(reason, { verb, path, address, durationMs: Math.round(durationMs) }),

@@ -7,7 +7,7 @@ Usage
 The server prints "listening on http://HOST:PORT" on stdout, and then serves Kubernetes' HTTP protocol: get, list, watch,
 create, update, patch, delete, discovery and OpenAPI, and also /healthz, /readyz, /metrics and /stats. Browsers get a page
 at / that shows objects as they change. There are always the configmaps and namespaces of v1; --resource adds kinds of your
-own. Objects are in memory and end with the server.
+own. Objects are in memory, and end with the server, unless --data or --etcd keeps them.
 
 Options
   --port P           port, default 8080, where kubectl looks by itself; 0 picks a free one
@@ -33,6 +33,8 @@ Operation
                      last entry counts. Clients that reach this server past the proxy can make it up
   --max-watchers N, --max-watchers-per-address N, --max-requests-per-address N
                      limits; beyond them is 429. Default 10000, 1000 and 200
+  --max-watchers-per-tenant N, --max-requests-per-tenant N, --max-writes-per-second-per-tenant N
+                     the same for each tenant of --token-file. Default 2000, 100 and 1000; 0 writes: no limit
 
 On SIGINT, SIGTERM or SIGHUP, /readyz fails, running requests are answered, watches end one after the other, and the exit
 code is 0. A second signal exits at once.

@@ -5,9 +5,12 @@ import { quote, UsageError } from '../usage.ts';
 import { type Log, messageOf } from './log.ts';
 import type { ServeCommand } from './serve-args.ts';
 
+/** Whoever starts a server is told after this time what it waits for. */
+const PATIENCE_MS = 2_000;
+
 /** Opens what a command names: memory, memory with a file, or etcd. */
 export async function openStorage({ dataFile, etcd, prefix }: ServeCommand, log: Log): Promise<Storage> {
-  if (etcd.length > 0) return openEtcd(etcd, prefix);
+  if (etcd.length > 0) return openEtcd({ etcd, prefix }, log);
   // Above all versions of a server that ran before: its clients are told 410 instead of waiting for versions that mean something else.
   if (dataFile === undefined) return new MemoryStorage({ startRevision: Date.now() * 1_000 });
   try {
@@ -26,12 +29,14 @@ export async function openStorage({ dataFile, etcd, prefix }: ServeCommand, log:
 }
 
 /** It is loaded late: most servers do without. A user and a password are taken from the first URL that has them. */
-async function openEtcd(urls: readonly URL[], prefix: string): Promise<Storage> {
+async function openEtcd({ etcd: urls, prefix }: Pick<ServeCommand, 'etcd' | 'prefix'>, log: Pick<Log, 'warn'>): Promise<Storage> {
   const { EtcdStorage } = await import('../../storage/etcd/etcd-storage.ts');
   const named = urls.find(({ username }) => username !== '');
+  const endpoints = urls.map(({ origin }) => origin);
+  const waiting = setTimeout(() => log.warn('waiting', { etcd: endpoints.join(',') }), PATIENCE_MS);
   try {
     const storage = new EtcdStorage({
-      endpoints: urls.map(({ origin }) => origin),
+      endpoints,
       prefix,
       ...(named && { user: decodeURIComponent(named.username), password: decodeURIComponent(named.password) }),
     });
@@ -39,5 +44,7 @@ async function openEtcd(urls: readonly URL[], prefix: string): Promise<Storage> 
     return storage;
   } catch (error) {
     throw new UsageError(`--etcd: ${(error as Error).message}`, 'serve');
+  } finally {
+    clearTimeout(waiting);
   }
 }
