@@ -71,7 +71,8 @@ class HttpListWatcher<T> implements ListWatcher<T> {
         list.push(part);
       };
       await partsOf(exchange, response, { limit, onPart });
-      return { ...list.end(), bytes };
+      // Not enumerable: a list compares and prints as what the server has said.
+      return Object.defineProperty(list.end(), 'bytes', { value: bytes });
     } catch (error) {
       throw named(error, url, options.signal);
     } finally {
