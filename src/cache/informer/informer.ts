@@ -176,8 +176,8 @@ export class Informer<T, Name extends string = string> {
    * @throws {WatchError} (rejects) CLOSED if the informer stops before; TIMEOUT; INVALID_ARGUMENT for what is no version, or no time; the
    * reason of `signal`.
    */
-  async atLeast(resourceVersion: string, options: AtLeastOptions = {}): Promise<void> {
-    await this.#versions.wait(resourceVersion, known(options, ['signal', 'timeoutMs']));
+  atLeast(resourceVersion: string, options: AtLeastOptions = {}): Promise<void> {
+    return this.#versions.wait(resourceVersion, options);
   }
 
   /**

@@ -1,5 +1,6 @@
 import type { Clock } from '../../watch/clock.ts';
 import { WatchError, wholeNumber } from '../../watch/errors.ts';
+import { known } from '../../watch/options.ts';
 import type { VersionComparator } from '../version.ts';
 
 /** How long to wait for a version. */
@@ -30,8 +31,9 @@ export class Versions {
   }
 
   /** Resolves when `version` is reached. */
-  wait(version: string, { signal, timeoutMs }: AtLeastOptions): Promise<void> {
+  wait(version: string, options: AtLeastOptions): Promise<void> {
     return new Promise((resolve, reject) => {
+      const { signal, timeoutMs } = known(options, ['signal', 'timeoutMs']);
       this.#compare(version, version); // refuses what is no version
       if (timeoutMs !== undefined) wholeNumber('timeoutMs', timeoutMs);
       if (this.#ended) throw this.#ended.error;
