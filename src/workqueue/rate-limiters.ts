@@ -47,7 +47,7 @@ export function exponential(
 ): RateLimiter {
   const { baseMs = 5, maxMs = 1_000_000 } = known(options, ['baseMs', 'maxMs']);
   duration('baseMs', baseMs);
-  duration('maxMs', maxMs, baseMs);
+  duration('maxMs', maxMs); // may be less than baseMs: then it is the delay, as upstream
   return perKey((failures) => Math.min(maxMs, baseMs * 2 ** Math.min(failures, 1_023)));
 }
 
@@ -108,6 +108,6 @@ export function defaultRateLimiter(options: { readonly clock?: Clock | undefined
   return maxOf(exponential(), bucket({ clock: known(options, ['clock']).clock }));
 }
 
-function duration(name: string, ms: number, minMs: number = 0): void {
-  if (!(ms >= minMs && ms < Number.POSITIVE_INFINITY)) throw invalid(name, ms, `a finite number of milliseconds >= ${minMs}`);
+function duration(name: string, ms: number): void {
+  if (!(ms >= 0 && ms < Number.POSITIVE_INFINITY)) throw invalid(name, ms, 'a finite number of milliseconds >= 0');
 }
