@@ -33,6 +33,8 @@ const ROUND_WRITES = 1_000;
 const LONGER = 2;
 /** Most of the time is spent in the kernel, so code is called less often, and warming up takes longer. */
 const WARM_LONGER = 3;
+/** A write goes through much more code, which takes some ten thousand of them to be compiled. */
+const WRITES_WARM_LONGER = 12;
 
 /** Each is told to all watchers, so that there are 50,000 latencies in a round of 100 watchers. */
 const ROUND_LATENCIES = 500;
@@ -161,7 +163,7 @@ async function prepareWrites(contender: string, shape: Shape, settings: Settings
   const stage = await Stage.open(await start(contender, { thingBytes, pods: 0 }));
   await stage.join([all(watchers)]);
   const run = (): Promise<Took> => stage.write({ path: THINGS_PATH, connections, count: ROUND_WRITES, thingBytes });
-  const isCold = warmingUp(settings.warmMs * WARM_LONGER);
+  const isCold = warmingUp(settings.warmMs * WRITES_WARM_LONGER);
   while (isCold()) await run();
   return {
     async round() {

@@ -6,9 +6,9 @@ export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
   test: {
     include: [
-      'test/unit/{memory-storage,memory-storage-*,storage-parts,cacher-*}.test.ts',
+      'test/unit/{memory-storage,memory-storage-*,storage-parts,storage-semantics,informer-storage,cacher-*}.test.ts',
       'test/contract/{cacher.contract,storage.contract,storage-broken}.test.ts',
-      'test/property/{cacher,cacher-linearizable,memory-storage}.property.test.ts',
+      'test/property/{cacher,cacher-linearizable,memory-storage,storage-watchers}.property.test.ts',
     ],
     isolate: false, // importing everything again for each file would take most of the time
     fileParallelism: false,
