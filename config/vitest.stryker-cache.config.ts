@@ -10,10 +10,10 @@ export default defineConfig({
       'test/unit/{cache-*,delta-*,indexer,pager,real-fifo,store,http-*}.test.ts',
       'test/unit/{from-hub,informer*,live-store,reflector*,retry-watcher*,until*}.test.ts',
       'test/unit/{work-queue,work-queue-*,rate-limiters,controller*,election,leader-elector}.test.ts',
-      'test/unit/{complaints,fake-list-watcher,many-listeners}.test.ts',
+      'test/unit/{complaints,fake-list-watcher,many-listeners,resource,stored-event}.test.ts',
       'test/contract/list-watcher.contract.test.ts',
       'test/property/{delta-queue,guarantees-cache,indexer,informer,reflector,retry-watcher,selectors,work-queue}.property.test.ts',
-      'test/property/{controller*,leader-elector,list-reader,rate-limiters}.property.test.ts',
+      'test/property/{controller*,leader-elector,list-reader,rate-limiters,reparse}.property.test.ts',
     ],
     isolate: false, // importing everything again for each file would take most of the time
     fileParallelism: false,

@@ -34,8 +34,9 @@ interface Possible {
  *     a in (1,2),a!=2,b,b    a=1,b
  *     a=1,a=2                nothing,!nothing
  *
- * It holds for labels of any text, also such as no server accepts. That is what makes it simple: there are always more values than
- * a selector excludes, so a set that is described by what it excludes is never empty.
+ * Requirements come sorted by key, as a selector has them. It holds for labels of any text, also such as no server accepts. That is
+ * what makes it simple: there are always more values than a selector excludes, so a set that is described by what it excludes is
+ * never empty.
  */
 export function canonicalLabels(requirements: readonly Requirement[]): string {
   const byKey = new Map<string, Possible>();
@@ -45,7 +46,7 @@ export function canonicalLabels(requirements: readonly Requirement[]): string {
     narrow(possible, requirement);
   }
   const texts: string[] = [];
-  for (const [key, possible] of [...byKey].sort(([one], [other]) => byCodeUnit(one, other))) {
+  for (const [key, possible] of byKey) {
     const own = printed(key, possible);
     if (own === undefined) return NOTHING;
     texts.push(...own);

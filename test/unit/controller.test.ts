@@ -290,6 +290,12 @@ describe('reconcile', () => {
     informer.set('a');
     await turn();
     expect(print.mock.calls).toEqual([['controller: gave up after attempt 1', 'a', 'no']]);
+    print.mockClear();
+    const again = rig({ onError: undefined, reconcile: () => Promise.reject('no') });
+    await again.start();
+    again.informer.set('b');
+    await turn();
+    expect(print.mock.calls).toEqual([['controller: reconcile failed, attempt 1', 'b', 'no']]);
   });
 });
 

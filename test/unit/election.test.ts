@@ -109,6 +109,27 @@ describe('a candidate', () => {
     expect(rig.next()).toMatchObject({ do: 'update', takes: true, lease: { spec: { leaseTransitions: 4 } } });
   });
 
+  test.each([['x'], [-1], [1.5], [Number.NaN], [undefined]])(
+    'begins to count again at a lease whose transitions are %s',
+    (transitions) => {
+      const rig = new Rig();
+      rig.answer({ lease: leaseOf('', 5, { leaseTransitions: transitions as number }) });
+      expect(rig.election.term).toBe(0);
+      expect(rig.next()).toMatchObject({ lease: { spec: { leaseTransitions: 1 } } });
+    },
+  );
+
+  test('takes a lease that has no spec, and one that counts no transition', () => {
+    const rig = new Rig();
+    rig.answer({ lease: { metadata: { name: 'lock', resourceVersion: '5' } } });
+    expect([rig.election.holder, rig.election.term]).toEqual([undefined, 0]);
+    expect(rig.next()).toMatchObject({ do: 'update', lease: { spec: { holderIdentity: 'me', leaseTransitions: 1 } } });
+    const other = new Rig();
+    other.answer({ lease: leaseOf('', 5, { leaseTransitions: 0 }) });
+    expect(other.next()).toMatchObject({ lease: { spec: { leaseTransitions: 1 } } });
+    expect(new Rig().election.term).toBe(0);
+  });
+
   test('counts the duration that the lease says, and its own if that is none', () => {
     for (const [seconds, ms] of [
       [40, 40_000],

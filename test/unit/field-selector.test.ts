@@ -190,6 +190,7 @@ describe('a field selector', () => {
   ])('the canonical form of %j is %j', (text, canonical) => {
     expect(parseFieldSelector(text).canonical).toBe(canonical);
     expect(parseFieldSelector(text).equals(parseFieldSelector(canonical))).toBe(true);
+    expect(parseFieldSelector(text).equals(parseFieldSelector('z=another'))).toBe(false);
   });
 
   it('refuses terms that cannot be written', () => {
@@ -312,7 +313,13 @@ describe('a selection predicate', () => {
       5,
     ]);
     expect(new SelectionPredicate().singleName).toBeUndefined();
-    expect(thrown(() => new SelectionPredicate({ limit: -1 }))).toHaveProperty('code', 'INVALID_ARGUMENT');
+    expect(thrown(() => new SelectionPredicate({ limit: -1 }))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('limit: '),
+    });
+    const bookmarks = (allowWatchBookmarks?: boolean): boolean =>
+      new SelectionPredicate({ allowWatchBookmarks }).allowWatchBookmarks;
+    expect([bookmarks(), bookmarks(false), bookmarks(true)]).toEqual([false, false, true]);
     expect(thrown(() => new SelectionPredicate({ label: 1 } as never))).toHaveProperty('code', 'INVALID_ARGUMENT');
   });
 

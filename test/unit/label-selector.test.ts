@@ -133,6 +133,8 @@ describe('parsing', () => {
 describe('an error', () => {
   it.each([
     ['a in (b c)', 8, '","'],
+    ['a in (b', 7, 'expected "," or ")"'],
+    ['a in (b,', 8, 'a label value, "," or ")"'],
     ['x,', 2, 'a label key'],
     ['x==a==b', 4, '"," or the end'],
     ['x=a\0,y', 3, 'letters, digits'],
@@ -408,6 +410,8 @@ describe('printing', () => {
     ['!a,a=1', 'nothing,!nothing'],
     ['a>05,a<9,a>3,a!=7,a!=x,a!=99', 'a>5,a<9,a!=7'],
     ['a>5,a in (4,6,007,x)', 'a in (007,6)'],
+    ['a>3,a>5,a>4', 'a>5'],
+    ['a<9,a<7,a<8', 'a<7'],
     ['a>5,a<6', 'nothing,!nothing'],
     ['a>9223372036854775807', 'nothing,!nothing'],
     ['b=1,a=1,a=2', 'nothing,!nothing'],
