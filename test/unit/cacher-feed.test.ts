@@ -284,6 +284,29 @@ describe('how it follows', () => {
     expect(cacher.stats).toMatchObject({ phase: 'ready', gaps: 1 });
   });
 
+  test('who is stuck anew waits anew, before a list may end watches', async () => {
+    const { cacher, pods, clock, asked } = await rig({}, two);
+    const object = toStatus({ code: 500, reason: 'StorageReadError', message: 'it is not JSON' });
+    const stuckFor = async (seconds: number): Promise<void> => {
+      pods.storage.faults.injected.push(...Array.from({ length: 100 }, () => ({ type: 'ERROR', object }) as const));
+      await pods.put('x/c', { n: clock.now() });
+      for (let passed = 0; passed < seconds; passed++) {
+        await settle();
+        clock.advance(1_000);
+      }
+      pods.storage.faults.injected.length = 0;
+      await settle();
+    };
+    await stuckFor(25);
+    clock.advance(10_000); // the next attempt gets through
+    await settle();
+    expect(names(await cacher.list({ resourceVersion: '0' }))).toBe('x/a x/b x/c @4');
+    asked();
+    await stuckFor(20);
+    expect(asked()).not.toContain('list');
+    expect(cacher.stats.gaps).toBe(0);
+  });
+
   test('a watch that ends by itself is no failure: it is opened again at once if it has lasted, else after a while', async () => {
     const { pods, clock, errors, asked, cacher } = await rig({}, two);
     clock.advance(1_000);

@@ -44,6 +44,20 @@ describe('what a list reads', () => {
     }
   });
 
+  test('pages after the first are of its version, and each goes on where the last has ended', async () => {
+    const { cacher, pods, asked } = await rig({}, four);
+    const scope = cacher.scope('x/');
+    const first = await scope.list({ limit: 1 });
+    await pods.put('x/c');
+    await pods.put('x/a', { n: 2 });
+    await settle();
+    asked();
+    const second = await scope.list({ limit: 1, continue: first.continue });
+    expect([names(first), names(second), second.continue, asked()]).toEqual(['x/a @5', 'x/b @5', undefined, '']);
+    const whole = await cacher.list({ limit: 2 });
+    expect(names(await cacher.list({ limit: 2, continue: whole.continue }))).toBe('x/c y/a @7');
+  });
+
   test('TestConsistentRead: without a version it waits for what the storage has, and asks it for progress', async () => {
     const { cacher, pods, asked } = await rig({}, four);
     await pods.elsewhere(); // of which the cacher is told nothing

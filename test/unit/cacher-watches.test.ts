@@ -448,6 +448,16 @@ describe('the end of a watch', () => {
     expect((await pods.memory.list()).items).toHaveLength(3); // the storage stays open
   });
 
+  test('progress that is asked for is told to those that allow BOOKMARKs, and to nobody else', async () => {
+    const { cacher } = await rig({}, four);
+    const [with_, without] = [
+      await cacher.watch({ resourceVersion: '5', allowWatchBookmarks: true }),
+      await cacher.watch({ resourceVersion: '5' }),
+    ];
+    await cacher.requestProgress();
+    expect([await seen(with_), await seen(without)]).toEqual(['BOOKMARK 5', '']);
+  });
+
   test('a watch too many is refused with 429, until another has ended', async () => {
     const { cacher } = await rig({ maxWatches: 2 }, four);
     const [first] = [await cacher.watch(), await cacher.watch()];

@@ -254,6 +254,18 @@ describe('a MemoryStorage', () => {
     expect(types.join(' ')).toBe('ADDED ADDED ADDED ADDED MODIFIED DELETED DELETED');
   });
 
+  test('deletes by time, not by its digits', async () => {
+    const clock = new FakeClock();
+    const storage = new MemoryStorage<Thing>({ clock });
+    for (const ttlSeconds of [50, 9, 100]) await storage.create(`${ttlSeconds}`, thing(`${ttlSeconds}`), { ttlSeconds });
+    const left: unknown[] = [];
+    for (const ms of [8_999, 1, 41_000, 50_000]) {
+      clock.advance(ms);
+      left.push((await storage.list()).items.map(({ metadata }) => metadata?.name).join(' '));
+    }
+    expect(left).toEqual(['100 50 9', '100 50', '100', '']);
+  });
+
   test('leaves nothing behind when it is closed', async () => {
     const clock = new FakeClock();
     const storage = new MemoryStorage<Thing>({ clock });

@@ -36,6 +36,17 @@ describe('a key', () => {
     },
   );
 
+  test('that is none is named, and so is what was expected', () => {
+    const long = 'a'.repeat(2_000);
+    for (const [key, text] of [
+      ['a//b', '"a//b"'],
+      [long, `"${'a'.repeat(80)}"`],
+      [7, 'number'],
+    ] as const) {
+      expect(() => checkKey(key as string)).toThrow(`not a key: ${text}; expected segments between slashes`);
+    }
+  });
+
   test('is a string', () => {
     for (const key of [undefined, null, 7, {}, ['a']]) expect(codeOf(() => checkKey(key as string))).toBe(400);
   });
@@ -139,6 +150,7 @@ describe('a value', () => {
     expect(object).toEqual({ metadata: { name: 'a', creationTimestamp: date.toISOString(), resourceVersion: '7' } });
     expect(new TextDecoder().decode(encoded(object))).toBe(JSON.stringify(object));
     expect(encoded(object).byteLength).toBe(bytes);
+    expect(encoded(object)).toBe(encoded(object));
     class Own {
       toJSON(): object {
         return { metadata: { name: 'own' } };
