@@ -7,7 +7,7 @@ export default defineConfig({
   test: {
     include: [
       'test/unit/{field-selector,label-selector}.test.ts',
-      'test/unit/{cache-*,delta-*,indexer,pager,real-fifo,store,http-*}.test.ts',
+      'test/unit/{cache-*,delta-*,indexer,list-reader,pager,real-fifo,store,http-*}.test.ts',
       'test/unit/{from-hub,informer*,live-store,reflector*,retry-watcher*,until*}.test.ts',
       'test/unit/{work-queue,work-queue-*,rate-limiters,controller*,election,leader-elector}.test.ts',
       'test/unit/{complaints,fake-list-watcher,many-listeners,resource,stored-event}.test.ts',
