@@ -1,5 +1,5 @@
 // Events about objects that are stored already. test/property/reparse.property.test.ts compares with JSON.parse.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { eventCodec } from '../../src/cache/http/answer.ts';
 import { Reparser } from '../../src/cache/http/reparse.ts';
 import { readStored } from '../../src/cache/http/stored-event.ts';
@@ -21,6 +21,33 @@ describe('an event about a stored object', () => {
 
   it('gives the same object again if nothing differs', () => {
     expect(readPod(structuredClone(POD))).toBe(POD);
+  });
+
+  it.each<[string, unknown, string[]]>([
+    ['what is stored', structuredClone(POD), []],
+    ['another number', { ...POD, spec: { ...POD.spec, priority: 12 } }, ['12']],
+    ['another literal', { ...POD, spec: { ...POD.spec, hostNetwork: true } }, ['true']],
+    ['a text with an escape', { ...POD, kind: 'a"b' }, ['"a\\"b"']],
+    ['a short text', { ...POD, kind: 'Pods' }, []],
+    ['a long text', { ...POD, kind: 'p'.repeat(200) }, [`"${'p'.repeat(200)}"`]],
+  ])('parses of %s only what is new', (_, object, parsed) => {
+    const frame = bytes(event(object));
+    const parse = vi.spyOn(JSON, 'parse');
+    const got = readStored(frame, () => POD)?.object;
+    const texts = parse.mock.calls.map(([text]) => text);
+    parse.mockRestore();
+    expect([got, texts]).toEqual([object, parsed]);
+  });
+
+  it.each([0, 7, 10, 99, 123_456_789, 9_007_199_254_740])('knows the number %i again without parsing it', (number) => {
+    const parse = vi.spyOn(JSON, 'parse');
+    const known = { first: number, list: [number, number], last: number };
+    const same = read(`{"first":${number},"list":[${number},${number}],"last":${number}}`, known);
+    const calls = parse.mock.calls.length;
+    parse.mockRestore();
+    expect([same === known, calls]).toEqual([true, 0]);
+    for (const text of [`${number}.0`, `${number}e0`, `${number}E0`]) expect(read(`[${text}]`, [number])).toEqual([number]);
+    expect(() => read(`[0${number}]`, [number])).toThrow(SyntaxError);
   });
 
   it('makes only what differs', () => {
