@@ -10,6 +10,9 @@ interface Timer {
   readonly callback: () => void;
 }
 
+/** A timer that is set for later is that much later: a microsecond. */
+const LEAST_MS = 0.001;
+
 /** Time, which goes from one timer to the next; what promises do in between takes none. */
 export class World {
   time: number = 0;
@@ -33,7 +36,8 @@ export class World {
   clock(rate: number, offset: number): Clock {
     return {
       now: () => offset + this.time * rate,
-      schedule: (delayMs, callback) => this.at(this.time + Math.max(0, delayMs) / rate, callback),
+      // Less than that may be lost when it is added, and whoever waits for it would wait for ever without time passing.
+      schedule: (delayMs, callback) => this.at(this.time + (delayMs > 0 ? Math.max(delayMs / rate, LEAST_MS) : 0), callback),
     };
   }
 
