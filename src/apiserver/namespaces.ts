@@ -17,10 +17,10 @@ import { compareVersions } from '../cache/version.ts';
 import { forbidden, hasCode, notFound } from './api-status.ts';
 import type { Catalog, ResourceInfo } from './resource-info.ts';
 import { Terminating, type TerminatingMeans } from './terminating.ts';
-import type { EmptyTerms, Ground } from './verbs/ground.ts';
-import { timestamp } from './verbs/ground.ts';
 import { withMeta } from './verbs/metadata.ts';
 import { deleteObject, deleteObjects } from './verbs/remove.ts';
+import type { EmptyTerms, ResourceContext } from './verbs/resource-context.ts';
+import { timestamp } from './verbs/resource-context.ts';
 import { createObject } from './verbs/write.ts';
 
 /** The namespace that always exists. */
@@ -42,7 +42,7 @@ export interface Confirmation {
 /** What the namespaces of a server need of it. */
 export interface NamespacesMeans extends Pick<TerminatingMeans, 'clock' | 'random' | 'onError'> {
   readonly catalog: Catalog;
-  readonly groundOf: (info: ResourceInfo) => Ground;
+  readonly contextOf: (info: ResourceInfo) => ResourceContext;
 }
 
 export class Namespaces {
@@ -59,12 +59,12 @@ export class Namespaces {
   /** Creates what must always exist, and begins to look after namespaces that are about to go, whoever has deleted them. */
   async prepare(): Promise<void> {
     if (this.info === undefined) return;
-    const ground = this.means.groundOf(this.info);
+    const context = this.means.contextOf(this.info);
     const sent = { metadata: { name: DEFAULT } };
-    await createObject(ground, sent, { namespace: undefined, dryRun: false }).catch((error: unknown) => {
+    await createObject(context, sent, { namespace: undefined, dryRun: false }).catch((error: unknown) => {
       if (!hasCode(error, 409)) throw error;
     });
-    await this.terminating.start(ground.storage);
+    await this.terminating.start(context.storage);
   }
 
   /** Resolves when nothing goes on any more. */
@@ -85,7 +85,7 @@ export class Namespaces {
    */
   async check(namespace: string, about: About): Promise<string | undefined> {
     if (this.info === undefined || namespace === DEFAULT) return undefined;
-    const { storage } = this.means.groundOf(this.info);
+    const { storage } = this.means.contextOf(this.info);
     // A cache may be late. What it says against a namespace may be over.
     const cached = await storage.get(namespace, { resourceVersion: '0' });
     const isActive = cached !== undefined && cached.metadata?.deletionTimestamp === undefined;
@@ -99,7 +99,7 @@ export class Namespaces {
   async confirm(namespace: string, { uid, created }: Confirmation, info: ResourceInfo): Promise<void> {
     if (this.info === undefined) return;
     const about = { info, name: created.metadata?.name ?? '' };
-    const found = await this.means.groundOf(this.info).storage.get(namespace);
+    const found = await this.means.contextOf(this.info).storage.get(namespace);
     if (this.uidOf(found, { namespace, about }) === uid) return;
     if (compareVersions(versionOf(found), versionOf(created)) > 0) throw notFound(this.info, namespace);
   }
@@ -123,14 +123,14 @@ export class Namespaces {
     if (this.info === undefined) return true;
     if (namespace === DEFAULT) throw forbidden(this.info, namespace, 'this namespace may not be deleted');
     if (dryRun) return true;
-    const ground = this.means.groundOf(this.info);
-    await this.terminate(ground, namespace, uid);
+    const context = this.means.contextOf(this.info);
+    await this.terminate(context, namespace, uid);
     const check = async (): Promise<void> => {
-      if ((await ground.storage.get(namespace, { signal }))?.metadata?.uid !== uid) throw notFound(ground.info, namespace);
+      if ((await context.storage.get(namespace, { signal }))?.metadata?.uid !== uid) throw notFound(context.info, namespace);
     };
     let isEmpty = true;
     for (const info of this.contained()) {
-      if (!(await clear(this.means.groundOf(info), namespace, { check, signal }))) isEmpty = false;
+      if (!(await clear(this.means.contextOf(info), namespace, { check, signal }))) isEmpty = false;
     }
     return isEmpty;
   }
@@ -142,10 +142,10 @@ export class Namespaces {
 
   /** Ends the deletion of a namespace. Resolves to whether it is gone. */
   private async finish(name: string, uid: string | undefined, signal: AbortSignal): Promise<boolean> {
-    const ground = this.means.groundOf(this.info as ResourceInfo);
+    const context = this.means.contextOf(this.info as ResourceInfo);
     const terms = { dryRun: false, preconditions: { uid }, signal };
     try {
-      return (await deleteObject(ground, { namespace: undefined, name }, terms)).gone;
+      return (await deleteObject(context, { namespace: undefined, name }, terms)).gone;
     } catch (error) {
       // Somebody else has ended it.
       if (hasCode(error, 404) || hasCode(error, 409)) return true;
@@ -159,7 +159,7 @@ export class Namespaces {
     return all.filter((info) => all.find(({ prefix }) => prefix === info.prefix) === info);
   }
 
-  private async terminate({ storage, now, info }: Ground, name: string, uid: string | undefined): Promise<void> {
+  private async terminate({ storage, now, info }: ResourceContext, name: string, uid: string | undefined): Promise<void> {
     await storage.update(name, (current) => {
       if (current.metadata?.uid !== uid) throw notFound(info, name);
       if (current.metadata?.deletionTimestamp !== undefined) return current;
@@ -171,17 +171,17 @@ export class Namespaces {
 
 /** Deletes the objects of one kind in a namespace. Resolves to whether none is left. */
 async function clear(
-  ground: Ground,
+  context: ResourceContext,
   namespace: string,
   { check, signal }: { readonly check: () => Promise<void>; readonly signal: AbortSignal | undefined },
 ): Promise<boolean> {
-  const scope = ground.storage.scope(`${namespace}/`);
+  const scope = context.storage.scope(`${namespace}/`);
   const list = async (page: { limit: number; continue: string }): ReturnType<typeof scope.list> => {
     const listed = await scope.list({ limit: page.limit, continue: page.continue || undefined, signal });
     // Behind the list: what was in it is of this namespace, and not of another one that came after it.
     await check();
     return listed;
   };
-  await deleteObjects({ ...ground, removed: () => {} }, namespace, { dryRun: false, list, signal });
+  await deleteObjects({ ...context, removed: () => {} }, namespace, { dryRun: false, list, signal });
   return (await scope.list({ limit: 1, signal })).items.length === 0;
 }

@@ -21,9 +21,9 @@ import { type PatchType, toPatch } from './patch/patch.ts';
 import { parseJson } from './request/json.ts';
 import { fromListOptions, fromWatchOptions } from './request/query.ts';
 import type { ResourceInfo } from './resource-info.ts';
-import type { Ground, Place } from './verbs/ground.ts';
 import { getObject, listObjects, presented, watchObjects } from './verbs/read.ts';
 import { deleteObject, deleteObjects } from './verbs/remove.ts';
+import type { Place, ResourceContext } from './verbs/resource-context.ts';
 import { createObject, updateObject } from './verbs/write.ts';
 
 /** What requests for one object have in common. */
@@ -80,32 +80,32 @@ const REMOVE_NAMES = ['dryRun', 'signal', 'preconditions', 'propagation', 'grace
 export class Resource<T extends object = KubernetesObject> implements ListWatcher<T> {
   /** The one namespace of this; undefined: all, or the kind has none. */
   readonly namespace: string | undefined;
-  readonly #ground: () => Ground;
+  readonly #context: () => ResourceContext;
 
-  /** Throws CLOSED, from `ground`, once the server has shut down. */
-  constructor(ground: () => Ground, namespace?: string) {
-    this.#ground = ground;
+  /** Throws CLOSED, from `context`, once the server has shut down. */
+  constructor(context: () => ResourceContext, namespace?: string) {
+    this.#context = context;
     this.namespace = namespace;
   }
 
   /** What the server knows of this kind. */
   get type(): Pick<ResourceInfo, 'group' | 'version' | 'plural' | 'kind' | 'namespaced'> {
-    const { group, version, plural, kind, namespaced } = this.#ground().info;
+    const { group, version, plural, kind, namespaced } = this.#context().info;
     return { group, version, plural, kind, namespaced };
   }
 
   /** The same in one namespace. */
   in(namespace: string): Resource<T> {
-    const { info } = this.#ground();
+    const { info } = this.#context();
     if (!info.namespaced) throw invalid('namespace', namespace, `none, because ${info.plural} are in no namespace`);
     checkSegment('namespace', namespace);
-    return new Resource<T>(this.#ground, namespace);
+    return new Resource<T>(this.#context, namespace);
   }
 
   async list(options: ListOptions = {}): Promise<List<T>> {
     const { signal } = options;
     signal?.throwIfAborted();
-    return (await listObjects(this.#ground(), {
+    return (await listObjects(this.#context(), {
       namespace: this.namespace,
       parameters: fromListOptions(options),
       signal,
@@ -115,30 +115,30 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
   async watch(options: ListWatchOptions = {}): Promise<Watch<ObjectEvent<T>>> {
     const { signal } = options;
     signal?.throwIfAborted();
-    const ground = this.#ground();
+    const context = this.#context();
     const asked = {
       namespace: this.namespace,
       parameters: fromWatchOptions(options),
       // The end of the server ends its watches.
-      signal: signal && ground.closing ? AbortSignal.any([signal, ground.closing]) : (signal ?? ground.closing),
+      signal: signal && context.closing ? AbortSignal.any([signal, context.closing]) : (signal ?? context.closing),
     };
-    return (await watchObjects(ground, asked)) as unknown as Watch<ObjectEvent<T>>;
+    return (await watchObjects(context, asked)) as unknown as Watch<ObjectEvent<T>>;
   }
 
   /** Reads one object. Rejects with 404 if there is none. */
   async get(name: string, options: ReadOptions = {}): Promise<T> {
     const { resourceVersion = '', signal, subresource } = known(options, ['subresource', 'signal', 'resourceVersion']);
     this.#isStatus(subresource);
-    return structuredClone(await getObject(this.#ground(), this.#at(name), { resourceVersion, signal })) as T;
+    return structuredClone(await getObject(this.#context(), this.#at(name), { resourceVersion, signal })) as T;
   }
 
   /** Creates an object. One without a name, but with `metadata.generateName`, gets one. */
   async create(object: T, options: Omit<WriteOptions, 'subresource'> = {}): Promise<T> {
     const { dryRun = false, signal } = known(options, ['dryRun', 'signal']);
-    const { info } = this.#ground();
+    const { info } = this.#context();
     const namespace = info.namespaced ? this.namespace || namespaceOf(object) || undefined : undefined;
     if (info.namespaced && namespace === undefined) throw invalid('namespace', namespace, 'one: use in(namespace)');
-    return this.#shown(await createObject(this.#ground(), plain(object), { namespace, dryRun, signal }));
+    return this.#shown(await createObject(this.#context(), plain(object), { namespace, dryRun, signal }));
   }
 
   /** Replaces an object. If it has a version which is not the newest, it is refused with 409. */
@@ -149,17 +149,17 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     if (!name) throw invalid('object.metadata.name', name, 'a name, to update it');
     const place = this.#placed(namespaceOf(sent) || undefined, name);
     const status = this.#isStatus(subresource);
-    return this.#shown(await updateObject(this.#ground(), { place, status, dryRun, signal, make: () => sent }));
+    return this.#shown(await updateObject(this.#context(), { place, status, dryRun, signal, make: () => sent }));
   }
 
   /** Changes a part of an object. */
   async patch(name: string, patch: object, options: PatchOptions = {}): Promise<T> {
     const { dryRun = false, signal, subresource, type = 'merge' } = known(options, [...WRITE_NAMES, 'type']);
-    const kind = this.#ground().info;
+    const kind = this.#context().info;
     const patched = toPatch(plain(patch), { type, kind });
     const make = (current: KubernetesObject): object => patched(presented(kind, current));
     const status = this.#isStatus(subresource);
-    return this.#shown(await updateObject(this.#ground(), { place: this.#at(name), status, dryRun, signal, make }));
+    return this.#shown(await updateObject(this.#context(), { place: this.#at(name), status, dryRun, signal, make }));
   }
 
   /** Deletes an object. Resolves with the object if its finalizers still hold it; otherwise with undefined: it is gone. */
@@ -168,7 +168,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     if (preconditions) known(preconditions, ['uid', 'resourceVersion']);
     if (propagation) oneOf('propagation', propagation, ['Foreground', 'Background', 'Orphan']);
     if (gracePeriodSeconds !== undefined) wholeNumber('gracePeriodSeconds', gracePeriodSeconds);
-    const { object, gone } = await deleteObject(this.#ground(), this.#at(name), { dryRun, signal, preconditions });
+    const { object, gone } = await deleteObject(this.#context(), this.#at(name), { dryRun, signal, preconditions });
     return gone ? undefined : this.#shown(object);
   }
 
@@ -180,17 +180,17 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
         List<T & KubernetesObject>
       >;
     return structuredClone(
-      await deleteObjects(this.#ground(), this.namespace, { dryRun, signal, list }),
+      await deleteObjects(this.#context(), this.namespace, { dryRun, signal, list }),
     ) as unknown as readonly T[];
   }
 
   #shown(object: KubernetesObject): T {
-    return structuredClone(presented(this.#ground().info, object)) as T;
+    return structuredClone(presented(this.#context().info, object)) as T;
   }
 
   #isStatus(subresource: string | undefined): boolean {
     if (subresource === undefined) return false;
-    if (subresource !== 'status' || !this.#ground().info.status)
+    if (subresource !== 'status' || !this.#context().info.status)
       throw invalid('subresource', subresource, 'one that the resource has');
     return true;
   }
@@ -202,7 +202,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
   }
 
   #placed(own: string | undefined, name: string): Place {
-    const { info } = this.#ground();
+    const { info } = this.#context();
     checkSegment('name', name);
     if (own !== undefined) checkSegment('namespace', own);
     if (!info.namespaced) {

@@ -38,7 +38,7 @@ import { Resource } from './resource.ts';
 import { Catalog, type ResourceInfo } from './resource-info.ts';
 import { type ApiServerStats, toCacheStats, toMetricsText } from './stats.ts';
 import { Schemas } from './validation/schemas.ts';
-import type { Ground } from './verbs/ground.ts';
+import type { ResourceContext } from './verbs/resource-context.ts';
 
 /** Options of {@link ApiServer.shutdown}. */
 export interface ShutdownOptions {
@@ -74,7 +74,7 @@ export class ApiServer<I = unknown> {
   /** Nobody waits any more for what was. */
   readonly #cut: AbortController = new AbortController();
   readonly #storages: Map<string, Storage> = new Map();
-  readonly #grounds: Map<ResourceInfo, Ground> = new Map();
+  readonly #contexts: Map<ResourceInfo, ResourceContext> = new Map();
   readonly #answering: Set<Promise<Answer>> = new Set();
   #shutdown: Promise<void> | undefined;
   /**
@@ -98,13 +98,13 @@ export class ApiServer<I = unknown> {
     this.#catalog = new Catalog(this.#settings.resources);
     this.#documents = new Documents(this.#catalog.all);
     this.#sessions = new Sessions(this.#settings, this.#counts);
-    const groundOf = (info: ResourceInfo): Ground => this.#groundOf(info);
+    const contextOf = (info: ResourceInfo): ResourceContext => this.#contextOf(info);
     const { onError, maxBufferedBytes, storage, clock, random } = this.#settings;
     const [closing, caches] = [this.#closing.signal, () => this.#caches()];
     this.#health = new HealthChecks({ storage, clock, caches, closing });
-    this.#namespaces = new Namespaces({ catalog: this.#catalog, groundOf, clock, random, onError });
+    this.#namespaces = new Namespaces({ catalog: this.#catalog, contextOf, clock, random, onError });
     this.#api = new Api({
-      ...{ settings: this.#settings, catalog: this.#catalog, groundOf, counts: this.#counts },
+      ...{ settings: this.#settings, catalog: this.#catalog, contextOf, counts: this.#counts },
       ...{ closing, cut: this.#cut.signal },
       other: (path, request) => this.#other(path, request),
       isPublic: ({ segments }) => segments.length <= 2 && PUBLIC.has(segments[0]),
@@ -128,7 +128,7 @@ export class ApiServer<I = unknown> {
     const info = this.#catalog.named(name);
     return new Resource<T>(() => {
       if (this.#closing.signal.aborted) throw new WatchError('CLOSED', 'the server has shut down');
-      return this.#groundOf(info);
+      return this.#contextOf(info);
     });
   }
 
@@ -207,11 +207,11 @@ export class ApiServer<I = unknown> {
     return answer;
   }
 
-  #groundOf(info: ResourceInfo): Ground {
-    let ground = this.#grounds.get(info);
-    if (ground === undefined) {
+  #contextOf(info: ResourceInfo): ResourceContext {
+    let context = this.#contexts.get(info);
+    if (context === undefined) {
       const { cache, now, random, uid, maxSelectorLength } = this.#settings;
-      ground = {
+      context = {
         ...{ info, now, random, uid, maxSelectorLength },
         // A cache ends its watches when it is closed, and needs no listener for each of them.
         closing: cache === false ? this.#closing.signal : undefined,
@@ -223,9 +223,9 @@ export class ApiServer<I = unknown> {
         prepared: info === this.#catalog.namespaces ? (object) => this.#namespaces.prepared(object) : undefined,
         empty: info === this.#catalog.namespaces ? (object, terms) => this.#namespaces.empty(object, terms) : undefined,
       };
-      this.#grounds.set(info, ground);
+      this.#contexts.set(info, context);
     }
-    return ground;
+    return context;
   }
 
   /** The part of the storage that has a resource, with its cache; all versions of the resource share them. */

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bundle } from '../../bench/bridge/jitter/bundle.mjs';
 import { numbersFrom } from '../../bench/bridge/jitter/client.ts';
+import { DeliveryChecker, sumOf } from '../../bench/bridge/jitter/delivery-checker.ts';
 import { endAll } from '../../bench/bridge/jitter/peer.ts';
 import type { Outcome, Profile, Scripts } from '../../bench/bridge/jitter/profile.ts';
 import { faultsOf, runProfile } from '../../bench/bridge/jitter/profile.ts';
-import { Reception, sumOf } from '../../bench/bridge/jitter/reception.ts';
 import { toStatus } from '../../src/watch/event.ts';
 
 const TRANSPORTS = ['websocket', 'sse', 'http'] as const;
@@ -64,15 +64,15 @@ describe('clients that are cut again and again, over every transport', () => {
 
 describe('the judgement of what a client gets', () => {
   const gone = toStatus({ code: 410, reason: 'Expired', message: 'too old' });
-  const heard = (...row: (number | '410' | 'again' | 'blind' | '500')[]): Reception => {
-    const reception = new Reception();
+  const heard = (...row: (number | '410' | 'again' | 'blind' | '500')[]): DeliveryChecker => {
+    const checker = new DeliveryChecker();
     for (const one of row) {
-      if (typeof one === 'number') reception.take(one);
-      else if (one === 'blind') reception.refused({ ...gone, message: 'cut; no version' });
-      else if (one === 'again') reception.refused({ ...gone, message: 'this one is too old, too' });
-      else reception.refused({ ...gone, code: Number(one) });
+      if (typeof one === 'number') checker.take(one);
+      else if (one === 'blind') checker.refused({ ...gone, message: 'cut; no version' });
+      else if (one === 'again') checker.refused({ ...gone, message: 'this one is too old, too' });
+      else checker.refused({ ...gone, code: Number(one) });
     }
-    return reception;
+    return checker;
   };
 
   test.each([
@@ -95,7 +95,7 @@ describe('the judgement of what a client gets', () => {
     expect(heard(...row)).toMatchObject(expected);
   });
 
-  const outcome = (row: Reception, more: Partial<Outcome> = {}): Outcome => ({
+  const outcome = (row: DeliveryChecker, more: Partial<Outcome> = {}): Outcome => ({
     profile: SHORT,
     expected: 3,
     received: sumOf([row]),

@@ -1,7 +1,7 @@
 // Resumable, without sockets: first a hub and strict readers that keep what they have read, then the hub and our client.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Reception } from '../../bench/bridge/jitter/reception.ts';
+import { DeliveryChecker } from '../../bench/bridge/jitter/delivery-checker.ts';
 import type { ClientWatch, WebSocketConstructor } from '../../src/bridge/client.ts';
 import { connect as connectClient } from '../../src/bridge/client.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
@@ -222,7 +222,7 @@ class Wire extends FakeSink {
 /** Servers one after the other, each a life of its own, and one client that knows nothing of it but a URL. */
 class World {
   readonly clock: FakeClock = new FakeClock();
-  readonly reception: Reception = new Reception();
+  readonly checker: DeliveryChecker = new DeliveryChecker();
   readonly watch: ClientWatch<WireEvent>;
   published: number = 0;
   restarts: number = 0;
@@ -293,8 +293,8 @@ class World {
     for (let i = 0; i < count; i++) {
       const event = this.watch.tryNext();
       if (event === undefined) return;
-      if (isErrorEvent(event)) this.reception.refused(event.object as Status);
-      else this.reception.take(event.object as number);
+      if (isErrorEvent(event)) this.checker.refused(event.object as Status);
+      else this.checker.take(event.object as number);
     }
   }
 
@@ -366,8 +366,8 @@ test('a hub, our client, and any network between them: missing events are behind
       const world = new World(options, capacity);
       await turn();
       await live(world, all);
-      const { reception, watch, published } = world;
-      const { duplicates, outOfOrder, silent, repeated, failures, delivered, told } = reception;
+      const { checker, watch, published } = world;
+      const { duplicates, outOfOrder, silent, repeated, failures, delivered, told } = checker;
       expect({ duplicates, outOfOrder, silent, repeated, failures }).toEqual({
         duplicates: 0,
         outOfOrder: 0,
@@ -375,12 +375,12 @@ test('a hub, our client, and any network between them: missing events are behind
         repeated: 0,
         failures: [],
       });
-      expect({ last: reception.last, sum: delivered + told }).toEqual({ last: published, sum: published });
+      expect({ last: checker.last, sum: delivered + told }).toEqual({ last: published, sum: published });
       watch.stop();
       expect(world.clock.pending).toBe(0);
       seen.told += told;
       seen.delivered += delivered;
-      seen.expired += reception.expired;
+      seen.expired += checker.expired;
     }),
     { numRuns: RUNS },
   );

@@ -1,11 +1,11 @@
 // What others do between the steps of a verb: it is tried again with what is there then, and not for ever.
 import { describe, expect, test } from 'vitest';
-import type { Ground } from '../../src/apiserver/verbs/ground.ts';
 import { type DeleteTerms, deleteObject, deleteObjects } from '../../src/apiserver/verbs/remove.ts';
+import type { ResourceContext } from '../../src/apiserver/verbs/resource-context.ts';
 import { createObject, updateObject } from '../../src/apiserver/verbs/write.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
-import { newGround, order, over, refusalOf } from './apiserver-verbs-support.ts';
+import { newContext, order, over, refusalOf } from './apiserver-verbs-support.ts';
 
 const KEY = 'default/a';
 const PLACE = { namespace: 'default', name: 'a' };
@@ -19,15 +19,17 @@ const withFinalizers = (finalizers: readonly string[]) => (current: KubernetesOb
   metadata: { ...current.metadata, finalizers },
 });
 
-/** A ground on whose storage something happens right before each call of some of its methods. */
-function raced(before: { readonly [M in 'create' | 'update' | 'delete']?: (ground: Ground, call: number) => Promise<unknown> }): {
-  ground: ReturnType<typeof newGround>;
+/** A context on whose storage something happens right before each call of some of its methods. */
+function raced(
+  before: { readonly [M in 'create' | 'update' | 'delete']?: (context: ResourceContext, call: number) => Promise<unknown> },
+): {
+  context: ReturnType<typeof newContext>;
   calls: Record<'create' | 'update' | 'delete', number>;
 } {
-  const plain = newGround();
+  const plain = newContext();
   const { storage } = plain;
   const calls = { create: 0, update: 0, delete: 0 };
-  const ground = {
+  const context = {
     ...plain,
     storage: over(storage, {
       create: async (key, object, options) => {
@@ -44,76 +46,76 @@ function raced(before: { readonly [M in 'create' | 'update' | 'delete']?: (groun
       },
     }),
   };
-  return { ground, calls };
+  return { context, calls };
 }
 
 describe('a deletion', () => {
   const terms: DeleteTerms = { dryRun: false };
 
   test('whose object loses its last finalizer meanwhile deletes it', async () => {
-    const { ground, calls } = raced({
+    const { context, calls } = raced({
       delete: async () => {},
       update: ({ storage }) => storage.update(KEY, withFinalizers([])),
     });
-    await ground.storage.create(KEY, order('a', { finalizers: ['a.b/c'] }));
-    const { object, gone } = await deleteObject(ground, PLACE, terms);
+    await context.storage.create(KEY, order('a', { finalizers: ['a.b/c'] }));
+    const { object, gone } = await deleteObject(context, PLACE, terms);
     expect([object.metadata?.name, gone, calls.delete, calls.update]).toEqual(['a', true, 2, 1]);
-    expect(await ground.storage.get(KEY)).toBeUndefined();
-    expect(ground.gone).toEqual(['default']);
+    expect(await context.storage.get(KEY)).toBeUndefined();
+    expect(context.gone).toEqual(['default']);
   });
 
   test('gives up on an object whose finalizers come and go, with 409', async () => {
-    const { ground, calls } = raced({
+    const { context, calls } = raced({
       delete: ({ storage }) => storage.update(KEY, withFinalizers(['a.b/c'])),
       update: ({ storage }) => storage.update(KEY, withFinalizers([])),
     });
-    await ground.storage.create(KEY, order('a'));
-    expect(await refusalOf(deleteObject(ground, PLACE, terms))).toEqual([409, MODIFIED]);
+    await context.storage.create(KEY, order('a'));
+    expect(await refusalOf(deleteObject(context, PLACE, terms))).toEqual([409, MODIFIED]);
     expect(calls.delete).toBe(100);
-    expect(ground.gone).toEqual([]);
+    expect(context.gone).toEqual([]);
   });
 
   test('whose object goes while it is marked is 404, also when it is only tried', async () => {
     for (const dryRun of [false, true]) {
-      const { ground } = raced({ update: ({ storage }) => storage.delete(KEY) });
-      await ground.storage.create(KEY, order('a', { finalizers: ['a.b/c'] }));
-      const { storage } = ground;
+      const { context } = raced({ update: ({ storage }) => storage.delete(KEY) });
+      await context.storage.create(KEY, order('a', { finalizers: ['a.b/c'] }));
+      const { storage } = context;
       const get: typeof storage.get = async (key) => {
         await storage.delete(key);
         return undefined;
       };
-      const trying = dryRun ? { ...ground, storage: over(storage, { get }) } : ground;
+      const trying = dryRun ? { ...context, storage: over(storage, { get }) } : context;
       expect(await refusalOf(deleteObject(trying, PLACE, { dryRun }))).toEqual([404, 'orders.example.com "a" not found']);
     }
   });
 
   test('checks its preconditions again when it marks', async () => {
-    const { ground } = raced({
+    const { context } = raced({
       update: async ({ storage }) => {
         await storage.delete(KEY);
         await storage.create(KEY, order('a', { uid: 'second', finalizers: ['a.b/c'] }));
       },
     });
-    await ground.storage.create(KEY, order('a', { uid: 'first', finalizers: ['a.b/c'] }));
-    const [code] = await refusalOf(deleteObject(ground, PLACE, { ...terms, preconditions: { uid: 'first' } }));
+    await context.storage.create(KEY, order('a', { uid: 'first', finalizers: ['a.b/c'] }));
+    const [code] = await refusalOf(deleteObject(context, PLACE, { ...terms, preconditions: { uid: 'first' } }));
     expect(code).toBe(409);
-    expect((await ground.storage.get(KEY))?.metadata).not.toHaveProperty('deletionTimestamp');
+    expect((await context.storage.get(KEY))?.metadata).not.toHaveProperty('deletionTimestamp');
   });
 
   test('passes the signal on', async () => {
-    const ground = newGround();
-    await ground.storage.create(KEY, order('a', { finalizers: ['a.b/c'] }));
+    const context = newContext();
+    await context.storage.create(KEY, order('a', { finalizers: ['a.b/c'] }));
     const signal = AbortSignal.abort(new Error('enough'));
-    await expect(deleteObject(ground, PLACE, { dryRun: false, signal })).rejects.toThrow('enough');
-    await expect(deleteObject(ground, PLACE, { dryRun: true, signal })).rejects.toThrow('enough');
-    expect((await ground.storage.get(KEY))?.metadata).not.toHaveProperty('deletionTimestamp');
+    await expect(deleteObject(context, PLACE, { dryRun: false, signal })).rejects.toThrow('enough');
+    await expect(deleteObject(context, PLACE, { dryRun: true, signal })).rejects.toThrow('enough');
+    expect((await context.storage.get(KEY))?.metadata).not.toHaveProperty('deletionTimestamp');
   });
 });
 
 describe('a deletion of many', () => {
   test('takes what is listed page by page, and what others have deleted meanwhile is no failure', async () => {
-    const ground = newGround();
-    for (const name of ['a', 'b', 'c']) await ground.storage.create(`default/${name}`, order(name));
+    const context = newContext();
+    for (const name of ['a', 'b', 'c']) await context.storage.create(`default/${name}`, order(name));
     const pages = [
       { items: [order('a'), order('nobody')], continue: 'next' },
       { items: [order('c')], continue: undefined },
@@ -123,57 +125,57 @@ describe('a deletion of many', () => {
       asked.push(page);
       return pages.shift() as (typeof pages)[number];
     };
-    const deleted = await deleteObjects(ground, undefined, { dryRun: false, list });
+    const deleted = await deleteObjects(context, undefined, { dryRun: false, list });
     expect(deleted.map(({ metadata }) => metadata?.name)).toEqual(['a', 'c']);
     expect(asked).toEqual([
       { limit: 500, continue: '' },
       { limit: 500, continue: 'next' },
     ]);
-    expect((await ground.storage.list()).items.map(({ metadata }) => metadata?.name)).toEqual(['b']);
+    expect((await context.storage.list()).items.map(({ metadata }) => metadata?.name)).toEqual(['b']);
   });
 
   test('lists all of it before it deletes the first: the version of the list may be forgotten on the way', async () => {
     const storage = new MemoryStorage({ maxHistoryItems: 2 });
-    const ground = newGround({ storage });
+    const context = newContext({ storage });
     for (let n = 0; n < 1_100; n++) await storage.create(`default/o${n}`, order(`o${n}`, { uid: `${n}` }));
     const list = (page: { limit: number; continue: string }): ReturnType<typeof storage.list> =>
       storage.list({ limit: page.limit, continue: page.continue || undefined });
-    expect(await deleteObjects(ground, 'default', { dryRun: false, list })).toHaveLength(1_100);
+    expect(await deleteObjects(context, 'default', { dryRun: false, list })).toHaveLength(1_100);
     expect((await storage.list()).items).toEqual([]);
   });
 
   test('takes no more than it is told to, and nothing that came in the place of what was listed', async () => {
-    const ground = newGround();
-    for (const name of ['a', 'b', 'c']) await ground.storage.create(`default/${name}`, order(name, { uid: 'now' }));
+    const context = newContext();
+    for (const name of ['a', 'b', 'c']) await context.storage.create(`default/${name}`, order(name, { uid: 'now' }));
     const list = async ({ limit }: { limit: number }): Promise<{ items: readonly KubernetesObject[]; continue: string }> => ({
       items: ['a', 'b', 'c'].slice(0, limit).map((name) => order(name, { uid: name === 'a' ? 'before' : 'now' })),
       continue: 'more',
     });
-    const deleted = await deleteObjects(ground, 'default', { dryRun: false, preconditions: undefined, limit: 2, list });
+    const deleted = await deleteObjects(context, 'default', { dryRun: false, preconditions: undefined, limit: 2, list });
     expect(deleted.map(nameOf)).toEqual(['b']);
-    const kept = deleteObjects(ground, 'default', { dryRun: false, preconditions: {}, limit: 1, list });
+    const kept = deleteObjects(context, 'default', { dryRun: false, preconditions: {}, limit: 1, list });
     expect((await refusalOf(kept))[0]).toBe(409);
-    expect((await ground.storage.list()).items.map(nameOf)).toEqual(['a', 'c']);
+    expect((await context.storage.list()).items.map(nameOf)).toEqual(['a', 'c']);
   });
 
   test('ends with what else goes wrong, and keeps its terms', async () => {
-    const ground = newGround();
-    await ground.storage.create(KEY, order('a', { uid: '1' }));
+    const context = newContext();
+    await context.storage.create(KEY, order('a', { uid: '1' }));
     const list = async (): Promise<{ items: readonly KubernetesObject[] }> => ({ items: [order('a')] });
-    const wrong = deleteObjects(ground, 'default', { dryRun: false, preconditions: { uid: '2' }, list });
+    const wrong = deleteObjects(context, 'default', { dryRun: false, preconditions: { uid: '2' }, list });
     expect((await refusalOf(wrong))[0]).toBe(409);
-    expect(await deleteObjects(ground, 'default', { dryRun: true, list })).toHaveLength(1);
-    expect(await ground.storage.get(KEY)).toBeDefined();
-    expect(await deleteObjects(ground, 'other', { dryRun: false, list })).toEqual([]);
+    expect(await deleteObjects(context, 'default', { dryRun: true, list })).toHaveLength(1);
+    expect(await context.storage.get(KEY)).toBeDefined();
+    expect(await deleteObjects(context, 'other', { dryRun: false, list })).toEqual([]);
   });
 });
 
 describe('a creation', () => {
   test('tries eight generated names, and says that the last one exists', async () => {
     let draws = 0;
-    const ground = newGround({ random: () => ++draws * 0 });
+    const context = newContext({ random: () => ++draws * 0 });
     const create = (): Promise<KubernetesObject> =>
-      createObject(ground, { metadata: { generateName: 'a-' } }, { namespace: 'default', dryRun: false });
+      createObject(context, { metadata: { generateName: 'a-' } }, { namespace: 'default', dryRun: false });
     expect((await create()).metadata?.name).toBe('a-bbbbb');
     draws = 0;
     expect(await refusalOf(create())).toEqual([409, 'orders.example.com "a-bbbbb" already exists']);
@@ -181,155 +183,155 @@ describe('a creation', () => {
   });
 
   test('of a given name is tried once', async () => {
-    const { ground, calls } = raced({ create: async () => {} });
+    const { context, calls } = raced({ create: async () => {} });
     const metadata = { name: 'a', generateName: 'b-' };
-    const create = (): Promise<KubernetesObject> => createObject(ground, { metadata }, { namespace: 'default', dryRun: false });
+    const create = (): Promise<KubernetesObject> => createObject(context, { metadata }, { namespace: 'default', dryRun: false });
     await create();
     expect(await refusalOf(create())).toEqual([409, 'orders.example.com "a" already exists']);
     expect(calls.create).toBe(2);
   });
 
   test('is refused for another reason at once, whatever its name', async () => {
-    const { ground, calls } = raced({ create: () => Promise.reject(new Error('disk')) });
-    const create = createObject(ground, { metadata: { generateName: 'b-' } }, { namespace: 'default', dryRun: false });
+    const { context, calls } = raced({ create: () => Promise.reject(new Error('disk')) });
+    const create = createObject(context, { metadata: { generateName: 'b-' } }, { namespace: 'default', dryRun: false });
     await expect(create).rejects.toThrow('disk');
     expect(calls.create).toBe(1);
   });
 
   test('asks for its namespace if it has one, before it writes, and passes the signal on', async () => {
     const asked: string[] = [];
-    const ground = newGround({
+    const context = newContext({
       namespaceExists: async (namespace) => {
         asked.push(namespace);
         if (namespace === 'gone') throw new Error('no such namespace');
       },
     });
     const create = (namespace: string | undefined, signal?: AbortSignal): Promise<KubernetesObject> =>
-      createObject(ground, { metadata: { name: 'a' } }, { namespace, dryRun: false, signal });
+      createObject(context, { metadata: { name: 'a' } }, { namespace, dryRun: false, signal });
     await expect(create('gone')).rejects.toThrow('no such namespace');
     await create(undefined);
     expect(asked).toEqual(['gone']);
-    expect((await ground.storage.list()).items.map(({ metadata }) => metadata?.namespace)).toEqual([undefined]);
+    expect((await context.storage.list()).items.map(({ metadata }) => metadata?.namespace)).toEqual([undefined]);
     await expect(create('default', AbortSignal.abort(new Error('enough')))).rejects.toThrow('enough');
-    expect(await ground.storage.get(KEY)).toBeUndefined();
+    expect(await context.storage.get(KEY)).toBeUndefined();
   });
 });
 
 describe('the update that removes the last finalizer', () => {
   const waiting = order('a', { finalizers: ['a.b/c'], deletionTimestamp: '2026-01-02T03:04:05Z', uid: '1', generation: 2 });
   const freed = { metadata: { name: 'a' } };
-  const free = (ground: Ground): Promise<KubernetesObject> =>
-    updateObject(ground, { place: PLACE, status: false, dryRun: false, make: () => freed });
+  const free = (context: ResourceContext): Promise<KubernetesObject> =>
+    updateObject(context, { place: PLACE, status: false, dryRun: false, make: () => freed });
 
   test('answers with what was to be written, at the version of its deletion', async () => {
-    const { ground, calls } = raced({ delete: async () => {} });
-    await ground.storage.create(KEY, waiting);
-    const answered = await free(ground);
+    const { context, calls } = raced({ delete: async () => {} });
+    await context.storage.create(KEY, waiting);
+    const answered = await free(context);
     const { resourceVersion } = answered.metadata ?? {};
     expect(answered.metadata).toEqual({ ...waiting.metadata, finalizers: undefined, resourceVersion });
-    expect(resourceVersion).toBe(await ground.storage.currentVersion());
-    expect([await ground.storage.get(KEY), ground.gone, calls.delete]).toEqual([undefined, ['default'], 1]);
+    expect(resourceVersion).toBe(await context.storage.currentVersion());
+    expect([await context.storage.get(KEY), context.gone, calls.delete]).toEqual([undefined, ['default'], 1]);
   });
 
   test('is made again if somebody changes the object before it goes', async () => {
-    const { ground, calls } = raced({
+    const { context, calls } = raced({
       delete: async ({ storage }, call) =>
         call === 1 && storage.update(KEY, (current) => ({ ...current, spec: { count: 1 } }) as KubernetesObject),
     });
-    await ground.storage.create(KEY, waiting);
+    await context.storage.create(KEY, waiting);
     let makes = 0;
     const make = (current: KubernetesObject): unknown => {
       makes++;
       return { ...current, metadata: { name: 'a' } };
     };
-    const answered = await updateObject(ground, { place: PLACE, status: false, dryRun: false, make });
+    const answered = await updateObject(context, { place: PLACE, status: false, dryRun: false, make });
     expect(answered).toMatchObject({ spec: { count: 1 } });
-    expect([makes, calls.delete, await ground.storage.get(KEY)]).toEqual([2, 2, undefined]);
+    expect([makes, calls.delete, await context.storage.get(KEY)]).toEqual([2, 2, undefined]);
   });
 
   test('gives up if that never ends, with 409', async () => {
     let turn = 0;
-    const { ground, calls } = raced({
+    const { context, calls } = raced({
       delete: ({ storage }) => storage.update(KEY, (current) => ({ ...current, spec: { turn: ++turn } }) as KubernetesObject),
     });
-    await ground.storage.create(KEY, waiting);
-    expect(await refusalOf(free(ground))).toEqual([409, MODIFIED]);
+    await context.storage.create(KEY, waiting);
+    expect(await refusalOf(free(context))).toEqual([409, MODIFIED]);
     expect(calls.delete).toBe(100);
   });
 
   test('ends with what else goes wrong', async () => {
-    const { ground, calls } = raced({ delete: () => Promise.reject(new Error('disk')) });
-    await ground.storage.create(KEY, waiting);
-    await expect(free(ground)).rejects.toThrow('disk');
+    const { context, calls } = raced({ delete: () => Promise.reject(new Error('disk')) });
+    await context.storage.create(KEY, waiting);
+    await expect(free(context)).rejects.toThrow('disk');
     const [other] = [raced({ delete: ({ storage }) => storage.delete(KEY) })];
-    await other.ground.storage.create(KEY, waiting);
-    expect(await refusalOf(free(other.ground))).toEqual([404, 'orders.example.com "a" not found']);
+    await other.context.storage.create(KEY, waiting);
+    expect(await refusalOf(free(other.context))).toEqual([404, 'orders.example.com "a" not found']);
     expect([calls.delete, other.calls.delete]).toEqual([1, 1]);
   });
 
   test('deletes what contains others as a deletion does', async () => {
     const emptied: string[] = [];
     let left = true;
-    const ground = newGround({
+    const context = newContext({
       empty: async (object) => {
         emptied.push(nameOf(object));
         return !left;
       },
     });
-    await ground.storage.create(KEY, waiting);
-    expect((await free(ground)).metadata).not.toHaveProperty('finalizers');
-    expect(await ground.storage.get(KEY)).toBeDefined();
+    await context.storage.create(KEY, waiting);
+    expect((await free(context)).metadata).not.toHaveProperty('finalizers');
+    expect(await context.storage.get(KEY)).toBeDefined();
     left = false;
-    await free(ground);
-    expect([await ground.storage.get(KEY), emptied]).toEqual([undefined, ['a', 'a']]);
+    await free(context);
+    expect([await context.storage.get(KEY), emptied]).toEqual([undefined, ['a', 'a']]);
   });
 
   test('passes the signal on', async () => {
-    const ground = newGround();
-    await ground.storage.create(KEY, waiting);
+    const context = newContext();
+    await context.storage.create(KEY, waiting);
     const signal = AbortSignal.abort(new Error('enough'));
     for (const dryRun of [false, true]) {
       const terms = { place: PLACE, status: false, dryRun, signal, make: () => freed };
-      await expect(updateObject(ground, terms)).rejects.toThrow('enough');
+      await expect(updateObject(context, terms)).rejects.toThrow('enough');
     }
-    expect(await ground.storage.get(KEY)).toBeDefined();
+    expect(await context.storage.get(KEY)).toBeDefined();
   });
 });
 
 describe('what contains others', () => {
   test('stays when it is changed, and when only its finalizers are gone', async () => {
     const emptied: string[] = [];
-    const ground = newGround({ empty: async (object) => emptied.push(nameOf(object)) > 0 });
-    await ground.storage.create(KEY, order('a', { finalizers: ['a.b/c'] }));
+    const context = newContext({ empty: async (object) => emptied.push(nameOf(object)) > 0 });
+    await context.storage.create(KEY, order('a', { finalizers: ['a.b/c'] }));
     const make = (): unknown => ({ metadata: { name: 'a' } });
-    await updateObject(ground, { place: PLACE, status: false, dryRun: false, make });
-    expect((await ground.storage.get(KEY))?.metadata).not.toHaveProperty('finalizers');
+    await updateObject(context, { place: PLACE, status: false, dryRun: false, make });
+    expect((await context.storage.get(KEY))?.metadata).not.toHaveProperty('finalizers');
     expect(emptied).toEqual([]);
   });
 
   test('is emptied before it goes, stays while something is left, and is not emptied if it may not go', async () => {
     const emptied: string[] = [];
     let left = true;
-    const ground = newGround({
+    const context = newContext({
       empty: async (object, { dryRun }) => {
         if (dryRun) return true;
         emptied.push(nameOf(object));
         return !left;
       },
     });
-    expect(await refusalOf(deleteObject(ground, PLACE, { dryRun: false }))).toEqual([404, 'orders.example.com "a" not found']);
-    await ground.storage.create(KEY, order('a', { uid: '1' }));
-    const refused = deleteObject(ground, PLACE, { dryRun: false, preconditions: { uid: '2' } });
+    expect(await refusalOf(deleteObject(context, PLACE, { dryRun: false }))).toEqual([404, 'orders.example.com "a" not found']);
+    await context.storage.create(KEY, order('a', { uid: '1' }));
+    const refused = deleteObject(context, PLACE, { dryRun: false, preconditions: { uid: '2' } });
     expect((await refusalOf(refused))[0]).toBe(409);
-    expect(await deleteObject(ground, PLACE, { dryRun: true })).toMatchObject({ gone: true });
+    expect(await deleteObject(context, PLACE, { dryRun: true })).toMatchObject({ gone: true });
     expect(emptied).toEqual([]);
-    expect(await deleteObject(ground, PLACE, { dryRun: false })).toMatchObject({
+    expect(await deleteObject(context, PLACE, { dryRun: false })).toMatchObject({
       gone: false,
       object: { metadata: { uid: '1' } },
     });
-    expect(ground.gone).toEqual([]);
+    expect(context.gone).toEqual([]);
     left = false;
-    expect(await deleteObject(ground, PLACE, { dryRun: false })).toMatchObject({ gone: true });
-    expect([emptied, ground.gone]).toEqual([['a', 'a'], ['default']]);
+    expect(await deleteObject(context, PLACE, { dryRun: false })).toMatchObject({ gone: true });
+    expect([emptied, context.gone]).toEqual([['a', 'a'], ['default']]);
   });
 });

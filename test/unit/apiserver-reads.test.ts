@@ -1,18 +1,18 @@
 // Get, list and watch: what is asked of a storage, and what of its answers comes through.
 import { describe, expect, test } from 'vitest';
 import { readListQuery } from '../../src/apiserver/request/query.ts';
-import type { Ground } from '../../src/apiserver/verbs/ground.ts';
 import { getObject, listObjects, watchObjects } from '../../src/apiserver/verbs/read.ts';
+import type { ResourceContext } from '../../src/apiserver/verbs/resource-context.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
-import { newGround, order, over, refusalOf } from './apiserver-verbs-support.ts';
+import { newContext, order, over, refusalOf } from './apiserver-verbs-support.ts';
 import { rig as cacherRig } from './cacher-support.ts';
 import { settle } from './faulty-storage.ts';
 
 const parameters = (query: string): ReturnType<typeof readListQuery> => readListQuery(new URLSearchParams(query));
 
-/** A ground that notes what is asked of its storage, without what was left out. */
-function noting(more: Partial<Ground> = {}): { ground: Ground; asked: Record<string, unknown>[] } {
-  const plain = newGround(more);
+/** A context that notes what is asked of its storage, without what was left out. */
+function noting(more: Partial<ResourceContext> = {}): { context: ResourceContext; asked: Record<string, unknown>[] } {
+  const plain = newContext(more);
   const asked: Record<string, unknown>[] = [];
   function note<A extends unknown[], R>(method: string, call: (...args: A) => R, optionsOf: (...args: A) => object | undefined) {
     return (...args: A): R => {
@@ -33,27 +33,27 @@ function noting(more: Partial<Ground> = {}): { ground: Ground; asked: Record<str
         (prefix) => ({ prefix }),
       ) as Storage['scope'],
     });
-  return { ground: { ...plain, storage: noted(plain.storage) }, asked };
+  return { context: { ...plain, storage: noted(plain.storage) }, asked };
 }
 
 describe('a get', () => {
   test('passes version and signal on; none is the newest', async () => {
-    const { ground, asked } = noting();
-    await ground.storage.create('default/a', order('a'));
+    const { context, asked } = noting();
+    await context.storage.create('default/a', order('a'));
     const { signal } = new AbortController();
     const place = { namespace: 'default', name: 'a' };
-    await getObject(ground, place, { resourceVersion: '' });
-    await getObject(ground, place, { resourceVersion: '0', signal });
+    await getObject(context, place, { resourceVersion: '' });
+    await getObject(context, place, { resourceVersion: '0', signal });
     expect(asked).toEqual([
       { method: 'get', key: 'default/a' },
       { method: 'get', key: 'default/a', resourceVersion: '0', signal },
     ]);
-    expect(await refusalOf(getObject(ground, place, { resourceVersion: 'x' }))).toEqual([
+    expect(await refusalOf(getObject(context, place, { resourceVersion: 'x' }))).toEqual([
       400,
       expect.stringContaining('resourceVersion'),
     ]);
-    expect((await refusalOf(getObject(ground, place, { resourceVersion: '999' })))[0]).toBe(504);
-    expect(await refusalOf(getObject(ground, { ...place, name: 'b' }, { resourceVersion: '' }))).toEqual([
+    expect((await refusalOf(getObject(context, place, { resourceVersion: '999' })))[0]).toBe(504);
+    expect(await refusalOf(getObject(context, { ...place, name: 'b' }, { resourceVersion: '' }))).toEqual([
       404,
       'orders.example.com "b" not found',
     ]);
@@ -70,16 +70,16 @@ describe('a list', () => {
     ['resourceVersion=1&resourceVersionMatch=Exact', { resourceVersion: '1', resourceVersionMatch: 'Exact' }],
     ['labelSelector=a%3Db&fieldSelector=spec.item%3Dtea', { labelSelector: 'a=b', fieldSelector: 'spec.item=tea' }],
   ])('%j asks for %j', async (query, options) => {
-    const { ground, asked } = noting();
-    await ground.storage.create('default/a', order('a'));
-    await listObjects(ground, { namespace: undefined, parameters: parameters(query) });
+    const { context, asked } = noting();
+    await context.storage.create('default/a', order('a'));
+    await listObjects(context, { namespace: undefined, parameters: parameters(query) });
     expect(asked).toEqual([{ method: 'list', ...options }]);
   });
 
   test('of a namespace, or of one that a selector pins, is one of its part of the storage', async () => {
-    const { ground, asked } = noting();
+    const { context, asked } = noting();
     const list = (namespace: string | undefined, query = ''): Promise<unknown> =>
-      listObjects(ground, { namespace, parameters: parameters(query) });
+      listObjects(context, { namespace, parameters: parameters(query) });
     const pinned = 'metadata.namespace=some-space';
     const query = `fieldSelector=${encodeURIComponent(pinned)}`;
     await list('y');
@@ -98,31 +98,31 @@ describe('a list', () => {
   test.each(['metadata.namespace=a/b', 'metadata.namespace=..', 'metadata.namespace=.', 'metadata.namespace!=x'])(
     '%s pins no part',
     async (fieldSelector) => {
-      const { ground, asked } = noting();
+      const { context, asked } = noting();
       const query = `fieldSelector=${encodeURIComponent(fieldSelector)}`;
-      await listObjects(ground, { namespace: undefined, parameters: parameters(query) });
+      await listObjects(context, { namespace: undefined, parameters: parameters(query) });
       expect(asked.map(({ method }) => method)).toEqual(['list']);
     },
   );
 
   test('of what is in no namespace has no such parts', async () => {
-    const plain = newGround();
-    const { ground, asked } = noting({ info: { ...plain.info, namespaced: false } });
-    await listObjects(ground, { namespace: undefined, parameters: parameters('fieldSelector=metadata.namespace%3Dx') });
+    const plain = newContext();
+    const { context, asked } = noting({ info: { ...plain.info, namespaced: false } });
+    await listObjects(context, { namespace: undefined, parameters: parameters('fieldSelector=metadata.namespace%3Dx') });
     expect(asked.map(({ method }) => method)).toEqual(['list']);
   });
 
   test('passes the signal on', async () => {
-    const { ground, asked } = noting();
+    const { context, asked } = noting();
     const { signal } = new AbortController();
-    await listObjects(ground, { namespace: undefined, parameters: parameters(''), signal });
+    await listObjects(context, { namespace: undefined, parameters: parameters(''), signal });
     expect(asked).toEqual([{ method: 'list', signal }]);
   });
 
   test('of a selector that names an unknown field, or is none, is 400', async () => {
-    const ground = newGround();
+    const context = newContext();
     const refusal = (query: string): Promise<unknown> =>
-      refusalOf(listObjects(ground, { namespace: undefined, parameters: parameters(query) }));
+      refusalOf(listObjects(context, { namespace: undefined, parameters: parameters(query) }));
     // kubectl says itself what it could not find, and by which selectors.
     expect(await refusal('fieldSelector=spec.x%3D1&labelSelector=a')).toEqual([400, 'field label not supported: spec.x']);
     const long = 'y'.repeat(300);
@@ -137,7 +137,7 @@ describe('a list', () => {
   });
 
   test('in another version of the kind shows each object as that one, and the same copy each time', async () => {
-    const plain = newGround();
+    const plain = newContext();
     await plain.storage.create('default/a', order('a'));
     const beta = { ...plain, info: { ...plain.info, apiVersion: 'example.com/v1beta1', shared: true } };
     const asked = { namespace: undefined, parameters: parameters('') };
@@ -169,9 +169,9 @@ describe('a watch', () => {
     [`sendInitialEvents=1&${match}&allowWatchBookmarks=1`, initial],
     ['timeoutSeconds=7&resourceVersion=1', { ...none, resourceVersion: '1', timeoutSeconds: 7 }],
   ])('%j asks for %j', async (query, options) => {
-    const { ground, asked } = noting();
-    await ground.storage.create('default/a', order('a'));
-    const watch = await watchObjects(ground, { namespace: undefined, parameters: parameters(query) });
+    const { context, asked } = noting();
+    await context.storage.create('default/a', order('a'));
+    const watch = await watchObjects(context, { namespace: undefined, parameters: parameters(query) });
     watch.stop();
     expect(asked).toEqual([{ method: 'watch', ...options }]);
   });
@@ -181,14 +181,14 @@ describe('a watch', () => {
     ['&resourceVersion=0', true],
     ['&resourceVersion=1', false],
   ])('without initial events, and %j, begins now: %s', async (version, isNow) => {
-    const { ground, asked } = noting();
-    await ground.storage.create('default/a', order('a'));
-    await ground.storage.create('default/b', order('b'));
+    const { context, asked } = noting();
+    await context.storage.create('default/a', order('a'));
+    await context.storage.create('default/b', order('b'));
     const { signal } = new AbortController();
     const query = `sendInitialEvents=0&${match}${version}`;
-    (await watchObjects(ground, { namespace: undefined, parameters: parameters(query), signal })).stop();
+    (await watchObjects(context, { namespace: undefined, parameters: parameters(query), signal })).stop();
     const now = [{ method: 'currentVersion', signal }];
-    const resourceVersion = isNow ? await newest(ground) : '1';
+    const resourceVersion = isNow ? await newest(context) : '1';
     expect(asked.slice(0, isNow ? 2 : 1)).toEqual([
       ...(isNow ? now : []),
       { method: 'watch', allowWatchBookmarks: false, resourceVersion, signal },
@@ -196,12 +196,12 @@ describe('a watch', () => {
   });
 
   test('of one object is one of its name, which no selector may contradict', async () => {
-    const { ground, asked } = noting();
+    const { context, asked } = noting();
     const watch = async (fieldSelector: string): Promise<void> => {
       const query = `resourceVersion=1&fieldSelector=${encodeURIComponent(fieldSelector)}`;
-      (await watchObjects(ground, { namespace: undefined, name: 'a', parameters: parameters(query) })).stop();
+      (await watchObjects(context, { namespace: undefined, name: 'a', parameters: parameters(query) })).stop();
     };
-    await ground.storage.create('default/a', order('a'));
+    await context.storage.create('default/a', order('a'));
     await watch('');
     await watch('metadata.name=a,spec.item=x');
     expect(asked.map(({ fieldSelector }) => fieldSelector)).toEqual(['metadata.name=a', 'metadata.name=a,spec.item=x']);
@@ -215,9 +215,9 @@ describe('a watch', () => {
     await settle();
     pods.storage.hold();
     await pods.put('default/b');
-    const ground = newGround({ storage: cacher as unknown as Storage });
+    const context = newContext({ storage: cacher as unknown as Storage });
     const open = (query: string): ReturnType<typeof watchObjects> =>
-      watchObjects(ground, { namespace: undefined, parameters: parameters(query) });
+      watchObjects(context, { namespace: undefined, parameters: parameters(query) });
     const old = await open('resourceVersion=0');
     expect(old.queued).toBe(1);
     const opening = [open(''), open(`sendInitialEvents=1&${match}`)];
@@ -229,18 +229,18 @@ describe('a watch', () => {
   });
 
   test('that asked for no BOOKMARKs gets none, not even that of its initial events', async () => {
-    const ground = newGround();
-    await ground.storage.create('default/a', order('a'));
+    const context = newContext();
+    await context.storage.create('default/a', order('a'));
     const open = async (bookmarks: 0 | 1): Promise<Awaited<ReturnType<typeof watchObjects>>> =>
-      watchObjects(ground, {
+      watchObjects(context, {
         namespace: undefined,
         parameters: parameters(`sendInitialEvents=1&${match}&resourceVersion=1&allowWatchBookmarks=${bookmarks}`),
       });
     const types = async (bookmarks: 0 | 1): Promise<string[]> => {
       const watch = await open(bookmarks);
-      await ground.storage.requestProgress();
+      await context.storage.requestProgress();
       const seen: string[] = [];
-      const { name } = (await ground.storage.create(`default/b${bookmarks}`, order(`b${bookmarks}`))).metadata ?? {};
+      const { name } = (await context.storage.create(`default/b${bookmarks}`, order(`b${bookmarks}`))).metadata ?? {};
       for await (const event of watch) {
         seen.push(event.type);
         if ((event.object as ReturnType<typeof order>).metadata?.name === name) break;
@@ -252,7 +252,7 @@ describe('a watch', () => {
   });
 
   test('in another version shows objects as that one, and passes BOOKMARKs and ERRORs on', async () => {
-    const plain = newGround();
+    const plain = newContext();
     await plain.storage.create('default/a', order('a'));
     const beta = { ...plain, info: { ...plain.info, apiVersion: 'example.com/v1beta1', shared: true } };
     const watch = await watchObjects(beta, { namespace: undefined, parameters: parameters('allowWatchBookmarks=1') });
@@ -272,4 +272,4 @@ describe('a watch', () => {
   });
 });
 
-const newest = (ground: Ground): Promise<string> => ground.storage.currentVersion();
+const newest = (context: ResourceContext): Promise<string> => context.storage.currentVersion();

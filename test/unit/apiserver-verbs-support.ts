@@ -1,5 +1,5 @@
 import { toInfo } from '../../src/apiserver/resource-info.ts';
-import type { Ground } from '../../src/apiserver/verbs/ground.ts';
+import type { ResourceContext } from '../../src/apiserver/verbs/resource-context.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { type FieldFunctions, MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
@@ -16,11 +16,11 @@ export function over(storage: Storage, others: Partial<Storage>): Storage {
 }
 
 /** What the verbs of orders stand on: a part of a storage in memory. */
-export function newGround(more: Partial<Ground> = {}): Ground & { readonly gone: (string | undefined)[] } {
+export function newContext(more: Partial<ResourceContext> = {}): ResourceContext & { readonly gone: (string | undefined)[] } {
   const gone: (string | undefined)[] = [];
   let uids = 0;
   return {
-    info: toInfo(ORDERS) as unknown as Ground['info'],
+    info: toInfo(ORDERS) as unknown as ResourceContext['info'],
     storage: new MemoryStorage({ fields: ORDERS.fields as FieldFunctions<KubernetesObject> }).scope('example.com/orders/'),
     now: () => Date.UTC(2026, 0, 2, 3, 4, 5),
     random: () => 0.5,

@@ -159,7 +159,7 @@ describe('a value', () => {
     expect(toValue(new Own() as object, '1').object).toEqual({ metadata: { name: 'own', resourceVersion: '1' } });
   });
 
-  test('is copied to the ground', () => {
+  test('is copied to the context', () => {
     const value = { a: [{ b: 1 }, [2]] };
     const copy = copyOf(value);
     expect(copy).toEqual(value);

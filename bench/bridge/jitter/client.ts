@@ -2,8 +2,8 @@ import type { ClientEvent, ClientState, ClientTransport, ClientWatch } from '../
 import { connect } from '../../../src/bridge/client.ts';
 import type { WireEvent } from '../../../src/bridge/protocol.ts';
 import { isErrorEvent } from '../../../src/watch/event.ts';
+import { DeliveryChecker } from './delivery-checker.ts';
 import { Line } from './line.ts';
-import { Reception } from './reception.ts';
 import type { Tick } from './tick.ts';
 import { now } from './tick.ts';
 
@@ -25,7 +25,7 @@ type Heard = Tick | WireEvent<'ERROR', { code: number; message: string }>;
 
 /** A client on a line that is cut from time to time. It uses `connect`, like everyone. */
 export class CutClient {
-  readonly reception: Reception = new Reception();
+  readonly checker: DeliveryChecker = new DeliveryChecker();
   /** Milliseconds from publishing to receiving, for each event. */
   readonly latencies: number[] = [];
   /** Number of connections made. */
@@ -64,10 +64,10 @@ export class CutClient {
     for await (const batch of this.watch.batches()) {
       const at = now();
       for (const event of batch) {
-        if (isErrorEvent(event)) this.reception.refused(event.object);
+        if (isErrorEvent(event)) this.checker.refused(event.object);
         else {
           this.latencies.push(at - (event as Tick).object.at);
-          this.reception.take((event as Tick).object.n);
+          this.checker.take((event as Tick).object.n);
         }
       }
     }

@@ -3,8 +3,8 @@ import { setMaxListeners } from 'node:events';
 import type { ClientTransport } from '../../../src/bridge/client.ts';
 import type { Life } from './client.ts';
 import { CutClient } from './client.ts';
+import type { Received } from './delivery-checker.ts';
 import { answer } from './peer.ts';
-import type { Received } from './reception.ts';
 
 /** The number of clients and their schedule. Their seeds are consecutive. */
 export interface Join extends Omit<Life, 'transport'> {
@@ -57,14 +57,14 @@ function opened({ limitMs }: { limitMs?: number }): Promise<boolean> {
 
 /** Resolves to whether all have received this event or a later one within the limit. */
 function reached({ last, limitMs }: { last: number; limitMs?: number }): Promise<boolean> {
-  return until(() => clients.every(({ reception }) => reception.last >= last), limitMs);
+  return until(() => clients.every(({ checker }) => checker.last >= last), limitMs);
 }
 
 function report(): Report {
   return {
     // Numbers only, without the client's own bookkeeping.
-    received: clients.map(({ reception }) => {
-      const { delivered, duplicates, outOfOrder, told, silent, expired, blind, repeated, failures } = reception;
+    received: clients.map(({ checker }) => {
+      const { delivered, duplicates, outOfOrder, told, silent, expired, blind, repeated, failures } = checker;
       return { delivered, duplicates, outOfOrder, told, silent, expired, blind, repeated, failures };
     }),
     latencies: Float64Array.from(clients.flatMap(({ latencies }) => latencies)),

@@ -1,9 +1,9 @@
 import type { ClientTransport } from '../../../src/bridge/client.ts';
 import type { HubStats } from '../../../src/bridge/hub/hub.ts';
+import type { Received } from './delivery-checker.ts';
+import { sumOf } from './delivery-checker.ts';
 import type { Join, Report } from './load.ts';
 import { Peer } from './peer.ts';
-import type { Received } from './reception.ts';
-import { sumOf } from './reception.ts';
 import type { Broadcasts, Listen, Listening, Memory } from './server.ts';
 
 /** A server, clients whose connections are cut again and again, and the events published meanwhile. */

@@ -19,7 +19,7 @@ import { Quotas } from '../quotas/quotas.ts';
 import { type OtherPath, type ResourcePath, readPath, splitTarget, toVerb, type Verb } from '../request/path.ts';
 import { readFlag } from '../request/query.ts';
 import type { Catalog, ResourceInfo } from '../resource-info.ts';
-import type { Ground } from '../verbs/ground.ts';
+import type { ResourceContext } from '../verbs/resource-context.ts';
 import type { ApiCounts } from './counts.ts';
 import { Deadline, Deadlines } from './deadline.ts';
 import { inPieces } from './in-pieces.ts';
@@ -30,7 +30,7 @@ import { type Answer, refusal, type StreamAnswer, type WholeAnswer, type WireReq
 export interface ApiMeans {
   readonly settings: Settings;
   readonly catalog: Catalog;
-  readonly groundOf: (info: ResourceInfo) => Ground;
+  readonly contextOf: (info: ResourceInfo) => ResourceContext;
   readonly counts: ApiCounts;
   /** Aborts when the server shuts down: what has not been admitted is refused. */
   readonly closing: AbortSignal;
@@ -200,7 +200,7 @@ export class Api {
     { request, path, query }: { request: WireRequest; path: ResourcePath; query: URLSearchParams },
     progress: Progress,
   ): Promise<Answer> {
-    const { settings, groundOf } = this.means;
+    const { settings, contextOf } = this.means;
     const watching = path.forcedWatch || (readFlag(query.get('watch')) ?? false);
     const isWatch = watching && (request.method === 'GET' || request.method === 'HEAD');
     const place = this.quotas.enter(isWatch ? 'watch' : 'request', progress.address);
@@ -220,7 +220,7 @@ export class Api {
         request,
         path,
         query,
-        ground: groundOf(info),
+        context: contextOf(info),
         verb: progress.verb as Verb,
         signal: deadline.signal,
         maxBodyBytes: settings.maxBodyBytes,

@@ -8,9 +8,9 @@ import { toPatch } from '../patch/patch.ts';
 import type { ResourcePath, Verb } from '../request/path.ts';
 import { readListQuery } from '../request/query.ts';
 import type { ResourceInfo } from '../resource-info.ts';
-import type { Ground, Place } from '../verbs/ground.ts';
 import { getObject, listObjects, presented, watchObjects } from '../verbs/read.ts';
 import { deleteObject, deleteObjects } from '../verbs/remove.ts';
+import type { Place, ResourceContext } from '../verbs/resource-context.ts';
 import { createObject, updateObject } from '../verbs/write.ts';
 import { type BodyMeans, readDeleteTerms, readDryRun, readObject, readPatch } from './body.ts';
 import { errorWatch } from './error-watch.ts';
@@ -24,7 +24,7 @@ export interface Task {
   readonly path: ResourcePath;
   readonly verb: Verb;
   readonly query: URLSearchParams;
-  readonly ground: Ground;
+  readonly context: ResourceContext;
   readonly signal: AbortSignal;
   readonly maxBodyBytes: number;
   /** How long a watch lasts that does not say, in ms; 0: for ever. */
@@ -32,8 +32,8 @@ export interface Task {
   readonly onError: (error: unknown) => void;
 }
 
-function presentationOf({ request, query, ground }: Task, subject: Subject): Presentation {
-  return choosePresentation(request.header('accept'), { query, subject, now: ground.now });
+function presentationOf({ request, query, context }: Task, subject: Subject): Presentation {
+  return choosePresentation(request.header('accept'), { query, subject, now: context.now });
 }
 
 /** Does what a request asks for. Rejects with the refusal. */
@@ -45,7 +45,7 @@ export async function perform(task: Task): Promise<Answer> {
   const presentation = presentationOf(task, 'object');
   if (verb === 'get') {
     const resourceVersion = task.query.get('resourceVersion') ?? '';
-    return shown(task, presentation, 200, await getObject(task.ground, placeOf(task), { resourceVersion, signal: task.signal }));
+    return shown(task, presentation, 200, await getObject(task.context, placeOf(task), { resourceVersion, signal: task.signal }));
   }
   if (verb === 'create') return create(task, presentation);
   if (verb === 'update' || verb === 'patch') return update(task, presentation);
@@ -53,43 +53,43 @@ export async function perform(task: Task): Promise<Answer> {
 }
 
 /** The one subresource is `status`, and it can be read and written only. */
-function checkSubresource({ path, verb, ground }: Task): void {
+function checkSubresource({ path, verb, context }: Task): void {
   if (path.subresource === undefined) return;
-  if (path.subresource !== 'status' || !ground.info.status) throw noSuchPath();
+  if (path.subresource !== 'status' || !context.info.status) throw noSuchPath();
   if (verb !== 'get' && verb !== 'update' && verb !== 'patch') throw methodNotAllowed();
 }
 
 /** Where the one object of a request is. What is in namespaces is not found outside of them. */
-function placeOf({ path, ground }: Task): Place {
+function placeOf({ path, context }: Task): Place {
   const { namespace, name = '' } = path;
-  if (ground.info.namespaced !== (namespace !== undefined)) throw noSuchPath();
+  if (context.info.namespaced !== (namespace !== undefined)) throw noSuchPath();
   return { namespace, name };
 }
 
-function shown({ ground }: Task, presentation: Presentation, code: number, object: KubernetesObject): Answer {
-  return { code, headers: JSON_HEADERS, body: presentation.object(ground.info, presented(ground.info, object)) };
+function shown({ context }: Task, presentation: Presentation, code: number, object: KubernetesObject): Answer {
+  return { code, headers: JSON_HEADERS, body: presentation.object(context.info, presented(context.info, object)) };
 }
 
 /** What a body is read with. */
-function bodyOf({ maxBodyBytes, signal, ground }: Task): BodyMeans & { readonly kind: ResourceInfo } {
-  return { maxBodyBytes, signal, kind: ground.info };
+function bodyOf({ maxBodyBytes, signal, context }: Task): BodyMeans & { readonly kind: ResourceInfo } {
+  return { maxBodyBytes, signal, kind: context.info };
 }
 
 async function create(task: Task, presentation: Presentation): Promise<Answer> {
-  const { path, ground, query, signal } = task;
-  if (ground.info.namespaced !== (path.namespace !== undefined)) throw methodNotAllowed();
+  const { path, context, query, signal } = task;
+  if (context.info.namespaced !== (path.namespace !== undefined)) throw methodNotAllowed();
   const terms = { dryRun: readDryRun(query.getAll('dryRun')), signal, namespace: path.namespace };
   const sent = await readObject(task.request, bodyOf(task));
-  return shown(task, presentation, 201, await createObject(ground, sent, terms));
+  return shown(task, presentation, 201, await createObject(context, sent, terms));
 }
 
 async function update(task: Task, presentation: Presentation): Promise<Answer> {
-  const { path, ground, verb, query, signal } = task;
+  const { path, context, verb, query, signal } = task;
   const place = placeOf(task);
   const dryRun = readDryRun(query.getAll('dryRun'));
   let make: (current: KubernetesObject) => unknown;
   if (verb === 'patch') {
-    const kind = ground.info;
+    const kind = context.info;
     const { type, patch } = await readPatch(task.request, bodyOf(task));
     const patched = toPatch(patch, { type, kind });
     make = (current) => patched(presented(kind, current));
@@ -98,16 +98,16 @@ async function update(task: Task, presentation: Presentation): Promise<Answer> {
     make = () => sent;
   }
   const terms = { dryRun, signal, place, status: path.subresource === 'status', make };
-  return shown(task, presentation, 200, await updateObject(ground, terms));
+  return shown(task, presentation, 200, await updateObject(context, terms));
 }
 
 async function remove(task: Task, presentation: Presentation): Promise<Answer> {
-  const { ground, request, query, signal } = task;
+  const { context, request, query, signal } = task;
   const place = placeOf(task);
   const terms = await readDeleteTerms(request, query, task);
-  const { object, gone } = await deleteObject(ground, place, { ...terms, signal });
+  const { object, gone } = await deleteObject(context, place, { ...terms, signal });
   if (!gone) return shown(task, presentation, 200, object);
-  return jsonAnswer(200, success(ground.info, object));
+  return jsonAnswer(200, success(context.info, object));
 }
 
 /** What says that an object is gone. */
@@ -117,31 +117,31 @@ function success({ group, plural }: ResourceInfo, { metadata }: KubernetesObject
 }
 
 async function removeMany(task: Task): Promise<Answer> {
-  const { ground, path, query, request, signal } = task;
+  const { context, path, query, request, signal } = task;
   // Those of all namespaces can be read together, and no more: who forgets a namespace, or a name of one, must not lose them all.
-  if (ground.info.namespaced !== (path.namespace !== undefined) || ground.empty) throw methodNotAllowed();
+  if (context.info.namespaced !== (path.namespace !== undefined) || context.empty) throw methodNotAllowed();
   const terms = await readDeleteTerms(request, query, task);
   const asked = { ...readListQuery(query), watch: false };
   // The version is that of the first page; the others are told it by their `continue`.
   const later = { ...asked, resourceVersion: '', resourceVersionMatch: '' };
-  const items = await deleteObjects(ground, path.namespace, {
+  const items = await deleteObjects(context, path.namespace, {
     ...terms,
     signal,
     limit: asked.limit,
     list: (page) => {
       const parameters = page.continue === '' ? { ...asked, limit: page.limit } : { ...later, ...page };
-      return listObjects(ground, { namespace: path.namespace, parameters, signal });
+      return listObjects(context, { namespace: path.namespace, parameters, signal });
     },
   });
-  const resourceVersion = await ground.storage.currentVersion({ signal });
-  return listAnswer(PLAIN.list(ground.info, { items, resourceVersion }));
+  const resourceVersion = await context.storage.currentVersion({ signal });
+  return listAnswer(PLAIN.list(context.info, { items, resourceVersion }));
 }
 
 async function list(task: Task): Promise<Answer> {
-  const { ground, path, query, signal } = task;
+  const { context, path, query, signal } = task;
   const presentation = presentationOf(task, 'list');
-  const list = await listObjects(ground, { namespace: path.namespace, parameters: readListQuery(query), signal });
-  return listAnswer(presentation.list(ground.info, list));
+  const list = await listObjects(context, { namespace: path.namespace, parameters: readListQuery(query), signal });
+  return listAnswer(presentation.list(context.info, list));
 }
 
 /** A list may be longer than a text can be. */
@@ -155,7 +155,7 @@ function listAnswer(pieces: Iterable<Uint8Array>): Answer {
 }
 
 async function watch(task: Task): Promise<Answer> {
-  const { ground, path, query, request, signal, onError } = task;
+  const { context, path, query, request, signal, onError } = task;
   // Negotiated first: what is refused later would have opened a watch for nothing.
   const presentation = presentationOf(task, 'watch');
   const sse = wantsEventStream(request.header('accept'));
@@ -165,7 +165,7 @@ async function watch(task: Task): Promise<Answer> {
     ? { ...parameters, resourceVersion: back, sendInitialEvents: undefined, resourceVersionMatch: '' }
     : parameters;
   const timeoutMs = asked.timeoutSeconds > 0 ? asked.timeoutSeconds * 1_000 : task.watchTimeoutMs;
-  const watch = await watchObjects(ground, {
+  const watch = await watchObjects(context, {
     namespace: path.namespace,
     name: path.name,
     // The session ends it. A storage is told only for the sake of the last BOOKMARK, which comes before.
@@ -176,7 +176,7 @@ async function watch(task: Task): Promise<Answer> {
     if (hasCode(error, 410) || (hasCode(error, 504) && isWatchError(error))) return errorWatch(error);
     throw error;
   });
-  const source = new WatchSource(watch, presentation.events(ground.info), onError);
-  const { resourceName: resource } = ground.info;
+  const source = new WatchSource(watch, presentation.events(context.info), onError);
+  const { resourceName: resource } = context.info;
   return { code: 200, headers: streamHeaders(sse), source, isWatch: true, resource, sse, timeoutMs, slot: undefined };
 }

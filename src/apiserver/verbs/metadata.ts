@@ -11,9 +11,9 @@ import type { FieldCause } from '../definition.ts';
 import { isRecord, type Json } from '../request/json.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import { sameJson } from './equal.ts';
-import type { Ground, Place } from './ground.ts';
-import { timestamp } from './ground.ts';
 import { faultOfLabel, faultOfSubdomain, generateName, shown } from './names.ts';
+import type { Place, ResourceContext } from './resource-context.ts';
+import { timestamp } from './resource-context.ts';
 
 /** An object whose members are not known. */
 export type Mutable = KubernetesObject & Json & { readonly metadata: Meta };
@@ -146,25 +146,25 @@ export function toCreated(info: ResourceInfo, sent: unknown, namespace: string |
 }
 
 /** The object that a creation writes. It has a name of the server's making if it has only `generateName`. */
-export async function toCreate(ground: Ground, object: Mutable): Promise<Mutable> {
-  const { info } = ground;
+export async function toCreate(context: ResourceContext, object: Mutable): Promise<Mutable> {
+  const { info } = context;
   const { metadata } = object;
   if (metadata.resourceVersion !== undefined) throw badRequest('resourceVersion should not be set on objects to be created');
   const { generateName: base } = metadata;
-  const name = metadata.name ?? (base && generateName(base, ground.random));
+  const name = metadata.name ?? (base && generateName(base, context.random));
   const required = { field: 'metadata.name', message: 'Required value: name or generateName is required' };
   if (!name) throw invalidObject(info, '', [required]);
   const created = withMeta(object, {
     name,
-    uid: ground.uid(),
+    uid: context.uid(),
     generation: countsGenerations(info) ? 1 : undefined,
-    creationTimestamp: timestamp(ground.now()),
+    creationTimestamp: timestamp(context.now()),
     deletionTimestamp: undefined,
     deletionGracePeriodSeconds: undefined,
   });
   const own = info.status ? without(created, 'status') : created;
-  const stored = ground.prepared?.(own) ?? own;
-  await check(ground, stored, { causes: nameCauses(name, metadata.namespace), old: undefined });
+  const stored = context.prepared?.(own) ?? own;
+  await check(context, stored, { causes: nameCauses(name, metadata.namespace), old: undefined });
   return stored;
 }
 
@@ -188,17 +188,17 @@ interface Checked {
 }
 
 /** Throws, or rejects, if something is wrong with an object. A promise only if somebody has to be waited for. */
-function check(ground: Ground, object: Mutable, { causes, old }: Checked): Promise<void> | undefined {
-  const { info, bySchema } = ground;
+function check(context: ResourceContext, object: Mutable, { causes, old }: Checked): Promise<void> | undefined {
+  const { info, bySchema } = context;
   const found = [...causes, ...metadataCauses(object.metadata)];
-  if (bySchema !== undefined) return checkBySchema(ground, object, { causes: found, old });
+  if (bySchema !== undefined) return checkBySchema(context, object, { causes: found, old });
   const more = found.length === 0 ? info.validate?.(object, old) : undefined;
   if (isPromise(more)) return Promise.resolve(more).then((late) => refuseFor(late ?? [], info, object));
   refuseFor([...found, ...(more ?? [])], info, object);
   return undefined;
 }
 
-async function checkBySchema({ info, bySchema }: Ground, object: Mutable, { causes, old }: Checked): Promise<void> {
+async function checkBySchema({ info, bySchema }: ResourceContext, object: Mutable, { causes, old }: Checked): Promise<void> {
   const found = [...causes, ...((await bySchema?.(object)) ?? [])];
   if (found.length === 0) found.push(...((await info.validate?.(object, old)) ?? []));
   refuseFor(found, info, object);
@@ -217,19 +217,19 @@ export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T>
  * storage in memory then writes it in the same turn, and nobody has to begin again.
  */
 export function toUpdate(
-  ground: Ground,
+  context: ResourceContext,
   sent: unknown,
   { current, place, status }: { current: KubernetesObject; place: Place; status: boolean },
 ): Mutable | Promise<Mutable> {
-  const { info } = ground;
+  const { info } = context;
   const object = inNamespace(shaped(info, sent), place.namespace);
   checkIdentity(info, object, { current, place });
   const old = shaped(info, { ...current, apiVersion: info.apiVersion });
-  const merged = status ? onlyStatus(object, old) : keepOwn(ground, object, old);
+  const merged = status ? onlyStatus(object, old) : keepOwn(context, object, old);
   const next = withMeta(merged, serverMembers(info, merged, old));
   const causes = updateCauses(object.metadata, old.metadata, next.metadata);
   if (causes.length === 0 && sameJson(next, old)) return current as Mutable;
-  return check(ground, next, { causes, old: current })?.then(() => next) ?? next;
+  return check(context, next, { causes, old: current })?.then(() => next) ?? next;
 }
 
 /** What an object says about itself must be so: otherwise somebody updates something else than what he has read. */
@@ -265,7 +265,7 @@ function onlyStatus(object: Mutable, old: Mutable): Mutable {
 }
 
 /** The status of a namespace is the server's. Upstream: `namespaceStrategy`. */
-function keepOwn({ info, empty }: Ground, object: Mutable, old: Mutable): Mutable {
+function keepOwn({ info, empty }: ResourceContext, object: Mutable, old: Mutable): Mutable {
   return info.status || empty ? { ...without(object, 'status'), ...pick(old, 'status') } : object;
 }
 

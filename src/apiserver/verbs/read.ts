@@ -9,8 +9,8 @@ import type { Watch } from '../../watch/watch.ts';
 import { badRequest, notFound, translated } from '../api-status.ts';
 import { checkedParameters, checkVersion, type ListParameters } from '../request/query.ts';
 import type { ResourceInfo } from '../resource-info.ts';
-import type { Ground, Place } from './ground.ts';
-import { storageKey } from './ground.ts';
+import type { Place, ResourceContext } from './resource-context.ts';
+import { storageKey } from './resource-context.ts';
 
 /** What a list or a watch is asked for. */
 export interface Asked {
@@ -23,7 +23,7 @@ export interface Asked {
 
 /** Reads one object. */
 export async function getObject(
-  { info, storage }: Ground,
+  { info, storage }: ResourceContext,
   place: Place,
   { resourceVersion, signal }: { resourceVersion: string; signal?: AbortSignal | undefined },
 ): Promise<KubernetesObject> {
@@ -38,8 +38,8 @@ export async function getObject(
 }
 
 /** Lists a collection. */
-export async function listObjects(ground: Ground, asked: Asked): Promise<List<KubernetesObject>> {
-  const { parameters, storage, selectors } = toStorage(ground, asked);
+export async function listObjects(context: ResourceContext, asked: Asked): Promise<List<KubernetesObject>> {
+  const { parameters, storage, selectors } = toStorage(context, asked);
   const { resourceVersion, resourceVersionMatch, limit, continue: next } = parameters;
   const list = await storage.list({
     ...selectors,
@@ -49,20 +49,20 @@ export async function listObjects(ground: Ground, asked: Asked): Promise<List<Ku
     limit: limit > 0 && resourceVersion !== '0' ? limit : undefined,
     signal: asked.signal,
   });
-  const { info } = ground;
+  const { info } = context;
   if (list.items.every((item) => item.apiVersion === info.apiVersion)) return list;
   return { ...list, items: list.items.map((item) => presented(info, item)) };
 }
 
 /** Watches a collection. What the server did not ask for, or the client cannot read, does not come through. */
-export async function watchObjects(ground: Ground, asked: Asked): Promise<Watch<StorageEvent<KubernetesObject>>> {
-  const { parameters, storage, selectors } = toStorage(ground, { ...asked, parameters: { ...asked.parameters, watch: true } });
+export async function watchObjects(context: ResourceContext, asked: Asked): Promise<Watch<StorageEvent<KubernetesObject>>> {
+  const { parameters, storage, selectors } = toStorage(context, { ...asked, parameters: { ...asked.parameters, watch: true } });
   const { sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = parameters;
   let { resourceVersion } = parameters;
   const isUnset = resourceVersion === '' || resourceVersion === '0';
   // The state, and no BOOKMARK behind it: that is what a watch without a version means to a storage.
   const plain = sendInitialEvents === true && !allowWatchBookmarks && isUnset;
-  if (sendInitialEvents === false && isUnset) resourceVersion = await ground.storage.currentVersion({ signal: asked.signal });
+  if (sendInitialEvents === false && isUnset) resourceVersion = await context.storage.currentVersion({ signal: asked.signal });
   const initial = sendInitialEvents === true && !plain;
   // Without a version a client wants the state as it is now, and not what a cache has of it.
   const isFresh = initial || (plain && resourceVersion === '');
@@ -75,7 +75,7 @@ export async function watchObjects(ground: Ground, asked: Asked): Promise<Watch<
     timeoutSeconds: timeoutSeconds || undefined,
     signal: asked.signal,
   });
-  return adapted(ground.info, watch, { bridled: initial && !allowWatchBookmarks });
+  return adapted(context.info, watch, { bridled: initial && !allowWatchBookmarks });
 }
 
 /**
@@ -108,13 +108,13 @@ interface Narrowed {
 }
 
 /** The part of the storage that a request is about: that of its namespace, or the one that its selector pins. */
-function toStorage(ground: Ground, { namespace, name, parameters: raw }: Asked): Narrowed {
-  const parameters = checkedParameters(raw, ground);
-  const fields = checkSelectors(ground.info, parameters);
+function toStorage(context: ResourceContext, { namespace, name, parameters: raw }: Asked): Narrowed {
+  const parameters = checkedParameters(raw, context);
+  const fields = checkSelectors(context.info, parameters);
   const pinned = fields.requiresExactMatch('metadata.namespace');
   // A page goes on where the one before began: the same selector gives the same part.
-  const scope = namespace ?? (ground.info.namespaced && pinned && isSegment(pinned) ? pinned : undefined);
-  const storage = scope === undefined ? ground.storage : ground.storage.scope(`${scope}/`);
+  const scope = namespace ?? (context.info.namespaced && pinned && isSegment(pinned) ? pinned : undefined);
+  const storage = scope === undefined ? context.storage : context.storage.scope(`${scope}/`);
   const fieldSelector =
     name === undefined
       ? parameters.fieldSelector

@@ -6,9 +6,9 @@
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { conflict, hasCode, MODIFIED, notFound, translated } from '../api-status.ts';
-import type { Ground, Place } from './ground.ts';
-import { storageKey, timestamp } from './ground.ts';
 import { withMeta } from './metadata.ts';
+import type { Place, ResourceContext } from './resource-context.ts';
+import { storageKey, timestamp } from './resource-context.ts';
 
 /** Options of a deletion. */
 export interface DeleteTerms {
@@ -26,8 +26,8 @@ export interface Deleted {
 const MAX_ATTEMPTS = 100;
 
 /** Deletes an object, or marks it as waiting for its finalizers. */
-export async function deleteObject(ground: Ground, place: Place, terms: DeleteTerms): Promise<Deleted> {
-  const { info, storage } = ground;
+export async function deleteObject(context: ResourceContext, place: Place, terms: DeleteTerms): Promise<Deleted> {
+  const { info, storage } = context;
   const key = storageKey(place);
   const { dryRun, signal } = terms;
   let { preconditions } = terms;
@@ -35,29 +35,29 @@ export async function deleteObject(ground: Ground, place: Place, terms: DeleteTe
   const validate = (current: KubernetesObject): void => {
     // Another object of this name has not been emptied, and nobody wants it deleted.
     if (emptied && current.metadata?.uid !== emptied.metadata?.uid) throw notFound(info, place.name);
-    checkPreconditions(ground, current, preconditions);
+    checkPreconditions(context, current, preconditions);
     if (isHeld(current)) throw new Held();
     if (dryRun) throw new Dry(current);
   };
   for (let attempt = 1; ; attempt++) {
     try {
-      if (ground.empty) {
+      if (context.empty) {
         emptied = await storage.get(key, { signal });
         if (emptied === undefined) throw notFound(info, place.name);
-        checkPreconditions(ground, emptied, preconditions);
+        checkPreconditions(context, emptied, preconditions);
         // What empties it marks it before: from then on it has another version.
         if (!dryRun) preconditions = { uid: emptied.metadata?.uid };
-        const left = (await ground.empty(emptied, { dryRun, signal })) ? undefined : await storage.get(key, { signal });
+        const left = (await context.empty(emptied, { dryRun, signal })) ? undefined : await storage.get(key, { signal });
         if (left !== undefined) return { object: left, gone: false };
       }
       const object = await storage.delete(key, { validate, signal });
-      ground.removed(place.namespace);
+      context.removed(place.namespace);
       return { object, gone: true };
     } catch (error) {
       if (error instanceof Dry) return { object: error.object, gone: true };
       if (!(error instanceof Held)) throw translated(error, info, place.name);
     }
-    const marked = await mark(ground, key, { ...terms, preconditions }).catch((error: unknown) => {
+    const marked = await mark(context, key, { ...terms, preconditions }).catch((error: unknown) => {
       // The last finalizer has gone meanwhile.
       if (!(error instanceof Free)) throw translated(error, info, place.name);
       if (attempt === MAX_ATTEMPTS) throw conflict(info, place.name, MODIFIED);
@@ -67,10 +67,10 @@ export async function deleteObject(ground: Ground, place: Place, terms: DeleteTe
   }
 }
 
-async function mark(ground: Ground, key: string, terms: DeleteTerms): Promise<KubernetesObject> {
-  const { storage, now } = ground;
+async function mark(context: ResourceContext, key: string, terms: DeleteTerms): Promise<KubernetesObject> {
+  const { storage, now } = context;
   const change = (current: KubernetesObject): KubernetesObject => {
-    checkPreconditions(ground, current, terms.preconditions);
+    checkPreconditions(context, current, terms.preconditions);
     if (!isHeld(current)) throw new Free();
     if (current.metadata?.deletionTimestamp !== undefined) return current;
     const generation = current.metadata?.generation;
@@ -86,7 +86,11 @@ async function mark(ground: Ground, key: string, terms: DeleteTerms): Promise<Ku
   return change(current);
 }
 
-function checkPreconditions({ info }: Ground, { metadata }: KubernetesObject, preconditions: DeleteTerms['preconditions']): void {
+function checkPreconditions(
+  { info }: ResourceContext,
+  { metadata }: KubernetesObject,
+  preconditions: DeleteTerms['preconditions'],
+): void {
   for (const [member, label] of [
     ['uid', 'UID'],
     ['resourceVersion', 'ResourceVersion'],
@@ -109,7 +113,7 @@ const PAGE = 500;
  * the list is.
  */
 export async function deleteObjects(
-  ground: Ground,
+  context: ResourceContext,
   namespace: string | undefined,
   {
     list,
@@ -137,7 +141,7 @@ export async function deleteObjects(
   for (const { place, uid } of found) {
     const { uid: wanted = uid, resourceVersion } = terms.preconditions ?? {};
     try {
-      deleted.push((await deleteObject(ground, place, { ...terms, preconditions: { uid: wanted, resourceVersion } })).object);
+      deleted.push((await deleteObject(context, place, { ...terms, preconditions: { uid: wanted, resourceVersion } })).object);
     } catch (error) {
       const isGone = hasCode(error, 404) || (hasCode(error, 409) && terms.preconditions === undefined);
       if (!isGone) throw error;

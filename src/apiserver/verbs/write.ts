@@ -5,10 +5,10 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { versionOf } from '../../cache/object.ts';
 import { alreadyExists, hasCode, notFound, translated } from '../api-status.ts';
-import type { Ground, Place } from './ground.ts';
-import { storageKey } from './ground.ts';
 import { isPromise, toCreate, toCreated, toUpdate, withMeta } from './metadata.ts';
 import { deleteObject } from './remove.ts';
+import type { Place, ResourceContext } from './resource-context.ts';
+import { storageKey } from './resource-context.ts';
 
 /** Options of writes. */
 export interface WriteTerms {
@@ -22,44 +22,44 @@ const MAX_NAME_ATTEMPTS = 8;
 
 /** Creates an object. */
 export async function createObject(
-  ground: Ground,
+  context: ResourceContext,
   sent: unknown,
   { namespace, dryRun, signal }: WriteTerms & { namespace: string | undefined },
 ): Promise<KubernetesObject> {
-  const readable = toCreated(ground.info, sent, namespace);
+  const readable = toCreated(context.info, sent, namespace);
   for (let attempt = 1; ; attempt++) {
     // What is wrong with an object is told where there could be one. Upstream: the plugin `NamespaceLifecycle`, before validation.
     const asked = readable.metadata.name ?? '';
-    const within = namespace === undefined ? undefined : await ground.namespaceExists(namespace, asked);
-    const object = await toCreate(ground, readable);
+    const within = namespace === undefined ? undefined : await context.namespaceExists(namespace, asked);
+    const object = await toCreate(context, readable);
     const { name = '' } = object.metadata;
     const key = storageKey({ namespace, name });
     try {
       if (!dryRun) {
-        const created = await ground.storage.create(key, object, { signal });
+        const created = await context.storage.create(key, object, { signal });
         if (namespace !== undefined && within !== undefined) {
-          await ground.namespaceHolds(namespace, { uid: within, created }).catch(takeBack(ground, key, created));
+          await context.namespaceHolds(namespace, { uid: within, created }).catch(takeBack(context, key, created));
         }
         return created;
       }
-      if ((await ground.storage.get(key, { signal })) === undefined) return object;
-      throw alreadyExists(ground.info, name);
+      if ((await context.storage.get(key, { signal })) === undefined) return object;
+      throw alreadyExists(context.info, name);
     } catch (error) {
       const generated = asked === '';
       if (generated && attempt < MAX_NAME_ATTEMPTS && hasCode(error, 409, 'AlreadyExists')) continue;
-      throw translated(error, ground.info, name);
+      throw translated(error, context.info, name);
     }
   }
 }
 
 /** Deletes what was created in a namespace that is about to go: whoever empties it may have looked before. */
-function takeBack(ground: Ground, key: string, { metadata }: KubernetesObject): (why: unknown) => Promise<never> {
+function takeBack(context: ResourceContext, key: string, { metadata }: KubernetesObject): (why: unknown) => Promise<never> {
   return async (why) => {
     if (hasCode(why, 403) || hasCode(why, 404)) {
-      await ground.storage.delete(key, { preconditions: { uid: metadata?.uid } }).catch((error: unknown) => {
+      await context.storage.delete(key, { preconditions: { uid: metadata?.uid } }).catch((error: unknown) => {
         if (!hasCode(error, 404) && !hasCode(error, 409)) throw error;
       });
-      ground.removed(metadata?.namespace);
+      context.removed(metadata?.namespace);
     }
     throw why;
   };
@@ -80,29 +80,29 @@ type Change = (current: KubernetesObject) => KubernetesObject | Promise<Kubernet
 const MAX_ATTEMPTS = 100;
 
 /** Updates an object. If that removes the last finalizer of one that is being deleted, it is gone. */
-export async function updateObject(ground: Ground, terms: UpdateTerms): Promise<KubernetesObject> {
-  const { storage, info } = ground;
+export async function updateObject(context: ResourceContext, terms: UpdateTerms): Promise<KubernetesObject> {
+  const { storage, info } = context;
   const { place, signal } = terms;
   const key = storageKey(place);
   const unlessDone = (next: KubernetesObject, current: KubernetesObject): KubernetesObject => {
-    if (!ground.empty && isDone(next)) throw new Done(next, current);
+    if (!context.empty && isDone(next)) throw new Done(next, current);
     return next;
   };
   const change: Change = (current) => {
-    const next = toUpdate(ground, terms.make(current), { current, place, status: terms.status });
+    const next = toUpdate(context, terms.make(current), { current, place, status: terms.status });
     return isPromise(next) ? next.then((checked) => unlessDone(checked, current)) : unlessDone(next, current);
   };
   for (let attempt = 1; ; attempt++) {
     try {
-      if (terms.dryRun) return await dry(ground, terms, change);
+      if (terms.dryRun) return await dry(context, terms, change);
       const updated = await storage.update(key, change, { signal });
       // What contains others goes when those have gone.
-      if (ground.empty && isDone(updated)) await deleteEmpty(ground, updated, terms);
+      if (context.empty && isDone(updated)) await deleteEmpty(context, updated, terms);
       return updated;
     } catch (error) {
       if (!(error instanceof Done)) throw translated(error, info, place.name);
       if (terms.dryRun) return error.next;
-      const gone = await finish(ground, terms, error).catch((late: unknown) => {
+      const gone = await finish(context, terms, error).catch((late: unknown) => {
         if (attempt < MAX_ATTEMPTS && hasCode(late, 409, 'Conflict')) return undefined;
         throw translated(late, info, place.name);
       });
@@ -112,24 +112,32 @@ export async function updateObject(ground: Ground, terms: UpdateTerms): Promise<
 }
 
 /** Deletes what has no finalizers any more. Another server may be faster. */
-async function deleteEmpty(ground: Ground, { metadata }: KubernetesObject, { place, signal }: UpdateTerms): Promise<void> {
+async function deleteEmpty(
+  context: ResourceContext,
+  { metadata }: KubernetesObject,
+  { place, signal }: UpdateTerms,
+): Promise<void> {
   const terms = { dryRun: false, preconditions: { uid: metadata?.uid }, signal };
-  await deleteObject(ground, place, terms).catch((error: unknown) => {
+  await deleteObject(context, place, terms).catch((error: unknown) => {
     if (!hasCode(error, 404) && !hasCode(error, 409)) throw error;
   });
 }
 
-async function dry(ground: Ground, { place, signal }: UpdateTerms, change: Change): Promise<KubernetesObject> {
-  const current = await ground.storage.get(storageKey(place), { signal });
-  if (current === undefined) throw notFound(ground.info, place.name);
+async function dry(context: ResourceContext, { place, signal }: UpdateTerms, change: Change): Promise<KubernetesObject> {
+  const current = await context.storage.get(storageKey(place), { signal });
+  if (current === undefined) throw notFound(context.info, place.name);
   return change(current);
 }
 
 /** Deletes what nobody holds any more. Its last content is what was to be written. */
-async function finish(ground: Ground, { place, signal }: UpdateTerms, { next, current }: Done): Promise<KubernetesObject> {
+async function finish(
+  context: ResourceContext,
+  { place, signal }: UpdateTerms,
+  { next, current }: Done,
+): Promise<KubernetesObject> {
   const preconditions = { resourceVersion: versionOf(current) };
-  const deleted = await ground.storage.delete(storageKey(place), { preconditions, signal });
-  ground.removed(place.namespace);
+  const deleted = await context.storage.delete(storageKey(place), { preconditions, signal });
+  context.removed(place.namespace);
   return withMeta(next, { resourceVersion: versionOf(deleted) });
 }
 

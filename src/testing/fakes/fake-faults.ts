@@ -13,7 +13,7 @@ export type FakeRequest =
   | { readonly verb: 'watch'; readonly options: ListWatchOptions };
 
 /** What is wrong with the next watches that a {@link FakeListWatcher} accepts. */
-export type FakeIll = 'short' | 'silent' | 'twice';
+export type FakeDefect = 'short' | 'silent' | 'twice';
 
 /** How many requests it records. */
 const MAX_REQUESTS = 10_000;
@@ -27,7 +27,7 @@ export abstract class FakeFaults {
   readonly requests: FakeRequest[] = [];
   readonly #failures: Record<FakeRequest['verb'], unknown[]> = { list: [], watch: [] };
   readonly #clock: Clock | undefined;
-  #ills: FakeIll[] = [];
+  #defects: FakeDefect[] = [];
   #cutAfter: number = Number.POSITIVE_INFINITY;
   #error: { readonly after: number; readonly status: Status } | undefined;
   #held: Promise<void> | undefined;
@@ -74,17 +74,17 @@ export abstract class FakeFaults {
 
   /** The next `times` watches are accepted and end at once, without an event. 0: none of those to come. */
   shortWatch(times: number = 1): void {
-    this.#spoil('short', times);
+    this.#addDefect('short', times);
   }
 
   /** The next `times` watches are accepted, and then nothing comes: no event and no end. 0: none of those to come. */
   silentWatch(times: number = 1): void {
-    this.#spoil('silent', times);
+    this.#addDefect('silent', times);
   }
 
   /** The next `times` watches deliver every event twice. 0: none of those to come. */
   repeatEvents(times: number = 1): void {
-    this.#spoil('twice', times);
+    this.#addDefect('twice', times);
   }
 
   /** Requests that are made from now on are answered after so many milliseconds of the `clock`; 0, the default: at once. */
@@ -138,17 +138,17 @@ export abstract class FakeFaults {
   }
 
   /** What is wrong with the watch that is accepted now. */
-  protected nextIll(): FakeIll | undefined {
-    return this.#ills.shift();
+  protected nextDefect(): FakeDefect | undefined {
+    return this.#defects.shift();
   }
 
   /** The watch as its reader gets it. */
-  protected served<E>(watch: Watch<E>, ill: FakeIll | undefined): Watch<E> {
-    const cutAfter = ill === 'short' ? 0 : this.#cutAfter;
+  protected served<E>(watch: Watch<E>, defect: FakeDefect | undefined): Watch<E> {
+    const cutAfter = defect === 'short' ? 0 : this.#cutAfter;
     const error = this.#error;
     const last = error && error.after <= cutAfter ? ({ type: 'ERROR', object: error.status } as E) : undefined;
     const events = Math.min(cutAfter, error?.after ?? cutAfter);
-    const whole = ill === 'twice' ? twice(watch) : watch;
+    const whole = defect === 'twice' ? twice(watch) : watch;
     return events === Number.POSITIVE_INFINITY ? whole : shortened(whole, { events, last });
   }
 
@@ -156,9 +156,9 @@ export abstract class FakeFaults {
     this.#failures[verb] = error === undefined ? [] : Array.from({ length: wholeNumber('times', times) }, () => error);
   }
 
-  #spoil(ill: FakeIll, times: number): void {
-    const others = this.#ills.filter((other) => times > 0 || other !== ill);
-    this.#ills = [...others, ...Array.from({ length: wholeNumber('times', times) }, () => ill)];
+  #addDefect(defect: FakeDefect, times: number): void {
+    const others = this.#defects.filter((other) => times > 0 || other !== defect);
+    this.#defects = [...others, ...Array.from({ length: wholeNumber('times', times) }, () => defect)];
   }
 }
 

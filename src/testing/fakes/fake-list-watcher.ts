@@ -165,14 +165,14 @@ export class FakeListWatcher<T extends KubernetesObject = KubernetesObject> exte
     if (options.resourceVersionMatch === 'Exact') throw refusal(422, 'Invalid');
     this.#checkReached(resourceVersion);
     const predicate = predicateOf<T>(options);
-    const ill = this.nextIll();
+    const defect = this.nextDefect();
     const prefix = this.#begin(options);
     if (!prefix) return fromAsyncIterable(oneEvent<T>(expired()));
     const filter = (event: ObjectEvent<T>): boolean => this.#concerns(event, { predicate, allowWatchBookmarks });
-    const live = ill === 'silent' ? this.#newDead() : this.#live;
-    const watch = live.watch({ prefix: ill === 'silent' ? [] : prefix, filter, signal });
+    const live = defect === 'silent' ? this.#newDead() : this.#live;
+    const watch = live.watch({ prefix: defect === 'silent' ? [] : prefix, filter, signal });
     this.#endInTime(watch, options);
-    return this.served(predicate.isEmpty ? watch : this.#selected(watch, predicate), ill);
+    return this.served(predicate.isEmpty ? watch : this.#selected(watch, predicate), defect);
   }
 
   /** What a watch begins with; undefined if its version is too old. */

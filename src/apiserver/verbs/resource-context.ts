@@ -10,8 +10,8 @@ export interface EmptyTerms {
   readonly signal: AbortSignal | undefined;
 }
 
-/** What the verbs of one resource stand on. */
-export interface Ground {
+/** What the verbs of one resource work with. */
+export interface ResourceContext {
   readonly info: ResourceInfo;
   /** The part of the storage that has this resource, in all namespaces. */
   readonly storage: Storage<KubernetesObject>;

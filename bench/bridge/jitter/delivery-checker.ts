@@ -21,7 +21,7 @@ export interface Received {
 }
 
 /** Judges what one client receives. Events are numbered from 1, and it was connected before the first. */
-export class Reception implements Received {
+export class DeliveryChecker implements Received {
   delivered: number = 0;
   duplicates: number = 0;
   outOfOrder: number = 0;
