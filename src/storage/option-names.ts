@@ -1,5 +1,5 @@
 import type { ListOptions, ListWatchOptions } from '../cache/list-watcher.ts';
-import type { DeleteOptions, StorageWatchOptions, UpdateOptions } from './storage.ts';
+import type { DeleteOptions, Preconditions, StorageWatchOptions, UpdateOptions } from './storage.ts';
 
 /** The names of options that every storage knows. An unknown one is refused: it is probably misspelt. */
 const SELECTION: readonly (keyof ListOptions & keyof ListWatchOptions)[] = [
@@ -18,11 +18,12 @@ export const WATCH_NAMES: readonly (keyof StorageWatchOptions<unknown>)[] = [
   'stored',
   'previousOf',
 ];
+export const PRECONDITION_NAMES: readonly (keyof Preconditions)[] = ['uid', 'resourceVersion'];
 export const UPDATE_NAMES: readonly (keyof UpdateOptions<unknown>)[] = [
-  'preconditions',
+  ...PRECONDITION_NAMES,
   'cached',
   'createIfMissing',
   'ttlSeconds',
   'signal',
 ];
-export const DELETE_NAMES: readonly (keyof DeleteOptions<unknown>)[] = ['preconditions', 'validate', 'cached', 'signal'];
+export const DELETE_NAMES: readonly (keyof DeleteOptions<unknown>)[] = [...PRECONDITION_NAMES, 'validate', 'cached', 'signal'];

@@ -1,19 +1,16 @@
 import type { KubernetesObject } from '../cache/object.ts';
 import type { WatchError } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { PRECONDITION_NAMES } from './option-names.ts';
 import { conflict } from './statuses.ts';
 import type { Preconditions } from './storage.ts';
 
-const NAMES = ['uid', 'resourceVersion'] as const;
-
-/** The refusal with code 409 if something else is there; undefined if the preconditions hold. Throws for one that there is not. */
+/** The refusal with code 409 if something else is there; undefined if the preconditions hold. */
 export function unmetPrecondition(
   key: string,
   object: KubernetesObject | undefined,
-  preconditions: Preconditions = {},
+  preconditions: Preconditions,
 ): WatchError | undefined {
-  known(preconditions, NAMES);
-  for (const name of NAMES) {
+  for (const name of PRECONDITION_NAMES) {
     const [expected, found] = [preconditions[name], object?.metadata?.[name]];
     if (expected === undefined || expected === found) continue;
     return conflict(key, `the ${name} of the precondition is ${expected}, that of the object is ${found ?? 'none'}`);

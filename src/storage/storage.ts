@@ -51,7 +51,10 @@ export interface StorageWatchOptions<T> extends ListWatchOptions {
   readonly previousOf?: ((key: string) => T | undefined) | undefined;
 }
 
-/** What must hold of the object that is there, or else a write rejects with 409 Conflict. Upstream: `storage.Preconditions`. */
+/**
+ * What must hold of the object that is there, or else an update or a deletion rejects with 409 Conflict. Upstream:
+ * `storage.Preconditions`.
+ */
 export interface Preconditions {
   readonly uid?: string | undefined;
   readonly resourceVersion?: string | undefined;
@@ -71,9 +74,8 @@ export interface CreateOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Options of {@link Storage.update}. */
-export interface UpdateOptions<T> extends CreateOptions {
-  readonly preconditions?: Preconditions | undefined;
+/** Options of {@link Storage.update}: preconditions, and what else there is. */
+export interface UpdateOptions<T> extends CreateOptions, Preconditions {
   /**
    * What the caller believes to be there, with its version: the first attempt is made with it instead of a read. If it turns out
    * to be old, the change is tried again with what is really there. Upstream: `cachedExistingObject`.
@@ -83,9 +85,8 @@ export interface UpdateOptions<T> extends CreateOptions {
   readonly createIfMissing?: boolean | undefined;
 }
 
-/** Options of {@link Storage.delete}. */
-export interface DeleteOptions<T> {
-  readonly preconditions?: Preconditions | undefined;
+/** Options of {@link Storage.delete}: preconditions, and what else there is. */
+export interface DeleteOptions<T> extends Preconditions {
   /** Called with what is there; throws to refuse. Called again if that has changed meanwhile. */
   readonly validate?: ((current: T) => void | Promise<void>) | undefined;
   /** As in {@link UpdateOptions}. */

@@ -45,7 +45,7 @@ export interface LeaseStorage {
   update(
     key: string,
     change: (current: Lease) => Lease,
-    options?: LeaseRequest & { readonly preconditions?: { readonly resourceVersion?: string | undefined } | undefined },
+    options?: LeaseRequest & { readonly resourceVersion?: string | undefined },
   ): Promise<KubernetesObject>;
 }
 
@@ -61,9 +61,6 @@ export function toLeases(storage: LeaseStorage): LeaseResource {
   return {
     get: (name, options) => storage.get(name, options),
     create: (lease, options) => storage.create(keyOf(lease), lease, options),
-    update: (lease, options) => {
-      const preconditions = { resourceVersion: versionOf(lease) };
-      return storage.update(keyOf(lease), () => lease, { ...options, preconditions });
-    },
+    update: (lease, options) => storage.update(keyOf(lease), () => lease, { ...options, resourceVersion: versionOf(lease) }),
   };
 }

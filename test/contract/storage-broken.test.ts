@@ -53,7 +53,7 @@ const BROKEN: readonly (readonly [string, string, Alter])[] = [
   [
     'ignores preconditions of deletes',
     'RunTestConditionalDelete',
-    (s) => ({ delete: (k, { preconditions: _, ...o } = {}) => s.delete(k, o) }),
+    (s) => ({ delete: (k, { uid: _, resourceVersion: __, ...o } = {}) => s.delete(k, o) }),
   ],
   [
     'believes hints of deletes',
@@ -74,7 +74,7 @@ const BROKEN: readonly (readonly [string, string, Alter])[] = [
   [
     'ignores preconditions of updates',
     'RunTestGuaranteedUpdate: a uid',
-    (s) => ({ update: (k, c, { preconditions: _, ...o } = {}) => s.update(k, c, o) }),
+    (s) => ({ update: (k, c, { uid: _, resourceVersion: __, ...o } = {}) => s.update(k, c, o) }),
   ],
   [
     'writes what is there already',

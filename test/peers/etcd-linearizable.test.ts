@@ -63,7 +63,7 @@ class Client {
       const call = { do: 'write', value, if: { value: seen.data } } as const;
       // As a hint, what was read is not read again.
       const cached = this.#random() < 0.5 ? seen : undefined;
-      await this.#ask(key, call, () => this.#storage.update(key, () => thing, { cached, preconditions: { resourceVersion } }));
+      await this.#ask(key, call, () => this.#storage.update(key, () => thing, { cached, resourceVersion }));
     }
   }
 

@@ -238,7 +238,7 @@ describe.skipIf(missing)('a storage on a real etcd', () => {
     // No write is decided by a hint alone.
     expect(await storage.update('a', () => thing('a', 1), { cached: old })).toMatchObject({ data: 1 });
     const conflict = { status: { code: 409 } };
-    await expect(storage.delete('a', { cached: old, preconditions: { resourceVersion: '1' } })).rejects.toMatchObject(conflict);
+    await expect(storage.delete('a', { cached: old, resourceVersion: '1' })).rejects.toMatchObject(conflict);
     const validate = ({ data }: Thing): void => {
       if (data === 1 && old.data === 1 && seen.length++ < 3) throw new Error('not yet');
     };

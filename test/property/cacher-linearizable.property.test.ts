@@ -53,7 +53,7 @@ class Clients {
     const { cacher } = this;
     const find = (items: readonly Pod[]): Pod | undefined => items.find(({ metadata }) => key === `x/${metadata?.name}`);
     const change = (): Promise<Pod> => turns(count).then(() => pod(key, { n }));
-    const preconditions = { resourceVersion: seen?.metadata?.resourceVersion };
+    const precondition = { resourceVersion: seen?.metadata?.resourceVersion };
     switch (verb) {
       case 'get':
         return { call: { do: 'read' }, ask: () => cacher.get(key) };
@@ -70,7 +70,7 @@ class Clients {
       default:
         return {
           call: { do: 'write', value: n, if: { value: seen?.spec?.n } },
-          ask: () => cacher.update(key, change, { preconditions }),
+          ask: () => cacher.update(key, change, precondition),
         };
     }
   }

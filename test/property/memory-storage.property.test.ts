@@ -119,7 +119,7 @@ class World {
   async #delete(key: string, back: number | undefined): Promise<void> {
     const there = this.model.get(key);
     const resourceVersion = back === undefined ? undefined : `${this.model.version - back}`;
-    const outcome = await this.storage.delete(key, { preconditions: { resourceVersion } }).catch(codeOf);
+    const outcome = await this.storage.delete(key, { resourceVersion }).catch(codeOf);
     const fits = resourceVersion === undefined || resourceVersion === `${there?.version}`;
     if (!there || !fits) {
       expect(outcome).toBe(there ? 409 : 404);
@@ -293,10 +293,10 @@ describe(`Linearizable: ${GUARANTEES.Linearizable}`, { timeout }, () => {
               const seen = await storage.get(key);
               if (!seen) continue;
               await turns(count);
-              const preconditions = { resourceVersion: seen.metadata?.resourceVersion };
+              const precondition = { resourceVersion: seen.metadata?.resourceVersion };
               const call = { do: 'write', value: n, if: { value: seen.n } } as const;
               await record({ key, call, client: name }, () =>
-                storage.update(key, async () => turns(count).then(() => item(key, n)), { preconditions }),
+                storage.update(key, async () => turns(count).then(() => item(key, n)), precondition),
               );
             }
           }

@@ -98,14 +98,10 @@ describe('a write', () => {
     ['a create that finds the key taken', (storage: MemoryStorage<Thing>) => storage.create('a', thing('a')), 409],
     [
       'an update whose precondition fails',
-      (storage: MemoryStorage<Thing>) => storage.update('a', (current) => current, { preconditions: { resourceVersion: '1' } }),
+      (storage: MemoryStorage<Thing>) => storage.update('a', (current) => current, { resourceVersion: '1' }),
       409,
     ],
-    [
-      'a deletion whose precondition fails',
-      (storage: MemoryStorage<Thing>) => storage.delete('a', { preconditions: { uid: 'x' } }),
-      409,
-    ],
+    ['a deletion whose precondition fails', (storage: MemoryStorage<Thing>) => storage.delete('a', { uid: 'x' }), 409],
     ['an update that changes nothing', (storage: MemoryStorage<Thing>) => storage.update('a', (current) => current), undefined],
   ])('%s waits for what it was decided by', async (_name, act, code) => {
     const journal = new HeldJournal();

@@ -15,10 +15,10 @@ const codeOf = (error: unknown): number | undefined => (error as { status?: { co
 test('a misspelt precondition is refused: without it, anything would be deleted', async () => {
   const storage = new MemoryStorage<Thing>();
   await storage.create('a', thing('a'));
-  const preconditions = { version: '1' } as never;
+  const misspelt = { version: '1' } as never;
   const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('unknown option version') };
-  await expect(storage.delete('a', { preconditions })).rejects.toMatchObject(refused);
-  await expect(storage.update('a', (old) => ({ ...old, spec: { n: 1 } }), { preconditions })).rejects.toMatchObject(refused);
+  await expect(storage.delete('a', misspelt)).rejects.toMatchObject(refused);
+  await expect(storage.update('a', (old) => ({ ...old, spec: { n: 1 } }), misspelt)).rejects.toMatchObject(refused);
   expect((await storage.get('a'))?.spec?.n).toBe(0);
 });
 

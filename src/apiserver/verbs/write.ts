@@ -56,7 +56,7 @@ export async function createObject(
 function takeBack(context: ResourceContext, key: string, { metadata }: KubernetesObject): (why: unknown) => Promise<never> {
   return async (why) => {
     if (hasCode(why, 403) || hasCode(why, 404)) {
-      await context.storage.delete(key, { preconditions: { uid: metadata?.uid } }).catch((error: unknown) => {
+      await context.storage.delete(key, { uid: metadata?.uid }).catch((error: unknown) => {
         if (!hasCode(error, 404) && !hasCode(error, 409)) throw error;
       });
       context.removed(metadata?.namespace);
@@ -135,8 +135,7 @@ async function finish(
   { place, signal }: UpdateTerms,
   { next, current }: Done,
 ): Promise<KubernetesObject> {
-  const preconditions = { resourceVersion: versionOf(current) };
-  const deleted = await context.storage.delete(storageKey(place), { preconditions, signal });
+  const deleted = await context.storage.delete(storageKey(place), { resourceVersion: versionOf(current), signal });
   context.removed(place.namespace);
   return withMeta(next, { resourceVersion: versionOf(deleted) });
 }

@@ -49,10 +49,10 @@ export async function updateObject<T extends KubernetesObject>(
   change: (current: T) => T | Promise<T>,
   options: UpdateOptions<T>,
 ): Promise<T> {
-  const { preconditions, cached, createIfMissing = false, ttlSeconds } = options;
+  const { cached, createIfMissing = false, ttlSeconds } = options;
   const decide: Decide<T> = async (current) => {
     if (current === undefined && !createIfMissing) throw notFound(target.key);
-    const unmet = unmetPrecondition(target.key, current, preconditions);
+    const unmet = unmetPrecondition(target.key, current, options);
     if (unmet) throw unmet;
     const changed = await asked(() => change(copyOf(current) as T), target.context.signal);
     const draft = toDraft<T>(toBytes(target.place), toStored(changed));
@@ -62,10 +62,10 @@ export async function updateObject<T extends KubernetesObject>(
 }
 
 export async function deleteObject<T extends KubernetesObject>(target: Target, options: DeleteOptions<T>): Promise<T> {
-  const { preconditions, validate, cached } = options;
+  const { validate, cached } = options;
   const decide: Decide<T> = async (current) => {
     if (current === undefined) throw notFound(target.key);
-    const unmet = unmetPrecondition(target.key, current, preconditions);
+    const unmet = unmetPrecondition(target.key, current, options);
     if (unmet) throw unmet;
     if (validate) await asked(() => validate(current), target.context.signal);
     return { remove: true };

@@ -98,7 +98,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
-    const { preconditions, ttlSeconds = 0, createIfMissing = false, signal } = known(options, UPDATE_NAMES);
+    const { ttlSeconds = 0, createIfMissing = false, signal } = known(options, UPDATE_NAMES);
     wholeNumber('ttlSeconds', ttlSeconds);
     if (callable('change', change) === undefined) throw invalid('change', change, 'a function');
     const place = this.#prefix + checkKey(key);
@@ -106,7 +106,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
       this.#core.pending.check(signal);
       const head = this.#head(place);
       if (!head && !createIfMissing) throw await this.#sure(notFound(key));
-      const unmet = unmetPrecondition(key, head?.object, preconditions);
+      const unmet = unmetPrecondition(key, head?.object, options);
       if (unmet) throw await this.#sure(unmet);
       // A change that is made at once is written in the same turn: nothing can come between, and nobody has to begin again.
       const answer = change(copyOf(head?.object) as T);
@@ -118,14 +118,14 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
-    const { preconditions, validate, signal } = known(options, DELETE_NAMES);
+    const { validate, signal } = known(options, DELETE_NAMES);
     callable('validate', validate);
     const place = this.#prefix + checkKey(key);
     for (;;) {
       this.#core.pending.check(signal);
       const head = this.#head(place);
       if (!head) throw await this.#sure(notFound(key));
-      const unmet = unmetPrecondition(key, head.object, preconditions);
+      const unmet = unmetPrecondition(key, head.object, options);
       if (unmet) throw await this.#sure(unmet);
       const answer = validate?.(head.object as T);
       if (isPromise(answer)) await this.#core.pending.until(answer, signal);

@@ -39,7 +39,7 @@ const creates: StorageCase = {
     const stored = await storage.update('a', change, { createIfMissing: true });
     expectThat(seen === undefined, 'undefined', seen);
     expectSame(await storage.get('a'), stored, 'what is there');
-    const conditional = storage.update('b', () => thing('b'), { createIfMissing: true, preconditions: { uid: 'B' } });
+    const conditional = storage.update('b', () => thing('b'), { createIfMissing: true, uid: 'B' });
     await expectRefused(conditional, '409 Conflict', 'a precondition on what is not there');
   },
 };
@@ -50,16 +50,12 @@ const preconditions: StorageCase = {
     const { storage } = await open();
     const stored = await storage.create('a', { ...thing('a'), metadata: { name: 'a', uid: 'A' } });
     for (const preconditions of [{ uid: 'B' }, { resourceVersion: '1' }]) {
-      await expectRefused(storage.update('a', plusOne, { preconditions }), '409 Conflict', JSON.stringify(preconditions));
+      await expectRefused(storage.update('a', plusOne, preconditions), '409 Conflict', JSON.stringify(preconditions));
     }
     const wanted = { uid: 'A', resourceVersion: versionOf(stored) };
-    expectSame(contentOf(await storage.update('a', plusOne, { preconditions: wanted })), 'a=1', 'the answer');
+    expectSame(contentOf(await storage.update('a', plusOne, wanted)), 'a=1', 'the answer');
     // It was the same object, and is not any more.
-    await expectRefused(
-      storage.update('a', plusOne, { preconditions: wanted, cached: stored }),
-      '409 Conflict',
-      'an old version',
-    );
+    await expectRefused(storage.update('a', plusOne, { ...wanted, cached: stored }), '409 Conflict', 'an old version');
   },
 };
 

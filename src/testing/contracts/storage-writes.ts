@@ -139,9 +139,9 @@ const conditional: StorageCase = {
     const { storage } = await open();
     const stored = await storage.create('a', { ...thing('a'), metadata: { name: 'a', uid: 'A' } });
     for (const preconditions of [{ uid: 'B' }, { resourceVersion: '1' }, { uid: 'A', resourceVersion: '1' }]) {
-      await expectRefused(storage.delete('a', { preconditions }), '409 Conflict', `delete ${JSON.stringify(preconditions)}`);
+      await expectRefused(storage.delete('a', preconditions), '409 Conflict', `delete ${JSON.stringify(preconditions)}`);
     }
-    await storage.delete('a', { preconditions: { uid: 'A', resourceVersion: versionOf(stored) } });
+    await storage.delete('a', { uid: 'A', resourceVersion: versionOf(stored) });
     expectSame(await storage.get('a'), undefined, 'what is there');
   },
 };
@@ -186,8 +186,8 @@ const onlyHint: StorageCase = {
     const { storage } = await open();
     const old = await storage.create('a', { ...thing('a'), metadata: { name: 'a', uid: 'A' } });
     await storage.update('a', (current) => ({ ...current, metadata: { ...current.metadata, uid: 'B' } }));
-    await expectRefused(storage.delete('a', { preconditions: { uid: 'A' }, cached: old }), '409 Conflict', 'the delete');
-    await storage.delete('a', { preconditions: { uid: 'B' }, cached: old });
+    await expectRefused(storage.delete('a', { uid: 'A', cached: old }), '409 Conflict', 'the delete');
+    await storage.delete('a', { uid: 'B', cached: old });
     const validated = storage.delete('a', { validate: () => {}, cached: old });
     await expectRefused(validated, '404 NotFound', 'a delete of what is gone');
   },
