@@ -52,10 +52,12 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'kubernetes/credentials.ts': ['node:http', 'node:https'],
   'kubernetes/kube-config.ts': ['@kubernetes/client-node', 'node:https'],
   'kubernetes/node-fetch.ts': ['node:http', 'node:https', 'node:stream', 'node:zlib'],
+  'nats/connection.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/message.ts': ['@nats-io/transport-node'], // its types
   'nats/nats-stream.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'nats/options.ts': ['@nats-io/transport-node'], // its types
   'nats/pull.ts': ['@nats-io/transport-node'],
+  'nats/stream-config.ts': ['@nats-io/jetstream', '@nats-io/transport-node'],
   'storage/journal/file-journal.ts': ['node:fs/promises'],
   'storage/journal/files.ts': ['node:fs/promises', 'node:path'],
   'storage/journal/load.ts': ['node:fs/promises'],

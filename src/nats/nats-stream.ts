@@ -1,15 +1,6 @@
-import type { ConsumerConfig, JetStreamClient, JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstream';
-import {
-  AckPolicy,
-  DeliverPolicy,
-  DiscardPolicy,
-  jetstream,
-  jetstreamManager,
-  RetentionPolicy,
-  StorageType,
-} from '@nats-io/jetstream';
-import type { NatsConnection } from '@nats-io/transport-node';
-import { connect, nanos } from '@nats-io/transport-node';
+import type { ConsumerConfig, StreamInfo } from '@nats-io/jetstream';
+import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream';
+import { nanos } from '@nats-io/transport-node';
 import type {
   Following,
   HubSource,
@@ -22,19 +13,14 @@ import type {
 } from '../bridge/hub/source/source.ts';
 import { sleep } from '../watch/clock.ts';
 import { invalid, WatchError } from '../watch/errors.ts';
+import { ANSWER_MS, NatsLink } from './connection.ts';
 import { millisecondsOf, toEvent, toMark } from './message.ts';
 import type { NatsSettings, NatsStreamOptions } from './options.ts';
 import { toNatsSettings } from './options.ts';
 import type { Handle, Portion } from './pull.ts';
 import { Pull } from './pull.ts';
+import { checkConfig, toConfig, toEpoch } from './stream-config.ts';
 import { toSubject } from './subjects.ts';
-
-/** A connection, and what JetStream does over it. */
-interface Connected {
-  readonly nats: NatsConnection;
-  readonly client: JetStreamClient;
-  readonly manager: JetStreamManager;
-}
 
 /** Where a stream begins and ends. */
 interface Extent {
@@ -45,12 +31,9 @@ interface Extent {
   readonly isWhole: boolean;
 }
 
-/** How long the server may take for one answer. */
-const ANSWER_MS = 10_000;
 /** After which a consumer that nobody asks goes away by itself. */
 const UNUSED_MS = 30_000;
 const PORTION: Portion = { items: 512, bytes: 4_194_304 };
-const LOST = 'the connection to NATS is lost';
 const RETRY_MS = { min: 50, max: 1_000 } as const;
 
 /**
@@ -66,19 +49,14 @@ const RETRY_MS = { min: 50, max: 1_000 } as const;
  */
 export class NatsStream implements HubSource {
   private readonly settings: NatsSettings;
-  private readonly ended: AbortController = new AbortController();
-  private connected: Promise<Connected> | undefined = undefined;
-  private nats: NatsConnection | undefined = undefined;
-  /** Called when the connection is lost. */
-  private readonly losses: Set<() => void> = new Set();
-  /** Pending while the connection is lost: nats.js throws away what is sent meanwhile, and says nothing. */
-  private back: Promise<void> | undefined = undefined;
+  private readonly link: NatsLink;
   /** How long the stream remembers an id, as far as is known. */
   private rememberedMs: number = Number.POSITIVE_INFINITY;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid option. */
   constructor(options: NatsStreamOptions) {
     this.settings = toNatsSettings(options);
+    this.link = new NatsLink(this.settings.connection);
   }
 
   /**
@@ -95,17 +73,17 @@ export class NatsStream implements HubSource {
     const begunMs = performance.now();
     let cause: unknown;
     for (let delayMs: number = RETRY_MS.min; ; delayMs = Math.min(RETRY_MS.max, delayMs * 2)) {
-      if (this.ended.signal.aborted) throw new WatchError('CLOSED', 'publish: the stream is closed');
+      if (this.link.closed.aborted) throw new WatchError('CLOSED', 'publish: the stream is closed');
       const limit = Math.min(publishTimeoutMs, this.rememberedMs);
       const leftMs = Math.ceil(begunMs + limit - performance.now());
       if (leftMs <= 0) throw new WatchError('TIMEOUT', `publish: not acknowledged within ${limit} ms`, { limit, cause });
       try {
-        const { nats, client } = await this.connection(leftMs);
+        const { nats, client } = await this.link.connection(leftMs);
         const most = nats.info?.max_payload ?? Number.POSITIVE_INFINITY;
         if (payload.length > most)
           throw invalid('event', `${payload.length} bytes`, `at most ${most} bytes (max_payload of the server)`);
         const timeout = Math.min(leftMs, ANSWER_MS);
-        await this.answered(client.publish(subject, payload, { msgID: id, timeout, expect: { streamName: stream } }));
+        await this.link.answered(client.publish(subject, payload, { msgID: id, timeout, expect: { streamName: stream } }));
         return;
       } catch (error) {
         if (isFinal(error)) throw error;
@@ -113,7 +91,7 @@ export class NatsStream implements HubSource {
         // No stream listens: it may have to be created.
         if (nameOf(error) === 'JetStreamNotEnabled') await this.describe().catch(() => {});
       }
-      await sleep(delayMs, { signal: this.ended.signal }).catch(() => {});
+      await sleep(delayMs, { signal: this.link.closed }).catch(() => {});
     }
   }
 
@@ -137,10 +115,8 @@ export class NatsStream implements HubSource {
   }
 
   /** Closes the connection. Hubs that follow the stream must have been shut down. Idempotent. */
-  async close(): Promise<void> {
-    this.ended.abort();
-    // One that is still being made is closed as soon as it is there.
-    await this.nats?.close();
+  close(): Promise<void> {
+    return this.link.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -180,14 +156,13 @@ export class NatsStream implements HubSource {
 
   /** Reads until the end, or until the signal aborts, also if nobody ever iterates. */
   private batchesOf(pull: Pull, handle: Consumer, signal: AbortSignal): Batches {
-    const lost = (): void => pull.fail(new Error(LOST));
+    const forget = this.link.onLoss((error) => pull.fail(error));
     const end = (): void => {
       signal.removeEventListener('abort', end);
-      if (!this.losses.delete(lost)) return;
+      if (!forget()) return;
       pull.close();
       handle.remove();
     };
-    this.losses.add(lost);
     signal.addEventListener('abort', end);
     return batches(pull, this.settings.subject, end);
   }
@@ -195,7 +170,7 @@ export class NatsStream implements HubSource {
   /** Creates a consumer that begins at a sequence. It goes away with its last reader. */
   private async consume(sequence: number): Promise<Consumer> {
     const { stream } = this.settings;
-    const { nats, manager } = await this.connection(ANSWER_MS);
+    const { nats, manager } = await this.link.connection(ANSWER_MS);
     const config: Partial<ConsumerConfig> = {
       ack_policy: AckPolicy.None,
       deliver_policy: DeliverPolicy.StartSequence,
@@ -204,7 +179,7 @@ export class NatsStream implements HubSource {
       mem_storage: true,
       num_replicas: 1,
     };
-    const { name } = await this.answered(manager.consumers.add(stream, config));
+    const { name } = await this.link.answered(manager.consumers.add(stream, config));
     const remove = (): void => {
       if (!nats.isClosed()) manager.consumers.delete(stream, name).catch(() => {});
     };
@@ -214,13 +189,13 @@ export class NatsStream implements HubSource {
   /** Asks where the stream begins and ends. Creates it if it may. */
   private async describe(): Promise<Extent> {
     const { stream, create } = this.settings;
-    const { manager } = await this.connection(ANSWER_MS);
+    const { manager } = await this.link.connection(ANSWER_MS);
     let info: StreamInfo;
     try {
-      info = await this.answered(manager.streams.info(stream));
+      info = await this.link.answered(manager.streams.info(stream));
     } catch (error) {
       if (nameOf(error) !== 'StreamNotFoundError' || create === undefined) throw error;
-      info = await this.answered(manager.streams.add(this.toConfig()));
+      info = await this.link.answered(manager.streams.add(toConfig(this.settings)));
     }
     checkConfig(info.config, this.settings);
     const { created, state, config } = info;
@@ -234,87 +209,12 @@ export class NatsStream implements HubSource {
   /** Returns the sequence of the last event that is still there: somebody may have deleted those behind it. */
   private async lastHeld({ last }: Extent): Promise<number> {
     const { stream } = this.settings;
-    const { manager } = await this.connection(ANSWER_MS);
-    const { state } = await this.answered(manager.streams.info(stream, { deleted_details: true }));
+    const { manager } = await this.link.connection(ANSWER_MS);
+    const { state } = await this.link.answered(manager.streams.info(stream, { deleted_details: true }));
     const deleted = new Set(state.deleted);
     let { sequence } = last;
     while (deleted.has(sequence)) sequence--;
     return sequence;
-  }
-
-  private toConfig(): Partial<StreamConfig> & { name: string } {
-    const { stream, subject, create = {} } = this.settings;
-    const { maxItems, maxBytes, maxAgeMs, duplicateWindowMs, replicas = 1, storage = 'file' } = create;
-    return {
-      name: stream,
-      subjects: [subject, `${subject}.>`],
-      retention: RetentionPolicy.Limits,
-      discard: DiscardPolicy.Old,
-      storage: storage === 'file' ? StorageType.File : StorageType.Memory,
-      num_replicas: replicas,
-      ...(maxItems !== undefined && { max_msgs: maxItems }),
-      ...(maxBytes !== undefined && { max_bytes: maxBytes }),
-      ...(maxAgeMs !== undefined && { max_age: nanos(maxAgeMs) }),
-      ...(duplicateWindowMs !== undefined && { duplicate_window: nanos(duplicateWindowMs) }),
-    };
-  }
-
-  /** Returns the connection, the same for all. Rejects if there is none within this time; it is still being made then. */
-  private async connection(limitMs: number): Promise<Connected> {
-    if (this.ended.signal.aborted) throw new WatchError('CLOSED', 'the stream is closed');
-    this.connected ??= this.connect();
-    const late = new AbortController();
-    try {
-      return await Promise.race([
-        this.connected.then((connected) => this.back?.then(() => connected) ?? connected),
-        sleep(limitMs, { signal: late.signal }).then((): never => {
-          throw new WatchError('TIMEOUT', `NATS: no connection within ${limitMs} ms`, { limit: limitMs });
-        }),
-      ]);
-    } finally {
-      late.abort();
-    }
-  }
-
-  private connect(): Promise<Connected> {
-    const connecting = connect(this.settings.connection).then(async (nats) => {
-      this.nats = nats;
-      if (this.ended.signal.aborted) await nats.close();
-      void this.observe(nats);
-      const manager = await jetstreamManager(nats, { timeout: ANSWER_MS, checkAPI: false });
-      return { nats, manager, client: jetstream(nats, { timeout: ANSWER_MS }) };
-    });
-    connecting.catch(() => {
-      this.connected = undefined;
-    });
-    return connecting;
-  }
-
-  /** An answer, or a failure as soon as the connection is lost: then there will be none. */
-  private async answered<T>(answer: Promise<T>): Promise<T> {
-    let lost = (): void => {};
-    const loss = new Promise<never>((_, reject) => {
-      lost = () => reject(new Error(LOST));
-    });
-    this.losses.add(lost);
-    return Promise.race([answer, loss]).finally(() => this.losses.delete(lost));
-  }
-
-  /** Tells who waits when the connection is lost. One that has closed for good is made anew when it is next needed. */
-  private async observe(nats: NatsConnection): Promise<void> {
-    let isBack = (): void => {};
-    for await (const { type } of nats.status()) {
-      if (type === 'reconnect') isBack();
-      if (type !== 'disconnect') continue;
-      this.back = new Promise((resolve) => {
-        isBack = resolve;
-      });
-      for (const lost of [...this.losses]) lost();
-    }
-    this.connected = undefined;
-    this.back = undefined;
-    isBack();
-    for (const lost of [...this.losses]) lost();
   }
 }
 
@@ -333,24 +233,6 @@ function beforeLast(count: number, { epoch, first, last, end }: Extent & { reado
   const sequence = Math.max(first - 1, end - count);
   if (count === 0 || sequence >= last.sequence) return last;
   return sequence === 0 ? { epoch, sequence, mark: '0' } : { epoch, sequence, mark: UNKNOWN };
-}
-
-/** The identity of a stream: the nanosecond in which it was created. */
-function toEpoch(created: string): string {
-  const [, seconds = '', fraction = ''] = /^([^.Z]+)(?:\.(\d+))?Z$/.exec(created) ?? [];
-  const nanoseconds = BigInt(Date.parse(`${seconds}Z`)) * 1_000_000n + BigInt(fraction.padEnd(9, '0').slice(0, 9));
-  return nanoseconds.toString(36);
-}
-
-/** Refuses a stream that would drop events from among others, or that does not listen to the events' subjects. */
-function checkConfig(config: StreamConfig, { stream, subject }: NatsSettings): void {
-  const holes = config.retention !== RetentionPolicy.Limits || config.max_msgs_per_subject > 0 || config.allow_msg_ttl === true;
-  if (holes) {
-    throw invalid('stream', stream, 'a stream that keeps events by limits of items, bytes and age alone');
-  }
-  if (config.no_ack) throw invalid('stream', stream, 'a stream that acknowledges');
-  const covers = [subject, `${subject}.>`].every((each) => config.subjects?.some((own) => own === each || own === '>'));
-  if (!covers) throw invalid('stream', stream, `a stream with the subjects ${subject} and ${subject}.>`);
 }
 
 /** Whether another attempt would fail, too. */
