@@ -12,11 +12,31 @@ export interface Clock {
 export const systemClock: Clock = {
   now: () => performance.now(),
   schedule: (delayMs, callback) => {
-    // Timers fire at once for a longer delay, and Node warns of a negative one.
-    const timer = setTimeout(callback, Math.max(0, Math.min(delayMs, 2 ** 31 - 1)));
+    const timer = setTimeout(callback, possible(delayMs));
     return () => clearTimeout(timer);
   },
 };
+
+/** Timers fire at once for a longer delay, and Node warns of a negative one. */
+function possible(delayMs: number): number {
+  return Math.max(0, Math.min(delayMs, 2 ** 31 - 1));
+}
+
+/**
+ * The clock for upkeep that nobody waits for: where it is the host's, its timers do not keep a process alive. A program that forgets
+ * to close something idle ends all the same.
+ */
+export function upkeepClock(clock: Clock): Clock {
+  if (clock !== systemClock) return clock;
+  return {
+    now: clock.now,
+    schedule: (delayMs, callback) => {
+      const timer = setTimeout(callback, possible(delayMs)) as { unref?(): void } & ReturnType<typeof setTimeout>;
+      timer.unref?.();
+      return () => clearTimeout(timer);
+    },
+  };
+}
 
 /** Resolves after `delayMs`, or rejects with the signal's reason when it aborts. Leaves no timer and no listener behind. */
 export function sleep(

@@ -1,5 +1,5 @@
 // A resource of a server in process, used as one of a cluster is: objects are read, changed and sent back.
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ApiServer, type Resource, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { ORDERS, type Order } from './apiserver-rig.ts';
@@ -49,4 +49,15 @@ describe.each([true, false])('cache: %s', (cache) => {
     await expect(all.delete('a', misspelt)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
     await all.delete('a', { preconditions: { resourceVersion: metadata?.resourceVersion } });
   });
+});
+
+it('keeps no process alive, also if nobody shuts its server down', async () => {
+  const timers = vi.spyOn(globalThis, 'setTimeout');
+  const all = orders(true);
+  await all.create({ metadata: { name: 'a' } });
+  await all.list();
+  const left = timers.mock.results.map(({ value }) => value as NodeJS.Timeout);
+  timers.mockRestore();
+  expect(left.length).toBeGreaterThan(0);
+  expect(left.filter((timer) => timer.hasRef())).toEqual([]);
 });

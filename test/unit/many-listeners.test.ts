@@ -54,6 +54,21 @@ describe('no warning of Node comes', () => {
     expect(warnings).toEqual([]);
   });
 
+  it('of a controller with many informers, which end with it, also with those that it begins to run meanwhile', async () => {
+    const stop = new AbortController();
+    const sources = many(() => source());
+    const last = sources.at(-2) as FakeListWatcher<KubernetesObject>;
+    const watch = last.watch.bind(last);
+    last.watch = (options) => {
+      stop.abort('enough');
+      return watch(options);
+    };
+    const informers = sources.map((each) => new Informer(each));
+    await new Controller({ informers, reconcile: () => {} }).run(stop.signal);
+    expect(informers.map(({ state }) => state.phase)).toEqual(many(() => 'stopped'));
+    expect(warnings).toEqual([]);
+  });
+
   it('of a factory with many informers, which end with the signal', async () => {
     const factory = new InformerFactory((_: string) => source());
     const informers = many((n) => factory.informer(`${n}`));

@@ -23,7 +23,7 @@
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { listAll } from '../../cache/pager.ts';
 import { Backoff } from '../../watch/backoff.ts';
-import { sleep } from '../../watch/clock.ts';
+import { sleep, upkeepClock } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 import type { Status } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
@@ -203,9 +203,10 @@ export class Feed<T extends KubernetesObject> {
   /** So that watches of a quiet collection are told BOOKMARKs that move. */
   #askForProgress(signal: AbortSignal): () => void {
     const { storage, settings } = this.#target;
+    const clock = upkeepClock(settings.clock);
     let cancel: () => void;
     const again = (): void => {
-      cancel = settings.clock.schedule(Math.ceil(settings.bookmarkMs / 2), () => {
+      cancel = clock.schedule(Math.ceil(settings.bookmarkMs / 2), () => {
         again();
         if (!signal.aborted) new Promise((resolve) => resolve(storage.requestProgress())).catch(() => {});
       });
