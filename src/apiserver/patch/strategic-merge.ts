@@ -166,11 +166,15 @@ function inOrder(
   named.sort((one, other) => (place.get(idOf(one)) as number) - (place.get(idOf(other)) as number));
   const others = merged.filter((item) => !place.has(idOf(item)));
   const result: unknown[] = [];
-  while (named.length > 0 && others.length > 0) {
-    const isBefore = (was.get(idOf(others[0])) ?? Infinity) < (was.get(idOf(named[0])) ?? -Infinity);
-    result.push((isBefore ? others : named).shift());
+  let [nextNamed, nextOther] = [0, 0];
+  while (nextNamed < named.length && nextOther < others.length) {
+    const [one, other] = [named[nextNamed], others[nextOther]];
+    const isBefore = (was.get(idOf(other)) ?? Infinity) < (was.get(idOf(one)) ?? -Infinity);
+    result.push(isBefore ? other : one);
+    if (isBefore) nextOther++;
+    else nextNamed++;
   }
-  return [...result, ...named, ...others];
+  return [...result, ...named.slice(nextNamed), ...others.slice(nextOther)];
 }
 
 function without(object: JsonObject, names: readonly string[]): JsonObject {
