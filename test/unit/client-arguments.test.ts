@@ -134,6 +134,7 @@ describe('arguments', () => {
     ['a backoff', { backoff: { minMs: Number.NaN } }, 'minMs'],
     ['attempts', { maxAttempts: -1 }, 'maxAttempts'],
     ['headers where they cannot be sent', { headers: { a: 'b' } }, 'WebSocket'],
+    ['a function of headers where they cannot be sent', { headers: () => ({}) }, 'WebSocket'],
   ])('%s', (_, options, named) => {
     expect(refused('http://h/', options)).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(named) });
     expect(network.links).toEqual([]);
