@@ -1,5 +1,5 @@
 import type { ListOptions, ListWatchOptions } from '../cache/list-watcher.ts';
-import type { DeleteOptions, Preconditions, StorageWatchOptions, UpdateOptions } from './storage.ts';
+import type { CreateOptions, DeleteOptions, Preconditions, StorageWatchOptions, UpdateOptions } from './storage.ts';
 
 /** The names of options that every storage knows. An unknown one is refused: it is probably misspelt. */
 const SELECTION: readonly (keyof ListOptions & keyof ListWatchOptions)[] = [
@@ -19,11 +19,11 @@ export const WATCH_NAMES: readonly (keyof StorageWatchOptions<unknown>)[] = [
   'previousOf',
 ];
 export const PRECONDITION_NAMES: readonly (keyof Preconditions)[] = ['uid', 'resourceVersion'];
+export const CREATE_NAMES: readonly (keyof CreateOptions)[] = ['ttlSeconds', 'signal'];
 export const UPDATE_NAMES: readonly (keyof UpdateOptions<unknown>)[] = [
   ...PRECONDITION_NAMES,
   'cached',
   'createIfMissing',
-  'ttlSeconds',
-  'signal',
+  ...CREATE_NAMES,
 ];
 export const DELETE_NAMES: readonly (keyof DeleteOptions<unknown>)[] = [...PRECONDITION_NAMES, 'validate', 'cached', 'signal'];

@@ -407,7 +407,7 @@ describe('long lists', () => {
       closing.push(() => socket.destroy());
       return socket;
     });
-    await vi.waitFor(() => expect(server.metrics).toMatch(/requests_by_verb_total\{verb="list"\} 9/));
+    await vi.waitFor(() => expect(server.metrics).toMatch(/requests_by_verb_total\{verb="list"\} 9/), 10_000);
     // The server writes until no connection takes more: a few turns of its loop.
     for (let turn = 0; turn < 1_000; turn++) await new Promise((resolve) => setImmediate(resolve));
     // What is outside of the heap is freed some time after what refers to it. What is held, stays.

@@ -1,5 +1,5 @@
 // A cacher whose keyOf does not tell the keys of its storage would list nothing, and nobody would know why.
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ApiServer, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { keyOf } from '../../src/cache/index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
@@ -21,7 +21,7 @@ function cached(options?: { keyOf: (object: KubernetesObject) => string }): Cach
 const mistaken = (found: string, key: string): unknown =>
   expect.objectContaining({
     code: 'INVALID_ARGUMENT',
-    message: `keyOf(object): expected "${key}", under which the object was written, got "${found}"`,
+    message: `keyOf(object): expected "${key}", under which the object is to be written, got "${found}"`,
   });
 
 describe('a cacher whose keyOf tells another key', () => {
@@ -35,6 +35,49 @@ describe('a cacher whose keyOf tells another key', () => {
     const right = cached({ keyOf: ({ metadata }) => `lisbon/${metadata?.name}` });
     await write[verb](right);
     expect((await right.scope('lisbon/').list()).items).toHaveLength(1);
+  });
+
+  it.each(['create', 'update'] as const)('%s writes nothing', async (verb) => {
+    const storage = new MemoryStorage();
+    const cacher = new Cacher(storage);
+    open.push(cacher, storage);
+    await expect(write[verb](cacher)).rejects.toEqual(mistaken('1', 'lisbon/1'));
+    expect((await storage.list()).items).toEqual([]);
+  });
+
+  it.each([(name: string) => ({ metadata: { name } }), async (name: string) => ({ metadata: { name } })])(
+    'an update that renames the object writes nothing, be it late or not',
+    async (named) => {
+      const storage = new MemoryStorage();
+      const cacher = new Cacher(storage);
+      open.push(cacher, storage);
+      const stored = await cacher.create('a', { metadata: { name: 'a' } });
+      await expect(cacher.update('a', () => named('b'))).rejects.toEqual(mistaken('b', 'a'));
+      expect((await storage.list()).items).toEqual([stored]);
+      expect((await cacher.list()).items).toEqual([stored]);
+    },
+  );
+
+  it('an object that was renamed behind its back is under its new key alone, and its watches are told 410', async () => {
+    const storage = new MemoryStorage();
+    const cacher = new Cacher(storage, { onError: () => {} });
+    open.push(cacher, storage);
+    await storage.create('a', { metadata: { name: 'a' } });
+    const { resourceVersion } = await cacher.list();
+    const watch = await cacher.watch({ resourceVersion });
+    const renamed = await storage.update('a', () => ({ metadata: { name: 'b' } }));
+    expect(await watch.next()).toMatchObject({ value: { type: 'ERROR', object: { code: 410 } } });
+    // Until it has listed anew, it refuses.
+    await vi.waitFor(async () => expect((await cacher.list()).items).toEqual([renamed]), 10_000);
+  });
+
+  it.each([null, 5, 'x'])('options that are none: %j', async (options) => {
+    const cacher = cached();
+    const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('options') };
+    await expect(cacher.create('a', { metadata: { name: 'a' } }, options as never)).rejects.toMatchObject(refused);
+    await expect(cacher.update('a', (now) => now, options as never)).rejects.toMatchObject(refused);
+    await expect(cacher.delete('a', options as never)).rejects.toMatchObject(refused);
+    await expect(cacher.update('a', 'x' as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
   });
 
   it('as the storage of a server, it says so with the first write', async () => {

@@ -84,7 +84,7 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
   }
 
   /** Takes a change of the storage. Throws if it cannot be: then nothing has changed. */
-  apply({ type, object }: ChangeEvent<T>): void {
+  apply({ type, object, previous }: ChangeEvent<T>): void {
     const { compareVersions, keyOf, clock } = this.#settings;
     const version = versionOf(object);
     const order = compareVersions(version, this.version);
@@ -92,6 +92,9 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
       throw new WatchError('INVALID_FRAME', `the storage has told a change of version ${version} after ${this.version}`);
     }
     const key = keyOf(object);
+    if (previous && keyOf(previous) !== key) {
+      throw new WatchError('INVALID_FRAME', `the storage has told that ${keyOf(previous)} is ${key} now: keyOf is wrong`);
+    }
     const before = this.#state.get(key);
     const isDeletion = type === 'DELETED';
     const bytes = sizeOf(object) + (before && before.place < this.history.start ? sizeOf(before.object) : 0);

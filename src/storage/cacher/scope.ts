@@ -1,10 +1,11 @@
 import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
-import { invalid, wholeNumber } from '../../watch/errors.ts';
+import { callable, invalid, wholeNumber } from '../../watch/errors.ts';
 import { known } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
-import { LIST_NAMES, WATCH_NAMES } from '../option-names.ts';
+import { CREATE_NAMES, DELETE_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
+import { isPromise } from '../promises.ts';
 import { parseVersion } from '../selection.ts';
 import type {
   CreateOptions,
@@ -71,18 +72,25 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
-    return this.#placed(key, await this.#write(options.signal, (storage) => storage.create(key, object, options)));
+    known(options, CREATE_NAMES);
+    return this.#write(options.signal, (storage) => storage.create(key, this.#placed(key, object), options));
   }
 
   async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
-    const cached = options.cached ?? this.#hint(key);
-    const all = { ...options, ...(cached && { cached }) };
-    return this.#placed(key, await this.#write(options.signal, (storage) => storage.update(key, change, all)));
+    const { cached = this.#hint(key), signal } = known(options, UPDATE_NAMES);
+    if (callable('change', change) === undefined) throw invalid('change', change, 'a function');
+    const placed = (current: T): T | Promise<T> => {
+      const changed = change(current);
+      return isPromise(changed)
+        ? Promise.resolve(changed).then((object) => this.#placed(key, object))
+        : this.#placed(key, changed);
+    };
+    return this.#write(signal, (storage) => storage.update(key, placed, { ...options, ...(cached && { cached }) }));
   }
 
-  delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
-    const cached = options.cached ?? this.#hint(key);
-    return this.#write(options.signal, (storage) => storage.delete(key, { ...options, ...(cached && { cached }) }));
+  async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
+    const { cached = this.#hint(key), signal } = known(options, DELETE_NAMES);
+    return this.#write(signal, (storage) => storage.delete(key, { ...options, ...(cached && { cached }) }));
   }
 
   currentVersion(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<string> {
@@ -125,15 +133,16 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   /**
-   * What was written. Where `keyOf` tells another key, nobody would find it here, and no failure would say so.
+   * An object that may be written: where `keyOf` tells another key, nobody would find it here, and no failure would say so.
    *
    * @throws {WatchError} INVALID_ARGUMENT. Also what `keyOf` throws.
    */
   #placed(key: string, object: T): T {
     const { engine, prefix } = this.#parts;
-    const found = engine.settings.keyOf(object);
+    // What is no object the storage refuses.
+    const found = typeof object === 'object' && object !== null ? engine.settings.keyOf(object) : prefix + key;
     if (found === prefix + key) return object;
-    throw invalid('keyOf(object)', found, `${JSON.stringify(prefix + key)}, under which the object was written`);
+    throw invalid('keyOf(object)', found, `${JSON.stringify(prefix + key)}, under which the object is to be written`);
   }
 
   /** What a write may begin with instead of a read. */

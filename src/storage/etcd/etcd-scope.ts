@@ -4,7 +4,7 @@ import { callable, invalid, wholeNumber } from '../../watch/errors.ts';
 import { known } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
-import { DELETE_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
+import { CREATE_NAMES, DELETE_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
 import { parseVersion, planList, planWatch, predicateOf } from '../selection.ts';
 import { alreadyExists, badRequest, tooLarge } from '../statuses.ts';
 import type {
@@ -78,7 +78,7 @@ export class EtcdScope<T extends KubernetesObject> implements Storage<T> {
   }
 
   async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
-    const { ttlSeconds = 0, signal } = known(options, ['ttlSeconds', 'signal']);
+    const { ttlSeconds = 0, signal } = known(options, CREATE_NAMES);
     const { place, context } = this.#target('create', key, signal);
     if (object?.metadata?.resourceVersion) {
       throw badRequest('resourceVersion should not be set on objects to be created');

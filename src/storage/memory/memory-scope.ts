@@ -6,8 +6,9 @@ import { known } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { continueAfter, encodeContinue } from '../continue.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
-import { DELETE_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
+import { CREATE_NAMES, DELETE_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
 import { unmetPrecondition } from '../preconditions.ts';
+import { isPromise } from '../promises.ts';
 import { parseVersion, planList, planWatch, predicateOf } from '../selection.ts';
 import { alreadyExists, badRequest, expired, expiredContinue, notFound, tooLarge } from '../statuses.ts';
 import type {
@@ -86,7 +87,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
-    const { ttlSeconds = 0, signal } = known(options, ['ttlSeconds', 'signal']);
+    const { ttlSeconds = 0, signal } = known(options, CREATE_NAMES);
     wholeNumber('ttlSeconds', ttlSeconds);
     this.#core.pending.check(signal);
     const place = this.#prefix + checkKey(key);
@@ -227,7 +228,3 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
 }
 
 type HistoryPredicate = Parameters<Core['watch']>[0]['predicate'];
-
-function isPromise<R>(answer: R | PromiseLike<R>): answer is PromiseLike<R> {
-  return typeof (answer as Partial<PromiseLike<R>> | null | undefined)?.then === 'function';
-}
