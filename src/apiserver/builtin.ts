@@ -2,7 +2,7 @@
 import type { KubernetesObject } from '../cache/object.ts';
 import { badRequest } from '../storage/statuses.ts';
 import type { FieldCause, PrinterColumn, ResourceDefinition } from './definition.ts';
-import { faultOfLabel } from './verbs/names.ts';
+import { faultOfLabel, utf8Bytes } from './verbs/names.ts';
 
 /** Upstream: `v1.ConfigMap`. */
 export interface ConfigMap extends KubernetesObject {
@@ -160,14 +160,4 @@ function frozen(object: ConfigMap, old: ConfigMap | undefined): FieldCause[] {
 /** Values under names, whatever their order. */
 function text(values: Readonly<Record<string, string>> | undefined): string {
   return JSON.stringify(Object.entries(values ?? {}).sort(([one], [other]) => (one < other ? -1 : 1)));
-}
-
-function utf8Bytes(value: string): number {
-  let bytes = value.length;
-  for (let at = 0; at < value.length; at++) {
-    const unit = value.charCodeAt(at);
-    // A surrogate is half of four bytes.
-    bytes += unit < 0x80 ? 0 : unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 1 : 2;
-  }
-  return bytes;
 }

@@ -6,7 +6,9 @@
  */
 
 export { LabelSelector, parseLabelSelector } from '../selectors/label-selector.ts';
-export { INITIAL_EVENTS_END, isInitialEventsEnd } from '../watch/event.ts';
+export { isWatchError, WatchError, type WatchErrorCode } from '../watch/errors.ts';
+export { INITIAL_EVENTS_END, isInitialEventsEnd, type ObjectEvent, type Status } from '../watch/event.ts';
+export type { Watch } from '../watch/watch.ts';
 export { createListWatcher } from './http/http-list-watcher.ts';
 export type { ListWatcherOptions } from './http/means.ts';
 export { InformerFactory, type InformerFactoryOptions, type InformerSource } from './informer/factory.ts';

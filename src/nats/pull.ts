@@ -106,7 +106,7 @@ export class Pull {
       this.queue.push(message);
       this.left--;
       // What is not asked for soon is asked for when it has been read.
-      if (this.left === 0 && !this.waits) this.ended = true;
+      if (this.left === 0) this.answered();
       this.wake?.();
       return;
     }
@@ -117,10 +117,16 @@ export class Pull {
       this.fail(new Error(`the consumer says: ${code} ${description}`));
       return;
     }
-    this.left = 0;
-    if (!this.waits) this.ended = true;
-    else if (this.queue.length === 0) this.request();
+    this.answered();
+    if (this.waits && this.queue.length === 0) this.request();
     this.wake?.();
+  }
+
+  /** Nothing is asked for until the reader wants more, so the server has nothing to say, however long the reader takes. */
+  private answered(): void {
+    this.left = 0;
+    clearTimeout(this.watchdog);
+    if (!this.waits) this.ended = true;
   }
 
   private listen(): void {

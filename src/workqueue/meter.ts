@@ -40,7 +40,7 @@ const REFRESH_MS = 500;
 
 /**
  * Measures a queue, for `onMetric`. That is user code, which may call the queue, or throw: so it is called in a microtask of its own,
- * when the queue is in order. What it throws is reported as an uncaught error, and harms neither the queue nor its caller.
+ * when the queue is in order. What it throws is told to `console.error`, and harms neither the queue nor its caller.
  */
 export class Meter {
   readonly #clock: Clock;
@@ -127,6 +127,12 @@ export class Meter {
   }
 
   #tell(name: WorkQueueMetricName, value: number): void {
-    queueMicrotask(() => this.#onMetric({ name, value, queue: this.#queue }));
+    queueMicrotask(() => {
+      try {
+        this.#onMetric({ name, value, queue: this.#queue });
+      } catch (error) {
+        console.error(`work queue ${this.#queue}: onMetric failed for`, name, error);
+      }
+    });
   }
 }

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { invalid, wholeNumber } from '../watch/errors.ts';
+import { having, invalid, wholeNumber } from '../watch/errors.ts';
 import { known } from '../watch/options.ts';
 
 /** Decides how long a key waits before it is tried again. One limiter belongs to one queue. Upstream: `RateLimiter`. */
@@ -29,6 +29,7 @@ function perKey(delayMs: (failures: number) => number): RateLimiter {
 
 /** Asks all of several limiters, and picks one of their answers. */
 function allOf(limiters: readonly RateLimiter[], pick: (...delaysMs: number[]) => number): RateLimiter {
+  for (const limiter of limiters) having('limiter', limiter, 'when', 'a RateLimiter');
   return {
     when: (key) => pick(...limiters.map((limiter) => limiter.when(key))),
     requeues: (key) => Math.max(0, ...limiters.map((limiter) => limiter.requeues(key))),

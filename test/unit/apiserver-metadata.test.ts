@@ -99,6 +99,13 @@ describe('what metadata must not be is 422', () => {
     ]);
   });
 
+  test('annotations are measured in bytes', async () => {
+    const { call } = start();
+    const third = Math.floor((262_144 - 1) / 3);
+    expect((await create(call, { name: 'a', annotations: { a: '日'.repeat(third) } })).code).toBe(201);
+    expect((await create(call, { name: 'b', annotations: { a: '日'.repeat(third + 1) } })).code).toBe(422);
+  });
+
   test('an owner has four members, none of them empty', async () => {
     const { call } = start();
     const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'c', uid: '1' };

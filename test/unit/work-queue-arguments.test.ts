@@ -6,6 +6,7 @@ import {
   bucket,
   exponential,
   fastSlow,
+  maxOf,
   maxWait,
   parallelizeUntil,
   WorkQueue,
@@ -34,6 +35,8 @@ describe('a work queue refuses', () => {
     [() => bucket({ perSecond: 0 }), 'perSecond: expected a finite number > 0, got 0'],
     [() => bucket({ perSecond: Number.POSITIVE_INFINITY }), 'perSecond: expected a finite number > 0, got Infinity'],
     [() => bucket({ burst: 0 }), 'burst: expected a whole number >= 1, got 0'],
+    [() => maxOf(1 as never), 'limiter: expected a RateLimiter, got 1'],
+    [() => maxWait(undefined as never, 1), 'limiter: expected a RateLimiter, got undefined'],
     [() => maxWait(exponential(), -1), 'maxMs: expected a finite number of milliseconds >= 0, got -1'],
   ])('%s', (call, message) => {
     expect(thrown(call)).toMatchObject({ code: 'INVALID_ARGUMENT', message });

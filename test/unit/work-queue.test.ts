@@ -579,6 +579,23 @@ describe('metrics', () => {
     expect(await told()).toEqual(['workDurationMs 2000']);
   });
 
+  it('may throw, which is told and harms nobody', async () => {
+    const told = vi.spyOn(console, 'error').mockImplementation(() => {});
+    const failure = new Error('no');
+    const { queue } = rig({
+      name: 'test',
+      onMetric: () => {
+        throw failure;
+      },
+    });
+    queue.add('a');
+    await turn();
+    expect(told.mock.calls).toEqual(['adds', 'depth'].map((name) => ['work queue test: onMetric failed for', name, failure]));
+    expect(await drainNow(queue)).toEqual(['a']);
+    await turn();
+    told.mockRestore();
+  });
+
   it('may call the queue, and are told in order', async () => {
     const order: string[] = [];
     const { queue } = rig({

@@ -11,7 +11,7 @@ import type { FieldCause } from '../definition.ts';
 import { isRecord, type Json } from '../request/json.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import { sameJson } from './equal.ts';
-import { faultOfLabel, faultOfSubdomain, generateName, shown } from './names.ts';
+import { faultOfLabel, faultOfSubdomain, generateName, shown, utf8Bytes } from './names.ts';
 import type { Place, ResourceContext } from './resource-context.ts';
 import { timestamp } from './resource-context.ts';
 
@@ -99,10 +99,10 @@ export function metadataCauses(metadata: Meta): FieldCause[] {
   for (const [key, value] of Object.entries(metadata.annotations ?? {})) {
     const fault = faultOfKey(key.toLowerCase());
     if (fault) at('metadata.annotations', key, fault.expected);
-    bytes += key.length + value.length;
+    bytes += utf8Bytes(key) + utf8Bytes(value);
   }
-  if (bytes > MAX_ANNOTATION_CHARS) {
-    causes.push({ field: 'metadata.annotations', message: `Too long: may not be more than ${MAX_ANNOTATION_CHARS} bytes` });
+  if (bytes > MAX_ANNOTATION_BYTES) {
+    causes.push({ field: 'metadata.annotations', message: `Too long: may not be more than ${MAX_ANNOTATION_BYTES} bytes` });
   }
   for (const finalizer of metadata.finalizers ?? []) {
     const fault = faultOfKey(finalizer);
@@ -126,7 +126,7 @@ function ownerCauses({ ownerReferences = [] }: Meta): FieldCause[] {
   return [...causes, { field: 'metadata.ownerReferences', message }];
 }
 
-const MAX_ANNOTATION_CHARS = 262_144;
+const MAX_ANNOTATION_BYTES = 262_144;
 
 /** The namespace that an object gets: that of the request, or none. Throws 400 if it says another one than that. */
 function inNamespace(object: Mutable, namespace: string | undefined): Mutable {

@@ -35,3 +35,14 @@ export function generateName(base: string, random: () => number): string {
   const end = Array.from({ length: RANDOM_CHARS }, () => ALPHABET.charAt(Math.floor(random() * ALPHABET.length)));
   return start + end.join('');
 }
+
+/** How many bytes a text has on the wire. */
+export function utf8Bytes(value: string): number {
+  let bytes = value.length;
+  for (let at = 0; at < value.length; at++) {
+    const unit = value.charCodeAt(at);
+    // A surrogate is half of four bytes.
+    bytes += unit < 0x80 ? 0 : unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 1 : 2;
+  }
+  return bytes;
+}

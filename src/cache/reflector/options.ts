@@ -15,7 +15,10 @@ export interface ReflectorState {
    * open, and a link that is half-open, it does not know: see `lastContactMs`.
    */
   readonly connected: boolean;
-  /** When the source has last answered or sent something, by the clock of the reflector; undefined: never. */
+  /**
+   * When the source has last answered or sent something, as the clock counts: `performance.now() - lastContactMs` is its age unless
+   * you pass another clock. Undefined: never.
+   */
   readonly lastContactMs: number | undefined;
   /** Failures since the source has last been well for `resetMs`. 0: all is well. */
   readonly failures: number;
