@@ -16,6 +16,7 @@ export type { ApiServerLimits, ApiServerOptions, Authorize, CacheOptions, CutRep
 export type { PatchType } from './patch/patch.ts';
 export type { Verb } from './request/path.ts';
 export {
+  type ApiServerSource,
   type ObjectOptions,
   type PatchOptions,
   type ReadOptions,

@@ -73,6 +73,12 @@ export interface RemoveManyOptions extends Pick<RemoveOptions, 'dryRun' | 'signa
 const WRITE_NAMES = ['subresource', 'signal', 'dryRun'] as const;
 const REMOVE_NAMES = ['dryRun', 'signal', 'preconditions', 'propagation', 'gracePeriodSeconds'] as const;
 
+/** Makes the source of one kind of objects: `ApiServer.source`. */
+export type ApiServerSource = (
+  name: string,
+  options?: { readonly namespace?: string | undefined },
+) => ListWatcher<KubernetesObject>;
+
 /**
  * The objects of one kind, in all namespaces or in one. Made by `ApiServer.resource`. Objects of its lists and watches are shared:
  * do not change them. Those of the other methods are copies.

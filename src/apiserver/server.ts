@@ -34,7 +34,7 @@ import type { Answer, WholeAnswer, WireRequest } from './http/wire.ts';
 import { Namespaces } from './namespaces.ts';
 import { type ApiServerOptions, type Settings, toSettings } from './options.ts';
 import { type OtherPath, splitTarget } from './request/path.ts';
-import { Resource } from './resource.ts';
+import { type ApiServerSource, Resource } from './resource.ts';
 import { Catalog, type ResourceInfo } from './resource-info.ts';
 import { type ApiServerStats, toCacheStats, toMetricsText } from './stats.ts';
 import { Schemas } from './validation/schemas.ts';
@@ -131,6 +131,16 @@ export class ApiServer<I = unknown> {
       return this.#contextOf(info);
     });
   }
+
+  /**
+   * The same as a function, in one namespace if one is named: what an `InformerFactory` takes as its source.
+   *
+   *     const orders = new InformerFactory(server.source).informer<Order>('orders.example.com/v1');
+   */
+  readonly source: ApiServerSource = (name, { namespace } = {}) => {
+    const resource = this.resource(name);
+    return namespace === undefined ? resource : resource.in(namespace);
+  };
 
   /** What the server counts, in the text format of Prometheus. The same as at `/metrics`. */
   get metrics(): string {

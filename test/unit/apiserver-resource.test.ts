@@ -1,6 +1,7 @@
 // A resource of a server in process, used as one of a cluster is: objects are read, changed and sent back.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ApiServer, type Resource, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { InformerFactory } from '../../src/cache/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { ORDERS, type Order } from './apiserver-rig.ts';
 
@@ -60,4 +61,23 @@ it('keeps no process alive, also if nobody shuts its server down', async () => {
   timers.mockRestore();
   expect(left.length).toBeGreaterThan(0);
   expect(left.filter((timer) => timer.hasRef())).toEqual([]);
+});
+
+it('a server is a source of an informer factory, of all namespaces or of one', async () => {
+  const server = new ApiServer({ storage: new MemoryStorage(), resources: [ORDERS as ResourceDefinition] });
+  servers.push(server);
+  for (const namespace of ['one', 'two']) {
+    const all = server.resource<Mutable>('orders.example.com/v1').in(namespace);
+    await all.create({ metadata: { name: 'a' } });
+  }
+  const keys: (readonly string[])[] = [];
+  for (const namespace of [undefined, 'two']) {
+    const factory = new InformerFactory(server.source, { namespace });
+    const informer = factory.informer<Order>('orders.example.com/v1');
+    factory.start();
+    await factory.waitForSync();
+    keys.push(informer.store.keys());
+    await factory.shutdown();
+  }
+  expect(keys).toEqual([['one/a', 'two/a'], ['two/a']]);
 });

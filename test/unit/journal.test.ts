@@ -133,6 +133,14 @@ describe('a link to a file', () => {
 });
 
 describe('a MemoryStorage in a file', () => {
+  test('takes no journal but its own', async () => {
+    const options = { file: 'x', journal: {} } as never;
+    await expect(openMemoryStorage(options)).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('journal: expected none'),
+    });
+  });
+
   test('without a lock: what another has written is not written over', async () => {
     withoutLock();
     const one = await start();

@@ -30,6 +30,15 @@ describe('an attempt', () => {
     expect(await attempt.during(Promise.reject(new Error('late')))).toEqual({ is: 'interrupted', reason: 'first' });
   });
 
+  test('says what to do about a source whose watch is a plain generator', async () => {
+    const attempt = new Attempt<never, string>(new FakeClock());
+    const source = { list: async () => list('1'), watch: async () => (async function* () {})() };
+    expect(await attempt.open(source as never, {})).toMatchObject({
+      is: 'error',
+      error: { code: 'INVALID_ARGUMENT', message: expect.stringContaining('fromAsyncIterable') },
+    });
+  });
+
   test('that is closed starts no timer, also from a callback', () => {
     const clock = new FakeClock();
     const attempt = new Attempt<never, string>(clock);

@@ -208,7 +208,7 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
   #lose(failure: Failure | undefined): undefined {
     const status = isWatchError(failure?.error) ? failure.error.status : undefined;
     const final = failure?.kind === 'denied' || status?.code === 410;
-    const error = status ?? toLost(LOST, String((failure?.error as Error | undefined)?.message));
+    const error = status ?? toLost(LOST, failure?.error instanceof Error ? failure.error.message : 'no answer');
     const code = final ? error.code : failure ? LOST : ENDED;
     // After an end that is no failure, the time since the connection was asked for counts.
     const ranMs = failure ? 0 : this.#attempt.ranMs;

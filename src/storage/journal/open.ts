@@ -29,6 +29,7 @@ export async function openMemoryStorage<T extends KubernetesObject = KubernetesO
   options: OpenMemoryStorageOptions<T>,
 ): Promise<MemoryStorage<T>> {
   const { file, minCompactBytes = 2 ** 24, onTornTail, now = Date.now, ...rest } = options ?? {};
+  if ('journal' in rest) throw invalid('journal', rest.journal, 'none: it is made from the file');
   if (typeof file !== 'string' || file === '') throw invalid('file', file, 'a path');
   wholeNumber('minCompactBytes', minCompactBytes);
   callable('onTornTail', onTornTail);
