@@ -1,5 +1,5 @@
+import type { Condition } from './condition.ts';
 import { toInt64 } from './label-text.ts';
-import type { Requirement } from './requirement.ts';
 import { byCodeUnit } from './syntax.ts';
 
 /** The text of a selector that nothing matches. There is no other way to say it in the language, so it is the canonical one. */
@@ -38,7 +38,7 @@ interface Possible {
  * what makes it simple: there are always more values than a selector excludes, so a set that is described by what it excludes is
  * never empty.
  */
-export function canonicalLabels(requirements: readonly Requirement[]): string {
+export function canonicalLabels(requirements: readonly Condition[]): string {
   const byKey = new Map<string, Possible>();
   for (const requirement of requirements) {
     const possible = byKey.get(requirement.key) ?? anything();
@@ -58,7 +58,7 @@ function anything(): Possible {
   return { absent: true, present: true, only: undefined, low: undefined, high: undefined, not: new Set() };
 }
 
-function narrow(possible: Possible, { operator, values }: Requirement): void {
+function narrow(possible: Possible, { operator, values }: Condition): void {
   switch (operator) {
     case '!':
       possible.present = false;
