@@ -95,6 +95,14 @@ function within(name: string, amount: number, limit: number): void {
 }
 
 const NAMES = [
-  ...(['pageSize', 'maxPages', 'maxObjects', 'maxTotalListBytes', 'resourceVersion', 'resourceVersionMatch'] as const),
-  ...(['labelSelector', 'fieldSelector', 'timeoutSeconds', 'signal'] as const),
+  'pageSize',
+  'maxPages',
+  'maxObjects',
+  'maxTotalListBytes',
+  'resourceVersion',
+  'resourceVersionMatch',
+  'labelSelector',
+  'fieldSelector',
+  'timeoutSeconds',
+  'signal',
 ] as const;

@@ -57,7 +57,9 @@ function faultsOf(key: string, operator: LabelOperator, values: readonly string[
   };
   if (typeof key !== 'string') return ['expected a string as the key'];
   spell('key', key, faultOfKey(key));
-  if (!Object.hasOwn(ARITY, operator)) return [...faults, `operator ${JSON.stringify(operator)}: expected one of ${OPERATORS}`];
+  if (!Object.hasOwn(ARITY, operator)) {
+    return [...faults, `operator ${JSON.stringify(operator)}: expected one of ${Object.keys(ARITY).join(' ')}`];
+  }
   const [fits, expected] = ARITY[operator];
   if (!Array.isArray(values) || !fits(values.length)) faults.push(`operator ${operator}: expected ${expected}`);
   for (const value of Array.isArray(values) ? values : []) {
@@ -67,5 +69,3 @@ function faultsOf(key: string, operator: LabelOperator, values: readonly string[
   }
   return faults;
 }
-
-const OPERATORS = Object.keys(ARITY).join(' ');
