@@ -1,7 +1,9 @@
 import { WatchError } from '../watch/errors.ts';
+import type { Cursor } from './cursor/cursor.ts';
+import { BroadcastWatch } from './handle.ts';
 import type { EventLog } from './log/log.ts';
 import type { ReplayWindow } from './log/window.ts';
-import { concerns, NONE, type Routing, TopicViews } from './topics.ts';
+import { concerns, NONE, type Routing, type TopicViews } from './topics.ts';
 import { type Leaver, View } from './view.ts';
 import { type Forgotten, newForgotten } from './watchers/forgotten.ts';
 import { type Linked, LinkedSet } from './watchers/linked-set.ts';
@@ -16,8 +18,8 @@ export interface MuxOptions<E> {
   readonly keyOf: (event: E) => unknown;
   /** Whether `coalesce` forgets what has come to nothing, and folds soon: for queues that only the number of objects limits. */
   readonly forgets?: boolean;
-  /** Set if watchers may ask for topics. */
-  readonly hasTopics?: boolean;
+  /** An empty one, if watchers may ask for topics. */
+  readonly topics?: TopicViews<E> | undefined;
   /** How many of the last events are kept, and how many bytes of them at most; default 0, and no limit. */
   readonly replayItems?: number;
   readonly replayBytes?: number;
@@ -103,7 +105,7 @@ export class Mux<E> {
     this.options = options;
     this.all = new View(this);
     this.log = this.all.log;
-    this.topics = options.hasTopics ? new TopicViews() : undefined;
+    this.topics = options.topics;
     this.#isPlain = !this.topics && !options.replayItems;
   }
 
@@ -159,6 +161,20 @@ export class Mux<E> {
     } while (this.#admitted());
     this.#busy = false;
     if (this.closing && !this.closed && this.pending === 0 && this.log.head === this.log.end) this.#close();
+  }
+
+  /** Returns the handle of a cursor that has joined. `signal` stops it. */
+  handleOf(cursor: Cursor<E>, signal: AbortSignal | undefined): BroadcastWatch<E> {
+    if (signal?.aborted)
+      cursor.stop(); // aborted by the filter, when it was asked about the prefix
+    else if (signal && !cursor.stopped) this.signals.add(cursor, signal);
+    return new BroadcastWatch(cursor, this.forgotten);
+  }
+
+  /** Accepts nothing from now on, and closes as soon as everything that was accepted is visible. */
+  end(): void {
+    this.closing = true;
+    this.pump();
   }
 
   /** Gives up on full `wait` watchers: they lose the events they have no room for. Pending publishes are refused. */
