@@ -1,4 +1,5 @@
 import { filter } from '../../broadcast/filter.ts';
+import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, having, invalid, oneOf, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
@@ -115,14 +116,12 @@ export class Informer<T, Name extends string = string> {
   async run(signal?: AbortSignal): Promise<void> {
     if (this.#ran) throw new WatchError('INVALID_ARGUMENT', 'an informer runs once');
     this.#ran = true;
-    const abort = (): void => this.#close();
-    if (signal?.aborted) abort();
-    signal?.addEventListener('abort', abort);
+    const leave = whenAborted(signal, () => this.#close());
     this.#times.start();
     this.#reflecting = this.#reflector.run(this.#stopping.signal);
     this.#tick();
     await this.#reflecting.catch((error: unknown) => this.#fail(error));
-    signal?.removeEventListener('abort', abort);
+    leave();
     await this.stop();
     if (this.#failure) throw this.#failure.error;
   }
