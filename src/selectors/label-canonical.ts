@@ -90,7 +90,7 @@ function printed(key: string, { absent, present, only, low, high, not }: Possibl
     const left = [...only].filter((value) => !not.has(value) && fits(value));
     return present && left.length > 0 ? [listed(key, left, '=', 'in')] : undefined;
   }
-  const inhabited = present && (low ?? MIN_INT64 - 1n) + 1n < (high ?? MAX_INT64 + 1n);
+  const inhabited = present && (low ?? BELOW_ALL) + 1n < (high ?? ABOVE_ALL);
   if (!inhabited) return absent ? [`!${key}`] : undefined;
   const texts: string[] = [];
   if (low !== undefined) texts.push(`${key}>${low}`);
@@ -101,10 +101,11 @@ function printed(key: string, { absent, present, only, low, high, not }: Possibl
   return texts;
 }
 
-const MIN_INT64 = -(2n ** 63n);
-const MAX_INT64 = 2n ** 63n - 1n;
+/** The bounds that every 64-bit integer is between. Literals: bundlers would keep what is computed, even if nobody uses it. */
+const BELOW_ALL = -9_223_372_036_854_775_809n;
+const ABOVE_ALL = 9_223_372_036_854_775_808n;
 
-function isBetween(number: bigint | undefined, low: bigint = MIN_INT64 - 1n, high: bigint = MAX_INT64 + 1n): boolean {
+function isBetween(number: bigint | undefined, low: bigint = BELOW_ALL, high: bigint = ABOVE_ALL): boolean {
   return number !== undefined && number > low && number < high;
 }
 
