@@ -5,7 +5,6 @@ import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';
 import type { Watch } from '../watch/watch.ts';
 import { Cursor, toExpired } from './cursor/cursor.ts';
 import type { CursorOptions } from './cursor/place.ts';
-import { BroadcastWatch } from './handle.ts';
 import { Mux } from './mux.ts';
 import type {
   BroadcasterOptions,
@@ -16,7 +15,7 @@ import type {
 } from './options.ts';
 import { objectKey } from './policies/key.ts';
 import { POLICIES } from './policies/policies.ts';
-import { type Routing, toTopicSet, toTopics } from './topics.ts';
+import { type Routing, TopicViews, toTopicSet, toTopics } from './topics.ts';
 
 export type { Overflow } from '../watch/overflow.ts';
 export type {
@@ -168,7 +167,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
       incoming: wholeNumber('incoming', incoming),
       keyOf: callable('keyOf', keyOf),
       forgets: capacity === UNLIMITED,
-      hasTopics: topicsOf !== undefined,
+      topics: topicsOf && new TopicViews(),
       replayItems: wholeNumber('replay', replay),
       replayBytes,
     });
@@ -193,11 +192,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
     this.#checkStart(options);
     this.#refuseClosed('watch');
     signal?.throwIfAborted();
-    const cursor = this.#join(own, { ...options, topics });
-    if (signal?.aborted)
-      cursor.stop(); // aborted by the filter, when it was asked about the prefix
-    else if (signal && !cursor.stopped) this.#mux.signals.add(cursor, signal);
-    return new BroadcastWatch(cursor, this.#mux.forgotten);
+    return this.#mux.handleOf(this.#join(own, { ...options, topics }), signal);
   }
 
   publish(event: E): Promise<void> {
@@ -241,8 +236,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
       this.#closed = new Promise((resolve) => {
         mux.onClosed = resolve;
       });
-      mux.closing = true;
-      mux.pump();
+      mux.end();
     }
     if (mux.closed || !signal) return this.#closed;
     return this.#closeOrGiveUp(this.#closed, signal);

@@ -1,7 +1,9 @@
 import { WatchError } from '../watch/errors.ts';
+import type { Cursor } from './cursor/cursor.ts';
+import { BroadcastWatch } from './handle.ts';
 import type { EventLog } from './log/log.ts';
 import type { ReplayWindow } from './log/window.ts';
-import { concerns, NONE, type Routing, TopicViews } from './topics.ts';
+import { concerns, NONE, type Routing, type TopicViews } from './topics.ts';
 import { type Leaver, View } from './view.ts';
 import { type Forgotten, newForgotten } from './watchers/forgotten.ts';
 import { type Linked, LinkedSet } from './watchers/linked-set.ts';
@@ -16,8 +18,8 @@ export interface MuxOptions<E> {
   readonly keyOf: (event: E) => unknown;
   /** Whether `coalesce` forgets what has come to nothing, and folds soon: for queues that only the number of objects limits. */
   readonly forgets?: boolean;
-  /** Set if watchers may ask for topics. */
-  readonly hasTopics?: boolean;
+  /** An empty one, if watchers may ask for topics. */
+  readonly topics?: TopicViews<E> | undefined;
   /** How many of the last events are kept, and how many bytes of them at most; default 0, and no limit. */
   readonly replayItems?: number;
   readonly replayBytes?: number;
@@ -66,36 +68,36 @@ export class Mux<E> {
   /** Called when a view has got an event. */
   onVisible: ((view: View<E>) => void) | undefined = undefined;
   /** Events have neither topics nor places, and nobody is called when one becomes visible. */
-  private isPlain: boolean;
+  #isPlain: boolean;
   /** Number of watchers that may hold the publisher back. */
-  private holding: number = 0;
+  #holding: number = 0;
   /** How many such watchers have ever joined. */
-  private joins: number = 0;
+  #joins: number = 0;
   /** The views of topics of each event that waits at the gates, from head to end. */
-  private readonly waiting: (readonly View<E>[])[] = [];
+  readonly #waiting: (readonly View<E>[])[] = [];
   /** The size of the events in the window. */
-  private bytes: number = 0;
-  private readonly line: LinkedSet<Pending<E>> = new LinkedSet();
-  private busy: boolean = false;
+  #bytes: number = 0;
+  readonly #line: LinkedSet<Pending<E>> = new LinkedSet();
+  #busy: boolean = false;
   /** The parks to serve at the end of this turn: all of them in one go, so that nothing moves in between. */
-  private due: Park[] | undefined = undefined;
+  #due: Park[] | undefined = undefined;
 
   readonly onDue: (park: Park) => void = (park) => {
-    if (this.due) {
-      this.due.push(park);
+    if (this.#due) {
+      this.#due.push(park);
       return;
     }
-    this.due = [park]; // an array that grows from nothing would have room for 17
-    soon(this.serveDue);
+    this.#due = [park]; // an array that grows from nothing would have room for 17
+    soon(this.#serveDue);
   };
 
   /** Serves parked readers, then moves on, since their reads have made room. */
-  private readonly serveDue: () => void = () => {
-    const { due = NONE } = this;
-    this.due = undefined;
-    this.busy = true;
+  readonly #serveDue: () => void = () => {
+    const due = this.#due ?? NONE;
+    this.#due = undefined;
+    this.#busy = true;
     for (const park of due) park.serve();
-    this.busy = false;
+    this.#busy = false;
     this.pump();
   };
 
@@ -103,8 +105,8 @@ export class Mux<E> {
     this.options = options;
     this.all = new View(this);
     this.log = this.all.log;
-    this.topics = options.hasTopics ? new TopicViews() : undefined;
-    this.isPlain = !this.topics && !options.replayItems;
+    this.topics = options.topics;
+    this.#isPlain = !this.topics && !options.replayItems;
   }
 
   /** Counts places from here on. Only before the first event and the first watch. */
@@ -116,21 +118,21 @@ export class Mux<E> {
   /** Calls back when a view has got an event. */
   whenVisible(callback: (view: View<E>) => void): void {
     this.onVisible = callback;
-    this.isPlain = false;
+    this.#isPlain = false;
   }
 
   /** Accepts an event if there is room now. Returns whether it did. */
   accept(event: E, routing?: Routing): boolean {
     // User code may have stopped the watcher that blocked the pending publishes. They come before this event.
-    while (this.pending > 0) if (this.holding > 0 || !this.admitted()) return false;
+    while (this.pending > 0) if (this.#holding > 0 || !this.#admitted()) return false;
     const { all, log } = this;
     let accepted = true;
     // The usual case, in which nobody has to be asked. Small enough for the compiler to inline, it takes a third of the time.
-    if (this.isPlain && log.head === log.end && all.gate.isSurelyOpen(log.head)) {
+    if (this.#isPlain && log.head === log.end && all.gate.isSurelyOpen(log.head)) {
       log.append(event);
       all.step();
       all.moved();
-    } else accepted = this.admit(event, routing);
+    } else accepted = this.#admit(event, routing);
     // A full watcher lets events pass that its filter rejects, so the filter is asked once the event has its place. An event that
     // the filter published meanwhile may have found no room, or may have taken the room of this one.
     if (log.head < log.end || this.pending > 0) this.pump();
@@ -140,7 +142,7 @@ export class Mux<E> {
   /** Queues a publish. Resolves as soon as there is room. */
   acceptLater(event: E, routing?: Routing): Promise<void> {
     return new Promise((settle) => {
-      this.line.add({ event, routing, settle, inSet: undefined, before: undefined, after: undefined });
+      this.#line.add({ event, routing, settle, inSet: undefined, before: undefined, after: undefined });
       // Only the blocking watcher would pump again, and user code may have made room since the gate was asked.
       if (++this.pending === 1) this.pump();
     });
@@ -148,30 +150,44 @@ export class Mux<E> {
 
   /** Moves head and accepts pending publishes, as far as the gate allows. */
   pump(): void {
-    if (this.busy) return; // the running pump continues, or `serve` pumps at its end
-    this.busy = true;
+    if (this.#busy) return; // the running pump continues, or `serve` pumps at its end
+    this.#busy = true;
     do {
       while (this.log.head < this.log.end) {
         const { head } = this.log;
-        if (!this.opens(this.waiting[0] as readonly View<E>[])) break;
-        if (this.log.head === head) this.advance(this.nextWaiting());
+        if (!this.#opens(this.#waiting[0] as readonly View<E>[])) break;
+        if (this.log.head === head) this.#advance(this.#nextWaiting());
       }
-    } while (this.admitted());
-    this.busy = false;
-    if (this.closing && !this.closed && this.pending === 0 && this.log.head === this.log.end) this.close();
+    } while (this.#admitted());
+    this.#busy = false;
+    if (this.closing && !this.closed && this.pending === 0 && this.log.head === this.log.end) this.#close();
+  }
+
+  /** Returns the handle of a cursor that has joined. `signal` stops it. */
+  handleOf(cursor: Cursor<E>, signal: AbortSignal | undefined): BroadcastWatch<E> {
+    if (signal?.aborted)
+      cursor.stop(); // aborted by the filter, when it was asked about the prefix
+    else if (signal && !cursor.stopped) this.signals.add(cursor, signal);
+    return new BroadcastWatch(cursor, this.forgotten);
+  }
+
+  /** Accepts nothing from now on, and closes as soon as everything that was accepted is visible. */
+  end(): void {
+    this.closing = true;
+    this.pump();
   }
 
   /** Gives up on full `wait` watchers: they lose the events they have no room for. Pending publishes are refused. */
   force(): void {
-    for (let pending = this.line.first; pending; pending = this.line.first) {
-      this.unline(pending);
+    for (let pending = this.#line.first; pending; pending = this.#line.first) {
+      this.#unline(pending);
       pending.settle(Promise.reject(new WatchError('CLOSED', 'publish: shut down before there was room')));
     }
     // Move every head to its end before any user code runs: a watcher it stops has then received, or lost, every accepted event.
     const moved = new Set([this.all]);
-    while (this.waiting.length > 0) {
-      const views = this.nextWaiting();
-      this.step(views);
+    while (this.#waiting.length > 0) {
+      const views = this.#nextWaiting();
+      this.#step(views);
       for (const view of views) moved.add(view);
     }
     for (const view of moved) view.moved();
@@ -181,8 +197,8 @@ export class Mux<E> {
   joined(holdsPublisher: boolean): void {
     this.watchers++;
     if (!holdsPublisher) return;
-    this.holding++;
-    this.joins++;
+    this.#holding++;
+    this.#joins++;
   }
 
   left(watcher: Leaver, view: View<E>): void {
@@ -191,7 +207,7 @@ export class Mux<E> {
     this.forgotten.unregister(watcher);
     if (view.watchers === 0 && view !== this.all) this.topics?.remove(view);
     if (!watcher.holdsPublisher) return;
-    this.holding--;
+    this.#holding--;
     this.pump();
   }
 
@@ -202,13 +218,14 @@ export class Mux<E> {
     if (known) return known;
     const view = new View(this, topics);
     views.add(view);
-    if (view.window) this.fill(view);
+    if (view.window) this.#fill(view);
     return view;
   }
 
   /** Gives a new view its events of the window, and those that wait. */
-  private fill(view: View<E>): void {
-    const { log, waiting } = this;
+  #fill(view: View<E>): void {
+    const { log } = this;
+    const waiting = this.#waiting;
     for (let at = this.all.window?.start as number; at < log.end; at++) {
       if (!concerns((log.noteAt(at) as Routing).topics, view.topics as readonly string[])) continue;
       const ahead = at - log.head;
@@ -222,52 +239,52 @@ export class Mux<E> {
   }
 
   /** Appends an event if there is room. A publish that waited (`pending`) leaves the line right before. */
-  private admit(event: E, routing: Routing | undefined, pending?: Pending<E>): boolean {
+  #admit(event: E, routing: Routing | undefined, pending?: Pending<E>): boolean {
     const { log } = this;
     while (log.head === log.end) {
       const { head } = log;
       const changes = this.topics?.changes;
-      const views = this.viewsOf(routing);
-      const open = this.opens(views);
+      const views = this.#viewsOf(routing);
+      const open = this.#opens(views);
       // User code at the gate has shut down, or given up on the pending publishes. That came first.
-      if (this.closed || (pending && !this.line.has(pending))) return false;
+      if (this.closed || (pending && !this.#line.has(pending))) return false;
       if (!open) break;
       // User code at the gate has published, or joined or left, and that came first.
       if (log.end !== head || this.topics?.changes !== changes) continue;
-      if (pending) this.unline(pending);
-      this.append(views, event, routing);
-      this.advance(views);
+      if (pending) this.#unline(pending);
+      this.#append(views, event, routing);
+      this.#advance(views);
       return true;
     }
-    if (log.end - log.head >= this.options.incoming && this.holding > 0) return false;
-    if (pending) this.unline(pending);
-    const views = this.viewsOf(routing);
+    if (log.end - log.head >= this.options.incoming && this.#holding > 0) return false;
+    if (pending) this.#unline(pending);
+    const views = this.#viewsOf(routing);
     // What waits is stored, also if nobody stands in the log.
     this.log.need();
     for (const view of views) view.log.need();
-    this.append(views, event, routing);
-    this.waiting.push(views);
+    this.#append(views, event, routing);
+    this.#waiting.push(views);
     return true;
   }
 
   /** Returns the views of topics that get an event. The array must not be modified. */
-  private viewsOf(routing: Routing | undefined): readonly View<E>[] {
+  #viewsOf(routing: Routing | undefined): readonly View<E>[] {
     return this.topics ? this.topics.of(routing?.topics) : NONE;
   }
 
   /** Whether the next event of these views may become visible now. */
-  private opens(views: readonly View<E>[]): boolean {
+  #opens(views: readonly View<E>[]): boolean {
     if (views === NONE) return this.all.gate.open(this.log.head);
     for (;;) {
-      const { joins } = this;
+      const joins = this.#joins;
       if (!this.all.gate.open(this.log.head)) return false;
       for (const view of views) if (!view.gate.open(view.log.head)) return false;
       // User code at one gate may have added a watcher to a gate that was asked before.
-      if (joins === this.joins) return true;
+      if (joins === this.#joins) return true;
     }
   }
 
-  private append(views: readonly View<E>[], event: E, routing: Routing | undefined): void {
+  #append(views: readonly View<E>[], event: E, routing: Routing | undefined): void {
     const { log } = this;
     // The routing is noted where it can be asked for again, and places where they are told.
     const place = this.all.window && log.end;
@@ -275,60 +292,60 @@ export class Mux<E> {
     if (views !== NONE) for (const view of views) view.log.append(event, place);
   }
 
-  private nextWaiting(): readonly View<E>[] {
-    const views = this.waiting.shift() as readonly View<E>[];
+  #nextWaiting(): readonly View<E>[] {
+    const views = this.#waiting.shift() as readonly View<E>[];
     this.log.unneed();
     for (const view of views) view.log.unneed();
     return views;
   }
 
-  private admitted(): boolean {
-    const pending = this.line.first;
-    if (!pending || !this.admit(pending.event, pending.routing, pending)) return false;
+  #admitted(): boolean {
+    const pending = this.#line.first;
+    if (!pending || !this.#admit(pending.event, pending.routing, pending)) return false;
     pending.settle(undefined);
     return true;
   }
 
-  private unline(pending: Pending<E>): void {
-    this.line.delete(pending);
+  #unline(pending: Pending<E>): void {
+    this.#line.delete(pending);
     this.pending--;
   }
 
   /** Makes one more event visible: in all logs first, because what follows may run user code. */
-  private advance(views: readonly View<E>[]): void {
-    this.step(views);
+  #advance(views: readonly View<E>[]): void {
+    this.#step(views);
     this.all.moved();
     if (views !== NONE) for (const view of views) view.moved();
   }
 
-  private step(views: readonly View<E>[]): void {
+  #step(views: readonly View<E>[]): void {
     const { all } = this;
     all.step();
     if (views !== NONE) for (const view of views) view.step();
-    if (all.window) this.limit(all.window);
+    if (all.window) this.#limit(all.window);
   }
 
   /** Keeps the windows within their limits, after one more event in all its views. */
-  private limit(window: ReplayWindow<E>): void {
+  #limit(window: ReplayWindow<E>): void {
     const { log } = this;
     const { replayItems = 0, replayBytes = Infinity } = this.options;
-    this.bytes += bytesOf(log.noteAt(log.head - 1));
-    while (log.head - window.start > replayItems || this.bytes > replayBytes) {
+    this.#bytes += bytesOf(log.noteAt(log.head - 1));
+    while (log.head - window.start > replayItems || this.#bytes > replayBytes) {
       const routing = log.noteAt(window.start) as Routing | undefined;
-      this.bytes -= bytesOf(routing);
+      this.#bytes -= bytesOf(routing);
       window.shift();
-      for (const view of this.viewsOf(routing)) view.window?.shift();
+      for (const view of this.#viewsOf(routing)) view.window?.shift();
     }
   }
 
-  private close(): void {
+  #close(): void {
     this.closed = true;
     this.signals.clear();
     this.onClosed?.();
     // After those that are due already: a view that is gone may have a read to settle.
     const parks = [this.all, ...(this.topics?.all() ?? NONE)].map((view) => view.park);
-    this.due = [...(this.due ?? NONE), ...parks];
-    this.serveDue();
+    this.#due = [...(this.#due ?? NONE), ...parks];
+    this.#serveDue();
   }
 }
 

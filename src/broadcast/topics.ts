@@ -29,7 +29,7 @@ export const EVERY_TOPIC: readonly string[] = [];
 export class TopicViews<E> {
   /** The views that include a topic. */
   private readonly byTopic: Map<string, View<E>[]> = new Map();
-  private readonly views: Set<View<E>> = new Set();
+  readonly #views: Set<View<E>> = new Set();
   /** Counts the views that were created or removed. */
   changes: number = 0;
 
@@ -40,7 +40,7 @@ export class TopicViews<E> {
 
   add(view: View<E>): void {
     const topics = view.topics as readonly string[];
-    this.views.add(view);
+    this.#views.add(view);
     for (const topic of topics) {
       // A new array: events that wait at the gate have the old one, and are not for this view.
       this.byTopic.set(topic, [...(this.byTopic.get(topic) ?? NONE), view]);
@@ -49,7 +49,7 @@ export class TopicViews<E> {
   }
 
   remove(view: View<E>): void {
-    this.views.delete(view);
+    this.#views.delete(view);
     for (const topic of view.topics as readonly string[]) {
       const views = this.byTopic.get(topic)?.filter((other) => other !== view) as View<E>[];
       if (views.length > 0) this.byTopic.set(topic, views);
@@ -70,7 +70,7 @@ export class TopicViews<E> {
   }
 
   all(): View<E>[] {
-    return [...this.views];
+    return [...this.#views];
   }
 }
 

@@ -62,10 +62,10 @@ export class View<E> {
   gate: Gate = OPEN;
   watchers: number = 0;
   /** The chunk that head has entered last. */
-  private entered: number = 0;
-  private enters: boolean = false;
-  private forgetting: boolean = false;
-  private folds: FoldChain<E> | undefined = undefined;
+  #entered: number = 0;
+  #enters: boolean = false;
+  #forgetting: boolean = false;
+  #folds: FoldChain<E> | undefined = undefined;
 
   constructor(mux: ViewHost<E>, topics?: readonly string[]) {
     this.mux = mux;
@@ -83,17 +83,17 @@ export class View<E> {
 
   /** The folds that laggards of `coalesce` share. */
   get chain(): FoldChain<E> {
-    if (!this.folds) {
+    if (!this.#folds) {
       const { keyOf, forgets = false } = this.mux.options;
-      this.folds = new FoldChain(this.log, keyOf);
-      this.folds.forgets = forgets;
+      this.#folds = new FoldChain(this.log, keyOf);
+      this.#folds.forgets = forgets;
     }
-    return this.folds;
+    return this.#folds;
   }
 
   /** Makes one more event visible. What that entails is for `moved`, once it is visible in all views. */
   step(): void {
-    if (this.log.step()) this.enters = true;
+    if (this.log.step()) this.#enters = true;
     this.mux.onVisible?.(this);
   }
 
@@ -102,17 +102,17 @@ export class View<E> {
    * That may run user code, which may publish, and so call this again.
    */
   moved(): void {
-    if (this.enters) this.enter();
+    if (this.#enters) this.#enter();
     this.park.notify();
   }
 
-  private enter(): void {
-    this.enters = false;
-    while (this.entered < this.log.chunkOf(this.log.head)) {
-      this.entered++;
-      this.folds?.fold();
-      this.laggards.judge(this.entered);
-      if (this.folds) this.folds.unseen = undefined;
+  #enter(): void {
+    this.#enters = false;
+    while (this.#entered < this.log.chunkOf(this.log.head)) {
+      this.#entered++;
+      this.#folds?.fold();
+      this.laggards.judge(this.#entered);
+      if (this.#folds) this.#folds.unseen = undefined;
       this.log.trim();
     }
   }
@@ -122,10 +122,10 @@ export class View<E> {
    * events, although its watchers stand in the log's last chunk. Decided at the end of the turn, when no filter is running.
    */
   waits(): void {
-    if (this.park.idle < this.watchers || this.forgetting || this.log.isRead) return;
-    this.forgetting = true;
+    if (this.park.idle < this.watchers || this.#forgetting || this.log.isRead) return;
+    this.#forgetting = true;
     soon(() => {
-      this.forgetting = false;
+      this.#forgetting = false;
       if (this.park.idle === this.watchers) this.forget();
     });
   }

@@ -36,17 +36,32 @@ export const MAX_TOTAL_LIST_BYTES = 1_073_741_824;
  * INVALID_ARGUMENT for an invalid option.
  */
 export async function listAll<T>(source: ListWatcher<T>, options: ListAllOptions = {}): Promise<WholeList<T>> {
-  const { pageSize = PAGE_SIZE, ...others } = known(options, NAMES);
   const {
+    pageSize = PAGE_SIZE,
     maxPages = MAX_PAGES,
     maxObjects = Number.MAX_SAFE_INTEGER,
     maxTotalListBytes = MAX_TOTAL_LIST_BYTES,
     ...selection
-  } = others;
-  const limit = wholeNumber('pageSize', pageSize);
+  } = known(options, NAMES);
+  wholeNumber('pageSize', pageSize);
   wholeNumber('maxPages', maxPages, 1);
   wholeNumber('maxObjects', maxObjects, 1);
   wholeNumber('maxTotalListBytes', maxTotalListBytes, 1);
+  return readAll(source, { selection, pageSize, maxPages, maxObjects, maxTotalListBytes });
+}
+
+/** Options of {@link listAll} that were checked. */
+interface Pages {
+  readonly selection: Omit<ListOptions, 'limit' | 'continue'>;
+  readonly pageSize: number;
+  readonly maxPages?: number;
+  readonly maxObjects: number;
+  readonly maxTotalListBytes: number;
+}
+
+/** Does what {@link listAll} says, for those who have checked its options already. */
+export async function readAll<T>(source: ListWatcher<T>, options: Pages): Promise<WholeList<T>> {
+  const { selection, pageSize: limit, maxPages = MAX_PAGES, maxObjects, maxTotalListBytes } = options;
   let pages = 1;
   let objects = 0;
   let bytes = 0;
@@ -95,6 +110,14 @@ function within(name: string, amount: number, limit: number): void {
 }
 
 const NAMES = [
-  ...(['pageSize', 'maxPages', 'maxObjects', 'maxTotalListBytes', 'resourceVersion', 'resourceVersionMatch'] as const),
-  ...(['labelSelector', 'fieldSelector', 'timeoutSeconds', 'signal'] as const),
+  'pageSize',
+  'maxPages',
+  'maxObjects',
+  'maxTotalListBytes',
+  'resourceVersion',
+  'resourceVersionMatch',
+  'labelSelector',
+  'fieldSelector',
+  'timeoutSeconds',
+  'signal',
 ] as const;

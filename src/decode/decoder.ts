@@ -61,7 +61,9 @@ function toBytes(chunk: unknown): Uint8Array {
   throw invalid('chunk', chunk, 'bytes (a Uint8Array) or a string');
 }
 
-function createDecoder<E>(input: Input, framer: Framer, codec: Codec<E>): ByteDecoder<E> {
+/** What {@link toDecoder} returns, of parts that were made: who needs one kind of frames imports no other. */
+export function decoderOf<E>(source: ByteSource, framer: Framer, codec: Codec<E>): ByteDecoder<E> {
+  const input = open(source);
   let over = false;
   let failure: { readonly error: unknown } | undefined;
   let release: ((nothing: undefined) => void) | undefined;
@@ -156,5 +158,5 @@ export function toDecoder<E = WatchEvent>(source: ByteSource, options: ToDecoder
   oneOf('framing', framing, ['newline', 'length-prefixed']);
   callable('codec', codec?.decode ?? codec);
   const frames = framing === 'newline' ? new NewlineFramer(framer) : new LengthPrefixedFramer(framer);
-  return createDecoder(open(source), frames, codec as Codec<unknown> as Codec<Stated<E>>);
+  return decoderOf(source, frames, codec as Codec<unknown> as Codec<Stated<E>>);
 }

@@ -1,6 +1,6 @@
 import { invalid } from '../watch/errors.ts';
+import { labelOf } from './condition.ts';
 import { escapeFieldValue, readTerms } from './field-parser.ts';
-import { labelOf } from './requirement.ts';
 import { byCodeUnit, checkText, type ParseOptions } from './syntax.ts';
 
 /** The selectable fields of an object: `{ 'metadata.name': 'a' }`. Only own properties count. */

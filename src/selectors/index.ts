@@ -3,6 +3,7 @@
  * and the API server; the entry points of those export them.
  */
 
+export { type LabelOperator, type Labels, labelOf } from './condition.ts';
 export { escapeFieldValue, unescapeFieldValue } from './field-parser.ts';
 export { FieldSelector, type Fields, type FieldTerm, parseFieldSelector } from './field-selector.ts';
 export { type LabelExpression, LabelSelector, type LabelSelectorObject, parseLabelSelector } from './label-selector.ts';
@@ -14,5 +15,5 @@ export {
   SelectionPredicate,
   type SelectionPredicateOptions,
 } from './predicate.ts';
-export { type LabelOperator, type Labels, labelOf, Requirement } from './requirement.ts';
+export { Requirement } from './requirement.ts';
 export { MAX_SELECTOR_CHARS, type ParseOptions } from './syntax.ts';

@@ -1,5 +1,5 @@
+import type { Condition } from './condition.ts';
 import { toInt64 } from './label-text.ts';
-import type { Requirement } from './requirement.ts';
 import { byCodeUnit } from './syntax.ts';
 
 /** The text of a selector that nothing matches. There is no other way to say it in the language, so it is the canonical one. */
@@ -38,7 +38,7 @@ interface Possible {
  * what makes it simple: there are always more values than a selector excludes, so a set that is described by what it excludes is
  * never empty.
  */
-export function canonicalLabels(requirements: readonly Requirement[]): string {
+export function canonicalLabels(requirements: readonly Condition[]): string {
   const byKey = new Map<string, Possible>();
   for (const requirement of requirements) {
     const possible = byKey.get(requirement.key) ?? anything();
@@ -58,7 +58,7 @@ function anything(): Possible {
   return { absent: true, present: true, only: undefined, low: undefined, high: undefined, not: new Set() };
 }
 
-function narrow(possible: Possible, { operator, values }: Requirement): void {
+function narrow(possible: Possible, { operator, values }: Condition): void {
   switch (operator) {
     case '!':
       possible.present = false;
@@ -90,7 +90,7 @@ function printed(key: string, { absent, present, only, low, high, not }: Possibl
     const left = [...only].filter((value) => !not.has(value) && fits(value));
     return present && left.length > 0 ? [listed(key, left, '=', 'in')] : undefined;
   }
-  const inhabited = present && (low ?? MIN_INT64 - 1n) + 1n < (high ?? MAX_INT64 + 1n);
+  const inhabited = present && (low ?? BELOW_ALL) + 1n < (high ?? ABOVE_ALL);
   if (!inhabited) return absent ? [`!${key}`] : undefined;
   const texts: string[] = [];
   if (low !== undefined) texts.push(`${key}>${low}`);
@@ -101,10 +101,11 @@ function printed(key: string, { absent, present, only, low, high, not }: Possibl
   return texts;
 }
 
-const MIN_INT64 = -(2n ** 63n);
-const MAX_INT64 = 2n ** 63n - 1n;
+/** The bounds that every 64-bit integer is between. Literals: bundlers would keep what is computed, even if nobody uses it. */
+const BELOW_ALL = -9_223_372_036_854_775_809n;
+const ABOVE_ALL = 9_223_372_036_854_775_808n;
 
-function isBetween(number: bigint | undefined, low: bigint = MIN_INT64 - 1n, high: bigint = MAX_INT64 + 1n): boolean {
+function isBetween(number: bigint | undefined, low: bigint = BELOW_ALL, high: bigint = ABOVE_ALL): boolean {
   return number !== undefined && number > low && number < high;
 }
 

@@ -1,41 +1,43 @@
+import { Condition, faultOfInteger, type LabelOperator } from './condition.ts';
 import { LabelLexer, type Token } from './label-lexer.ts';
 import { faultOfKey, faultOfValue } from './label-text.ts';
-import { faultOfInteger, type LabelOperator, Requirement } from './requirement.ts';
-import type { Fault } from './syntax.ts';
+import { checkText, type Fault, type ParseOptions } from './syntax.ts';
 
 /**
- * Reads the requirements of a label selector, in the order of the text. By recursive descent, one function per rule:
+ * Reads the conditions of a label selector, in the order of the text. By recursive descent, one function per rule:
  *
- *     selector    = [ requirement { "," requirement } ]           a comma means AND; no text selects everything
- *     requirement = key | "!" key                                 is there; is absent
+ *     selector    = [ condition { "," condition } ]               a comma means AND; no text selects everything
+ *     condition   = key | "!" key                                 is there; is absent
  *                 | key ( "=" | "==" | "!=" ) [ value ]           no value means the empty one
  *                 | key ( ">" | "<" ) integer
  *                 | key ( "in" | "notin" ) "(" [ value ] { "," [ value ] } ")"
  *
- * @throws {WatchError} INVALID_SELECTOR with the `position` of the first character that does not fit.
+ * @throws {WatchError} INVALID_SELECTOR with the `position` of the first character that does not fit; with the `limit` for a text
+ *   longer than `maxChars`. INVALID_ARGUMENT for what is no text.
  */
-export function readRequirements(text: string): Requirement[] {
+export function readConditions(text: string, options: ParseOptions = {}): Condition[] {
+  checkText('label selector', text, options);
   const lexer = new LabelLexer(text);
-  const requirements: Requirement[] = [];
-  if (lexer.is('end')) return requirements;
+  const conditions: Condition[] = [];
+  if (lexer.is('end')) return conditions;
   for (;;) {
-    requirements.push(requirement(lexer));
-    if (lexer.is('end')) return requirements;
+    conditions.push(condition(lexer));
+    if (lexer.is('end')) return conditions;
     lexer.expect(',', '"," or the end');
   }
 }
 
-function requirement(lexer: LabelLexer): Requirement {
+function condition(lexer: LabelLexer): Condition {
   if (lexer.is('!')) {
     lexer.take();
-    return new Requirement(key(lexer), '!');
+    return new Condition(key(lexer), '!');
   }
   const name = key(lexer);
   const { kind } = lexer.next;
-  if (kind === 'end' || kind === ',') return new Requirement(name, 'exists');
+  if (kind === 'end' || kind === ',') return new Condition(name, 'exists');
   const operator = operatorOf(lexer);
-  if (operator === 'in' || operator === 'notin') return new Requirement(name, operator, values(lexer));
-  return new Requirement(name, operator, [value(lexer, operator)]);
+  if (operator === 'in' || operator === 'notin') return new Condition(name, operator, values(lexer));
+  return new Condition(name, operator, [value(lexer, operator)]);
 }
 
 function key(lexer: LabelLexer): string {

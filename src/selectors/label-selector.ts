@@ -1,8 +1,9 @@
 import { WatchError } from '../watch/errors.ts';
+import type { LabelOperator, Labels } from './condition.ts';
 import { canonicalLabels, NOTHING } from './label-canonical.ts';
-import { readRequirements } from './label-parser.ts';
-import { type LabelOperator, type Labels, Requirement } from './requirement.ts';
-import { byCodeUnit, checkText, type ParseOptions } from './syntax.ts';
+import { readConditions } from './label-parser.ts';
+import { Requirement } from './requirement.ts';
+import { byCodeUnit, type ParseOptions } from './syntax.ts';
 
 /** A label selector as objects write it, in `spec.selector` of a Deployment for example. All its conditions must hold. */
 export interface LabelSelectorObject {
@@ -46,7 +47,7 @@ export class LabelSelector {
 
   /** Selects no object. Printed as `nothing,!nothing`, which says so in the language of selectors, so that it can be parsed again. */
   static nothing(): LabelSelector {
-    return new LabelSelector(readRequirements(NOTHING));
+    return parseLabelSelector(NOTHING);
   }
 
   /**
@@ -147,6 +148,7 @@ export class LabelSelector {
  *   a caret. With the `limit` for a text longer than `maxChars`.
  */
 export function parseLabelSelector(text: string, options: ParseOptions = {}): LabelSelector {
-  checkText('label selector', text, options);
-  return new LabelSelector(readRequirements(text));
+  return new LabelSelector(
+    readConditions(text, options).map(({ key, operator, values }) => new Requirement(key, operator, values)),
+  );
 }

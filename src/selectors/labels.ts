@@ -1,5 +1,5 @@
+import { type Labels, labelOf } from './condition.ts';
 import { faultOfKey, faultOfValue } from './label-text.ts';
-import { type Labels, labelOf } from './requirement.ts';
 import { byCodeUnit, checkText, type Fault, type ParseOptions, selectorError } from './syntax.ts';
 
 /** Prints labels as `key=value` with commas between, sorted by key: `app=web,tier=front`. Upstream: `Set.String`. */

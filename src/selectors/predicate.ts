@@ -1,8 +1,8 @@
 import { callable, wholeNumber } from '../watch/errors.ts';
 import { known } from '../watch/options.ts';
+import type { Labels } from './condition.ts';
 import { FieldSelector, type Fields } from './field-selector.ts';
 import { LabelSelector } from './label-selector.ts';
-import type { Labels } from './requirement.ts';
 
 /** What selectors look at in an object. */
 export interface Attributes {

@@ -1,4 +1,5 @@
 import { versionOf } from '../cache/object.ts';
+import { whenAborted } from '../watch/abort.ts';
 import { callable, having, invalid, WatchError, wholeNumber } from '../watch/errors.ts';
 import { known } from '../watch/options.ts';
 import type {
@@ -78,16 +79,14 @@ export class Controller<T = unknown> {
   async run(signal?: AbortSignal): Promise<void> {
     if (this.#began) throw new WatchError('INVALID_ARGUMENT', 'a controller runs once');
     this.#began = true;
-    const stop = (): void => this.#stopped.abort(signal?.reason);
-    if (signal?.aborted) stop();
-    signal?.addEventListener('abort', stop, { once: true });
+    const leave = whenAborted(signal, (reason) => this.#stopped.abort(reason));
     const ends: (() => unknown)[] = [];
     try {
       if (!signal?.aborted) await this.#work(ends);
     } catch (error) {
       this.#fail(error);
     }
-    signal?.removeEventListener('abort', stop);
+    leave();
     this.#stopped.abort();
     this.queue.shutDown();
     await Promise.allSettled(ends.map(async (end) => end()));

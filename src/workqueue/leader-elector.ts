@@ -12,6 +12,7 @@
  *   the lease is lost does another one begin meanwhile, at the earliest when `signal` has aborted.
  * - After `run` has settled, no timer runs, no request pends, and no listener is left.
  */
+import { untilAborted, whenAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
 import { isWatchError, WatchError } from '../watch/errors.ts';
 import { known } from '../watch/options.ts';
@@ -86,9 +87,7 @@ export class LeaderElector {
     const { signal } = known(options, ['signal']);
     if (this.#began) throw new WatchError('INVALID_ARGUMENT', 'an elector runs once');
     this.#began = true;
-    const stop = (): void => this.#stopped.abort(signal?.reason);
-    if (signal?.aborted) stop();
-    signal?.addEventListener('abort', stop, { once: true });
+    const leave = whenAborted(signal, (reason) => this.#stopped.abort(reason));
     try {
       let end: End | undefined;
       do end = (await this.#campaign()) ? await this.#lead(lead) : undefined;
@@ -96,7 +95,7 @@ export class LeaderElector {
       if (end?.thrown) this.#broken ??= end.thrown;
       await this.#resign();
     } finally {
-      signal?.removeEventListener('abort', stop);
+      leave();
     }
     if (this.#broken) throw this.#broken.error;
   }
@@ -117,8 +116,7 @@ export class LeaderElector {
     if (stop.aborted) return { lost: false };
     const leading = new AbortController();
     const settled = new AbortController();
-    const onStop = (): void => leading.abort(stop.reason);
-    stop.addEventListener('abort', onStop, { once: true });
+    const leave = whenAborted(stop, (reason) => leading.abort(reason));
     this.#isLeading = true;
     let thrown: End['thrown'];
     const work = (async () => lead({ signal: leading.signal, term: this.#election.term }))()
@@ -129,7 +127,7 @@ export class LeaderElector {
     const lost = await this.#renew(leading, settled.signal);
     this.#isLeading = false;
     await work;
-    stop.removeEventListener('abort', onStop);
+    leave();
     return { lost, thrown };
   }
 
@@ -180,9 +178,7 @@ export class LeaderElector {
   async #ask(request: Request, end?: AbortSignal): Promise<Answer> {
     const { clock, requestTimeoutMs } = this.#settings;
     const cut = new AbortController();
-    const onEnd = (): void => cut.abort(end?.reason);
-    if (end?.aborted) onEnd();
-    end?.addEventListener('abort', onEnd, { once: true });
+    const leave = whenAborted(end, (reason) => cut.abort(reason));
     const late = `no answer within ${requestTimeoutMs} ms`;
     const sentMs = clock.now();
     const cancel = clock.schedule(requestTimeoutMs, () => {
@@ -190,13 +186,13 @@ export class LeaderElector {
     });
     let answer: Answer = 'failed';
     try {
-      answer = { lease: await within(this.#send(request, cut.signal), cut.signal) };
+      answer = { lease: await untilAborted(this.#send(request, cut.signal), cut.signal) };
     } catch (error) {
       answer = answerOf(error, request);
       if (answer === 'failed' && !end?.aborted) this.#guarded(() => this.#settings.onError(error, { during: request.do }));
     }
     cancel();
-    end?.removeEventListener('abort', onEnd);
+    leave();
     this.#election.answered(request, answer, { sentMs, nowMs: clock.now() });
     this.#announce();
     return answer;
@@ -236,16 +232,6 @@ function answerOf(error: unknown, { do: what }: Request): Answer {
   const code = isWatchError(error, 'REFUSED') ? error.status?.code : undefined;
   if (code === 404) return what === 'get' ? { lease: undefined } : 'conflict';
   return code === 409 ? 'conflict' : 'failed';
-}
-
-/** A promise that rejects when the signal aborts, whatever the promise does. */
-function within<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 }
 
 /** Whether an error only says that the work was told to end. */

@@ -56,8 +56,18 @@ export interface LeaderElectorOptions {
 export type LeaderSettings = { readonly [Name in keyof LeaderElectorOptions]-?: NonNullable<LeaderElectorOptions[Name]> };
 
 const NAMES = [
-  ...(['leases', 'name', 'identity', 'leaseDurationMs', 'renewDeadlineMs', 'retryMs', 'requestTimeoutMs'] as const),
-  ...(['onNewLeader', 'onError', 'clock', 'now', 'random'] as const),
+  'leases',
+  'name',
+  'identity',
+  'leaseDurationMs',
+  'renewDeadlineMs',
+  'retryMs',
+  'requestTimeoutMs',
+  'onNewLeader',
+  'onError',
+  'clock',
+  'now',
+  'random',
 ] as const;
 
 /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */

@@ -27,18 +27,6 @@ function perKey(delayMs: (failures: number) => number): RateLimiter {
   };
 }
 
-/** Asks all of several limiters, and picks one of their answers. */
-function allOf(limiters: readonly RateLimiter[], pick: (...delaysMs: number[]) => number): RateLimiter {
-  for (const limiter of limiters) having('limiter', limiter, 'when', 'a RateLimiter');
-  return {
-    when: (key) => pick(...limiters.map((limiter) => limiter.when(key))),
-    requeues: (key) => Math.max(0, ...limiters.map((limiter) => limiter.requeues(key))),
-    forget: (key) => {
-      for (const limiter of limiters) limiter.forget(key);
-    },
-  };
-}
-
 /**
  * Doubles the delay of a key with each of its failures: `baseMs`, 2 * `baseMs`, 4 * `baseMs` and so on, up to `maxMs`. Defaults: 5
  * ms and 1,000 s. Upstream: `ItemExponentialFailureRateLimiter`.
@@ -92,13 +80,20 @@ export function bucket(
 
 /** The longest delay of several limiters. All of them count each failure. Upstream: `MaxOfRateLimiter`. */
 export function maxOf(...limiters: readonly RateLimiter[]): RateLimiter {
-  return allOf(limiters, (...delaysMs) => Math.max(0, ...delaysMs));
+  for (const limiter of limiters) having('limiter', limiter, 'when', 'a RateLimiter');
+  return {
+    when: (key) => Math.max(0, ...limiters.map((limiter) => limiter.when(key))),
+    requeues: (key) => Math.max(0, ...limiters.map((limiter) => limiter.requeues(key))),
+    forget: (key) => {
+      for (const limiter of limiters) limiter.forget(key);
+    },
+  };
 }
 
 /** The delays of another limiter, but none longer than `maxMs`. Upstream: `WithMaxWaitRateLimiter`. */
 export function maxWait(limiter: RateLimiter, maxMs: number): RateLimiter {
   duration('maxMs', maxMs);
-  return allOf([limiter], (delayMs = 0) => Math.min(maxMs, delayMs));
+  return { ...maxOf(limiter), when: (key) => Math.min(maxMs, limiter.when(key)) };
 }
 
 /**

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EventLog } from '../../src/broadcast/log/log.ts';
 import { Mux } from '../../src/broadcast/mux.ts';
-import { EVERY_TOPIC, type Topics } from '../../src/broadcast/topics.ts';
+import { EVERY_TOPIC, type Topics, TopicViews } from '../../src/broadcast/topics.ts';
 
 /** An event is its size. Chunks of 16. */
 class Rig {
@@ -10,7 +10,7 @@ class Rig {
 
   constructor(items: number, bytes: number = Infinity) {
     const limits = { replayItems: items, replayBytes: bytes };
-    this.mux = new Mux<number>({ capacity: 0, incoming: 0, keyOf: String, hasTopics: true, ...limits });
+    this.mux = new Mux<number>({ capacity: 0, incoming: 0, keyOf: String, topics: new TopicViews(), ...limits });
   }
 
   get log(): EventLog<number> {

@@ -18,6 +18,8 @@ import { Queue } from './queue.ts';
  * Invariants
  * - delivered + dropped + queued = distributed since watch(), after the filter (**Counted**).
  * - `directLimit` > 0 only while nothing is kept, missed, cut or filtered, and the watcher stands in the log.
+ *
+ * Methods of its own are `private`: with `#`, each level that has some would make every watcher one word larger.
  */
 export class Cursor<E> extends Queue<E> {
   /** Whether this cursor is in the park's row of waiting readers. */

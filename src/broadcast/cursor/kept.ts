@@ -23,34 +23,34 @@ class Noted<E> {
  */
 export class Kept<E> {
   private events: readonly (E | Noted<E> | undefined)[] = [];
-  private shared: boolean = false;
-  private start: number = 0;
+  #shared: boolean = false;
+  #start: number = 0;
 
   get length(): number {
-    return this.events.length - this.start;
+    return this.events.length - this.#start;
   }
 
   /** The sum of a number that each event has. */
   total(of: (event: E) => number): number {
     let sum = 0;
-    for (let index = this.start; index < this.events.length; index++) sum += of(this.at(index).event);
+    for (let index = this.#start; index < this.events.length; index++) sum += of(this.at(index).event);
     return sum;
   }
 
   /** How many events were lost right before the first event. */
   get gap(): number {
-    return this.at(this.start).gap;
+    return this.at(this.#start).gap;
   }
 
   /** The place of the first event among all events, if it was pushed with one. */
   get place(): number | undefined {
-    return this.at(this.start).place;
+    return this.at(this.#start).place;
   }
 
   /** Takes over a whole stretch, which must not be modified from now on. Allowed only while nothing is kept. */
   adopt(events: readonly E[]): void {
     this.events = events;
-    this.shared = true;
+    this.#shared = true;
   }
 
   push(event: E, gap: number, place?: number): void {
@@ -58,11 +58,11 @@ export class Kept<E> {
   }
 
   shift(): E {
-    const { event } = this.at(this.start);
-    if (!this.shared) this.own()[this.start] = undefined;
-    this.start++;
+    const { event } = this.at(this.#start);
+    if (!this.#shared) this.own()[this.#start] = undefined;
+    this.#start++;
     // The dead stretch stays shorter than the live one: O(1) per event, amortized. A half-read array is no longer shared.
-    if (this.length === 0 || (this.start > 31 && this.start * 2 > this.events.length)) this.compact();
+    if (this.length === 0 || (this.#start > 31 && this.#start * 2 > this.events.length)) this.compact();
     return event;
   }
 
@@ -71,7 +71,7 @@ export class Kept<E> {
    */
   drop(index: number): number {
     const events = this.own();
-    const at = this.start + index;
+    const at = this.#start + index;
     const lost = this.at(at).gap + 1;
     const last = at === events.length - 1;
     if (!last) {
@@ -79,7 +79,7 @@ export class Kept<E> {
       events[at + 1] = new Noted(event, gap + lost, place);
     }
     // Moves the few events before it up by one: O(index), however many are behind it.
-    events.copyWithin(this.start + 1, this.start, at);
+    events.copyWithin(this.#start + 1, this.#start, at);
     this.shift();
     return last ? lost : 0;
   }
@@ -91,13 +91,13 @@ export class Kept<E> {
 
   /** Returns the array for modification. */
   private own(): (E | Noted<E> | undefined)[] {
-    if (this.shared) this.compact();
+    if (this.#shared) this.compact();
     return this.events as (E | Noted<E> | undefined)[];
   }
 
   private compact(): void {
-    this.events = this.events.slice(this.start);
-    this.shared = false;
-    this.start = 0;
+    this.events = this.events.slice(this.#start);
+    this.#shared = false;
+    this.#start = 0;
   }
 }

@@ -22,35 +22,37 @@ import { Largest } from './largest.ts';
  * - The log keeps the chunks from the first one with a standing watcher on, and the last `retained` events before head, rounded
  *   up to whole chunks. If no watcher stands and nothing is retained, it keeps nothing.
  * - `head` enters a new chunk only after the chunk before it is full.
+ *
+ * Here and in its neighbours, what is `private` rather than `#` is what tests look at.
  */
 export class EventLog<E> {
   head: number = 0;
   end: number = 0;
-  private readonly shift: number;
-  private readonly chunkLength: number;
+  readonly #shift: number;
+  readonly #chunkLength: number;
   private chunks: (Chunk<E> | undefined)[] = [new Chunk<E>()];
   /** Number of removed chunks at the start of `chunks`. */
-  private dead: number = 0;
+  #dead: number = 0;
   /** Position of the first event of the first chunk. */
   private base: number = 0;
   /** Number of the first chunk, counted from the first chunk ever. */
-  private firstChunk: number = 0;
+  #firstChunk: number = 0;
   /** Number of standing watchers and retentions. Events are stored only while there are some. */
   private needs: number = 0;
   /** Nobody but the window stands before this position. */
-  private readTo: number = 0;
+  #readTo: number = 0;
   private readonly retained: Largest = new Largest();
   private batch: Batch<E> | undefined;
 
   /** Chunks are about as long as a queue, so that rounding up to whole chunks stays in proportion to the capacities. */
   constructor(capacity: number) {
-    this.shift = Math.min(8, Math.max(4, Math.floor(Math.log2(capacity || 1))));
-    this.chunkLength = 1 << this.shift;
+    this.#shift = Math.min(8, Math.max(4, Math.floor(Math.log2(capacity || 1))));
+    this.#chunkLength = 1 << this.#shift;
   }
 
   /** Counts positions from here on. Only before the first event, and before anybody stands but at the beginning. */
   begin(position: number): void {
-    this.head = this.end = this.base = this.readTo = position;
+    this.head = this.end = this.base = this.#readTo = position;
   }
 
   /** Appends an event, with a note about it: its topics, or its place among all events. */
@@ -65,26 +67,26 @@ export class EventLog<E> {
       tail.notes ??= [];
       tail.notes[tail.events.length] = note;
     }
-    if (tail.events.push(event) === this.chunkLength) this.chunks.push(new Chunk());
+    if (tail.events.push(event) === this.#chunkLength) this.chunks.push(new Chunk());
   }
 
   /** Makes one more accepted event visible. Returns whether head has entered a new chunk. */
   step(): boolean {
     this.head++;
-    return this.head > this.base && this.starts(this.head);
+    return this.head > this.base && this.#starts(this.head);
   }
 
   /** Whether a chunk starts at this position. */
-  private starts(position: number): boolean {
-    return ((position - this.base) & (this.chunkLength - 1)) === 0;
+  #starts(position: number): boolean {
+    return ((position - this.base) & (this.#chunkLength - 1)) === 0;
   }
 
   at(position: number): E {
-    return this.chunkAt(position).events[(position - this.base) & (this.chunkLength - 1)] as E;
+    return this.#chunkAt(position).events[(position - this.base) & (this.#chunkLength - 1)] as E;
   }
 
   noteAt(position: number): unknown {
-    return this.chunkAt(position).notes?.[(position - this.base) & (this.chunkLength - 1)];
+    return this.#chunkAt(position).notes?.[(position - this.base) & (this.#chunkLength - 1)];
   }
 
   /** Returns the place of an event among all events: its position, unless this is the log of some topics. */
@@ -96,7 +98,7 @@ export class EventLog<E> {
   /** Returns the event at the position of a standing watcher, which moves on by one. */
   pass(position: number): E {
     const event = this.at(position);
-    if (this.starts(position + 1)) this.move(position, position + 1);
+    if (this.#starts(position + 1)) this.move(position, position + 1);
     return event;
   }
 
@@ -110,18 +112,18 @@ export class EventLog<E> {
     if (known !== undefined) return known;
     let events: E[] = [];
     for (let position = from; position < to; ) {
-      const at = (position - this.base) & (this.chunkLength - 1);
-      const some = this.chunkAt(position).events.slice(at, at + to - position);
+      const at = (position - this.base) & (this.#chunkLength - 1);
+      const some = this.#chunkAt(position).events.slice(at, at + to - position);
       events = events.length === 0 ? some : events.concat(some);
       position += some.length;
     }
-    if (this.batch?.events === undefined) soon(this.letGo);
+    if (this.batch?.events === undefined) soon(this.#letGo);
     this.batch = { from, to, events, later: undefined };
     return events;
   }
 
   /** Dereferencing a WeakRef costs more than the rest of a read. So the array itself is kept until the end of the turn. */
-  private readonly letGo = (): void => {
+  readonly #letGo = (): void => {
     const batch = this.batch as Batch<E>;
     batch.later = new WeakRef(batch.events as readonly E[]);
     batch.events = undefined;
@@ -129,26 +131,26 @@ export class EventLog<E> {
 
   /** Returns the number of the chunk that holds a position, which may be far ahead: a shift would end at 2^31. */
   chunkOf(position: number): number {
-    return this.firstChunk + Math.floor((position - this.base) / this.chunkLength);
+    return this.#firstChunk + Math.floor((position - this.base) / this.#chunkLength);
   }
 
   /** Keeps all events from this position on, until `leave`. */
   stand(position: number): void {
     this.needs++;
-    if (position < this.readTo) this.readTo = position;
-    this.chunkAt(position).standing++;
+    if (position < this.#readTo) this.#readTo = position;
+    this.#chunkAt(position).standing++;
   }
 
   move(from: number, to: number): void {
-    const before = this.chunkAt(from);
-    const after = this.chunkAt(to);
+    const before = this.#chunkAt(from);
+    const after = this.#chunkAt(to);
     before.standing--;
     after.standing++;
     if (before.standing === 0) this.trim();
   }
 
   leave(position: number): void {
-    this.chunkAt(position).standing--;
+    this.#chunkAt(position).standing--;
     this.unneed();
   }
 
@@ -170,13 +172,13 @@ export class EventLog<E> {
 
   /** Whether there is nothing that could be forgotten. */
   get isRead(): boolean {
-    return this.isEmpty || this.readTo === this.head;
+    return this.isEmpty || this.#readTo === this.head;
   }
 
   /** Called when everybody who stands in the log has read everything, but for the window, which stands at `start`. */
   forget(start: number = this.end): void {
     // Not `end`: what waits at the gate has not been read.
-    this.readTo = this.head;
+    this.#readTo = this.head;
     if (this.head < this.end) return;
     if (start < this.end) {
       // What left the window unread is still there: the last of the dropped events.
@@ -186,18 +188,18 @@ export class EventLog<E> {
     const tail = new Chunk<E>();
     for (const chunk of this.chunks) tail.standing += chunk?.standing ?? 0;
     // Head stays in the chunk of this number: whoever is due at the next one is examined there.
-    this.firstChunk += this.chunks.length - this.dead - 1;
+    this.#firstChunk += this.chunks.length - this.#dead - 1;
     this.chunks = [tail];
-    this.dead = 0;
+    this.#dead = 0;
     this.base = this.end;
   }
 
   /** Drops a single event that only the window still held: what its chunk keeps for others would not count as the window's. */
   drop(position: number): void {
-    const chunk = this.chunkAt(position);
-    if (chunk !== this.chunks[this.dead] || position >= this.head - this.retained.value) return;
-    if (chunk.standing > 1 && position >= this.readTo) return;
-    (chunk.events as (E | undefined)[])[(position - this.base) & (this.chunkLength - 1)] = undefined;
+    const chunk = this.#chunkAt(position);
+    if (chunk !== this.chunks[this.#dead] || position >= this.head - this.retained.value) return;
+    if (chunk.standing > 1 && position >= this.#readTo) return;
+    (chunk.events as (E | undefined)[])[(position - this.base) & (this.#chunkLength - 1)] = undefined;
   }
 
   /** Stores events from now on, whoever stands. */
@@ -214,27 +216,27 @@ export class EventLog<E> {
   trim(): void {
     if (this.needs === 0) {
       if (this.isEmpty) return;
-      this.firstChunk += this.chunks.length - this.dead;
+      this.#firstChunk += this.chunks.length - this.#dead;
       this.chunks = [new Chunk()];
-      this.dead = 0;
+      this.#dead = 0;
       this.base = this.end;
       return;
     }
-    const floor = this.head - this.retained.value - this.chunkLength;
-    while (this.chunkAt(this.base).standing === 0 && this.base <= floor) {
-      this.chunks[this.dead++] = undefined;
-      this.base += this.chunkLength;
-      this.firstChunk++;
+    const floor = this.head - this.retained.value - this.#chunkLength;
+    while (this.#chunkAt(this.base).standing === 0 && this.base <= floor) {
+      this.chunks[this.#dead++] = undefined;
+      this.base += this.#chunkLength;
+      this.#firstChunk++;
     }
     // At most half of the array is dead: O(1) per chunk, amortized, however many chunks there are.
-    if (this.dead * 2 > this.chunks.length) {
-      this.chunks = this.chunks.slice(this.dead);
-      this.dead = 0;
+    if (this.#dead * 2 > this.chunks.length) {
+      this.chunks = this.chunks.slice(this.#dead);
+      this.#dead = 0;
     }
   }
 
-  private chunkAt(position: number): Chunk<E> {
-    return this.chunks[this.dead + ((position - this.base) >> this.shift)] as Chunk<E>;
+  #chunkAt(position: number): Chunk<E> {
+    return this.chunks[this.#dead + ((position - this.base) >> this.#shift)] as Chunk<E>;
   }
 }
 

@@ -16,15 +16,16 @@ import type { EventLog } from './log.ts';
  */
 export class ReplayWindow<E> {
   start: number = 0;
-  private readonly log: EventLog<E>;
+  readonly #log: EventLog<E>;
 
   constructor(log: EventLog<E>) {
-    this.log = log;
+    this.#log = log;
     log.stand(0);
   }
 
   shift(): void {
-    const { log, start } = this;
+    const log = this.#log;
+    const { start } = this;
     log.drop(start);
     log.move(start, ++this.start);
   }
@@ -32,9 +33,9 @@ export class ReplayWindow<E> {
   /** Returns the position of the first event whose place is not before the given one. */
   positionOf(place: number): number {
     let { start } = this;
-    for (let end = this.log.head; start < end; ) {
+    for (let end = this.#log.head; start < end; ) {
       const middle = Math.floor((start + end) / 2);
-      if (this.log.placeOf(middle) < place) start = middle + 1;
+      if (this.#log.placeOf(middle) < place) start = middle + 1;
       else end = middle;
     }
     return start;

@@ -37,21 +37,21 @@ export class FoldChain<E> {
   /** While laggards are judged: the last stretch that one of them folded on its own. Shared, so it must not be modified. */
   unseen: { readonly from: number; readonly to: number; readonly fold: Fold<E> } | undefined = undefined;
   private links: Link<E>[] = [];
-  private folding: boolean = false;
-  private readonly capacities: Largest = new Largest();
-  private readonly log: EventLog<E>;
+  #folding: boolean = false;
+  readonly #capacities: Largest = new Largest();
+  readonly #log: EventLog<E>;
   readonly keyOf: (event: E) => unknown;
   /** Whether the folds forget what has come to nothing. */
   forgets: boolean = false;
 
   constructor(log: EventLog<E>, keyOf: (event: E) => unknown) {
-    this.log = log;
+    this.#log = log;
     this.keyOf = keyOf;
   }
 
   /** Whether a laggard at this position may join. Not while `keyOf` runs, because user code may call in from there. */
   takes(position: number): boolean {
-    return !this.folding && (this.links.length === 0 || this.position === position);
+    return !this.#folding && (this.links.length === 0 || this.position === position);
   }
 
   /** Joins at a position that `takes` accepted. Returns the laggard's first link. */
@@ -59,13 +59,13 @@ export class FoldChain<E> {
     let link = this.links.at(-1);
     if (!link) {
       this.position = position;
-      this.log.stand(position);
+      this.#log.stand(position);
     }
     if (!link || link.count > 0) {
       link = { fold: new Fold(this.forgets), count: 0, members: 0, spoiled: undefined };
       this.links.push(link);
     }
-    this.capacities.add(capacity);
+    this.#capacities.add(capacity);
     link.members++;
     return link;
   }
@@ -76,12 +76,12 @@ export class FoldChain<E> {
   }
 
   leave(link: Link<E>, capacity: number): void {
-    this.capacities.remove(capacity);
-    if (--link.members === 0) this.unlink(link);
-    for (const other of this.links) this.bound(other);
+    this.#capacities.remove(capacity);
+    if (--link.members === 0) this.#unlink(link);
+    for (const other of this.links) this.#bound(other);
   }
 
-  private unlink(link: Link<E>): void {
+  #unlink(link: Link<E>): void {
     const at = this.links.indexOf(link);
     const before = this.links[at - 1];
     this.links.splice(at, 1);
@@ -92,39 +92,39 @@ export class FoldChain<E> {
         before.fold.merge(link.fold);
       }
     }
-    if (this.links.length === 0) this.log.leave(this.position);
+    if (this.links.length === 0) this.#log.leave(this.position);
   }
 
   /** Folds up to head, which has just entered a chunk, for all laggards. */
   fold(): void {
-    if (this.folding) return; // the running call continues
-    this.folding = true;
-    while (this.links.length > 0 && this.position < this.log.head) this.foldOne(this.log.at(this.position));
-    this.folding = false;
+    if (this.#folding) return; // the running call continues
+    this.#folding = true;
+    while (this.links.length > 0 && this.position < this.#log.head) this.#foldOne(this.#log.at(this.position));
+    this.#folding = false;
     const link = this.links.at(-1);
-    if (link) this.bound(link);
+    if (link) this.#bound(link);
   }
 
-  private foldOne(event: E): void {
+  #foldOne(event: E): void {
     let key: unknown;
     let failure: Spoiled | undefined;
     try {
       if (!this.links.at(-1)?.spoiled) key = foldKey(event, this.keyOf);
     } catch (error) {
-      failure = { error, place: this.log.placeOf(this.position) };
+      failure = { error, place: this.#log.placeOf(this.position) };
     }
     const link = this.links.at(-1); // read again: in `keyOf` a laggard may have read or stopped
     if (!link) return;
-    const place = this.log.placeOf(this.position);
-    this.log.move(this.position, ++this.position);
+    const place = this.#log.placeOf(this.position);
+    this.#log.move(this.position, ++this.position);
     link.count++;
     if (link.spoiled) return;
     if (failure) link.spoiled = failure;
     else link.fold.add(event, key, place);
   }
 
-  private bound(link: Link<E>): void {
-    if (link.fold.size > this.capacities.value) link.spoiled = {};
+  #bound(link: Link<E>): void {
+    if (link.fold.size > this.#capacities.value) link.spoiled = {};
     if (link.spoiled && !('error' in link.spoiled)) link.fold.clear();
   }
 }

@@ -24,17 +24,17 @@ import { isInitialEventsEnd, type WatchEvent } from '../../watch/event.ts';
 export class Fold<E> {
   count: number = 0;
   live: number = 0;
-  private folded: number = 0;
+  #folded: number = 0;
   private readonly entries: Map<unknown, Entry<E>> = new Map();
   /**
    * Where `take` goes on, so that it does not pass the places of all that it has taken before. An iterator keeps the tables that a
    * Map has outgrown, with what they hold, so it is dropped by whatever adds.
    */
-  private rest: Iterator<[unknown, Entry<E>]> | undefined;
-  private readonly forgets: boolean;
+  #rest: Iterator<[unknown, Entry<E>]> | undefined;
+  readonly #forgets: boolean;
 
   constructor(forgets: boolean = false) {
-    this.forgets = forgets;
+    this.#forgets = forgets;
   }
 
   /** Number of keys with unseen changes, including keys whose net change is nothing. */
@@ -44,12 +44,12 @@ export class Fold<E> {
 
   /** Number of events that were added, as long as none was taken. */
   get added(): number {
-    return this.count + this.folded;
+    return this.count + this.#folded;
   }
 
   /** Total number of events folded away. */
   get dropped(): number {
-    return this.folded + this.count - this.live;
+    return this.#folded + this.count - this.live;
   }
 
   /** The sum of a number that the last event of each key has. */
@@ -72,20 +72,20 @@ export class Fold<E> {
   /** Adds an event under its {@link foldKey}. */
   add(event: E, key: unknown, place: number = 0): void {
     const { type, previous } = event as WatchEvent & HasPrevious;
-    this.put(key, { existed: type !== 'ADDED', last: event, count: 1, place, again: undefined, previous });
+    this.#put(key, { existed: type !== 'ADDED', last: event, count: 1, place, again: undefined, previous });
   }
 
   /** Adds all entries of a later fold. */
   merge(later: Fold<E>): void {
-    for (const [key, entry] of later.entries) this.put(key, entry);
-    this.folded += later.folded;
+    for (const [key, entry] of later.entries) this.#put(key, entry);
+    this.#folded += later.#folded;
   }
 
   /** A copy of all that was added since the fold was empty and had `added` events. */
   since(added: number): Fold<E> {
-    const copy = new Fold<E>(this.forgets);
+    const copy = new Fold<E>(this.#forgets);
     copy.merge(this);
-    copy.folded -= added;
+    copy.#folded -= added;
     return copy;
   }
 
@@ -94,17 +94,17 @@ export class Fold<E> {
    * none.
    */
   take(): E | undefined {
-    this.rest ??= this.entries.entries();
-    for (let next = this.rest.next(); !next.done; next = this.rest.next()) {
+    this.#rest ??= this.entries.entries();
+    for (let next = this.#rest.next(); !next.done; next = this.#rest.next()) {
       const [key, entry] = next.value;
       this.entries.delete(key);
       const live = amounts(entry);
       this.count -= entry.count;
-      this.folded += entry.count - live;
+      this.#folded += entry.count - live;
       this.live -= live;
       if (live) return result(entry);
     }
-    this.rest = undefined;
+    this.#rest = undefined;
     return undefined;
   }
 
@@ -112,13 +112,13 @@ export class Fold<E> {
   clear(): number {
     const { count } = this;
     this.entries.clear();
-    this.rest = undefined;
+    this.#rest = undefined;
     this.count = this.live = 0;
     return count;
   }
 
-  private put(key: unknown, { existed, last, count, place, again, previous }: Entry<E>): void {
-    this.rest = undefined;
+  #put(key: unknown, { existed, last, count, place, again, previous }: Entry<E>): void {
+    this.#rest = undefined;
     const known = this.entries.get(key);
     const moves = key === Fold;
     if (moves) this.entries.delete(key);
@@ -134,10 +134,10 @@ export class Fold<E> {
     this.entries.set(key, entry);
     this.count += count;
     this.live += live - (known ? amounts(known) : 0);
-    if (live || !this.forgets) return;
+    if (live || !this.#forgets) return;
     this.entries.delete(key);
     this.count -= entry.count;
-    this.folded += entry.count;
+    this.#folded += entry.count;
   }
 }
 

@@ -23,16 +23,16 @@ export class Gate {
   /** The full watcher that head is waiting for. */
   blocker: Gated | undefined;
   private readonly members: LinkedSet<Gated> = new LinkedSet();
-  private limit: number = Infinity;
+  #limit: number = Infinity;
   private slowest: Gated | undefined;
-  private others: number = Infinity;
+  #others: number = Infinity;
   /** The member asked last in the current round, if there is one. A member that joins or leaves ends the round. */
   private asked: Gated | undefined;
-  private least: number = Infinity;
-  private second: number = Infinity;
-  private leastOf: Gated | undefined;
+  #least: number = Infinity;
+  #second: number = Infinity;
+  #leastOf: Gated | undefined;
   /** Set while a member is asked. That may run user code, which may publish and so call `open` again. */
-  private asking: boolean = false;
+  #asking: boolean = false;
 
   /** Whether no watcher can hold head up. */
   get empty(): boolean {
@@ -42,78 +42,78 @@ export class Gate {
   add(member: Gated): void {
     const bound = member.bound();
     this.members.add(member);
-    this.limit = Math.min(this.limit, bound);
-    this.others = Math.min(this.others, bound);
-    this.endRound();
+    this.#limit = Math.min(this.#limit, bound);
+    this.#others = Math.min(this.#others, bound);
+    this.#endRound();
   }
 
   remove(member: Gated): void {
     this.members.delete(member);
     if (this.blocker === member) this.blocker = undefined;
     if (this.slowest === member) this.slowest = undefined;
-    this.endRound();
+    this.#endRound();
   }
 
   /** Whether head may move past this position, as far as that is known without asking anybody. */
   isSurelyOpen(head: number): boolean {
-    return head < this.limit;
+    return head < this.#limit;
   }
 
   /** Whether head may move past this position now. */
   open(head: number): boolean {
-    if (head < this.limit) return true;
-    if (this.asking) return this.openForEach(head);
+    if (head < this.#limit) return true;
+    if (this.#asking) return this.#openForEach(head);
     const suspect = this.blocker ?? this.slowest;
     if (suspect) {
-      const bound = this.ask(suspect);
+      const bound = this.#ask(suspect);
       // `bound` may have run user code that made the watcher leave.
       this.blocker = bound <= head && this.members.has(suspect) ? suspect : undefined;
       if (this.blocker) return false;
-      if (head < this.others) {
-        this.limit = Math.min(bound, this.others);
+      if (head < this.#others) {
+        this.#limit = Math.min(bound, this.#others);
         return true;
       }
-      if (this.asked) this.note(suspect, bound);
+      if (this.asked) this.#note(suspect, bound);
     }
-    return this.goRound(head);
+    return this.#goRound(head);
   }
 
-  private goRound(head: number): boolean {
+  #goRound(head: number): boolean {
     for (;;) {
       const member = this.asked ? (this.asked.after as Gated | undefined) : this.members.first;
       if (!member) {
-        this.limit = this.least;
-        this.slowest = this.leastOf;
-        this.others = this.second;
-        this.endRound();
-        if (head < this.limit) return true;
+        this.#limit = this.#least;
+        this.slowest = this.#leastOf;
+        this.#others = this.#second;
+        this.#endRound();
+        if (head < this.#limit) return true;
         continue;
       }
       this.asked = member;
-      const bound = this.ask(member);
+      const bound = this.#ask(member);
       if (!this.members.has(member)) continue;
       if (bound <= head) {
         this.blocker = member;
         return false;
       }
-      this.note(member, bound);
+      this.#note(member, bound);
     }
   }
 
-  private endRound(): void {
-    this.asked = this.leastOf = undefined;
-    this.least = this.second = Infinity;
+  #endRound(): void {
+    this.asked = this.#leastOf = undefined;
+    this.#least = this.#second = Infinity;
   }
 
-  private ask(member: Gated): number {
-    this.asking = true;
+  #ask(member: Gated): number {
+    this.#asking = true;
     const bound = member.bound();
-    this.asking = false;
+    this.#asking = false;
     return bound;
   }
 
   /** Answers a nested call (from user code inside `bound`) without touching the state of the current round. */
-  private openForEach(head: number): boolean {
+  #openForEach(head: number): boolean {
     for (let member = this.members.first; member; ) {
       const bound = member.bound();
       const stays = this.members.has(member);
@@ -124,13 +124,13 @@ export class Gate {
     return true;
   }
 
-  private note(member: Gated, bound: number): void {
-    if (bound < this.least) {
-      this.second = this.least;
-      this.least = bound;
-      this.leastOf = member;
+  #note(member: Gated, bound: number): void {
+    if (bound < this.#least) {
+      this.#second = this.#least;
+      this.#least = bound;
+      this.#leastOf = member;
     } else {
-      this.second = Math.min(this.second, bound);
+      this.#second = Math.min(this.#second, bound);
     }
   }
 }

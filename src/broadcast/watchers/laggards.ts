@@ -20,10 +20,10 @@ export interface Laggard extends Linked {
 export class Laggards {
   private readonly sets: Map<number, DueSet> = new Map();
   /** The chunk that head entered last. */
-  private now: number = 0;
+  #now: number = 0;
 
   add(laggard: Laggard): void {
-    const due = Math.max(laggard.dueChunk(), this.now + 1);
+    const due = Math.max(laggard.dueChunk(), this.#now + 1);
     let set = this.sets.get(due);
     if (!set) {
       set = new DueSet(due);
@@ -41,7 +41,7 @@ export class Laggards {
 
   /** Called when head has entered a chunk. `lag` may run user code, which may take others out of the set or judge a later one. */
   judge(chunk: number): void {
-    this.now = Math.max(this.now, chunk); // user code in an earlier view may have moved this one on
+    this.#now = Math.max(this.#now, chunk); // user code in an earlier view may have moved this one on
     const set = this.sets.get(chunk);
     if (!set) return;
     for (let laggard = set.first; laggard; laggard = set.first) {

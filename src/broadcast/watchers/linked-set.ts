@@ -9,7 +9,7 @@ export interface Linked {
 /** A set in insertion order. If user code runs during a walk, check that the member is still in the set. */
 export class LinkedSet<M extends Linked> {
   first: M | undefined;
-  private last: M | undefined;
+  #last: M | undefined;
 
   has(member: M): boolean {
     return member.inSet === this;
@@ -18,10 +18,10 @@ export class LinkedSet<M extends Linked> {
   /** Adds a member that is in no set. */
   add(member: M): void {
     member.inSet = this;
-    member.before = this.last;
-    if (!this.last) this.first = member;
-    else this.last.after = member;
-    this.last = member;
+    member.before = this.#last;
+    if (!this.#last) this.first = member;
+    else this.#last.after = member;
+    this.#last = member;
   }
 
   /** Removes a member and sets its `inSet` to `to`. Returns whether the member was in this set. */
@@ -31,7 +31,7 @@ export class LinkedSet<M extends Linked> {
     const { before, after } = member;
     if (!before) this.first = after as M | undefined;
     else before.after = after;
-    if (!after) this.last = before as M | undefined;
+    if (!after) this.#last = before as M | undefined;
     else after.before = before;
     member.before = member.after = undefined;
     return true;

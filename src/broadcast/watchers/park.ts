@@ -18,21 +18,21 @@ export interface Parked {
  */
 export class Park {
   private row: (Parked | undefined)[] = [];
-  private spare: (Parked | undefined)[] = [];
+  #spare: (Parked | undefined)[] = [];
   private count: number = 0;
   /** Number of watchers in the row that have left. */
-  private gone: number = 0;
-  private scheduled: boolean = false;
-  private readonly onDue: (park: Park) => void;
+  #gone: number = 0;
+  #scheduled: boolean = false;
+  readonly #onDue: (park: Park) => void;
 
   /** @param onDue is called when a watcher is to be served: it sees to it that `serve` is called at the end of the turn. */
   constructor(onDue: (park: Park) => void) {
-    this.onDue = onDue;
+    this.#onDue = onDue;
   }
 
   /** Number of watchers that wait and have nothing to read; 0 while they are about to be served. */
   get idle(): number {
-    return this.scheduled ? 0 : this.count - this.gone;
+    return this.#scheduled ? 0 : this.count - this.#gone;
   }
 
   add(watcher: Parked): void {
@@ -43,22 +43,22 @@ export class Park {
 
   /** Schedules the parked watchers for the end of this turn. Called when an event became visible. */
   notify(): void {
-    if (this.count > 0) this.schedule();
+    if (this.count > 0) this.#schedule();
   }
 
   /** Parks a watcher and serves it at the end of this turn. */
   wake(watcher: Parked): void {
     this.add(watcher);
-    this.schedule();
+    this.#schedule();
   }
 
   /** Wakes all watchers parked now. Must not be called from inside a `wake`, because the row being served is reused next time. */
   serve(): void {
     const { row, count } = this;
-    this.scheduled = false;
-    this.row = this.spare;
-    this.spare = row.length > 4 * count + 64 ? [] : row;
-    this.count = this.gone = 0;
+    this.#scheduled = false;
+    this.row = this.#spare;
+    this.#spare = row.length > 4 * count + 64 ? [] : row;
+    this.count = this.#gone = 0;
     for (let at = 0; at < count; at++) {
       const watcher = row[at] as Parked;
       row[at] = undefined;
@@ -69,14 +69,14 @@ export class Park {
 
   /** Called when a parked watcher has left. O(1), amortized. */
   leave(): void {
-    this.gone++;
+    this.#gone++;
     // A short row is served at the end of the turn in any case: some may still have a read to settle.
-    if (this.count <= 64 || this.gone * 2 >= this.count) this.schedule();
+    if (this.count <= 64 || this.#gone * 2 >= this.count) this.#schedule();
   }
 
-  private schedule(): void {
-    if (this.scheduled) return;
-    this.scheduled = true;
-    this.onDue(this);
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.#onDue(this);
   }
 }

@@ -12,28 +12,28 @@ class Stops<W extends { stop(): void }> extends Set<W> {
  * Invariant: a signal has a listener only while a watcher here depends on it.
  */
 export class Signals<W extends { stop(): void }> {
-  private readonly signals: Map<W, AbortSignal> = new Map();
-  private readonly listeners: Map<AbortSignal, Stops<W>> = new Map();
+  readonly #signals: Map<W, AbortSignal> = new Map();
+  readonly #listeners: Map<AbortSignal, Stops<W>> = new Map();
 
   add(watcher: W, signal: AbortSignal): void {
-    const stops = this.listeners.get(signal) ?? new Stops();
-    this.listeners.set(signal, stops.add(watcher));
-    this.signals.set(watcher, signal);
+    const stops = this.#listeners.get(signal) ?? new Stops();
+    this.#listeners.set(signal, stops.add(watcher));
+    this.#signals.set(watcher, signal);
     signal.addEventListener('abort', stops); // adding the same listener again has no effect
   }
 
   delete(watcher: W): void {
-    const signal = this.signals.get(watcher);
+    const signal = this.#signals.get(watcher);
     if (!signal) return;
-    const stops = this.listeners.get(signal) as Stops<W>;
-    this.signals.delete(watcher);
+    const stops = this.#listeners.get(signal) as Stops<W>;
+    this.#signals.delete(watcher);
     stops.delete(watcher);
     if (stops.size > 0) return;
-    this.listeners.delete(signal);
+    this.#listeners.delete(signal);
     signal.removeEventListener('abort', stops);
   }
 
   clear(): void {
-    for (const watcher of this.signals.keys()) this.delete(watcher);
+    for (const watcher of this.#signals.keys()) this.delete(watcher);
   }
 }

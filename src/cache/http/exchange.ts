@@ -3,8 +3,10 @@
  * user is done with it, the signal of its user aborts, or the server is silent for too long. After that nothing pends, no timer
  * runs, no listener stays, and the connection is released, even if a `fetch` of one's own ignores its signal.
  */
+
 import type { PerAttempt } from '../../bridge/client/options.ts';
 import type { FetchLike } from '../../bridge/client/stream.ts';
+import { untilAborted, whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 
@@ -37,9 +39,8 @@ export interface ExchangeMeans {
 
 export class Exchange {
   readonly #means: ExchangeMeans;
-  readonly #outer: AbortSignal | undefined;
   readonly #abort: AbortController = new AbortController();
-  readonly #onAbort = (): void => this.end(this.#outer?.reason);
+  readonly #leave: () => void;
   #cancelTimer: (() => void) | undefined;
   #body: Response['body'] | undefined;
   #url: URL | undefined;
@@ -48,8 +49,7 @@ export class Exchange {
   constructor(means: ExchangeMeans, outer: AbortSignal | undefined) {
     outer?.throwIfAborted();
     this.#means = means;
-    this.#outer = outer;
-    outer?.addEventListener('abort', this.#onAbort, { once: true });
+    this.#leave = whenAborted(outer, (reason) => this.end(reason));
     this.alive();
   }
 
@@ -77,7 +77,7 @@ export class Exchange {
   /** Ends the exchange. Idempotent: the first reason counts. */
   end(reason?: unknown): void {
     this.patient();
-    this.#outer?.removeEventListener('abort', this.#onAbort);
+    this.#leave();
     this.#abort.abort(reason);
     // For a `fetch` that does not know signals. If somebody reads the body, that one releases it.
     this.#body?.cancel().catch(() => {});
@@ -141,14 +141,7 @@ export class Exchange {
 
   /** The same promise, but rejected as soon as the exchange ends. */
   during<R>(promise: Promise<R>): Promise<R> {
-    const { signal } = this;
-    return new Promise((resolve, reject) => {
-      const onAbort = (): void => reject(signal.reason);
-      const leave = (): void => signal.removeEventListener('abort', onAbort);
-      if (signal.aborted) onAbort();
-      signal.addEventListener('abort', onAbort, { once: true });
-      promise.then(resolve, reject).then(leave, leave);
-    });
+    return untilAborted(promise, this.signal);
   }
 }
 

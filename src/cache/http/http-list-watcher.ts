@@ -1,5 +1,6 @@
 import { toUrl } from '../../bridge/client/attempt.ts';
-import { toDecoder } from '../../decode/decoder.ts';
+import { decoderOf } from '../../decode/decoder.ts';
+import { NewlineFramer } from '../../decode/framing.ts';
 import { StreamWatcher } from '../../decode/stream-watcher.ts';
 import { invalid } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
@@ -98,7 +99,7 @@ class HttpListWatcher<T> implements ListWatcher<T> {
   #open(exchange: Exchange, { body }: Response, stored: ObjectLookup | undefined): Watch<ObjectEvent<T>> {
     const { maxFrameBytes } = this.#means;
     const source = body ?? new ReadableStream<Uint8Array>({ start: (controller) => controller.close() });
-    const decoder = toDecoder<ObjectEvent<T>>(source, { maxFrameBytes, codec: eventCodec<T>(stored) });
+    const decoder = decoderOf(source, new NewlineFramer({ maxFrameBytes }), eventCodec<T>(stored));
     const watch = new StreamWatcher<ObjectEvent<T>>({
       decode: () => decoder.decode(),
       poll: () => decoder.poll(),

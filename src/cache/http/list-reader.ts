@@ -15,9 +15,8 @@
  * - What has no such array is all frame.
  */
 import { hold, joined } from '../../decode/parts.ts';
+import { BACKSLASH, CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from './json-bytes.ts';
 
-const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
-const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 const SPACE = 0x20;
 const NAME: Uint8Array = new TextEncoder().encode('items');
 /** Stands in the frame for the items. */

@@ -14,8 +14,8 @@
  * - Whatever is unusual is left to `JSON.parse`: escapes, numbers that are not integers, deep nesting, and all that is no JSON, so
  *   that the errors are its errors.
  */
-const [QUOTE, COMMA, COLON, BACKSLASH] = [0x22, 0x2c, 0x3a, 0x5c];
-const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
+import { BACKSLASH, CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from './json-bytes.ts';
+
 const [ZERO, NINE, DOT, UPPER_E, LOWER_E] = [0x30, 0x39, 0x2e, 0x45, 0x65];
 /** Deeper values are left to `JSON.parse`, which does not run out of stack. */
 const MAX_DEPTH = 100;

@@ -1,7 +1,6 @@
 import type { ObjectLookup } from '../list-watcher.ts';
+import { CLOSE_OBJECT, COMMA, OPEN_OBJECT } from './json-bytes.ts';
 import { Reparser, UNUSUAL } from './reparse.ts';
-
-const [COMMA, OPEN, CLOSE] = [0x2c, 0x7b, 0x7d];
 
 /**
  * Reads an event about an object that is stored already, and shares with it what is the same. The event has the members `type` and
@@ -14,7 +13,7 @@ export function readStored(
 ): { readonly type: string; readonly object: unknown } | undefined {
   const reader = new Reparser(frame);
   try {
-    reader.expect(OPEN);
+    reader.expect(OPEN_OBJECT);
     if (!reader.isName('type')) return undefined;
     const type = reader.parsed();
     reader.expect(COMMA);
@@ -24,7 +23,7 @@ export function readStored(
     if (before === undefined) return undefined;
     reader.at = from;
     const object = reader.value(before, 0);
-    reader.expect(CLOSE);
+    reader.expect(CLOSE_OBJECT);
     return reader.at === frame.length ? { type, object } : undefined;
   } catch (error) {
     if (error === UNUSUAL || error instanceof SyntaxError || error instanceof TypeError) return undefined;
@@ -35,24 +34,24 @@ export function readStored(
 /** Finds the name and the namespace in the metadata, which stand near its beginning where Kubernetes writes it. */
 function storedOf(reader: Reparser, stored: ObjectLookup): unknown {
   let [name, namespace] = ['', ''];
-  reader.expect(OPEN);
+  reader.expect(OPEN_OBJECT);
   if (!passTo(reader, 'metadata')) return undefined;
-  reader.expect(OPEN);
-  if (reader.empty(CLOSE)) return undefined;
+  reader.expect(OPEN_OBJECT);
+  if (reader.empty(CLOSE_OBJECT)) return undefined;
   do {
     if (reader.isName('name')) name = String(reader.parsed());
     else if (reader.isName('namespace')) namespace = String(reader.parsed());
     else reader.skipMember();
-  } while (!(name && namespace) && reader.more(CLOSE));
+  } while (!(name && namespace) && reader.more(CLOSE_OBJECT));
   return name ? stored(name, namespace) : undefined;
 }
 
 /** Passes members until this one, whose value is next. */
 function passTo(reader: Reparser, wanted: string): boolean {
-  if (reader.empty(CLOSE)) return false;
+  if (reader.empty(CLOSE_OBJECT)) return false;
   do {
     if (reader.isName(wanted)) return true;
     reader.skipMember();
-  } while (reader.more(CLOSE));
+  } while (reader.more(CLOSE_OBJECT));
   return false;
 }

@@ -1,3 +1,4 @@
+import { whenAborted } from '../../watch/abort.ts';
 import { callable, invalid, WatchError } from '../../watch/errors.ts';
 import { known } from '../../watch/options.ts';
 import type { ListWatcher } from '../list-watcher.ts';
@@ -88,16 +89,14 @@ export class InformerFactory<Resource = string, T = unknown> {
     }
     if (fresh.length === 0) return;
     // One listener for all of them: Node warns at the 11th of one signal.
-    const stop = (): void => {
+    const leave = whenAborted(signal, () => {
       for (const { informer } of fresh) void informer.stop();
-    };
-    if (signal?.aborted) stop();
-    signal?.addEventListener('abort', stop);
+    });
     const runs = fresh.map(({ resource, informer }) =>
       // With what `onError` has thrown, which nobody could catch here; `run` of one's own informer can.
       informer.run().catch((error) => console.error('an informer has stopped:', resource, error)),
     );
-    this.#ends.push(Promise.all(runs).then(() => signal?.removeEventListener('abort', stop)));
+    this.#ends.push(Promise.all(runs).then(leave));
   }
 
   /** Resolves when each started informer has synced (true), or has stopped before or the signal has aborted (false). */

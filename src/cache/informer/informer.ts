@@ -1,4 +1,5 @@
 import { filter } from '../../broadcast/filter.ts';
+import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, having, invalid, oneOf, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
@@ -7,6 +8,7 @@ import type { Watch } from '../../watch/watch.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import type { KubernetesObject } from '../object.ts';
 import { Reflector } from '../reflector/reflector.ts';
+import { REFLECTOR_NAMES, RETRY_NAMES } from '../reflector/settings.ts';
 import { labelFilter } from '../store/store.ts';
 import { compareVersions } from '../version.ts';
 import { toObjectEvent } from './change.ts';
@@ -18,32 +20,6 @@ import { Registration } from './registration.ts';
 import { ResyncTimes } from './resync.ts';
 import { type AtLeastOptions, Versions } from './versions.ts';
 
-/** The names of all options: a record, so that none can be forgotten. */
-const NAMES: Readonly<Record<keyof InformerOptions<never>, 1>> = {
-  resyncMs: 1,
-  indexers: 1,
-  transform: 1,
-  keyOf: 1,
-  compareVersions: 1,
-  onError: 1,
-  onStateChange: 1,
-  labelSelector: 1,
-  fieldSelector: 1,
-  streamingList: 1,
-  pageSize: 1,
-  maxObjects: 1,
-  maxTotalListBytes: 1,
-  minWatchTimeoutMs: 1,
-  idleTimeoutMs: 1,
-  internalErrorRetryMs: 1,
-  resetMs: 1,
-  minMs: 1,
-  maxMs: 1,
-  factor: 1,
-  random: 1,
-  clock: 1,
-};
-const OPTIONS = Object.keys(NAMES) as (keyof InformerOptions<never>)[];
 const HANDLER = ['onAdd', 'onUpdate', 'onDelete'] as const;
 const HANDLER_OPTIONS = ['resyncMs', 'filter', 'overflow', 'capacity', 'onGap'] as const;
 const WATCH_OPTIONS = ['labelSelector', 'signal', 'filter', 'overflow', 'capacity', 'onGap'] as const;
@@ -87,15 +63,8 @@ export class Informer<T, Name extends string = string> {
 
   /** @throws {WatchError} INVALID_ARGUMENT for anything but a ListWatcher, and for an invalid or unknown option. */
   constructor(source: ListWatcher<T>, options: InformerOptions<T, Name> = {}) {
-    const {
-      resyncMs,
-      indexers,
-      transform,
-      keyOf,
-      compareVersions: compare = compareVersions,
-      onError,
-      ...others
-    } = known(options, OPTIONS);
+    known(options, [...RETRY_NAMES, ...REFLECTOR_NAMES, 'indexers', 'transform', 'compareVersions']);
+    const { resyncMs, indexers, transform, keyOf, compareVersions: compare = compareVersions, onError, ...others } = options;
     having('source', having('source', source, 'list', 'a ListWatcher'), 'watch', 'a ListWatcher');
     this.#clock = others.clock ?? systemClock;
     this.#onError = callable('onError', onError);
@@ -147,14 +116,12 @@ export class Informer<T, Name extends string = string> {
   async run(signal?: AbortSignal): Promise<void> {
     if (this.#ran) throw new WatchError('INVALID_ARGUMENT', 'an informer runs once');
     this.#ran = true;
-    const abort = (): void => this.#close();
-    if (signal?.aborted) abort();
-    signal?.addEventListener('abort', abort);
+    const leave = whenAborted(signal, () => this.#close());
     this.#times.start();
     this.#reflecting = this.#reflector.run(this.#stopping.signal);
     this.#tick();
     await this.#reflecting.catch((error: unknown) => this.#fail(error));
-    signal?.removeEventListener('abort', abort);
+    leave();
     await this.stop();
     if (this.#failure) throw this.#failure.error;
   }

@@ -23,11 +23,13 @@
  * - An object of the same uid and version as the stored one is no change. The stored one stays, so a list without changes calls
  *   nobody, and keeps every reference.
  */
-import { Broadcaster, UNLIMITED } from '../../broadcast/broadcaster.ts';
+import { Cursor } from '../../broadcast/cursor/cursor.ts';
+import type { BroadcastWatch } from '../../broadcast/handle.ts';
+import { Mux } from '../../broadcast/mux.ts';
+import { POLICIES } from '../../broadcast/policies/policies.ts';
 import { WatchError } from '../../watch/errors.ts';
 import { type BookmarkEvent, INITIAL_EVENTS_END } from '../../watch/event.ts';
 import type { Overflow } from '../../watch/overflow.ts';
-import type { Watch } from '../../watch/watch.ts';
 import { metadataOf, versionOf } from '../object.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from '../queues/delta.ts';
 import { Indexer, type IndexerOptions } from '../store/indexer.ts';
@@ -56,6 +58,8 @@ export interface JoinOptions<T> {
 }
 
 const DEFAULT_CAPACITY = 1_000;
+/** Of a queue that folds: the number of objects is its only limit. */
+const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
 /** What is to be stored: user code has accepted it. */
 interface Accepted<T> {
@@ -66,7 +70,8 @@ interface Accepted<T> {
 /** State and log. See the top of this file. */
 export class LiveStore<T, Name extends string = string> extends Indexer<T, Name> {
   readonly #host: LiveStoreHost<T>;
-  readonly #log: Broadcaster<LogEvent<T>>;
+  /** The engine of a broadcaster, without a broadcaster around it: that would only check what an informer has checked. */
+  readonly #log: Mux<LogEvent<T>>;
   /** What the current write has done to the state, but has not published yet. */
   #unpublished: LogEvent<T>[] = [];
   #next: number = 0;
@@ -80,11 +85,12 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
     super(options);
     this.#isPlain = options.transform === undefined && options.keyOf === undefined;
     this.#host = host;
-    this.#log = new Broadcaster<LogEvent<T>>({
+    this.#log = new Mux({
       capacity: UNLIMITED,
-      overflow: 'coalesce',
+      incoming: 0, // no policy of an informer's readers holds it back
       keyOf: (event) => (event as Change<T>).key, // asked only about changes
-    }) as Broadcaster<LogEvent<T>>;
+      forgets: true,
+    });
   }
 
   /** Whether a list is in the store. Never turns false again. */
@@ -169,7 +175,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
   }
 
   /** Starts to read: the state as ADDED and, if the first list is in it, the BOOKMARK that ends it; then the log. */
-  join({ overflow = 'coalesce', capacity, matches, reader, ...rest }: JoinOptions<T>): Watch<LogEvent<T>> {
+  join({ overflow = 'coalesce', capacity, matches, reader, signal, onGap }: JoinOptions<T>): BroadcastWatch<LogEvent<T>> {
     if (this.#closed) throw new WatchError('CLOSED', 'the informer has stopped');
     this.#publish(); // a filter that is asked in the middle of a list joins
     const prefix: LogEvent<T>[] = [];
@@ -182,13 +188,19 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
     // A fold must see every change: one that does not match may undo one that does.
     const asked = folds ? undefined : matches;
     const filter = limit === undefined ? undefined : (event: LogEvent<T>): boolean => takesRoom(event, reader, asked);
-    return this.#log.watch({ ...rest, overflow, capacity: limit, filter, prefix });
+    signal?.throwIfAborted();
+    // Asked before the cursor takes its position: what a filter publishes must not come between state and log.
+    const first = filter ? prefix.filter(filter) : prefix;
+    const room = Math.max(limit ?? UNLIMITED, prefix.length + 1);
+    const cursor = new Cursor(this.#log.all, { policy: POLICIES[overflow], capacity: room, filter, onGap });
+    cursor.join(first, { place: 0 });
+    return this.#log.handleOf(cursor, signal);
   }
 
   /** Ends every reader, once it has read what is queued. From now on nothing changes. */
   close(): void {
     this.#closed = true;
-    void this.#log.shutdown();
+    this.#log.end();
   }
 
   /** Runs one write, and tells what it has changed. */
@@ -249,7 +261,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
   #publish(): void {
     for (let event = this.#unpublished[this.#next]; event; event = this.#unpublished[this.#next]) {
       this.#next++;
-      if (!this.#closed) this.#log.tryPublish(event);
+      if (!this.#closed) this.#log.accept(event);
     }
     if (this.#next > 0) this.#unpublished = [];
     this.#next = 0;

@@ -55,8 +55,7 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
     this.#handler = handler;
     this.#host = host;
     this.#matches = matches;
-    const watch = host.live.join({ overflow, capacity, matches, onGap, reader: this });
-    this.#watch = watch as BroadcastWatch<LogEvent<T>>;
+    this.#watch = host.live.join({ overflow, capacity, matches, onGap, reader: this });
     this.ended = this.#run();
   }
 

@@ -28,7 +28,7 @@ import type { Input, State, Step } from './states.ts';
 
 type InputOf<Type extends Input['type']> = Extract<Input, { readonly type: Type }>;
 type Cell<Type extends Input['type']> = (memory: Memory, input: InputOf<Type>, nowMs: number) => Step;
-type Table = { readonly [In in State]: { readonly [Type in Input['type']]: Cell<Type> } };
+type Table = { readonly [In in Exclude<State, 'stopped'>]: { readonly [Type in Input['type']]?: Cell<Type> } };
 
 /** What callers of the machine see of its states. */
 const PHASES: Readonly<Record<State, ReflectorPhase>> = {
@@ -40,37 +40,16 @@ const PHASES: Readonly<Record<State, ReflectorPhase>> = {
   stopped: 'stopped',
 };
 
-/** No action of this state has that outcome. */
-const never = (): never => {
-  throw new Error('the reflector has got an input that its state cannot have');
-};
-const stop = (): Step => ({ state: 'stopped', action: { do: 'end' } });
+const STOP: Step = { state: 'stopped', action: { do: 'end' } };
 
+/** What each state can get, but for `stop`: it gets nothing else, because no action of it has another outcome. */
 const TABLE: Table = {
-  idle: {
-    start: decide.begin,
-    opened: never,
-    listed: never,
-    event: never,
-    bookmark: never,
-    initialEnd: never,
-    stored: never,
-    replaced: never,
-    storeFailed: never,
-    refused: never,
-    error: never,
-    silent: never,
-    ended: never,
-    due: never,
-    stop,
-  },
+  idle: { start: decide.begin },
   streaming: {
-    start: never,
     opened: (memory, _, nowMs) => {
       decide.well(memory, nowMs);
       return decide.read('streaming');
     },
-    listed: never,
     event: () => ({ state: 'streaming', action: { do: 'collect' } }),
     bookmark: () => decide.read('streaming'),
     initialEnd: () => ({ state: 'streaming', action: { do: 'replace' } }),
@@ -84,36 +63,21 @@ const TABLE: Table = {
     error: decide.streamFailed,
     silent: decide.streamSilent,
     ended: decide.streamEnded,
-    due: never,
-    stop,
   },
   listing: {
-    start: never,
-    opened: never,
     listed: decide.listed,
-    event: never,
-    bookmark: never,
-    initialEnd: never,
-    stored: never,
     replaced: (memory, { resourceVersion }) => {
       decide.replaced(memory, resourceVersion);
       return decide.watch(memory);
     },
     storeFailed: decide.relist,
     refused: decide.listFailed,
-    error: never,
-    silent: never,
-    ended: never,
-    due: never,
-    stop,
   },
   watching: {
-    start: never,
     opened: (memory, _, nowMs) => {
       decide.well(memory, nowMs);
       return decide.read('watching');
     },
-    listed: never,
     event: () => ({ state: 'watching', action: { do: 'apply' } }),
     bookmark: () => ({ state: 'watching', action: { do: 'apply' } }),
     initialEnd: () => ({ state: 'watching', action: { do: 'apply' } }), // a BOOKMARK like others, by now
@@ -123,49 +87,13 @@ const TABLE: Table = {
       if (resourceVersion && !isOlder(resourceVersion, memory.version)) memory.version = resourceVersion;
       return decide.read('watching');
     },
-    replaced: never,
     storeFailed: decide.relist,
     refused: decide.watchRefused,
     error: decide.watchFailed,
     silent: decide.watchSilent,
     ended: decide.watchEnded,
-    due: never,
-    stop,
   },
-  waiting: {
-    start: never,
-    opened: never,
-    listed: never,
-    event: never,
-    bookmark: never,
-    initialEnd: never,
-    stored: never,
-    replaced: never,
-    storeFailed: never,
-    refused: never,
-    error: never,
-    silent: never,
-    ended: never,
-    due: decide.due,
-    stop,
-  },
-  stopped: {
-    start: stop,
-    opened: stop,
-    listed: stop,
-    event: stop,
-    bookmark: stop,
-    initialEnd: stop,
-    stored: stop,
-    replaced: stop,
-    storeFailed: stop,
-    refused: stop,
-    error: stop,
-    silent: stop,
-    ended: stop,
-    due: stop,
-    stop,
-  },
+  waiting: { due: decide.due },
 };
 
 export class ReflectorMachine {
@@ -195,9 +123,15 @@ export class ReflectorMachine {
 
   /** Something has happened, at this time. Returns what to do. */
   take<Type extends Input['type']>(input: InputOf<Type>, nowMs: number): Omit<Step, 'state'> {
-    const cell: Cell<Type> = TABLE[this.#state][input.type as Type];
-    const { state, ...rest } = cell(this.#memory, input, nowMs);
+    const { state, ...rest } = this.#step(input, nowMs);
     this.#state = state;
     return rest;
+  }
+
+  #step<Type extends Input['type']>(input: InputOf<Type>, nowMs: number): Step {
+    if (this.#state === 'stopped' || input.type === 'stop') return STOP;
+    const cell: Cell<Type> | undefined = TABLE[this.#state][input.type as Type];
+    if (!cell) throw new Error('the reflector has got an input that its state cannot have');
+    return cell(this.#memory, input, nowMs);
   }
 }

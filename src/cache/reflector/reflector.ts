@@ -12,6 +12,7 @@
  * - Each watch is read by one reader, and ended once. What was aborted leaves nothing that pends.
  * - No call of the store, `onError` or `onStateChange` follows the end of `run`.
  */
+import { whenAborted } from '../../watch/abort.ts';
 import { having, WatchError } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import type { ListWatcher, ReflectorStore } from '../list-watcher.ts';
@@ -83,16 +84,14 @@ export class Reflector<T> {
   async run(signal?: AbortSignal): Promise<void> {
     if (this.#ran) throw new WatchError('INVALID_ARGUMENT', 'a reflector runs once');
     this.#ran = true;
-    const onAbort = (): void => {
+    const leave = whenAborted(signal, () => {
       this.#stopping = true;
       this.#requests.attempt.interrupt({ type: 'stop' });
-    };
-    signal?.addEventListener('abort', onAbort);
-    if (signal?.aborted) onAbort();
+    });
     try {
       await this.#loop();
     } finally {
-      signal?.removeEventListener('abort', onAbort);
+      leave();
       this.#requests.close();
       this.#nextAttemptMs = undefined;
       this.#machine.take({ type: 'stop' }, 0);

@@ -10,7 +10,7 @@
 import { WatchError } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import type { ListWatcher, ListWatchOptions, ObjectLookup } from '../list-watcher.ts';
-import { listAll } from '../pager.ts';
+import { readAll } from '../pager.ts';
 import { Attempt, type Outcome } from './attempt.ts';
 import { isOlder, shapeOf, versionIn } from './events.ts';
 import { type Failure, fromErrorEvent, toFailure } from './failure.ts';
@@ -75,8 +75,8 @@ export class Requests<T> {
     const attempt = this.#begin();
     const { labelSelector, fieldSelector, maxObjects, maxTotalListBytes } = this.#settings;
     const { signal } = attempt;
-    const limits = { pageSize, maxObjects, maxTotalListBytes };
-    const listing = listAll(this.#source, { resourceVersion, labelSelector, fieldSelector, signal, ...limits });
+    const selection = { resourceVersion, labelSelector, fieldSelector, signal };
+    const listing = readAll(this.#source, { selection, pageSize, maxObjects, maxTotalListBytes });
     const outcome = await attempt.during(listing);
     if (outcome.is === 'interrupted') return outcome.reason;
     if (outcome.is === 'error') return this.#failed('refused', toFailure(outcome.error));

@@ -81,10 +81,9 @@ type Settings = CheckedRetry &
     readonly idleTimeoutMs: number;
   };
 
-const NAMES = [...RETRY_NAMES, 'resourceVersion', 'labelSelector', 'fieldSelector', 'idleTimeoutMs', 'signal'] as const;
-
 function toSettings(options: RetryWatcherOptions): Settings {
-  const { resourceVersion, labelSelector, fieldSelector, idleTimeoutMs = 0, signal } = known(options, NAMES);
+  known(options, [...RETRY_NAMES, 'resourceVersion', 'labelSelector', 'fieldSelector', 'idleTimeoutMs', 'signal']);
+  const { resourceVersion, labelSelector, fieldSelector, idleTimeoutMs = 0, signal } = options;
   if (typeof resourceVersion !== 'string' || resourceVersion === '' || resourceVersion === '0') {
     throw invalid('resourceVersion', resourceVersion, 'a version that the collection has told, neither empty nor 0');
   }

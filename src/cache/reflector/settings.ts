@@ -6,24 +6,26 @@ import { MAX_TOTAL_LIST_BYTES } from '../pager.ts';
 import type { MachineSettings } from './decisions.ts';
 import type { ReflectorOptions, RetryOptions } from './options.ts';
 
-const RETRY = ['minMs', 'maxMs', 'factor', 'random', 'clock'] as const;
-const NAMES = [
-  ...RETRY,
-  ...(['resetMs', 'labelSelector', 'fieldSelector', 'streamingList', 'pageSize', 'maxObjects', 'maxTotalListBytes'] as const),
-  ...([
-    'minWatchTimeoutMs',
-    'idleTimeoutMs',
-    'internalErrorRetryMs',
-    'resyncMs',
-    'shouldResync',
-    'keyOf',
-    'onError',
-    'onStateChange',
-  ] as const),
-] as const;
-
 /** The names of what both reconnecting things have in common. */
-export const RETRY_NAMES: typeof RETRY = RETRY;
+export const RETRY_NAMES = ['minMs', 'maxMs', 'factor', 'random', 'clock'] as const;
+
+/** The names of what a reflector and the informer around it have in common, besides {@link RETRY_NAMES}. */
+export const REFLECTOR_NAMES = [
+  'resetMs',
+  'labelSelector',
+  'fieldSelector',
+  'streamingList',
+  'pageSize',
+  'maxObjects',
+  'maxTotalListBytes',
+  'minWatchTimeoutMs',
+  'idleTimeoutMs',
+  'internalErrorRetryMs',
+  'resyncMs',
+  'keyOf',
+  'onError',
+  'onStateChange',
+] as const;
 
 /** Checked, with all defaults. */
 export type CheckedRetry = { readonly [Name in keyof RetryOptions]-?: NonNullable<RetryOptions[Name]> };
@@ -53,7 +55,8 @@ export interface ReflectorSettings<T> extends CheckedRetry, MachineSettings {
 
 /** Checks the options of a reflector, and adds the defaults. */
 export function toSettings<T>(options: ReflectorOptions<T>): ReflectorSettings<T> {
-  const { labelSelector, fieldSelector, streamingList = true, pageSize, onError, onStateChange } = known(options, NAMES);
+  known(options, [...RETRY_NAMES, ...REFLECTOR_NAMES, 'shouldResync']);
+  const { labelSelector, fieldSelector, streamingList = true, pageSize, onError, onStateChange } = options;
   if (typeof streamingList !== 'boolean') throw invalid('streamingList', streamingList, 'true or false');
   return {
     ...checkRetry(options, 800),

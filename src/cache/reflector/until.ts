@@ -1,3 +1,4 @@
+import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, having, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ObjectEvent, WatchEvent } from '../../watch/event.ts';
@@ -61,9 +62,7 @@ export async function until(
   for (const condition of conditions) callable('condition', condition ?? null);
   const watch = toWatch(from, clock);
   const wait = new Wait(watch, conditions as readonly UntilCondition<WatchEvent>[]);
-  const onAbort = (): void => wait.end(() => signal?.reason);
-  signal?.addEventListener('abort', onAbort);
-  if (signal?.aborted) onAbort();
+  const leave = whenAborted(signal, (reason) => wait.end(() => reason));
   const inVain = (): WatchError =>
     new WatchError('TIMEOUT', `not all conditions were met within ${timeoutMs} ms`, { limit: timeoutMs, cause: wait.last });
   const cancel = timeoutMs > 0 ? clock.schedule(timeoutMs, () => wait.end(inVain)) : undefined;
@@ -71,7 +70,7 @@ export async function until(
     return await wait.run();
   } finally {
     cancel?.();
-    signal?.removeEventListener('abort', onAbort);
+    leave();
     await watch.return();
   }
 }

@@ -10,7 +10,8 @@
  *   refused.
  * - Objects are shared with all readers. Treat them as read-only.
  */
-import { type LabelSelector, parseLabelSelector } from '../../selectors/label-selector.ts';
+import { readConditions } from '../../selectors/label-parser.ts';
+import type { LabelSelector } from '../../selectors/label-selector.ts';
 import { callable, having, invalid, WatchError } from '../../watch/errors.ts';
 import { known } from '../../watch/options.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
@@ -238,7 +239,14 @@ export class Store<T> implements ReflectorStore<T> {
 /** Whether an object has the labels that a selector selects; undefined if all have. Throws INVALID_SELECTOR for a text that is none. */
 export function labelFilter(selector: string | LabelSelector | undefined): ((object: unknown) => boolean) | undefined {
   if (selector === undefined) return undefined;
-  const parsed = typeof selector === 'string' ? parseLabelSelector(selector) : selector;
-  having('labelSelector', parsed, 'matches', 'the text of a label selector, or one that was parsed');
-  return parsed.isEmpty ? undefined : (object) => parsed.matches(metadataOf(object).labels);
+  if (typeof selector === 'string') {
+    const conditions = readConditions(selector);
+    if (conditions.length === 0) return undefined;
+    return (object) => {
+      const { labels } = metadataOf(object);
+      return conditions.every((condition) => condition.matches(labels));
+    };
+  }
+  having('labelSelector', selector, 'matches', 'the text of a label selector, or one that was parsed');
+  return selector.isEmpty ? undefined : (object) => selector.matches(metadataOf(object).labels);
 }

@@ -1,0 +1,36 @@
+/** The callbacks that wait for one signal, in the order in which they were added. */
+class Callbacks extends Set<(reason: unknown) => void> {
+  handleEvent({ target }: Event): void {
+    const { reason } = target as AbortSignal;
+    for (const callback of this) callback(reason); // one that leaves meanwhile is not called
+  }
+}
+
+const waiting: WeakMap<AbortSignal, Callbacks> = new WeakMap();
+
+/**
+ * Calls `callback` with the signal's reason when it aborts; at once if it has. Returns what stops that, which must be called in the
+ * end: signals may live longer than what listens to them. The callback must not throw.
+ *
+ * However many wait for a signal, it has one listener of ours: Node 20 warns of a leak from the eleventh on.
+ */
+export function whenAborted(signal: AbortSignal | undefined, callback: (reason: unknown) => void): () => void {
+  if (signal?.aborted) callback(signal.reason);
+  if (!signal || signal.aborted) return () => {};
+  const callbacks = waiting.get(signal) ?? new Callbacks();
+  waiting.set(signal, callbacks);
+  const own = (reason: unknown): void => callback(reason);
+  callbacks.add(own);
+  signal.addEventListener('abort', callbacks); // no effect if it is there
+  return () => {
+    if (callbacks.delete(own) && callbacks.size === 0) signal.removeEventListener('abort', callbacks);
+  };
+}
+
+/** The same promise, but rejected with the signal's reason as soon as that aborts, whatever the promise does. */
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const leave = whenAborted(signal, reject);
+    promise.then(resolve, reject).then(leave, leave);
+  });
+}
