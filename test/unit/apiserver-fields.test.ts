@@ -1,4 +1,4 @@
-// `fieldValidation` of writes, over HTTP and in process. The words are those of a kube-apiserver: test/peers/fields.test.ts compares.
+// `fieldValidation` of writes, over HTTP and in process. The words are those of a kube-apiserver: test/peers/differential.test.ts compares.
 import { afterAll, describe, expect, it } from 'vitest';
 import { toWarning } from '../../src/apiserver/http/warnings.ts';
 import type { ResourceDefinition } from '../../src/apiserver/index.ts';
