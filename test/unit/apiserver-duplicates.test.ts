@@ -39,6 +39,7 @@ describe('members that are sent twice', () => {
     ['null', undefined],
   ])('%s: %j', (text, paths) => {
     expect(told(text)).toEqual(paths);
+    expect(parseJson(bytes(text))).toEqual(JSON.parse(text));
     expect(duplicateFields(text).told).toEqual(paths ?? []);
   });
 
@@ -77,15 +78,5 @@ describe('members that are sent twice', () => {
     for (let at = 0; at < MAX_PATHS; at++) paths.add(() => ['a', at]);
     paths.add(() => expect.unreachable());
     expect([paths.told[99], paths.more]).toEqual(['a[99]', 1]);
-  });
-
-  it('a body of three megabytes is searched in one pass', () => {
-    const text = `{"a":1,"a":2,"x":{${Array.from({ length: 250_000 }, (_, at) => `"${at}":1`).join()}}}`;
-    const started = performance.now();
-    expect(told(text)).toEqual(['a']);
-    const deep = `${'{"a":'.repeat(100)}{${Array.from({ length: 100_000 }, () => '"b":1').join()}}${'}'.repeat(100)}`;
-    expect(told(deep)).toEqual([`${'a.'.repeat(100)}b`]);
-    // Milliseconds; in squares of the length it would be minutes.
-    expect(performance.now() - started).toBeLessThan(10_000);
   });
 });

@@ -29,8 +29,10 @@ export function membersIn(value: unknown): number {
 interface Level {
   /** The names so far; undefined: a list. */
   readonly names: Set<string> | undefined;
-  /** The member or the element that is read. */
-  step: Step;
+  /** The element of the list that is read. */
+  index: number;
+  /** The member of the object that is read. */
+  name: string;
   /** Whether the next text is a name. */
   isNext: boolean;
 }
@@ -44,11 +46,12 @@ export function duplicateFields(text: string): FieldPaths {
     const char = text.charCodeAt(at);
     if (char === QUOTE) {
       const end = endOfText(text, at);
-      if (level?.isNext && !isNew(level, nameOf(text.slice(at + 1, end)))) found.add(() => levels.map(({ step }) => step));
+      if (level?.isNext && !isNew(level, nameOf(text.slice(at + 1, end)))) found.add(() => levels.map(stepOf));
       at = end;
     } else if (char === COMMA) proceed(level as Level);
     else if (char === OBJECT || char === LIST) {
-      level = char === LIST ? { names: undefined, step: 0, isNext: false } : { names: new Set(), step: '', isNext: true };
+      const isObject = char === OBJECT;
+      level = { names: isObject ? new Set() : undefined, index: 0, name: '', isNext: isObject };
       levels.push(level);
     } else if (char === END_OF_OBJECT || char === END_OF_LIST) {
       levels.pop();
@@ -61,15 +64,17 @@ export function duplicateFields(text: string): FieldPaths {
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OBJECT, END_OF_OBJECT, LIST, END_OF_LIST] = [0x7b, 0x7d, 0x5b, 0x5d];
 
+const stepOf = ({ names, index, name }: Level): Step => (names === undefined ? index : name);
+
 function proceed(level: Level): void {
-  if (level.names === undefined) (level.step as number)++;
+  if (level.names === undefined) level.index++;
   else level.isNext = true;
 }
 
 /** Whether an object has had no member of this name. */
 function isNew(level: Level, name: string): boolean {
   level.isNext = false;
-  level.step = name;
+  level.name = name;
   const { names } = level;
   if (names === undefined || names.has(name)) return false;
   names.add(name);
