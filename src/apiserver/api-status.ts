@@ -53,7 +53,7 @@ export function invalidObject(about: About, name: string, all: readonly FieldCau
   if (all.length > causes.length) each.push(`and ${all.length - causes.length} more`);
   const list = each.length === 1 ? each[0] : `[${each.join(', ')}]`;
   return refused(422, 'Invalid', `${about.kindName} "${name}" is invalid: ${list}`, {
-    ...{ ...(name && { name }), ...(about.group && { group: about.group }), kind: about.kind },
+    ...{ ...(name && { name }), ...(about.group && { group: about.group }), ...(about.kind && { kind: about.kind }) },
     causes: causes.map(({ field, message, reason }): StatusCause => ({ reason: reason ?? reasonOf(message), message, field })),
   });
 }

@@ -26,7 +26,10 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
    * it throws is 500, and told to `onError` alone.
    */
   readonly validate?: Of<T, [old: T | undefined], ValidationResult | Promise<ValidationResult>> | undefined;
-  /** An OpenAPI v3 schema of the object: checked on every write, served to `kubectl explain`. */
+  /**
+   * An OpenAPI v3 schema of the object: checked on every write, served to `kubectl explain`. Members that it allows and does not name are
+   * kept; `fieldValidation` of a write says who is told of them.
+   */
   readonly schema?: JsonSchema | undefined;
   /** Whether `status` is written at a path of its own, as a subresource, and ignored elsewhere. Default false. */
   readonly status?: boolean | undefined;

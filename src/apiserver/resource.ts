@@ -17,10 +17,12 @@ import { invalid, oneOf, wholeNumber } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import { known } from '../watch/options.ts';
 import type { Watch } from '../watch/watch.ts';
-import { type PatchType, toPatch } from './patch/patch.ts';
+import type { PatchType } from './patch/patch.ts';
 import { parseJson } from './request/json.ts';
 import { fromListOptions, fromWatchOptions } from './request/query.ts';
 import type { ResourceInfo } from './resource-info.ts';
+import { FIELD_VALIDATIONS, FieldCheck, type FieldValidation } from './validation/field-check.ts';
+import { toChange } from './verbs/change.ts';
 import { getObject, listObjects, presented, watchObjects } from './verbs/read.ts';
 import { deleteObject, deleteObjects } from './verbs/remove.ts';
 import type { Place, ResourceContext } from './verbs/resource-context.ts';
@@ -44,6 +46,11 @@ export interface ReadOptions extends ObjectOptions {
 export interface WriteOptions extends ObjectOptions {
   /** Check everything, and change nothing. Default false. */
   readonly dryRun?: boolean | undefined;
+  /**
+   * `Strict`: refuse fields that the schema does not name, with 400, or 422 for a patch. Default `Ignore`. `Warn` is the same, as it is
+   * over HTTP that warnings are told.
+   */
+  readonly fieldValidation?: FieldValidation | undefined;
 }
 
 /** Options of `patch`. */
@@ -70,7 +77,7 @@ export interface RemoveManyOptions extends Pick<RemoveOptions, 'dryRun' | 'signa
   readonly fieldSelector?: string | undefined;
 }
 
-const WRITE_NAMES = ['subresource', 'signal', 'dryRun'] as const;
+const WRITE_NAMES = ['subresource', 'signal', 'dryRun', 'fieldValidation'] as const;
 const REMOVE_NAMES = ['dryRun', 'signal', 'preconditions', 'propagation', 'gracePeriodSeconds'] as const;
 
 /** Makes the source of one kind of objects: `ApiServer.source`. */
@@ -140,30 +147,33 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
 
   /** Creates an object. One without a name, but with `metadata.generateName`, gets one. */
   async create(object: T, options: Omit<WriteOptions, 'subresource'> = {}): Promise<T> {
-    const { dryRun = false, signal } = known(options, ['dryRun', 'signal']);
+    const { dryRun = false, signal, fieldValidation } = known(options, ['dryRun', 'signal', 'fieldValidation']);
+    const fields = this.#fieldCheck(fieldValidation);
     const { info } = this.#context();
     const namespace = info.namespaced ? this.namespace || namespaceOf(object) || undefined : undefined;
     if (info.namespaced && namespace === undefined) throw invalid('namespace', namespace, 'one: use in(namespace)');
-    return this.#shown(await createObject(this.#context(), plain(object), { namespace, dryRun, signal }));
+    const sent = plain(object);
+    fields?.object(sent);
+    return this.#shown(await createObject(this.#context(), sent, { namespace, dryRun, signal }));
   }
 
   /** Replaces an object. If it has a version which is not the newest, it is refused with 409. */
   async update(object: T, options: WriteOptions = {}): Promise<T> {
-    const { dryRun = false, signal, subresource } = known(options, WRITE_NAMES);
+    const { dryRun = false, signal, subresource, fieldValidation } = known(options, WRITE_NAMES);
+    const fields = this.#fieldCheck(fieldValidation);
     const sent = plain(object);
     const { name } = metadataOf(sent);
     if (!name) throw invalid('object.metadata.name', name, 'a name, to update it');
     const place = this.#placed(namespaceOf(sent) || undefined, name);
     const status = this.#isStatus(subresource);
+    fields?.object(sent);
     return this.#shown(await updateObject(this.#context(), { place, status, dryRun, signal, make: () => sent }));
   }
 
   /** Changes a part of an object. */
   async patch(name: string, patch: object, options: PatchOptions = {}): Promise<T> {
-    const { dryRun = false, signal, subresource, type = 'merge' } = known(options, [...WRITE_NAMES, 'type']);
-    const kind = this.#context().info;
-    const patched = toPatch(plain(patch), { type, kind });
-    const make = (current: KubernetesObject): object => patched(presented(kind, current));
+    const { dryRun = false, signal, subresource, type = 'merge', fieldValidation } = known(options, [...WRITE_NAMES, 'type']);
+    const make = toChange(plain(patch), { type, kind: this.#context().info, fields: this.#fieldCheck(fieldValidation) });
     const status = this.#isStatus(subresource);
     return this.#shown(await updateObject(this.#context(), { place: this.#at(name), status, dryRun, signal, make }));
   }
@@ -188,6 +198,12 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     return structuredClone(
       await deleteObjects(this.#context(), this.namespace, { dryRun, signal, list }),
     ) as unknown as readonly T[];
+  }
+
+  /** What looks at the fields of a write; undefined: nobody does. */
+  #fieldCheck(fieldValidation: FieldValidation = 'Ignore'): FieldCheck | undefined {
+    oneOf('fieldValidation', fieldValidation, FIELD_VALIDATIONS);
+    return fieldValidation === 'Strict' ? new FieldCheck(this.#context().info) : undefined;
   }
 
   #shown(object: KubernetesObject): T {

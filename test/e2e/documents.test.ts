@@ -115,6 +115,7 @@ describe('the examples', () => {
       'docs/apiserver.md: Serve your own objects',
       'docs/apiserver.md: Test a controller',
       'docs/apiserver.md: Resources',
+      'docs/apiserver.md: Misspelt fields',
       'docs/apiserver.md: Who may ask',
       'docs/apiserver.md: Figures',
       'docs/bridge.md: Bridge to WebSocket, SSE and HTTP',

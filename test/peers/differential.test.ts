@@ -3,17 +3,20 @@
 // difference that is listed and not there fails too.
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CONFIG_MAPS, LEASES, NAMESPACES, ApiServer as OurServer, type ResourceDefinition } from 'watchmux/apiserver';
 import { MemoryStorage } from 'watchmux/storage';
 import { component, isMissing } from '../components.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
 import { DIFFERENCES, differenceOf, OTHER_HEADERS, type Part } from './differential/differences.ts';
+import { FIELD_REQUESTS, MEALS, MEALS_CRD, MEALS_PATH } from './differential/fields.ts';
 import { type Asked, type Memory, REQUESTS } from './differential/requests.ts';
 
 const missing = isMissing(component('kube-apiserver'));
 const START_MS = 90_000;
 const PATIENCE_MS = 20_000;
+const POLL_MS = 100;
 
 type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -31,14 +34,12 @@ interface Answered {
   readonly body: unknown;
 }
 
-/** Their values are compared, but for how long to wait and the words of a warning. */
+/** Their values are compared, but for how long to wait. */
 const HEADERS = ['allow', 'cache-control', 'location', 'retry-after', 'warning', 'www-authenticate', 'vary', 'etag'] as const;
 
 function headersOf(headers: Response['headers']): Readonly<Record<string, string>> {
   const entries = HEADERS.map((name) => [name, headers.get(name)] as const).filter(([, value]) => value !== null);
-  return Object.fromEntries(
-    entries.map(([name, value]) => [name, name === 'retry-after' || name === 'warning' ? 'SOME' : (value ?? '')]),
-  );
+  return Object.fromEntries(entries.map(([name, value]) => [name, name === 'retry-after' ? 'SOME' : (value ?? '')]));
 }
 
 const newMemory = (): Memory => ({ version: '1', next: '', objects: new Map() });
@@ -86,6 +87,11 @@ function remember(memory: Memory, value: unknown, { keep }: Asked): void {
 const BY_NATURE: Readonly<Record<string, string>> = {
   ...{ uid: 'UID', resourceVersion: 'VERSION', creationTimestamp: 'TIME', deletionTimestamp: 'TIME', continue: 'CONTINUE' },
 };
+
+/** Resolves when a custom resource is served, which takes the server a moment. */
+async function served({ url, fetch }: ApiServer, path: string): Promise<void> {
+  while ((await fetch(`${url}${path}`)).status !== 200) await sleep(POLL_MS);
+}
 
 /** Reads do not disturb each other, and a watch takes a second: many at once. Everything else happens one after the other. */
 function batches(all: readonly Asked[]): Asked[][] {
@@ -171,7 +177,9 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
 
   beforeAll(async () => {
     real = await startApiServer();
-    const resources = [CONFIG_MAPS, LEASES, NAMESPACES] as ResourceDefinition[];
+    await real.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', MEALS_CRD);
+    await served(real, MEALS_PATH);
+    const resources = [CONFIG_MAPS, LEASES, NAMESPACES, MEALS] as ResourceDefinition[];
     our = new OurServer({ storage: new MemoryStorage(), resources });
     await our.ready;
     server = createServer(our.handler);
@@ -181,7 +189,7 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
       { url: real.url, fetch: real.fetch as unknown as Fetch, memory: newMemory() },
       { url, fetch, memory: newMemory() },
     ];
-    for (const batch of batches(REQUESTS)) {
+    for (const batch of batches([...REQUESTS, ...FIELD_REQUESTS])) {
       const answers = await Promise.all(batch.map((asked) => Promise.all(sides.map((side) => ask(side, asked)))));
       for (const [at, asked] of batch.entries()) {
         const [theirs, ours] = answers[at] as [Answered, Answered];
@@ -210,7 +218,14 @@ describe.skipIf(missing)('a kube-apiserver and ours', () => {
   it('neither sends Allow, Location, ETag nor WWW-Authenticate in these answers, and each header that is sent is compared', () => {
     const sent = (of: 'theirs' | 'ours'): string[] => [...new Set(told.flatMap((each) => Object.keys(each[of].headers)))].sort();
     expect(sent('theirs')).toEqual(['cache-control', 'retry-after', 'warning']);
-    expect(sent('ours')).toEqual(['cache-control', 'retry-after', 'vary']);
+    expect(sent('ours')).toEqual(['cache-control', 'retry-after', 'vary', 'warning']);
+  });
+
+  it('say the same of fields that are unknown or sent twice, word for word', () => {
+    const refused = told.filter(({ asked, theirs }) => asked.title.startsWith('FIELDS Strict') && theirs.status === 400);
+    const words = ({ body }: Answered): unknown => (body as { message?: string } | null)?.message;
+    expect(refused.length).toBeGreaterThan(10);
+    expect(refused.map(({ ours }) => words(ours))).toEqual(refused.map(({ theirs }) => words(theirs)));
   });
 
   it('every difference that is listed is there', () => {

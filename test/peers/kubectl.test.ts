@@ -261,6 +261,33 @@ describe.each(['kubectl', 'kubectl of Debian'] as const)('%s', (name) => {
     expect(await failed('explain orders.nothing')).toMatch(/field "nothing" does not exist/);
   });
 
+  test('a misspelt field: refused in the words of a cluster, or warned of, or not looked for', async () => {
+    const order = (name: string, spec: object): string =>
+      JSON.stringify({ apiVersion: 'example.com/v1', kind: 'Order', metadata: { name }, spec });
+    const misspelt = order('misspelt', { colour: 'red', lines: [{}] });
+    const [warned, dry] = ['Warning: unknown field "spec.colour"\nWarning: unknown field "spec.lines"\n', '--dry-run=server'];
+    const refused = [await failed('apply -f -', misspelt), await failed('create -f -', misspelt)];
+    // Without a parameter for it, as from kubectl 1.20, it is warned of.
+    const unchecked = await start(words(`create -f - ${dry} --validate=false`), misspelt).ended;
+    expect(unchecked).toMatchObject({ code: 0, err: old ? warned : '' });
+    if (old) {
+      // It looks by itself, and tells the first.
+      for (const said of refused) expect(said).toMatch(/ValidationError\(Order\.spec\): unknown field "(colour|lines)"/);
+      return;
+    }
+    const why = 'strict decoding error: unknown field "spec.colour", unknown field "spec.lines"';
+    const said = `Order in version "v1" cannot be handled as a Order: ${why}\n`;
+    const expected = `Error from server (BadRequest): error when creating "STDIN": ${said}`;
+    expect(refused).toEqual([expected, expected]);
+    const told = await start(words(`create -f - ${dry} --validate=warn`), misspelt).ended;
+    expect(told).toMatchObject({ code: 0, err: warned });
+    const change = order('applied', { count: 3, colour: 'red' });
+    expect(await failed('apply -f -', change)).toMatch(
+      /^The request is invalid: patch: Invalid value: ".*: strict decoding error: unknown field "spec\.colour"\n$/,
+    );
+    expect(await failed('replace -f -', change)).toContain('strict decoding error: unknown field "spec.colour"');
+  });
+
   test('get -w: the state, then each change', async () => {
     const watch = start(words('get orders -w -l watched=yes --output-watch-events'));
     await kubectl('apply -f -', manifest(2, 'two'));

@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { type ApiServerOptions, CONFIG_MAPS, LEASES, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import {
+  ApiServer,
+  type ApiServerOptions,
+  CONFIG_MAPS,
+  LEASES,
+  NAMESPACES,
+  type ResourceDefinition,
+} from '../../src/apiserver/index.ts';
 import type { KubernetesObject } from '../../src/cache/index.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
 
 interface Order extends KubernetesObject {
   readonly spec: { readonly count: number };
@@ -36,5 +44,19 @@ describe('the definition of a resource', () => {
     // @ts-expect-error -- a count is no text
     const fields: ResourceDefinition<Order> = { ...NAMES, fields: { 'spec.count': ({ spec }) => spec.count } };
     expect(fields.kind).toBe('Order');
+  });
+});
+
+describe('fieldValidation in process', () => {
+  it('is one of three values, of writes alone', async () => {
+    const server = new ApiServer({ storage: new MemoryStorage(), resources: [ORDERS] });
+    const orders = server.resource<Order>('orders.example.com/v1').in('default');
+    await orders.create({ metadata: { name: 'a' }, spec: { count: 1 } }, { fieldValidation: 'Strict' });
+    await orders.patch('a', {}, { fieldValidation: 'Warn' });
+    // @ts-expect-error -- no such value
+    await expect(orders.patch('a', {}, { fieldValidation: 'Nonsense' })).rejects.toThrow('fieldValidation');
+    // @ts-expect-error -- a deletion has no fields
+    await expect(orders.delete('a', { fieldValidation: 'Strict' })).rejects.toThrow('fieldValidation');
+    await server.shutdown();
   });
 });

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { conversionOf, isJson, mediaType, readAccept } from '../../src/apiserver/request/accept.ts';
-import { depthOf, MAX_DEPTH, parseJson } from '../../src/apiserver/request/json.ts';
+import { extentOf, MAX_DEPTH, parseJson } from '../../src/apiserver/request/json.ts';
 import { type ResourcePath, readPath, splitTarget, toVerb } from '../../src/apiserver/request/path.ts';
 import {
   checkedParameters,
@@ -530,7 +530,7 @@ describe('JSON over a wire', () => {
       typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depth)) : 0;
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
-        expect(depthOf(bytes(JSON.stringify(value)))).toBe(depth(value));
+        expect(extentOf(bytes(JSON.stringify(value))).depth).toBe(depth(value));
       }),
     );
   });
@@ -575,10 +575,10 @@ describe('JSON over a wire', () => {
   });
 
   test('the depth ends at the limit, and texts have none', () => {
-    expect(depthOf(bytes('[[[[]]]]'), 2)).toBe(3);
-    expect(depthOf(bytes('"[[{{"'))).toBe(0);
-    expect(depthOf(bytes('["\\"[[", "\\\\", []]'))).toBe(2);
-    expect(depthOf(bytes('[{}, {"a": []}, []]'))).toBe(3);
+    expect(extentOf(bytes('[[[[]]]]'), 2).depth).toBe(3);
+    expect(extentOf(bytes('"[[{{"')).depth).toBe(0);
+    expect(extentOf(bytes('["\\"[[", "\\\\", []]')).depth).toBe(2);
+    expect(extentOf(bytes('[{}, {"a": []}, []]')).depth).toBe(3);
   });
 
   test('a member __proto__ is a member, and nobody else gets one', () => {

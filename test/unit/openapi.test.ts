@@ -55,9 +55,13 @@ describe('OpenAPI v3', () => {
     ]);
     const { patch } = document.paths[`${root}/{name}`];
     expect(patch['x-kubernetes-group-version-kind']).toEqual(kind);
-    expect(patch.parameters).toContainEqual(expect.objectContaining({ name: 'dryRun', in: 'query' }));
-    // Who says that it has this promises to look for unknown fields.
-    expect(JSON.stringify(document)).not.toContain('fieldValidation');
+    // kubectl leaves it to the server to look for unknown fields if it finds the last one.
+    const { post } = document.paths[root];
+    for (const name of ['dryRun', 'fieldManager', 'fieldValidation']) {
+      for (const { parameters } of [patch, post]) {
+        expect(parameters).toContainEqual(expect.objectContaining({ name, in: 'query' }));
+      }
+    }
     const { schemas } = document.components;
     const order = schemas['com.example.v1.Order'];
     expect(order).toMatchObject({ description: 'An order.', required: ['spec'], 'x-kubernetes-group-version-kind': [kind] });
@@ -105,6 +109,8 @@ describe('OpenAPI v2', () => {
       port: { 'x-kubernetes-int-or-string': true },
     });
     expect(definitions['com.example.v1.Thing']).not.toHaveProperty('properties');
+    const { parameters } = json('/openapi/v2').paths['/apis/example.com/v1/things/{name}'].patch;
+    expect(parameters.map(({ name }: { name: string }) => name)).toEqual(['dryRun', 'fieldValidation']);
   });
 
   it('protobuf, to whoever takes it under either name', () => {

@@ -19,11 +19,13 @@ import { Quotas } from '../quotas/quotas.ts';
 import { type OtherPath, type ResourcePath, readPath, splitTarget, toVerb, type Verb } from '../request/path.ts';
 import { readFlag } from '../request/query.ts';
 import type { Catalog, ResourceInfo } from '../resource-info.ts';
+import type { FieldFaults } from '../validation/field-check.ts';
 import type { ResourceContext } from '../verbs/resource-context.ts';
 import type { ApiCounts } from './counts.ts';
 import { Deadline, Deadlines } from './deadline.ts';
 import { inPieces } from './in-pieces.ts';
 import { perform } from './verbs-over-http.ts';
+import { toWarning } from './warnings.ts';
 import { type Answer, refusal, type StreamAnswer, type WholeAnswer, type WireRequest } from './wire.ts';
 
 /** What the way through the server needs. */
@@ -55,6 +57,14 @@ interface Progress {
   address: string;
   verb?: Verb | undefined;
   path?: string;
+  /** What is wrong with the fields of an object that is written. */
+  faults?: FieldFaults;
+}
+
+/** An answer, with what its client is warned of. */
+function warned(answer: Answer, { faults }: Progress): Answer {
+  const warning = faults && toWarning(faults);
+  return warning === undefined ? answer : { ...answer, headers: { ...answer.headers, warning } };
 }
 
 /** A request for a resource, and the place that it has taken. */
@@ -109,7 +119,7 @@ export class Api {
       durationMs,
       address: progress.address,
     });
-    return this.withCors(answer, request);
+    return this.withCors(warned(answer, progress), request);
   }
 
   private withCors(answer: Answer, request: WireRequest): Answer {
@@ -226,6 +236,9 @@ export class Api {
         maxBodyBytes: settings.maxBodyBytes,
         watchTimeoutMs: isWatch ? this.drawTimeout() : 0,
         onError: settings.onError,
+        warn: (faults: FieldFaults) => {
+          progress.faults = faults;
+        },
       };
       return this.held(await this.settled(perform(task), deadline), { request, place, verb: task.verb });
     } catch (error) {

@@ -4,6 +4,7 @@ import { badRequest } from '../api-status.ts';
 import { type PatchedKind, type PatchType, toPatchType } from '../patch/patch.ts';
 import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../protobuf/kinds.ts';
 import { mediaType } from '../request/accept.ts';
+import type { FieldPaths } from '../request/field-paths.ts';
 import { isRecord, parseJson } from '../request/json.ts';
 import { shown } from '../verbs/names.ts';
 import type { DeleteTerms } from '../verbs/remove.ts';
@@ -13,6 +14,13 @@ import type { WireRequest } from './wire.ts';
 export interface BodyMeans {
   readonly maxBodyBytes: number;
   readonly signal: AbortSignal;
+}
+
+/** What is needed to read what is written. */
+export interface WrittenBodyMeans extends BodyMeans {
+  readonly kind: PatchedKind;
+  /** Is told of members that are sent more than once. */
+  readonly again?: ((duplicates: FieldPaths) => void) | undefined;
 }
 
 function unsupported(given: string, supported: readonly string[]): Error {
@@ -32,13 +40,13 @@ function typeOf(request: WireRequest): string {
 /** Reads an object of a kind. */
 export async function readObject(
   request: WireRequest,
-  { maxBodyBytes, signal, kind }: BodyMeans & { readonly kind: PatchedKind },
+  { maxBodyBytes, signal, kind, again }: WrittenBodyMeans,
 ): Promise<unknown> {
   const type = typeOf(request);
   const supported = hasProtobuf(kind) ? [JSON_TYPE, PROTOBUF] : [JSON_TYPE];
   if (!supported.includes(type)) throw unsupported(type, supported);
   const bytes = await request.body(maxBodyBytes, signal);
-  return type === JSON_TYPE ? parseJson(bytes) : readProtobuf(bytes, kind);
+  return type === JSON_TYPE ? parseJson(bytes, again) : readProtobuf(bytes, kind);
 }
 
 const JSON_TYPE = 'application/json';
@@ -46,10 +54,10 @@ const JSON_TYPE = 'application/json';
 /** Reads a patch of a kind. */
 export async function readPatch(
   request: WireRequest,
-  { maxBodyBytes, signal, kind }: BodyMeans & { readonly kind: PatchedKind },
+  { maxBodyBytes, signal, kind, again }: WrittenBodyMeans,
 ): Promise<{ type: PatchType; patch: unknown }> {
   const type = toPatchType(mediaType(request.header('content-type')), kind);
-  return { type, patch: parseJson(await request.body(maxBodyBytes, signal)) };
+  return { type, patch: parseJson(await request.body(maxBodyBytes, signal), again) };
 }
 
 /** Whether a request is only to be tried: `dryRun=All`. */

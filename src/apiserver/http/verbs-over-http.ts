@@ -4,15 +4,16 @@ import { streamHeaders } from '../../bridge/transport/http-head.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { hasCode, methodNotAllowed, noSuchPath } from '../api-status.ts';
-import { toPatch } from '../patch/patch.ts';
 import type { ResourcePath, Verb } from '../request/path.ts';
 import { readListQuery } from '../request/query.ts';
 import type { ResourceInfo } from '../resource-info.ts';
+import { FieldCheck, type FieldFaults, readFieldValidation } from '../validation/field-check.ts';
+import { toChange } from '../verbs/change.ts';
 import { getObject, listObjects, presented, watchObjects } from '../verbs/read.ts';
 import { deleteObject, deleteObjects } from '../verbs/remove.ts';
 import type { Place, ResourceContext } from '../verbs/resource-context.ts';
-import { createObject, updateObject } from '../verbs/write.ts';
-import { type BodyMeans, readDeleteTerms, readDryRun, readObject, readPatch } from './body.ts';
+import { createObject, type UpdateTerms, updateObject } from '../verbs/write.ts';
+import { readDeleteTerms, readDryRun, readObject, readPatch, type WrittenBodyMeans } from './body.ts';
 import { errorWatch } from './error-watch.ts';
 import { choosePresentation, PLAIN, type Presentation, type Subject, wantsEventStream } from './presentation.ts';
 import { Continued, PiecesSource, WatchSource } from './sources.ts';
@@ -30,6 +31,8 @@ export interface Task {
   /** How long a watch lasts that does not say, in ms; 0: for ever. */
   readonly watchTimeoutMs: number;
   readonly onError: (error: unknown) => void;
+  /** Is told what is wrong with the fields of a write, whether or not it is done. */
+  readonly warn: (faults: FieldFaults) => void;
 }
 
 function presentationOf({ request, query, context }: Task, subject: Subject): Presentation {
@@ -70,16 +73,24 @@ function shown({ context }: Task, presentation: Presentation, code: number, obje
   return { code, headers: JSON_HEADERS, body: presentation.object(context.info, presented(context.info, object)) };
 }
 
+/** What looks at the fields of a write; undefined: nobody does. */
+function fieldCheckOf({ query, context, warn }: Task, options: string): FieldCheck | undefined {
+  const mode = readFieldValidation(query.get('fieldValidation') ?? '', options);
+  return mode === 'Ignore' ? undefined : new FieldCheck(context.info, mode === 'Warn' ? warn : undefined);
+}
+
 /** What a body is read with. */
-function bodyOf({ maxBodyBytes, signal, context }: Task): BodyMeans & { readonly kind: ResourceInfo } {
-  return { maxBodyBytes, signal, kind: context.info };
+function bodyOf({ maxBodyBytes, signal, context }: Task, fields: FieldCheck | undefined): WrittenBodyMeans {
+  return { maxBodyBytes, signal, kind: context.info, again: fields?.again };
 }
 
 async function create(task: Task, presentation: Presentation): Promise<Answer> {
   const { path, context, query, signal } = task;
   if (context.info.namespaced !== (path.namespace !== undefined)) throw methodNotAllowed();
   const terms = { dryRun: readDryRun(query.getAll('dryRun')), signal, namespace: path.namespace };
-  const sent = await readObject(task.request, bodyOf(task));
+  const fields = fieldCheckOf(task, 'CreateOptions');
+  const sent = await readObject(task.request, bodyOf(task, fields));
+  fields?.object(sent);
   return shown(task, presentation, 201, await createObject(context, sent, terms));
 }
 
@@ -87,18 +98,25 @@ async function update(task: Task, presentation: Presentation): Promise<Answer> {
   const { path, context, verb, query, signal } = task;
   const place = placeOf(task);
   const dryRun = readDryRun(query.getAll('dryRun'));
-  let make: (current: KubernetesObject) => unknown;
-  if (verb === 'patch') {
-    const kind = context.info;
-    const { type, patch } = await readPatch(task.request, bodyOf(task));
-    const patched = toPatch(patch, { type, kind });
-    make = (current) => patched(presented(kind, current));
-  } else {
-    const sent = await readObject(task.request, bodyOf(task));
-    make = () => sent;
-  }
+  const make = verb === 'patch' ? await readChange(task) : await readReplacement(task);
   const terms = { dryRun, signal, place, status: path.subresource === 'status', make };
   return shown(task, presentation, 200, await updateObject(context, terms));
+}
+
+/** Reads what takes the place of an object. */
+async function readReplacement(task: Task): Promise<UpdateTerms['make']> {
+  const fields = fieldCheckOf(task, 'UpdateOptions');
+  const sent = await readObject(task.request, bodyOf(task, fields));
+  fields?.object(sent);
+  return () => sent;
+}
+
+/** Reads what changes an object. */
+async function readChange(task: Task): Promise<UpdateTerms['make']> {
+  const { info: kind } = task.context;
+  const fields = fieldCheckOf(task, 'PatchOptions');
+  const { type, patch } = await readPatch(task.request, bodyOf(task, fields));
+  return toChange(patch, { type, kind, fields });
 }
 
 async function remove(task: Task, presentation: Presentation): Promise<Answer> {

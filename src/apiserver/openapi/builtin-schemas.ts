@@ -40,7 +40,21 @@ export const BUILT_IN_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
         type: 'object',
         properties: {
           phase: { description: 'Active or Terminating.', type: 'string' },
-          conditions: { type: 'array', items: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+          conditions: {
+            description: 'What is found of it while it is removed.',
+            type: 'array',
+            items: {
+              type: 'object',
+              required: ['type', 'status'],
+              properties: {
+                type: text('What is found.'),
+                status: text('True, False or Unknown.'),
+                lastTransitionTime: text('When the status changed.', { format: 'date-time' }),
+                reason: text('Why, in one word.'),
+                message: text('Why, in words.'),
+              },
+            },
+          },
         },
       },
     },
@@ -58,6 +72,8 @@ export const BUILT_IN_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
           acquireTime: text('When the current holder took it.', { format: 'date-time' }),
           renewTime: text('When the current holder last renewed it.', { format: 'date-time' }),
           leaseTransitions: count('How often it went from one holder to another.'),
+          strategy: text('How the holder is chosen, if another program coordinates that.'),
+          preferredHolder: text('Who shall hold it next, if another program coordinates that.'),
         },
       },
     },

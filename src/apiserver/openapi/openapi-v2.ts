@@ -1,7 +1,7 @@
 /**
  * OpenAPI v2, for kubectl before 1.24: it reads nothing else, in protobuf only, and makes no object before it has read it. The
  * document has the schemas, by which that kubectl checks what it sends and explains kinds, and of the paths just the PATCH of each
- * kind, where it looks whether there is a dry run.
+ * kind, where it looks whether there is a dry run; kubectl up to 1.26 looks for `fieldValidation` there, too.
  *
  * A kind without a schema is an object of anything, so that no field of it is unknown.
  */
@@ -42,7 +42,8 @@ export function openApiV2(definitions: readonly Documented[], version: string): 
   return { json, protobuf: message.toBytes(), etag: `"${digest(json)}"` };
 }
 
-const DRY_RUN = { name: 'dryRun', in: 'query', type: 'string' } as const;
+/** The parameters of a PATCH. */
+const PARAMETERS = ['dryRun', 'fieldValidation'].map((name) => ({ name, in: 'query', type: 'string' }) as const);
 
 /** Where the objects of a kind are, each under its name. */
 function pathOf({ group, version, plural, namespaced = true }: Documented): string {
@@ -51,20 +52,24 @@ function pathOf({ group, version, plural, namespaced = true }: Documented): stri
 }
 
 function toPatch({ group, version, kind }: Documented): object {
-  return { parameters: [DRY_RUN], responses: { 200: { description: 'OK' } }, [KIND_EXTENSION]: { group, kind, version } };
+  return { parameters: PARAMETERS, responses: { 200: { description: 'OK' } }, [KIND_EXTENSION]: { group, kind, version } };
 }
 
 function pathsMessage(definitions: readonly Documented[]): Message {
-  const { name, in: where, type } = DRY_RUN;
-  const query = new Message().text(2, where).text(4, name).text(6, type);
-  const parameter = new Message().message(1, new Message().message(2, new Message().message(3, query)));
   const paths = new Message();
   for (const each of definitions) {
     const { group, version, kind } = each;
-    const patch = new Message().message(8, parameter).message(13, extension(KIND_EXTENSION, { group, kind, version }));
+    const patch = new Message();
+    for (const parameter of PARAMETERS) patch.message(8, parameterMessage(parameter));
+    patch.message(13, extension(KIND_EXTENSION, { group, kind, version }));
     paths.message(2, new Message().text(1, pathOf(each)).message(2, new Message().message(8, patch)));
   }
   return paths;
+}
+
+function parameterMessage({ name, in: where, type }: (typeof PARAMETERS)[number]): Message {
+  const query = new Message().text(2, where).text(4, name).text(6, type);
+  return new Message().message(1, new Message().message(2, new Message().message(3, query)));
 }
 
 /** JSON is YAML. */

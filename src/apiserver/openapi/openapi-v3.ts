@@ -51,10 +51,14 @@ const query = (name: string, description: string): object => ({
   schema: { type: 'string', uniqueItems: true },
 });
 
-/** Without `fieldValidation`, which is not looked for here: so kubectl itself looks for unknown fields, by the schema. */
+/** With `fieldValidation`: so kubectl asks for it, and does not look for unknown fields itself. */
 const OF_WRITES: readonly object[] = [
   query('dryRun', 'All: everything happens but the write itself.'),
   query('fieldManager', 'A name for who makes this change.'),
+  query(
+    'fieldValidation',
+    'Fields that are unknown, or sent twice: Ignore them, Warn of them, which is the default, or be Strict.',
+  ),
 ];
 
 function toPaths(definition: Documented): object {

@@ -1,10 +1,12 @@
 /**
  * JSON that came over a wire. Its bytes are limited before they come here; this limits how deep it is nested before it is parsed,
- * since whatever walks an object later does so by calling itself. Of members with one name the last counts; the text is never used
- * again, so no two readers can see different ones. A member `__proto__` is a member like any other. A number that would come out as
+ * since whatever walks an object later does so by calling itself. Of members with one name the last counts, and who asks is told; the
+ * text is never used again, so no two readers can see different ones. A member `__proto__` is a member like any other. A number that would come out as
  * another one, as an int64 beyond 2^53 may, is refused: clients in other languages keep it, so nobody would notice the loss.
  */
 import { badRequest } from '../api-status.ts';
+import { duplicateFields, membersIn } from './duplicates.ts';
+import type { FieldPaths } from './field-paths.ts';
 
 /** How deep objects and lists may be nested. */
 export const MAX_DEPTH = 128;
@@ -14,9 +16,17 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** How deep the objects and lists of a JSON text are nested. Ends at the first that is deeper than `limit`. */
-export function depthOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INFINITY): number {
-  let [depth, deepest, inText] = [0, 0, false];
+/** What the bytes of a JSON text tell before it is parsed. */
+export interface Extent {
+  /** How deep its objects and lists are nested. */
+  readonly depth: number;
+  /** How many members are written in it. */
+  readonly members: number;
+}
+
+/** Measures a JSON text, up to the first object or list that is deeper than `limit`. */
+export function extentOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INFINITY): Extent {
+  let [depth, deepest, members, inText] = [0, 0, 0, false];
   for (let at = 0; at < bytes.length && deepest <= limit; at++) {
     const byte = bytes[at];
     if (inText) {
@@ -25,13 +35,18 @@ export function depthOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INFIN
     } else if (byte === QUOTE) inText = true;
     else if (byte === 0x7b || byte === 0x5b) deepest = Math.max(deepest, ++depth);
     else if (byte === 0x7d || byte === 0x5d) depth--;
+    else if (byte === 0x3a) members++;
   }
-  return deepest;
+  return { depth: deepest, members };
 }
 
-/** Parses a body. Throws 400 for one that is not JSON in UTF-8, too deep, or with a number that cannot be kept. */
-export function parseJson(bytes: Uint8Array): unknown {
-  if (depthOf(bytes, MAX_DEPTH) > MAX_DEPTH) throw badRequest(`the body is nested deeper than ${MAX_DEPTH} levels`);
+/**
+ * Parses a body. Throws 400 for one that is not JSON in UTF-8, too deep, or with a number that cannot be kept. `again`, if given, is
+ * told of the members that are written more than once, if there are any.
+ */
+export function parseJson(bytes: Uint8Array, again?: (duplicates: FieldPaths) => void): unknown {
+  const { depth, members } = extentOf(bytes, MAX_DEPTH);
+  if (depth > MAX_DEPTH) throw badRequest(`the body is nested deeper than ${MAX_DEPTH} levels`);
   let [text, value]: [string, unknown] = ['', undefined];
   try {
     text = utf8.decode(bytes);
@@ -41,6 +56,7 @@ export function parseJson(bytes: Uint8Array): unknown {
   }
   const lost = LONG_NUMBER.test(text) ? lossyNumber(text) : undefined;
   if (lost !== undefined) throw badRequest(`the number ${lost.slice(0, MAX_SHOWN)} cannot be kept as it is: send it as a string`);
+  if (again !== undefined && membersIn(value) !== members) again(duplicateFields(text));
   return value;
 }
 

@@ -20,11 +20,18 @@ export type Mutable = KubernetesObject & Json & { readonly metadata: Meta };
 
 type Meta = ObjectMeta & Json;
 
+/** Whether what was sent is an object that does not say that it is of another kind. */
+export function isOfKind(info: ResourceInfo, sent: unknown): boolean {
+  if (!isRecord(sent)) return false;
+  const { apiVersion = info.apiVersion, kind = info.kind } = sent;
+  return apiVersion === info.apiVersion && kind === info.kind;
+}
+
 /** Checks that what was sent is an object of this kind at all, and fills in what all of them have in common. */
 export function shaped(info: ResourceInfo, sent: unknown): Mutable {
   if (!isRecord(sent)) throw badRequest('expected an object');
   const { apiVersion = info.apiVersion, kind = info.kind, metadata, ...rest } = sent;
-  if (apiVersion !== info.apiVersion || kind !== info.kind) {
+  if (!isOfKind(info, sent)) {
     const given = typeof apiVersion === 'string' && typeof kind === 'string' ? `${kind} of ${apiVersion}` : 'something else';
     throw badRequest(`expected a ${info.kind} of ${info.apiVersion}, got a ${given.slice(0, 200)}`);
   }

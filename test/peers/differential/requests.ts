@@ -31,7 +31,7 @@ const get = (path: Asked['path'], headers?: Record<string, string>, title?: stri
   path,
   ...(headers && { headers }),
 });
-const send = (
+export const send = (
   method: string,
   path: string,
   body: unknown,
@@ -373,11 +373,8 @@ const leases: readonly Asked[] = [
   get(`${HELD}/l`),
 ];
 
-/** What brings headers: unknown fields warn, and methods that are not there could tell which are. */
+/** What could bring headers: methods that are not there could tell which are. */
 const headed: readonly Asked[] = [
-  ...['Ignore', 'Warn', 'Strict'].map((mode) =>
-    send('POST', `${MAPS}?dryRun=All&fieldValidation=${mode}`, map(`unknown-${mode.toLowerCase()}`, { colour: 'red' })),
-  ),
   send('PUT', MAPS, map('all')),
   send('PATCH', MAPS, {}, { headers: { 'content-type': 'application/merge-patch+json' } }),
   send('POST', `${MAPS}/kept`, map('kept')),

@@ -1,0 +1,116 @@
+/**
+ * What a write is told of fields that are unknown, or were sent twice. Upstream: `fieldValidation` of `endpoints/handlers`, whose words
+ * these are.
+ *
+ *     body ----> sent twice --.
+ *                             +--> Strict: 400, or 422 for what a patch makes    Warn: told, and stored
+ *     object --> unknown -----'
+ */
+import { badRequest, invalidObject, invalidOptions } from '../api-status.ts';
+import { schemaOf } from '../openapi/schemas.ts';
+import type { FieldPaths } from '../request/field-paths.ts';
+import type { ResourceInfo } from '../resource-info.ts';
+import { isOfKind } from '../verbs/metadata.ts';
+import { shown } from '../verbs/names.ts';
+import { type KnownFields, toKnownFields, unknownFields } from './known-fields.ts';
+
+/** What becomes of a write with such fields. Upstream: `metav1.FieldValidationStrict` and its like. */
+export type FieldValidation = 'Ignore' | 'Strict' | 'Warn';
+
+export const FIELD_VALIDATIONS: readonly FieldValidation[] = ['Ignore', 'Strict', 'Warn'];
+
+/** Reads the parameter of a write. Throws 422, which names the `options` of its verb. */
+export function readFieldValidation(text: string, options: string): FieldValidation {
+  if (text === '') return 'Warn';
+  const found = FIELD_VALIDATIONS.find((each) => each === text);
+  if (found !== undefined) return found;
+  const supported = ['', ...FIELD_VALIDATIONS].map((each) => JSON.stringify(each)).join(', ');
+  const message = `Unsupported value: ${shown(text)}: supported values: ${supported}`;
+  throw invalidOptions(options, [{ field: 'fieldValidation', message }]);
+}
+
+/** What is wrong with the fields of a write. */
+export interface FieldFaults {
+  readonly texts: readonly string[];
+  /** How many more there are. */
+  readonly more: number;
+}
+
+/** Looks at the fields of one write. */
+export class FieldCheck {
+  readonly #info: ResourceInfo;
+  readonly #warn: ((faults: FieldFaults) => void) | undefined;
+  #twice: FieldPaths | undefined;
+
+  /** `warn` is told what is wrong whenever that has been looked for. Without it, what is wrong is refused. */
+  constructor(info: ResourceInfo, warn?: (faults: FieldFaults) => void) {
+    this.#info = info;
+    this.#warn = warn;
+  }
+
+  /** Whoever reads the body tells which members come twice. */
+  readonly again = (duplicates: FieldPaths): void => {
+    this.#twice = duplicates;
+  };
+
+  /** Looks at an object that was sent. Throws 400. One of another kind is refused by whoever reads it. */
+  object(sent: unknown): void {
+    const { kind, version } = this.#info;
+    if (!isOfKind(this.#info, sent)) return;
+    const found: Found[] = [
+      ['duplicate', this.#twice?.told, this.#twice?.more],
+      ['unknown', ...sorted(unknownFields(knownFieldsOf(this.#info), sent))],
+    ];
+    this.#tell(found, (why) => badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`));
+  }
+
+  /**
+   * Looks at what a patch makes of an object. What was unknown there before is not told: it is kept here, and a patch of something else
+   * must not fail for it. Throws 422, as upstream.
+   */
+  patched(patch: unknown, made: object, current: object): void {
+    const of = Array.isArray(patch) ? 'json patch ' : '';
+    const found: Found[] = [
+      [`${of}duplicate`, this.#twice?.told, this.#twice?.more],
+      ...(of ? [[`${of}unknown`, ...sorted(unknownFields(OPERATIONS, patch))] as const] : []),
+      ['unknown', ...sorted(unknownFields(knownFieldsOf(this.#info), made, current))],
+    ];
+    this.#tell(found, (why) => {
+      const message = `Invalid value: ${shown(JSON.stringify(made))}: ${why}`;
+      return invalidObject(NOTHING, '', [{ field: 'patch', message }]);
+    });
+  }
+
+  #tell(found: readonly Found[], refusal: (why: string) => Error): void {
+    const texts = found.flatMap(([what, paths = []]) => paths.map((path) => `${what} field ${shown(path)}`));
+    const more = found.reduce((sum, [, , each = 0]) => sum + each, 0);
+    if (this.#warn !== undefined) this.#warn({ texts, more });
+    else if (texts.length > 0) {
+      throw refusal(`strict decoding error: ${[...texts, ...(more > 0 ? [`and ${more} more`] : [])].join(', ')}`);
+    }
+  }
+}
+
+/** What is wrong with fields, which, and with how many more. */
+type Found = readonly [what: string, paths?: readonly string[] | undefined, more?: number | undefined];
+
+/** Those of the metadata come first. */
+function sorted({ told, more }: FieldPaths): readonly [readonly string[], number] {
+  const rank = (path: string): number => (path.startsWith('metadata.') ? 0 : 1);
+  return [told.sort((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1)), more];
+}
+
+/** What a patch makes has no name yet. */
+const NOTHING = { group: '', plural: '', kind: '', resourceName: '', kindName: '' } as const;
+
+/** The fields of the operations of a JSON patch. */
+const OPERATIONS = toKnownFields({ items: { properties: { op: {}, path: {}, from: {}, value: {} } } });
+
+const knownFields: WeakMap<ResourceInfo, KnownFields> = new WeakMap();
+
+/** The fields that a kind has by its schema, as `kubectl explain` shows them. */
+function knownFieldsOf(info: ResourceInfo): KnownFields {
+  const known = knownFields.get(info) ?? toKnownFields(schemaOf(info));
+  knownFields.set(info, known);
+  return known;
+}

@@ -1,0 +1,135 @@
+/**
+ * Which fields a schema knows, and which of an object it does not: those that are probably misspelt.
+ *
+ *     schema of a kind ---> KnownFields, a tree, made once ---> unknownFields(tree, object) ---> their paths
+ *
+ * A JSON schema allows members that it does not name, unless it says `additionalProperties: false`. So to be unknown is no fault of an
+ * object: it is stored as it is. Kubernetes has it the other way round, and so has who reads a schema that names members: what is not
+ * among them is unknown, unless `additionalProperties`, `patternProperties` or `x-kubernetes-preserve-unknown-fields` lets others in.
+ * A schema that names none knows any. Of `allOf`, `anyOf` and the like, each part may name some. What is behind a `$ref` of its own is
+ * not looked at: any member may be there.
+ */
+import type { JsonSchema } from '../definition.ts';
+import { OBJECT_META, OPEN, SHARED } from '../openapi/schemas.ts';
+import { FieldPaths, type Step } from '../request/field-paths.ts';
+import { isRecord, type Json } from '../request/json.ts';
+
+/** What a schema says of the names in one place, and of what is below. */
+export interface KnownFields {
+  /** Those that it names. */
+  readonly members: ReadonlyMap<string, KnownFields>;
+  readonly patterns: readonly (readonly [RegExp, KnownFields])[];
+  /** What is below all others; undefined: there are no others. */
+  readonly others: KnownFields | undefined;
+  /** What is in the elements of a list. */
+  readonly items: KnownFields | undefined;
+}
+
+/** Where nothing is unknown, however deep: nobody looks further. */
+const ANY: KnownFields = { members: new Map(), patterns: [], others: undefined, items: undefined };
+
+/** By which a schema says which names there are. */
+const NAMING = ['properties', 'patternProperties', 'additionalProperties'] as const;
+const IN_LISTS = ['allOf', 'anyOf', 'oneOf'] as const;
+const AS_SUCH = ['if', 'then', 'else'] as const;
+/** Keywords that lead to schemas which are not looked at. */
+const BEYOND = ['$ref', '$dynamicRef', '$recursiveRef', 'dependencies', 'dependentSchemas'] as const;
+const REFERENCE = '#/components/schemas/';
+
+/** Reads a schema. */
+export function toKnownFields(schema: JsonSchema): KnownFields {
+  return combined([schema], false);
+}
+
+/** What several schemas of one place know together. What a list preserves, its elements do. */
+function combined(schemas: readonly unknown[], preserved: boolean): KnownFields {
+  const parts = schemas.flatMap(partsOf);
+  if (parts.length === 0) return ANY;
+  const of = (keyword: string): unknown[] => parts.map((part) => part[keyword]).filter((each) => each !== undefined);
+  const has = (keyword: string): boolean => of(keyword).length > 0;
+  const keeps = preserved || of(OPEN).includes(true);
+  const others = of('additionalProperties').filter((each) => each !== false);
+  const isOpen = keeps || others.length > 0 || !NAMING.some(has) || BEYOND.some(has);
+  const known: KnownFields = {
+    members: new Map(Array.from(grouped(parts, 'properties'), ([name, each]) => [name, combined(each, false)])),
+    patterns: Array.from(grouped(parts, 'patternProperties'), ([source, each]) => {
+      return [new RegExp(source, 'u'), combined(each, false)] as const;
+    }),
+    others: isOpen ? combined(others, false) : undefined,
+    items: combined(of('items'), keeps),
+  };
+  return isAny(known) ? ANY : known;
+}
+
+function isAny({ members, patterns, others, items }: KnownFields): boolean {
+  const named = [...members.values(), ...patterns.map(([, each]) => each)];
+  return [others, items, ...named].every((each) => each === ANY);
+}
+
+/** A schema, and those of which it is made. Whatever is no schema knows anything. */
+function partsOf(schema: unknown): Json[] {
+  if (!isRecord(schema)) return [];
+  const { $ref, ...own } = schema;
+  if (typeof $ref === 'string' && $ref.startsWith(REFERENCE)) {
+    const name = $ref.slice(REFERENCE.length);
+    if (Object.hasOwn(SHARED, name)) return partsOf({ ...own, ...SHARED[name] });
+  }
+  const listed = IN_LISTS.flatMap((name) => (Array.isArray(schema[name]) ? (schema[name] as unknown[]) : []));
+  return [withEmbedded(schema), ...[...listed, ...AS_SUCH.map((name) => schema[name])].flatMap(partsOf)];
+}
+
+/** An object within an object has metadata, too. */
+function withEmbedded(schema: Json): Json {
+  if (schema['x-kubernetes-embedded-resource'] !== true) return schema;
+  const properties = isRecord(schema.properties) ? schema.properties : {};
+  return { ...schema, properties: { ...properties, apiVersion: {}, kind: {}, metadata: { $ref: REFERENCE + OBJECT_META } } };
+}
+
+/** The schemas under each name, of all parts. */
+function grouped(parts: readonly Json[], keyword: 'properties' | 'patternProperties'): Map<string, unknown[]> {
+  const groups = new Map<string, unknown[]>();
+  for (const part of parts) {
+    const named = part[keyword];
+    if (!isRecord(named)) continue;
+    for (const [name, schema] of Object.entries(named)) groups.set(name, [...(groups.get(name) ?? []), schema]);
+  }
+  return groups;
+}
+
+/**
+ * Finds the fields of an object that are unknown. Those that `before` has in the same place are not told: whoever changes a part of an
+ * object is not told of the rest.
+ */
+export function unknownFields(known: KnownFields, object: unknown, before?: unknown): FieldPaths {
+  const found = new FieldPaths();
+  if (known !== ANY) look(known, object, { before, steps: [], found });
+  return found;
+}
+
+interface Search {
+  readonly before: unknown;
+  readonly steps: Step[];
+  readonly found: FieldPaths;
+}
+
+function look(known: KnownFields, value: unknown, search: Search): void {
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length; at++) lookBelow(known.items, value[at], at, search);
+  } else if (isRecord(value)) {
+    for (const name of Object.keys(value)) {
+      const below = known.members.get(name) ?? known.patterns.find(([form]) => form.test(name))?.[1] ?? known.others;
+      if (below !== undefined) lookBelow(below, value[name], name, search);
+      else if (!hasOwn(search.before, name)) search.found.add(() => [...search.steps, name]);
+    }
+  }
+}
+
+function lookBelow(known: KnownFields | undefined, value: unknown, step: Step, { before, steps, found }: Search): void {
+  if (known === undefined || known === ANY || typeof value !== 'object') return;
+  steps.push(step);
+  look(known, value, { before: hasOwn(before, step) ? before[step] : undefined, steps, found });
+  steps.pop();
+}
+
+const hasOwn = (value: unknown, step: Step): value is Readonly<Record<Step, unknown>> =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, step);
