@@ -76,7 +76,7 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
 
   async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
     const cached = options.cached ?? this.#hint(key);
-    const all = { ...options, ...(cached && { cached }) };
+    const all = cached === undefined ? options : { ...options, cached };
     return this.#placed(key, await this.#write(options.signal, (storage) => storage.update(key, change, all)));
   }
 
