@@ -314,5 +314,9 @@ export class Api {
 
 /** Closes a stream that comes too late. */
 function closeLate(answer: Answer): void {
-  (answer as Partial<StreamAnswer>).source?.close();
+  try {
+    (answer as Partial<StreamAnswer>).source?.close();
+  } catch {
+    // Nobody is left to tell.
+  }
 }
