@@ -213,7 +213,7 @@ export class ApiServer<I = unknown> {
   #answer(request: WireRequest): Promise<Answer> {
     const answer = this.#api.answer(request);
     this.#answering.add(answer);
-    void answer.finally(() => this.#answering.delete(answer));
+    void answer.then(() => this.#answering.delete(answer));
     return answer;
   }
 

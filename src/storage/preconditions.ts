@@ -11,8 +11,10 @@ export function unmetPrecondition(
   preconditions: Preconditions,
 ): WatchError | undefined {
   for (const name of PRECONDITION_NAMES) {
-    const [expected, found] = [preconditions[name], object?.metadata?.[name]];
-    if (expected === undefined || expected === found) continue;
+    const expected = preconditions[name];
+    if (expected === undefined) continue;
+    const found = object?.metadata?.[name];
+    if (expected === found) continue;
     return conflict(key, `the ${name} of the precondition is ${expected}, that of the object is ${found ?? 'none'}`);
   }
   return undefined;

@@ -240,23 +240,13 @@ export class Api {
           progress.faults = faults;
         },
       };
-      return this.held(await this.settled(perform(task), deadline), { request, place, verb: task.verb });
+      return this.held(await deadline.during(perform(task), closeLate), { request, place, verb: task.verb });
     } catch (error) {
       place.release();
       throw hasBegun ? unfinished(error) : error;
     } finally {
       this.finish(request, deadline);
     }
-  }
-
-  /** The answer, if it comes in time. A stream that comes too late is closed. */
-  private settled(answer: Promise<Answer>, deadline: Deadline): Promise<Answer> {
-    return deadline.during(
-      answer.then((done) => {
-        if (deadline.signal.aborted) (done as Partial<StreamAnswer>).source?.close();
-        return done;
-      }),
-    );
   }
 
   /** Without code of the application there is nothing to wait for. */
@@ -268,7 +258,8 @@ export class Api {
   }
 
   private async admit(request: WireRequest, { path, progress, isWatch, place }: Entry): Promise<ResourceInfo> {
-    const identity = await this.identify(request);
+    const { authenticate, authorize } = this.means.settings;
+    const identity = authenticate && (await this.identify(request));
     const tenant = this.tenantOf(identity);
     place.join(tenant);
     const info = this.means.catalog.find(path.apiVersion, path.plural);
@@ -277,7 +268,7 @@ export class Api {
     if (verb === undefined) throw methodNotAllowed();
     progress.verb = verb;
     const resource = path.subresource === undefined ? info.resourceName : `${info.resourceName}/${path.subresource}`;
-    await this.allow([verb, resource, path.namespace, path.name, identity]);
+    if (authorize) await this.allow([verb, resource, path.namespace, path.name, identity]);
     if (WRITES.has(verb)) this.quotas.write(tenant);
     return info;
   }
@@ -331,5 +322,14 @@ export class Api {
   private drawTimeout(): number {
     const { minRequestTimeoutMs, random } = this.means.settings;
     return Math.floor(minRequestTimeoutMs * (1 + random()));
+  }
+}
+
+/** Closes a stream that comes too late. */
+function closeLate(answer: Answer): void {
+  try {
+    (answer as Partial<StreamAnswer>).source?.close();
+  } catch {
+    // Nobody is left to tell.
   }
 }

@@ -23,11 +23,11 @@ export class Deadline {
     this.reject?.(reason);
   }
 
-  /** The same promise, but rejected when the signal aborts. One at a time. */
-  during<T>(promise: PromiseLike<T>): Promise<T> {
+  /** The same promise, but rejected when the signal aborts. `late` is called with what comes after that. One at a time. */
+  during<T>(promise: PromiseLike<T>, late: (value: T) => void = ignore): Promise<T> {
     const { signal } = this;
     if (signal.aborted) {
-      promise.then(undefined, () => {});
+      promise.then(late, ignore);
       return Promise.reject(signal.reason);
     }
     return new Promise((resolve, reject) => {
@@ -35,6 +35,7 @@ export class Deadline {
       promise.then(
         (value) => {
           this.reject = undefined;
+          if (signal.aborted) late(value);
           resolve(value);
         },
         (error: unknown) => {
@@ -52,6 +53,8 @@ export class Deadline {
     this.reject = undefined;
   }
 }
+
+function ignore(): void {}
 
 /**
  * The deadlines of what is being done, which a signal ends. One listener for all: to add and remove one for each request costs more

@@ -20,9 +20,8 @@ export interface Presentation {
   events(info: ResourceInfo): EventEncoder;
 }
 
-/** What a request asks for: its clause of `Accept`, and the parameters of its URL. */
+/** What a request asks for, beside the clauses of its `Accept`: the parameters of its URL. */
 export interface Wish {
-  readonly clause: Clause;
   readonly query: URLSearchParams;
   readonly subject: Subject;
   /** The time of day, for ages. */
@@ -33,7 +32,7 @@ export interface Wish {
 export type Subject = 'object' | 'list' | 'watch';
 
 /** Returns the presentation of a wish, or undefined if it is none of this kind. */
-export type Presenter = (wish: Wish) => Presentation | undefined;
+export type Presenter = (clause: Clause, wish: Wish) => Presentation | undefined;
 
 const encoder = new TextEncoder();
 const COMMA = encoder.encode(',');
@@ -76,25 +75,25 @@ export function listHead(
 }
 
 /** JSON without a wish for a projection. */
-const asPlain: Presenter = ({ clause }) => (isJson(clause) && conversionOf(clause) === undefined ? PLAIN : undefined);
+const asPlain: Presenter = (clause) => (isJson(clause) && conversionOf(clause) === undefined ? PLAIN : undefined);
 
 /** The version of `meta.k8s.io` in which a kind of it is wanted. */
-function metaVersion({ clause }: Wish, kind: string): 'v1' | 'v1beta1' | undefined {
+function metaVersion(clause: Clause, kind: string): 'v1' | 'v1beta1' | undefined {
   const wanted = isJson(clause) ? conversionOf(clause) : undefined;
   if (wanted?.kind !== kind || wanted.group !== 'meta.k8s.io') return undefined;
   return wanted.version === 'v1' || wanted.version === 'v1beta1' ? wanted.version : undefined;
 }
 
-function asTable(wish: Wish): Presentation | undefined {
-  const version = metaVersion(wish, 'Table');
+function asTable(clause: Clause, wish: Wish): Presentation | undefined {
+  const version = metaVersion(clause, 'Table');
   if (version === undefined) return undefined;
   return new TablePresentation({ now: wish.now, version, includeObject: toIncludeObject(wish.query.get('includeObject')) });
 }
 
 /** A watch takes either name; of one object there is no list, and the other way round. */
-function asPartial(wish: Wish): Presentation | undefined {
-  const one = wish.subject === 'list' ? undefined : metaVersion(wish, 'PartialObjectMetadata');
-  const version = one ?? (wish.subject === 'object' ? undefined : metaVersion(wish, 'PartialObjectMetadataList'));
+function asPartial(clause: Clause, { subject }: Wish): Presentation | undefined {
+  const one = subject === 'list' ? undefined : metaVersion(clause, 'PartialObjectMetadata');
+  const version = one ?? (subject === 'object' ? undefined : metaVersion(clause, 'PartialObjectMetadataList'));
   return version && new PartialPresentation(version);
 }
 
@@ -106,7 +105,7 @@ const PRESENTERS: readonly Presenter[] = [asPlain, asTable, asPartial];
  *
  * @throws 406 if nothing that it accepts can be sent.
  */
-export function choosePresentation(accept: string | undefined, wish: Omit<Wish, 'clause'>): Presentation {
+export function choosePresentation(accept: string | undefined, wish: Wish): Presentation {
   const isWatch = wish.subject === 'watch';
   for (const clause of readAccept(accept)) {
     const { parameters, type } = clause;
@@ -114,7 +113,7 @@ export function choosePresentation(accept: string | undefined, wish: Omit<Wish, 
     if (stream !== undefined && stream !== 'watch') continue;
     if (type === EVENT_STREAM && isWatch) return PLAIN;
     for (const presenter of PRESENTERS) {
-      const found = presenter({ ...wish, clause });
+      const found = presenter(clause, wish);
       if (found !== undefined) return found;
     }
   }

@@ -78,16 +78,15 @@ function toSegments(path: string): readonly string[] {
   if (!path.startsWith('/')) throw badRequest('the URL has no path');
   const raw = path.replace(/\/$/, '').split('/').slice(1);
   if (raw.length > MAX_SEGMENTS) throw noSuchPath();
-  return raw.map(toSegment);
+  // Nearly all are plain.
+  return path.length <= MAX_SEGMENT_CHARS && PLAIN.test(path) ? raw : raw.map(toSegment);
 }
 
-/** What is what it is, and no `..`: letters and digits first. */
-const PLAIN = /^[a-zA-Z0-9][-a-zA-Z0-9._:]*$/;
+/** Segments that are what they are, and no `..`: letters and digits first. */
+const PLAIN = /^(?:\/[a-zA-Z0-9][-a-zA-Z0-9._:]*)+\/?$/;
 
 function toSegment(raw: string): string {
   if (raw === '' || raw.length > MAX_SEGMENT_CHARS * 3) throw noSuchPath();
-  // Nearly all are plain.
-  if (PLAIN.test(raw) && raw.length <= MAX_SEGMENT_CHARS) return raw;
   let segment = raw;
   try {
     if (raw.includes('%')) segment = decodeURIComponent(raw);

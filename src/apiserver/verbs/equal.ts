@@ -1,5 +1,8 @@
-/** Whether two JSON values are the same, whatever the order of members. A member of undefined is the same as none. */
-export function sameJson(one: unknown, other: unknown): boolean {
+/**
+ * Whether two JSON values are the same, whatever the order of members. A member of undefined is the same as none. At the top, some
+ * members may be left out of account.
+ */
+export function sameJson(one: unknown, other: unknown, but: readonly string[] = NOTHING): boolean {
   if (one === other) return true;
   if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;
   if (Array.isArray(one) || Array.isArray(other)) {
@@ -11,7 +14,13 @@ export function sameJson(one: unknown, other: unknown): boolean {
     );
   }
   const [left, right] = [one as Record<string, unknown>, other as Record<string, unknown>];
-  const names = Object.keys(left).filter((name) => left[name] !== undefined);
-  if (names.length !== Object.keys(right).filter((name) => right[name] !== undefined).length) return false;
+  const names = namesOf(left, but);
+  if (names.length !== namesOf(right, but).length) return false;
   return names.every((name) => Object.hasOwn(right, name) && sameJson(left[name], right[name]));
+}
+
+const NOTHING: readonly string[] = [];
+
+function namesOf(object: Readonly<Record<string, unknown>>, but: readonly string[]): string[] {
+  return Object.keys(object).filter((name) => object[name] !== undefined && !but.includes(name));
 }

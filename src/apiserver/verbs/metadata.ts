@@ -37,13 +37,15 @@ export function shaped(info: ResourceInfo, sent: unknown): Mutable {
   }
   if (metadata !== undefined && metadata !== null && !isRecord(metadata)) throw badRequest('metadata: expected an object');
   const checked = (metadata ?? {}) as Json;
-  for (const name of TEXTS) checkType(`metadata.${name}`, checked[name], 'string');
-  for (const name of MAPS) checkMap(`metadata.${name}`, checked[name]);
+  for (const name of TEXTS) if (!isText(checked[name])) throw badRequest(`metadata.${name}: expected a string`);
+  for (const name of MAPS) checkMap(name, checked[name]);
   for (const name of LISTS) {
     const value = checked[name];
     if (!isNone(value) && !Array.isArray(value)) throw badRequest(`metadata.${name}: expected a list`);
   }
-  for (const each of (checked.finalizers ?? []) as unknown[]) checkType('metadata.finalizers', each, 'string');
+  for (const each of (checked.finalizers ?? NONE) as readonly unknown[]) {
+    if (!isText(each)) throw badRequest('metadata.finalizers: expected a string');
+  }
   return { apiVersion, kind, metadata: ordered(checked), ...rest } as Mutable;
 }
 
@@ -56,23 +58,25 @@ const ORDER = [
   ...(['deletionTimestamp', 'deletionGracePeriodSeconds', 'labels', 'annotations', 'ownerReferences', 'finalizers'] as const),
 ] as const;
 
+const NONE: readonly never[] = [];
+const UNCHANGED: Json = {};
+
 const isNone = (value: unknown): boolean => value === undefined || value === null;
+const isText = (value: unknown): boolean => typeof value === 'string' || isNone(value);
 
-function checkType(path: string, value: unknown, type: 'string'): void {
-  if (!isNone(value) && typeof value !== type) throw badRequest(`${path}: expected a ${type}`);
-}
-
-function checkMap(path: string, value: unknown): void {
+function checkMap(name: string, value: unknown): void {
   if (isNone(value)) return;
-  if (!isRecord(value)) throw badRequest(`${path}: expected an object`);
-  for (const each of Object.values(value)) if (typeof each !== 'string') throw badRequest(`${path}: expected texts as values`);
+  if (!isRecord(value)) throw badRequest(`metadata.${name}: expected an object`);
+  for (const each of Object.values(value)) {
+    if (typeof each !== 'string') throw badRequest(`metadata.${name}: expected texts as values`);
+  }
 }
 
 /** Metadata has known members only, as upstream. Empty ones are left out, and so is what this server does not keep. */
-function ordered(metadata: Json): Meta {
+function ordered(metadata: Json, changes: Json = UNCHANGED): Meta {
   const known: Record<string, unknown> = {};
   for (const name of ORDER) {
-    const value = metadata[name];
+    const value = name in changes ? changes[name] : metadata[name];
     if (!isNothing(value)) known[name] = value;
   }
   return known as Meta;
@@ -80,7 +84,12 @@ function ordered(metadata: Json): Meta {
 
 /** What Kubernetes leaves out: no value, an empty text, list or map. */
 function isNothing(value: unknown): boolean {
-  return isNone(value) || value === '' || (typeof value === 'object' && Object.keys(value as object).length === 0);
+  return isNone(value) || value === '' || (typeof value === 'object' && isEmpty(value as object));
+}
+
+function isEmpty(object: object): boolean {
+  for (const _ in object) return false;
+  return true;
 }
 
 /** Returns metadata with other values of some members; undefined removes one. */
@@ -88,7 +97,7 @@ export function withMeta<T extends KubernetesObject>(
   object: T,
   changes: Partial<Record<keyof ObjectMeta | 'deletionGracePeriodSeconds', unknown>>,
 ): T {
-  return { ...object, metadata: ordered({ ...(object.metadata as Json | undefined), ...changes }) };
+  return { ...object, metadata: ordered((object.metadata as Json | undefined) ?? UNCHANGED, changes) };
 }
 
 /** What is wrong with metadata, whoever has written it. */
@@ -231,11 +240,12 @@ export function toUpdate(
   const { info } = context;
   const object = inNamespace(shaped(info, sent), place.namespace);
   checkIdentity(info, object, { current, place });
-  const old = shaped(info, { ...current, apiVersion: info.apiVersion });
+  const old = shaped(info, current.apiVersion === info.apiVersion ? current : { ...current, apiVersion: info.apiVersion });
   const merged = status ? onlyStatus(object, old) : keepOwn(context, object, old);
-  const next = withMeta(merged, serverMembers(info, merged, old));
+  const isSame = sameSpec(info, merged, old);
+  const next = withMeta(merged, serverMembers(info, old, { sent: merged, isSame }));
   const causes = updateCauses(object.metadata, old.metadata, next.metadata);
-  if (causes.length === 0 && sameJson(next, old)) return current as Mutable;
+  if (isSame && causes.length === 0 && sameJson(next, old)) return current as Mutable;
   return check(context, next, { causes, old: current })?.then(() => next) ?? next;
 }
 
@@ -281,21 +291,23 @@ function pick(object: Mutable, member: string): Json {
 }
 
 /** The members of metadata that only the server writes. */
-function serverMembers(info: ResourceInfo, next: Mutable, old: Mutable): Json {
+function serverMembers(info: ResourceInfo, old: Mutable, { sent, isSame }: { sent: Mutable; isSame: boolean }): Json {
   const { uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation, resourceVersion } = old.metadata;
-  const grown = (generation ?? 0) + (sameSpec(info, next, old) ? 0 : 1);
+  const grown = (generation ?? 0) + (isSame ? 0 : 1);
   return {
     ...{ uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, resourceVersion },
     generation: countsGenerations(info) ? grown : generation,
-    generateName: old.metadata.generateName ?? next.metadata.generateName,
+    generateName: old.metadata.generateName ?? sent.metadata.generateName,
   };
 }
 
 /** Whether all that is not metadata is the same, and no status that is written apart. Upstream: `customResourceStrategy`. */
 function sameSpec({ status: isApart }: ResourceInfo, next: Mutable, old: Mutable): boolean {
-  const spec = ({ metadata: _, status, ...rest }: Mutable): Json => (isApart ? rest : { ...rest, status });
-  return sameJson(spec(next), spec(old));
+  return sameJson(next, old, isApart ? META_AND_STATUS : META);
 }
+
+const META = ['metadata'] as const;
+const META_AND_STATUS = ['metadata', 'status'] as const;
 
 function updateCauses(sent: Meta, old: Meta, next: Meta): FieldCause[] {
   const causes: FieldCause[] = [];
@@ -305,9 +317,10 @@ function updateCauses(sent: Meta, old: Meta, next: Meta): FieldCause[] {
     const message = `Invalid value: ${shown(String(deletionTimestamp))}: field is immutable`;
     causes.push({ field: 'metadata.deletionTimestamp', message });
   }
+  if (old.deletionTimestamp === undefined) return causes;
   const before = new Set(old.finalizers); // there may be a hundred thousand of each
   const added = (next.finalizers ?? []).filter((each) => !before.has(each));
-  if (old.deletionTimestamp !== undefined && added.length > 0) {
+  if (added.length > 0) {
     const why = 'no new finalizers can be added if the object is being deleted, found new finalizers';
     causes.push({ field: 'metadata.finalizers', message: `Forbidden: ${why} ${JSON.stringify(added)}` });
   }

@@ -85,7 +85,8 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
         ? Promise.resolve(changed).then((object) => this.#placed(key, object))
         : this.#placed(key, changed);
     };
-    return this.#write(signal, (storage) => storage.update(key, placed, { ...options, ...(cached && { cached }) }));
+    const all = cached === undefined ? options : { ...options, cached };
+    return this.#write(signal, (storage) => storage.update(key, placed, all));
   }
 
   async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {

@@ -95,7 +95,9 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
       throw badRequest('resourceVersion should not be set on objects to be created');
     }
     if (this.#core.history.head(place)) throw await this.#sure(alreadyExists(key));
-    return this.#write(place, object, { ttlSeconds });
+    const stored = this.#write(place, object, { ttlSeconds });
+    await this.#core.safe();
+    return stored;
   }
 
   async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
@@ -114,7 +116,9 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
       const changed = isPromise(answer) ? await this.#core.pending.until(answer, signal) : answer;
       this.#core.pending.check(signal);
       if (this.#head(place) !== head) continue;
-      return this.#write(place, changed, { ttlSeconds, head });
+      const stored = this.#write(place, changed, { ttlSeconds, head });
+      await this.#core.safe();
+      return stored;
     }
   }
 
@@ -164,13 +168,11 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     return this.#core.history.head(place) as Head<T>;
   }
 
-  /** Writes what has been decided in this turn, unless it is what is there. */
-  async #write(place: string, object: T, { ttlSeconds, head }: { ttlSeconds: number; head?: Head<T> }): Promise<T> {
+  /** Writes what has been decided in this turn, unless it is what is there. Wait until that is safe. */
+  #write(place: string, object: T, { ttlSeconds, head }: { ttlSeconds: number; head?: Head<T> }): T {
     const value = this.#core.valueOf(object);
     const isSame = head !== undefined && isSameContent(value.object, head.object as T);
-    const stored = isSame ? head.object : this.#core.write(place, value, ttlSeconds).object;
-    await this.#core.safe();
-    return stored as T;
+    return (isSame ? head.object : this.#core.write(place, value, ttlSeconds).object) as T;
   }
 
   /** A refusal, once what it was decided by is safe: what could still be lost must not be told. */

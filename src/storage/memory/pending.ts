@@ -19,22 +19,24 @@ export class Pending {
   /** Settles as `promise` does, unless the signal aborts or this is closed before. */
   until<R>(promise: PromiseLike<R>, signal: AbortSignal | undefined): Promise<R> {
     return new Promise<R>((resolve, reject) => {
-      const onAbort = (): void => end(() => reject(signal?.reason));
-      const onClose = (error: unknown): void => end(() => reject(error));
-      const end = (settle: () => void): void => {
-        this.#rejects.delete(onClose);
+      const leave = (): void => {
+        this.#rejects.delete(fail);
         signal?.removeEventListener('abort', onAbort);
-        settle();
       };
-      this.#rejects.add(onClose);
-      signal?.addEventListener('abort', onAbort, { once: true });
-      promise.then(
-        (value) => end(() => resolve(value)),
-        (error: unknown) => end(() => reject(error)),
-      );
+      const fail = (error: unknown): void => {
+        leave();
+        reject(error);
+      };
+      const onAbort = (): void => fail(signal?.reason);
+      this.#rejects.add(fail);
+      signal?.addEventListener('abort', onAbort);
+      promise.then((value) => {
+        leave();
+        resolve(value);
+      }, fail);
       // Whoever made the promise may have aborted or closed meanwhile.
       if (signal?.aborted) onAbort();
-      else if (this.#closed) onClose(closed());
+      else if (this.#closed) fail(closed());
     });
   }
 

@@ -24,8 +24,7 @@ export function toValue<T extends KubernetesObject>(object: T, version: string):
   if (!isRecord(plain)) throw invalid('object', object, 'an object');
   const { metadata } = plain;
   if (metadata !== undefined && !isRecord(metadata)) throw invalid('object.metadata', metadata, 'an object');
-  const { resourceVersion: _, ...rest } = metadata ?? {};
-  const text = JSON.stringify({ ...plain, metadata: { ...rest, resourceVersion: version } });
+  const text = JSON.stringify({ ...plain, metadata: atVersion(metadata ?? {}, version) });
   const bytes = encoder.encode(text);
   const copy = JSON.parse(text) as T & object;
   setEncoded(copy, bytes);
@@ -37,6 +36,14 @@ export function fromBytes<T extends object>(bytes: Uint8Array): Value<T> {
   const object = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as T;
   setEncoded(object, bytes);
   return { object, bytes: bytes.byteLength };
+}
+
+/** The same metadata at a version, which is its last member. To leave a member out by `...rest` takes five times as long. */
+function atVersion(metadata: Readonly<Record<string, unknown>>, version: string): object {
+  const kept: Record<string, unknown> = {};
+  for (const name of Object.keys(metadata)) if (name !== 'resourceVersion') put(kept, name, metadata[name]);
+  kept.resourceVersion = version;
+  return kept;
 }
 
 function jsonOf(object: unknown): unknown {
@@ -52,34 +59,38 @@ export function copyOf<T>(value: T): T {
   if (Array.isArray(value)) return value.map(copyOf) as T;
   if (!isRecord(value)) return value;
   const copy: Record<string, unknown> = {};
-  for (const [name, member] of Object.entries(value)) {
-    if (name === '__proto__') Object.defineProperty(copy, name, { value: copyOf(member), ...DATA });
-    else copy[name] = copyOf(member);
-  }
+  for (const name of Object.keys(value)) put(copy, name, copyOf(value[name]));
   return copy as T;
+}
+
+/** Sets a member, also one of a name by which an assignment would set something else. */
+function put(object: Record<string, unknown>, name: string, value: unknown): void {
+  if (name === '__proto__') Object.defineProperty(object, name, { value, ...DATA });
+  else object[name] = value;
 }
 
 const DATA = { enumerable: true, writable: true, configurable: true } as const;
 
 /** Whether two kept objects have the same content, whatever their versions and the order of their members. */
 export function isSameContent(one: KubernetesObject, other: KubernetesObject): boolean {
-  return equals(withoutVersion(one), withoutVersion(other));
+  return equals(one.metadata ?? {}, other.metadata ?? {}, 'resourceVersion') && equals(one, other, 'metadata');
 }
 
-function withoutVersion(object: KubernetesObject): unknown {
-  const { resourceVersion: _, ...metadata } = object.metadata ?? {};
-  return { ...object, metadata };
-}
-
-function equals(one: unknown, other: unknown): boolean {
+/** Whether two values of JSON are the same, but for a member of theirs. */
+function equals(one: unknown, other: unknown, but?: string): boolean {
   if (one === other) return true;
   if (Array.isArray(one) && Array.isArray(other)) {
     return one.length === other.length && one.every((member, at) => equals(member, other[at]));
   }
   if (!isRecord(one) || !isRecord(other)) return false;
-  const names = Object.keys(one);
+  const names = namesOf(one, but);
   return (
-    names.length === Object.keys(other).length &&
+    names.length === namesOf(other, but).length &&
     names.every((name) => Object.hasOwn(other, name) && equals(one[name], other[name]))
   );
+}
+
+function namesOf(object: object, but: string | undefined): string[] {
+  const names = Object.keys(object);
+  return but === undefined ? names : names.filter((name) => name !== but);
 }
