@@ -34,9 +34,9 @@ export class WatchError extends Error {
   readonly code: WatchErrorCode;
   /** The limit that was reached, for codes that have one. */
   readonly limit?: number | undefined;
-  /** The index of the character at which a text is wrong, for codes that have one. */
+  /** The index of the character at which a text is invalid, for codes that have one. */
   readonly position?: number | undefined;
-  /** What the server said, for REFUSED. Its `code` is an HTTP status, and `details.retryAfterSeconds` tells when to ask again. */
+  /** The Status of the refusal, for REFUSED. Its `code` is an HTTP status, and `details.retryAfterSeconds` says when to try again. */
   readonly status?: Status | undefined;
 
   constructor(
