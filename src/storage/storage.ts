@@ -19,7 +19,7 @@
  * - A key is relative to the scope: not empty, without an empty, `.` or `..` segment between slashes, at most 1,024 characters.
  *   Lists are in the order of keys, by UTF-16 code unit.
  *
- * Refusals reject with a WatchError of code REFUSED, whose `status.code` is: 404 NotFound; 409 AlreadyExists (create) or Conflict
+ * Refusals reject with a WatchError with code REFUSED, whose `status.code` is: 404 NotFound; 409 AlreadyExists (create) or Conflict
  * (preconditions); 410 Expired (a version before the oldest kept one, or a `continue` of such); 504 Timeout with the cause
  * ResourceVersionTooLarge (a version that has not come yet); 400 BadRequest (a version, a key, a selector or a `continue` that is
  * none); 413 RequestEntityTooLarge; 429 TooManyRequests (not ready, or full). A watch from a version that is too old may also

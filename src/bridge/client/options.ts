@@ -58,7 +58,7 @@ export interface ConnectOptions<E> {
    *   exceed `capacity`. A browser's WebSocket cannot be paused: the client closes it, and reconnects when half of the queue is
    *   free. Events without a version, such as a snapshot's, may then exceed `capacity`, up to `maxBufferedBytes`.
    * - `drop-newest` and `drop-oldest` lose events. `dropped` counts them, and `onGap` tells where.
-   * - `disconnect` ends the watch with an ERROR of code 410, after the queued events. Resume with `resourceVersion`.
+   * - `disconnect` ends the watch with an ERROR with code 410, after the queued events. Resume with `resourceVersion`.
    *
    * There is no `coalesce`: use it on the server, where folded events cost no network traffic.
    */
@@ -103,7 +103,7 @@ export interface ConnectOptions<E> {
   readonly bookmarks?: boolean | undefined;
   /**
    * What happens when the position in the stream is lost: the version is too old, the server has restarted, or the connection
-   * broke before there was a version. `fail` (default): one ERROR of code 410, then the end. `restart`: the same ERROR, then a
+   * broke before there was a version. `fail` (default): one ERROR with code 410, then the end. `restart`: the same ERROR, then a
    * new start without a version, which begins with the server's snapshot if it has one.
    */
   readonly onExpired?: 'fail' | 'restart' | undefined;

@@ -30,8 +30,8 @@ export type { ListWatcherOptions } from './means.ts';
  * | what | `list`, `watch` | an open watch |
  * |---|---|---|
  * | the server refuses | rejects with REFUSED and its `status` | one ERROR with that Status, as the server sends it |
- * | the response is not a list, not an event, or not JSON | rejects with INVALID_FRAME | one ERROR of code 500, then the end |
- * | the response is too long | rejects with FRAME_TOO_LARGE | one ERROR of code 413, then the end |
+ * | the response is not a list, not an event, or not JSON | rejects with INVALID_FRAME | one ERROR with code 500, then the end |
+ * | the response is too long | rejects with FRAME_TOO_LARGE | one ERROR with code 413, then the end |
  * | the server does not answer in time | rejects with TIMEOUT | |
  * | the connection cannot be made, or breaks | rejects with an error whose `cause` is that of `fetch` | ends |
  * | the signal aborts | rejects with its reason | ends |

@@ -17,7 +17,7 @@ export interface ListWatcherOptions {
   readonly headers?: PerAttempt<Readonly<Record<string, string>>> | undefined;
   /** The longest body of a list, or of one page of it, in bytes after decompression; default 256 MiB (268,435,456). */
   readonly maxListBytes?: number | undefined;
-  /** The longest event of a watch, in bytes; default 16 MiB (16,777,216). A longer one ends the watch with an ERROR of code 413. */
+  /** The longest event of a watch, in bytes; default 16 MiB (16,777,216). A longer one ends the watch with an ERROR with code 413. */
   readonly maxFrameBytes?: number | undefined;
   /**
    * How long a server may be silent before it answers, and in the middle of a list, in milliseconds; default 60,000. 0: for ever.

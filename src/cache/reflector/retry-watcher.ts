@@ -52,7 +52,7 @@ export interface RetryWatcherOptions extends RetryOptions {
  * | a connection ends, or cannot be made; any ERROR other than those below | opens the next one, at least `minMs` after the last one |
  * | 410: the following changes are no longer available | delivers the ERROR, and ends. List, and watch from there; or use a `Reflector` |
  * | 401, 403 | delivers the ERROR, and ends |
- * | an event without a version, or of an unknown type | delivers an ERROR of code 500, and ends: it could not resume after it |
+ * | an event without a version, or of an unknown type | delivers an ERROR with code 500, and ends: it could not resume after it |
  *
  * BOOKMARKs are not delivered; `resourceVersion` shows them.
  */
