@@ -125,7 +125,7 @@ describe('the facts in the documents', () => {
     expect(listed).toEqual(Array.from(server.metrics.matchAll(/^# TYPE (.*)$/gm), ([, metric]) => metric));
     await server.shutdown();
     const options = read('src/apiserver/options.ts');
-    for (const text of [section(page, 'Who may have how much'), section(read('docs/apiserver.md'), 'Limits')]) {
+    for (const text of [section(page, 'Limits per address and tenant'), section(read('docs/apiserver.md'), 'Limits')]) {
       const cells = rows(text).flat().join(' ');
       for (const [, name = ''] of cells.matchAll(/`(max\w+|\w+Ms)`/g)) {
         const [, value] = new RegExp(`\\b${name}: \\{ default: ([\\d_]+)`).exec(options) ?? [];

@@ -42,9 +42,9 @@ export function toReadable<E>(watch: Watch<E>, options: ReadableOptions = {}): R
 }
 
 /**
- * Returns the chunks of a Node `Readable` as a watch; in object mode these are its objects, but for `undefined`. The stream
+ * Returns the chunks of a Node `Readable` as a watch; in object mode these are its objects, except `undefined`. The stream
  * buffers no more than its `highWaterMark`, and a batch takes what it has buffered, so backpressure reaches the source. `stop`
- * and `return` destroy the stream and drop what it has buffered. A stream that has ended is left to itself: a `Duplex`, such as a
+ * and `return` destroy the stream and drop what it has buffered. A stream that has ended is not destroyed: a `Duplex`, such as a
  * socket, can still be written to. An error of the stream rejects one read, after the buffered chunks; so does a stream that was
  * destroyed before its end (`ERR_STREAM_PREMATURE_CLOSE`). After the end no listener stays on the stream.
  */

@@ -20,7 +20,7 @@ import type { Watch, WatchBatches } from '../watch/watch.ts';
  * queue with an overflow policy (see {@link fromObservable}).
  */
 
-/** A broadcaster of events `E`, or anything in front of one. `Plain` is what its `watch()` delivers without options. */
+/** A broadcaster of events `E`, or a wrapper around one. `Plain` is what its `watch()` delivers without options. */
 export interface Watchable<E extends WatchEvent, Plain = E> {
   watch(options?: PlainWatchOptions<E>): Watch<Plain>;
   watch(options: KeepingWatchOptions<E>): Watch<E>;
@@ -34,8 +34,8 @@ export interface Watchable<E extends WatchEvent, Plain = E> {
  * A `prefix` arrives before `subscribe` returns, everything else in a later turn. The end of the watch completes the observable.
  * The ERROR event of a watch that was cut is a value. An error of the watch becomes an error notification, and so does whatever
  * `broadcaster.watch` throws: CLOSED, INVALID_ARGUMENT, the reason of an aborted signal. If an observer throws, RxJS reports that
- * and goes on; nobody else is affected. Only `watch` is used, so anything in front of a broadcaster, such as the `HistoryRecorder`
- * of a test, can be observed too.
+ * and goes on; nobody else is affected. Only `watch` is used, so a wrapper around a broadcaster, such as a test's
+ * `HistoryRecorder`, can be observed, too.
  */
 export function observe<E extends WatchEvent, Plain = E>(
   broadcaster: Watchable<E, Plain>,
@@ -121,7 +121,7 @@ const INCOMING = 10_000;
  * and defaults of a {@link Broadcaster}: 100 events, `wait`.
  *
  * An observable cannot be made to wait, so `wait` here means to lose nothing or to fail. `capacity` + `incoming` events are held.
- * One more unsubscribes the observable, and after all held events a read rejects with OVERLOADED (whose `limit` is that sum). The
+ * At the next event it unsubscribes, and after all held events a read rejects with OVERLOADED (whose `limit` is that sum). The
  * other policies hold `capacity` events and treat one more as they always do.
  *
  * An error of the observable rejects one read, after the queued events. Its completion ends the watch after the queued events.

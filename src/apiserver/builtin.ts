@@ -52,8 +52,8 @@ export const CONFIG_MAPS: ResourceDefinition<ConfigMap> = {
 };
 
 /**
- * `namespaces` of `v1`. If a server has them, objects can be created only in a namespace that exists; `default` always does. If it
- * has not, every namespace exists.
+ * `namespaces` of `v1`. If a server serves them, objects can be created only in a namespace that exists; `default` always does.
+ * If it does not, every namespace exists.
  */
 export const NAMESPACES: ResourceDefinition<Namespace> = {
   group: '',

@@ -3,7 +3,7 @@ import type { KubernetesObject } from '../cache/object.ts';
 
 /** One kind of object that an API server serves. */
 export interface ResourceDefinition<T extends KubernetesObject = KubernetesObject> {
-  /** The API group, such as `orders.example.com`. Empty for `v1`, the group without a name. */
+  /** The API group, such as `orders.example.com`. Empty for the core group, as in `v1`. */
   readonly group: string;
   /** Such as `v1` or `v1beta2`. */
   readonly version: string;
@@ -17,13 +17,13 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
   readonly shortNames?: readonly string[] | undefined;
   /** Groups of resources that people ask for at once, such as `all`. */
   readonly categories?: readonly string[] | undefined;
-  /** Default: the kind and `List`. */
+  /** Default: the kind followed by `List`. */
   readonly listKind?: string | undefined;
   /** Whether objects are in namespaces. Default true. */
   readonly namespaced?: boolean | undefined;
   /**
-   * Returns what is wrong with an object that must not be stored: the write is then 422. `old` is undefined for a new one. An error that
-   * it throws is 500, and told to `onError` alone.
+   * Returns what is wrong with an object; the write is then refused with 422. `old` is undefined for a new object. If it throws,
+   * the write fails with 500, and only `onError` gets the error.
    */
   readonly validate?: Of<T, [old: T | undefined], ValidationResult | Promise<ValidationResult>> | undefined;
   /**
@@ -31,11 +31,11 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
    * kept; `fieldValidation` of a write says who is told of them.
    */
   readonly schema?: JsonSchema | undefined;
-  /** Whether `status` is written at a path of its own, as a subresource, and ignored elsewhere. Default false. */
+  /** Whether `status` is a subresource: written only at its own path, and ignored elsewhere. Default false. */
   readonly status?: boolean | undefined;
-  /** What tables show beside the name; `kubectl get` prints them. Default: the age. */
+  /** The columns of tables after the name; `kubectl get` prints them. Default: the age. */
   readonly columns?: readonly PrinterColumn<T>[] | undefined;
-  /** Fields that selectors may name beside `metadata.name` and `metadata.namespace`; each is an index of the cache. */
+  /** Fields that field selectors may use in addition to `metadata.name` and `metadata.namespace`; the cache indexes each of them. */
   readonly fields?: Readonly<Record<string, Of<T, [], string | undefined>>> | undefined;
 }
 
@@ -45,7 +45,7 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
  */
 type Of<T, More extends unknown[], Result> = { of(object: T, ...more: More): Result }['of'];
 
-/** What is wrong with an object: nothing, or a cause for each field. */
+/** What is wrong with an object: undefined for nothing, or a cause for each field. */
 export type ValidationResult = readonly FieldCause[] | undefined;
 
 /** What is wrong with one field. Upstream: `metav1.StatusCause`. */
@@ -57,7 +57,7 @@ export interface FieldCause {
   readonly reason?: string | undefined;
 }
 
-/** A JSON schema, as OpenAPI v3 has it. */
+/** A JSON schema, as in OpenAPI v3. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /** A column of a table. Upstream: `CustomResourceColumnDefinition`. */
@@ -66,6 +66,6 @@ export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {
   readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
   readonly value: Of<T, [], string | number | boolean | null | undefined>;
   readonly description?: string | undefined;
-  /** Columns above 0 are shown with `-o wide` alone. Default 0. */
+  /** Columns above 0 are shown only with `-o wide`. Default 0. */
   readonly priority?: number | undefined;
 }

@@ -15,18 +15,18 @@ import type { Clock } from '../watch/clock.ts';
 import { WatchError } from '../watch/errors.ts';
 import { Deadline, Deadlines } from './http/deadline.ts';
 
-/** One of the things that a server needs. */
+/** One check of a server's health. */
 export interface HealthCheck {
   /** `start`, `storage`, `shutdown`, or `cache/` and the resource. */
   readonly name: string;
   readonly ok: boolean;
-  /** Why it is not. For the server's owner: clients are not told. */
+  /** Why it is not ok. For the server's operator; clients do not see it. */
   readonly error?: unknown;
 }
 
-/** What a server needs, and whether it has it. */
+/** The health of a server: its checks. */
 export interface Health {
-  /** Whether clients should be sent here: all checks are ok. */
+  /** Whether clients should be sent to this server: all checks are ok. */
   readonly ready: boolean;
   readonly checks: readonly HealthCheck[];
 }

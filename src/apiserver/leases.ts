@@ -14,12 +14,12 @@ export interface Lease extends KubernetesObject {
 export interface LeaseSpec {
   /** Empty or absent: nobody holds it. */
   readonly holderIdentity?: string | undefined;
-  /** How long others wait after `renewTime` before they take it. */
+  /** How long others wait after `renewTime` before they take the lease. */
   readonly leaseDurationSeconds?: number | undefined;
   /** With microseconds, such as `2026-01-02T03:04:05.000006Z`. */
   readonly acquireTime?: string | undefined;
   readonly renewTime?: string | undefined;
-  /** How often it went from one holder to another. */
+  /** How often the lease went from one holder to another. */
   readonly leaseTransitions?: number | undefined;
 }
 

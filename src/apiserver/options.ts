@@ -12,26 +12,29 @@ import { known } from '../watch/options.ts';
 import type { ResourceDefinition } from './definition.ts';
 import type { Verb } from './request/path.ts';
 
-/** What was asked for, and how it was answered; for logs. */
+/** A request and its response, for logs. */
 export interface RequestReport {
   readonly method: string;
   /** The path, as it was sent. */
   readonly path: string;
-  /** Undefined for what is no resource, or was refused before. */
+  /** Undefined if the path is not a resource, or if the request was refused earlier. */
   readonly verb?: Verb | undefined;
   readonly code: number;
-  /** From its arrival until its answer began, in ms. */
+  /** The time from its arrival until its response began, in ms. */
   readonly durationMs: number;
   readonly address: string;
 }
 
-/** A client that was cut: it took nothing, or was silent, or the server waited no longer; or whose watch has ended with 410. */
+/**
+ * A client that was cut because it took nothing, was silent, or was still connected at the end of a shutdown; or whose watch
+ * ended with a 410.
+ */
 export interface CutReport extends Pick<RequestReport, 'path' | 'address' | 'durationMs'> {
   readonly verb: Verb;
   readonly reason: CutReason;
 }
 
-/** What may be allowed: one request for a resource, or for another path. */
+/** Decides whether a request for a resource, or for another path, is allowed. */
 export type Authorize<I> = (
   verb: Verb,
   /** `orders.example.com`, with `/status` for that part of it; for other paths the path, such as `/metrics`. */
@@ -46,33 +49,33 @@ export type Authorize<I> = (
 export interface ApiServerLimits {
   /** The longest body, in bytes; default 3 MiB. */
   readonly maxBodyBytes?: number | undefined;
-  /** The longest URL without its origin, in bytes; default 16,384. */
+  /** The longest URL, without its origin, in bytes; default 16,384. */
   readonly maxUrlBytes?: number | undefined;
   /** The longest selector, in characters; default 4,096. */
   readonly maxSelectorLength?: number | undefined;
-  /** Watches that are open at once; default 10,000. */
+  /** Watches that are open at the same time; default 10,000. */
   readonly maxWatchers?: number | undefined;
   /** The same from one address; default 1,000. */
   readonly maxWatchersPerAddress?: number | undefined;
-  /** Requests that are answered at once, without watches; default 400. More are refused with 429. */
+  /** Concurrent requests, not counting watches; default 400. More are refused with 429. */
   readonly maxConcurrentRequests?: number | undefined;
   /** The same from one address; default 200. */
   readonly maxConcurrentRequestsPerAddress?: number | undefined;
-  /** Watches of one tenant that are open at once; default 2,000. See `tenantOf`. */
+  /** Watches of one tenant that are open at the same time; default 2,000. See `tenantOf`. */
   readonly maxWatchersPerTenant?: number | undefined;
-  /** Requests of one tenant that are answered at once, without watches; default 100. */
+  /** Concurrent requests of one tenant, not counting watches; default 100. */
   readonly maxConcurrentRequestsPerTenant?: number | undefined;
-  /** How often one tenant may write within a second; default 1,000. More is refused with 429. 0: no limit. */
+  /** Writes of one tenant within a second; default 1,000. More are refused with 429. 0: no limit. */
   readonly maxWritesPerSecondPerTenant?: number | undefined;
-  /** How long a watch lasts that does not say: this long, up to twice. In ms; default 1,800,000. 0: for ever. */
+  /** How long a watch without a timeout of its own lasts: between this and twice this, in ms; default 1,800,000. 0: for ever. */
   readonly minRequestTimeoutMs?: number | undefined;
-  /** How long any other request may take until its answer begins, its body included, in ms; default 60,000. */
+  /** How long any other request may take until its response begins, including reading its body, in ms; default 60,000. */
   readonly requestTimeoutMs?: number | undefined;
   /** How long `authenticate` and `authorize` may take, in ms; default 10,000. */
   readonly handshakeTimeoutMs?: number | undefined;
-  /** Bytes that may wait in a connection before its watch is read no more; default 1 MiB. */
+  /** Bytes that may wait in a connection before its watch is no longer read; default 1 MiB. */
   readonly maxBufferedBytes?: number | undefined;
-  /** How long a client may take nothing while bytes wait for it, in ms; it is then cut. Default 30,000. 0: for ever. */
+  /** How long a client may take nothing while bytes wait for it, in ms; then it is cut. Default 30,000. 0: for ever. */
   readonly stallTimeoutMs?: number | undefined;
 }
 
@@ -81,47 +84,53 @@ export type CacheOptions = Omit<CacherOptions, 'keyOf' | 'fields' | 'compareVers
 
 /** Options of an `ApiServer`. `I` is the application's identity of a client. */
 export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
-  /** Where all objects are. Each resource has a scope of it: `<group or core>/<plural>/`. The server does not close it. */
+  /**
+   * Where all objects are stored. Each resource has its own scope: `<group or core>/<plural>/`. The server does not close the
+   * storage.
+   */
   readonly storage: Storage;
-  /** What is served. `CONFIG_MAPS`, `LEASES` and `NAMESPACES` are some of Kubernetes' own. */
+  /** The resources to serve. `CONFIG_MAPS`, `LEASES` and `NAMESPACES` define some of Kubernetes' own. */
   readonly resources: readonly ResourceDefinition[];
   /**
-   * Identifies a client by its request (an `IncomingMessage`, or a `Request`). What it returns is passed to `authorize`; undefined,
+   * Identifies a client by its request (an `IncomingMessage`, or a `Request`). The result is passed to `authorize`; undefined,
    * null and false mean 401. Default: everybody is admitted.
    */
   readonly authenticate?: ((request: unknown) => Identified<I> | PromiseLike<Identified<I>>) | undefined;
   /**
-   * Whose limits count for a client (`maxWatchersPerTenant` and those beside it): a customer, a team. Empty or undefined: nobody's.
-   * Default: the identity, if it is a text.
+   * The tenant to which a client belongs, such as a customer or a team, for the limits per tenant (`maxWatchersPerTenant` and
+   * others). Empty or undefined: no tenant, and no such limits. Default: the identity, if it is a string.
    */
   readonly tenantOf?: ((identity: I) => string | undefined) | undefined;
   /**
-   * The client's address, for the limits per address and for reports. Default: the remote address. Empty: unknown, and not counted.
-   * Behind a proxy, read a header that the proxy sets and that clients cannot. As the hub's.
+   * The client's address, for the limits per address and for reports. Default: the remote address. Empty: unknown, and not
+   * counted. Behind a proxy, read a header that the proxy sets and that clients cannot set.
    */
   readonly clientAddress?: ((request: unknown) => string) | undefined;
-  /** Whether a request is allowed; anything but true means 403. Default: everything is. */
+  /** Whether a request is allowed; anything but true means 403. Default: everything is allowed. */
   readonly authorize?: Authorize<I> | undefined;
-  /** Origins whose web pages may connect; default: only this host's own. As the hub's. */
+  /** Origins whose web pages may connect, as for a hub; default: only this host's own. */
   readonly allowedOrigins?: AllowedOrigins<unknown>;
   /**
-   * A cache before each resource, made when the resource is first used: lists and watches are then answered from memory, whatever the
-   * storage is. Default true; an object has options for it.
+   * Whether each resource has a cache, created when the resource is first used: lists and watches are then answered from memory,
+   * whatever the storage is. Default true; an object sets the caches' options.
    */
   readonly cache?: boolean | CacheOptions | undefined;
   /** Default: the host's. */
   readonly clock?: Clock | undefined;
   /** The time of day for timestamps, in ms since 1970. Default `Date.now`. */
   readonly now?: (() => number) | undefined;
-  /** For generated names and for how long watches last. Default `Math.random`. */
+  /** Random numbers for generated names and the lengths of watches. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
-  /** For `metadata.uid`. Default `crypto.randomUUID`. */
+  /** Creates a `metadata.uid`. Default `crypto.randomUUID`. */
   readonly uid?: (() => string) | undefined;
-  /** Called with what was not expected: it was answered with 500, and its client does not learn what it was. */
+  /** Called with unexpected errors. The client only gets a 500 without the error. */
   readonly onError?: ((error: unknown) => void) | undefined;
-  /** Called once for each request over a wire, when its answer begins. */
+  /** Called once for each request over the network, when its response begins. */
   readonly onRequest?: ((report: RequestReport) => void) | undefined;
-  /** Called when a client is cut, because it takes nothing of what it asked for, or does not end; and when its watch expires. */
+  /**
+   * Called when a client is cut, because it takes nothing of its response, or does not end during a shutdown; and when its watch
+   * expires.
+   */
   readonly onCut?: ((report: CutReport) => void) | undefined;
 }
 

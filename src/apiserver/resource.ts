@@ -28,17 +28,17 @@ import { deleteObject, deleteObjects } from './verbs/remove.ts';
 import type { Place, ResourceContext } from './verbs/resource-context.ts';
 import { createObject, updateObject } from './verbs/write.ts';
 
-/** What requests for one object have in common. */
+/** Options of all requests for one object. */
 export interface ObjectOptions {
   /** A part of the object that is written on its own: `status`, if the resource has one. */
   readonly subresource?: 'status' | undefined;
-  /** Aborts the request. What has been written stays written. */
+  /** Aborts the request. Anything already written stays written. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /** Options of `get`. */
 export interface ReadOptions extends ObjectOptions {
-  /** Absent: the newest state. `0`: whatever the server has at hand. Others: not older than that. */
+  /** Absent: the newest state. `0`: any state that the server has available. Others: a state not older than that. */
   readonly resourceVersion?: string | undefined;
 }
 
@@ -65,9 +65,9 @@ export interface RemoveOptions {
   readonly signal?: AbortSignal | undefined;
   /** Delete only this object, or only this version of it; otherwise 409. */
   readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined;
-  /** What becomes of the objects that it owns. Accepted and without effect: nothing here collects garbage. */
+  /** What happens to the objects that it owns. Accepted, but without effect: there is no garbage collection. */
   readonly propagation?: 'Foreground' | 'Background' | 'Orphan' | undefined;
-  /** Accepted and without effect: nothing here takes time to end. */
+  /** Accepted, but without effect: there is no graceful termination. */
   readonly gracePeriodSeconds?: number | undefined;
 }
 
@@ -87,11 +87,11 @@ export type ApiServerSource = (
 ) => ListWatcher<KubernetesObject>;
 
 /**
- * The objects of one kind, in all namespaces or in one. Made by `ApiServer.resource`. Objects of its lists and watches are shared:
- * do not change them. Those of the other methods are copies.
+ * The objects of one kind, in all namespaces or in one. Created by `ApiServer.resource`. The objects in its lists and watches are
+ * shared: do not change them. Those of the other methods are copies.
  */
 export class Resource<T extends object = KubernetesObject> implements ListWatcher<T> {
-  /** The one namespace of this; undefined: all, or the kind has none. */
+  /** The namespace; undefined: all namespaces, or the kind is not namespaced. */
   readonly namespace: string | undefined;
   readonly #context: () => ResourceContext;
 
@@ -101,13 +101,13 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     this.namespace = namespace;
   }
 
-  /** What the server knows of this kind. */
+  /** What the server knows about this kind. */
   get type(): Pick<ResourceInfo, 'group' | 'version' | 'plural' | 'kind' | 'namespaced'> {
     const { group, version, plural, kind, namespaced } = this.#context().info;
     return { group, version, plural, kind, namespaced };
   }
 
-  /** The same in one namespace. */
+  /** Returns this resource, limited to one namespace. */
   in(namespace: string): Resource<T> {
     const { info } = this.#context();
     if (!info.namespaced) throw invalid('namespace', namespace, `none, because ${info.plural} are in no namespace`);
@@ -145,7 +145,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     return structuredClone(await getObject(this.#context(), this.#at(name), { resourceVersion, signal })) as T;
   }
 
-  /** Creates an object. One without a name, but with `metadata.generateName`, gets one. */
+  /** Creates an object. If it has no name but a `metadata.generateName`, the server generates its name. */
   async create(object: T, options: Omit<WriteOptions, 'subresource'> = {}): Promise<T> {
     const { dryRun = false, signal, fieldValidation } = known(options, ['dryRun', 'signal', 'fieldValidation']);
     const fields = this.#fieldCheck(fieldValidation);
@@ -157,7 +157,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     return this.#shown(await createObject(this.#context(), sent, { namespace, dryRun, signal }));
   }
 
-  /** Replaces an object. If it has a version which is not the newest, it is refused with 409. */
+  /** Replaces an object. If it has a version that is not the newest, it is refused with 409. */
   async update(object: T, options: WriteOptions = {}): Promise<T> {
     const { dryRun = false, signal, subresource, fieldValidation } = known(options, WRITE_NAMES);
     const fields = this.#fieldCheck(fieldValidation);
@@ -178,7 +178,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     return this.#shown(await updateObject(this.#context(), { place: this.#at(name), status, dryRun, signal, make }));
   }
 
-  /** Deletes an object. Resolves with the object if its finalizers still hold it; otherwise with undefined: it is gone. */
+  /** Deletes an object. Resolves with the object if finalizers still hold it; otherwise with undefined: it is gone. */
   async delete(name: string, options: RemoveOptions = {}): Promise<T | undefined> {
     const { dryRun = false, signal, preconditions, propagation, gracePeriodSeconds } = known(options, REMOVE_NAMES);
     if (preconditions) known(preconditions, ['uid', 'resourceVersion']);
@@ -188,7 +188,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     return gone ? undefined : this.#shown(object);
   }
 
-  /** Deletes what selectors select, one after the other. Resolves with what was there. */
+  /** Deletes the objects that the selectors match, one after the other. Resolves with these objects. */
   async deleteCollection(options: RemoveManyOptions = {}): Promise<readonly T[]> {
     const { dryRun = false, signal, ...selectors } = known(options, ['dryRun', 'signal', 'labelSelector', 'fieldSelector']);
     const list = (page: { limit: number; continue: string }): Promise<List<T & KubernetesObject>> =>

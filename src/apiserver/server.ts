@@ -45,20 +45,23 @@ export interface ShutdownOptions {
   /** Cuts what has not ended by then. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * How long everything is served as before while `/readyz` says no, in ms: time for balancers to notice, and to send clients
+   * How long everything is served as before while `/readyz` fails, in ms: time for load balancers to notice, and to send clients
    * elsewhere. Default 0.
    */
   readonly delayMs?: number | undefined;
   /**
-   * Watches end at random times within so many milliseconds, at least a thousand per second, so that their clients do not come to
-   * other servers all at once. Default 0: together.
+   * Watches end at random times within this many milliseconds, at least a thousand per second, so that their clients do not all
+   * move to other servers at once. Default 0: all at once.
    */
   readonly spreadMs?: number | undefined;
 }
 
 const PUBLIC: ReadonlySet<string | undefined> = new Set(['healthz', 'livez', 'readyz', 'version']);
 
-/** Serves objects over Kubernetes' protocol. See the top of this file. */
+/**
+ * Serves your own objects over Kubernetes' protocol, from any storage: over node:http, `fetch` handlers and WebSocket, and in the
+ * same process with {@link resource}.
+ */
 export class ApiServer<I = unknown> {
   readonly #settings: Settings;
   readonly #catalog: Catalog;
@@ -78,16 +81,19 @@ export class ApiServer<I = unknown> {
   readonly #answering: Set<Promise<Answer>> = new Set();
   #shutdown: Promise<void> | undefined;
   /**
-   * Resolves when everything that must exist does. Requests need not wait for it. Rejects with INVALID_ARGUMENT for a schema that is
-   * none, and for any schema if the package `ajv` is not installed.
+   * Resolves when the server has started. Requests need not wait for it. Rejects with INVALID_ARGUMENT for an invalid schema, and
+   * for any schema if the package `ajv` is not installed.
    */
   readonly ready: Promise<void>;
-  /** For node:http: `createServer(server.handler)`. In Express and the like, for all paths. */
+  /** The handler for node:http: `createServer(server.handler)`. In frameworks such as Express, use it for all paths. */
   readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
-  /** For hosts with `fetch` handlers. Pass on the second argument of the host: it knows the client's address. */
+  /** The handler for hosts with `fetch` handlers. Pass on the host's second argument, which has the client's address. */
   readonly fetch: (request: Request, host?: unknown) => Promise<Response>;
 
-  /** For the event `upgrade` of a node:http server: watches over WebSocket. Needs the package `ws`, which it loads when it is used. */
+  /**
+   * The listener for a node:http server's `upgrade` event, for watches over WebSocket. Needs the package `ws`, which it loads
+   * when it is used.
+   */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, and for a resource that cannot be served. */
@@ -120,9 +126,9 @@ export class ApiServer<I = unknown> {
   }
 
   /**
-   * A resource in process: `PLURAL.GROUP/VERSION`, or `PLURAL/v1` for the group without a name.
+   * Returns a resource in the same process: `PLURAL.GROUP/VERSION`, or `PLURAL/v1` for the core group.
    *
-   * @throws {WatchError} INVALID_ARGUMENT for one that is not served.
+   * @throws {WatchError} INVALID_ARGUMENT for a resource that is not served.
    */
   resource<T extends object = KubernetesObject>(name: string): Resource<T> {
     const info = this.#catalog.named(name);
@@ -142,12 +148,12 @@ export class ApiServer<I = unknown> {
     return namespace === undefined ? resource : resource.in(namespace);
   };
 
-  /** What the server counts, in the text format of Prometheus. The same as at `/metrics`. */
+  /** The server's metrics, in Prometheus' text format, as at `/metrics`. */
   get metrics(): string {
     return toMetricsText(this.stats, this.#counts.requestsByVerb);
   }
 
-  /** What the server counts, and how its resources are. The same as at `/stats`. It looks at every watch. */
+  /** The server's statistics and the state of its resources, as at `/stats`. Looks at every watch. */
   get stats(): ApiServerStats {
     const { requests, requestsLimited, watchers, watchersOpened, watchersStalled, events, sentBytes } = this.#counts;
     const { sent, watches } = this.#sessions;
@@ -162,14 +168,14 @@ export class ApiServer<I = unknown> {
     };
   }
 
-  /** Whether this server can do its work; what `/readyz` tells, with the reasons. Asks the storage, at most once per second. */
+  /** The server's health, as at `/readyz`, with the reasons. Asks the storage at most once per second. */
   health(): Promise<Health> {
     return this.#health.now();
   }
 
   /**
-   * `/readyz` says no from now on. Then: refuses new requests with 503, ends all watches, and lets what has been admitted finish.
-   * Resolves when nothing is left. The storage, and the HTTP server, are for their owner to close.
+   * Makes `/readyz` fail, then refuses new requests with 503, ends all watches, and lets admitted requests finish. Resolves when
+   * nothing is left. Close the storage and the HTTP server yourself.
    */
   shutdown(options: ShutdownOptions = {}): Promise<void> {
     const { signal, delayMs = 0, spreadMs = 0 } = known(options, ['signal', 'delayMs', 'spreadMs']);

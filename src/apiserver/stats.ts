@@ -3,40 +3,40 @@ import { messageOf } from '../bridge/client/transport.ts';
 import { counter, type Metric, toText } from '../bridge/hub/metrics.ts';
 import type { CacherStats } from '../storage/cacher/options.ts';
 
-/** How a server is, at one moment. */
+/** The statistics of a server at one moment. */
 export interface ApiServerStats {
-  /** Requests that were answered, by the code of the answer. */
+  /** Requests that were answered, by status code. */
   readonly requests: Readonly<Record<string, number>>;
   /** Those that were refused with 429, by the limit: `full`, `address`, `tenant` or `writes`. */
   readonly requestsLimited: Readonly<Record<string, number>>;
-  /** Watches over a wire that are open. */
+  /** Open watches over the network. */
   readonly watchers: number;
   readonly watchersOpened: number;
   /** Watches that were cut because their clients took nothing. */
   readonly watchersStalled: number;
-  /** Events of watches that were sent. */
+  /** Watch events that were sent. */
   readonly events: number;
-  /** Bytes of watches and of long lists that were sent. */
+  /** Bytes that were sent for watches and long lists. */
   readonly sentBytes: number;
-  /** Those that somebody has asked for. */
+  /** The resources that have been used. */
   readonly resources: readonly ResourceStats[];
 }
 
-/** How one resource is, at one moment. */
+/** The statistics of one resource at one moment. */
 export interface ResourceStats {
-  /** Such as `orders.example.com`. Its versions have one collection, and are counted together. */
+  /** Such as `orders.example.com`. All its versions are one collection, and are counted together. */
   readonly resource: string;
-  /** Watches over a wire that are open. */
+  /** Open watches over the network. */
   readonly watchers: number;
-  /** Those of them for which events wait, because their connections have no room. */
+  /** How many of them have events waiting because their connections have no room. */
   readonly behind: number;
-  /** The most events that wait for one of them. */
+  /** The largest number of events waiting for any one of them. */
   readonly lag: number;
-  /** Its cache, which also has the watches in process; undefined if it has none. */
+  /** Its cache, whose watches include those in the same process; undefined if it has none. */
   readonly cache: CacheStats | undefined;
 }
 
-/** How a cache is; an error is its message. */
+/** The state of a cache; an error is its message. */
 export type CacheStats = Omit<CacherStats, 'error'> & { readonly error?: string | undefined };
 
 export function toCacheStats({ error, ...stats }: CacherStats): CacheStats {

@@ -6,7 +6,7 @@
  *     for await (const event of orders) console.log(event.type, orders.resourceVersion);
  *
  * - **Resumable**: a new connection asks for what follows the last event that arrived in order. No event is repeated or skipped.
- *   If that is impossible, the watch delivers one ERROR of code 410.
+ *   If that is impossible, the watch delivers one ERROR with code 410.
  * - **Bounded**: at most `capacity` events and `maxBufferedBytes` wait for the reader. With `wait`, the server waits, too.
  * - **Alive**: a connection that breaks or goes silent is replaced, after a random, growing delay. `state` and `onStateChange`
  *   show the current state.

@@ -52,15 +52,15 @@ export type { ConnectionHandler, ConnectionHandlerOptions, ConnectionRequest } f
 export { createConnectionHandler } from './transport/connection-handler.ts';
 
 /**
- * Options of {@link createFetchHandler}. A `Request` does not tell its sender's address. Bun, Deno and @hono/node-server pass it in
- * a second argument; on other hosts, addresses are limited only with `clientAddress`.
+ * Options of {@link createFetchHandler}. A `Request` does not contain its sender's address. Bun, Deno and @hono/node-server pass
+ * it in a second argument; on other hosts, set `clientAddress` to limit clients by address.
  */
 export interface FetchOptions<I = unknown, E extends WatchEvent = WatchEvent>
   extends ConnectionOptions,
     AdmissionOptions<Request, I, E> {
   /**
-   * Headers to add to every stream. They replace ours: `{ 'cache-control': 'no-store' }`, without `no-transform`, lets middleware
-   * compress that flushes, such as `compression` in Express.
+   * Headers to add to every stream. They replace the default ones: `{ 'cache-control': 'no-store' }`, without `no-transform`,
+   * allows compression by middleware that flushes, such as Express' `compression`.
    */
   headers?: Readonly<Record<string, string>> | undefined;
 }
@@ -75,12 +75,12 @@ export interface FetchOptions<I = unknown, E extends WatchEvent = WatchEvent>
  * Bun and Deno call the handler with a second argument. Pass it on if you call the handler yourself. It has the client's address,
  * and in Bun it exempts the watch from `idleTimeout` (10 s), after which Bun would close a quiet stream.
  *
- * Only the host can notice that the client of a stream on which nothing is sent has vanished. On Node, tell the server to ask:
- * `createServer({ keepAlive: true, keepAliveInitialDelay: 60_000 }, listener)`.
+ * If nothing is sent on a stream, only the host can notice that its client has vanished. On Node, let the server probe
+ * connections: `createServer({ keepAlive: true, keepAliveInitialDelay: 60_000 }, listener)`.
  *
- * On Node, @hono/node-server passes the request and response of node:http, as `c.env` in Hono: pass them on, too. They have the
- * client's address, and let a connection carry one watch and nothing else, as with `createHttpHandler`. Without them, pipelined
- * requests may keep their slots when their connection closes.
+ * On Node, @hono/node-server passes node:http's request and response, in Hono as `c.env`: pass them on, too. They provide the
+ * client's address, and make sure that a connection carries one watch and nothing else, as with `createHttpHandler`. Without
+ * them, pipelined requests may keep their slots when their connection closes.
  *
  * @throws {WatchError} INVALID_ARGUMENT for anything but a hub, and for an invalid option; TypeError for an invalid header.
  */

@@ -74,25 +74,26 @@ export interface HttpOptions<I = unknown, E extends WatchEvent = WatchEvent, R e
   extends ConnectionOptions,
     AdmissionOptions<R, I, E> {
   /**
-   * Headers to add to every stream. They replace ours: `{ 'cache-control': 'no-store' }`, without `no-transform`, lets middleware
-   * compress that flushes, such as `compression` in Express.
+   * Headers to add to every stream. They replace the default ones: `{ 'cache-control': 'no-store' }`, without `no-transform`,
+   * allows compression by middleware that flushes, such as Express' `compression`.
    */
   headers?: Readonly<Record<string, string>> | undefined;
 }
 
 /**
  * Creates a `(request, response)` handler for node:http and frameworks on top of it. It answers every request with the hub's
- * events; routing is up to the caller. A client that accepts `text/event-stream` gets SSE, any other gets one line per event.
+ * events; routing is up to the caller. A client that accepts `text/event-stream` gets SSE; any other client gets one line per
+ * event.
  *
  * A refusal has a Status as its body: 400 for an invalid query; 401, 403 and 503 as in {@link AdmissionOptions}; 404 for a
- * WebSocket handshake (use `watchmux/ws`); 405 for methods except GET and HEAD; 410 for a version that is too old (SSE sends an
- * ERROR event and continues live instead); 503 if the hub is full or shutting down. Once the stream has ended, a client that has
- * all of it gets 204, which makes an EventSource stop asking.
+ * WebSocket handshake (use `watchmux/ws`); 405 for methods other than GET and HEAD; 410 for a version that is too old (SSE sends
+ * an ERROR event and continues live instead); 503 if the hub is full or shutting down. Once the stream has ended, a client that
+ * has all of it gets 204, which makes an EventSource stop asking.
  *
- * A connection carries one watch, and nothing else until that has ended: it is closed when any other request comes on it, or comes
- * before an earlier one is answered.
+ * A connection carries one watch, and nothing else until that has ended: it is closed when any other request arrives on it, or
+ * arrives before an earlier one has been answered.
  *
- * The hooks get the request that the handler was given, with all that a framework and its middleware have added to it:
+ * The hooks get the request that the handler was given, with everything that a framework and its middleware have added to it:
  * `clientAddress: (request: express.Request) => request.ip ?? ''`.
  *
  * @throws {WatchError} INVALID_ARGUMENT for anything but a hub, and for an invalid option; TypeError for an invalid header.

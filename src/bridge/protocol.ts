@@ -74,7 +74,7 @@ export const CLOSE_CODES = {
   expired: 4410,
 } as const;
 
-/** The reason for which the server ends a stream. */
+/** Why the server ends a stream. */
 export type Ending = keyof typeof CLOSE_CODES & ('complete' | 'timeout' | 'goingAway' | 'failed' | 'badRequest' | 'expired');
 
 /** The close reasons, except that of `goingAway`, which {@link toRetryReason} creates. */
@@ -98,12 +98,12 @@ export function fromRetryReason(reason: string): number | undefined {
   return digits ? +digits : undefined;
 }
 
-/** The annotation of a BOOKMARK that tells the interval at which more of them follow, in milliseconds. Without it: 30 s. */
+/** The annotation of a BOOKMARK with the interval at which more of them follow, in milliseconds. Without it: 30 s. */
 export const BOOKMARK_INTERVAL = 'watchmux/bookmark-interval-ms';
 /** The annotation of the last BOOKMARK of a departing server: after how many milliseconds this client should reconnect. */
 export const RETRY_AFTER = 'watchmux/retry-after-ms';
 
-/** What a BOOKMARK says beside its version. */
+/** What a BOOKMARK says in addition to its version. */
 export interface BookmarkOptions {
   /** It ends the snapshot. */
   initialEventsEnd?: boolean | undefined;
@@ -127,7 +127,7 @@ export function toBookmark(version: string, options: BookmarkOptions = {}): Wire
   return { type: 'BOOKMARK', object: { metadata }, resourceVersion: version };
 }
 
-/** Returns the milliseconds in an annotation of a BOOKMARK; undefined if it has none, or no whole number. */
+/** Returns the milliseconds in an annotation of a BOOKMARK; undefined if it is missing or not a whole number. */
 export function fromAnnotation(bookmark: Partial<Bookmark>, name: string): number | undefined {
   const text: unknown = bookmark.metadata?.annotations?.[name];
   return typeof text === 'string' && /^[0-9]{1,15}$/.test(text) ? +text : undefined;

@@ -23,9 +23,9 @@ export interface BroadcasterOptions<E> {
    * cost them nothing. Called once per event, when it is published; if it throws, `publish` fails with that error.
    */
   readonly topicsOf?: ((event: E) => string | readonly string[] | undefined) | undefined;
-  /** Number of past events to keep, for watches with `replay` or `after`; default 0. */
+  /** Number of past events to keep, for watches that begin with `replay` or `after`; default 0. */
   readonly replay?: number | undefined;
-  /** Limits the events kept for `replay` in bytes, too, as `sizeOf` tells them; default no limit. */
+  /** Also limits the total size of the events kept for `replay`, in bytes as returned by `sizeOf`; default no limit. */
   readonly replayBytes?: number | undefined;
   /**
    * The size of an event in bytes, a whole number. Required with `replayBytes`. Called once per event, when it is published; if it
@@ -57,19 +57,19 @@ export interface WatchOptions<E> {
    */
   readonly prefix?: readonly E[] | undefined;
   /**
-   * Only events that have one of these topics (see `topicsOf`), each once, in the order in which they were published. What a filter
-   * would give, at the cost of the events that match. With `filter`, topics come first. An empty array gets nothing.
+   * Only events that have one of these topics (see `topicsOf`), each once, in the order in which they were published. The result
+   * is that of a filter, but only matching events cost anything. With `filter`, topics come first. An empty array gets nothing.
    */
   readonly topics?: readonly string[] | undefined;
   /**
-   * Begin with the last events that were published before, at most this many, and as many as the broadcaster keeps; default 0. The
-   * number counts events before `topics` and `filter`. As with `prefix`, `capacity` grows to what is delivered first + 1.
+   * Begin with the latest events published before, at most this many and as many as the broadcaster keeps; default 0. The number
+   * counts events before `topics` and `filter`. As with `prefix`, `capacity` grows to what is delivered first + 1.
    */
   readonly replay?: number | undefined;
   /**
-   * Begin right after this {@link Watch.position} of an earlier watch of the same broadcaster, with everything published since. If
-   * not all of it is kept any more, the watch delivers one ERROR with code 410, after the prefix if there is one, and ends. Wins
-   * over `replay`.
+   * Begin right after this {@link Watch.position} of an earlier watch of the same broadcaster, with everything published since.
+   * If part of that is no longer kept, the watch delivers one ERROR with code 410, after the prefix if there is one, and ends.
+   * Takes precedence over `replay`.
    */
   readonly after?: number | undefined;
   /** Stops the watch when it aborts. `watch` throws the signal's reason if it has already aborted. */

@@ -10,8 +10,8 @@ export interface TransitionOptions<E extends WatchEvent> {
   /**
    * Returns the object as it was before this change, or undefined if there was none or it is unknown. With this option nothing is
    * remembered between events. A DELETED event without a previous object is judged by its own, which is the last state. Not for a
-   * watch that drops events: the object before a change must be the one that this watch has told of last. A fold of `coalesce`
-   * has the `previous` of its first event, which is that one.
+   * watch that drops events: the object before a change must be the one that this watch delivered last. A fold of `coalesce` has
+   * the `previous` of its first event, which is that object.
    */
   previousOf?: ((event: E) => ObjectOf<E> | undefined) | undefined;
   /**
@@ -37,8 +37,8 @@ export interface TransitionOptions<E extends WatchEvent> {
  * is created. Objects are never modified: a new resourceVersion goes on a plain, shallow copy of the object and its metadata.
  * BOOKMARK, ERROR and custom types pass through.
  *
- * Without `previousOf` the last matching object of each key is kept, so memory grows with the number of matching objects. Only
- * events that pass through are known, so the watch must start at the initial state. If `predicate` changes its answer for an
+ * Without `previousOf` the last matching object of each key is kept, so memory grows with the number of matching objects. It
+ * knows only the events that pass through, so the watch must start at the initial state. If `predicate` changes its answer for an
  * unchanged object, that shows at the object's next change. An object without a name fails with INVALID_ARGUMENT. That error, and
  * any error thrown by `predicate`, `previousOf` or `keyOf`, ends this watch only. For everything else see {@link filter}.
  *

@@ -22,13 +22,16 @@ import type { Watch } from '../watch/watch.ts';
 /** A list, or one page of it. Upstream: `metav1.List` with its `ListMeta`. */
 export interface List<T> {
   readonly items: readonly T[];
-  /** The version at which these were all. Never empty. All pages of a list have the same. */
+  /** The version at which these were all the objects. Never empty, and the same for all pages of a list. */
   readonly resourceVersion: string;
-  /** Present if there are more: pass it to `list` to get the next page. */
+  /** Present if there are more items: pass it to `list` to get the next page. */
   readonly continue?: string | undefined;
-  /** About how many items follow after this page, if the server tells. */
+  /** About how many items follow this page, if the server reports it. */
   readonly remainingItemCount?: number | undefined;
-  /** How many bytes this was on its way, if the source knows. Bounds lists in pages; see `maxTotalListBytes` of `listAll`. */
+  /**
+   * The size of the response in bytes, if the source knows it. Used to limit lists with pages; see `maxTotalListBytes` of
+   * `listAll`.
+   */
   readonly bytes?: number | undefined;
 }
 
@@ -53,61 +56,71 @@ export type ResourceVersionMatch = 'Exact' | 'NotOlderThan';
 export interface ListOptions extends Selection {
   /** Absent: the newest state. `0`: any state the server has at hand. Others: see `resourceVersionMatch`. */
   readonly resourceVersion?: string | undefined;
-  /** Largest number of items of a page. Default: all. A server may send more. */
+  /** The largest number of items in a page. Default: all. A server may send more. */
   readonly limit?: number | undefined;
-  /** The `continue` of the page before. The other options but `limit` must be those of the first page, without a version. */
+  /** The `continue` of the previous page. The other options except `limit` must be those of the first page, without a version. */
   readonly continue?: string | undefined;
 }
 
 /** Options of {@link ListWatcher.watch}. Upstream: `metav1.ListOptions`. */
 export interface ListWatchOptions extends Selection {
-  /** Deliver what follows this version. Absent, or `0`: begin with the state as ADDED, in any order, without a BOOKMARK behind it. */
+  /**
+   * Deliver the changes after this version. Absent, or `0`: begin with the current state as ADDED, in any order, without a
+   * BOOKMARK after it.
+   */
   readonly resourceVersion?: string | undefined;
   /**
-   * Begin with the state as ADDED, and end that with an annotated BOOKMARK. `false`: begin without the state, also where there is no
-   * version to begin behind. Default: neither.
+   * Begin with the current state as ADDED, and end it with an annotated BOOKMARK. `false`: begin without the state, even if there
+   * is no version to begin after. Default: neither.
    */
   readonly sendInitialEvents?: boolean | undefined;
-  /** Whether the server may send BOOKMARKs. Default: that of `sendInitialEvents`, which needs one. */
+  /** Whether the server may send BOOKMARKs. Default: the value of `sendInitialEvents`, which needs one. */
   readonly allowWatchBookmarks?: boolean | undefined;
   /**
-   * What a source has delivered before, and nobody has changed since. A source that has to decode objects need not make again what
-   * is the same; it may also ignore this.
+   * Looks up objects that the source delivered before, and that nobody has changed since. A source that decodes objects can reuse
+   * the parts that are the same; it may also ignore this.
    */
   readonly stored?: ObjectLookup | undefined;
 }
 
 /**
- * Tells which object with this name there is already; the namespace is empty for objects that are in none. An object that a source
- * delivers may share parts with it or, if nothing has changed, be the same.
+ * Returns the stored object with this name; the namespace is empty for objects without one. An object that a source delivers may
+ * share parts with it or, if nothing has changed, be the same object.
  */
 export type ObjectLookup = (name: string, namespace: string) => unknown;
 
-/** A collection that can be listed and watched. See the top of this file for what it promises. Upstream: `cache.ListerWatcher`. */
+/**
+ * A collection that can be listed and watched. A watch from a list's version delivers every later change once, in order; a source
+ * that cannot do this answers 410. `LIST_WATCHER_CONTRACT` in `watchmux/testing` checks what an implementation must do. Upstream:
+ * `cache.ListerWatcher`.
+ */
 export interface ListWatcher<T> {
-  /** Resolves with a list or a page of it. A refusal rejects with a WatchError of code REFUSED that carries the Status. */
+  /** Resolves with a list or a page of it. A refusal rejects with a WatchError with code REFUSED, which has the Status. */
   list(options?: ListOptions): Promise<List<T>>;
-  /** Resolves with a watch once the source has accepted it. A refusal rejects as that of `list` does. */
+  /** Resolves with a watch once the source has accepted it. A refusal rejects as in `list`. */
   watch(options?: ListWatchOptions): Promise<Watch<ObjectEvent<T>>>;
 }
 
 /**
- * Where a reflector puts what it learns: a {@link Store}, a queue of deltas, or something of one's own. Called in the order in
- * which things happened. Upstream: `cache.ReflectorStore`.
+ * Where a reflector puts the objects: a {@link Store}, a queue of deltas, or an implementation of your own. Called in the order
+ * in which things happened. Upstream: `cache.ReflectorStore`.
  */
 export interface ReflectorStore<T> {
-  /** The version is that of the change, if the event has told one beside its object; see `fromHub`. */
+  /** `resourceVersion` is that of the change, if the event has one outside of its object; see `fromHub`. */
   add(object: T, resourceVersion?: string): void;
   update(object: T, resourceVersion?: string): void;
   delete(object: T, resourceVersion?: string): void;
-  /** What there is now is exactly this. */
+  /** These are now all the objects. */
   replace(list: Iterable<T>, resourceVersion: string): void;
-  /** Look again at everything there is. */
+  /** Process every stored object again. */
   resync?(): void;
-  /** What is stored as it was delivered, so that a source need not make it again. See {@link ListWatchOptions.stored}. */
+  /**
+   * Looks up objects that are stored as they were delivered, so that a source can reuse them. See {@link
+   * ListWatchOptions.stored}.
+   */
   stored?(name: string, namespace: string): unknown;
-  /** Nothing has changed up to this version but what was told before. */
+  /** All changes up to this version have been reported. */
   bookmark?(resourceVersion: string): void;
-  /** Resolves when there is room for more, so that a slow consumer holds the source back. */
+  /** Resolves when there is room for more, so that a slow consumer can hold the source back. */
   room?(signal?: AbortSignal): Promise<void>;
 }

@@ -1,16 +1,16 @@
 import { invalid } from '../watch/errors.ts';
 
 /**
- * What Kubernetes says about every object. All of it is optional, so that the classes of `@kubernetes/client-node` fit, and so do
- * objects of one's own. Upstream: `metav1.ObjectMeta`.
+ * The metadata of every Kubernetes object. Everything is optional, so that the classes of `@kubernetes/client-node` and your own
+ * objects fit. Upstream: `metav1.ObjectMeta`.
  */
 export interface ObjectMeta {
   readonly name?: string | undefined;
   readonly generateName?: string | undefined;
-  /** Undefined or empty for objects that are in no namespace. */
+  /** Undefined or empty for objects without a namespace. */
   readonly namespace?: string | undefined;
   readonly uid?: string | undefined;
-  /** The version of the last change. Opaque: compare it with what the source's comparator is, see `compareVersions`. */
+  /** The version of the last change. Opaque: compare versions with the source's comparator; see `compareVersions`. */
   readonly resourceVersion?: string | undefined;
   readonly generation?: number | undefined;
   readonly creationTimestamp?: string | Date | undefined;
@@ -52,8 +52,8 @@ export function checkText(name: string, value: unknown): string {
 }
 
 /**
- * The default key of an object: `<namespace>/<name>`, or `<name>` if it is in no namespace. Two objects of different names never
- * have the same key, because a `/` where it could be mistaken for the separator is refused.
+ * The default key of an object: `<namespace>/<name>`, or `<name>` if it is in no namespace. Objects with different names never
+ * have the same key, because a `/` that could be mistaken for the separator is refused.
  *
  * Upstream: `MetaNamespaceKeyFunc`, which does not refuse it.
  *

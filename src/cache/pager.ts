@@ -4,14 +4,14 @@ import type { List, ListOptions, ListWatcher } from './list-watcher.ts';
 
 /** Options of {@link listAll}: those of a list, of which a pager sets two itself. */
 export interface ListAllOptions extends Omit<ListOptions, 'limit' | 'continue'> {
-  /** Number of items to ask for at once; a whole number, default 500. 0: all. */
+  /** Number of items per request; a whole number, default 500. 0: all. */
   readonly pageSize?: number | undefined;
   /** Number of pages after which it gives up, because a server may never end; a whole number >= 1, default 10,000. */
   readonly maxPages?: number | undefined;
   /** Number of objects, over all pages, after which it gives up; a whole number >= 1. Default: no limit. */
   readonly maxObjects?: number | undefined;
   /**
-   * Number of bytes, over all pages, after which it gives up, as far as the source tells them; a whole number >= 1, default 1 GiB
+   * Number of bytes, over all pages, after which it gives up, if the source reports them; a whole number >= 1, default 1 GiB
    * (1,073,741,824).
    */
   readonly maxTotalListBytes?: number | undefined;
@@ -19,7 +19,7 @@ export interface ListAllOptions extends Omit<ListOptions, 'limit' | 'continue'> 
 
 /** A whole list. */
 export interface WholeList<T> extends Omit<List<T>, 'continue' | 'remainingItemCount' | 'bytes'> {
-  /** Whether the server has sent more than one page. */
+  /** Whether the server sent more than one page. */
   readonly paged: boolean;
 }
 
@@ -28,11 +28,11 @@ const MAX_PAGES = 10_000;
 export const MAX_TOTAL_LIST_BYTES = 1_073_741_824;
 
 /**
- * Lists a collection page by page, and resolves with all of it. If the past that the pages are made of expires on the way (410),
- * it starts over once, without pages. Upstream: `pager.ListPager`.
+ * Lists a collection page by page, and resolves with all of it. If the version of the pages expires before the last one (410), it
+ * starts over once, without pages. Upstream: `pager.ListPager`.
  *
- * @throws {WatchError} (rejects) what `list` rejects with; OVERLOADED with `limit` after `maxPages`, `maxObjects` or `maxTotalListBytes`;
- * INVALID_FRAME if the server goes round in circles with its `continue`, or sends a page where all was asked for;
+ * @throws {WatchError} (rejects) what `list` rejects with; OVERLOADED with `limit` after `maxPages`, `maxObjects` or
+ * `maxTotalListBytes`; INVALID_FRAME if the server repeats a `continue`, or sends a page when the whole list was asked for;
  * INVALID_ARGUMENT for an invalid option.
  */
 export async function listAll<T>(source: ListWatcher<T>, options: ListAllOptions = {}): Promise<WholeList<T>> {

@@ -3,18 +3,17 @@ import { invalid } from '../watch/errors.ts';
 /** The largest version: 2^128 - 1. */
 const LARGEST = '340282366920938463463374607431768211455';
 
-/** Tells which of two versions is newer: negative if it is `b`, positive if it is `a`, 0 if they are the same. */
+/** Tells which of two versions is newer: negative if `b` is, positive if `a` is, 0 if they are the same. */
 export type VersionComparator = (a: string, b: string) => number;
 
 /**
- * Compares two versions of Kubernetes: decimal numbers from 0 to 2^128 - 1 without leading zeros, so the longer one is larger, and
- * of two of the same length, the one that comes later in the dictionary. Returns -1, 0 or 1.
+ * Compares two Kubernetes versions: decimal numbers from 0 to 2^128 - 1 without leading zeros. Returns -1, 0 or 1.
  *
- * Versions of other sources are opaque: bring a {@link VersionComparator}, or compare them only for equality.
+ * Versions of other sources are opaque: provide a {@link VersionComparator}, or compare them only for equality.
  *
  * Upstream: `resourceversion.CompareResourceVersion`, which refuses 0.
  *
- * @throws {WatchError} INVALID_ARGUMENT for anything else, the empty string among it.
+ * @throws {WatchError} INVALID_ARGUMENT for anything else, including the empty string.
  */
 export function compareVersions(a: string, b: string): -1 | 0 | 1 {
   check(a);

@@ -14,13 +14,13 @@ const POLICIES: Readonly<Record<Overflow, string>> = {
 
 const POLICY_LINES: string = OVERFLOWS.map((policy) => `${' '.repeat(23)}${policy.padEnd(13)}${POLICIES[policy]}`).join('\n');
 
-const GENERAL = `watchmux: one stream of events, many watchers, each with a bounded queue
+const GENERAL = `watchmux: serve and watch streams of events, and collections of Kubernetes objects
 
 Usage
   <program> | watchmux pipe [options]    serve lines from stdin to WebSocket, SSE and HTTP clients
   watchmux watch URL                     print the events of such a server, one per line
   watchmux get URL_OR_RESOURCE           print the objects of a collection, and its changes with --watch
-  watchmux serve [options]               serve objects of your own, to kubectl and other Kubernetes clients
+  watchmux serve [options]               serve your own objects to kubectl and other Kubernetes clients
   watchmux demo [DIR]                    run a demo on real files; needs nothing else
 
   watchmux <command> --help              show the help of a command
@@ -45,7 +45,7 @@ The server prints "listening on http://HOST:PORT" on stdout, and then serves
   /watch   the events: over WebSocket (one message each), HTTP (one line each), or SSE if Accept has text/event-stream
   /        a live page: events, their rate, clients, and their queues, lag and losses; it can slow itself down on purpose
   /stats   the numbers of that page, as JSON
-  /metrics the same in total, for Prometheus
+  /metrics the totals of these numbers, for Prometheus
 
 Options
   --port P           port, default 8080; 0 picks a free one
@@ -63,8 +63,8 @@ ${POLICY_LINES}
   --drain SECONDS    at the end, time for clients to take their queued events, default 5
 
 At the end of stdin, and on SIGINT, SIGTERM or SIGHUP, clients get their queued events, and then their streams end. After a
-signal, clients are also told to reconnect within 5 s. A second signal exits at once. To survive the end of a terminal, start
-it with setsid; nohup has no effect on Node. A client that takes nothing for 30 s while bytes wait for it is cut, whatever the
+signal, clients are also told to reconnect within 5 s. A second signal exits at once. To let it outlive the terminal, start it
+with setsid; nohup has no effect on Node. A client that takes nothing for 30 s while bytes wait for it is cut, whatever the
 policy.
 
 Exit codes: 0 end; 1 stdin could not be read, or output not written; 2 invalid usage, or cannot listen on this host or port.
@@ -80,7 +80,7 @@ its /watch. Each event is printed as it was received, on one line. Reading is on
 
 If the connection breaks, the command reconnects, after a delay that grows up to 5 s, and resumes: no event is printed twice
 or missed. If it cannot resume, because the server has restarted or no longer keeps the missed events, the last line is an
-ERROR of code 410. Ctrl-C ends the command.
+ERROR with code 410. Ctrl-C ends the command.
 
 Options
   --transport T      http, sse, or websocket, which needs the package ws; default websocket for a ws: or wss: URL, else http
@@ -97,36 +97,36 @@ Usage
   watchmux get URL [options]
   watchmux get RESOURCE [NAME] [options]
 
-URL is that of a collection on any server that speaks Kubernetes' list/watch protocol, such as
+URL is the address of a collection on any server that speaks Kubernetes' list/watch protocol, such as
 http://127.0.0.1:8080/api/v1/pods. RESOURCE is a resource of the cluster in your kubeconfig, by any name that kubectl takes:
 pods, deploy, deployments.apps, orders.example.com/v1. Reading a kubeconfig needs the package @kubernetes/client-node.
 
 The list is read in pages of 500, and printed page by page. A server that makes tables, as a kube-apiserver does, chooses the
-columns; of other objects the name and the age are printed.
+columns; otherwise, the name and the age are printed.
 
-With --watch, what there is now is printed first, and then each change. If the connection breaks, or the server has forgotten
-where it was (410), the command connects or lists again, and prints what has changed meanwhile. If the output is read slowly,
-several changes of one object may become one. Ctrl-C ends the command.
+With --watch, the current objects are printed first, and then each change. If the connection breaks, or the server no longer
+has the missed changes (410), the command reconnects or lists again, and prints what has changed in the meantime. If the output
+is read slowly, several changes of one object may become one. Ctrl-C ends the command.
 
 Options
-  -w, --watch              go on with changes, until a signal
+  -w, --watch              continue with changes, until a signal
   -o, --output FORMAT      table, the default; json: one List object, or with NAME the object, or with --watch one event per
-                           line; name: NAMESPACE/NAME, or NAME if it is in no namespace
+                           line; name: NAMESPACE/NAME, or NAME if the object has no namespace
   -l, --selector S         only objects with these labels, such as app=web,tier!=db
       --field-selector S   only objects with these fields, such as status.phase=Running
       --limit N            print at most N objects
       --kubeconfig FILE    default: $KUBECONFIG, ~/.kube/config, or the service account of a pod
       --context NAME       the context in it; default: its current one
-  -n, --namespace NAME     default: that of the context
-  -A, --all-namespaces     the objects of all namespaces
-      --token TOKEN        send this bearer token; other users of this machine may see it, so better use a kubeconfig
+  -n, --namespace NAME     default: the context's
+  -A, --all-namespaces     the objects in all namespaces
+      --token TOKEN        send this bearer token; other users of this machine may see it, so prefer a kubeconfig
       --header 'NAME: VALUE'
                            send this header; may be repeated
       --timeout SECONDS    time for the server to answer, default 60; 0: no limit
 
-A server whose certificate is not known is trusted if NODE_EXTRA_CA_CERTS names a file with its CA.
+To trust a server with a private CA, set NODE_EXTRA_CA_CERTS to a file with the CA's certificate.
 
-Exit codes: 0 end, or the output is no longer read; 1 the server cannot be asked or refuses, there is no object NAME, or the
+Exit codes: 0 end, or the output is no longer read; 1 the server cannot be reached or refuses, there is no object NAME, or the
 output could not be written; 2 invalid usage, no such resource, or no kubeconfig.
 `;
 

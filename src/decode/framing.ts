@@ -38,7 +38,7 @@ export interface Framer {
    * before that memory is reused. With `lent`, it may also be a view of the framer's own buffer, valid until the next call of any
    * method.
    *
-   * @throws {WatchError} FRAME_TOO_LARGE in place of an oversize frame. The next call continues behind it.
+   * @throws {WatchError} FRAME_TOO_LARGE in place of an oversize frame. The next call continues after it.
    */
   next(lent?: boolean): Uint8Array | undefined;
   /**

@@ -89,7 +89,7 @@ export function errorToStatus(error: unknown): Status {
 export class StreamWatcher<E> extends PullWatch<E> {
   private readonly reportError: (error: unknown) => object;
 
-  /** @throws {WatchError} INVALID_ARGUMENT if `decoder` has no `decode`, as a stream of bytes has none. */
+  /** @throws {WatchError} INVALID_ARGUMENT if `decoder` has no `decode`: a stream of bytes, for example, is not a decoder. */
   constructor(decoder: Decoder<E>, options: StreamWatcherOptions = {}) {
     super({
       async pull() {

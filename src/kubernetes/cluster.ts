@@ -11,10 +11,10 @@ import { createNodeFetch, type NodeFetch } from './node-fetch.ts';
 import { Resource, type ResourceMeans } from './resource.ts';
 import { checkedType, type ResourceType } from './resource-type.ts';
 
-/** Options of a {@link Cluster}: limits of all its requests, as those of `createListWatcher`. */
+/** Options of a {@link Cluster}: limits of all its requests, like those of `createListWatcher`. */
 export type ClusterOptions = Omit<ListWatcherOptions, 'fetch' | 'headers'>;
 
-/** Makes the source of one kind of objects. */
+/** Creates the source for one kind of objects. */
 export type ClusterSource = (
   type: string | ResourceType,
   options?: { readonly namespace?: string | undefined },
@@ -31,8 +31,9 @@ export interface LoadClusterOptions extends ClusterOptions, KubeConfigOptions {}
 const LIMITS = ['maxListBytes', 'maxFrameBytes', 'responseTimeoutMs', 'clock'] as const;
 
 /**
- * Finds a cluster as kubectl does: in `$KUBECONFIG`, `~/.kube/config`, or the service account of the pod in which this runs. Needs
- * the optional peer `@kubernetes/client-node`, which reads all of these, with client certificates, exec plugins and OIDC.
+ * Finds a cluster as kubectl does: from `$KUBECONFIG`, `~/.kube/config`, or the service account of the pod in which this runs.
+ * Needs the optional peer dependency `@kubernetes/client-node`, which reads all of these, including client certificates, exec
+ * plugins and OIDC.
  *
  *     const cluster = await loadCluster();
  *     const pods = cluster.resource<V1Pod>('pods').in('default');
@@ -47,15 +48,15 @@ export async function loadCluster(options: LoadClusterOptions = {}): Promise<Clu
 /**
  * A Kubernetes cluster, or any server with the same protocol. Over plain HTTP it sends no credentials, as kubectl does.
  *
- * Connections are kept for later requests, and have TCP keep-alive probes, so that a watch ends about 40 seconds after the other
- * end has vanished. They do not keep a program from ending.
+ * Connections are kept for later requests, and have TCP keep-alive probes, so that a watch ends about 40 seconds after its server
+ * has vanished. Idle connections do not keep a program running.
  */
 export class Cluster {
   /** The address of the server. */
   readonly server: URL;
   /** The namespace of the context; `default` if it names none. */
   readonly namespace: string;
-  /** A `fetch` with the credentials of this cluster, for `createListWatcher` and for what has no method here. */
+  /** A `fetch` with the credentials of this cluster, for `createListWatcher` and for requests that have no method here. */
   readonly fetch: NodeFetch;
   readonly #credentials: Credentials;
   readonly #means: ResourceMeans;
@@ -83,8 +84,8 @@ export class Cluster {
   }
 
   /**
-   * The objects of one kind, in all namespaces: see `in` of {@link Resource}. The kind is named as in `deployments.apps/v1`, as in
-   * `pods`, or by a {@link ResourceType}, which can tell more.
+   * Returns the objects of one kind, in all namespaces; see `in` of {@link Resource}. Name the kind as `deployments.apps/v1`, as
+   * `pods`, or by a {@link ResourceType}, which can contain more.
    *
    *     cluster.resource<V1Deployment>('deployments.apps/v1').in('default')
    */
@@ -93,19 +94,19 @@ export class Cluster {
   }
 
   /**
-   * The same by any name that kubectl takes: plural, singular, kind or short, with a group and a version or without. Asks the
-   * server, so the result knows its version, its kind, and whether it is in namespaces.
+   * Like `resource`, but by any name that kubectl takes: plural, singular, kind or short name, with or without a group and a
+   * version. Asks the server, so the result knows its version, its kind, and whether it is namespaced.
    *
    *     await cluster.find('deploy')
    *
-   * @throws {WatchError} (rejects) INVALID_ARGUMENT if the server has nothing of this name.
+   * @throws {WatchError} (rejects) INVALID_ARGUMENT if the server has no resource with this name.
    */
   async find<T extends object = KubernetesObject>(name: string, { signal }: FindOptions = {}): Promise<Resource<T>> {
     return this.resource<T>(await findResource({ ...this.#means, signal }, name));
   }
 
   /**
-   * The same as a function, in one namespace if one is named: what an `InformerFactory` takes as its source.
+   * `resource` as a function, in one namespace if one is given: pass it to an `InformerFactory` as its source.
    *
    *     const factory = new InformerFactory(cluster.source);
    *     const deployments = factory.informer<V1Deployment>('deployments.apps/v1');
@@ -115,7 +116,7 @@ export class Cluster {
     return namespace ? resource.in(namespace) : resource;
   };
 
-  /** Closes connections that are idle, which would close by themselves within a minute. The cluster can still be used. */
+  /** Closes idle connections, which would otherwise close by themselves within a minute. The cluster can still be used. */
   close(): void {
     this.#credentials.close();
   }

@@ -2,13 +2,13 @@
 import type { RequestOptions } from 'node:https';
 import { invalid, WatchError } from '../watch/errors.ts';
 
-/** The part of client-node's `KubeConfig` that is used here, so that one of any version fits, and one of your own. */
+/** The part of client-node's `KubeConfig` that is used here, so that any version of it fits, and so does your own implementation. */
 export interface KubeConfigLike {
   getCurrentContext(): string;
   getContextObject(name: string): { readonly namespace?: string | undefined } | null;
   getCurrentCluster(): { readonly server: string; readonly proxyUrl?: string | undefined } | null;
   getCurrentUser(): object | null;
-  /** Adds headers, TLS options and an agent. Asked before every request. */
+  /** Adds headers, TLS options and an agent. Called before every request. */
   applyToHTTPSOptions(options: RequestOptions): Promise<void>;
 }
 
@@ -19,8 +19,8 @@ export interface KubeConfigOptions {
   /** The name of a context in it. Default: its current context. */
   readonly context?: string | undefined;
   /**
-   * Use the service account of the pod in which this runs, whatever files there are. A text is put before the paths of its files,
-   * for tools that mount them elsewhere.
+   * Use the service account of the pod in which this runs, even if there are kubeconfig files. A string is a prefix for the paths
+   * of the service account's files, for tools that mount them elsewhere.
    */
   readonly inCluster?: boolean | string | undefined;
 }

@@ -19,7 +19,7 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 
-/** What a request consists of, beside its URL. */
+/** What a request consists of, in addition to its URL. */
 export interface NodeRequest {
   readonly method?: string | undefined;
   readonly body?: string | undefined;
@@ -27,7 +27,7 @@ export interface NodeRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The part of `fetch` that is needed here, and wherever a `fetch` can be given. */
+/** The part of `fetch` that this package needs wherever it takes a `fetch`. */
 export type NodeFetch = (url: URL, init?: NodeRequest) => Promise<Response>;
 
 /** Adds what a request needs: its agent, TLS options, and headers. */
@@ -37,8 +37,8 @@ export type Prepare = (url: URL) => RequestOptions | Promise<RequestOptions>;
 const PROBE_AFTER_MS = 30_000;
 
 /**
- * Creates a `fetch` for programs in Node that list and watch much, or need a CA or a client certificate:
- * `createListWatcher(url, { fetch: createNodeFetch() })`. Without `prepare`, each request has a connection of its own.
+ * Creates a `fetch` for Node programs that list and watch a lot, or need a CA or a client certificate: `createListWatcher(url, {
+ * fetch: createNodeFetch() })`. Without `prepare`, each request has its own connection.
  */
 export function createNodeFetch(prepare: Prepare = () => ({ agent: false })): NodeFetch {
   return async (url, init = {}) => {

@@ -7,11 +7,11 @@ export interface ResourceType {
   readonly group?: string | undefined;
   /** Such as `v1`. */
   readonly version: string;
-  /** As in a URL: in lower case, and plural. */
+  /** As in a URL: lower case and plural. */
   readonly plural: string;
-  /** Such as `Deployment`. Objects to write that say no kind get it. */
+  /** Such as `Deployment`. Objects that are written without a kind get it. */
   readonly kind?: string | undefined;
-  /** Whether objects are in namespaces. If it is told, requests that lack one are refused here, and not by the server. */
+  /** Whether objects are in namespaces. If it is set, requests that lack a namespace fail before they are sent. */
   readonly namespaced?: boolean | undefined;
 }
 

@@ -47,18 +47,18 @@ interface Place {
 /**
  * The objects of one kind. Created by `Cluster.resource`.
  *
- * Names may be given as keys, `namespace/name`, as stores, queues and controllers have them. Every method rejects with a WatchError
- * of code REFUSED if the server refuses, with what it says in `status` (404, 409, 422); with TIMEOUT, INVALID_FRAME or
- * FRAME_TOO_LARGE as `createListWatcher` does; with INVALID_ARGUMENT before anything is sent.
+ * Names may be keys, `namespace/name`, as in stores, queues and controllers. Every method rejects with a WatchError: with code
+ * REFUSED if the server refuses, with its Status in `status` (404, 409, 422); with TIMEOUT, INVALID_FRAME or FRAME_TOO_LARGE as
+ * `createListWatcher` does; and with INVALID_ARGUMENT before anything is sent.
  *
- * Objects are as JSON has them: where the classes of `@kubernetes/client-node` say `Date`, there is the text that the server has
- * sent. {@link AsJson} says so to the compiler.
+ * Objects are as in JSON: where the classes of `@kubernetes/client-node` say `Date`, there is the string that the server sent.
+ * {@link AsJson} gives them the correct type.
  */
 export class Resource<T extends object = KubernetesObject> implements ListWatcher<T> {
   readonly type: ResourceType;
-  /** The one namespace of this; undefined: all, or the kind has none. */
+  /** The namespace; undefined: all namespaces, or the kind is not namespaced. */
   readonly namespace: string | undefined;
-  /** Where the collection is. */
+  /** The URL of the collection. */
   readonly url: URL;
   readonly #means: ResourceMeans;
   readonly #collection: ListWatcher<T>;
@@ -71,7 +71,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     this.#collection = means.collection(this.url) as ListWatcher<T>;
   }
 
-  /** The same in one namespace. */
+  /** Returns this resource, limited to one namespace. */
   in(namespace: string): Resource<T> {
     if (this.type.namespaced === false)
       throw invalid('namespace', namespace, `none, because ${this.type.plural} are in no namespace`);
@@ -92,7 +92,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     return this.#object(this.#at(name), options, { parameters: resourceVersion ? { resourceVersion } : {} });
   }
 
-  /** Creates an object. One without a name, but with `metadata.generateName`, gets one from the server. */
+  /** Creates an object. If it has no name but a `metadata.generateName`, the server generates its name. */
   async create(object: T, options: WriteOptions = {}): Promise<T> {
     const parameters = toParameters(known(options, WRITE_NAMES));
     const place = this.#placeOf(object, 'create', options.subresource === undefined);
@@ -100,13 +100,13 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     return this.#object(at, options, { method: 'POST', body: this.#written(object), parameters });
   }
 
-  /** Replaces an object. If it has a version which is not the newest, the server refuses with 409. */
+  /** Replaces an object. If it has a version that is not the newest, the server refuses with 409. */
   async update(object: T, options: WriteOptions = {}): Promise<T> {
     const parameters = toParameters(known(options, WRITE_NAMES));
     return this.#object(this.#placeOf(object, 'update'), options, { method: 'PUT', body: this.#written(object), parameters });
   }
 
-  /** Changes a part of an object. With `apply`, it is created if there is none. */
+  /** Changes a part of an object. With `apply`, creates the object if it does not exist. */
   async patch(name: string, patch: object, options: PatchOptions = {}): Promise<T> {
     const parameters = toParameters(known(options, [...WRITE_NAMES, 'type', 'force']));
     const contentType = toContentType(patch, options);
@@ -115,8 +115,8 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
   }
 
   /**
-   * Deletes an object. Resolves with the object, if the server sends it: it may be there until its finalizers are done, or its
-   * time to end is over. Otherwise with undefined: it is gone.
+   * Deletes an object. Resolves with the object if the server returns it: it may exist until its finalizers are done, or its
+   * grace period is over. Otherwise resolves with undefined: it is gone.
    */
   async delete(name: string, options: DeleteOptions = {}): Promise<T | undefined> {
     return this.#send(this.#at(name), options, { method: 'DELETE', body: toDeleteBody(options), parameters: {} });
@@ -178,7 +178,8 @@ interface Asked extends Question {
 }
 
 /**
- * A type as its JSON has it: dates are texts. `Resource<AsJson<V1Pod>>` tells the truth about `metadata.creationTimestamp`.
+ * A type as it is in JSON, with dates as strings. `Resource<AsJson<V1Pod>>` has the correct type for
+ * `metadata.creationTimestamp`.
  */
 export type AsJson<T> = T extends Date
   ? string

@@ -2,7 +2,7 @@
 import { invalid, oneOf, wholeNumber } from '../watch/errors.ts';
 import { known } from '../watch/options.ts';
 
-/** What requests for one object have in common. */
+/** Options of all requests for one object. */
 export interface ObjectOptions {
   /** A part of the object with a path of its own, such as `status` or `scale`. */
   readonly subresource?: string | undefined;
@@ -12,7 +12,7 @@ export interface ObjectOptions {
 
 /** Options of `get`. */
 export interface GetOptions extends ObjectOptions {
-  /** Absent: the newest state. `0`: whatever the server has at hand. Others: not older than that. */
+  /** Absent: the newest state. `0`: any state that the server has available. Others: a state not older than that. */
   readonly resourceVersion?: string | undefined;
 }
 
@@ -20,15 +20,16 @@ export interface GetOptions extends ObjectOptions {
 export interface WriteOptions extends ObjectOptions {
   /** Check everything, and change nothing. Default false. */
   readonly dryRun?: boolean | undefined;
-  /** Who writes, in the list of managed fields. Default: the server's, made of the program's name. */
+  /** The name of the writer in the list of managed fields. Default: the server's, which it derives from the program's name. */
   readonly fieldManager?: string | undefined;
-  /** What the server does with unknown and repeated fields. Default: its own, `Warn`. */
+  /** What the server does with unknown and duplicate fields. Default: the server's, `Warn`. */
   readonly fieldValidation?: 'Ignore' | 'Warn' | 'Strict' | undefined;
 }
 
 /**
- * `merge`: members to set, null to remove (RFC 7386). `json`: a list of operations (RFC 6902). `strategic`: as `merge`, but lists
- * are merged by their keys; for built-in kinds only. `apply`: all fields that are ours, see server-side apply.
+ * `merge`: members to set, null to remove (RFC 7386). `json`: a list of operations (RFC 6902). `strategic`: like `merge`, but
+ * lists are merged by their keys; for built-in kinds only. `apply`: all fields that you manage; see Kubernetes' server-side
+ * apply.
  */
 export type PatchType = 'merge' | 'json' | 'strategic' | 'apply';
 
@@ -36,7 +37,7 @@ export type PatchType = 'merge' | 'json' | 'strategic' | 'apply';
 export interface PatchOptions extends WriteOptions {
   /** Default `merge`. */
   readonly type?: PatchType | undefined;
-  /** For `apply`: take over fields that others manage. Default false: that is a conflict. */
+  /** For `apply`: take over fields that other managers own. Default false: such fields are a conflict. */
   readonly force?: boolean | undefined;
 }
 
@@ -44,9 +45,9 @@ export interface PatchOptions extends WriteOptions {
 export interface DeleteOptions extends Omit<WriteOptions, 'fieldManager' | 'fieldValidation'> {
   /** Delete only this object, or only this version of it; otherwise the server refuses with 409. */
   readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined;
-  /** What becomes of the objects that it owns. Default: the server's. */
+  /** What happens to the objects that it owns. Default: the server's. */
   readonly propagation?: 'Foreground' | 'Background' | 'Orphan' | undefined;
-  /** How long a pod has to end; a whole number. */
+  /** How long a pod has to terminate; a whole number. */
   readonly gracePeriodSeconds?: number | undefined;
 }
 

@@ -37,15 +37,16 @@ const PORTION: Portion = { items: 512, bytes: 4_194_304 };
 const RETRY_MS = { min: 50, max: 1_000 } as const;
 
 /**
- * An event stream in NATS JetStream, for any number of hubs in any number of processes. They have the same events, in the same
- * order, with the same versions. Needs the packages `@nats-io/transport-node` and `@nats-io/jetstream`.
+ * An event stream in NATS JetStream, for any number of hubs in any number of processes. All of them have the same events, in the
+ * same order, with the same versions. Needs the packages `@nats-io/transport-node` and `@nats-io/jetstream`.
  *
  *     const stream = new NatsStream({ servers: '127.0.0.1:4222', stream: 'chat', create: { maxAgeMs: 86_400_000 } });
  *     const hub = new Hub({ source: stream });
  *     await hub.publish({ type: 'message', object: { text: 'hello' } });   // stored, and on its way to every hub
  *
- * The stream must keep events by limits alone, so that those it holds are consecutive: a stream with other rules is refused. A single
- * event that somebody deletes is a gap, which is told as 410. Connects when it is first used, and again whenever it must.
+ * The stream must drop events only by its limits, so that those it holds are consecutive; a stream with other rules is refused.
+ * If somebody deletes a single event, that is a gap, and clients get a 410. Connects when it is first used, and reconnects when
+ * necessary.
  */
 export class NatsStream implements HubSource {
   private readonly settings: NatsSettings;
@@ -60,11 +61,11 @@ export class NatsStream implements HubSource {
   }
 
   /**
-   * Publishes an event, again and again until it is acknowledged. The stream stores one event per id, as long as it remembers the id
-   * (two minutes by default), and it is not tried again after that.
+   * Publishes an event, and retries until it is acknowledged. The stream stores one event per id, as long as it remembers the id
+   * (two minutes by default); there are no retries after that.
    *
-   * @throws {WatchError} (rejects) TIMEOUT if nobody has acknowledged it by then; CLOSED after `close`; INVALID_ARGUMENT for an event
-   * that is larger than the server takes, and for topics that make no subject.
+   * @throws {WatchError} (rejects) TIMEOUT if it is not acknowledged by then; CLOSED after `close`; INVALID_ARGUMENT for an event
+   * that is larger than the server accepts, and for topics that cannot be part of a subject.
    */
   async publish({ json, topics, id }: SourceMessage): Promise<void> {
     const { subject: root, stream, publishTimeoutMs } = this.settings;
@@ -114,7 +115,7 @@ export class NatsStream implements HubSource {
     return own.epoch === epoch ? events.filter(({ sequence }) => sequence >= first) : undefined;
   }
 
-  /** Closes the connection. Hubs that follow the stream must have been shut down. Idempotent. */
+  /** Closes the connection. Shut down the hubs that follow the stream first. Idempotent. */
   close(): Promise<void> {
     return this.link.close();
   }

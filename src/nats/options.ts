@@ -14,27 +14,27 @@ export interface NatsStreamOptions {
   /** Creates the stream if it does not exist, with these limits. Default: it must exist, and publishes wait until it does. */
   create?: NatsStreamLimits | undefined;
   /**
-   * How long a publish is tried again before it rejects with TIMEOUT, in milliseconds; default 30,000. Not longer than the stream
+   * How long a publish is retried before it rejects with TIMEOUT, in milliseconds; default 30,000. Never longer than the stream
    * remembers its id.
    */
   publishTimeoutMs?: number | undefined;
-  /** How to connect: credentials, TLS, names. Default: as `connect` of `@nats-io/transport-node`, but without giving up. */
+  /** Connection options: credentials, TLS, names. Default: those of `connect` in `@nats-io/transport-node`, but without giving up. */
   connection?: Omit<NodeConnectionOptions, 'servers'> | undefined;
 }
 
-/** What a new stream holds. Beyond a limit the oldest events go, and clients that still need them get a 410. */
+/** What a new stream holds. Beyond a limit, the oldest events are dropped, and clients that still need them get a 410. */
 export interface NatsStreamLimits {
-  /** Events; default no limit. */
+  /** Number of events; default no limit. */
   maxItems?: number | undefined;
-  /** Bytes, with subjects and headers; default no limit. */
+  /** Bytes, including subjects and headers; default no limit. */
   maxBytes?: number | undefined;
-  /** Age; default no limit. */
+  /** Age of events, in milliseconds; default no limit. */
   maxAgeMs?: number | undefined;
-  /** How long an id of a publish is remembered; default two minutes. */
+  /** How long the id of a publish is remembered, in milliseconds; default two minutes. */
   duplicateWindowMs?: number | undefined;
-  /** Servers of a cluster that hold a copy; default 1. */
+  /** Number of servers in a cluster that hold a copy; default 1. */
   replicas?: number | undefined;
-  /** Where; default `file`. */
+  /** Where events are stored; default `file`. */
   storage?: 'file' | 'memory' | undefined;
 }
 

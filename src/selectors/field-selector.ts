@@ -24,11 +24,11 @@ const NOTHING: readonly FieldTerm[] = [
  *     parseFieldSelector('metadata.name=a,status.phase!=Failed').matches({ 'metadata.name': 'a' })   // true
  */
 export class FieldSelector {
-  /** Sorted by field; those of one field in the order in which they were given. */
+  /** Sorted by field; terms with the same field keep the order in which they were given. */
   readonly terms: readonly FieldTerm[];
   private known: string | undefined;
 
-  /** @throws {WatchError} INVALID_ARGUMENT for a term that cannot be written: a field with `=` or `,` in it, or none at all. */
+  /** @throws {WatchError} INVALID_ARGUMENT for a term that has no text form: its field is empty, or contains `=` or `,`. */
   constructor(terms: readonly FieldTerm[] = []) {
     this.terms = terms.map(checkedTerm).sort((one, other) => byCodeUnit(one.field, other.field));
   }
@@ -38,7 +38,7 @@ export class FieldSelector {
     return new FieldSelector();
   }
 
-  /** Selects no object. Printed as `nothing!=,nothing=`: a field that is empty, and not. */
+  /** Selects no object. Printed as `nothing!=,nothing=`, which parses to a selector that also selects nothing. */
   static nothing(): FieldSelector {
     return new FieldSelector(NOTHING);
   }
@@ -58,12 +58,12 @@ export class FieldSelector {
     return this.terms.length === 0;
   }
 
-  /** Whether no fields fulfil all its terms, as with `a=1,a=2`. */
+  /** Whether no fields can meet all its terms, as with `a=1,a=2`. */
   get matchesNothing(): boolean {
     return this.canonical === print(NOTHING);
   }
 
-  /** The same text for all selectors that select the same fields, and only for them. It parses to one of them. */
+  /** The same text for all selectors that select the same fields, and only for them. It parses to an equal selector. */
   get canonical(): string {
     this.known ??= print(reduced(this.terms));
     return this.known;
@@ -80,15 +80,15 @@ export class FieldSelector {
   }
 
   /**
-   * A selector whose terms have other fields or values: `change` gets each term, and returns what takes its place. A term whose
-   * field and value are both empty is dropped. If `change` throws, so does this.
+   * Returns a selector with other fields or values: `change` gets each term, and returns its replacement. A term whose field and
+   * value are both empty is dropped. If `change` throws, so does this.
    */
   transform(change: (field: string, value: string) => { readonly field: string; readonly value: string }): FieldSelector {
     const terms = this.terms.map(({ operator, ...term }) => ({ operator, ...change(term.field, term.value) }));
     return new FieldSelector(terms.filter(({ field, value }) => field !== '' || value !== ''));
   }
 
-  /** The text that is parsed to the same terms, with the special characters of values escaped. */
+  /** Text that parses to the same terms, with the special characters in values escaped. */
   toString(): string {
     return print(this.terms);
   }
@@ -100,12 +100,12 @@ export class FieldSelector {
 }
 
 /**
- * Reads a field selector, in the language of Kubernetes' `fieldSelector` parameter: terms `field=value`, `field==value` and
- * `field!=value` with commas between, all of which must hold. In a value, `\\`, `\,` and `\=` stand for the character behind the
- * backslash. An empty text selects everything. Where this differs from upstream on purpose, docs/selectors.md says so.
+ * Parses a field selector, in the syntax of Kubernetes' `fieldSelector` parameter: terms `field=value`, `field==value` and
+ * `field!=value`, separated by commas, all of which must hold. In a value, `\\`, `\,` and `\=` stand for the character after the
+ * backslash. An empty selector selects everything. docs/selectors.md lists the deliberate differences from upstream.
  *
- * @throws {WatchError} INVALID_SELECTOR for a text that is wrong, with the `position` of the character; the message shows it above
- *   a caret. With the `limit` for a text longer than `maxChars`.
+ * @throws {WatchError} INVALID_SELECTOR for an invalid text, with the `position` of the character, which the message marks with a
+ *   caret; or with the `limit`, for a text longer than `maxChars`.
  */
 export function parseFieldSelector(text: string, options: ParseOptions = {}): FieldSelector {
   checkText('field selector', text, options);

@@ -32,7 +32,7 @@ const EXPRESSION_OPERATORS: ReadonlyMap<string, LabelOperator> = new Map([
  *     parseLabelSelector('app in (web,api),!canary').matches({ app: 'web' })   // true
  */
 export class LabelSelector {
-  /** Sorted by key; those of one key in the order in which they were given. */
+  /** Sorted by key; requirements with the same key keep the order in which they were given. */
   readonly requirements: readonly Requirement[];
   private known: string | undefined;
 
@@ -45,7 +45,7 @@ export class LabelSelector {
     return new LabelSelector();
   }
 
-  /** Selects no object. Printed as `nothing,!nothing`, which says so in the language of selectors, so that it can be parsed again. */
+  /** Selects no object. Printed as `nothing,!nothing`, which parses to a selector that also selects nothing. */
   static nothing(): LabelSelector {
     return parseLabelSelector(NOTHING);
   }
@@ -53,7 +53,7 @@ export class LabelSelector {
   /**
    * Selects the objects that have all these labels, with these values; every object for null, undefined or no labels.
    *
-   * @throws {WatchError} INVALID_ARGUMENT for a key or a value that no label has.
+   * @throws {WatchError} INVALID_ARGUMENT for a key or a value that no label can have.
    */
   static fromLabels(labels: Labels | null | undefined): LabelSelector {
     return new LabelSelector(Object.entries(labels ?? {}).map(([key, value]) => new Requirement(key, '=', [value])));
@@ -63,7 +63,7 @@ export class LabelSelector {
    * Converts the form with `matchLabels` and `matchExpressions`. As upstream: an object without conditions selects everything, null
    * and undefined select nothing.
    *
-   * @throws {WatchError} INVALID_ARGUMENT for a key, an operator or values that make no requirement.
+   * @throws {WatchError} INVALID_ARGUMENT for an invalid key or operator, or invalid values.
    */
   static fromObject(object: LabelSelectorObject | null | undefined): LabelSelector {
     if (object === null || object === undefined) return LabelSelector.nothing();
@@ -87,14 +87,14 @@ export class LabelSelector {
     return this.requirements.length === 0;
   }
 
-  /** Whether no labels fulfil all its requirements, as with `a=1,a=2`. */
+  /** Whether no labels can meet all its requirements, as with `a=1,a=2`. */
   get matchesNothing(): boolean {
     return this.canonical === NOTHING;
   }
 
   /**
-   * The same text for all selectors that select the same labels, and only for them: a key for tables. It parses to a selector that
-   * selects the same.
+   * The same text for all selectors that select the same labels, and only for them, so it can serve as a key in a map. It parses
+   * to an equal selector.
    */
   get canonical(): string {
     this.known ??= canonicalLabels(this.requirements);
@@ -107,8 +107,8 @@ export class LabelSelector {
   }
 
   /**
-   * The one value that a label must have to be selected, if the first requirement for its key says so (`=`, `==`, or `in` with one
-   * value); otherwise undefined. For an index, or a topic: all objects that are selected are found under this value.
+   * The one value that a label must have to be selected, if the first requirement for its key says so (`=`, `==`, or `in` with
+   * one value); otherwise undefined. Use it for an index or a topic: all selected objects are found under this value.
    */
   requiresExactMatch(key: string): string | undefined {
     const { operator, values } = this.requirements.find((each) => each.key === key) ?? {};
@@ -116,12 +116,12 @@ export class LabelSelector {
     return pins && values?.length === 1 ? values[0] : undefined;
   }
 
-  /** A selector with more requirements. This one stays as it is. */
+  /** Returns a selector with additional requirements. This one is not changed. */
   add(...requirements: readonly Requirement[]): LabelSelector {
     return new LabelSelector([...this.requirements, ...requirements]);
   }
 
-  /** The text that is parsed to the same requirements: sorted by key, the values of each sorted. */
+  /** Text that parses to the same requirements: sorted by key, with the values of each sorted. */
   toString(): string {
     return this.requirements.join(',');
   }
@@ -133,19 +133,19 @@ export class LabelSelector {
 }
 
 /**
- * Reads a label selector, in the language of Kubernetes' `labelSelector` parameter and of `kubectl -l`.
+ * Parses a label selector, in the syntax of Kubernetes' `labelSelector` parameter and of `kubectl -l`.
  *
  * | text | selects objects whose label `k` |
  * |---|---|
  * | `k=v`, `k==v`, `k in (v,w)` | has this value, or one of these |
  * | `k!=v`, `k notin (v,w)` | is absent, or has another value |
- * | `k`, `!k` | is there, is absent |
+ * | `k`, `!k` | is present, is absent |
  * | `k>5`, `k<5` | is a 64-bit integer that is greater, less |
  *
- * A comma means AND; an empty text selects everything. Where this differs from upstream on purpose, docs/selectors.md says so.
+ * A comma means AND; an empty selector selects everything. docs/selectors.md lists the deliberate differences from upstream.
  *
- * @throws {WatchError} INVALID_SELECTOR for a text that is wrong, with the `position` of the character; the message shows it above
- *   a caret. With the `limit` for a text longer than `maxChars`.
+ * @throws {WatchError} INVALID_SELECTOR for an invalid text, with the `position` of the character, which the message marks with a
+ *   caret; or with the `limit`, for a text longer than `maxChars`.
  */
 export function parseLabelSelector(text: string, options: ParseOptions = {}): LabelSelector {
   return new LabelSelector(

@@ -4,7 +4,7 @@ import type { Labels } from './condition.ts';
 import { FieldSelector, type Fields } from './field-selector.ts';
 import { LabelSelector } from './label-selector.ts';
 
-/** What selectors look at in an object. */
+/** The parts of an object that selectors use. */
 export interface Attributes {
   readonly labels?: Labels | null | undefined;
   readonly fields?: Fields | null | undefined;
@@ -24,7 +24,7 @@ export interface SelectionPredicateOptions<T> {
   readonly indexFields?: readonly string[] | undefined;
   /** The number of objects in a page; default 0, which means all. */
   readonly limit?: number | undefined;
-  /** Where the page begins: what the page before it said. Default: at the beginning. */
+  /** Where the page begins: the `continue` of the previous page. Default: at the beginning. */
   readonly continue?: string | undefined;
   /** Whether a watch may contain BOOKMARKs; default false. */
   readonly allowWatchBookmarks?: boolean | undefined;
@@ -49,8 +49,8 @@ export function attributesOfMeta(object: unknown): Attributes {
 }
 
 /**
- * What a list or a watch asks for: which objects, and how many at a time. A storage judges objects by it, and looks into it for
- * shortcuts: one name, one namespace, an index. Upstream: `storage.SelectionPredicate`.
+ * What a list or a watch asks for: which objects, and how many at a time. A storage matches objects with it, and checks it for
+ * shortcuts: a single name, a single namespace, an index. Upstream: `storage.SelectionPredicate`.
  */
 export class SelectionPredicate<T = unknown> {
   readonly labels: LabelSelector;
@@ -80,12 +80,12 @@ export class SelectionPredicate<T = unknown> {
     return this.labels.isEmpty && this.fields.isEmpty;
   }
 
-  /** Whether an object is selected. If everything is, its attributes are not asked for. */
+  /** Whether an object is selected. If everything is selected, `attributesOf` is not called. */
   matches(object: T): boolean {
     return this.isEmpty || this.matchesAttributes(this.attributesOf(object));
   }
 
-  /** The same for attributes that are known already: those of an object's previous state, for example. */
+  /** The same for known attributes, for example those of an object's previous state. */
   matchesAttributes({ labels, fields }: Attributes): boolean {
     return this.labels.matches(labels) && this.fields.matches(fields);
   }
@@ -101,8 +101,8 @@ export class SelectionPredicate<T = unknown> {
   }
 
   /**
-   * The parts of the indexes in which all objects are that can be selected: for each indexed field and label whose value is pinned.
-   * A request for one `namespace` pins that field, too.
+   * The index values under which all selectable objects are found: one for each indexed field and label for which the selectors
+   * require one value. A request for one `namespace` also requires that value of the field.
    */
   indexHints(namespace: string = ''): IndexHint[] {
     const ofFields = this.indexFields.map((name): [string, string | undefined] => {

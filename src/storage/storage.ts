@@ -19,7 +19,7 @@
  * - A key is relative to the scope: not empty, without an empty, `.` or `..` segment between slashes, at most 1,024 characters.
  *   Lists are in the order of keys, by UTF-16 code unit.
  *
- * Refusals reject with a WatchError of code REFUSED, whose `status.code` is: 404 NotFound; 409 AlreadyExists (create) or Conflict
+ * Refusals reject with a WatchError with code REFUSED, whose `status.code` is: 404 NotFound; 409 AlreadyExists (create) or Conflict
  * (preconditions); 410 Expired (a version before the oldest kept one, or a `continue` of such); 504 Timeout with the cause
  * ResourceVersionTooLarge (a version that has not come yet); 400 BadRequest (a version, a key, a selector or a `continue` that is
  * none); 413 RequestEntityTooLarge; 429 TooManyRequests (not ready, or full). A watch from a version that is too old may also
@@ -32,27 +32,30 @@ import type { KubernetesObject } from '../cache/object.ts';
 import type { BookmarkEvent, ErrorEvent, WatchEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 
-/** A change as a storage tells it: with what was there before, where there was something. */
+/** A change in a storage, with the object before the change, if there was one. */
 export interface ChangeEvent<T> extends WatchEvent<'ADDED' | 'MODIFIED' | 'DELETED', T> {
-  /** The object before this change, as it was written. Present for MODIFIED and DELETED, and for what a selector made an ADDED. */
+  /**
+   * The object before this change, as it was written. Present for MODIFIED and DELETED, and for an ADDED of an object that
+   * existed but did not match the selector.
+   */
   readonly previous?: T | undefined;
 }
 
-/** What a watch of a storage delivers. Fits where an `ObjectEvent` is expected. */
+/** What a watch of a storage delivers. Can be used where an `ObjectEvent` is expected. */
 export type StorageEvent<T> = ChangeEvent<T> | BookmarkEvent | ErrorEvent;
 
 /** Options of {@link Storage.watch}. */
 export interface StorageWatchOptions<T> extends ListWatchOptions {
   /**
-   * Tells what was delivered under a key last, of all that the caller has taken: it keeps the whole state, as a cache does. A storage
-   * that would have to read what was there before each change need not, and takes `previous` from here; it may also ignore this, and
-   * does with a selector. Do not take events before those before them are in that state.
+   * For a caller that keeps the whole state, as a cache does: returns its current object under a key. A storage that would have
+   * to read the object before each change can then take `previous` from here. It may ignore this, and does if there is a
+   * selector. Apply each event to that state before you read the next one.
    */
   readonly previousOf?: ((key: string) => T | undefined) | undefined;
 }
 
 /**
- * What must hold of the object that is there, or else an update or a deletion rejects with 409 Conflict. Upstream:
+ * What the stored object must match; otherwise an update or a deletion rejects with 409 Conflict. Upstream:
  * `storage.Preconditions`.
  */
 export interface Preconditions {
@@ -62,48 +65,56 @@ export interface Preconditions {
 
 /** Options of {@link Storage.get}. */
 export interface GetOptions {
-  /** Absent: the newest state. `0`: any state at hand. Others: not older than that. Upstream: `GetOptions.ResourceVersion`. */
+  /**
+   * Absent: the newest state. `0`: any available state. Others: a state not older than that. Upstream:
+   * `GetOptions.ResourceVersion`.
+   */
   readonly resourceVersion?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 /** Options of {@link Storage.create}. */
 export interface CreateOptions {
-  /** The object is deleted by itself after so long, to the second. Default 0: never. */
+  /** The object expires after this many seconds. Default 0: never. */
   readonly ttlSeconds?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Options of {@link Storage.update}: preconditions, and what else there is. */
+/** Options of {@link Storage.update}, including preconditions. */
 export interface UpdateOptions<T> extends CreateOptions, Preconditions {
   /**
-   * What the caller believes to be there, with its version: the first attempt is made with it instead of a read. If it turns out
-   * to be old, the change is tried again with what is really there. Upstream: `cachedExistingObject`.
+   * The object that the caller believes to be stored, with its version: the first attempt uses it instead of a read. If it is
+   * outdated, the change is retried with the object that is really stored. Upstream: `cachedExistingObject`.
    */
   readonly cached?: T | undefined;
-  /** Call `change` with undefined, and create, if there is nothing under the key. Default false: reject with 404. */
+  /** If there is nothing under the key, call `change` with undefined, and create the object. Default false: reject with 404. */
   readonly createIfMissing?: boolean | undefined;
 }
 
-/** Options of {@link Storage.delete}: preconditions, and what else there is. */
+/** Options of {@link Storage.delete}, including preconditions. */
 export interface DeleteOptions<T> extends Preconditions {
-  /** Called with what is there; throws to refuse. Called again if that has changed meanwhile. */
+  /** Called with the stored object; throws to refuse the deletion. Called again if the object has changed in the meantime. */
   readonly validate?: ((current: T) => void | Promise<void>) | undefined;
   /** As in {@link UpdateOptions}. */
   readonly cached?: T | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The fields that a field selector may name beside `metadata.name` and `metadata.namespace`, and how to read them. */
+/** The fields that a field selector may use in addition to `metadata.name` and `metadata.namespace`, and how to read them. */
 export type FieldFunctions<T> = Readonly<Record<string, (object: T) => string | undefined>>;
 
 /** Options of {@link Storage.scope}. */
 export interface ScopeOptions<T> {
-  /** Default: those of the storage that the scope is cut out of. */
+  /** Default: those of the storage that the scope belongs to. */
   readonly fields?: FieldFunctions<T> | undefined;
 }
 
-/** A collection that can be listed, watched and written. See the top of this file for what it promises. */
+/**
+ * A collection that can be listed, watched and written. All keys share one revision, which grows with every write. A write is one
+ * step, and reads without a version include every write that was answered before (**Linearizable**). Refusals reject with a
+ * WatchError with code REFUSED and a Status as a kube-apiserver sends it. Treat the objects that you get as read-only.
+ * `STORAGE_CONTRACT` in `watchmux/testing` checks what an implementation must do.
+ */
 export interface Storage<T extends KubernetesObject = KubernetesObject> extends ListWatcher<T> {
   /** Resolves with the object under a key, or with undefined if there is none. */
   get(key: string, options?: GetOptions): Promise<T | undefined>;
@@ -111,33 +122,33 @@ export interface Storage<T extends KubernetesObject = KubernetesObject> extends 
   watch(options?: StorageWatchOptions<T>): Promise<Watch<StorageEvent<T>>>;
   /**
    * Resolves with the object as it was stored, with its version. Rejects with 409 AlreadyExists if the key is taken, and with 400
-   * BadRequest if the object has a `metadata.resourceVersion`: whoever creates cannot have read one.
+   * BadRequest if the object has a `metadata.resourceVersion`, which a new object cannot have.
    */
   create(key: string, object: T, options?: CreateOptions): Promise<T>;
   /**
-   * Reads, calls `change` with what is there, and writes its result if nothing has changed meanwhile; otherwise begins again. So
-   * `change` may be called several times and must have no side effects. What it throws rejects, and nothing is written. If its
-   * result equals what is there, nothing is written either, and no event follows. What `change` is given is its own to alter; the
-   * version in its result means nothing. A write without `ttlSeconds` ends the time to live that there was. Upstream:
-   * `GuaranteedUpdate`.
+   * Reads the object, calls `change` with a copy, and writes the result if the object has not changed in the meantime; otherwise
+   * starts again. So `change` may be called several times and must have no side effects. If it throws, this rejects with that
+   * error, and nothing is written. If its result equals the stored object, nothing is written either, and there is no event.
+   * `change` may modify its argument; the version in its result is ignored. A write without `ttlSeconds` ends an earlier time to
+   * live. Upstream: `GuaranteedUpdate`.
    */
   update(key: string, change: (current: T) => T | Promise<T>, options?: UpdateOptions<T>): Promise<T>;
   /** Resolves with the last content of the object, at the version of its deletion. */
   delete(key: string, options?: DeleteOptions<T>): Promise<T>;
-  /** The revision of the newest write that is answered for, of any scope. Upstream: `GetCurrentResourceVersion`. */
+  /** The revision of the newest write in any scope. Upstream: `GetCurrentResourceVersion`. */
   currentVersion(options?: { readonly signal?: AbortSignal | undefined }): Promise<string>;
   /**
-   * Rejects, with the reason, if no write can succeed any more although reads are answered: the disk of a journal has failed.
-   * What a storage without this method answers for is what `currentVersion` tells.
+   * Rejects with the reason if no write can succeed any more although reads are answered, because a journal's disk has failed.
+   * For a storage without this method, its health is whether `currentVersion` answers.
    */
   checkHealth?(): Promise<void>;
   /**
-   * Sends every open watch that allows BOOKMARKs one that has the current revision, in order with events. A cache before this
-   * storage learns by it that it misses nothing. Upstream: `RequestWatchProgress`.
+   * Sends a BOOKMARK with the current revision to every open watch that allows BOOKMARKs, in order with events. It tells a cache
+   * in front of this storage that it has missed nothing. Upstream: `RequestWatchProgress`.
    */
   requestProgress(): Promise<void>;
-  /** The part of this storage whose keys begin with `prefix`, which must end with `/`. Its keys are those behind the prefix. */
+  /** The part of this storage whose keys begin with `prefix`, which must end with `/`. The scope's keys are without the prefix. */
   scope<U extends KubernetesObject = T>(prefix: string, options?: ScopeOptions<U>): Storage<U>;
-  /** Ends all watches, and rejects what is pending and what is asked later with CLOSED. Of a scope: does nothing. */
+  /** Ends all watches, and rejects pending and later requests with CLOSED. Does nothing on a scope. */
   close(): Promise<void>;
 }

@@ -8,7 +8,7 @@ export interface Clock {
   schedule(delayMs: number, callback: () => void): () => void;
 }
 
-/** The host's clock. Delays longer than 2^31 - 1 ms (about 24 days) are shortened to that, and what is overdue comes next. */
+/** The host's clock. Delays longer than 2^31 - 1 ms (about 24 days) are shortened to that. Overdue calls run next. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   schedule: (delayMs, callback) => {

@@ -7,15 +7,15 @@ import type { Status } from './event.ts';
  *
  * | code | when | data |
  * |---|---|---|
- * | `CLOSED` | `publish`, `tryPublish` or `watch` after `shutdown`; a pending `publish` when the signal of `shutdown` aborts | |
- * | `OVERLOADED` | `publish` while `maxPending` publishes are pending; `fromObservable` with `wait` when its queue is full; a work queue that holds `maxKeys` keys is given another | `limit` |
+ * | `CLOSED` | `publish`, `tryPublish` or `watch` after `shutdown`; a pending `publish` when the signal of `shutdown` aborts; calls to an informer, storage or server that has stopped or was closed, and calls that wait when it stops | |
+ * | `OVERLOADED` | `publish` while `maxPending` publishes are pending; `fromObservable` with `wait` when its queue is full; adding a key to a work queue that holds `maxKeys` others; a list beyond `maxPages`, `maxObjects` or `maxTotalListBytes` | `limit` |
  * | `INVALID_ARGUMENT` | an option or argument of the wrong kind; the message names the value and what was expected | |
- * | `FRAME_TOO_LARGE` | a frame of a byte stream is longer than `maxFrameBytes` | `limit` |
- * | `INVALID_FRAME` | a frame is not what the codec reads: not JSON, not an event | |
+ * | `FRAME_TOO_LARGE` | a frame of a byte stream is longer than `maxFrameBytes`, or a response than its limit | `limit` |
+ * | `INVALID_FRAME` | a frame, a response or a storage's file is not what was expected: not JSON, not an event, or damaged | |
  * | `QUEUE_FULL` | a fake was given more events than its queue holds | `limit` |
- * | `INVALID_SELECTOR` | the text of a selector is wrong, or too long; the message shows where | `position`, `limit` |
- * | `REFUSED` | a server refused a list or a watch | `status` |
- * | `TIMEOUT` | a server did not answer in time | `limit`, in ms |
+ * | `INVALID_SELECTOR` | the text of a selector is invalid or too long; the message shows where | `position`, `limit` |
+ * | `REFUSED` | a server or a storage refused a request; `status` says why | `status` |
+ * | `TIMEOUT` | a server did not answer in time, or something that was waited for did not happen in time | `limit` in ms, if there is one |
  */
 export type WatchErrorCode =
   | 'CLOSED'
@@ -34,9 +34,9 @@ export class WatchError extends Error {
   readonly code: WatchErrorCode;
   /** The limit that was reached, for codes that have one. */
   readonly limit?: number | undefined;
-  /** The index of the character at which a text is wrong, for codes that have one. */
+  /** The index of the character at which a text is invalid, for codes that have one. */
   readonly position?: number | undefined;
-  /** What the server said, for REFUSED. Its `code` is an HTTP status, and `details.retryAfterSeconds` tells when to ask again. */
+  /** The Status of the refusal, for REFUSED. Its `code` is an HTTP status, and `details.retryAfterSeconds` says when to try again. */
   readonly status?: Status | undefined;
 
   constructor(

@@ -31,19 +31,19 @@ export interface ErrorEvent {
   readonly object: Status;
 }
 
-/** What a watch that may be cut delivers besides `E`: an {@link ErrorEvent}, or nothing new if `E` has it already. */
+/** What a watch that may be cut delivers in addition to `E`: an {@link ErrorEvent}, or nothing if `E` has it already. */
 export type MissingError<E> = ErrorEvent extends E ? never : ErrorEvent;
 
-/** What a watch that begins with a snapshot delivers besides `E`: ADDED, or nothing new if `E` has it already. */
+/** What a watch that begins with a snapshot delivers in addition to `E`: ADDED, or nothing if `E` has it already. */
 export type MissingAdded<E extends WatchEvent> = AddedEvent<ObjectOf<E>> extends E ? never : AddedEvent<ObjectOf<E>>;
 
-/** The event of a new object, or of an object of a snapshot. Upstream: `watch.Added`. */
+/** The event for a new object, or for an object of a snapshot. Upstream: `watch.Added`. */
 export interface AddedEvent<Obj = unknown> {
   readonly type: 'ADDED';
   readonly object: Obj;
 }
 
-/** The object type of a union's events, without those of BOOKMARK and ERROR. */
+/** The type of the objects of a union's events, except BOOKMARK and ERROR. */
 export type ObjectOf<E extends WatchEvent> = Exclude<E, { readonly type: 'BOOKMARK' | 'ERROR' }>['object'];
 
 /** All that is known of the object of a BOOKMARK: its version, and the annotation that ends a snapshot. */
@@ -73,7 +73,7 @@ export interface Status {
 
 /** Machine-readable details of a {@link Status}. `missed` is this package's own: the number of events a cut watch did not get. */
 export interface StatusDetails {
-  /** The object, group, kind (or resource) and uid that the failure is about. */
+  /** The name of the object that the failure is about; with it, its group, kind (or resource) and uid. */
   readonly name?: string | undefined;
   readonly group?: string | undefined;
   readonly kind?: string | undefined;

@@ -8,7 +8,10 @@ import type { WorkQueue } from './queue.ts';
 export interface ControllerInformer<T> {
   /** The key of an object. */
   readonly store: { keyOf(object: T): string };
-  /** Calls the handler with the state, as additions, and then with each change. `synced`: those additions were handled. */
+  /**
+   * Calls the handler with the current state, as additions, and then with each change. `synced` resolves when those additions
+   * have been handled.
+   */
   addHandler(
     handler: ControllerHandler<T>,
     options?: { readonly filter?: ((object: T) => boolean) | undefined; readonly resyncMs?: number | undefined },
@@ -18,7 +21,7 @@ export interface ControllerInformer<T> {
     resourceVersion: string,
     options?: { readonly signal?: AbortSignal | undefined; readonly timeoutMs?: number | undefined },
   ): Promise<unknown>;
-  /** Runs it until the signal aborts. Absent: somebody else does. */
+  /** Runs the informer until the signal aborts. Absent: somebody else runs it. */
   run?(signal?: AbortSignal): Promise<unknown>;
   /** Whether `run` was called. Absent: it was. */
   readonly started?: boolean | undefined;
@@ -38,26 +41,27 @@ type Asked<T, Answer> = { ask(object: T): Answer }['ask'];
 export interface ControllerSource<T> {
   readonly informer: ControllerInformer<T>;
   /**
-   * The keys to reconcile when this object is added, changed or deleted; for a change, those of both states. Default: its own key. For
-   * objects that belong to others, the keys of their owners. Must be quick, and depend on the object alone.
+   * Returns the keys to reconcile when this object is added, changed or deleted; for a change, those of the old and the new
+   * state. Default: its own key. For objects that belong to others, return the keys of their owners. Must be quick, and depend
+   * only on the object.
    */
   readonly keysOf?: Asked<T, readonly string[]> | undefined;
-  /** Which objects count. One that begins or ceases to is like one that is added or deleted. Default: all. */
+  /** Which objects count. An object that starts or stops matching is treated as added or deleted. Default: all. */
   readonly filter?: Asked<T, boolean> | undefined;
-  /** How often all objects are looked at again, in milliseconds. Default: what the informer does. */
+  /** How often all objects are reconciled again, in milliseconds. Default: the informer's. */
   readonly resyncMs?: number | undefined;
 }
 
 /** What a reconcile gets besides the key. */
 export interface ReconcileContext {
-  /** Aborts when the controller is to stop. Pass it on to whatever the reconcile waits for. */
+  /** Aborts when the controller should stop. Pass it on to whatever the reconcile waits for. */
   readonly signal: AbortSignal;
   /** 1 for the first try since the key succeeded or was dropped; 2 for the second, and so on. */
   readonly attempt: number;
   /**
-   * Says that this object was written, as the server has returned it: the key does not run again before the informer has reached its
-   * version, so that it reads what it wrote. Other keys go on. Call it before the reconcile returns. The informer is the first of the
-   * controller's, unless another one is given.
+   * Call it with an object that you have written, as the server returned it. The key then does not run again before the informer
+   * has reached the object's version, so that it reads its own write. Other keys continue. Call it before the reconcile returns.
+   * The informer is the controller's first, unless you pass another one.
    *
    * @throws {WatchError} INVALID_ARGUMENT for an object without a version.
    */
@@ -71,8 +75,9 @@ export interface ReconcileResult {
 }
 
 /**
- * Makes the thing of this name right. It gets a key and no object: it reads the current state from the stores of the informers, where
- * there may be none any more. It should do nothing if all is right already, because it also runs when nothing has changed.
+ * Brings the object with this key to its desired state. It gets a key, not an object: it reads the current state from the
+ * informers' stores, where the object may no longer exist. It should do nothing if all is as it should be, because it also runs
+ * when nothing has changed.
  */
 // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is meant
 export type Reconcile = (key: string, context: ReconcileContext) => ReconcileResult | void | Promise<ReconcileResult | void>;
@@ -81,13 +86,13 @@ export type Reconcile = (key: string, context: ReconcileContext) => ReconcileRes
 export interface ControllerFailure {
   /**
    * - `reconcile`: it threw or rejected. The key is tried again, unless it is `dropped`.
-   * - `wrote`: the informer did not reach a version in time. The key runs without.
+   * - `wrote`: the informer did not reach a version in time. The key runs anyway.
    * - `event`: `keysOf` threw, or the queue was full. The keys of this object were not all added.
    */
   readonly during: 'reconcile' | 'wrote' | 'event';
   /** Absent for an event. */
   readonly key?: string | undefined;
-  /** Which try of the key it was, for `reconcile`. */
+  /** The number of the attempt, for `reconcile`. */
   readonly attempt?: number | undefined;
   /** Whether the key was given up after `maxRetries`: it runs again when something changes. */
   readonly dropped: boolean;
@@ -97,19 +102,19 @@ export interface ControllerFailure {
 
 /** Options of a {@link Controller}. */
 export interface ControllerOptions<T> {
-  /** Whose changes are reconciled; at least one. Those that nobody has started are run by the controller. */
+  /** The informers whose changes are reconciled; at least one. The controller runs those that have not been started. */
   readonly informers: readonly (ControllerInformer<T> | ControllerSource<T>)[];
   readonly reconcile: Reconcile;
-  /** How many keys are in work at the same time; default 1. */
+  /** How many keys are processed at the same time; default 1. */
   readonly concurrency?: number | undefined;
-  /** How often a key that fails is tried again before it is dropped; default without end. */
+  /** How often a key that fails is retried before it is dropped; default: for ever. */
   readonly maxRetries?: number | undefined;
   /**
-   * The queue, with its rate limiter, metrics and clock; default `new WorkQueue()`. The controller shuts it down when it ends. Add keys
-   * to it for reasons that no informer knows.
+   * The queue, with its rate limiter, metrics and clock; default `new WorkQueue()`. The controller shuts it down when it ends.
+   * You can add keys to it yourself.
    */
   readonly queue?: WorkQueue<string> | undefined;
-  /** How long a key waits for what it {@link ReconcileContext.wrote}, in milliseconds; default 10,000. Then it runs without. */
+  /** How long a key waits for what it {@link ReconcileContext.wrote}, in milliseconds; default 10,000. Then it runs anyway. */
   readonly wroteTimeoutMs?: number | undefined;
   /** Called for each failure. Default: `console.error`. If it throws, the controller ends with that error. */
   readonly onError?: ((error: unknown, failure: ControllerFailure) => void) | undefined;

@@ -15,8 +15,9 @@ import { WorkQueue } from './queue.ts';
 import { enqueuer, sourceOf } from './sources.ts';
 
 /**
- * Makes the world as it should be, one key at a time: an informer tells what has changed, a queue folds that into keys, and `reconcile`
- * looks at each key and makes it right. Upstream: `Controller` of controller-runtime, and the loop around every `workqueue`.
+ * Brings the actual state in line with the desired state, one key at a time: informers report what has changed, a queue folds
+ * that into keys, and `reconcile` is called with each key. Upstream: `Controller` of controller-runtime, and the loop around
+ * every `workqueue`.
  *
  *     informers --- changes ---> keysOf ---> WorkQueue ---> reconcile(key) ---> succeeded: failures are forgotten
  *         ^                                     ^                |                '--> requeueAfterMs: run again then
@@ -32,15 +33,16 @@ import { enqueuer, sourceOf } from './sources.ts';
  *            run resolves <--- wait for the informers that it runs <--- shut the queue down, remove handlers
  *
  * Guarantees
- * - **Serial**, as of the queue: a key is never in two hands, and each change is followed by a reconcile that starts after it.
- * - Nothing is reconciled before all informers hold their whole collection: what is not in a store does not exist.
- * - What throws harms only itself: a reconcile its key, `keysOf` its object. All of it is told to `onError`.
- * - After the end there is no handler, no timer, and nothing in work.
+ * - **Serial**, like the queue: no key is reconciled twice at the same time, and each change is followed by a reconcile that
+ *   starts after it.
+ * - Nothing is reconciled before all informers hold their whole collection, so an object that is not in a store does not exist.
+ * - An error affects only its own key (`reconcile`) or object (`keysOf`), and goes to `onError`.
+ * - After the end there is no handler and no timer, and no key is being processed.
  *
- * Bounds: those of the queue. A key that waits for what it wrote counts as one in work.
+ * Bounds: those of the queue. A key that waits for what it wrote counts as being processed.
  */
 export class Controller<T = unknown> {
-  /** The queue of keys. Add some for reasons that no informer knows, such as a webhook. */
+  /** The queue of keys. You can add keys yourself, for example from a webhook. */
   readonly queue: WorkQueue<string>;
   readonly #sources: readonly ControllerSource<T>[];
   readonly #reconcile: Reconcile;
@@ -70,11 +72,11 @@ export class Controller<T = unknown> {
   }
 
   /**
-   * Works until the signal aborts, and resolves when everything has ended: what is in work is waited for, handlers are removed, the
-   * queue is shut down, and the informers that it has started have stopped. Informers that ran before go on. It also ends when its
-   * queue is shut down, or when an informer that it runs ends. A controller runs once.
+   * Works until the signal aborts, and resolves when everything has ended: running work has completed, handlers are removed, the
+   * queue is shut down, and the informers that it has started have stopped. Informers that were already running continue. It also
+   * ends when its queue is shut down, or when an informer that it runs ends. A controller runs only once.
    *
-   * @throws What `onError`, or an informer that it runs, has thrown. {WatchError} INVALID_ARGUMENT if it ran before.
+   * @throws What `onError`, or an informer that it runs, throws. {WatchError} INVALID_ARGUMENT if it ran before.
    */
   async run(signal?: AbortSignal): Promise<void> {
     if (this.#began) throw new WatchError('INVALID_ARGUMENT', 'a controller runs once');

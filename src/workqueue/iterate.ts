@@ -1,4 +1,7 @@
-/** What `for await` takes. Its own type: TypeScript before 5.6 does not know what an AsyncIterableIterator ends with. */
+/**
+ * The iterator for `for await`. It has its own type because TypeScript before 5.6 does not know the return type of an
+ * AsyncIterableIterator.
+ */
 export interface KeyIterator<K> extends AsyncIterator<K, undefined> {
   [Symbol.asyncIterator](): KeyIterator<K>;
 }

@@ -20,7 +20,7 @@ import { type Answer, Election, type Step } from './election.ts';
 import { type LeadContext, type LeaderElectorOptions, type LeaderSettings, toLeaderSettings } from './leader-options.ts';
 import type { Lease } from './lease.ts';
 
-/** The work of a leader. Resolves when it has ended; if it does so on its own, the lease is given back. */
+/** The work of a leader. Resolves when it has ended; if it ends on its own, the lease is released. */
 export type Lead = (context: LeadContext) => Promise<unknown>;
 
 type Request = Exclude<Step, { readonly do: 'wait' }>;
@@ -34,15 +34,16 @@ interface End {
 }
 
 /**
- * Lets one of several programs do the work.
+ * Lets only one of several programs do the work, the leader.
  *
  *     const elector = new LeaderElector({ leases: cluster.resource('leases.coordination.k8s.io/v1').in('default'), name: 'orders' });
  *     await elector.run(({ signal }) => new Controller({ informers, reconcile }).run(signal), { signal });
  *
- * It holds for as long as nobody else writes the lease or deletes it, no two have the same identity, and the clocks of two programs
- * run at speeds that differ by less than the quotient of `leaseDurationMs` and `renewDeadlineMs`. What time it is they need not agree
- * on. A program that is paused, and goes on later, believes to lead until its timers run: ask {@link isLeader} right before what must
- * not happen twice, or have `term` checked where it happens. After a machine was suspended, whose clock stood still, only `term` helps.
+ * This holds as long as nobody else writes or deletes the lease, no two programs have the same identity, and the speeds of their
+ * clocks differ by less than a factor of `leaseDurationMs / renewDeadlineMs`. The clocks need not show the same time. A program
+ * that was paused believes that it still leads until its timers run: check {@link isLeader} immediately before anything that must
+ * not happen twice, or have `term` checked where it happens. After a machine was suspended, when its clock stood still, only
+ * `term` helps.
  *
  * Upstream: `LeaderElector` of client-go. docs/workqueue.md lists the differences.
  */
@@ -65,22 +66,22 @@ export class LeaderElector {
     this.identity = this.#settings.identity;
   }
 
-  /** Whether this program leads at this moment. It may take a moment longer until the signal of `lead` aborts. */
+  /** Whether this program leads at this moment. The signal of `lead` may abort slightly later. */
   get isLeader(): boolean {
     return this.#isLeading && this.#leads;
   }
 
-  /** Who leads, as far as is known; undefined for nobody. */
+  /** The identity of the leader, as far as it is known; undefined for nobody. */
   get leader(): string | undefined {
     return this.#election.holder;
   }
 
   /**
-   * Calls `lead` whenever this program has become the leader, until the signal aborts or `lead` returns on its own; then the lease is
-   * given back. If the lease is lost, the signal of `lead` aborts, and when it has returned, the next campaign begins. An elector
-   * runs once.
+   * Calls `lead` whenever this program becomes the leader, until the signal aborts or `lead` returns on its own; then the lease
+   * is released. If the lease is lost, the signal of `lead` aborts, and once `lead` has returned, the program competes again. An
+   * elector runs only once.
    *
-   * @throws What `lead` has thrown, but for the abort of its signal. What `onError` and `onNewLeader` have thrown. {WatchError}
+   * @throws What `lead` throws, except for the abort of its signal. What `onError` and `onNewLeader` throw. {WatchError}
    *   INVALID_ARGUMENT if it ran before.
    */
   async run(lead: Lead, options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {

@@ -4,49 +4,53 @@ import { known } from '../watch/options.ts';
 import { JITTER } from './election.ts';
 import type { LeaseResource } from './lease.ts';
 
-/** What a leader does its work with. */
+/** What the leader's work gets. */
 export interface LeadContext {
   /**
-   * Aborts when this program leads no longer, or is to stop. Pass it on to whatever the work waits for. Its reason is a WatchError of
-   * code TIMEOUT if the lease could not be renewed, and CLOSED if somebody else has it; otherwise that of the signal of `run`.
+   * Aborts when this program no longer leads, or should stop. Pass it on to whatever the work waits for. Its reason is a
+   * WatchError with code TIMEOUT if the lease could not be renewed, or CLOSED if another program has it; otherwise the reason of
+   * the signal of `run`.
    */
   readonly signal: AbortSignal;
   /**
-   * The number of this leadership: each later one, of whomever, has a greater one. What is written elsewhere can carry it, so that
-   * what comes late from a former leader is refused there.
+   * The number of this leadership: each later one, of any program, has a greater number. Include it in what you write elsewhere,
+   * so that late writes of a former leader can be refused there.
    */
   readonly term: number;
 }
 
 /** What went wrong in an elector, as `onError` sees it. */
 export interface LeaderFailure {
-  /** The request for the lease that has failed. It is tried again. */
+  /** The request that has failed. It is retried. */
   readonly during: 'get' | 'create' | 'update';
 }
 
 /** Options of a `LeaderElector`. */
 export interface LeaderElectorOptions {
-  /** Where the lease is: `cluster.resource('leases.coordination.k8s.io/v1').in('default')`, or that of an `ApiServer`. */
+  /**
+   * Where the lease is kept: `cluster.resource('leases.coordination.k8s.io/v1').in('default')`, or the same resource of an
+   * `ApiServer`.
+   */
   readonly leases: LeaseResource;
-  /** The name of the lease: one for all who compete. `namespace/name` if `leases` has several namespaces. */
+  /** The name of the lease, the same for all programs that compete. `namespace/name` if `leases` has several namespaces. */
   readonly name: string;
-  /** The name of this program. No two may have the same. Default: a random UUID. */
+  /** The name of this program. No two programs may have the same. Default: a random UUID. */
   readonly identity?: string | undefined;
-  /** How long others wait for a leader that is gone, in milliseconds: whole seconds; default 15,000. */
+  /** How long others wait for a leader that is gone, in milliseconds; must be whole seconds; default 15,000. */
   readonly leaseDurationMs?: number | undefined;
-  /** How long a leader leads after the last time that it has renewed the lease, in milliseconds; default 10,000. */
+  /** How long a leader leads after it last renewed the lease, in milliseconds; default 10,000. */
   readonly renewDeadlineMs?: number | undefined;
-  /** How often a leader renews the lease, and others look at it, in milliseconds and with jitter; default 2,000. */
+  /** How often a leader renews the lease, and others check it, in milliseconds and with jitter; default 2,000. */
   readonly retryMs?: number | undefined;
   /** How long one request may take, in milliseconds; default a third of `renewDeadlineMs`. */
   readonly requestTimeoutMs?: number | undefined;
-  /** Called with the identity of each new leader, this one among them. If it throws, `run` ends with that error. */
+  /** Called with the identity of each new leader, including this program. If it throws, `run` ends with that error. */
   readonly onNewLeader?: ((identity: string) => void) | undefined;
   /** Called for each request that has failed. Default: `console.error`. If it throws, `run` ends with that error. */
   readonly onError?: ((error: unknown, failure: LeaderFailure) => void) | undefined;
   /** Source of time. Default: the host's. */
   readonly clock?: Clock | undefined;
-  /** The time of day, for what the lease tells people, in ms since 1970. Default `Date.now`. */
+  /** The time of day for the lease's timestamps, which only people read, in ms since 1970. Default `Date.now`. */
   readonly now?: (() => number) | undefined;
   /** Source of jitter: a number from 0 to below 1. Default `Math.random`. */
   readonly random?: (() => number) | undefined;

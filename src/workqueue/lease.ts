@@ -6,9 +6,12 @@ import { having } from '../watch/errors.ts';
 export interface LeaseSpec {
   /** Who leads. Empty, or absent: nobody. */
   readonly holderIdentity?: string | undefined;
-  /** How long candidates wait for a change, after they have seen one, until they take the lease. */
+  /** How long candidates wait after the last change that they have seen before they take the lease. */
   readonly leaseDurationSeconds?: number | undefined;
-  /** When its holder has begun, and when it has written last: for people, because no program compares times of two clocks. */
+  /**
+   * When its holder began to lead, and when it last wrote the lease. For people only: no program compares the times of two
+   * clocks.
+   */
   readonly acquireTime?: string | undefined;
   readonly renewTime?: string | undefined;
   /** Grows with each leadership. */
@@ -20,25 +23,25 @@ export interface Lease extends KubernetesObject {
   readonly spec?: LeaseSpec | undefined;
 }
 
-/** How a request is ended early. */
+/** Options of a request. */
 export interface LeaseRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Where leases are. A resource `leases.coordination.k8s.io/v1` fits, in one namespace: that of a `Cluster`, and that of an
- * `ApiServer`. For a `Storage` there is {@link toLeases}.
+ * Where leases are kept: the resource `leases.coordination.k8s.io/v1` of a `Cluster` or of an `ApiServer`, in one namespace. For
+ * a `Storage`, use {@link toLeases}.
  */
 export interface LeaseResource {
-  /** Resolves with the newest state. If there is none, it resolves with undefined, or rejects with REFUSED of status 404. */
+  /** Resolves with the newest state. If there is none, it resolves with undefined, or rejects with REFUSED and status 404. */
   get(name: string, options?: LeaseRequest): Promise<Lease | undefined>;
-  /** Rejects with REFUSED of status 409 if there is one already. */
+  /** Rejects with REFUSED and status 409 if there is one already. */
   create(lease: Lease, options?: LeaseRequest): Promise<Lease>;
-  /** Writes if the version is still that of the lease; otherwise it rejects with REFUSED of status 409. */
+  /** Writes if the version is still that of the lease; otherwise it rejects with REFUSED and status 409. */
   update(lease: Lease, options?: LeaseRequest): Promise<Lease>;
 }
 
-/** What {@link toLeases} needs of a `Storage`. */
+/** The part of a `Storage` that {@link toLeases} needs. */
 export interface LeaseStorage {
   get(key: string, options?: LeaseRequest): Promise<KubernetesObject | undefined>;
   create(key: string, object: Lease, options?: LeaseRequest): Promise<KubernetesObject>;
@@ -50,11 +53,11 @@ export interface LeaseStorage {
 }
 
 /**
- * The leases in a storage: in memory, or in etcd without a server before it.
+ * Returns the leases in a storage: in memory, or in etcd without a server in front of it.
  *
  *     new LeaderElector({ leases: toLeases(storage.scope('leases/')), name: 'orders' })
  *
- * @throws {WatchError} INVALID_ARGUMENT for what is no storage.
+ * @throws {WatchError} INVALID_ARGUMENT for anything but a storage.
  */
 export function toLeases(storage: LeaseStorage): LeaseResource {
   having('storage', storage, 'update', 'a Storage');

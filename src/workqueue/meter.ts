@@ -3,15 +3,15 @@ import type { Clock } from '../watch/clock.ts';
 /**
  * What a queue measures, and upstream's names for it.
  *
- * | name | value | told | upstream |
+ * | name | value | reported | upstream |
  * |---|---|---|---|
- * | `depth` | keys that wait for a worker; those to be run again count too | when it changes | `workqueue_depth` |
+ * | `depth` | keys that wait for a worker, including those that must run again | when it changes | `workqueue_depth` |
  * | `adds` | 1 | for each add that was not folded into another | `workqueue_adds_total` |
  * | `retries` | 1 | for each `addAfter` and `addRateLimited` | `workqueue_retries_total` |
  * | `queueDurationMs` | from the first add of a key until it is handed out | at each `get` | `workqueue_queue_duration_seconds` |
  * | `workDurationMs` | from then until `done` | at each `done` | `workqueue_work_duration_seconds` |
- * | `unfinishedWorkMs` | the sum of that for the keys in work | every 500 ms while there are any | `workqueue_unfinished_work_seconds` |
- * | `longestRunningMs` | the largest of them | the same | `workqueue_longest_running_processor_seconds` |
+ * | `unfinishedWorkMs` | the sum of the times for which the current keys have been processed | every 500 ms while there are any | `workqueue_unfinished_work_seconds` |
+ * | `longestRunningMs` | the longest of these times | the same | `workqueue_longest_running_processor_seconds` |
  */
 export type WorkQueueMetricName =
   | 'depth'

@@ -3,20 +3,20 @@ import { known } from '../watch/options.ts';
 
 /** Options of {@link parallelizeUntil}. */
 export interface ParallelizeOptions {
-  /** How many pieces are in work at the same time; at least 1. */
+  /** How many pieces are processed at the same time; at least 1. */
   readonly workers: number;
   /** How many pieces a worker takes at a time, one after the other; default 1. */
   readonly chunkSize?: number | undefined;
-  /** When it aborts, no further chunk is begun. */
+  /** When it aborts, no further chunk is started. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Works on the pieces 0 to `pieces - 1` with several workers, and resolves when what was begun has ended. An abort is no error: then
- * some pieces were not begun. Upstream: `ParallelizeUntil`.
+ * Processes the pieces 0 to `pieces - 1` with several workers, and resolves when everything that was started has ended. An abort
+ * is not an error; some pieces were then not started. Upstream: `ParallelizeUntil`.
  *
- * @throws The first error of `work`. No further chunk is begun then, and what runs is waited for. INVALID_ARGUMENT for a number that
- *   makes no sense.
+ * @throws The first error of `work`. No further chunk is started then, but running ones are waited for. INVALID_ARGUMENT for an
+ *   invalid number.
  */
 export async function parallelizeUntil(
   pieces: number,

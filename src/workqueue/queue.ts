@@ -15,9 +15,10 @@ interface Getter<K> {
 }
 
 /**
- * A queue of keys to work on. It holds no events, only the names of things that need a look: adding a key that is queued changes
- * nothing, and adding one that is in work means exactly one more run of it, later. So a burst of changes to one thing costs one or
- * two runs, two workers never have the same thing in hand, and no change is missed. Upstream: `workqueue` of client-go.
+ * A queue of keys to process. It holds no events, only the keys of things that need attention: adding a key that is already
+ * queued has no effect, and adding one that is being processed leads to exactly one more run afterwards. So a burst of changes to
+ * one thing costs one or two runs, two workers never process the same key at once, and no change is missed. Upstream: `workqueue`
+ * of client-go.
  *
  *     add ------------> .-------.
  *                       | state | ---> get, for await, run ---> done
@@ -26,15 +27,18 @@ interface Getter<K> {
  *     addRateLimited        |                   | while there is something, a `drain` waits: drains
  *       '--> rate limiter --'
  *
- * Guarantee **Serial**: no key is in two hands; every add before shutdown is followed by a run that starts after it.
+ * Guarantee **Serial**: no key is processed by two workers at once; every add before shutdown is followed by a run that starts
+ * after it.
  *
- * Invariant: while a `get` waits, nothing is queued; so whoever comes later cannot overtake it. No step contains an `await`: what
- * is read and what is written belong together.
+ * Invariant: while a `get` waits, nothing is queued, so a later `get` cannot overtake it. No step contains an `await` between
+ * reading and writing.
  *
- * Ends: `shutDown` ignores further adds and drops what is delayed. What is queued is still handed out; then every `get` is
- * undefined. `drain` does the same, and waits until nothing is queued or in work. No timer is left after either.
+ * Ends: after `shutDown`, further adds are ignored and delayed keys are dropped. Queued keys are still handed out; then every
+ * `get` resolves with undefined. `drain` does the same, and waits until no key is queued or being processed. Neither leaves a
+ * timer behind.
  *
- * Bounds: an entry per key that is queued, delayed or in work, at most `maxKeys`; a count per key that failed and was not forgotten.
+ * Bounds: an entry per key that is queued, delayed or being processed, at most `maxKeys`; a count per key that has failed and was
+ * not forgotten.
  */
 export class WorkQueue<K> implements AsyncIterable<K> {
   readonly #name: string;
@@ -65,17 +69,17 @@ export class WorkQueue<K> implements AsyncIterable<K> {
     });
   }
 
-  /** The number of keys that are queued: neither those in work, nor those that are delayed. */
+  /** The number of queued keys, without those being processed and those that are delayed. */
   get size(): number {
     return this.#state.size;
   }
 
-  /** The number of keys that were handed out and are not done. */
+  /** The number of keys that were handed out and are not done: those being processed. */
   get inWork(): number {
     return this.#state.working;
   }
 
-  /** The number of keys that wait for their time. */
+  /** The number of delayed keys. */
   get delayed(): number {
     return this.#state.delayed;
   }
@@ -86,10 +90,11 @@ export class WorkQueue<K> implements AsyncIterable<K> {
   }
 
   /**
-   * Asks for a run of this key. If it is queued already, nothing changes; if it is in work, it is queued again when that is done.
-   * Ignored after `shutDown` and `drain`.
+   * Requests a run of this key. No effect if it is already queued; if it is being processed, it is queued again when that is
+   * done. Ignored after `shutDown` and `drain`.
    *
-   * @throws {WatchError} OVERLOADED with `limit` if the queue holds `maxKeys` other keys. INVALID_ARGUMENT for a key of undefined.
+   * @throws {WatchError} OVERLOADED with `limit` if the queue holds `maxKeys` other keys. INVALID_ARGUMENT if the key is
+   * undefined.
    */
   add(key: K, options?: AddOptions): void {
     const priority = priorityOf(options);
@@ -99,8 +104,8 @@ export class WorkQueue<K> implements AsyncIterable<K> {
   }
 
   /**
-   * Asks for a run of this key after a time; at once if that is 0 or less. Of several times the earliest counts, whatever is added in
-   * between. Ignored after `shutDown` and `drain`, which also drop what is delayed.
+   * Requests a run of this key after a delay; at once if that is 0 or less. Of several delays, the one that ends first counts,
+   * whatever is added in between. Ignored after `shutDown` and `drain`, which also drop delayed keys.
    *
    * @throws {WatchError} As `add`. INVALID_ARGUMENT for a delay that is not a finite number.
    */
@@ -115,7 +120,7 @@ export class WorkQueue<K> implements AsyncIterable<K> {
     this.#serve();
   }
 
-  /** Asks for a run of this key after as long as the rate limiter says. It counts as a failure of the key. */
+  /** Requests a run of this key after the delay that the rate limiter returns. This counts as a failure of the key. */
   addRateLimited(key: K, options?: AddOptions): void {
     if (this.#ending) return;
     const id = this.#state.idOf(key);
@@ -125,12 +130,12 @@ export class WorkQueue<K> implements AsyncIterable<K> {
     this.#failures.set(id, (this.#failures.get(id) ?? 0) + 1);
   }
 
-  /** Removes a key from those that are delayed. Returns whether it was among them. It may still be queued, or in work. */
+  /** Removes a key from the delayed ones. Returns whether it was delayed. It may still be queued, or being processed. */
   cancel(key: K): boolean {
     return this.#state.cancel(key);
   }
 
-  /** Forgets the failures of a key, so that its next delay is the shortest again. A key that is delayed stays so. */
+  /** Forgets the failures of a key, so that its next delay is the shortest again. A delayed key stays delayed. */
   forget(key: K): void {
     const id = this.#state.idOf(key);
     this.#failures.delete(id);
@@ -143,8 +148,8 @@ export class WorkQueue<K> implements AsyncIterable<K> {
   }
 
   /**
-   * Ends the work on a key that `get` returned. Must be called once for each, or the key is never handed out again. If it was added
-   * in the meantime, it is queued now. For a key that is not in work, nothing happens.
+   * Ends the processing of a key that `get` returned. Must be called once for each, or the key is never handed out again. If the
+   * key was added in the meantime, it is queued now. No effect for a key that is not being processed.
    */
   done(key: K): void {
     this.#state.done(key);
@@ -152,10 +157,10 @@ export class WorkQueue<K> implements AsyncIterable<K> {
   }
 
   /**
-   * Takes the next key, and waits for one if there is none. Undefined: the queue was shut down, and is empty. Several waiting calls
-   * are served in their order.
+   * Takes the next key, and waits for one if there is none. Undefined: the queue was shut down, and is empty. Several waiting
+   * calls are served in order.
    *
-   * @throws The signal's reason, if it aborts while this waits. No key is lost by that.
+   * @throws The signal's reason, if it aborts while this waits. No key is lost.
    */
   get(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<K | undefined> {
     return this.#next(known(options, ['signal']).signal, false);
@@ -186,17 +191,17 @@ export class WorkQueue<K> implements AsyncIterable<K> {
   }
 
   /**
-   * Works on the keys with up to `concurrency` of them at a time, until the queue is shut down and empty, or the signal aborts.
+   * Processes the keys, up to `concurrency` at a time, until the queue is shut down and empty, or the signal aborts.
    *
    * - Work that succeeds: the failures of the key are forgotten.
-   * - Work that throws or rejects: `onError` is told, and the key is tried again after as long as the rate limiter says.
-   * - In both cases the key is done. What was added in the meantime runs again.
+   * - Work that throws or rejects: `onError` is called, and the key is retried after the delay that the rate limiter returns.
+   * - In both cases the key is done. If it was added in the meantime, it runs again.
    *
-   * When the signal aborts, no further key is taken, and this resolves once the work that runs has ended. If that work fails, its key
-   * is queued again at once, for another `run`. Several runs may share a queue.
+   * When the signal aborts, no further key is taken, and this resolves once the running work has ended. If that work fails, its
+   * key is queued again at once, for another `run`. Several runs may share a queue.
    *
-   * @throws {WatchError} INVALID_ARGUMENT for a concurrency that is not a whole number from 1 to 10,000. What `onError` or the rate
-   *   limiter throws ends the run with that error, after the work that runs; no key is lost.
+   * @throws {WatchError} INVALID_ARGUMENT for a concurrency that is not a whole number from 1 to 10,000. If `onError` or the rate
+   *   limiter throws, the run ends with that error after the running work; no key is lost.
    */
   run(concurrency: number, work: Work<K>, options: RunOptions<K> = {}): Promise<void> {
     return runWorkers(this, {
@@ -215,8 +220,8 @@ export class WorkQueue<K> implements AsyncIterable<K> {
   }
 
   /**
-   * Ends the queue. Further adds are ignored, and what is delayed is dropped. What is queued can still be taken; then every `get` is
-   * undefined. Also ends a `drain` that waits. Harmless if called again.
+   * Ends the queue. Further adds are ignored, and delayed keys are dropped. Queued keys can still be taken; then every `get`
+   * resolves with undefined. Also ends a pending `drain`. Idempotent.
    */
   shutDown(): void {
     this.#end();
@@ -226,8 +231,8 @@ export class WorkQueue<K> implements AsyncIterable<K> {
   }
 
   /**
-   * Ends the queue as `shutDown` does, and resolves when nothing is queued or in work any more, for each caller. It needs workers that
-   * take what is queued and call `done`; without them it waits until `shutDown` is called.
+   * Ends the queue as `shutDown` does, and resolves, for each caller, when no key is queued or being processed any more. It needs
+   * workers that take the queued keys and call `done`; without them it waits until `shutDown` is called.
    */
   drain(): Promise<void> {
     return new Promise((resolve) => {

@@ -50,9 +50,9 @@ export function fastSlow(options: { readonly fastMs: number; readonly slowMs: nu
 }
 
 /**
- * A token bucket for all keys together: it holds up to `burst` tokens, and gains `perSecond` of them each second. Each failure takes
- * one, and waits until it is there. In any span of t seconds at most `burst` + t * `perSecond` delays end. It counts no failures per
- * key. Defaults: 10 per second, 100. Upstream: `BucketRateLimiter`.
+ * A token bucket for all keys together: it holds up to `burst` tokens, and gains `perSecond` of them each second. Each failure
+ * takes one, and waits until it is there. In any span of t seconds, at most `burst` + t * `perSecond` delays end. It does not
+ * count failures per key. Defaults: 10 per second, a burst of 100. Upstream: `BucketRateLimiter`.
  */
 export function bucket(
   options: {
@@ -90,15 +90,15 @@ export function maxOf(...limiters: readonly RateLimiter[]): RateLimiter {
   };
 }
 
-/** The delays of another limiter, but none longer than `maxMs`. Upstream: `WithMaxWaitRateLimiter`. */
+/** The delays of another limiter, but at most `maxMs`. Upstream: `WithMaxWaitRateLimiter`. */
 export function maxWait(limiter: RateLimiter, maxMs: number): RateLimiter {
   duration('maxMs', maxMs);
   return { ...maxOf(limiter), when: (key) => Math.min(maxMs, limiter.when(key)) };
 }
 
 /**
- * What a queue uses unless told otherwise, as upstream's controllers do: {@link exponential} from 5 ms to 1,000 s for each key, and a
- * {@link bucket} of 10 per second and a burst of 100 for all.
+ * The default of a queue, as of upstream's controllers: {@link exponential} from 5 ms to 1,000 s for each key, and for all keys
+ * together a {@link bucket} of 10 per second with a burst of 100.
  */
 export function defaultRateLimiter(options: { readonly clock?: Clock | undefined } = {}): RateLimiter {
   return maxOf(exponential(), bucket({ clock: known(options, ['clock']).clock }));

@@ -26,7 +26,7 @@ interface Job<K> {
   putBack(key: K): void;
 }
 
-/** Reconciles one key. What it returns is awaited, and ignored. */
+/** Processes one key. Its result is awaited, and ignored. */
 export type Work<K> = (key: K, context: WorkContext) => unknown;
 
 /**

@@ -15,7 +15,7 @@ import { jsonPatch, type Operation, PatchFailure, toOperations } from './json-pa
 import { mergePatch } from './merge-patch.ts';
 import { METADATA_LISTS, type MergeStrategies, strategicMerge } from './strategic-merge.ts';
 
-/** The language of a patch, as `PatchOptions.type` of `watchmux/kubernetes` names it. */
+/** The type of a patch, as in `PatchOptions.type` of `watchmux/kubernetes`. */
 export type PatchType = 'merge' | 'json' | 'strategic' | 'apply';
 
 const MEDIA_TYPES: Readonly<Record<string, PatchType>> = {

@@ -14,9 +14,9 @@ import { Client } from './watch.ts';
  * Watches a hub at a URL. In a browser the URL may be relative, as for `fetch`. The client connects at once, and reconnects
  * whenever the connection is lost.
  *
- * A function as `url` is asked before each attempt, for example for a URL with a fresh token. If it throws or rejects, that is a
- * failed attempt like any other. The wait for it is part of `connectTimeoutMs`. A `resourceVersion` in its URL counts for the
- * first attempt only.
+ * If `url` is a function, it is called before each attempt, for example for a URL with a fresh token. If it throws or rejects,
+ * that is a failed attempt like any other. The wait for it is part of `connectTimeoutMs`. A `resourceVersion` in its URL counts
+ * for the first attempt only.
  *
  *     connect(async ({ signal }) => `wss://example.org/watch?token=${await token(signal)}`)
  *

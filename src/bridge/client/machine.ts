@@ -13,7 +13,7 @@
  * - `position` is the version of the last event accepted in order, and a connection asks for what follows it, so no event is
  *   skipped. An event that is not after `position` is not accepted, so no event is repeated.
  * - If that is impossible (no version is known, the version is too old, or the server is a different one), the consumer gets one
- *   ERROR of code 410 before anything else.
+ *   ERROR with code 410 before anything else.
  * - `failures` counts the consecutive connections that delivered no event to resume from, and did not last for `maxMs`. It
  *   determines the delay. The failure after `maxAttempts` of them ends the watch.
  * - After a 410 the start over is at once: the server answers, and nothing is known. After two in a row it waits like any other.

@@ -8,13 +8,13 @@ import type { FetchLike } from './stream.ts';
 /** The transport; see PROTOCOL.md. */
 export type ClientTransport = 'websocket' | 'sse' | 'http';
 
-/** What a function that is asked before each attempt to connect is told. */
+/** What a function that is called before each attempt to connect gets. */
 export interface Attempt {
   /** Aborts when the attempt is over: after `connectTimeoutMs`, or when the watch ends. */
   readonly signal: AbortSignal;
 }
 
-/** A value, or a function that is asked for it before each attempt to connect, for example to refresh a token. */
+/** A value, or a function that is called for it before each attempt to connect, for example to refresh a token. */
 export type PerAttempt<T> = T | ((attempt: Attempt) => T | PromiseLike<T>);
 
 /** The delay before a new attempt: random, up to `minMs * factor ** failures`, and at most `maxMs`. */
@@ -58,7 +58,7 @@ export interface ConnectOptions<E> {
    *   exceed `capacity`. A browser's WebSocket cannot be paused: the client closes it, and reconnects when half of the queue is
    *   free. Events without a version, such as a snapshot's, may then exceed `capacity`, up to `maxBufferedBytes`.
    * - `drop-newest` and `drop-oldest` lose events. `dropped` counts them, and `onGap` tells where.
-   * - `disconnect` ends the watch with an ERROR of code 410, after the queued events. Resume with `resourceVersion`.
+   * - `disconnect` ends the watch with an ERROR with code 410, after the queued events. Resume with `resourceVersion`.
    *
    * There is no `coalesce`: use it on the server, where folded events cost no network traffic.
    */
@@ -71,9 +71,9 @@ export interface ConnectOptions<E> {
   /** Called after every change of `state`. If it throws, the watch ends with that error. */
   readonly onStateChange?: ((state: ClientState, detail: StateDetail) => void) | undefined;
   /**
-   * Headers of every request. A function is asked before each attempt, together with `url`, so that it can refresh a token; if it
-   * throws or rejects, that is a failed attempt like any other. Of WebSockets, only those of ws and Bun accept headers. With headers,
-   * a redirect is not followed but ends the watch: they are for the server of the URL.
+   * Headers of every request. A function is called before each attempt, together with `url`, so that it can refresh a token; if
+   * it throws or rejects, that is a failed attempt like any other. Only the WebSockets of ws and Bun accept headers. With
+   * headers, a redirect is not followed but ends the watch, because they are meant only for the URL's server.
    */
   readonly headers?: PerAttempt<Readonly<Record<string, string>>> | undefined;
   /** The WebSocket constructor. Default: the host's own, which Node has from version 22 on. The package ws works everywhere. */
@@ -90,20 +90,20 @@ export interface ConnectOptions<E> {
    */
   readonly connectTimeoutMs?: number | undefined;
   /**
-   * Reconnect if nothing arrives for this long. The server must send signs of life more often: a hub sends a BOOKMARK at once, and
-   * then at its `bookmarkIntervalMs`, which it tells. Default: five times that interval, at least 15,000; so 150,000, because
-   * the interval is 30 s by default. It applies after the server's first sign of life. 0: never.
+   * Reconnect if nothing arrives for this long. The server must send signs of life more often: a hub sends a BOOKMARK at once,
+   * and then one per `bookmarkIntervalMs`, which the BOOKMARK contains. Default: five times that interval, at least 15,000; so
+   * 150,000, because the interval is 30 s by default. It applies after the server's first sign of life. 0: never.
    */
   readonly idleTimeoutMs?: number | undefined;
   /**
    * Whether to ask the server for BOOKMARKs, which keep the version current and serve as signs of life; default true. The reader
-   * sees only the BOOKMARK that ends a snapshot, unless the URL has `allowWatchBookmarks=true`. Without BOOKMARKs, a quiet stream
-   * of lines looks to Firefox like a server that does not answer.
+   * sees only the BOOKMARK that ends a snapshot, unless the URL has `allowWatchBookmarks=true`. Without BOOKMARKs, Firefox takes
+   * the server of a quiet HTTP stream for one that does not answer.
    */
   readonly bookmarks?: boolean | undefined;
   /**
    * What happens when the position in the stream is lost: the version is too old, the server has restarted, or the connection
-   * broke before there was a version. `fail` (default): one ERROR of code 410, then the end. `restart`: the same ERROR, then a
+   * broke before there was a version. `fail` (default): one ERROR with code 410, then the end. `restart`: the same ERROR, then a
    * new start without a version, which begins with the server's snapshot if it has one.
    */
   readonly onExpired?: 'fail' | 'restart' | undefined;

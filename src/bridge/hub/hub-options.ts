@@ -19,7 +19,7 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   /** Events queued per client; at least 1, default 100. A queue fills only while its client's connection has no room. */
   capacity?: number | undefined;
   /**
-   * What happens to a client whose queue is full; default `disconnect`, which neither waits for the client nor hides a loss from
+   * What happens to a client whose queue is full; default `disconnect`, which neither waits for the client nor hides losses from
    * it.
    */
   overflow?: Overflow | undefined;
@@ -67,20 +67,20 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   maxPending?: number | undefined;
   /**
    * How long to collect events between two writes to each client, in milliseconds; default 0, one turn of the event loop. A
-   * single event after a pause is sent at once. All events are sent at once when half the smallest queue, or 1,024 events, have
-   * come. With `coalesce` and a large enough `capacity`, a client so gets the latest of each key once per interval.
+   * single event after a pause is sent at once. All events are sent early once they fill half of the smallest queue or number
+   * 1,024. With `coalesce` and a large enough `capacity`, a client thus gets the latest state of each key once per interval.
    */
   flushIntervalMs?: number | undefined;
   /**
-   * Milliseconds between two BOOKMARK events of a client that asked for them, or two ids without an event on an event stream;
-   * default 30,000. Most proxies close a connection that is silent for a minute. Clients of this package learn it from the
-   * BOOKMARKs.
+   * Milliseconds between two BOOKMARK events for a client that asked for them, or between two ids without an event over SSE;
+   * default 30,000. Most proxies close a connection that is silent for a minute. This package's client learns the interval from
+   * the BOOKMARKs.
    */
   bookmarkIntervalMs?: number | undefined;
   /**
    * Milliseconds after which a client is told to reconnect, and resumes; default 0, never. Each client is given a random time
-   * between half of it and all of it, counted from the end of its snapshot. So `authenticate` is called again, clients spread over
-   * new servers, and one that vanished without a word gives up its place.
+   * between half of it and all of it, counted from the end of its snapshot. So `authenticate` is called again, clients spread to
+   * new servers, and a client that vanished silently gives up its place.
    */
   maxConnectionAgeMs?: number | undefined;
   /**
@@ -89,8 +89,9 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
    */
   keyOf?: ((event: E) => string) | undefined;
   /**
-   * The topics of an event: one, several, or none. Clients whose `watchOptions` name `topics` get events by topic, and cost nothing
-   * when others are published. Called once per event, and for each object of a snapshot that is sent to such a client.
+   * The topics of an event: one, several, or none. Clients whose `watchOptions` name `topics` get events by topic, and cost
+   * nothing when events of other topics are published. Called once per event, and for each object of a snapshot that is sent to
+   * such a client.
    */
   topicsOf?: ((event: E) => string | readonly string[] | undefined) | undefined;
   /**
@@ -99,14 +100,15 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
    */
   epoch?: string | undefined;
   /**
-   * A stream outside this process, such as that of `watchmux/nats`: `publish` writes into it, and the hub gets its events from it,
-   * like every other hub with the same stream. Versions are those of the stream, so a client resumes at any of these hubs. The
-   * hub begins with the last `replayItems` events, and clients wait until it has them.
+   * A stream outside this process, such as a `NatsStream`: `publish` writes to it, and the hub gets its events from it, like
+   * every other hub with the same stream. Versions are those of the stream, so a client resumes at any of these hubs. The hub
+   * first reads the last `replayItems` events, and clients wait until it has them.
    */
   source?: HubSource | undefined;
   /**
-   * How many events of the source, and bytes of them, may be read for one client whose version the hub does not keep; default
-   * 100,000 and 64 MiB. A client that is further behind gets a 410. They are read 256 at a time, as the client takes them.
+   * How many events, and how many bytes, may be read from the source for one client whose version the hub no longer keeps;
+   * default 100,000 and 64 MiB. A client that is further behind gets a 410. They are read 256 at a time, as the client takes
+   * them.
    */
   maxCatchUpItems?: number | undefined;
   maxCatchUpBytes?: number | undefined;
@@ -114,7 +116,8 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
   maxReads?: number | undefined;
   /**
    * Called for each client that connects, leaves, is cut, is refused or resumes. An error it throws is reported as uncaught. It
-   * may publish, for example who is present; but clients also leave during a shutdown, when `publish` rejects with CLOSED.
+   * may publish events, for example about who is present; but clients also leave during a shutdown, when `publish` rejects with
+   * CLOSED.
    */
   onNotice?: ((notice: HubNotice) => void) | undefined;
   /** The clock; replace it in tests. */
@@ -128,14 +131,14 @@ export interface HubOptions<E extends WatchEvent = WatchEvent> {
 /** Options of one client's watch. */
 export interface ClientOptions<E extends WatchEvent = WatchEvent> {
   /**
-   * Selects what this client may see, of live events, replayed events and snapshots alike. Decide by properties of an object that
-   * never change: when an object no longer passes, this client gets no DELETED. If it throws or returns a promise, the client is
-   * cut. It sees the objects of a snapshot as ADDED, whether or not `E` has that type.
+   * Selects what this client may see: live events, replayed events and snapshots alike. Decide by properties that never change:
+   * when an object no longer passes, this client gets no DELETED. If it throws or returns a promise, the client is cut. It sees
+   * the objects of a snapshot as ADDED, whether or not `E` has that type.
    */
   readonly filter?: ((event: E | MissingAdded<E>) => boolean) | undefined;
   /**
-   * Only events that have one of these topics (see `topicsOf`), of live events, replayed events and snapshots alike. What a filter
-   * would give, at the cost of the events that match. With `filter`, topics come first. Default: all events.
+   * Only events that have one of these topics (see `topicsOf`): live events, replayed events and snapshots alike. The result is
+   * that of a filter, but only matching events cost anything. With `filter`, topics come first. Default: all events.
    */
   readonly topics?: readonly string[] | undefined;
   /** This client's overflow policy. */
@@ -156,7 +159,7 @@ export interface HubStats {
   readonly clients: readonly ClientStats[];
   /** Totals, including clients that have left. */
   readonly total: HubTotals;
-  /** How a hub and its `source` are getting on. */
+  /** The state of the hub's connection to its `source`. */
   readonly source?: SourceStats | undefined;
 }
 
@@ -176,8 +179,8 @@ export interface ShutdownOptions {
   /** When it aborts, clients that have not received their queue are cut. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Set it if only this server goes away and the stream goes on: each client is told to reconnect after a random time of up to
-   * this. Only clients of an HTTP stream without BOOKMARKs are not told.
+   * Set it if only this server goes away and the stream continues: each client is told to reconnect after a random time of up to
+   * this long, in milliseconds. Only clients of an HTTP stream without BOOKMARKs are not told.
    */
   readonly retryAfterMs?: number | undefined;
 }

@@ -54,11 +54,11 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * for a turn of the event loop, in which connections can send, so that a burst does not overflow queues. `options` may be the
    * event's JSON text, if the caller has it; it is sent as it is.
    *
-   * With a source, resolves when the stream has stored the event; all hubs of the stream then distribute it. Events of publishes
-   * that do not wait for each other may be stored in another order.
+   * With a source, resolves when the stream has stored the event; all hubs of the stream then distribute it. If you do not await
+   * each publish before the next, their events may be stored in another order.
    *
    * @throws {WatchError} (rejects) CLOSED after `shutdown`; OVERLOADED if `maxPending` publishes are waiting; INVALID_ARGUMENT
-   * for an invalid event or option; TIMEOUT if a source does not acknowledge the event: it may be stored all the same, and
+   * for an invalid event or option; TIMEOUT if a source does not acknowledge the event: it may have been stored anyway, and
    * publishing it again with the same `id` is safe. Also rejects with what JSON.stringify throws.
    */
   publish(event: E, options?: string | PublishOptions): Promise<void> {
@@ -114,8 +114,8 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   }
 
   /**
-   * Resolves when the hub serves clients: at once, unless it has a source, to whose end it must have come. Clients that come earlier
-   * are kept waiting. Later losses of the connection to the source do not count.
+   * Resolves when the hub serves clients: at once, unless it has a source, whose end it must have reached. Clients that connect
+   * earlier wait. If the connection to the source is lost later, the hub stays ready.
    *
    * @throws {WatchError} (rejects) CLOSED after `shutdown`; the signal's reason when it aborts.
    */
@@ -128,12 +128,13 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   }
 
   /**
-   * Watches the hub's events in this process, from now on or right after a version. Events carry their `resourceVersion`: whoever
-   * stores it with what it has done continues there after a restart, and at any hub of the same source.
+   * Watches the hub's events in this process, from now on or right after a version. Events carry their `resourceVersion`: a
+   * worker that stores it with its results can continue there after a restart, at any hub of the same source.
    *
-   * The watch reads at its own pace and holds nobody up. It is never cut while the hub, or its source, holds the events that it has
-   * not read. When they are gone, it delivers one ERROR with code 410 and ends; start over without `after`, from a fresh state.
-   * Without `after`, a hub with a source begins where it is, or where it becomes {@link ready}.
+   * The watch reads at its own pace and holds nobody up. It is never cut while the hub, or its source, holds the events that it
+   * has not read. When they are gone, it delivers one ERROR with code 410 and ends; start over without `after`, from a fresh
+   * state. Without `after`, the watch of a hub with a source begins where the hub is, or where it is when it becomes {@link
+   * ready}.
    *
    * @throws {WatchError} INVALID_ARGUMENT for an invalid option; CLOSED after `shutdown`; the signal's reason if it has aborted.
    */
@@ -152,8 +153,8 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   }
 
   /**
-   * Returns the hub's counters as a page for Prometheus, in its text format. Serve it as
-   * `text/plain; version=0.0.4; charset=utf-8`; a page may go on with the metrics of a library such as prom-client.
+   * Returns the hub's counters as a page for Prometheus, in its text format. Serve it as `text/plain; version=0.0.4;
+   * charset=utf-8`; you may append the metrics of a library such as prom-client.
    *
    * @throws {WatchError} INVALID_ARGUMENT for a prefix that cannot begin a name.
    */
@@ -188,8 +189,8 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   /**
    * Closes the hub: refuses new events, delivers the accepted ones, then ends every client's stream. Resolves when all clients
    * are gone. A client that does not read can delay this; when `signal` aborts, the remaining clients are cut. The first call
-   * decides whether the stream ends or only this server goes away (`retryAfterMs`). A hub with a source always goes away: default
-   * 1,000. Its publishes that are not acknowledged yet go on, as their callers see.
+   * decides whether the stream ends or only this server goes away (`retryAfterMs`). With a source, only this server ever goes
+   * away, and `retryAfterMs` defaults to 1,000. Publishes that are not yet acknowledged continue, and settle as usual.
    *
    * @throws {WatchError} (rejects) INVALID_ARGUMENT for an invalid `retryAfterMs`.
    */

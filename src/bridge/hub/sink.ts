@@ -57,5 +57,5 @@ export interface Served {
   whenOver(cleanup: Cleanup): void;
 }
 
-/** What to do when a session ends. With many idle clients, an object that exists anyway is cheaper than a closure. */
+/** What to do when a session ends. With many idle clients, an existing object is cheaper than a closure. */
 export type Cleanup = (() => void) | { leave(): void };

@@ -15,7 +15,7 @@ import type { SharedTimer } from './shared-timer.ts';
 import { toSharedTimer } from './shared-timer.ts';
 import { guardStalls } from './stall.ts';
 
-/** A client's request, as the transport of your own knows it. `R` is what the hooks get. */
+/** A client's request, as your own transport knows it. `R` is what the hooks get. */
 export interface ConnectionRequest<R = unknown> {
   /** What `authenticate`, `watchOptions` and the other hooks get. */
   readonly request: R;
@@ -34,7 +34,7 @@ export interface ConnectionRequest<R = unknown> {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Options of {@link createConnectionHandler}. How many bytes a connection may buffer is for its {@link Sink} to decide. */
+/** Options of {@link createConnectionHandler}. Its {@link Sink} decides how many bytes a connection may buffer. */
 export interface ConnectionHandlerOptions<R = unknown, I = unknown, E extends WatchEvent = WatchEvent>
   extends Omit<ConnectionOptions, 'maxBufferedBytes'>,
     AdmissionOptions<R, I, E> {
@@ -60,7 +60,7 @@ export type ConnectionHandler<R = unknown> = (sink: Sink, request: ConnectionReq
  * old; 503 if the hub is full or shutting down; 204, which is no failure, if the stream has ended and the client has all of it.
  * Tell the client, and close the connection.
  *
- * `stallTimeoutMs` is measured by the sink's `bufferedBytes`: a client is cut if nothing leaves the connection for so long.
+ * `stallTimeoutMs` uses the sink's `bufferedBytes`: a client is cut if nothing leaves the connection for that long.
  *
  * @throws {WatchError} INVALID_ARGUMENT for anything but a hub, and for an invalid option. The handler rejects with it for anything
  * but a sink and a request.

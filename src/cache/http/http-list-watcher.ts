@@ -17,22 +17,22 @@ export type { ListWatcherOptions } from './means.ts';
 
 /**
  * Creates a {@link ListWatcher} over a collection of any server that speaks Kubernetes' list/watch protocol, such as
- * `https://host/api/v1/namespaces/default/pods`. Runs wherever `fetch` does. The URL may be relative in a page; parameters that it
- * has are sent with every request.
+ * `https://host/api/v1/namespaces/default/pods`. Runs wherever `fetch` does. In a web page, the URL may be relative. Its
+ * parameters are sent with every request.
  *
  *     const pods = createListWatcher<Pod>('https://host/api/v1/pods', { headers: { authorization: `Bearer ${token}` } });
  *     const { items, resourceVersion } = await pods.list();
  *     for await (const event of await pods.watch({ resourceVersion })) console.log(event.type, event.object);
  *
- * With `headers`, redirects are not followed but refused: the headers would be passed on to wherever they lead.
+ * With `headers`, redirects are refused, not followed, because the headers would be sent to another place.
  *
- * Nothing is retried here; that is a reflector's work. Errors name the URL, without its query. What can happen:
+ * Nothing is retried here; a reflector does that. Errors name the URL, without its query. What can happen:
  *
- * | what | `list`, `watch` | a watch that is open |
+ * | what | `list`, `watch` | an open watch |
  * |---|---|---|
  * | the server refuses | rejects with REFUSED and its `status` | one ERROR with that Status, as the server sends it |
- * | the answer is no list, no event, or no JSON | rejects with INVALID_FRAME | one ERROR of code 500, then the end |
- * | the answer is too long | rejects with FRAME_TOO_LARGE | one ERROR of code 413, then the end |
+ * | the response is not a list, not an event, or not JSON | rejects with INVALID_FRAME | one ERROR with code 500, then the end |
+ * | the response is too long | rejects with FRAME_TOO_LARGE | one ERROR with code 413, then the end |
  * | the server does not answer in time | rejects with TIMEOUT | |
  * | the connection cannot be made, or breaks | rejects with an error whose `cause` is that of `fetch` | ends |
  * | the signal aborts | rejects with its reason | ends |

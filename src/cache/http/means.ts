@@ -11,17 +11,17 @@ export interface ListWatcherOptions {
   /** The fetch function; default: the host's own. */
   readonly fetch?: FetchLike | undefined;
   /**
-   * Headers of every request. A function is asked before each one, so that it can refresh a token. With headers, a redirect is
-   * refused: they are for the server of the URL.
+   * Headers of every request. A function is called before each one, so that it can refresh a token. With headers, redirects are
+   * refused, because the headers are meant only for the URL's server.
    */
   readonly headers?: PerAttempt<Readonly<Record<string, string>>> | undefined;
   /** The longest body of a list, or of one page of it, in bytes after decompression; default 256 MiB (268,435,456). */
   readonly maxListBytes?: number | undefined;
-  /** The longest event of a watch, in bytes; default 16 MiB (16,777,216). A longer one ends the watch with an ERROR of code 413. */
+  /** The longest event of a watch, in bytes; default 16 MiB (16,777,216). A longer one ends the watch with an ERROR with code 413. */
   readonly maxFrameBytes?: number | undefined;
   /**
-   * How long a server may be silent before it answers, and in the middle of a list; default 60,000. 0: for ever. A watch that is
-   * open may be silent for ever.
+   * How long a server may be silent before it answers, and in the middle of a list, in milliseconds; default 60,000. 0: for ever.
+   * An open watch may be silent for ever.
    */
   readonly responseTimeoutMs?: number | undefined;
   /** Source of time, for tests. */

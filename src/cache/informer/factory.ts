@@ -5,7 +5,7 @@ import type { ListWatcher } from '../list-watcher.ts';
 import { Informer } from './informer.ts';
 import type { InformerOptions } from './options.ts';
 
-/** Makes the source of one resource. `namespace` is that of the factory. */
+/** Creates the source of one resource. `namespace` is the factory's. */
 export type InformerSource<Resource, T> = (
   resource: Resource,
   options: { readonly namespace: string | undefined },
@@ -55,7 +55,8 @@ export class InformerFactory<Resource = string, T = unknown> {
   }
 
   /**
-   * The informer of a resource, made with the first call. Options count in that call only, and win over those of the factory.
+   * Returns the informer of a resource, and creates it in the first call. Only that call's options are used; they override those
+   * of the factory.
    *
    * @throws {WatchError} CLOSED after `shutdown`. What `source` throws.
    */
@@ -76,8 +77,8 @@ export class InformerFactory<Resource = string, T = unknown> {
   }
 
   /**
-   * Starts the informers that are not started, until the signal aborts. May be called again; has no effect after `shutdown`. One that
-   * ends because `onError` or `onStateChange` has thrown is told to `console.error`.
+   * Starts the informers that have not been started, until the signal aborts. May be called again; has no effect after
+   * `shutdown`. If one ends because `onError` or `onStateChange` has thrown, the error goes to `console.error`.
    */
   start(signal?: AbortSignal): void {
     if (this.#shutdown) return;
@@ -99,7 +100,10 @@ export class InformerFactory<Resource = string, T = unknown> {
     this.#ends.push(Promise.all(runs).then(leave));
   }
 
-  /** Resolves when each started informer has synced (true), or has stopped before or the signal has aborted (false). */
+  /**
+   * Resolves with true when each started informer has synced, or with false if one has stopped before that or the signal has
+   * aborted.
+   */
   async waitForSync(signal?: AbortSignal): Promise<Map<Resource, boolean>> {
     const started = [...this.#entries.values()].filter((entry) => entry.started);
     const all = Promise.all(started.map(({ informer }) => informer.synced.catch(() => {})));

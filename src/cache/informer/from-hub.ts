@@ -4,25 +4,25 @@ import { isErrorEvent, isInitialEventsEnd, type ObjectEvent, toStatus, type Watc
 import type { Watch } from '../../watch/watch.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../list-watcher.ts';
 
-/** What {@link fromHub} asks of a connection; options of `connect`. */
+/** What {@link fromHub} requires of a connection; options of `connect`. */
 export interface HubConnectOptions {
   /** Resume after this version. Undefined: begin with the snapshot. */
   readonly resourceVersion?: string | undefined;
   /** Ends the connection when it aborts. */
   readonly signal?: AbortSignal | undefined;
-  /** Tells what becomes of the connection. If it is not passed on, a hub counts as reached before it has answered. */
+  /** Reports changes of the connection's state. If it is not passed on, a hub counts as connected before it has answered. */
   readonly onStateChange?: ((state: 'connecting' | 'open' | 'waiting' | 'closed') => void) | undefined;
 }
 
 /**
- * A hub of this package as a source. It must have a snapshot: that is the list. All options are to be passed on to `connect`.
+ * Makes a hub of this package a source. The hub must have a snapshot, which is the list. Pass on all options to `connect`.
  *
  *     const orders = fromHub<Order>((options) => connect('wss://example.org/watch', { ...options, maxAttempts: 0 }));
  *     const informer = new Informer(orders, { keyOf: (order) => order.id });
  *
- * The versions of a hub are those of its events, not of its objects, which may be of any kind. They are opaque: `atLeast` needs
- * `compareVersions`. Objects without a version of their own count as changed whenever the snapshot is read again. Selectors are
- * refused: what a client gets is decided at the hub, by its `watchOptions`.
+ * A hub's versions belong to its events, not to its objects, which may be of any kind. They are opaque: `atLeast` needs
+ * `compareVersions`. Objects without their own version count as changed whenever the snapshot is read again. Selectors are
+ * refused: the hub's `watchOptions` decide what a client gets.
  *
  * @throws {WatchError} INVALID_ARGUMENT for anything but a function.
  */

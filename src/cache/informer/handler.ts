@@ -1,17 +1,17 @@
 import type { Overflow } from '../../watch/overflow.ts';
 
 /**
- * What is called with the changes of an informer: one of these functions, or more. A promise that it returns is awaited before the next call
+ * Gets an informer's changes; has one or more of these functions. If one returns a promise, that is awaited before the next call
  * of the same handler; other handlers do not wait. Upstream: `cache.ResourceEventHandler`.
  *
  * The store is already updated when it is called, and may be newer than the arguments. Objects are shared with all readers:
  * treat them as read-only.
  */
 export interface Handler<T> {
-  /** There is a new object. `initial`: it was there before, and belongs to the state with which this handler begins. */
+  /** There is a new object. `initial`: it existed before, and belongs to the state with which this handler starts. */
   onAdd?(object: T, initial: boolean): unknown;
   /**
-   * An object has changed; `old` is the one that this handler was told of last. If both are the same, this is a resync. If their
+   * An object has changed; `old` is the state that this handler got last. If both are the same object, this is a resync. If their
    * `uid` differs, the old one was deleted, and a new one created in its place.
    */
   onUpdate?(old: T, object: T): unknown;
@@ -25,8 +25,8 @@ export type HandlerOverflow = Exclude<Overflow, 'wait'>;
 /** Options of one handler. */
 export interface HandlerOptions<T> {
   /**
-   * How often it is called with every object again, in milliseconds, as `onUpdate(object, object)`; 0: never. At least a second. A
-   * handler that needs longer for that begins anew when it is done. Default: the informer's `resyncMs`.
+   * How often it is called with every object again, in milliseconds, as `onUpdate(object, object)`; 0: never. At least a second.
+   * If a resync takes longer than that, the next one starts when it is done. Default: the informer's `resyncMs`.
    */
   readonly resyncMs?: number | undefined;
   /**
@@ -35,9 +35,9 @@ export interface HandlerOptions<T> {
    */
   readonly filter?: ((object: T) => boolean) | undefined;
   /**
-   * What happens to changes while it is slow. Default `coalesce`: those of one object become one, so that a slow handler is told of
-   * the latest state, and its queue is never longer than there are objects. `drop-oldest` and `drop-newest` lose changes, of which
-   * `onGap` tells. `disconnect` ends the handler: `onError` of the informer gets a REFUSED with code 410.
+   * What happens to changes while it is slow. Default `coalesce`: changes of one object are merged, so that a slow handler gets
+   * the latest state, and its queue is never longer than the number of objects. `drop-oldest` and `drop-newest` lose changes,
+   * which `onGap` reports. `disconnect` ends the handler: the informer's `onError` gets a REFUSED with code 410.
    */
   readonly overflow?: HandlerOverflow | undefined;
   /**
@@ -45,21 +45,27 @@ export interface HandlerOptions<T> {
    * 1,000. With `coalesce`, a handler with more changed objects than that is ended, as with `disconnect`.
    */
   readonly capacity?: number | undefined;
-  /** Called before the next call of the handler, with the number of changes that were lost. Not with `coalesce`: it loses none. */
+  /**
+   * Called before the next call of the handler, with the number of changes that were lost. Not used with `coalesce`, which loses
+   * none.
+   */
   readonly onGap?: ((missed: number) => void) | undefined;
 }
 
 /** A handler of an informer. Upstream: `cache.ResourceEventHandlerRegistration`. */
 export interface HandlerRegistration {
   /**
-   * Resolves when the informer has synced and every call of `onAdd` that is `initial` has returned or failed. Rejects if the handler
-   * ends before.
+   * Resolves when the informer has synced and every `initial` call of `onAdd` has returned or failed. Rejects if the handler ends
+   * before that.
    */
   readonly synced: Promise<void>;
   /** Whether `synced` has resolved. */
   readonly hasSynced: boolean;
   /** Number of changes that wait for the handler. */
   readonly queued: number;
-  /** Ends the handler: what waits is dropped; a call in progress completes. Idempotent, also from inside the handler. */
+  /**
+   * Ends the handler: waiting changes are dropped; a call in progress completes. Idempotent, and may be called from inside the
+   * handler.
+   */
   remove(): void;
 }

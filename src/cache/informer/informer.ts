@@ -26,7 +26,7 @@ const WATCH_OPTIONS = ['labelSelector', 'signal', 'filter', 'overflow', 'capacit
 const OVERFLOWS: readonly HandlerOverflow[] = ['coalesce', 'disconnect', 'drop-newest', 'drop-oldest'];
 
 /**
- * Keeps a live copy of a collection, and tells its handlers of every change. It lists and watches `source`, and goes on doing so
+ * Keeps a live copy of a collection, and calls its handlers with every change. It lists and watches `source`, and keeps doing so
  * whatever fails, until it is stopped.
  *
  *     source --Reflector--> state and log (live-store.ts) --> store: get, list, byIndex
@@ -41,10 +41,10 @@ const OVERFLOWS: readonly HandlerOverflow[] = ['coalesce', 'disconnect', 'drop-n
  *     new ---- run ----> running ---- stop, an aborted signal, an error thrown by onError ----> stopped: nothing pends, no timer
  *      '------ stop --------------------------------------------------------------------------------^
  *
- * It runs once: who wants another run makes another informer. Upstream: `cache.SharedIndexInformer`.
+ * It runs only once: to run again, create another informer. Upstream: `cache.SharedIndexInformer`.
  */
 export class Informer<T, Name extends string = string> {
-  /** The objects, by key. To read only. */
+  /** The objects, by key. Read-only. */
   readonly store: InformerStore<T, Name>;
   readonly #live: LiveStore<T, Name>;
   readonly #reflector: Reflector<T>;
@@ -86,12 +86,12 @@ export class Informer<T, Name extends string = string> {
     return this.#ran;
   }
 
-  /** Whether the state of the source is in the store. Says nothing of handlers: those have a `synced` of their own. */
+  /** Whether the state of the source is in the store. Handlers may still lag behind: each has its own `synced`. */
   get hasSynced(): boolean {
     return this.#synced.isOpen;
   }
 
-  /** Resolves when the state of the source is in the store. Rejects if the informer stops before. */
+  /** Resolves when the state of the source is in the store. Rejects if the informer stops before that. */
   get synced(): Promise<void> {
     return this.#synced.promise;
   }
@@ -101,15 +101,16 @@ export class Informer<T, Name extends string = string> {
     return this.#live.resourceVersion;
   }
 
-  /** How it is now: what it does, when it has last heard of the source, and what has failed. */
+  /** Its current state: what it is doing, when the source last answered, and what has failed. */
   get state(): InformerState {
     const { state } = this.#reflector;
     return this.#isStopping && !this.#reflecting ? { ...state, phase: 'stopped' } : state;
   }
 
   /**
-   * Runs until the signal aborts or `stop` is called, and resolves when everything has stopped: no request, no timer, no call of a
-   * handler. Once; it resolves at once if `stop` was called before. Rejects with what `onError` or `onStateChange` has thrown.
+   * Runs until the signal aborts or `stop` is called, and resolves when everything has stopped: no request, no timer, no call of
+   * a handler is left. May be called only once; resolves at once if `stop` was called before. Rejects with what `onError` or
+   * `onStateChange` throws.
    *
    * @throws {WatchError} (rejects) INVALID_ARGUMENT if it was called before.
    */
@@ -127,8 +128,8 @@ export class Informer<T, Name extends string = string> {
   }
 
   /**
-   * Stops it: no call of a handler begins after this. Resolves when those in progress have returned, and nothing is left. A handler
-   * may call it, but must not wait for it, since it waits for the handler. Idempotent.
+   * Stops the informer: no call of a handler begins after this. Resolves when the calls in progress have returned, and nothing is
+   * left. A handler may call it, but must not await it, because it waits for the handler. Idempotent.
    */
   async stop(): Promise<void> {
     this.#close();
@@ -137,22 +138,22 @@ export class Informer<T, Name extends string = string> {
   }
 
   /**
-   * Resolves when the store has reached a version, for example that of an object that you have just written: then you read your own
-   * writes.
+   * Resolves when the store has reached a version, for example that of an object that you have just written, so that you read
+   * your own writes.
    *
-   * @throws {WatchError} (rejects) CLOSED if the informer stops before; TIMEOUT; INVALID_ARGUMENT for what is no version, or no time; the
-   * reason of `signal`.
+   * @throws {WatchError} (rejects) CLOSED if the informer stops before that; TIMEOUT; INVALID_ARGUMENT for an invalid version or
+   * time; the reason of `signal`.
    */
   atLeast(resourceVersion: string, options: AtLeastOptions = {}): Promise<void> {
     return this.#versions.wait(resourceVersion, options);
   }
 
   /**
-   * Calls a handler with every object that there is, and from then on with every change: none is missed, and none told twice. May be
-   * called before and while the informer runs, also with the same handler again.
+   * Calls a handler with every current object, and from then on with every change: none is missed or repeated. May be called
+   * before and while the informer runs, even with the same handler again.
    *
-   * @throws {WatchError} CLOSED once it has stopped; INVALID_ARGUMENT for a handler with none of the three functions, or with another
-   * member like `onAdded` if it is of no class, and for an invalid option.
+   * @throws {WatchError} CLOSED once it has stopped; INVALID_ARGUMENT for a handler with none of the three functions, or (if it
+   * is a plain object) with an unknown one such as `onAdded`, and for an invalid option.
    */
   addHandler(handler: Handler<T>, options: HandlerOptions<T> = {}): HandlerRegistration {
     if (!handler || typeof handler !== 'object') throw invalid('handler', handler, 'an object with functions');
@@ -180,10 +181,11 @@ export class Informer<T, Name extends string = string> {
   }
 
   /**
-   * The same as a watch: the state as ADDED, a BOOKMARK with the annotation that ends it, then changes. Before the informer has
-   * synced, it begins when it has. Ends when the informer stops. By default changes of one object that was not read become one.
+   * Returns the collection as a watch: the current state as ADDED, a BOOKMARK with the annotation that ends it, then changes. If
+   * the informer has not synced yet, the watch begins once it has. Ends when the informer stops. By default, unread changes of
+   * one object are merged.
    *
-   * With `filter` or `labelSelector` an object that starts to match is ADDED, one that stops is DELETED.
+   * With `filter` or `labelSelector`, an object that starts to match is ADDED, one that stops is DELETED.
    *
    * @throws {WatchError} CLOSED once it has stopped; INVALID_ARGUMENT for an invalid option; INVALID_SELECTOR; the reason of `signal`.
    */

@@ -2,7 +2,7 @@ import { having } from '../../watch/errors.ts';
 import { known } from '../../watch/options.ts';
 import type { StoreListOptions } from '../store/store.ts';
 
-/** What a lister reads from: the store of an informer, an `Indexer` or a `Store`. */
+/** What a lister reads from: an informer's store, an `Indexer` or a `Store`. */
 export interface Listed<T> {
   get(key: string): T | undefined;
   list(options?: StoreListOptions<T>): T[];
@@ -23,23 +23,23 @@ export interface NamespaceLister<T> {
  *     const services = new Lister(informer.store);
  *     services.namespace('default').get('kubernetes');
  *
- * An object that is not there is undefined (upstream: an error 404).
+ * An object that does not exist is undefined (upstream: an error 404).
  */
 export class Lister<T> {
   readonly #store: Listed<T>;
 
-  /** @throws {WatchError} INVALID_ARGUMENT for anything but a store, or what has one as its `store`, as an informer does. */
+  /** @throws {WatchError} INVALID_ARGUMENT for anything but a store, or an object with a `store`, such as an informer. */
   constructor(source: Listed<T> | { readonly store: Listed<T> }) {
     const store = (source as { readonly store?: Listed<T> } | undefined)?.store ?? (source as Listed<T>);
     this.#store = having('store', store, 'list', 'a store or an informer');
   }
 
-  /** The objects that match, of all namespaces. */
+  /** The objects that match, in all namespaces. */
   list(options: ListerOptions<T> = {}): T[] {
     return this.#store.list({ labelSelector: known(options, ['labelSelector']).labelSelector });
   }
 
-  /** The object with this name that is in no namespace. */
+  /** The object with this name, for objects without a namespace. */
   get(name: string): T | undefined {
     return this.#store.get(name);
   }

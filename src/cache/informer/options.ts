@@ -5,7 +5,7 @@ import type { VersionComparator } from '../version.ts';
 import type { Handler, HandlerOptions } from './handler.ts';
 
 /**
- * The objects of an informer, by key: an `Indexer` to read. Only the informer writes into it.
+ * The objects of an informer, by key: a read-only `Indexer`. Only the informer writes to it.
  */
 export interface InformerStore<T, Name extends string = string>
   extends Pick<
@@ -26,10 +26,10 @@ export interface InformerStore<T, Name extends string = string>
   addIndexers<More extends string>(indexers: Indexers<T, More>): InformerStore<T, Name | More>;
 }
 
-/** How an informer is, at one moment. For health checks. */
+/** The state of an informer at one moment. For health checks. */
 export type InformerState = ReflectorState;
 
-/** A failure, as `onError` of an informer sees it. */
+/** A failure, as an informer's `onError` gets it. */
 export type InformerFailure<T> = ReflectorFailure | HandlerFailure<T> | ObjectFailure<T>;
 
 /** A handler has thrown or rejected, or was ended because it lost changes. */
@@ -38,7 +38,7 @@ export interface HandlerFailure<T> {
   readonly handler: Handler<T>;
 }
 
-/** `keyOf`, `transform` or an index function has refused an object. Its state before, if there was one, stays. */
+/** `keyOf`, `transform` or an index function has thrown for an object. Its previous state, if there was one, stays. */
 export interface ObjectFailure<T> {
   readonly kind: 'object';
   readonly object: T;
@@ -48,16 +48,16 @@ export interface ObjectFailure<T> {
 export interface InformerOptions<T, Name extends string = string>
   extends Omit<ReflectorOptions<T>, 'resyncMs' | 'shouldResync' | 'onError' | 'keyOf'> {
   /**
-   * How often handlers are called with every object again, unless they say otherwise, in milliseconds. Default: only those that
-   * ask for it. 0: none.
+   * How often handlers without their own `resyncMs` are called with every object again, in milliseconds. Default: not at all. 0:
+   * no handler is, not even with its own `resyncMs`.
    */
   readonly resyncMs?: number | undefined;
   /** The indexes of its store. More can be added later. */
   readonly indexers?: Indexers<T, Name> | undefined;
   /**
-   * Called once for each object before anything is stored; the result is stored instead. For example to drop what nobody needs. It
-   * should keep `uid` and `resourceVersion`, by which an object is known again, and the labels that are selected by. It must not change
-   * what it gets, which may be shared: a storage in the same process would keep the change.
+   * Called once for each object before it is stored; the result is stored instead, for example without the fields that nobody
+   * needs. It should keep `uid` and `resourceVersion`, which identify an object's state, and the labels that selectors use. It
+   * must not change its argument, which may be shared: a storage in the same process would keep the change.
    */
   readonly transform?: ((object: T) => T) | undefined;
   /** The key of an object; default: namespace and name. */
@@ -65,8 +65,8 @@ export interface InformerOptions<T, Name extends string = string>
   /** How `atLeast` compares versions. Default `compareVersions`: Kubernetes' decimal numbers. */
   readonly compareVersions?: VersionComparator | undefined;
   /**
-   * Called with every failure: of the source, of a handler, of an object. What it throws ends `run`, which rejects with it. Default:
-   * failures of handlers and objects go to `console.error`; those of the source are in `state`.
+   * Called with every failure of the source, a handler or an object. If it throws, `run` ends, and rejects with that error.
+   * Default: failures of handlers and objects go to `console.error`; those of the source are in `state`.
    */
   readonly onError?: ((error: unknown, failure: InformerFailure<T>) => void) | undefined;
 }

@@ -10,21 +10,21 @@ import type { InformerStore } from './options.ts';
 
 /** Options of {@link untilWithSync}. */
 export interface UntilWithSyncOptions<T> extends UntilOptions {
-  /** Asked once, when the state is in the store: if it returns true, there is nothing to wait for. */
+  /** Called once, when the state is in the store: if it returns true, there is nothing to wait for. */
   readonly precondition?: ((store: InformerStore<T>) => boolean) | undefined;
 }
 
-/** The events that conditions see: those of objects. */
+/** The events that conditions get: those of objects. */
 export type ChangeEvent<T> = Exclude<ObjectEvent<T>, BookmarkEvent>;
 
 /**
- * As `until`, over an informer of its own: it survives whatever happens to the source, also the loss of its history. So it sees
- * the state as ADDED, and then the latest state of each object, perhaps without the states between.
+ * Like `until`, but with its own informer: it survives every failure of the source, even the loss of its history. Conditions get
+ * the current state as ADDED, and then the latest state of each object, perhaps without intermediate states.
  *
  *     await untilWithSync(pods, [({ type }) => type === 'DELETED'], { precondition: (store) => store.get('default/web') === undefined });
  *
  * Resolves with the last event, or with undefined if `precondition` was true, once the informer has stopped. Rejects as `until`
- * does, and with what `precondition` has thrown. Upstream: `watch.UntilWithSync`.
+ * does, and with what `precondition` throws. Upstream: `watch.UntilWithSync`.
  */
 export async function untilWithSync<T>(
   source: ListWatcher<T>,

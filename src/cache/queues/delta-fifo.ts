@@ -5,20 +5,21 @@ import { Deque } from './deque.ts';
 
 /** Options of a {@link DeltaFifo}. */
 export interface DeltaFifoOptions<T> extends DeltaQueueOptions<T> {
-  /** Whether `replace` queues `Replaced` rather than `Sync`; default false, as upstream. */
+  /** Whether `replace` queues `Replaced` rather than `Sync`; default false, as in upstream. */
   emitReplaced?: boolean | undefined;
 }
 
 /**
- * A queue of changes by key: a pop gets everything that has happened to one object since the last pop of it. A key keeps its place
- * when more happens to it. So there is an order per key, but none over all keys; `RealFifo` has that.
+ * A queue of changes by key: a pop gets everything that has happened to one object since it was last popped. A key keeps its
+ * place when more happens to it. So changes are ordered per key, but not across keys; `RealFifo` has that order.
  *
  *     add a, add b, update a        pop -> a: [Added, Updated]        pop -> b: [Added]
  *
  * - `replace` queues all objects of a list, and a `Deleted` with `finalStateUnknown` for every queued or known object that is not
  *   in it. `resync` queues a `Sync` for every known object that has nothing queued.
- * - A deletion right after a deletion is left out. Nothing else is merged.
- * - Without `knownObjects`, an object that was popped is forgotten: its deletion is ignored, and a list does not miss it.
+ * - A deletion right after a deletion is dropped. Nothing else is merged.
+ * - Without `knownObjects`, an object is forgotten once it is popped: its deletion is ignored, and a list without it queues no
+ *   deletion.
  *
  * Differs from upstream: a `transform` or `keyOf` that throws in the middle of a list leaves the queue as it was; an object that
  * occurs twice in a list is queued once; deletions are in the order of the queue and of `knownObjects`; `hasSynced` turns true
@@ -45,7 +46,7 @@ export class DeltaFifo<T> extends DeltaQueue<T, Delta<T>> {
     return this.#pending;
   }
 
-  /** Queues `Deleted`, unless the object is neither queued nor known. Takes inferred deletions, too. */
+  /** Queues `Deleted`, unless the object is neither queued nor known. Also accepts inferred deletions. */
   delete(target: T | DeletedFinalStateUnknown<T>): void {
     const [key, object, finalStateUnknown] = this.enterDeleted(target);
     if (this.#items.has(key) || this.known?.get(key) !== undefined) {
@@ -54,7 +55,7 @@ export class DeltaFifo<T> extends DeltaQueue<T, Delta<T>> {
     this.queued();
   }
 
-  /** Queues the objects of a list, then the deletions of all others that are queued or known. All of it, or nothing if it throws. */
+  /** Queues the objects of a list, then the deletions of all others that are queued or known. If it throws, nothing is queued. */
   replace(list: Iterable<T>, _resourceVersion: string): void {
     const objects = this.enterList(list);
     const gone = this.#missing(objects);
@@ -73,8 +74,8 @@ export class DeltaFifo<T> extends DeltaQueue<T, Delta<T>> {
   }
 
   /**
-   * Waits until something is queued, takes the oldest key with all its deltas, and has `process` handle them. Resolves with them
-   * when that is done, or rejects with its error; the deltas are gone in both cases. Several pops are served in order.
+   * Waits until something is queued, takes the oldest key with all its deltas, and passes them to `process`. Resolves with them
+   * when that is done, or rejects with its error; in both cases, the deltas are removed. Several pops are served in order.
    *
    * @throws {WatchError} CLOSED (as a rejection) when the queue is closed and empty.
    */

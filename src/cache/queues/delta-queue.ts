@@ -22,18 +22,21 @@ import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown, type KnownOb
 import { Deque } from './deque.ts';
 
 /**
- * Handles deltas. `initial`: they belong to the first list, or came before it was handled. If a promise is returned, the next pop
- * waits for it. Do not await a pop of the same queue in here: it waits for you.
+ * Handles deltas. `initial`: they belong to the first list, or came before it was handled. If it returns a promise, the next pop
+ * waits for it. Do not await a pop of the same queue in here: that would be a deadlock.
  */
 export type ProcessDeltas<D> = (deltas: readonly D[], initial: boolean) => unknown;
 
-/** Options of both queues of deltas. */
+/** Options of both delta queues. */
 export interface DeltaQueueOptions<T> {
   /** The key of an object; default {@link keyOf}: namespace and name. */
   keyOf?: ((object: T) => string) | undefined;
   /** The objects that the consumer has, such as its `Store`. */
   knownObjects?: KnownObjects<T> | undefined;
-  /** Called once for each object of `add`, `update`, `delete` and `replace`; the result is queued instead. The key is that of the original. */
+  /**
+   * Called once for each object of `add`, `update`, `delete` and `replace`; the result is queued instead. The key is the original
+   * object's.
+   */
   transform?: ((object: T) => T) | undefined;
   /** Number of queued deltas from which on `room` waits; a whole number >= 1, default 2,000. Nothing is ever refused. */
   capacity?: number | undefined;

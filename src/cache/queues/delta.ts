@@ -1,24 +1,27 @@
-/** A change of one object, as a reflector tells it. `Replaced` is from a list, `Sync` from a resync. Upstream: `cache.Delta`. */
+/** A change of one object, as a reflector reports it. `Replaced` is from a list, `Sync` from a resync. Upstream: `cache.Delta`. */
 export type Delta<T> = StateDelta<T> | DeletedDelta<T>;
 
-/** There is this object now. */
+/** The object exists, in this state. */
 export interface StateDelta<T> {
   readonly type: 'Added' | 'Updated' | 'Replaced' | 'Sync';
   readonly key: string;
   readonly object: T;
 }
 
-/** There is no such object any more. */
+/** The object no longer exists. */
 export interface DeletedDelta<T> {
   readonly type: 'Deleted';
   readonly key: string;
-  /** Its last state or, if `finalStateUnknown`, the last one that was known, which may be an old one. */
+  /** Its last state or, if `finalStateUnknown`, the last known one, which may be outdated. */
   readonly object: T;
   /** Whether the deletion was inferred from a list instead of observed. */
   readonly finalStateUnknown: boolean;
 }
 
-/** A deletion that was inferred. Stores and queues take it in the place of an object. Upstream: `DeletedFinalStateUnknown`. */
+/**
+ * A deletion that was inferred from a list. Stores and queues accept it instead of an object. Upstream:
+ * `DeletedFinalStateUnknown`.
+ */
 export interface DeletedFinalStateUnknown<T> extends DeletedDelta<T> {
   readonly finalStateUnknown: true;
 }
@@ -32,17 +35,17 @@ export function isDeletedFinalStateUnknown<T>(value: T | Delta<T>): value is Del
 /** Everything at one version, in one step. Only from a {@link RealFifo} without `knownObjects`. */
 export interface ReplacedAllDelta<T> {
   readonly type: 'ReplacedAll';
-  /** All objects there are, by key, in the order of the list. */
+  /** All objects, by key, in the order of the list. */
   readonly objects: ReadonlyMap<string, T>;
   readonly resourceVersion: string;
 }
 
-/** Look again at every object there is. */
+/** Process every object again. */
 export interface SyncAllDelta {
   readonly type: 'SyncAll';
 }
 
-/** Everything up to this version has been told. */
+/** All changes up to this version have been reported. */
 export interface BookmarkDelta {
   readonly type: 'Bookmark';
   readonly resourceVersion: string;
@@ -51,9 +54,9 @@ export interface BookmarkDelta {
 /** What a {@link RealFifo} delivers. The last three only without `knownObjects`. */
 export type RealDelta<T> = Delta<T> | ReplacedAllDelta<T> | SyncAllDelta | BookmarkDelta;
 
-/** The objects that a consumer of deltas has, such as a `Store`: a list is compared with them to find what was deleted. */
+/** The objects that a consumer of deltas has, for example a `Store`: lists are compared with them to find deletions. */
 export interface KnownObjects<T> {
   keys(): Iterable<string>;
-  /** A key without an object counts as not known. */
+  /** A key without an object is unknown. */
   get(key: string): T | undefined;
 }

@@ -7,8 +7,8 @@ import { Deque } from './deque.ts';
 /** Options of a {@link RealFifo}. */
 export interface RealFifoOptions<T> extends DeltaQueueOptions<T> {
   /**
-   * The objects that the consumer has. With it, a list becomes one delta per object and per deletion. Without it, a list is one
-   * delta `ReplacedAll`, which the consumer compares with what it has, in one step.
+   * The objects that the consumer has. With it, a list becomes one delta per object and per deletion. Without it, a list is a
+   * single `ReplacedAll` delta, which the consumer compares with its objects in one step.
    */
   knownObjects?: DeltaQueueOptions<T>['knownObjects'];
   /** The largest batch of {@link RealFifo.popBatch}; a whole number >= 1, default 1,000. */
@@ -18,18 +18,18 @@ export interface RealFifoOptions<T> extends DeltaQueueOptions<T> {
 const DEFAULT_BATCH_SIZE = 1_000;
 
 /**
- * A queue of changes in one order over all keys: what a pop gets is what happened next. Nothing is merged, and nothing is left
- * out; a deletion of an object that nobody knows is delivered, too.
+ * A queue of changes in one order over all keys: a pop gets what happened next. Nothing is merged or left out; even the deletion
+ * of an unknown object is delivered.
  *
  *     add a, add b, update a        pop -> Added a        pop -> Added b        pop -> Updated a
  *
- * - Without `knownObjects`, `replace` queues one `ReplacedAll`, `resync` one `SyncAll` and `bookmark` one `Bookmark`: whoever
- *   applies the deltas in order has, after each of them, exactly what the producer had told by then.
+ * - Without `knownObjects`, `replace` queues one `ReplacedAll`, `resync` one `SyncAll` and `bookmark` one `Bookmark`: a consumer
+ *   that applies the deltas in order has, after each of them, exactly what the producer had reported by then.
  * - With `knownObjects`, `replace` queues the deletions first, then `Replaced` for each object; `resync` queues `Sync` for each
  *   known object that has nothing queued; bookmarks are ignored.
  *
- * Differs from upstream: an object without a key is refused when it comes instead of when it is popped, and a list that holds it
- * changes nothing; an object that occurs twice in a list is queued once. Upstream: `cache.RealFIFO`.
+ * Differs from upstream: an object without a key is refused when it is added instead of when it is popped, and a list with such
+ * an object changes nothing; an object that occurs twice in a list is queued once. Upstream: `cache.RealFIFO`.
  */
 export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
   readonly #deltas: Deque<RealDelta<T>> = new Deque();
@@ -50,14 +50,14 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
     return this.#deltas.size;
   }
 
-  /** Queues `Deleted`, always. Takes inferred deletions, too. */
+  /** Always queues `Deleted`. Also accepts inferred deletions. */
   delete(target: T | DeletedFinalStateUnknown<T>): void {
     const [key, object, finalStateUnknown] = this.enterDeleted(target);
     this.append({ type: 'Deleted', key, object, finalStateUnknown });
     this.queued();
   }
 
-  /** Queues a list: what there is now is exactly this. All of it, or nothing if it throws. */
+  /** Queues a list: these are now all the objects. If it throws, nothing is queued. */
   replace(list: Iterable<T>, resourceVersion: string): void {
     const objects = this.enterList(list);
     if (this.known) {
@@ -68,7 +68,7 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
     this.queued(this.size);
   }
 
-  /** Has the consumer look again at every object. */
+  /** Makes the consumer process every object again. */
   resync(): void {
     if (!this.known) this.append({ type: 'SyncAll' });
     else {
@@ -80,7 +80,7 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
     this.wake();
   }
 
-  /** Tells the consumer how far the source is, in its place among the changes. Ignored with `knownObjects`. */
+  /** Queues a bookmark, which tells the consumer the source's version in order with the changes. Ignored with `knownObjects`. */
   bookmark(resourceVersion: string): void {
     if (this.known) return;
     this.append({ type: 'Bookmark', resourceVersion });
@@ -88,8 +88,8 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
   }
 
   /**
-   * Waits until something is queued, takes the oldest delta, and has `process` handle it, as the only one of its array. Resolves
-   * when that is done, or rejects with its error; the delta is gone in both cases. Several pops are served in order.
+   * Waits until something is queued, takes the oldest delta, and passes it to `process`, alone in an array. Resolves when that is
+   * done, or rejects with its error; in both cases, the delta is removed. Several pops are served in order.
    *
    * @throws {WatchError} CLOSED (as a rejection) when the queue is closed and empty.
    */
@@ -98,8 +98,8 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
   }
 
   /**
-   * The same as `pop`, for several deltas at once: as many as there are, up to `batchSize`, all with different keys, and either
-   * all of the first list or none. `ReplacedAll`, `SyncAll` and `Bookmark` come alone.
+   * Like `pop`, for several deltas at once: as many as are queued, up to `batchSize`, all with different keys, and either all or
+   * none from the first list. `ReplacedAll`, `SyncAll` and `Bookmark` come alone.
    */
   popBatch(process: ProcessDeltas<RealDelta<T>>): Promise<readonly RealDelta<T>[]> {
     return this.run(this.#batchSize, process);

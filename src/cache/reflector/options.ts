@@ -1,37 +1,37 @@
 import type { Clock } from '../../watch/clock.ts';
 
 /**
- * What a reflector does: it `listing`s, also by a watch that begins with the state; it is `watching`, or about to; it is `waiting`
- * for a delay to pass, or for `run`; it has `stopped`.
+ * What a reflector is doing: `listing`, which may also be a watch that begins with the initial state; `watching`, or about to;
+ * `waiting` for a delay to pass, or for `run`; or it has `stopped`.
  */
 export type ReflectorPhase = 'listing' | 'watching' | 'waiting' | 'stopped';
 
-/** How a reflector is, at one moment. For health checks. */
+/** The state of a reflector at one moment. For health checks. */
 export interface ReflectorState {
   readonly phase: ReflectorPhase;
   /**
-   * Whether the source does what it is asked for: from an answer or an event on, until a request fails, breaks, or is taken for
-   * dead. So it is true again as soon as the source is, while `failures` stay. What the end of a watch hides until the next one is
-   * open, and a link that is half-open, it does not know: see `lastContactMs`.
+   * Whether the source answers: true from a response or an event on, until a request fails, breaks, or is considered dead. So it
+   * becomes true again as soon as the source works, while `failures` stay. It does not show an outage between the end of a watch
+   * and the next one, or a half-open connection: for these, see `lastContactMs`.
    */
   readonly connected: boolean;
   /**
-   * When the source has last answered or sent something, as the clock counts: `performance.now() - lastContactMs` is its age unless
+   * When the source last answered or sent something, by the reflector's clock: `performance.now() - lastContactMs` is its age, unless
    * you pass another clock. Undefined: never.
    */
   readonly lastContactMs: number | undefined;
-  /** Failures since the source has last been well for `resetMs`. 0: all is well. */
+  /** Failures since the source last worked without one for `resetMs`. 0: there was none. */
   readonly failures: number;
   /** The last of those failures. */
   readonly error?: unknown;
-  /** When it tries again, by the clock of the reflector, in phase `waiting`. */
+  /** The time of the next attempt, by the reflector's clock, in phase `waiting`. */
   readonly nextAttemptMs?: number | undefined;
 }
 
 /**
- * What sort of failure it is, which decides what happens next:
+ * The kind of failure, which decides what happens next:
  *
- * | kind | what | a watch that is open or opened | a list |
+ * | kind | what | for a watch | for a list |
  * |---|---|---|---|
  * | `expired` | 410: the version is too old, or too new for the source | list at once; the next time, after a delay | again at once, without a version; then after a delay |
  * | `throttled` | 429; 503 with a time to come back | watch again after a delay, without a list | again after a delay |
@@ -39,9 +39,9 @@ export interface ReflectorState {
  * | `internal` | 500 `InternalError` | the same within `internalErrorRetryMs`, otherwise list after a delay | the same |
  * | `denied` | 401, 403 | list after a delay | the same |
  * | `silent` | nothing came for `idleTimeoutMs`, or no end of the initial state | watch again | |
- * | `short` | a watch ended within a second, and had brought nothing | list after a delay | |
- * | `store` | the store has thrown | list after a delay | the same |
- * | `event` | an event was unreadable; it was passed over | nothing | |
+ * | `short` | a watch ended within a second without any event | list after a delay | |
+ * | `store` | the store threw | list after a delay | the same |
+ * | `event` | an event was unreadable; it was skipped | nothing | |
  * | `other` | anything else | list after a delay | again after a delay |
  */
 export type ReflectorFailureKind =
@@ -56,14 +56,14 @@ export type ReflectorFailureKind =
   | 'event'
   | 'other';
 
-/** A failure, as `onError` sees it. */
+/** A failure, as `onError` gets it. */
 export interface ReflectorFailure {
   readonly kind: ReflectorFailureKind;
-  /** In which phase it has happened. */
+  /** The phase in which it happened. */
   readonly phase: ReflectorPhase;
-  /** `failures` of the state, with this one. */
+  /** `failures` of the state, including this one. */
   readonly failures: number;
-  /** When it tries again; undefined: at once, or the failure has ended nothing. */
+  /** The delay before the next attempt; undefined: at once, or the failure has not ended anything. */
   readonly delayMs?: number | undefined;
 }
 
@@ -73,7 +73,7 @@ export interface RetryOptions {
   readonly minMs?: number | undefined;
   /** The longest delay, to which jitter is added; default 30,000. */
   readonly maxMs?: number | undefined;
-  /** Each further failure makes the delay longer by this factor; a number >= 1, default 2. */
+  /** Each further failure multiplies the delay by this factor; a number >= 1, default 2. */
   readonly factor?: number | undefined;
   /** Source of jitter: a number from 0 to below 1. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
@@ -83,49 +83,49 @@ export interface RetryOptions {
 
 /** Options of a `Reflector`. */
 export interface ReflectorOptions<T> extends RetryOptions {
-  /** Failures are forgotten when the source has been well for this long; default 120,000. */
+  /** Failures are forgotten once the source has worked without one for this long, in milliseconds; default 120,000. */
   readonly resetMs?: number | undefined;
   /** Only objects with these labels, in Kubernetes' text form. Default: all. */
   readonly labelSelector?: string | undefined;
   /** Only objects with these fields, in Kubernetes' text form. Default: all. */
   readonly fieldSelector?: string | undefined;
   /**
-   * Whether to ask for the state as the beginning of a watch, and to list only if that is refused. Default true. It saves the
-   * source from making a whole list at once.
+   * Whether to request the initial state as part of a watch, and to list only if that is refused. Default true. It saves the
+   * source from building a whole list at once.
    */
   readonly streamingList?: boolean | undefined;
-  /** Number of objects to ask for at once in a list; 0: all. Default: 500, or all if that lets the source answer from its cache. */
+  /** Number of objects per request of a list; 0: all. Default: 500, or all if that lets the source answer from its cache. */
   readonly pageSize?: number | undefined;
   /**
-   * The largest number of objects that a list, or the state at the beginning of a watch, may have; a whole number >= 1, default
-   * 1,000,000. More of them are a failure, OVERLOADED with `limit`: until its end, such a state is held beside the store.
+   * The largest number of objects that a list, or the initial state of a watch, may have; a whole number >= 1, default 1,000,000.
+   * More are a failure, OVERLOADED with `limit`, because until it is complete, such a state is held in addition to the store.
    */
   readonly maxObjects?: number | undefined;
   /**
-   * The largest number of bytes that a list may have over all its pages, as far as the source tells them, which that of
-   * `createListWatcher` does; a whole number >= 1, default 1 GiB (1,073,741,824). More of them are a failure, as above.
+   * The largest number of bytes that a list may have over all its pages, if the source reports them, as `createListWatcher` does;
+   * a whole number >= 1, default 1 GiB (1,073,741,824). More are a failure, as above.
    */
   readonly maxTotalListBytes?: number | undefined;
   /**
-   * How long the source is asked to keep a watch open, in milliseconds; default 300,000. Each watch asks for a random time between
-   * this and twice this. A watch that outlives its time by ten seconds is taken for dead.
+   * How long the source is asked to keep a watch open, in milliseconds; default 300,000. Each watch asks for a random time
+   * between this and twice this. A watch that outlives its time by ten seconds is considered dead.
    */
   readonly minWatchTimeoutMs?: number | undefined;
   /**
-   * A watch on which nothing comes for this long is taken for dead; default 0: never, as long as its time has not passed. A quiet
-   * collection sends nothing for minutes, BOOKMARKs among it, so this is only for sources that are known to speak.
+   * A watch on which nothing arrives for this long, in milliseconds, is considered dead; default 0: never before its time has
+   * passed. A quiet collection sends nothing for minutes, not even BOOKMARKs, so use this only for sources that are never silent.
    */
   readonly idleTimeoutMs?: number | undefined;
-  /** How long to go on watching through errors 500 `InternalError` before a list; default 0: not at all. */
+  /** How long to keep watching despite 500 `InternalError` before listing again, in milliseconds; default 0: not at all. */
   readonly internalErrorRetryMs?: number | undefined;
-  /** While a watch is open, the store is told to `resync` this often; default 0: never. */
+  /** How often the store's `resync` is called while a watch is open, in milliseconds; default 0: never. */
   readonly resyncMs?: number | undefined;
-  /** Asked each time whether to do so. Default: yes. */
+  /** Called each time to decide whether to do so. Default: always. */
   readonly shouldResync?: (() => boolean) | undefined;
-  /** The key of an object; default `keyOf`. Needed for objects without a name, and only for `streamingList`. */
+  /** The key of an object; default `keyOf`. Used only for `streamingList`; needed if objects have no name. */
   readonly keyOf?: ((object: T) => string) | undefined;
-  /** Called with every failure. What it throws ends `run`, which rejects with it. */
+  /** Called with every failure. If it throws, `run` ends, and rejects with that error. */
   readonly onError?: ((error: unknown, failure: ReflectorFailure) => void) | undefined;
-  /** Called when `phase`, `connected` or `failures` have changed. What it throws ends `run`, which rejects with it. */
+  /** Called when `phase`, `connected` or `failures` has changed. If it throws, `run` ends, and rejects with that error. */
   readonly onStateChange?: ((state: ReflectorState) => void) | undefined;
 }

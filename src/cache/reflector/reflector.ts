@@ -28,14 +28,15 @@ import type { Action, Input } from './states.ts';
 const ANSWERS: readonly Input['type'][] = ['opened', 'listed'];
 
 /**
- * Keeps a store equal to a collection. See the top of this file. Upstream: `cache.Reflector`, `NewReflector`.
+ * Keeps a store equal to a collection: it lists, then watches, and starts over when it has to, until it is stopped. Upstream:
+ * `cache.Reflector`, `NewReflector`.
  *
  *     const pods = new Store<Pod>();
  *     const reflector = new Reflector(createListWatcher<Pod>(url), pods);
  *     await reflector.run(signal);
  *
- * Failures of the source end nothing: they are told to `onError`, and tried again after a delay. What the store throws is told,
- * too, and makes it list anew.
+ * Failures of the source do not end it: they go to `onError`, and it retries after a delay. Errors of the store also go to
+ * `onError`, and make it list again.
  */
 export class Reflector<T> {
   readonly #store: ReflectorStore<T>;
@@ -51,7 +52,7 @@ export class Reflector<T> {
   #nextAttemptMs: number | undefined;
   #told: string;
 
-  /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, and for what is no source or store. */
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, and for an invalid source or store. */
   constructor(source: ListWatcher<T>, store: ReflectorStore<T>, options: ReflectorOptions<T> = {}) {
     having('source', having('source', source, 'watch', 'a ListWatcher'), 'list', 'a ListWatcher');
     this.#store = having('store', store, 'replace', 'a ReflectorStore');
@@ -62,12 +63,12 @@ export class Reflector<T> {
     this.#told = this.#description;
   }
 
-  /** The last version that the source has told, and the store has got; empty before. */
+  /** The latest version that the source has reported and the store has; empty before the first. */
   get resourceVersion(): string {
     return this.#machine.resourceVersion;
   }
 
-  /** How it is now. */
+  /** Its current state. */
   get state(): ReflectorState {
     const { phase, failures } = this.#machine;
     const nextAttemptMs = this.#nextAttemptMs;
@@ -77,7 +78,8 @@ export class Reflector<T> {
   }
 
   /**
-   * Runs until the signal aborts, and resolves when everything has stopped. Once: make another one to start over.
+   * Runs until the signal aborts, and resolves when everything has stopped. May be called only once: create another reflector to
+   * start over.
    *
    * @throws {WatchError} (rejects) INVALID_ARGUMENT when called again; also what `onError` and `onStateChange` throw.
    */

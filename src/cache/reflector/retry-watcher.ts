@@ -28,34 +28,38 @@ import { type CheckedRetry, checkRetry, RETRY_NAMES } from './settings.ts';
 
 /** Options of a {@link RetryWatcher}. */
 export interface RetryWatcherOptions extends RetryOptions {
-  /** The version after which to begin: that of a list, for example. Neither empty nor `0`. */
+  /** The version after which to begin, for example a list's. Neither empty nor `0`. */
   readonly resourceVersion: string;
   /** Only objects with these labels, in Kubernetes' text form. Default: all. */
   readonly labelSelector?: string | undefined;
   /** Only objects with these fields, in Kubernetes' text form. Default: all. */
   readonly fieldSelector?: string | undefined;
-  /** A connection on which nothing comes for this long is taken for dead; default 0: never. See `ReflectorOptions`. */
+  /**
+   * A connection on which nothing arrives for this long, in milliseconds, is considered dead; default 0: never. See
+   * `ReflectorOptions`.
+   */
   readonly idleTimeoutMs?: number | undefined;
   /** Stops the watch. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * A watch of a collection that survives the ends of its connections. See the top of this file. Upstream: `watch.RetryWatcher`.
+ * A watch of a collection that reconnects: it delivers the events after a version, in order, each once. If that becomes
+ * impossible, its last event is an ERROR. Upstream: `watch.RetryWatcher`.
  *
  * | what happens | what it does |
  * |---|---|
- * | a connection ends, or cannot be made; any ERROR but those below | opens the next one, at least `minMs` after the last one |
- * | 410: what follows is not to be had any more | delivers the ERROR, and ends. List, and watch from there; or use a `Reflector` |
+ * | a connection ends, or cannot be made; any ERROR other than those below | opens the next one, at least `minMs` after the last one |
+ * | 410: the following changes are no longer available | delivers the ERROR, and ends. List, and watch from there; or use a `Reflector` |
  * | 401, 403 | delivers the ERROR, and ends |
- * | an event without a version, or of an unknown type | delivers an ERROR of code 500, and ends: it could not resume after it |
+ * | an event without a version, or of an unknown type | delivers an ERROR with code 500, and ends: it could not resume after it |
  *
  * BOOKMARKs are not delivered; `resourceVersion` shows them.
  */
 export class RetryWatcher<T> extends PullWatch<ObjectEvent<T>> {
   readonly #connections: Connections<T>;
 
-  /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, and for what is no source. */
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, and for an invalid source. */
   constructor(source: ListWatcher<T>, options: RetryWatcherOptions) {
     const connections = new Connections(having('source', source, 'watch', 'a ListWatcher'), toSettings(options));
     super(connections);

@@ -7,10 +7,10 @@ import type { Watch } from '../../watch/watch.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import { RetryWatcher, type RetryWatcherOptions } from './retry-watcher.ts';
 
-/** Whether an event is what is waited for. What it throws ends the wait. */
+/** Whether an event meets the condition. If it throws, the wait ends with that error. */
 export type UntilCondition<E> = (event: E) => boolean;
 
-/** Where {@link until} gets its events if not from a watch: a collection, and the version after which to begin. */
+/** Where {@link until} gets its events from if not a watch: a collection, and the version after which to begin. */
 export interface UntilSource<T> extends Omit<RetryWatcherOptions, 'signal'> {
   readonly source: ListWatcher<T>;
 }
@@ -19,7 +19,7 @@ export interface UntilSource<T> extends Omit<RetryWatcherOptions, 'signal'> {
 export interface UntilOptions {
   /** Ends the wait: it rejects with the reason. */
   readonly signal?: AbortSignal | undefined;
-  /** How long to wait; default 0: for ever. */
+  /** How long to wait, in milliseconds; default 0: for ever. */
   readonly timeoutMs?: number | undefined;
   /** Source of time. Default: the host's. */
   readonly clock?: Clock | undefined;
@@ -27,19 +27,20 @@ export interface UntilOptions {
 
 /**
  * Waits until events have met all conditions, one after the other, and resolves with the last event; without conditions, with
- * undefined. An event that has met a condition is shown to the next one, too. All events are shown, BOOKMARK and ERROR among them.
+ * undefined. An event that has met a condition is also passed to the next one. Conditions get all events, including BOOKMARK and
+ * ERROR.
  *
  *     const { items, resourceVersion } = await pods.list();
  *     const event = await until({ source: pods, resourceVersion }, [({ type, object }) => type === 'MODIFIED' && isReady(object)]);
  *
- * A watch is read until then, and is ended whatever happens. Of a source, it sees every event after the version, through ends of
- * connections (see {@link RetryWatcher}).
+ * A watch is read until then, and is ended whatever happens. With a source, conditions get every event after the version, across
+ * reconnects (see {@link RetryWatcher}).
  *
  * Upstream: `watch.UntilWithoutRetry` for a watch, `watch.Until` for a source.
  *
- * @throws {WatchError} (rejects) CLOSED if the watch ends before, and TIMEOUT with `limit` after `timeoutMs`, both with the last
- * event as `cause`; INVALID_ARGUMENT for an invalid or unknown option. Also the reason of an aborted signal, what a condition has
- * thrown, and the error of the watch.
+ * @throws {WatchError} (rejects) CLOSED if the watch ends before that, and TIMEOUT with `limit` after `timeoutMs`, both with the
+ * last event as `cause`; INVALID_ARGUMENT for an invalid or unknown option. Also the reason of an aborted signal, what a
+ * condition throws, and the error of the watch.
  */
 export async function until<E extends WatchEvent>(
   watch: Watch<E>,

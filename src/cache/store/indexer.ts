@@ -25,7 +25,8 @@ const NAMESPACE: unique symbol = Symbol('namespace');
  *     const pods = new Indexer({ indexers: { node: (pod: Pod) => [pod.spec.nodeName] } });
  *     pods.byIndex('node', 'n1');
  *
- * Upstream: `cache.Indexer`, `NewIndexer`. A throwing index function fails the one write that asked it (upstream: the process).
+ * Upstream: `cache.Indexer`, `NewIndexer`. If an index function throws, only the write that called it fails (upstream: the
+ * process ends).
  */
 export class Indexer<T, Name extends string = string> extends Store<T> {
   readonly #indexes: Map<string | symbol, ObjectIndex<T>> = new Map();
@@ -38,8 +39,8 @@ export class Indexer<T, Name extends string = string> extends Store<T> {
   }
 
   /**
-   * Adds indexes, also while objects are stored. All of them or, if it throws, none. Returns this indexer, whose type then has
-   * the new names, too.
+   * Adds indexes, even while objects are stored. If it throws, none is added. Returns this indexer, whose type then has the new
+   * names, too.
    *
    * @throws {WatchError} INVALID_ARGUMENT for a name that exists, and for anything but functions. What an index function throws.
    */
@@ -69,12 +70,12 @@ export class Indexer<T, Name extends string = string> extends Store<T> {
     return [...this.#index(name).keys(value)];
   }
 
-  /** The values of an index, as a new array: those that some object has. Upstream: `ListIndexFuncValues`. */
+  /** The values of an index that at least one object has, as a new array. Upstream: `ListIndexFuncValues`. */
   indexValues(name: Name): string[] {
     return [...this.#index(name).values()];
   }
 
-  /** The objects that share a value of an index with this one, each once. It need not be stored. Upstream: `Index`. */
+  /** The objects that share a value of an index with this one, each once. This one need not be stored. Upstream: `Index`. */
   index(name: Name, object: T): T[] {
     const index = this.#index(name);
     return this.#objects(new Set(index.valuesOf(object).flatMap((value) => [...index.keys(value)])));

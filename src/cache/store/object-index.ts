@@ -1,7 +1,7 @@
 import { invalid } from '../../watch/errors.ts';
 import { checkText } from '../object.ts';
 
-/** Says under which values an object is found in an index. Not called again until the object is replaced. */
+/** Returns the values under which an object is found in an index. Not called again until the object is replaced. */
 export type IndexFunction<T> = (object: T) => readonly string[];
 
 /**

@@ -29,13 +29,13 @@ export function checkIterable(list: Iterable<unknown>): void {
 export interface StoreOptions<T> {
   /** The key of an object; default {@link keyOf}: namespace and name. */
   keyOf?: ((object: T) => string) | undefined;
-  /** Called once for each object before it is stored; the result is stored instead. The key is that of the original. */
+  /** Called once for each object before it is stored; the result is stored instead. The key is the original object's. */
   transform?: ((object: T) => T) | undefined;
 }
 
 /** Which objects {@link Store.list} returns. Default: all. */
 export interface StoreListOptions<T> {
-  /** Only objects of this namespace; the empty string: only those in none. */
+  /** Only objects in this namespace; the empty string: only those without a namespace. */
   namespace?: string | undefined;
   /** Only objects whose labels this selects: a text such as `app=web,tier in (a,b)`, or what `parseLabelSelector` returns. */
   labelSelector?: string | LabelSelector | undefined;
@@ -50,18 +50,19 @@ export type StoreChange<T> =
 
 /** A change that {@link Store.transaction} could not apply. */
 export interface FailedChange {
-  /** Its place in the transaction, from 0. */
+  /** Its index in the transaction, from 0. */
   readonly at: number;
   readonly error: unknown;
 }
 
 /**
- * The current objects of a collection, by key. See the top of this file. Upstream: `cache.Store`, `NewStore`.
+ * The current objects of a collection in memory, by key. Reads and writes are synchronous; a write either happens as a whole, or
+ * throws and changes nothing. Objects are shared with all readers: treat them as read-only. Upstream: `cache.Store`, `NewStore`.
  *
- * Errors of `keyOf`, `transform` and index functions are thrown unchanged by the write that asked them, and change nothing.
+ * Errors of `keyOf`, `transform` and index functions are thrown unchanged by the write that called them, and change nothing.
  */
 export class Store<T> implements ReflectorStore<T> {
-  /** The key of an object. Does not look whether it is in the store. */
+  /** The key of an object, whether it is in the store or not. */
   readonly keyOf: (object: T) => string;
   readonly #transform: ((object: T) => T) | undefined;
   #objects: Map<string, T> = new Map();
@@ -80,7 +81,7 @@ export class Store<T> implements ReflectorStore<T> {
     return this.#objects.size;
   }
 
-  /** The version of the last write or bookmark that told one; empty before. */
+  /** The version of the last write or bookmark that had one; empty before. */
   get resourceVersion(): string {
     return this.#version;
   }
@@ -98,7 +99,7 @@ export class Store<T> implements ReflectorStore<T> {
   /**
    * The objects that match, as a new array.
    *
-   * @throws {WatchError} INVALID_SELECTOR for a text that is none.
+   * @throws {WatchError} INVALID_SELECTOR for an invalid selector.
    */
   list(options: StoreListOptions<T> = {}): T[] {
     const { namespace, labelSelector, filter } = known(options, ['namespace', 'labelSelector', 'filter']);
@@ -108,7 +109,7 @@ export class Store<T> implements ReflectorStore<T> {
     return filter === undefined ? selected : selected.filter((object) => filter(object));
   }
 
-  /** Stores an object, whether there is one with its key or not. */
+  /** Stores an object, whether or not there is one with its key. */
   add(object: T): void {
     this.write(() => this.#put(object));
   }
@@ -118,12 +119,12 @@ export class Store<T> implements ReflectorStore<T> {
     this.add(object);
   }
 
-  /** Removes the object with this one's key, if there is one. Takes inferred deletions, too. */
+  /** Removes the object with this one's key, if there is one. Also accepts inferred deletions. */
   delete(object: T | DeletedFinalStateUnknown<T>): void {
     this.write(() => this.#remove(object));
   }
 
-  /** Makes these the objects of the store, in one step. Of several with the same key, the last one counts. */
+  /** Replaces all objects of the store with these, in one step. Of several with the same key, the last one counts. */
   replace(list: Iterable<T>, resourceVersion: string): void {
     checkIterable(list);
     this.write(() => {
@@ -236,7 +237,10 @@ export class Store<T> implements ReflectorStore<T> {
   }
 }
 
-/** Whether an object has the labels that a selector selects; undefined if all have. Throws INVALID_SELECTOR for a text that is none. */
+/**
+ * Whether an object has the labels that a selector selects; undefined if all have. Throws INVALID_SELECTOR for an invalid
+ * selector.
+ */
 export function labelFilter(selector: string | LabelSelector | undefined): ((object: unknown) => boolean) | undefined {
   if (selector === undefined) return undefined;
   if (typeof selector === 'string') {

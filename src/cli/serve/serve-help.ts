@@ -1,4 +1,4 @@
-export const SERVE = `watchmux serve: an API server for your own objects, which kubectl and other Kubernetes clients work against
+export const SERVE = `watchmux serve: an API server for your own objects, for kubectl and other Kubernetes clients
 
 Usage
   watchmux serve [options]
@@ -6,33 +6,34 @@ Usage
 
 The server prints "listening on http://HOST:PORT" on stdout, and then serves Kubernetes' HTTP protocol: get, list, watch,
 create, update, patch, delete, discovery and OpenAPI, and also /healthz, /readyz, /metrics and /stats. Browsers get a page
-at / that shows objects as they change. There are always the configmaps and namespaces of v1; --resource adds kinds of your
-own. Objects are in memory, and end with the server, unless --data or --etcd keeps them.
+at / that shows objects as they change. The configmaps and namespaces of v1 are always served; --resource adds kinds of your
+own. Objects are in memory, and lost when the server ends, unless --data or --etcd keeps them.
 
 Options
-  --port P           port, default 8080, where kubectl looks by itself; 0 picks a free one
+  --port P           port, default 8080, which is also kubectl's default; 0 picks a free one
   --host H           address to listen on, default 127.0.0.1 (this machine only); any other needs --token
   --resource R       serve a kind: PLURAL.GROUP/VERSION=Kind[:cluster], such as orders.example.com/v1=Order; its objects are
-                     in namespaces, unless :cluster follows; may be repeated
+                     in namespaces unless you append :cluster; may be repeated
   --token T          clients must send this bearer token. kubectl sends tokens over HTTPS only. Other users of this machine
-                     may see it in the list of processes
+                     may see the token in the list of processes
   --tls-cert FILE, --tls-key FILE
                      serve HTTPS with this certificate and its key, both in PEM
   --data FILE        keep the objects in this file, so that they survive a restart, and a crash
   --etcd URL         keep the objects in etcd; may be repeated for the members of one cluster
-  --prefix P         what all keys in etcd begin with, default /watchmux/
+  --prefix P         prefix of all keys in etcd, default /watchmux/
 
 Operation
-  --token-file F     tokens and the tenants that have them, one "TOKEN TENANT" per line; each tenant has limits of its own
+  --token-file F     file of tokens and their tenants, one "TOKEN TENANT" per line; each tenant has its own limits
   --metrics [HOST:]PORT
-                     serve /metrics, /healthz, /livez and /readyz there too, without a token; default host 127.0.0.1
-  --log FORMAT       one line per event of interest on stderr: text (the default), or json
-  --drain S          seconds that a shutdown may take; what has not ended by then is cut. Default 10
-  --drain-delay S    seconds of these in which /readyz fails and all is served as before, so that balancers notice. Default 0
+                     also serve /metrics, /healthz, /livez and /readyz there, without a token; default host 127.0.0.1
+  --log FORMAT       one line per noteworthy event on stderr: text (the default), or json
+  --drain S          seconds that a shutdown may take; whatever has not ended by then is cut. Default 10
+  --drain-delay S    how many of these seconds /readyz fails while all is served as before, so that load balancers notice.
+                     Default 0
   --client-address H behind a proxy: the header in which it passes on the client's address, such as x-forwarded-for, whose
-                     last entry counts. Clients that reach this server past the proxy can make it up
+                     last entry counts. Clients that bypass the proxy can forge it
   --max-watchers N, --max-watchers-per-address N, --max-requests-per-address N
-                     limits; beyond them is 429. Default 10000, 1000 and 200
+                     limits, beyond which clients get a 429. Default 10000, 1000 and 200
   --max-watchers-per-tenant N, --max-requests-per-tenant N, --max-writes-per-second-per-tenant N
                      the same for each tenant of --token-file. Default 2000, 100 and 1000; 0 writes: no limit
 

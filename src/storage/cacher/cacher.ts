@@ -39,18 +39,19 @@ import { type CacherOptions, type CacherStats, toSettings } from './options.ts';
 import { CacherScope } from './scope.ts';
 
 /**
- * Keeps what a storage has in memory, and serves lists and watches from there. See the top of this file.
+ * Keeps a storage's objects in memory, and serves any number of lists and watches from there. It is itself a storage; writes pass
+ * through to the one behind it.
  *
  *     const orders = new Cacher<Order>(storage.scope('orders/'), { fields: { 'spec.customer': (order) => order.spec.customer } });
  *     const watch = await orders.watch({ sendInitialEvents: true, fieldSelector: 'spec.customer=ada' });
  *
- * It begins to read the storage at once. Until it has the state, requests wait a moment; later, while the storage cannot be
- * followed, they are refused with 429. The storage stays open when it is closed.
+ * It starts to read the storage at once. Until it has the state, requests wait for a short time; later, while it cannot follow
+ * the storage, they are refused with 429. Closing it does not close the storage.
  */
 export class Cacher<T extends KubernetesObject = KubernetesObject> extends CacherScope<T> {
   readonly #engine: Engine<T>;
 
-  /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, and for what is no storage. */
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, and for an invalid storage. */
   constructor(storage: Storage<T>, options: CacherOptions<T> = {}) {
     having('storage', having('storage', storage, 'requestProgress', 'a Storage'), 'watch', 'a Storage');
     const settings = toSettings(options);
@@ -59,17 +60,17 @@ export class Cacher<T extends KubernetesObject = KubernetesObject> extends Cache
     this.#engine = engine;
   }
 
-  /** How it is now. */
+  /** Its current state. */
   get stats(): CacherStats {
     return this.#engine.stats;
   }
 
-  /** Resolves when the state is in memory. Rejects with 429 if it cannot be had, and with CLOSED after `close`. */
+  /** Resolves when the state is in memory. Rejects with 429 if it cannot be read, and with CLOSED after `close`. */
   ready(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
     return this.#engine.ready(options.signal);
   }
 
-  /** Forgets all changes of the past. Watches that have not read them are told 410. For whoever needs the memory. */
+  /** Drops all past changes, to free memory. Watches that have not read them get a 410. */
   compact(): void {
     this.#engine.core.compact();
   }

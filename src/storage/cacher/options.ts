@@ -10,29 +10,31 @@ import type { ReadinessPhase } from './readiness.ts';
 /** Options of a {@link Cacher}. */
 export interface CacherOptions<T extends KubernetesObject = KubernetesObject> {
   /**
-   * The key of an object in the storage, which must be the one under which it was created; `create` and `update` of the cacher reject
-   * with INVALID_ARGUMENT behind a write that shows that it is not. Default: `<namespace>/<name>`, or the name if it is in no namespace.
+   * The key of an object in the storage, which must be the one under which it was created: if a `create` or `update` shows that
+   * it is not, it rejects with INVALID_ARGUMENT after the write. Default: `<namespace>/<name>`, or the name for an object without
+   * a namespace.
    */
   readonly keyOf?: ((object: T) => string) | undefined;
-  /** Fields that selectors may name beside `metadata.name` and `metadata.namespace`. Each is an index. */
+  /** Fields that selectors may use in addition to `metadata.name` and `metadata.namespace`. Each is an index. */
   readonly fields?: FieldFunctions<T> | undefined;
   /** Number of past changes to keep for watches and lists of the past; default 100,000. */
   readonly windowItems?: number | undefined;
-  /** How many bytes they may take, their objects and the JSON of these; default 256 MiB. */
+  /** How many bytes they may take, including their objects and the JSON of these; default 256 MiB. */
   readonly windowBytes?: number | undefined;
-  /** How long they are kept, but for the last 100, in milliseconds; default 75,000. */
+  /** How long they are kept, except for the last 100, in milliseconds; default 75,000. */
   readonly windowMs?: number | undefined;
   /**
-   * How many revisions of the storage, of all its objects, it goes back when it begins, so that its window has what clients of another
-   * cacher may not have heard of yet; default 10,000. 0: it begins with what is there. If the storage has forgotten that, it goes back
-   * less; if it cannot catch up within four times `freshnessTimeoutMs`, not at all. Only where versions are decimal numbers.
+   * How many revisions of the storage, counting all its objects, it goes back when it starts, so that its window has the changes
+   * that clients of another cacher may not have seen yet; default 10,000. 0: it starts with the current state. If the storage no
+   * longer has that many, it goes back less far; if it cannot catch up within four times `freshnessTimeoutMs`, not at all. Only
+   * if versions are decimal numbers.
    */
   readonly pastRevisions?: number | undefined;
   /** How long a read may wait for the version that it needs, in milliseconds; default 3,000. */
   readonly freshnessTimeoutMs?: number | undefined;
-  /** How often the storage is asked how far it is while a read waits, in milliseconds; default 100. */
+  /** How often the storage is asked for progress while a read waits, in milliseconds; default 100. */
   readonly progressMs?: number | undefined;
-  /** How often a watch that allows BOOKMARKs gets one, if there is news, in milliseconds; default 60,000. */
+  /** How often a watch that allows BOOKMARKs gets one, if the version is new, in milliseconds; default 60,000. */
   readonly bookmarkMs?: number | undefined;
   /** Number of watches that may be open; a further one is refused with 429. Default 100,000. */
   readonly maxWatches?: number | undefined;
@@ -42,7 +44,7 @@ export interface CacherOptions<T extends KubernetesObject = KubernetesObject> {
   readonly maxRetryMs?: number | undefined;
   /** How to compare versions. Default `compareVersions`: Kubernetes' decimal numbers. */
   readonly compareVersions?: VersionComparator | undefined;
-  /** Called with every failure of the storage, and of a function of `fields`. What it throws is ignored. */
+  /** Called with every failure of the storage, and of a function in `fields`. What it throws is ignored. */
   readonly onError?: ((error: unknown) => void) | undefined;
   /** Source of time. Default: the host's. */
   readonly clock?: Clock | undefined;
@@ -50,27 +52,27 @@ export interface CacherOptions<T extends KubernetesObject = KubernetesObject> {
   readonly random?: (() => number) | undefined;
 }
 
-/** How a cacher is, at one moment. */
+/** The state of a cacher at one moment. */
 export interface CacherStats {
   readonly phase: ReadinessPhase;
-  /** Why it is not ready, if it is known. */
+  /** Why it is not ready, if that is known. */
   readonly error?: unknown;
   /** How often it has become ready. */
   readonly generation: number;
   /** The version of its state; empty before the first list. */
   readonly resourceVersion: string;
   readonly objects: number;
-  /** Changes that it has taken since it began. */
+  /** Changes since it started. */
   readonly changes: number;
-  /** The changes that are kept. A watch may begin at `since`, and at any later version. */
+  /** The past changes that are kept. A watch may begin at `since` or any later version. */
   readonly window: { readonly items: number; readonly bytes: number; readonly since: string };
   /** Open watches. */
   readonly watches: number;
-  /** Different selections among them: a change is judged at most once for each. */
+  /** Different selections among them: a change is evaluated at most once for each. */
   readonly views: number;
-  /** Watches that were ended with 410 because they were too slow. */
+  /** Watches that got a 410 because they were too slow. */
   readonly fellBehind: number;
-  /** How often all watches were ended with 410 because the storage could not tell what had happened. */
+  /** How often all watches got a 410 because the storage no longer had the changes in between. */
   readonly gaps: number;
   /** Reads that wait for a version. */
   readonly waiting: number;

@@ -8,8 +8,8 @@ import { type EtcdStorageOptions, settingsOf } from './options.ts';
 const Scope: new <T extends KubernetesObject>(client: never, options: object) => Storage<T> = EtcdScope as never;
 
 /**
- * Objects with versions, in etcd. See `storage.ts` for what a storage promises. It connects when it is first used, to etcd 3.4.31,
- * 3.5.13 or newer; older ones are refused.
+ * Versioned objects in etcd. See `Storage` for what a storage promises. It connects when it is first used, to etcd 3.4.31, 3.5.13
+ * or newer; older versions are refused.
  *
  *     const storage = new EtcdStorage({ endpoints: ['http://127.0.0.1:2379'] });
  *     const orders = storage.scope<Order>('orders/');

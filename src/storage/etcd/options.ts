@@ -7,45 +7,48 @@ import { checkPrefix } from '../keys.ts';
 import type { FieldFunctions } from '../storage.ts';
 import type { ChannelMeans } from './wire/channel.ts';
 
-/** How to trust etcd, and how etcd trusts us; in PEM. */
+/** Certificates for TLS with etcd, in PEM. */
 export interface EtcdTls {
-  /** The certificates that sign those of the members; default: the host's. */
+  /** The CA certificates of the members; default: the host's. */
   readonly ca?: string | Uint8Array | undefined;
-  /** A certificate of our own, if etcd wants one, and its key. */
+  /** A client certificate, if etcd requires one, and its key. */
   readonly cert?: string | Uint8Array | undefined;
   readonly key?: string | Uint8Array | undefined;
-  /** The name that the members' certificates have, if it is not that of the endpoint. */
+  /** The name in the members' certificates, if it is not the endpoint's. */
   readonly serverName?: string | undefined;
 }
 
 /** Options of an `EtcdStorage`. */
 export interface EtcdStorageOptions<T extends KubernetesObject = KubernetesObject> {
-  /** The members, such as `http://127.0.0.1:2379`. One is used until it fails, then the next. */
+  /** The URLs of the members, such as `http://127.0.0.1:2379`. One is used until it fails, then the next. */
   readonly endpoints: readonly string[];
-  /** What all keys begin with; default `/watchmux/`. A slash is added on either side where there is none. */
+  /** The prefix of all keys; default `/watchmux/`. A slash is added at the beginning and the end if it is missing. */
   readonly prefix?: string | undefined;
   /** Only with a password. */
   readonly user?: string | undefined;
   readonly password?: string | undefined;
   /** Only for endpoints of `https:`. */
   readonly tls?: EtcdTls | undefined;
-  /** The fields that selectors may name beside `metadata.name` and `metadata.namespace`. Scopes may have others. */
+  /** The fields that selectors may use in addition to `metadata.name` and `metadata.namespace`. Scopes may have others. */
   readonly fields?: FieldFunctions<T> | undefined;
-  /** How long a request may take, its further attempts among it; default 10,000. */
+  /** How long a request may take, including retries, in milliseconds; default 10,000. */
   readonly requestTimeoutMs?: number | undefined;
-  /** How long it may take to connect to one member; default 3,000. */
+  /** How long connecting to one member may take, in milliseconds; default 3,000. */
   readonly connectTimeoutMs?: number | undefined;
-  /** How long a member may be silent while watches are open, before and after it is asked for a sign; default 10,000, at least 5,000. */
+  /**
+   * How long a member may be silent while watches are open before it is pinged, and then how long it may take to answer, in
+   * milliseconds; default 10,000, at least 5,000.
+   */
   readonly keepAliveMs?: number | undefined;
-  /** The longest answer, in bytes; default 64 MiB. Lists are read in parts, so it limits a part and the largest object. */
+  /** The longest response, in bytes; default 64 MiB. Lists are read in parts, so this limits one part, and the largest object. */
   readonly maxResponseBytes?: number | undefined;
-  /** The number of objects that share a lease at most; default 1,000. */
+  /** The largest number of objects that share a lease; default 1,000. */
   readonly maxLeaseObjects?: number | undefined;
   /** Default: the host's. */
   readonly clock?: Clock | undefined;
   /** For the jitter of delays; default `Math.random`. */
   readonly random?: (() => number) | undefined;
-  /** Called with what a function of `fields` throws; the object is then not selected. Default: nothing. */
+  /** Called with what a function in `fields` throws; the object is then not selected. Default: such errors are ignored. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 

@@ -13,11 +13,11 @@ export interface JournalRecord {
   readonly key: string;
   /** The object's JSON in UTF-8, with its version; undefined: it was deleted. Do not write into it. */
   readonly json: Uint8Array | undefined;
-  /** It will be deleted by itself after so long from now. */
+  /** The object expires after this long from now, in milliseconds. */
   readonly ttlMs?: number | undefined;
 }
 
-/** What there is at a revision. */
+/** The state at a revision. */
 export interface JournalSnapshot {
   readonly revision: number;
   readonly records: readonly JournalRecord[];
@@ -26,18 +26,19 @@ export interface JournalSnapshot {
 /** Where a storage's writes go. */
 export interface StorageJournal {
   /**
-   * What it held when it was opened: a state, and the writes after it. Called once, before anything else. `snapshot` is where it can
-   * get the state at a revision that it has called safe, to begin anew with that: at any time while no newer one is.
+   * Returns what it held when it was opened: a state, and the writes after it. Called once, before anything else. To start over
+   * with a compact state, it may call `snapshot` for the state at the newest revision that it has reported as safe, at any time
+   * until a newer one is.
    */
   restore(snapshot: (revision: number) => JournalSnapshot): {
     readonly state: JournalSnapshot;
     readonly writes: readonly JournalRecord[];
   };
   /**
-   * Takes a record. Resolves with the revision of the last record of its group when all of the group is safe: the same promise for
-   * all of them. Groups become safe in order. After a rejection all later ones reject.
+   * Appends a record. Resolves with the revision of the last record of its group when the whole group is safe; all records of a
+   * group get the same promise. Groups become safe in order. After a rejection, all later ones reject.
    */
   append(record: JournalRecord): Promise<number>;
-  /** Makes safe what was appended, then lets go of everything. */
+  /** Makes everything appended safe, then releases all resources. */
   close(): Promise<void>;
 }

@@ -5,13 +5,13 @@ import { type Found, frameAt } from './frames.ts';
 import type { JournalRecord, JournalSnapshot } from './journal.ts';
 import { Lines } from './records.ts';
 
-/** What was cut off a file whose end was torn: the frame that was being written when the process or machine died. */
+/** What was removed from a file with an incomplete end: the record that was being written when the process or machine died. */
 export interface TornTail {
   readonly file: string;
-  /** Where the file now ends, and how many bytes were there behind. */
+  /** Where the file now ends, and how many bytes were removed after that. */
   readonly offset: number;
   readonly bytes: number;
-  /** The last revision that is there. */
+  /** The last revision in the file. */
   readonly revision: number;
 }
 

@@ -8,22 +8,29 @@ import type { TornTail } from './load.ts';
 /** Options of {@link openMemoryStorage}. */
 export interface OpenMemoryStorageOptions<T extends KubernetesObject = KubernetesObject>
   extends Omit<MemoryStorageOptions<T>, 'journal'> {
-  /** The path of the file. It is made if it is not there; its directory must be. One process may have it open, and another is refused. */
+  /**
+   * The path of the file. It is created if it does not exist; its directory must exist. Only one process may have it open;
+   * another one is refused.
+   */
   readonly file: string;
-  /** The file begins anew with what there is when it is larger than this, and than twice what it began with. Default 16 MiB. */
+  /**
+   * The file is rewritten with the current state when it is larger than this, and more than twice as large as when it was opened
+   * or rewritten. Default 16 MiB.
+   */
   readonly minCompactBytes?: number | undefined;
-  /** Called if the last write of the process before was cut short: it is not there, and was not answered. */
+  /** Called if the last write of the previous process was incomplete: it is lost, and was never answered. */
   readonly onTornTail?: ((tail: TornTail) => void) | undefined;
-  /** The time of the day in ms, by which times to live go on over a restart. Default `Date.now`. */
+  /** The time of day in ms, by which times to live continue across a restart. Default `Date.now`. */
   readonly now?: (() => number) | undefined;
 }
 
 /**
- * Opens a {@link MemoryStorage} that keeps its writes in a file. A write is answered, and visible, when it is on the disk; many at
- * once share the way there. It survives the death of the process at any moment: what was answered is there, and the revision goes on.
+ * Opens a {@link MemoryStorage} that keeps its writes in a file. A write is answered, and visible, when it is on the disk;
+ * concurrent writes are written together. The process may die at any moment: every answered write is there when the file is
+ * opened again, and revisions continue.
  *
- * @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, INVALID_FRAME if the file is damaged. What the file system
- *   throws is passed on.
+ * @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, and if another process has the file open; INVALID_FRAME
+ *   if the file is damaged. Errors of the file system are passed on.
  */
 export async function openMemoryStorage<T extends KubernetesObject = KubernetesObject>(
   options: OpenMemoryStorageOptions<T>,

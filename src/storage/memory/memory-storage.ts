@@ -5,11 +5,11 @@ import { Core } from './core.ts';
 import { MemoryScope } from './memory-scope.ts';
 import { type MemoryStorageOptions, settingsOf } from './options.ts';
 
-/** What a {@link MemoryStorage} holds at a moment. */
+/** What a {@link MemoryStorage} holds at one moment. */
 export interface MemoryStorageStats {
   /** The bytes of JSON of all objects. */
   readonly bytes: number;
-  /** The number of changes that are kept, and what they cost in bytes. */
+  /** The number of changes that are kept, and their size in bytes. */
   readonly historyItems: number;
   readonly historyBytes: number;
   /** The number of watches that have not ended. */
@@ -17,7 +17,7 @@ export interface MemoryStorageStats {
 }
 
 /**
- * Objects with versions, in memory. See `storage.ts` for what a storage promises.
+ * Versioned objects in memory. See {@link Storage} for what a storage promises, and `openMemoryStorage` to keep them in a file.
  *
  *     const storage = new MemoryStorage();
  *     const orders = storage.scope<Order>('orders/');
@@ -45,9 +45,9 @@ export class MemoryStorage<T extends KubernetesObject = KubernetesObject> extend
   }
 
   /**
-   * Forgets the states before a version; default: before the newest. Who needs them is told 410.
+   * Drops the states before a version; default: before the newest. Watches and lists that need them get a 410.
    *
-   * @throws {WatchError} REFUSED with code 400 for a version that is none, 504 for one that has not come.
+   * @throws {WatchError} REFUSED with code 400 for an invalid version, 504 for one that does not exist yet.
    */
   compact(version?: string): void {
     const { history } = this.#core;

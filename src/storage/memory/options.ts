@@ -7,28 +7,29 @@ import type { FieldFunctions } from '../storage.ts';
 
 /** Options of a `MemoryStorage`. */
 export interface MemoryStorageOptions<T extends KubernetesObject = KubernetesObject> {
-  /** The number of changes that are kept, so that watches can resume and lists be read at a version; default 100,000. */
+  /** The number of past changes that are kept, so that watches can resume and lists can be read at a version; default 100,000. */
   readonly maxHistoryItems?: number | undefined;
-  /** What the kept changes may cost in bytes of JSON: that of the states that they replaced. Default 64 MiB. */
+  /** The size of the kept changes: the JSON of the states that they replaced, in bytes. Default 64 MiB. */
   readonly maxHistoryBytes?: number | undefined;
-  /** How old a change may get in ms. Old ones are forgotten at the next write, by no timer. Default: any age. */
+  /** The greatest age of a kept change, in ms. Older ones are dropped at the next write, not by a timer. Default: no limit. */
   readonly historyMs?: number | undefined;
-  /** The largest object in bytes of JSON; default 3 MiB. */
+  /** The largest size of an object's JSON, in bytes; a larger one is refused with 413. Default 3 MiB. */
   readonly maxObjectBytes?: number | undefined;
-  /** The largest sum of all objects in bytes of JSON; a write that would exceed it is refused with 429. Default 1 GiB. */
+  /** The largest total size of all objects' JSON, in bytes; a write that would exceed it is refused with 429. Default 1 GiB. */
   readonly maxBytes?: number | undefined;
-  /** The fields that selectors may name beside `metadata.name` and `metadata.namespace`. Scopes may have others. */
+  /** The fields that selectors may use in addition to `metadata.name` and `metadata.namespace`. Scopes may have others. */
   readonly fields?: FieldFunctions<T> | undefined;
   /**
-   * The version before the first write, for a storage without a journal; default 1. A server whose objects do not outlive it starts
-   * above all versions that it told before, such as at `Date.now() * 1_000`: who comes with one of those is told 410, and lists again.
+   * The version before the first write, for a storage without a journal; default 1. A server whose objects are only in memory
+   * should start above all versions from before a restart, for example at `Date.now() * 1_000`: clients with such a version then
+   * get a 410, and list again.
    */
   readonly startRevision?: number | undefined;
-  /** What makes writes last. Default: nothing does; see `openMemoryStorage` for one in a file. */
+  /** Makes writes durable. Default: none; see `openMemoryStorage` for one in a file. */
   readonly journal?: StorageJournal | undefined;
   /** Default: the host's. */
   readonly clock?: Clock | undefined;
-  /** Called with what a function of `fields` throws; the object is then not selected. Default: nothing is called. */
+  /** Called with what a function in `fields` throws; the object is then not selected. Default: such errors are ignored. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 

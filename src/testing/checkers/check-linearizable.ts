@@ -1,14 +1,14 @@
 import { show, type Violation, violation } from './guarantees.ts';
 
-/** One request to a storage, by key: what was asked, what was answered, and when each was. */
+/** One request to a storage, for one key: the call, the answer, and the times of both. */
 export interface StorageRequest {
   readonly key: string;
   /** When it began and when its answer came, by any clock or counter that grows. `to` is absent if no answer ever came. */
   readonly from: number;
   readonly to?: number | undefined;
   /**
-   * - `write`: put this value there; `if`: only if the value is that one, undefined for nothing. `delete`: put nothing there.
-   * - `read`: what is there, by a get or a list without a version.
+   * - `write`: store this value; `if`: only if the current value is that one, undefined for none. `delete`: remove the value.
+   * - `read`: read the value, by a get or a list without a version.
    */
   readonly call:
     | { readonly do: 'write'; readonly value: unknown; readonly if?: { readonly value: unknown } | undefined }
@@ -17,17 +17,17 @@ export interface StorageRequest {
   /**
    * - `done`: it was written, or this was read. `refused`: the condition did not hold, so nothing was written; a `delete` without a
    *   condition is refused if there is nothing.
-   * - Absent: nobody knows whether it happened: no answer came, or one that does not say.
+   * - Absent: it is unknown whether it happened, because no answer came, or one that does not say.
    */
   readonly answer?: { readonly is: 'done'; readonly value?: unknown } | { readonly is: 'refused' } | undefined;
   /** Who asked, for messages. */
   readonly client?: string | undefined;
 }
 
-/** What happened to a storage. A test writes it down where it calls it. */
+/** What happened to a storage. A test records it where it calls the storage. */
 export interface StorageHistory {
   readonly requests: readonly StorageRequest[];
-  /** What is there in the beginning, by key; default nothing. */
+  /** The initial values, by key; default none. */
   readonly initial?: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -38,8 +38,8 @@ const MAX_STATES = 2_000_000;
  * **Linearizable**: for each key, all requests can be put into one order, in which each took effect at one moment between its call
  * and its answer, so that every answer is what that order gives. A request without an answer took effect once after its call, or never.
  *
- * The search is that of Wing and Gong: try each request that may be next, and go back if that leads nowhere. What has been tried is
- * remembered, as which requests are placed and what is there then (Lowe). Values are compared as JSON.
+ * This is the search of Wing and Gong: try each request that may be next, and backtrack if that leads nowhere. It remembers what
+ * has been tried: which requests are placed, and the value after them (Lowe). Values are compared as JSON.
  *
  * @throws {Error} if a key has a history for which the search is too long.
  */

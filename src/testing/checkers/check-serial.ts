@@ -14,10 +14,10 @@ export type QueueStep<K = unknown> =
   /** `drain` has resolved, and no `shutDown` made it. */
   | { readonly step: 'drained' };
 
-/** What happened to a work queue. A test writes it down where it calls the queue, and where its workers begin and end. */
+/** What happened to a work queue. A test records it where it calls the queue, and where its workers begin and end. */
 export interface QueueHistory<K = unknown> {
   readonly steps: readonly QueueStep<K>[];
-  /** What makes two keys the same; default the key itself. */
+  /** Returns what makes two keys the same; default: the key itself. */
   readonly keyOf?: ((key: K) => unknown) | undefined;
 }
 
@@ -32,8 +32,9 @@ interface Known {
 }
 
 /**
- * **Serial**: no key is in two hands; every add before shutdown is followed by a run that starts after it. Nor does a run start that
- * nobody asked for. Whether every add was answered is judged where the history says `drained`: before that, it may still be queued.
+ * **Serial**: no key is in two hands; every add before shutdown is followed by a run that starts after it. A run that was not
+ * requested is a violation, too. Whether every add was followed by a run is checked where the history says `drained`: before
+ * that, the key may still be queued.
  */
 export function checkSerial<K>({ steps, keyOf = (key) => key }: QueueHistory<K>): Violation | undefined {
   const keys = new Map<unknown, Known>();

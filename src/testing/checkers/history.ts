@@ -7,7 +7,8 @@ import type { Overflow } from '../../watch/overflow.ts';
  *     publish a | accepted a | watch w | publish b | accepted b | read w#0 | delivered w#0 [b] | stop w | counts w
  *
  * Promises delay what is seen: an event that is seen as accepted or delivered, or an end, happened at some moment since it was
- * asked for. The checkers treat each as an interval from asking to seeing, and reject only what no moment in it explains.
+ * asked for. The checkers treat each as an interval from the call to the observation, and reject only what no moment in it
+ * explains.
  */
 export interface History<E = unknown> {
   /**

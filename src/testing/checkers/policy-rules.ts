@@ -6,7 +6,7 @@ export interface PolicyRules {
   readonly waits: boolean;
   /** A full queue loses its oldest event rather than the new one. */
   readonly dropsOldest: boolean;
-  /** It may cut a watch, with an ERROR of code 410. */
+  /** It may cut a watch, with an ERROR with code 410. */
   readonly cuts: boolean;
   /** It cuts at the first loss, and delivers what was queued by then. */
   readonly cutsAtLoss: boolean;

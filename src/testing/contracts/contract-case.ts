@@ -14,7 +14,7 @@ export interface WatchSubject<E = unknown> {
 }
 
 /**
- * What some watches do not provide. An implementer that lacks a trait declares that.
+ * What some watches do not provide. An implementation without a trait declares that.
  *
  * - `events`: it is open at the start and delivers what its source emits.
  * - `accepts`: it has accepted the `queued` events, so `return` counts them as dropped.

@@ -5,14 +5,17 @@ import type { ObjectEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { show } from '../checkers/guarantees.ts';
 
-/** A new and empty source under test, and control over what it has. */
+/** A new, empty source under test, and control over its objects. */
 export interface ListWatcherSubject<T extends KubernetesObject = KubernetesObject> {
   readonly source: ListWatcher<T>;
-  /** Makes the source have an object of this name, or change the one that it has. Resolves when the source has done so. `labels`: only for `selectors`. */
+  /**
+   * Makes the source create an object with this name, or change the existing one. Resolves when the source has done so. `labels`:
+   * only for `selectors`.
+   */
   put(name: string, labels?: Readonly<Record<string, string>>): Promise<void> | void;
-  /** Makes the source delete the object of this name. */
+  /** Makes the source delete the object with this name. */
   remove(name: string): Promise<void> | void;
-  /** Makes the source forget its past, so that every version before now is too old. Needed for `expires`. */
+  /** Makes the source drop its past changes, so that every version before now is too old. Needed for `expires`. */
   expire?(): Promise<void> | void;
   /** Makes the source send a BOOKMARK to every watch that allows it. Needed for `bookmarks`. */
   bookmark?(): Promise<void> | void;
@@ -21,11 +24,11 @@ export interface ListWatcherSubject<T extends KubernetesObject = KubernetesObjec
 }
 
 /**
- * What some sources do not provide. A source that lacks one declares that, and the cases that need it are left out.
+ * What some sources do not provide. A source without a trait declares that, and the cases that need it are left out.
  *
  * - `pages`: it obeys `limit`.
  * - `initial`: it obeys `sendInitialEvents`.
- * - `expires`: its past ends, and `expire` makes it end.
+ * - `expires`: it drops past changes, and `expire` makes it do so.
  * - `bookmarks`: it sends BOOKMARKs, and `bookmark` makes it send one.
  * - `selectors`: it obeys `labelSelector`, and `put` sets labels.
  */

@@ -217,7 +217,7 @@ const expires: ListWatcherCase = {
   },
 };
 
-/** What every `ListWatcher` must do. See the top of this file. */
+/** What every `ListWatcher` must do, as test cases for any test runner. */
 export const LIST_WATCHER_CONTRACT: readonly ListWatcherCase[] = [
   states,
   follows,

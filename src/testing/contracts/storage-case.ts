@@ -4,24 +4,24 @@ import { isWatchError } from '../../watch/errors.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { show } from '../checkers/guarantees.ts';
 
-/** What the cases of the contract store. */
+/** The objects that the contract's cases store. */
 export interface StoredThing extends KubernetesObject {
   readonly spec?: { readonly n: number; readonly text?: string | undefined } | undefined;
 }
 
-/** A new and empty storage under test, and control over it. */
+/** A new, empty storage under test, and control over it. */
 export interface StorageSubject {
   readonly storage: Storage<StoredThing>;
-  /** Makes the storage forget the states before now. Needed for `compacts`. */
+  /** Makes the storage drop the states before now. Needed for `compacts`. */
   compact?(): Promise<void> | void;
-  /** Lets so much time pass for the storage. Needed for `ttl`. */
+  /** Lets this much time pass for the storage, in milliseconds. Needed for `ttl`. */
   pass?(ms: number): Promise<void> | void;
 }
 
 /**
- * What some storages do not provide. A storage that lacks one declares that, and the cases that need it are left out.
+ * What some storages do not provide. A storage without a trait declares that, and the cases that need it are left out.
  *
- * - `compacts`: its past ends, and `compact` makes it end.
+ * - `compacts`: it drops past states, and `compact` makes it do so.
  * - `ttl`: it obeys `ttlSeconds`, and `pass` lets time pass.
  * - `exact`: it reads lists at any version that is kept.
  */

@@ -16,5 +16,5 @@ import { UPDATES } from './storage-updates.ts';
 import { WATCHES } from './storage-watches.ts';
 import { WRITES } from './storage-writes.ts';
 
-/** What every `Storage` must do. See the top of this file. */
+/** What every `Storage` must do, as test cases for any test runner. docs/storage.md has an example. */
 export const STORAGE_CONTRACT: readonly StorageCase[] = [...WRITES, ...UPDATES, ...LISTS, ...WATCHES, ...HINTS];

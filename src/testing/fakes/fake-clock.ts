@@ -6,7 +6,7 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** A clock that moves only when told to. Code that takes a `Clock` runs instantly on it, and the same way every time. */
+/** A clock that moves only when told to. Code that takes a `Clock` runs on it without delay, and in the same way every time. */
 export class FakeClock implements Clock {
   private time: number;
   private readonly timers: Set<Timer> = new Set();
@@ -32,8 +32,8 @@ export class FakeClock implements Clock {
   }
 
   /**
-   * Advances the clock by `ms` and calls the callbacks that fall due, including those scheduled meanwhile. They are called in
-   * order of time and then of scheduling, each at its own time. Code that awaits promises they settle runs in a later turn.
+   * Advances the clock by `ms` and calls the callbacks that fall due, including those scheduled in the meantime. They are called
+   * in order of time and then of scheduling, each at its own time. Code that awaits promises they settle runs in a later turn.
    *
    * @throws {WatchError} INVALID_ARGUMENT for a negative or infinite span, or one that is not a number.
    */

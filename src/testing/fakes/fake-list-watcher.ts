@@ -21,20 +21,20 @@ export interface FakeListWatcherOptions<T> {
   objects?: Iterable<T> | undefined;
   /** The number of past changes from which watches can resume; a whole number >= 0, default 1,000. */
   history?: number | undefined;
-  /** The number of events that a watch holds for a reader; default 10,000. One that falls behind is told 410. */
+  /** The number of events that a watch holds for its reader; default 10,000. One that falls further behind gets a 410. */
   capacity?: number | undefined;
   /** The version at which it begins, a decimal number; default `1`. Real ones may be larger than 2^53. */
   firstVersion?: string | undefined;
-  /** Whether lists ignore `limit`, as a kube-apiserver does that serves version `0` from its cache; default false. */
+  /** Whether lists ignore `limit`, like a kube-apiserver that serves version `0` from its cache; default false. */
   ignoreLimit?: boolean | undefined;
-  /** The time by which `delay` and `timeoutSeconds` go; without it, `timeoutSeconds` is ignored. */
+  /** The clock for `delay` and `timeoutSeconds`; without it, `timeoutSeconds` is ignored. */
   clock?: Clock | undefined;
 }
 
 /**
- * A collection in memory that can be listed and watched as a kube-apiserver's can: versions are numbers, lists have pages, watches
- * resume, begin with initial events, and end with 410 when their version is too old; selectors select, and what starts or stops
- * matching is ADDED or DELETED. A test changes the collection, and makes requests and watches fail:
+ * A collection in memory that can be listed and watched like a kube-apiserver's: versions are numbers, lists have pages, watches
+ * resume, begin with initial events, and end with 410 when their version is too old; selectors work, and an object that starts or
+ * stops matching is ADDED or DELETED. A test changes the collection, and makes requests and watches fail:
  *
  *     const source = new FakeListWatcher<Pod>({ objects: [pod] });
  *     source.modify(newer);                                    // every open watch gets it
@@ -85,7 +85,7 @@ export class FakeListWatcher<T extends KubernetesObject = KubernetesObject> exte
     return this.#collection.oldest;
   }
 
-  /** What it has, in the order of the keys. */
+  /** Its objects, in the order of their keys. */
   get objects(): readonly T[] {
     return this.#pageAt().items.map(([, object]) => object);
   }
@@ -114,12 +114,12 @@ export class FakeListWatcher<T extends KubernetesObject = KubernetesObject> exte
     return event?.object as T | undefined;
   }
 
-  /** Sends a BOOKMARK of the current version to every watch that allows it. */
+  /** Sends a BOOKMARK with the current version to every watch that allows it. */
   bookmark(): void {
     this.#live.tryPublish(toBookmark(this.resourceVersion));
   }
 
-  /** Ends every open watch, as a connection that breaks: what it has got stays readable, what comes later it does not get. */
+  /** Ends every open watch, as if its connection broke: events that it has received stay readable, and no more follow. */
   cut(): void {
     for (const live of [this.#live, ...this.#dead]) void live.shutdown();
     for (const cancel of this.#timers) cancel();
@@ -127,7 +127,7 @@ export class FakeListWatcher<T extends KubernetesObject = KubernetesObject> exte
     this.#live = this.#newLive();
   }
 
-  /** Makes every open watch silent, as a connection whose other side is gone: it gets no event and no end, until `cut`. */
+  /** Makes every open watch silent, as if the other side had vanished: it gets no event and no end, until `cut`. */
   halfOpen(): void {
     this.#dead.push(this.#live);
     this.#live = this.#newLive();
@@ -140,8 +140,8 @@ export class FakeListWatcher<T extends KubernetesObject = KubernetesObject> exte
   }
 
   /**
-   * Forgets what came before the current version: a watch from an earlier one, and an unfinished list, get 410. The Status for such
-   * a list has another `continue`, with which it goes on at the newest version.
+   * Drops everything before the current version: a watch from an earlier one, and an unfinished list, get a 410. The Status for
+   * such a list has another `continue`, which continues at the newest version.
    */
   expire(): void {
     this.#collection.expire();

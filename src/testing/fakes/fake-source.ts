@@ -18,13 +18,13 @@ interface Reader {
 }
 
 /**
- * A stream in memory for hubs, as its servers would keep it, with everything that can happen to one: it is not reachable, it cuts its
- * readers, loses its last events or its first ones, or is replaced. Use it to test what your own hubs and workers do then.
+ * A stream in memory for hubs, such as NATS would keep it, with everything that can happen to one: it is unreachable, cuts its
+ * readers, loses its latest or its first events, or is replaced. Use it to test what your own hubs and workers do then.
  *
  *     const source = new FakeSource();
  *     const [a, b] = [new Hub({ source }), new Hub({ source })];
  *     await a.publish(event);      // b has it, too
- *     source.lose(1);              // as a machine does that loses power: clients of both hear 410
+ *     source.lose(1);              // as a machine does that loses power: clients of both get a 410
  */
 export class FakeSource implements HubSource {
   /** What the stream holds. */
@@ -58,7 +58,7 @@ export class FakeSource implements HubSource {
     if (this.losesAcknowledgements) throw new Error('the acknowledgement was lost');
   }
 
-  /** Stores what somebody else has published, such as a text that is no event. */
+  /** Stores what another program has published, such as a text that is not an event. */
   append(json: string, topics: readonly string[] = []): void {
     this.last = { sequence: this.last.sequence + 1, mark: (++this.stored).toString(36) };
     this.events.push({ ...this.last, json, topics });
@@ -86,7 +86,7 @@ export class FakeSource implements HubSource {
     return this.events.filter(({ sequence }) => sequence >= first).slice(0, items);
   }
 
-  /** Cuts every reader: it has to follow again. */
+  /** Cuts every reader: each has to follow again. */
   cut(): void {
     for (const reader of this.readers) {
       reader.failure = new Error('cut');
@@ -105,7 +105,7 @@ export class FakeSource implements HubSource {
     this.down = false;
   }
 
-  /** Keeps back what is new, from readers that follow. */
+  /** Holds new events back from readers that follow. */
   hold(): void {
     this.held = true;
   }
@@ -126,7 +126,7 @@ export class FakeSource implements HubSource {
     if (at >= 0) this.events.splice(at, 1);
   }
 
-  /** Loses the last events, acknowledged or not. Their sequences are given to others. Readers are cut. */
+  /** Loses the latest events, acknowledged or not. Their sequences are given to others. Readers are cut. */
   lose(count: number): void {
     const lost = Math.min(count, this.events.length);
     this.events.splice(this.events.length - lost, lost);

@@ -7,19 +7,19 @@ import type { Watch } from '../../watch/watch.ts';
 import type { CacheHistory, CacheState, CacheStep } from '../checkers/cache/cache-history.ts';
 import { type CacheNotebook, RecordedObjectWatch, RecordedSource } from './recorded-source.ts';
 
-/** A source whose changes a {@link CacheRecorder} makes: a `FakeListWatcher`, or a server of one's own. */
+/** A source that a {@link CacheRecorder} can change: a `FakeListWatcher`, or your own server. */
 export interface ChangeableSource<T> extends ListWatcher<T> {
   readonly resourceVersion: string;
-  /** The version from which on watches can resume, if it tells. */
+  /** The oldest version from which watches can resume, if the source reports it. */
   readonly oldestVersion?: string | undefined;
-  /** What it has now. */
+  /** Its current objects. */
   readonly objects: Iterable<T>;
   /** Adds an object, or changes it. Returns it with its new version. */
   add(object: T): T;
   delete(object: T): T | undefined;
 }
 
-/** What a {@link CacheRecorder} needs of a cache: an `Informer`, or something like it. */
+/** What a {@link CacheRecorder} needs from a cache, such as an `Informer`. */
 export interface RecordableCache<T> {
   readonly store: { list(): Iterable<T> };
   readonly resourceVersion: string;
@@ -27,7 +27,7 @@ export interface RecordableCache<T> {
   addHandler(handler: RecordedHandler<T>, options?: { filter?: ((object: T) => boolean) | undefined }): RecordableRegistration;
 }
 
-/** What a {@link CacheRecorder} needs of a registration of a handler. */
+/** What a {@link CacheRecorder} needs from a handler's registration. */
 export interface RecordableRegistration {
   readonly hasSynced: boolean;
   remove(): void;
@@ -44,7 +44,7 @@ export interface RecordedHandler<T> {
 export interface CacheRecorderOptions<T> {
   /** Default `keyOf`. */
   readonly keyOf?: ((object: T) => string) | undefined;
-  /** What stands for an object in the history; default its version. A transform must not change it. */
+  /** Returns what represents an object in the history; default its version. A transform must not change it. */
   readonly idOf?: ((object: T) => string) | undefined;
   /** Default `compareVersions`. */
   readonly compare?: VersionComparator | undefined;
@@ -59,8 +59,8 @@ interface Recorded<T> {
 }
 
 /**
- * Records what happens to caches of one source, for `checkCacheHistory`. Change the source through the recorder, give each cache
- * what `source` returns, and add handlers and watches through it:
+ * Records what happens to caches of one source, for `checkCacheHistory`. Change the source through the recorder, pass each cache
+ * what `source` returns, and add handlers and watches through the recorder:
  *
  *     const fake = new FakeListWatcher<Pod>();
  *     const recorder = new CacheRecorder<Pod>(fake);
@@ -72,7 +72,7 @@ interface Recorded<T> {
  *     recorder.settled();                          // the faults have stopped, and a backoff and a relist have passed
  *     checkCacheHistory(recorder.history())        // []
  *
- * It looks at every cache whenever it writes something down, because a cache must be right at any moment.
+ * It looks at every cache whenever it records something, because a cache must be correct at any moment.
  */
 export class CacheRecorder<T extends KubernetesObject = KubernetesObject> {
   readonly #source: ChangeableSource<T>;
@@ -118,7 +118,7 @@ export class CacheRecorder<T extends KubernetesObject = KubernetesObject> {
     return stored;
   }
 
-  /** Deletes an object of the source. Returns what it returns. */
+  /** Deletes an object from the source. Returns what the source returns. */
   delete(object: T): T | undefined {
     const gone = this.#source.delete(object);
     if (gone !== undefined) this.#changed({ key: this.#keyOf(object) });
@@ -156,7 +156,7 @@ export class CacheRecorder<T extends KubernetesObject = KubernetesObject> {
     this.#write({ step: 'removed', handler: name });
   }
 
-  /** Records a watch of a cache, such as `informer.watch()`. Only one of everything: without a filter, without a selector. */
+  /** Records a watch of a cache, such as `informer.watch()`. The watch must have neither a filter nor a selector. */
   watch(cache: string, watch: Watch<ObjectEvent<T>>, options: { signal?: AbortSignal | undefined } = {}): Watch<ObjectEvent<T>> {
     const name = this.#notebook.nameFor(cache, 'copy');
     this.#write({ step: 'watch', watch: name, cache });
@@ -182,7 +182,7 @@ export class CacheRecorder<T extends KubernetesObject = KubernetesObject> {
     this.#write({ step: 'settled' });
   }
 
-  /** Looks at every cache, and records what it says. */
+  /** Looks at every cache, and records its state. */
   look(): void {
     const { oldestVersion } = this.#source;
     if (oldestVersion !== undefined && oldestVersion !== this.#oldest) {

@@ -145,7 +145,7 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent, Lost extends Err
   }
 
   /**
-   * Records every watcher's counts and what is left behind, and returns the history so far. Call it when nothing is in progress:
+   * Records every watcher's counts and what is left over, and returns the history so far. Call it when nothing is in progress:
    * the outcome of a promise that has not settled is unknown.
    */
   history(): History<E> {

@@ -21,14 +21,15 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
   /**
    * Origins whose web pages may connect. Default: this host's own, according to the header `Host`, which a proxy must pass on. A
    * list replaces the default, so it must include this host. A function decides per request. `'*'` admits all. Clients other than
-   * browsers send no origin and are admitted. So do browsers for a `<script>`, a frame, a link or `fetch` with `no-cors`: unless
-   * `'*'` is set, these are refused if the header `Sec-Fetch-Site` says that they come from another origin. Over HTTP, admitted origins get CORS headers. If pages of another origin send
-   * cookies, you must also set `access-control-allow-credentials: true`, with `headers`.
+   * browsers send no origin and are admitted. Browsers send none either for a `<script>`, a frame, a link or `fetch` with
+   * `no-cors`: unless `'*'` is set, such requests are refused if the header `Sec-Fetch-Site` says that they come from another
+   * origin. Over HTTP, admitted origins get CORS headers. If pages of another origin send cookies, you must also set
+   * `access-control-allow-credentials: true`, with `headers`.
    */
   allowedOrigins?: AllowedOrigins<R>;
   /**
-   * Identifies the client. The identity that it returns admits the client; `undefined`, `null` and `false` mean 401. To refuse
-   * with 401 or 403, return or throw `{ status: 401 | 403 }`. Any other thrown value means 503, so an error here admits nobody.
+   * Identifies the client. A returned identity admits the client; `undefined`, `null` and `false` mean 401. To refuse with 401 or
+   * 403, return or throw `{ status: 401 | 403 }`. Any other thrown value means 503, so an error here admits nobody.
    */
   authenticate?: ((request: R) => Identified<I> | PromiseLike<Identified<I>>) | undefined;
   /**

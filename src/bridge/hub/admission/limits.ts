@@ -11,9 +11,9 @@ export interface ConnectionOptions {
    */
   maxBufferedBytes?: number | undefined;
   /**
-   * How long a client may take nothing while bytes wait for it, in milliseconds; it is then cut, up to a quarter later. Default
-   * 30,000; 0 means never. Progress is visible only when the operating system's buffer takes more bytes. If that buffer has grown
-   * to megabytes, a client that reads less than about a third of it in this time appears to take nothing.
+   * How long a client may take nothing while bytes wait for it, in milliseconds; then it is cut, at most a quarter of that time
+   * later. Default 30,000; 0 means never. Progress is visible only when the operating system's buffer takes more bytes. If that
+   * buffer has grown to megabytes, a client that reads less than about a third of it in this time appears to take nothing.
    */
   stallTimeoutMs?: number | undefined;
   /** How long `authenticate` and `watchOptions` may take before a client is refused, in milliseconds; default 10,000. */

@@ -11,22 +11,23 @@ import { readVersion } from '../query.ts';
  *
  * What it promises:
  *
- * - The events have one order, and consecutive sequences. Whoever follows gets them without gaps.
- * - Whoever names a {@link SourcePosition} gets what follows exactly that event, or hears that it is not known any more. This must
- *   hold even if the stream was replaced, or has lost events and given their sequences to others: that is what `epoch` and `mark`
- *   are compared for.
+ * - The events have one order, and consecutive sequences. Followers get them without gaps.
+ * - From a {@link SourcePosition}, a follower gets exactly the events after it, or learns that the position is no longer known.
+ *   This must hold even if the stream was replaced, or has lost events and given their sequences to others, which is why `epoch`
+ *   and `mark` are compared.
  */
 export interface HubSource {
-  /** Appends an event. Resolves when it is stored; with an id that was published before, without storing it again. */
+  /** Appends an event. Resolves when it is stored; an event with an id that was published before is not stored again. */
   publish(message: SourceMessage): Promise<void>;
   /**
-   * Starts to follow: right after a position, or with the last events. Resolves to undefined if the stream cannot continue after that
-   * position. Rejects if the stream cannot be reached now. `signal` ends all of it, also what was returned.
+   * Starts to follow the stream, right after a position or with the latest events. Resolves to undefined if the stream cannot
+   * continue after that position. Rejects if the stream cannot be reached now. `signal` ends everything, including what was
+   * returned.
    */
   follow(from: SourcePosition | LastEvents, signal: AbortSignal): Promise<Following | undefined>;
   /**
-   * Returns events from a sequence on, as many as the limits allow, but at least one; none if there is none from there on. What the
-   * stream does not hold any more is left out. Resolves to undefined if it is another stream.
+   * Returns the events from a sequence on, as many as the limits allow, but at least one if there is any. Events that the stream
+   * no longer holds are left out. Resolves to undefined if it is another stream.
    */
   read(from: ReadFrom, limits: ReadLimits): Promise<readonly SourceEvent[] | undefined>;
 }

@@ -2,8 +2,8 @@ import type { ResourceVersionMatch } from '../../../cache/list-watcher.ts';
 import type { VersionComparator } from '../../../cache/version.ts';
 
 /**
- * What the objects of a collection were, by key. What stands for an object may be anything that differs when the object does: its
- * version, for example, or a digest.
+ * The objects of a collection, by key. An object is represented by anything that differs when the object does, for example its
+ * version or a digest.
  */
 export type CacheState = Readonly<Record<string, string>>;
 
@@ -17,8 +17,8 @@ export type CacheState = Readonly<Record<string, string>>;
  *     { step: 'cache', cache: 'mine', version: '1', state: { a: '1' } }
  *     { step: 'changed', version: '2', key: 'a' }                              // a was deleted
  *
- * Nothing that is seen of a cache or a request may be from the future: a change is written down before anybody can know of it, and
- * when it is written down, it has been made.
+ * Nothing that is observed of a cache or a request may be from the future: record a change before anybody can know of it, and
+ * only once it has been made.
  */
 export interface CacheHistory {
   readonly steps: readonly CacheStep[];
@@ -40,7 +40,7 @@ export type SourceStep =
   /** All faults have stopped, nothing has changed since, and the time of one backoff and one relist has passed. */
   | { readonly step: 'settled' };
 
-/** What was seen of a cache. */
+/** What was observed of a cache. */
 export type StoreStep =
   /** It says that it is at this version, and has this. The version is empty before the first list. */
   | { readonly step: 'cache'; readonly cache: string; readonly version: string; readonly state: CacheState }
@@ -51,7 +51,7 @@ export type StoreStep =
   /** It was stopped: nothing is expected of it any more. */
   | { readonly step: 'stopped'; readonly cache: string };
 
-/** What was seen of a handler of a cache. */
+/** What was observed of a cache's handler. */
 export type HandlerStep =
   /** It was registered. */
   | {

@@ -4,7 +4,7 @@ import { difference, judged, type SourceLog } from './source-log.ts';
 
 type Wrong = Omit<Violation, 'guarantee' | 'message'>;
 
-/** **Consistent**: a cache at version v holds exactly what the source held at v. A list is such a cache, too. */
+/** **Consistent**: a cache at version v holds exactly what the source held at v. A list counts as a cache, too. */
 export function checkConsistent(history: CacheHistory): Violation | undefined {
   return judged('Consistent', history, (step, source) => {
     if (step.step === 'cache') return inconsistent(step.cache, step, source);
@@ -60,7 +60,7 @@ export function checkFresh(history: CacheHistory): Violation | undefined {
   });
 }
 
-/** **Convergent**: when faults have stopped, every cache is what the source is, within one backoff and one relist. */
+/** **Convergent**: when faults have stopped, every cache equals the source within one backoff and one relist. */
 export function checkConvergent(history: CacheHistory): Violation | undefined {
   const caches = new Map<string, Extract<CacheStep, { step: 'cache' }>>();
   return judged('Convergent', history, (step, source) => {

@@ -22,8 +22,8 @@ interface Handler {
 }
 
 /**
- * **Synced**: `synced` implies that every initial object is in the store; a registration's `synced`, that every initial `onAdd` has
- * returned, and that the cache has synced before. An object that is gone when its turn comes need not be told.
+ * **Synced**: `synced` implies that every initial object is in the store; a registration's `synced`, that every initial `onAdd`
+ * has returned, and that the cache has synced before. An object that has been deleted by its turn need not be reported.
  */
 export function checkSynced(history: CacheHistory): Violation | undefined {
   const caches = new Map<string, Cache>();

@@ -26,8 +26,8 @@ interface Gone {
 /**
  * **Told**: whoever cannot be served everything hears 410; a watch never just ends with something missing.
  * - A watch from a version that is forgotten gets nothing but 410, or it fails; nothing comes after an end.
- * - Whoever hears 410 starts over: its next watch is not from a version, unless it has listed. Who was about to hang up may have
- *   missed it, and asks for the same once more.
+ * - A client that gets a 410 starts over: its next watch is not from a version, unless it has listed. A client that was about to
+ *   disconnect may have missed the 410, and may ask for the same once more.
  * - A watch of a cache that is neither stopped nor its cache ends with an ERROR.
  */
 export function checkTold(history: CacheHistory): Violation | undefined {
