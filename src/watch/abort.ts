@@ -21,7 +21,7 @@ export function whenAborted(signal: AbortSignal | undefined, callback: (reason: 
   waiting.set(signal, callbacks);
   const own = (reason: unknown): void => callback(reason);
   callbacks.add(own);
-  signal.addEventListener('abort', callbacks); // no effect if it is there
+  signal.addEventListener('abort', callbacks, { once: true }); // no effect if it is there
   return () => {
     if (callbacks.delete(own) && callbacks.size === 0) signal.removeEventListener('abort', callbacks);
   };

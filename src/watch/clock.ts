@@ -1,3 +1,4 @@
+import { whenAborted } from './abort.ts';
 import { known } from './options.ts';
 
 /** A source of time. Everything that waits takes a clock, so tests can control time. */
@@ -50,13 +51,12 @@ export function sleep(
       return;
     }
     const cancel = clock.schedule(delayMs, () => {
-      signal?.removeEventListener('abort', onAbort);
+      leave();
       resolve();
     });
-    const onAbort = (): void => {
+    const leave = whenAborted(signal, (reason) => {
       cancel();
-      reject(signal?.reason);
-    };
-    signal?.addEventListener('abort', onAbort, { once: true });
+      reject(reason);
+    });
   });
 }

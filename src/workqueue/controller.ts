@@ -98,14 +98,7 @@ export class Controller<T = unknown> {
   /** Everything up to the end of the work. How to undo it is added to `ends` as it is done. */
   async #work(ends: (() => unknown)[]): Promise<void> {
     const { signal } = this.#stopped;
-    const runs: AbortController[] = [];
-    const aborted = new Promise<void>((resolve) => {
-      const stop = (): void => {
-        for (const run of runs) run.abort(signal.reason);
-        resolve();
-      };
-      signal.addEventListener('abort', stop, { once: true });
-    });
+    const aborted = new Promise<void>((resolve) => whenAborted(signal, () => resolve()));
     const synced = this.#sources.map((source) => {
       const { filter, resyncMs } = source;
       const handler = enqueuer(source, {
@@ -118,11 +111,7 @@ export class Controller<T = unknown> {
     });
     for (const informer of new Set(this.#sources.map((source) => source.informer))) {
       if (!informer.run || informer.started !== false) continue;
-      // A signal for each of them: of one for all, Node warns at the 11th listener.
-      const run = new AbortController();
-      if (signal.aborted) run.abort(signal.reason);
-      runs.push(run);
-      const ran = informer.run(run.signal).then(
+      const ran = informer.run(signal).then(
         () => this.#stopped.abort(),
         (error) => this.#fail(error),
       );

@@ -1,3 +1,4 @@
+import { whenAborted } from '../watch/abort.ts';
 import { systemClock } from '../watch/clock.ts';
 import { callable, having, invalid, wholeNumber } from '../watch/errors.ts';
 import { known } from '../watch/options.ts';
@@ -172,16 +173,15 @@ export class WorkQueue<K> implements AsyncIterable<K> {
     if (entry || this.#isOverFor(patient)) return Promise.resolve(entry?.key);
     return new Promise((resolve, reject) => {
       const settle = (key: K | undefined): void => {
-        signal?.removeEventListener('abort', onAbort);
+        leave();
         resolve(key);
       };
       const getter: Getter<K> = { settle, patient };
-      const onAbort = (): void => {
-        this.#getters.delete(getter);
-        reject(signal?.reason);
-      };
       this.#getters.add(getter);
-      signal?.addEventListener('abort', onAbort, { once: true });
+      const leave = whenAborted(signal, (reason) => {
+        this.#getters.delete(getter);
+        reject(reason);
+      });
     });
   }
 

@@ -1,3 +1,4 @@
+import { whenAborted } from '../watch/abort.ts';
 import { callable, invalid, wholeNumber } from '../watch/errors.ts';
 import { known } from '../watch/options.ts';
 import type { RunOptions, WorkContext, WorkFailure } from './options.ts';
@@ -56,7 +57,7 @@ export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void>
   const stop = (): void => {
     for (const turn of turns.keys()) turn.abort(broken ? broken.error : signal?.reason);
   };
-  signal?.addEventListener('abort', stop);
+  const leave = whenAborted(signal, stop);
   const loop = async (): Promise<void> => {
     try {
       await workOff(queue, { ...job, onError, turns, isOver: () => broken || signal?.aborted });
@@ -67,7 +68,7 @@ export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void>
   };
   await Promise.all(Array.from({ length: job.concurrency }, loop));
   await Promise.all(turns.values());
-  signal?.removeEventListener('abort', stop);
+  leave();
   if (broken) throw broken.error;
 }
 

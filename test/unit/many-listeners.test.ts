@@ -1,6 +1,8 @@
 // Node warns of a leak when a signal gets its eleventh listener. Whoever has eleven workers, informers or keys has no leak.
+import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Informer, InformerFactory, type KubernetesObject } from '../../src/cache/index.ts';
+import { sleep } from '../../src/index.ts';
 import { FakeListWatcher } from '../../src/testing/index.ts';
 import { Controller, WorkQueue } from '../../src/workqueue/index.ts';
 import { settle } from './informer-support.ts';
@@ -66,6 +68,25 @@ describe('no warning of Node comes', () => {
     const informers = sources.map((each) => new Informer(each));
     await new Controller({ informers, reconcile: () => {} }).run(stop.signal);
     expect(informers.map(({ state }) => state.phase)).toEqual(many(() => 'stopped'));
+    expect(warnings).toEqual([]);
+  });
+
+  it('of many informers, waits and watches of one signal, which has one listener of them, and none afterwards', async () => {
+    const stop = new AbortController();
+    const informers = many(() => new Informer(source()));
+    const runs = informers.map((informer) => informer.run(stop.signal));
+    const sleeps = many(() => sleep(60_000, { signal: stop.signal }).catch((reason) => reason));
+    const running = new Informer(source());
+    const end = running.run();
+    const waits = many(() => running.atLeast('1000', { signal: stop.signal }).catch((reason) => reason));
+    await settle();
+    expect(getEventListeners(stop.signal, 'abort')).toHaveLength(1);
+    stop.abort('enough');
+    await Promise.all(runs);
+    await running.stop();
+    await end;
+    expect(await Promise.all([...sleeps, ...waits])).toEqual([...many(() => 'enough'), ...many(() => 'enough')]);
+    expect(getEventListeners(stop.signal, 'abort')).toEqual([]);
     expect(warnings).toEqual([]);
   });
 

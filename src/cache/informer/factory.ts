@@ -89,7 +89,6 @@ export class InformerFactory<Resource = string, T = unknown> {
       if (!entry.informer.started) fresh.push(entry);
     }
     if (fresh.length === 0) return;
-    // One listener for all of them: Node warns at the 11th of one signal.
     const leave = whenAborted(signal, () => {
       for (const { informer } of fresh) void informer.stop();
     });
@@ -108,13 +107,11 @@ export class InformerFactory<Resource = string, T = unknown> {
     const started = [...this.#entries.values()].filter((entry) => entry.started);
     const all = Promise.all(started.map(({ informer }) => informer.synced.catch(() => {})));
     await new Promise<void>((resolve) => {
-      const leave = (): void => {
-        signal?.removeEventListener('abort', leave);
+      const leave = whenAborted(signal, () => resolve());
+      void all.then(() => {
+        leave();
         resolve();
-      };
-      void all.then(leave);
-      signal?.addEventListener('abort', leave);
-      if (signal?.aborted) leave();
+      });
     });
     return new Map(started.map(({ resource, informer }) => [resource, informer.hasSynced]));
   }

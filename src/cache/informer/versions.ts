@@ -1,3 +1,4 @@
+import { whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { WatchError, wholeNumber } from '../../watch/errors.ts';
 import { known } from '../../watch/options.ts';
@@ -39,18 +40,18 @@ export class Versions {
       if (this.#ended) throw this.#ended.error;
       signal?.throwIfAborted();
       let cancel: (() => void) | undefined;
+      let leave = (): void => {};
       const settle: Waiter['settle'] = (failure) => {
         this.#waiting.delete(waiter);
-        signal?.removeEventListener('abort', onAbort);
+        leave();
         cancel?.();
         if (failure) reject(failure.error);
         else resolve();
       };
       const waiter = { version, settle };
-      const onAbort = (): void => settle({ error: signal?.reason });
       if (this.#look(waiter)) return;
       this.#waiting.add(waiter);
-      signal?.addEventListener('abort', onAbort);
+      leave = whenAborted(signal, (error) => settle({ error }));
       if (timeoutMs === undefined) return;
       cancel = this.#clock.schedule(timeoutMs, () =>
         settle({

@@ -12,6 +12,7 @@
  * - Nothing is fetched ahead of the reader, but for one event. So it opens its first connection with the first read.
  */
 import { ClientMachine, ENDED, LOST, toFailure as toLost } from '../../bridge/client/machine.ts';
+import { whenAborted } from '../../watch/abort.ts';
 import { having, invalid, isWatchError, wholeNumber } from '../../watch/errors.ts';
 import { type ObjectEvent, type Status, toStatus } from '../../watch/event.ts';
 import { done } from '../../watch/iteration.ts';
@@ -112,7 +113,8 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
   #delayMs: number = 0;
   /** The ERROR that is the last event. */
   #last: Status | undefined;
-  #onAbort: () => void = () => {};
+  /** Stops listening to the signal. */
+  #leave: () => void = () => {};
 
   constructor(source: ListWatcher<T>, settings: Settings) {
     const { resourceVersion, clock } = settings;
@@ -126,12 +128,7 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
 
   /** Calls `onAbort` when the signal aborts, which may be now. */
   listen(onAbort: () => void): void {
-    const { signal } = this.#settings;
-    if (signal?.aborted) onAbort();
-    else {
-      this.#onAbort = onAbort;
-      signal?.addEventListener('abort', onAbort);
-    }
+    this.#leave = whenAborted(this.#settings.signal, onAbort);
   }
 
   async pull(): Promise<IteratorResult<ObjectEvent<T>, undefined>> {
@@ -164,7 +161,7 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
     this.#machine.close();
     this.#attempt.interrupt(undefined);
     this.#attempt.close();
-    this.#settings.signal?.removeEventListener('abort', this.#onAbort);
+    this.#leave();
   }
 
   async #connect(): Promise<undefined> {

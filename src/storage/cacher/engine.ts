@@ -1,7 +1,9 @@
 /** What all scopes of a cacher share: its state and log, its watches, and what they wait for. */
+
 import type { ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/version.ts';
+import { whenAborted } from '../../watch/abort.ts';
 import type { BookmarkEvent } from '../../watch/event.ts';
 import { Pending } from '../memory/pending.ts';
 import { parseVersion, planWatch } from '../selection.ts';
@@ -153,10 +155,7 @@ export class Engine<T extends KubernetesObject> implements CacheWatchHost<T> {
     if (timeoutSeconds) watch.deadlineMs = Math.ceil(nowMs + timeoutSeconds * 1000);
     watch.bookmarks = allowWatchBookmarks ?? sendInitialEvents ?? false;
     this.#plan(watch, nowMs);
-    if (!signal) return;
-    const onAbort = (): void => watch.stop();
-    signal.addEventListener('abort', onAbort, { once: true });
-    watch.onLeave = () => signal.removeEventListener('abort', onAbort);
+    if (signal) watch.onLeave = whenAborted(signal, () => watch.stop());
   }
 
   /** Plans when a watch is due next: for a BOOKMARK, or for its end. */
