@@ -86,8 +86,8 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   /** What is served. `CONFIG_MAPS`, `LEASES` and `NAMESPACES` are some of Kubernetes' own. */
   readonly resources: readonly ResourceDefinition[];
   /**
-   * Identifies a client by its request (an `IncomingMessage`, or a `Request`). What it returns is passed to `authorize`; undefined,
-   * null and false mean 401. Default: everybody is admitted.
+   * Identifies a client by its request (an `IncomingMessage`, or a `Request`). What it returns is passed to `authorize`; anything
+   * falsy, such as undefined or an empty text, means 401. Default: everybody is admitted.
    */
   readonly authenticate?: ((request: unknown) => Identified<I> | PromiseLike<Identified<I>>) | undefined;
   /**

@@ -78,6 +78,8 @@ describe('who may ask', () => {
   test.each([
     ['undefined', () => undefined, 401],
     ['false', () => false, 401],
+    ['an empty text, as of an empty header', () => '', 401],
+    ['zero', async () => 0, 401],
     ['a promise of null', async () => null, 401],
     ['a refusal', () => ({ status: 403 as const, message: 'no' }), 403],
     [
