@@ -23,7 +23,7 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
   readonly namespaced?: boolean | undefined;
   /**
    * Returns what is wrong with an object that must not be stored: the write is then 422. `old` is undefined for a new one. An error that
-   * it throws is 500, and told to `onError` alone.
+   * it throws, or anything else that it returns, is 500, and told to `onError` alone.
    */
   readonly validate?: Of<T, [old: T | undefined], ValidationResult | Promise<ValidationResult>> | undefined;
   /** An OpenAPI v3 schema of the object: checked on every write, served to `kubectl explain`. */
@@ -41,6 +41,13 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
  * kinds in one array, and calls each only with objects of its own.
  */
 type Of<T, More extends unknown[], Result> = { of(object: T, ...more: More): Result }['of'];
+
+/** A definition with a JSON schema in the place of the function `validate`: it is the `schema`. */
+export interface SchemaDefinition extends Omit<ResourceDefinition, 'validate' | 'schema'> {
+  /** A function is none, though it is an object, too. */
+  readonly validate: JsonSchema & { readonly call?: never };
+  readonly schema?: undefined;
+}
 
 /** What is wrong with an object: nothing, or a cause for each field. */
 export type ValidationResult = readonly FieldCause[] | undefined;
@@ -61,7 +68,8 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
 export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {
   readonly name: string;
   readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
-  readonly value: Of<T, [], string | number | boolean | null | undefined>;
+  /** If it throws an error, the cell is empty, and `onError` hears of it, once for each column. */
+  readonly value: Of<T, [], string | number | bigint | boolean | null | undefined>;
   readonly description?: string | undefined;
   /** Columns above 0 are shown with `-o wide` alone. Default 0. */
   readonly priority?: number | undefined;

@@ -9,7 +9,7 @@ import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, having, wholeNumber } from '../watch/errors.ts';
 import { known } from '../watch/options.ts';
-import type { ResourceDefinition } from './definition.ts';
+import type { ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { Verb } from './request/path.ts';
 
 /** What was asked for, and how it was answered; for logs. */
@@ -84,7 +84,7 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   /** Where all objects are. Each resource has a scope of it: `<group or core>/<plural>/`. The server does not close it. */
   readonly storage: Storage;
   /** What is served. `CONFIG_MAPS`, `LEASES` and `NAMESPACES` are some of Kubernetes' own. */
-  readonly resources: readonly ResourceDefinition[];
+  readonly resources: readonly (ResourceDefinition | SchemaDefinition)[];
   /**
    * Identifies a client by its request (an `IncomingMessage`, or a `Request`). What it returns is passed to `authorize`; anything
    * falsy, such as undefined or an empty text, means 401. Default: everybody is admitted.

@@ -412,7 +412,7 @@ describe('kinds', () => {
     [{ version: undefined }, 'resource.version: expected a version such as v1, got undefined'],
     [{ plural: undefined }, 'resource.plural'],
     [{ kind: undefined }, 'resource.kind'],
-    [{ shortNames: ['A'] }, 'resource names'],
+    [{ shortNames: ['A'] }, 'resource.shortNames[0]'],
     [{ validate: 1 }, 'resource.validate'],
     [{ fields: { x: 1 } }, 'resource.fields.x'],
     [{ statuss: true }, 'did you mean status?'],

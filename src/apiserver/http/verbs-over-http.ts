@@ -33,8 +33,8 @@ export interface Task {
   readonly onError: (error: unknown) => void;
 }
 
-function presentationOf({ request, query, context }: Task, subject: Subject): Presentation {
-  return choosePresentation(request.header('accept'), { query, subject, now: context.now });
+function presentationOf({ request, query, context, onError }: Task, subject: Subject): Presentation {
+  return choosePresentation(request.header('accept'), { query, subject, now: context.now, onError });
 }
 
 /** Does what a request asks for. Rejects with the refusal. */
