@@ -79,7 +79,7 @@ function bodyOf({ maxBodyBytes, signal, context }: Task): BodyMeans & { readonly
 async function create(task: Task, presentation: Presentation): Promise<Answer> {
   const { path, context, query, signal } = task;
   if (context.info.namespaced !== (path.namespace !== undefined)) throw methodNotAllowed();
-  const terms = { dryRun: readDryRun(query.getAll('dryRun')), signal, namespace: path.namespace };
+  const terms = { dryRun: readDryRun(query.getAll('dryRun'), 'CreateOptions'), signal, namespace: path.namespace };
   const sent = await readObject(task.request, bodyOf(task));
   return shown(task, presentation, 201, await createObject(context, sent, terms));
 }
@@ -87,7 +87,7 @@ async function create(task: Task, presentation: Presentation): Promise<Answer> {
 async function update(task: Task, presentation: Presentation): Promise<Answer> {
   const { path, context, verb, query, signal } = task;
   const place = placeOf(task);
-  const dryRun = readDryRun(query.getAll('dryRun'));
+  const dryRun = readDryRun(query.getAll('dryRun'), verb === 'patch' ? 'PatchOptions' : 'UpdateOptions');
   let make: (current: KubernetesObject) => unknown;
   if (verb === 'patch') {
     const kind = context.info;
