@@ -46,7 +46,10 @@ export type Authorize<I> = (
 export interface ApiServerLimits {
   /** The longest body, in bytes; default 3 MiB. */
   readonly maxBodyBytes?: number | undefined;
-  /** The longest URL without its origin, in bytes; default 16,384. */
+  /**
+   * The longest URL without its origin, in bytes; default 16,384. node:http has a limit of its own for the URL and the headers
+   * together, `maxHeaderSize`, and answers 431: set it to 16 KiB more than this.
+   */
   readonly maxUrlBytes?: number | undefined;
   /** The longest selector, in characters; default 4,096. */
   readonly maxSelectorLength?: number | undefined;
@@ -125,9 +128,12 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   readonly onCut?: ((report: CutReport) => void) | undefined;
 }
 
+/** The default of `maxUrlBytes`. */
+export const MAX_URL_BYTES = 16_384;
+
 const LIMITS: { readonly [K in keyof ApiServerLimits]-?: { readonly default: number; readonly min: number } } = {
   maxBodyBytes: { default: 3_145_728, min: 1 },
-  maxUrlBytes: { default: 16_384, min: 1 },
+  maxUrlBytes: { default: MAX_URL_BYTES, min: 1 },
   maxSelectorLength: { default: 4_096, min: 0 },
   maxWatchers: { default: DEFAULTS.maxClients, min: 1 },
   maxWatchersPerAddress: { default: DEFAULTS.maxClientsPerAddress, min: 1 },

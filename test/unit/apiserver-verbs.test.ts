@@ -124,7 +124,7 @@ describe('create', () => {
     const { call } = rig();
     expect((await call('POST', `${ORDERS_PATH}?dryRun=All`, { metadata: { name: 'a' } })).code).toBe(201);
     expect((await call('GET', `${ORDERS_PATH}/a`)).code).toBe(404);
-    expect((await call('POST', `${ORDERS_PATH}?dryRun=Some`, { metadata: { name: 'a' } })).code).toBe(400);
+    expect((await call('POST', `${ORDERS_PATH}?dryRun=Some`, { metadata: { name: 'a' } })).code).toBe(422);
   });
 });
 

@@ -391,6 +391,7 @@ const headed: readonly Asked[] = [
   send('PUT', MAPS, map('all')),
   send('PATCH', MAPS, {}, { headers: { 'content-type': 'application/merge-patch+json' } }),
   send('POST', `${MAPS}/kept`, map('kept')),
+  get('/'),
   get('/api'),
   get('/apis/coordination.k8s.io'),
   get('/api', { 'if-none-match': '"x"' }, 'GET /api if-none-match'),
