@@ -132,6 +132,7 @@ export function unfinished(error: unknown): unknown {
 const INTERNAL: Status = toStatus({ code: 500, reason: 'InternalError', message: 'Internal error occurred' });
 
 /** The error that carries a Status. */
-export function toError(status: Status): WatchError {
-  return new WatchError('REFUSED', `${status.code} ${status.reason}: ${status.message}`, { status });
+export function toError(status: Status, cause?: unknown): WatchError {
+  const more = cause === undefined ? { status } : { status, cause };
+  return new WatchError('REFUSED', `${status.code} ${status.reason}: ${status.message}`, more);
 }

@@ -22,8 +22,8 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
   /** Whether objects are in namespaces. Default true. */
   readonly namespaced?: boolean | undefined;
   /**
-   * Returns what is wrong with an object; the write is then refused with 422. `old` is undefined for a new object. If it throws,
-   * the write fails with 500, and only `onError` gets the error.
+   * Returns what is wrong with an object; the write is then refused with 422. `old` is undefined for a new object. If it throws, or
+   * returns anything else, the write fails with 500, and only `onError` gets the error.
    */
   readonly validate?: Of<T, [old: T | undefined], ValidationResult | Promise<ValidationResult>> | undefined;
   /**
@@ -45,6 +45,13 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
  */
 type Of<T, More extends unknown[], Result> = { of(object: T, ...more: More): Result }['of'];
 
+/** A definition with a JSON schema in place of the function `validate`: the same as `schema`. */
+export interface SchemaDefinition extends Omit<ResourceDefinition, 'validate' | 'schema'> {
+  /** Not a function, although a function is an object, too. */
+  readonly validate: JsonSchema & { readonly call?: never };
+  readonly schema?: undefined;
+}
+
 /** What is wrong with an object: undefined for nothing, or a cause for each field. */
 export type ValidationResult = readonly FieldCause[] | undefined;
 
@@ -64,7 +71,8 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
 export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {
   readonly name: string;
   readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
-  readonly value: Of<T, [], string | number | boolean | null | undefined>;
+  /** If it throws an error, the cell is empty, and `onError` hears of it, once for each column. */
+  readonly value: Of<T, [], string | number | bigint | boolean | null | undefined>;
   readonly description?: string | undefined;
   /** Columns above 0 are shown only with `-o wide`. Default 0. */
   readonly priority?: number | undefined;

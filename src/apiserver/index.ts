@@ -9,7 +9,14 @@ export type { AllowedOrigins } from '../bridge/hub/admission/origins.ts';
 export type { Identified } from '../bridge/hub/admission/refusals.ts';
 export type { CutReason } from '../bridge/hub/client-info.ts';
 export { CONFIG_MAPS, type ConfigMap, NAMESPACES, type Namespace } from './builtin.ts';
-export type { FieldCause, JsonSchema, PrinterColumn, ResourceDefinition, ValidationResult } from './definition.ts';
+export type {
+  FieldCause,
+  JsonSchema,
+  PrinterColumn,
+  ResourceDefinition,
+  SchemaDefinition,
+  ValidationResult,
+} from './definition.ts';
 export type { Health, HealthCheck } from './health.ts';
 export { LEASES, type Lease, type LeaseSpec } from './leases.ts';
 export type { ApiServerLimits, ApiServerOptions, Authorize, CacheOptions, CutReport, RequestReport } from './options.ts';

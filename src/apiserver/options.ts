@@ -9,7 +9,7 @@ import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, having, wholeNumber } from '../watch/errors.ts';
 import { known } from '../watch/options.ts';
-import type { ResourceDefinition } from './definition.ts';
+import type { ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { Verb } from './request/path.ts';
 
 /** A request and its response, for logs. */
@@ -49,7 +49,10 @@ export type Authorize<I> = (
 export interface ApiServerLimits {
   /** The longest body, in bytes; default 3 MiB. */
   readonly maxBodyBytes?: number | undefined;
-  /** The longest URL, without its origin, in bytes; default 16,384. */
+  /**
+   * The longest URL, without its origin, in bytes; default 16,384. node:http has its own limit for the URL and the headers together,
+   * `maxHeaderSize`, and answers 431: set it to 16 KiB more than this.
+   */
   readonly maxUrlBytes?: number | undefined;
   /** The longest selector, in characters; default 4,096. */
   readonly maxSelectorLength?: number | undefined;
@@ -90,10 +93,10 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
    */
   readonly storage: Storage;
   /** The resources to serve. `CONFIG_MAPS`, `LEASES` and `NAMESPACES` define some of Kubernetes' own. */
-  readonly resources: readonly ResourceDefinition[];
+  readonly resources: readonly (ResourceDefinition | SchemaDefinition)[];
   /**
-   * Identifies a client by its request (an `IncomingMessage`, or a `Request`). The result is passed to `authorize`; undefined,
-   * null and false mean 401. Default: everybody is admitted.
+   * Identifies a client by its request (an `IncomingMessage`, or a `Request`). The result is passed to `authorize`; anything
+   * falsy, such as undefined or an empty string, means 401. Default: everybody is admitted.
    */
   readonly authenticate?: ((request: unknown) => Identified<I> | PromiseLike<Identified<I>>) | undefined;
   /**
@@ -134,9 +137,12 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   readonly onCut?: ((report: CutReport) => void) | undefined;
 }
 
+/** The default of `maxUrlBytes`. */
+export const MAX_URL_BYTES = 16_384;
+
 const LIMITS: { readonly [K in keyof ApiServerLimits]-?: { readonly default: number; readonly min: number } } = {
   maxBodyBytes: { default: 3_145_728, min: 1 },
-  maxUrlBytes: { default: 16_384, min: 1 },
+  maxUrlBytes: { default: MAX_URL_BYTES, min: 1 },
   maxSelectorLength: { default: 4_096, min: 0 },
   maxWatchers: { default: DEFAULTS.maxClients, min: 1 },
   maxWatchersPerAddress: { default: DEFAULTS.maxClientsPerAddress, min: 1 },

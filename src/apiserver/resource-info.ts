@@ -1,8 +1,9 @@
 /** What the server knows of each kind that it serves: the definition with its defaults, and how to find it. */
 import type { KubernetesObject } from '../cache/object.ts';
-import { callable, invalid } from '../watch/errors.ts';
+import { invalid } from '../watch/errors.ts';
 import { known } from '../watch/options.ts';
-import type { JsonSchema, PrinterColumn, ResourceDefinition, ValidationResult } from './definition.ts';
+import type { JsonSchema, PrinterColumn, ResourceDefinition, SchemaDefinition, ValidationResult } from './definition.ts';
+import { checkDefinition, isSchema } from './definition-checks.ts';
 
 /** A definition with all defaults filled in. */
 export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> {
@@ -36,35 +37,17 @@ const NAMES = [
   ...(['validate', 'schema', 'status', 'columns', 'fields'] as const),
 ] as const;
 
-const LABEL = /^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/;
-const SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
-const KIND = /^[A-Za-z][A-Za-z0-9]{0,62}$/;
-
-/** Whether a text is given, and of this form: a pattern alone would take what is missing for the text `undefined`. */
-function is(form: RegExp, text: unknown): boolean {
-  return typeof text === 'string' && form.test(text);
-}
-
 /** Fills in defaults. Throws INVALID_ARGUMENT for a definition that could not be served. */
-export function toInfo<T extends KubernetesObject>(definition: ResourceDefinition<T>): ResourceInfo<T> {
+export function toInfo<T extends KubernetesObject>(definition: ResourceDefinition<T> | SchemaDefinition): ResourceInfo<T> {
   const { group, version, plural, kind, namespaced = true, status = false, ...more } = known(definition, NAMES);
-  if (typeof group !== 'string' || (group !== '' && !SUBDOMAIN.test(group))) {
-    throw invalid('resource.group', group, 'a name such as example.com, or an empty text');
-  }
-  if (!is(LABEL, version)) throw invalid('resource.version', version, 'a version such as v1');
-  if (!is(LABEL, plural)) throw invalid('resource.plural', plural, 'a name in lower case, such as orders');
-  if (!is(KIND, kind)) throw invalid('resource.kind', kind, 'a name such as Order');
-  const { singular = kind.toLowerCase(), listKind = `${kind}List`, shortNames = [], categories = [] } = more;
-  for (const each of [singular, ...shortNames, ...categories]) {
-    if (!is(LABEL, each)) throw invalid('resource names', each, 'names in lower case');
-  }
-  for (const [name, read] of Object.entries(more.fields ?? {})) callable(`resource.fields.${name}`, read ?? null);
+  checkDefinition(definition as ResourceDefinition);
+  const { singular = kind.toLowerCase(), listKind = `${kind}List`, shortNames = [], categories = [], validate, schema } = more;
   const suffix = group && `.${group}`;
   return {
     ...{ group, version, plural, kind, namespaced, status, singular, listKind, shortNames, categories },
     apiVersion: group ? `${group}/${version}` : version,
-    validate: callable('resource.validate', more.validate),
-    schema: more.schema,
+    validate: isSchema(validate) ? undefined : validate,
+    schema: isSchema(validate) ? validate : schema,
     columns: more.columns,
     fields: more.fields ?? {},
     prefix: `${group || 'core'}/${plural}/`,
@@ -86,7 +69,7 @@ export class Catalog {
   private readonly apiVersions: Set<string> = new Set();
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid definition, and for two of one name. */
-  constructor(definitions: readonly ResourceDefinition[]) {
+  constructor(definitions: readonly (ResourceDefinition | SchemaDefinition)[]) {
     if (!Array.isArray(definitions)) throw invalid('resources', definitions, 'an array of definitions');
     const infos = definitions.map((each) => toInfo(each));
     this.all = infos.map((info) => ({ ...info, shared: infos.filter(({ prefix }) => prefix === info.prefix).length > 1 }));

@@ -17,6 +17,7 @@ import { invalid, oneOf, wholeNumber } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
 import { known } from '../watch/options.ts';
 import type { Watch } from '../watch/watch.ts';
+import { statusOf, toError } from './api-status.ts';
 import type { PatchType } from './patch/patch.ts';
 import { parseJson } from './request/json.ts';
 import { fromListOptions, fromWatchOptions } from './request/query.ts';
@@ -26,7 +27,7 @@ import { toChange } from './verbs/change.ts';
 import { getObject, listObjects, presented, watchObjects } from './verbs/read.ts';
 import { deleteObject, deleteObjects } from './verbs/remove.ts';
 import type { Place, ResourceContext } from './verbs/resource-context.ts';
-import { createObject, updateObject } from './verbs/write.ts';
+import { createObject, type UpdateTerms, updateObject } from './verbs/write.ts';
 
 /** Options of all requests for one object. */
 export interface ObjectOptions {
@@ -118,11 +119,9 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
   async list(options: ListOptions = {}): Promise<List<T>> {
     const { signal } = options;
     signal?.throwIfAborted();
-    return (await listObjects(this.#context(), {
-      namespace: this.namespace,
-      parameters: fromListOptions(options),
-      signal,
-    })) as unknown as List<T>;
+    const context = this.#context();
+    const asked = { namespace: this.namespace, parameters: fromListOptions(options), signal };
+    return (await answered(context, asked, listObjects(context, asked))) as unknown as List<T>;
   }
 
   async watch(options: ListWatchOptions = {}): Promise<Watch<ObjectEvent<T>>> {
@@ -135,26 +134,29 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
       // The end of the server ends its watches.
       signal: signal && context.closing ? AbortSignal.any([signal, context.closing]) : (signal ?? context.closing),
     };
-    return (await watchObjects(context, asked)) as unknown as Watch<ObjectEvent<T>>;
+    return (await answered(context, asked, watchObjects(context, asked))) as unknown as Watch<ObjectEvent<T>>;
   }
 
   /** Reads one object. Rejects with 404 if there is none. */
   async get(name: string, options: ReadOptions = {}): Promise<T> {
     const { resourceVersion = '', signal, subresource } = known(options, ['subresource', 'signal', 'resourceVersion']);
     this.#isStatus(subresource);
-    return structuredClone(await getObject(this.#context(), this.#at(name), { resourceVersion, signal })) as T;
+    const context = this.#context();
+    const got = getObject(context, this.#at(name), { resourceVersion, signal });
+    return structuredClone(await answered(context, { signal }, got)) as T;
   }
 
   /** Creates an object. If it has no name but a `metadata.generateName`, the server generates its name. */
   async create(object: T, options: Omit<WriteOptions, 'subresource'> = {}): Promise<T> {
     const { dryRun = false, signal, fieldValidation } = known(options, ['dryRun', 'signal', 'fieldValidation']);
     const fields = this.#fieldCheck(fieldValidation);
-    const { info } = this.#context();
+    const context = this.#context();
+    const { info } = context;
     const namespace = info.namespaced ? this.namespace || namespaceOf(object) || undefined : undefined;
     if (info.namespaced && namespace === undefined) throw invalid('namespace', namespace, 'one: use in(namespace)');
     const sent = plain(object);
     fields?.object(sent);
-    return this.#shown(await createObject(this.#context(), sent, { namespace, dryRun, signal }));
+    return this.#shown(await answered(context, { signal }, createObject(context, sent, { namespace, dryRun, signal })));
   }
 
   /** Replaces an object. If it has a version that is not the newest, it is refused with 409. */
@@ -167,7 +169,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     const place = this.#placed(namespaceOf(sent) || undefined, name);
     const status = this.#isStatus(subresource);
     fields?.object(sent);
-    return this.#shown(await updateObject(this.#context(), { place, status, dryRun, signal, make: () => sent }));
+    return this.#update({ place, status, dryRun, signal, make: () => sent });
   }
 
   /** Changes a part of an object. */
@@ -175,7 +177,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     const { dryRun = false, signal, subresource, type = 'merge', fieldValidation } = known(options, [...WRITE_NAMES, 'type']);
     const make = toChange(plain(patch), { type, kind: this.#context().info, fields: this.#fieldCheck(fieldValidation) });
     const status = this.#isStatus(subresource);
-    return this.#shown(await updateObject(this.#context(), { place: this.#at(name), status, dryRun, signal, make }));
+    return this.#update({ place: this.#at(name), status, dryRun, signal, make });
   }
 
   /** Deletes an object. Resolves with the object if finalizers still hold it; otherwise with undefined: it is gone. */
@@ -184,7 +186,9 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     if (preconditions) known(preconditions, ['uid', 'resourceVersion']);
     if (propagation) oneOf('propagation', propagation, ['Foreground', 'Background', 'Orphan']);
     if (gracePeriodSeconds !== undefined) wholeNumber('gracePeriodSeconds', gracePeriodSeconds);
-    const { object, gone } = await deleteObject(this.#context(), this.#at(name), { dryRun, signal, preconditions });
+    const context = this.#context();
+    const deleted = deleteObject(context, this.#at(name), { dryRun, signal, preconditions });
+    const { object, gone } = await answered(context, { signal }, deleted);
     return gone ? undefined : this.#shown(object);
   }
 
@@ -195,9 +199,14 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
       this.list({ ...selectors, limit: page.limit, continue: page.continue || undefined, signal }) as Promise<
         List<T & KubernetesObject>
       >;
-    return structuredClone(
-      await deleteObjects(this.#context(), this.namespace, { dryRun, signal, list }),
-    ) as unknown as readonly T[];
+    const context = this.#context();
+    const deleted = deleteObjects(context, this.namespace, { dryRun, signal, list });
+    return structuredClone(await answered(context, { signal }, deleted)) as unknown as readonly T[];
+  }
+
+  async #update(terms: UpdateTerms): Promise<T> {
+    const context = this.#context();
+    return this.#shown(await answered(context, terms, updateObject(context, terms)));
   }
 
   /** What looks at the fields of a write; undefined: nobody does. */
@@ -235,6 +244,22 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     if (namespace === undefined) throw invalid('name', name, `a namespace too: use in(namespace)`);
     if (this.namespace !== undefined && namespace !== this.namespace) throw invalid('namespace', namespace, this.namespace);
     return { namespace, name };
+  }
+}
+
+/** What a verb comes to. What nobody has expected is refused as over HTTP, and the server's owner hears of it. */
+async function answered<R>(
+  { onError }: ResourceContext,
+  { signal }: { readonly signal?: AbortSignal | undefined },
+  verb: Promise<R>,
+): Promise<R> {
+  try {
+    return await verb;
+  } catch (error) {
+    const { status, unexpected } = statusOf(error);
+    if (!unexpected || signal?.aborted) throw error;
+    onError(error);
+    throw toError(status, error);
   }
 }
 

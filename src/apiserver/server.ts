@@ -226,9 +226,9 @@ export class ApiServer<I = unknown> {
   #contextOf(info: ResourceInfo): ResourceContext {
     let context = this.#contexts.get(info);
     if (context === undefined) {
-      const { cache, now, random, uid, maxSelectorLength } = this.#settings;
+      const { cache, now, random, uid, maxSelectorLength, onError } = this.#settings;
       context = {
-        ...{ info, now, random, uid, maxSelectorLength },
+        ...{ info, now, random, uid, maxSelectorLength, onError },
         // A cache ends its watches when it is closed, and needs no listener for each of them.
         closing: cache === false ? this.#closing.signal : undefined,
         storage: this.#storageOf(info),

@@ -115,6 +115,17 @@ describe('watchmux serve', () => {
     expect(err()).not.toContain('secret-');
   });
 
+  it('a URL that is too long is 414; a head that is, 431', async () => {
+    const { url } = await serve();
+    const code = async (length: number): Promise<unknown> => {
+      const response = await fetch(`${url}${maps}?labelSelector=${'x'.repeat(length)}`);
+      return [response.status, ((await response.json()) as { code: number }).code];
+    };
+    expect(await code(16_000)).toEqual([400, 400]);
+    expect(await code(30_000)).toEqual([414, 414]);
+    expect(await code(40_000)).toEqual([431, 431]);
+  });
+
   it('--metrics: numbers and health at another port, without a token; they go on while the server drains', async () => {
     const { url, child, exit, out, err } = await serve('--token', 'secret-1', '--metrics', '0', '--drain-delay', '3');
     const metrics = /^metrics on (http:\/\/127\.0\.0\.1:\d+)\/metrics\n$/m.exec(out())?.[1] as string;
@@ -202,11 +213,11 @@ describe('watchmux serve', () => {
     expect(html.headers.get('vary')).toBe('Accept');
     expect(await html.text()).toMatch(/^<!doctype html>/);
     const json = await fetch(url, { headers: { accept: 'application/json, */*', authorization: 'Bearer secret-1' } });
-    expect([json.status, json.headers.get('content-type')]).toEqual([404, 'application/json']);
+    expect([json.status, json.headers.get('content-type')]).toEqual([200, 'application/json']);
     // The page has nothing of the server in it; its figures are for those with a token.
     expect((await fetch(`${url}/stats`)).status).toBe(401);
     const stats = await fetch(`${url}/stats`, { headers: { authorization: 'Bearer secret-1' } });
-    expect(await stats.json()).toMatchObject({ watchers: 0, requests: { 401: 1, 404: 1 } });
+    expect(await stats.json()).toMatchObject({ watchers: 0, requests: { 401: 1, 200: 1 } });
   });
 
   it('a watch may be a WebSocket, with a token as a subprotocol, under this server’s own name', async () => {

@@ -37,6 +37,20 @@ describe('the definition of a resource', () => {
     expect(resources).toHaveLength(1);
   });
 
+  it('may have a schema in the place of its function, and no function that returns something else', () => {
+    const validate = { type: 'object', required: ['spec'] };
+    const resources: ApiServerOptions['resources'] = [
+      { ...NAMES, validate },
+      { ...NAMES, validate: ({ spec }: Order, old) => (old && spec ? [{ field: 'spec', message: 'is there' }] : undefined) },
+      // @ts-expect-error -- a text is no list of causes
+      { ...NAMES, validate: () => 'bad' },
+      // @ts-expect-error -- one schema
+      { ...NAMES, validate, schema: validate },
+    ];
+    expect(resources).toHaveLength(4);
+    expect(ORDERS.validate?.({ spec: { count: 1 } }, undefined)).toBeUndefined();
+  });
+
   it('is refused if its functions take anything but objects', () => {
     // @ts-expect-error -- a number is no object
     const wrong: ResourceDefinition = { ...NAMES, validate: (order: number) => (order > 1 ? [] : undefined) };

@@ -154,6 +154,11 @@ function servers(hub: Hub<Orders>, server: Server, user: User | undefined): void
     authenticate: () => user,
     watchOptions: (_request, known) => ({ capacity: known.name.length }),
   });
+  // An empty header is nobody, so its text is no identity.
+  createHttpHandler(hub, {
+    authenticate: ({ headers }) => headers.authorization && user,
+    watchOptions: (_request, known) => ({ capacity: known.name.length }),
+  });
   // Frameworks extend Node's request; what asks for theirs can be mounted only there.
   const mounted = createHttpHandler(hub, {
     clientAddress: (request: ExpressRequest) => request.ip ?? '',

@@ -33,7 +33,24 @@ describe('discovery', () => {
     expect(body('/apis')).toEqual({ kind: 'APIGroupList', apiVersion: 'v1', groups: [group] });
     expect(body('/apis/')).toEqual(body('/apis'));
     expect(body('/apis/example.com')).toEqual({ kind: 'APIGroup', apiVersion: 'v1', ...group });
-    for (const path of ['/', '/api/v2', '/apis/other', '/apis/example.com/v2', '/constructor', '']) expect(body(path)).toBeNull();
+    for (const path of ['/api/v2', '/apis/other', '/apis/example.com/v2', '/constructor', '']) expect(body(path)).toBeNull();
+  });
+
+  it('all paths, at the root', () => {
+    const { paths } = body('/') as unknown as { paths: string[] };
+    expect(paths).toEqual([...paths].sort());
+    for (const path of [
+      '/api',
+      '/api/v1',
+      '/apis',
+      '/apis/example.com',
+      '/apis/example.com/v1',
+      '/version',
+      '/readyz',
+      '/openapi/v3',
+    ])
+      expect(paths).toContain(path);
+    expect(paths).not.toContain('/');
   });
 
   it('the resources of a version, with their status', () => {

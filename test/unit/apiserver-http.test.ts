@@ -61,12 +61,14 @@ describe('paths beside resources', () => {
 
   test('what is nowhere is a Status of 404, what is no method of it 405', async () => {
     const { call } = rig();
-    for (const path of ['/', '/nothing', '/healthz/x', '/api/v1/namespaces/default/orders']) {
+    for (const path of ['/nothing', '/healthz/x', '/api/v1/namespaces/default/orders']) {
       expect(await call('GET', path)).toMatchObject({
         code: 404,
         body: { kind: 'Status', status: 'Failure', reason: 'NotFound' },
       });
     }
+    const { body } = await call('GET', '/');
+    for (const path of body.paths) expect([path, (await call('GET', path)).code]).toEqual([path, 200]);
     expect((await call('POST', '/healthz', {})).code).toBe(405);
     expect((await call('PUT', ORDERS_PATH, {})).code).toBe(405);
     expect((await call('POST', '/apis/example.com/v1/orders', { metadata: { name: 'a' } })).code).toBe(405);
@@ -78,6 +80,8 @@ describe('who may ask', () => {
   test.each([
     ['undefined', () => undefined, 401],
     ['false', () => false, 401],
+    ['an empty text, as of an empty header', () => '', 401],
+    ['zero', async () => 0, 401],
     ['a promise of null', async () => null, 401],
     ['a refusal', () => ({ status: 403 as const, message: 'no' }), 403],
     [

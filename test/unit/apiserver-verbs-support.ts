@@ -26,6 +26,7 @@ export function newContext(more: Partial<ResourceContext> = {}): ResourceContext
     random: () => 0.5,
     uid: () => `uid-${++uids}`,
     maxSelectorLength: 1_000,
+    onError: () => {},
     namespaceExists: async () => undefined,
     namespaceHolds: async () => {},
     removed: (namespace) => void gone.push(namespace),

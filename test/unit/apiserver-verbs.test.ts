@@ -124,7 +124,7 @@ describe('create', () => {
     const { call } = rig();
     expect((await call('POST', `${ORDERS_PATH}?dryRun=All`, { metadata: { name: 'a' } })).code).toBe(201);
     expect((await call('GET', `${ORDERS_PATH}/a`)).code).toBe(404);
-    expect((await call('POST', `${ORDERS_PATH}?dryRun=Some`, { metadata: { name: 'a' } })).code).toBe(400);
+    expect((await call('POST', `${ORDERS_PATH}?dryRun=Some`, { metadata: { name: 'a' } })).code).toBe(422);
   });
 });
 
@@ -412,7 +412,7 @@ describe('kinds', () => {
     [{ version: undefined }, 'resource.version: expected a version such as v1, got undefined'],
     [{ plural: undefined }, 'resource.plural'],
     [{ kind: undefined }, 'resource.kind'],
-    [{ shortNames: ['A'] }, 'resource names'],
+    [{ shortNames: ['A'] }, 'resource.shortNames[0]'],
     [{ validate: 1 }, 'resource.validate'],
     [{ fields: { x: 1 } }, 'resource.fields.x'],
     [{ statuss: true }, 'did you mean status?'],

@@ -438,21 +438,22 @@ describe('tables and compression', () => {
 });
 
 describe('Server-Sent Events', () => {
-  test('each has its version as id, and a client that comes back continues there', async () => {
+  test('each after the state has its version as id, and a client that comes back continues there', async () => {
     const { url, call } = await open();
     await call('POST', ORDERS_PATH, { metadata: { name: 'a' } });
     const { body } = await call('POST', ORDERS_PATH, { metadata: { name: 'b' } });
     const first = await watch(`${url}${ORDERS_PATH}?watch=1`, { accept: 'text/event-stream' });
     expect(await first.line()).toMatch(/^retry: \d+$/);
     expect(await first.line()).toBe('');
-    expect(await first.line()).toMatch(/^id: \d+$/);
-    expect(await first.line()).toContain('data: {"type":"ADDED"');
+    for (const expected of [/^data: .*"name":"a"/, /^$/, /^data: .*"name":"b"/, /^$/, /^id: \d+$/, /^event: bookmark$/, /^data$/])
+      expect(await first.line()).toMatch(expected);
     const back = await watch(`${url}${ORDERS_PATH}?watch=1`, {
       accept: 'text/event-stream',
       'last-event-id': body.metadata.resourceVersion,
     });
     await call('POST', ORDERS_PATH, { metadata: { name: 'c' } });
-    for (const expected of [/^retry/, /^$/, /^id: /, /"name":"c"/]) expect(await back.line()).toMatch(expected);
+    for (const expected of [/^retry/, /^id: /, /^event: bookmark$/, /^data$/, /^$/, /^id: /, /"name":"c"/])
+      expect(await back.line()).toMatch(expected);
   });
 });
 

@@ -11,7 +11,7 @@ describe('choosePresentation', () => {
   const beta = 'application/json;as=Table;v=v1beta1;g=meta.k8s.io';
   const form = (accept: string | undefined, subject: Subject = 'list'): string => {
     try {
-      const wish = { query: new URLSearchParams(), subject, now: () => 0 };
+      const wish = { query: new URLSearchParams(), subject, now: () => 0, onError: () => {} };
       const chosen = choosePresentation(accept, wish);
       if (chosen === PLAIN) return 'plain';
       const bytes = chosen.object({} as never, { metadata: { name: 'a' } });

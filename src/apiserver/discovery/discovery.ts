@@ -5,6 +5,7 @@
  *     /apis/<group>                  the versions of a group
  *     /api/v1, /apis/<group>/<v>     the resources of a version: names, verbs, whether they are in namespaces
  *     /version                       of the server
+ *     /                              all paths
  *
  * kubectl asks for the aggregated document since 1.26, and for all others before. Upstream: `endpoints/discovery`.
  */
@@ -31,6 +32,8 @@ export interface DiscoveryOptions {
 
 /** The release of Kubernetes that the tests compare with. */
 const RELEASE = 'v1.37.2+watchmux';
+/** What else a server answers, for the list of its paths. */
+const OTHER_PATHS = ['/healthz', '/livez', '/metrics', '/openapi/v2', '/openapi/v3', '/readyz', '/stats'] as const;
 const JSON_TYPE = 'application/json';
 const AGGREGATED = 'APIGroupDiscoveryList';
 const AGGREGATED_VERSIONS: readonly string[] = ['v2', 'v2beta1'];
@@ -60,6 +63,7 @@ export class Discovery {
         this.#add(group.name === '' ? `/api/${version}` : `/apis/${name}`, list);
       }
     }
+    this.#add('/', { paths: [...this.#plain.keys(), ...OTHER_PATHS].sort() });
     for (const version of AGGREGATED_VERSIONS) {
       this.#aggregate('/api', version, core);
       this.#aggregate('/apis', version, named);

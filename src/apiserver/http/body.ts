@@ -1,6 +1,7 @@
 /** Bodies: their types, and what they may contain. */
 import { refused } from '../../storage/statuses.ts';
-import { badRequest } from '../api-status.ts';
+import { badRequest, invalidOptions } from '../api-status.ts';
+import type { FieldCause } from '../definition.ts';
 import { type PatchedKind, type PatchType, toPatchType } from '../patch/patch.ts';
 import { hasProtobuf, PROTOBUF, readDeleteOptions, readProtobuf } from '../protobuf/kinds.ts';
 import { mediaType } from '../request/accept.ts';
@@ -60,14 +61,25 @@ export async function readPatch(
   return { type, patch: parseJson(await request.body(maxBodyBytes, signal), again) };
 }
 
-/** Whether a request is only to be tried: `dryRun=All`. */
-export function readDryRun(values: readonly string[]): boolean {
-  for (const value of values)
-    if (value !== 'All') throw badRequest(`dryRun: Unsupported value: ${shown(value)}: supported values: "All"`);
+/** Whether a request is only to be tried: `dryRun=All`. `kind` is that of its options. */
+export function readDryRun(values: readonly string[], kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions'): boolean {
+  const causes = dryRunCauses(values);
+  if (causes.length > 0) throw invalidOptions(kind, causes);
   return values.length > 0;
 }
 
-const POLICIES: ReadonlySet<unknown> = new Set(['Foreground', 'Background', 'Orphan']);
+function dryRunCauses(values: readonly string[]): readonly FieldCause[] {
+  if (values.every((value) => value === 'All')) return [];
+  return [{ field: 'dryRun', message: `Unsupported value: [${values.map(shown).join(',')}]: supported values: "All"` }];
+}
+
+const POLICIES: readonly unknown[] = ['Foreground', 'Background', 'Orphan'];
+
+function policyCauses(policy: unknown): readonly FieldCause[] {
+  if (policy === undefined || policy === null || POLICIES.includes(policy)) return [];
+  const supported = POLICIES.map((each) => JSON.stringify(each)).join(', ');
+  return [{ field: 'propagationPolicy', message: `Unsupported value: ${shown(String(policy))}: supported values: ${supported}` }];
+}
 
 /** Reads the options of a deletion: of its body if it has one, and of its query. */
 export async function readDeleteTerms(
@@ -81,13 +93,13 @@ export async function readDeleteTerms(
     throw badRequest('the body is no DeleteOptions');
   const { dryRun = [], preconditions, propagationPolicy = query.get('propagationPolicy') ?? undefined } = body;
   if (!Array.isArray(dryRun)) throw badRequest('dryRun: expected a list');
-  if (propagationPolicy !== undefined && propagationPolicy !== null && !POLICIES.has(propagationPolicy)) {
-    throw badRequest(`propagationPolicy: Unsupported value: ${shown(String(propagationPolicy))}`);
-  }
   const grace = body.gracePeriodSeconds ?? query.get('gracePeriodSeconds') ?? 0;
   if (!/^-?[0-9]{1,9}$/.test(String(grace))) throw badRequest('gracePeriodSeconds: expected a whole number');
+  const tries = [...dryRun.map(String), ...query.getAll('dryRun')];
+  const causes = [...policyCauses(propagationPolicy), ...dryRunCauses(tries)];
+  if (causes.length > 0) throw invalidOptions('DeleteOptions', causes);
   return {
-    dryRun: readDryRun([...dryRun.map(String), ...query.getAll('dryRun')]),
+    dryRun: tries.length > 0,
     preconditions: toPreconditions(preconditions),
   };
 }

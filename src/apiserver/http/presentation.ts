@@ -26,6 +26,8 @@ export interface Wish {
   readonly subject: Subject;
   /** The time of day, for ages. */
   readonly now: () => number;
+  /** Told what fails in a column of a table. */
+  readonly onError: (error: unknown) => void;
 }
 
 /** What is shown. */
@@ -87,7 +89,8 @@ function metaVersion(clause: Clause, kind: string): 'v1' | 'v1beta1' | undefined
 function asTable(clause: Clause, wish: Wish): Presentation | undefined {
   const version = metaVersion(clause, 'Table');
   if (version === undefined) return undefined;
-  return new TablePresentation({ now: wish.now, version, includeObject: toIncludeObject(wish.query.get('includeObject')) });
+  const { now, onError } = wish;
+  return new TablePresentation({ now, version, includeObject: toIncludeObject(wish.query.get('includeObject')), onError });
 }
 
 /** A watch takes either name; of one object there is no list, and the other way round. */

@@ -76,8 +76,8 @@ export class Session implements Served, Waits, Timed, Listener {
     host.ends.add(this);
   }
 
-  get version(): undefined {
-    return undefined;
+  get version(): string | undefined {
+    return this.source.version;
   }
 
   /** Whether its connection has no room, so that its source is not read. */

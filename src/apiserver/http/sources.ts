@@ -20,6 +20,8 @@ export interface Source {
   next(form: Form, reader: Listener): Uint8Array | undefined | Promise<Uint8Array | undefined> | typeof LATER;
   /** Whether what comes next is joined if it is asked for later: it need not be asked for twice in a turn. */
   readonly joins: boolean;
+  /** The position at which it starts, for clients that go on from there; undefined: they begin anew. */
+  readonly version?: string | undefined;
   /** Releases everything. A pending promise settles, or is harmless. */
   close(): void;
 }
@@ -37,6 +39,7 @@ const NOTHING: StorageEvents = [];
  * of its batches.
  */
 export class WatchSource implements Source {
+  readonly version: string | undefined;
   private readonly watch: Watch<StorageEvent<KubernetesObject>>;
   private readonly encoder: EventEncoder;
   private readonly onError: (error: unknown) => void;
@@ -50,10 +53,15 @@ export class WatchSource implements Source {
   /** It was ended with 410 after it had begun: its client was too slow, or the storage has lost the past. */
   isExpired: boolean = false;
 
-  constructor(watch: Watch<StorageEvent<KubernetesObject>>, encoder: EventEncoder, onError: (error: unknown) => void) {
+  constructor(
+    watch: Watch<StorageEvent<KubernetesObject>>,
+    encoder: EventEncoder,
+    { onError, version }: { onError: (error: unknown) => void; version?: string | undefined },
+  ) {
     this.watch = watch;
     this.encoder = encoder;
     this.onError = onError;
+    this.version = version;
   }
 
   /** Events that wait until there is room for them. */

@@ -5,7 +5,7 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import { hasCode, methodNotAllowed, noSuchPath } from '../api-status.ts';
 import type { ResourcePath, Verb } from '../request/path.ts';
-import { readListQuery } from '../request/query.ts';
+import { type ListParameters, readListQuery } from '../request/query.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import { FieldCheck, type FieldFaults, readFieldValidation } from '../validation/field-check.ts';
 import { toChange } from '../verbs/change.ts';
@@ -15,6 +15,7 @@ import type { Place, ResourceContext } from '../verbs/resource-context.ts';
 import { createObject, type UpdateTerms, updateObject } from '../verbs/write.ts';
 import { readDeleteTerms, readDryRun, readObject, readPatch, type WrittenBodyMeans } from './body.ts';
 import { errorWatch } from './error-watch.ts';
+import { EventStream } from './event-stream.ts';
 import { choosePresentation, PLAIN, type Presentation, type Subject, wantsEventStream } from './presentation.ts';
 import { Continued, PiecesSource, WatchSource } from './sources.ts';
 import { type Answer, JSON_HEADERS, jsonAnswer, type WireRequest } from './wire.ts';
@@ -35,8 +36,8 @@ export interface Task {
   readonly warn: (faults: FieldFaults) => void;
 }
 
-function presentationOf({ request, query, context }: Task, subject: Subject): Presentation {
-  return choosePresentation(request.header('accept'), { query, subject, now: context.now });
+function presentationOf({ request, query, context, onError }: Task, subject: Subject): Presentation {
+  return choosePresentation(request.header('accept'), { query, subject, now: context.now, onError });
 }
 
 /** Does what a request asks for. Rejects with the refusal. */
@@ -87,7 +88,7 @@ function bodyOf({ maxBodyBytes, signal, context }: Task, fields: FieldCheck | un
 async function create(task: Task, presentation: Presentation): Promise<Answer> {
   const { path, context, query, signal } = task;
   if (context.info.namespaced !== (path.namespace !== undefined)) throw methodNotAllowed();
-  const terms = { dryRun: readDryRun(query.getAll('dryRun')), signal, namespace: path.namespace };
+  const terms = { dryRun: readDryRun(query.getAll('dryRun'), 'CreateOptions'), signal, namespace: path.namespace };
   const fields = fieldCheckOf(task, 'CreateOptions');
   const sent = await readObject(task.request, bodyOf(task, fields));
   fields?.object(sent);
@@ -97,7 +98,7 @@ async function create(task: Task, presentation: Presentation): Promise<Answer> {
 async function update(task: Task, presentation: Presentation): Promise<Answer> {
   const { path, context, verb, query, signal } = task;
   const place = placeOf(task);
-  const dryRun = readDryRun(query.getAll('dryRun'));
+  const dryRun = readDryRun(query.getAll('dryRun'), verb === 'patch' ? 'PatchOptions' : 'UpdateOptions');
   const make = verb === 'patch' ? await readChange(task) : await readReplacement(task);
   const terms = { dryRun, signal, place, status: path.subresource === 'status', make };
   return shown(task, presentation, 200, await updateObject(context, terms));
@@ -178,11 +179,9 @@ async function watch(task: Task): Promise<Answer> {
   const presentation = presentationOf(task, 'watch');
   const sse = wantsEventStream(request.header('accept'));
   const parameters = { ...readListQuery(query, path.forcedWatch), watch: true };
-  const back = sse ? request.header('last-event-id') : undefined;
-  const asked = back
-    ? { ...parameters, resourceVersion: back, sendInitialEvents: undefined, resourceVersionMatch: '' }
-    : parameters;
+  const { asked, state, version } = sse ? await resumable(task, parameters) : { asked: parameters };
   const timeoutMs = asked.timeoutSeconds > 0 ? asked.timeoutSeconds * 1_000 : task.watchTimeoutMs;
+  let refused = false;
   const watch = await watchObjects(context, {
     namespace: path.namespace,
     name: path.name,
@@ -191,10 +190,31 @@ async function watch(task: Task): Promise<Answer> {
     signal,
   }).catch((error: unknown) => {
     // Clients expect these as an event, as a server with a cache tells them.
-    if (hasCode(error, 410) || (hasCode(error, 504) && isWatchError(error))) return errorWatch(error);
+    refused = hasCode(error, 410) || (hasCode(error, 504) && isWatchError(error));
+    if (refused) return errorWatch(error);
     throw error;
   });
-  const source = new WatchSource(watch, presentation.events(context.info), onError);
+  const events = presentation.events(context.info);
+  const { allowWatchBookmarks: bookmarks } = parameters;
+  const encoder = state === undefined ? events : new EventStream(events, { state, bookmarks });
+  const source = new WatchSource(watch, encoder, { onError, version: refused ? undefined : version });
   const { resourceName: resource } = context.info;
   return { code: 200, headers: streamHeaders(sse), source, isWatch: true, resource, sse, timeoutMs, slot: undefined };
+}
+
+/**
+ * What a client of Server-Sent Events asks for. It goes on behind the last id that it has been told, whatever its URL says, and needs
+ * BOOKMARKs to be told ids where no event has one. `version` is where its stream starts, unless it begins with the state.
+ */
+async function resumable(
+  { context, request, signal }: Task,
+  parameters: ListParameters,
+): Promise<{ asked: ListParameters; state: boolean; version?: string }> {
+  const back = request.header('last-event-id');
+  const resumed = back && { resourceVersion: back, sendInitialEvents: undefined, resourceVersionMatch: '' };
+  const asked = { ...parameters, ...resumed, allowWatchBookmarks: true };
+  const isUnset = asked.resourceVersion === '' || asked.resourceVersion === '0';
+  if (asked.sendInitialEvents ?? isUnset) return { asked, state: true };
+  const version = isUnset ? await context.storage.currentVersion({ signal }) : asked.resourceVersion;
+  return { asked: { ...asked, resourceVersion: version }, state: false, version };
 }

@@ -22,6 +22,7 @@ export interface TableTerms {
   readonly now: () => number;
   readonly version: Version;
   readonly includeObject: IncludeObject;
+  readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 /** Objects as tables. Upstream: `asTable`. */

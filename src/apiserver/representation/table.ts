@@ -51,6 +51,8 @@ export interface TableOptions {
   readonly version?: 'v1' | 'v1beta1' | undefined;
   /** That of the list. Default: the version of the only object. */
   readonly metadata?: ListMeta | undefined;
+  /** Told that a column has failed, once for each. */
+  readonly onError?: ((error: unknown) => void) | undefined;
   /** Whether to name the columns. Default true; false for all events of a watch but the first. */
   readonly columns?: boolean | undefined;
 }
@@ -110,7 +112,15 @@ export function toColumns(definition: Columns): TableColumn[] {
 
 /** The row of one object. */
 export function toRow(definition: Columns, object: KubernetesObject, options: TableOptions): TableRow {
-  const cells = columnsOf(definition).map((column) => toCell(column, object, options.now));
+  const cells = columnsOf(definition).map((column) => {
+    try {
+      return toCell(column, object, options.now);
+    } catch (error) {
+      // A column that fails for one object must not keep all others from being listed.
+      if (options.onError && isFirst(definition, column)) options.onError(failure(column, object, error));
+      return null;
+    }
+  });
   const row = { cells: [object.metadata?.name ?? '', ...cells] };
   const { includeObject = 'Metadata', version } = options;
   if (includeObject === 'None') return { ...row, object: null };
@@ -134,17 +144,33 @@ function columnsOf({ columns = [AGE] }: Columns): readonly PrinterColumn[] {
   return columns;
 }
 
-/** A column that fails for one object must not keep all others from being listed. */
-function toCell(column: PrinterColumn, object: KubernetesObject, now: number): string | number | boolean | null {
-  let value: string | number | boolean | null | undefined;
-  try {
-    value = column.value(object);
-  } catch {
-    return null;
-  }
-  if (column.type !== 'date') return value ?? null;
+type Cell = TableRow['cells'][number];
+
+function toCell(column: PrinterColumn, object: KubernetesObject, now: number): Cell {
+  const value = column.value(object);
+  if (column.type !== 'date') return toJsonCell(value);
   const at = typeof value === 'string' || typeof value === 'number' ? new Date(value).getTime() : Number.NaN;
   return Number.isNaN(at) ? '<unknown>' : humanDuration(now - at);
+}
+
+/** What JSON has: a number that has all digits of a BigInt or else their text, and the text of what is no cell. */
+function toJsonCell(value: unknown): Cell {
+  if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  if (typeof value === 'object' && value !== null) return JSON.stringify(value) ?? null;
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
+}
+
+/** The columns of each server that have failed. One fails for a thousand objects of a list, and again in the next list. */
+const failed: WeakMap<Columns, Set<PrinterColumn>> = new WeakMap();
+
+function isFirst(definition: Columns, column: PrinterColumn): boolean {
+  const known = failed.get(definition) ?? new Set();
+  failed.set(definition, known);
+  return known.size < known.add(column).size;
+}
+
+function failure({ name }: PrinterColumn, { metadata }: KubernetesObject, cause: unknown): Error {
+  return new Error(`the column ${name} has failed for ${metadata?.name}; if it fails again, that is not told`, { cause });
 }
 
 function toText(time: string | Date | undefined): string | undefined {

@@ -6,6 +6,7 @@
  */
 import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
 import { faultOfKey, faultOfValue } from '../../selectors/label-text.ts';
+import { invalid } from '../../watch/errors.ts';
 import { badRequest, conflict, invalidObject, MODIFIED } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { isRecord, type Json } from '../request/json.ts';
@@ -209,15 +210,26 @@ function check(context: ResourceContext, object: Mutable, { causes, old }: Check
   const found = [...causes, ...metadataCauses(object.metadata)];
   if (bySchema !== undefined) return checkBySchema(context, object, { causes: found, old });
   const more = found.length === 0 ? info.validate?.(object, old) : undefined;
-  if (isPromise(more)) return Promise.resolve(more).then((late) => refuseFor(late ?? [], info, object));
-  refuseFor([...found, ...(more ?? [])], info, object);
+  if (isPromise(more)) return Promise.resolve(more).then((late) => refuseFor(causesOf(late, info), info, object));
+  refuseFor([...found, ...causesOf(more, info)], info, object);
   return undefined;
 }
 
 async function checkBySchema({ info, bySchema }: ResourceContext, object: Mutable, { causes, old }: Checked): Promise<void> {
   const found = [...causes, ...((await bySchema?.(object)) ?? [])];
-  if (found.length === 0) found.push(...((await info.validate?.(object, old)) ?? []));
+  if (found.length === 0) found.push(...causesOf(await info.validate?.(object, old), info));
   refuseFor(found, info, object);
+}
+
+/** What `validate` has returned. Anything but causes is a fault of its owner, and not of whoever writes: it throws what becomes 500. */
+function causesOf(said: unknown, { resourceName }: ResourceInfo): readonly FieldCause[] {
+  if (isNone(said)) return [];
+  const isCause = (each: unknown): boolean =>
+    isRecord(each) && typeof each.field === 'string' && typeof each.message === 'string';
+  if (Array.isArray(said) && said.every(isCause)) return said;
+  const wrong = Array.isArray(said) ? said.find((each) => !isCause(each)) : said;
+  const expected = 'a list of causes, { field, message }, or undefined if there are none';
+  throw new TypeError(invalid(`validate of ${resourceName}`, wrong, expected).message);
 }
 
 function refuseFor(causes: readonly FieldCause[], info: ResourceInfo, { metadata }: Mutable): void {

@@ -20,6 +20,8 @@ export interface ResourceContext {
   readonly random: () => number;
   readonly uid: () => string;
   readonly maxSelectorLength: number;
+  /** Told what was not expected. */
+  readonly onError: (error: unknown) => void;
   /** Aborts when the server shuts down. Absent if watches of the storage end by themselves then. */
   readonly closing?: AbortSignal | undefined;
   /**

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import { CONFIG_MAPS, NAMESPACES } from '../../apiserver/builtin.ts';
-import type { ApiServerOptions } from '../../apiserver/options.ts';
+import { type ApiServerOptions, MAX_URL_BYTES } from '../../apiserver/options.ts';
 import { ApiServer } from '../../apiserver/server.ts';
 import { refuseUpgrade } from '../../bridge/transport/upgrades.ts';
 import type { Storage } from '../../storage/storage.ts';
@@ -167,8 +167,10 @@ function createHttpServer(
     } else if (wantsPage(request)) sendPage(page, request, response);
     else api.handler(request, response);
   };
+  // The URL counts as a part of the head: one that is too long for the API gets its answer.
+  const patience = { ...PATIENCE, maxHeaderSize: MAX_URL_BYTES + PATIENCE.maxHeaderSize };
   const server: Server =
-    tls === undefined ? createServer(PATIENCE, listener) : createSecureServer({ ...PATIENCE, ...tls }, listener);
+    tls === undefined ? createServer(patience, listener) : createSecureServer({ ...patience, ...tls }, listener);
   refuseBadRequests(server);
   server.on('upgrade', (request, socket, head) => {
     if (isMeant(request, { server, host })) api.upgrade(request, socket, head);

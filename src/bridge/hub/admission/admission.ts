@@ -28,7 +28,8 @@ export interface AdmissionOptions<R, I = unknown, E extends WatchEvent = WatchEv
    */
   allowedOrigins?: AllowedOrigins<R>;
   /**
-   * Identifies the client. A returned identity admits the client; `undefined`, `null` and `false` mean 401. To refuse with 401 or
+   * Identifies the client. A returned identity admits the client; anything falsy, such as `undefined` or an
+   * empty string, means 401. To refuse with 401 or
    * 403, return or throw `{ status: 401 | 403 }`. Any other thrown value means 503, so an error here admits nobody.
    */
   authenticate?: ((request: R) => Identified<I> | PromiseLike<Identified<I>>) | undefined;

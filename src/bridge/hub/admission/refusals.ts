@@ -41,8 +41,10 @@ export function forbidden(message: string): Status {
   return toStatus({ code: 403, reason: 'Forbidden', message });
 }
 
-/** What `authenticate` may return. */
-export type Identified<I> = I | undefined | null | false | { readonly status: 401 | 403; readonly message?: string | undefined };
+/** What `authenticate` may return. Nothing falsy is an identity: an empty text is what an empty header comes to. */
+export type Identified<I> = I | Nobody | { readonly status: 401 | 403; readonly message?: string | undefined };
+
+type Nobody = undefined | null | false | '' | 0 | 0n;
 
 /** A refusal, as an error. */
 export class Denied extends Error {
@@ -69,7 +71,7 @@ export function toDenied(error: unknown): Denied {
 
 /** What `authenticate` has returned, unless it refuses. */
 export function identityOf<I>(said: Identified<I>): I {
-  if (said === undefined || said === null || said === false) throw { status: 401 };
+  if (!said) throw { status: 401 };
   const { status } = said as { status?: unknown };
   if (status === 401 || status === 403) throw said;
   return said as I;

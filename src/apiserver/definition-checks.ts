@@ -1,0 +1,74 @@
+/** Checks what a program says of a resource: what would only break discovery, tables or a write later is told when the server is made. */
+import { callable, invalid, oneOf, wholeNumber } from '../watch/errors.ts';
+import { known } from '../watch/options.ts';
+import type { JsonSchema, PrinterColumn, ResourceDefinition, SchemaDefinition } from './definition.ts';
+
+const LABEL = /^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+const KIND = /^[A-Za-z][A-Za-z0-9]{0,62}$/;
+const COLUMN = ['name', 'type', 'value', 'description', 'priority'] as const;
+const TYPES = ['string', 'integer', 'number', 'boolean', 'date'] as const;
+
+/** Throws INVALID_ARGUMENT for a definition that could not be served. */
+export function checkDefinition(definition: ResourceDefinition | SchemaDefinition): void {
+  const { group, version, plural, kind, namespaced = true, status = false, ...more } = definition;
+  if (group !== '') checkText('group', group, { form: SUBDOMAIN, expected: 'a name such as example.com, or an empty text' });
+  checkText('version', version, { form: LABEL, expected: 'a version such as v1' });
+  checkText('plural', plural, { form: LABEL, expected: 'a name in lower case, such as orders' });
+  checkText('kind', kind, { form: KIND, expected: 'a name such as Order' });
+  const { singular, listKind, shortNames = [], categories = [] } = more;
+  if (singular !== undefined) checkText('singular', singular, { form: LABEL, expected: 'a name in lower case' });
+  if (listKind !== undefined) checkText('listKind', listKind, { form: KIND, expected: 'a name such as OrderList' });
+  for (const [name, list] of Object.entries({ shortNames, categories })) {
+    checkList(name, list, 'an array of names in lower case');
+    for (const [at, each] of list.entries()) checkText(`${name}[${at}]`, each, { form: LABEL, expected: 'a name in lower case' });
+  }
+  checkFlag('namespaced', namespaced);
+  checkFlag('status', status);
+  checkValidation(more);
+  const { columns = [], fields = {} } = more;
+  checkList('columns', columns, 'an array of columns');
+  for (const [at, column] of columns.entries()) checkColumn(`resource.columns[${at}]`, column);
+  if (!isObject(fields)) throw invalid('resource.fields', fields, 'an object of functions');
+  for (const [name, read] of Object.entries(fields)) callable(`resource.fields.${name}`, read ?? null);
+}
+
+/** Whether what stands in the place of the function `validate` is a schema. */
+export function isSchema(validate: unknown): validate is JsonSchema {
+  return isObject(validate);
+}
+
+function checkValidation({ validate, schema }: Pick<ResourceDefinition | SchemaDefinition, 'validate' | 'schema'>): void {
+  if (schema !== undefined && !isObject(schema)) throw invalid('resource.schema', schema, 'a JSON schema, as an object');
+  if (validate === undefined || typeof validate === 'function') return;
+  if (!isSchema(validate)) throw invalid('resource.validate', validate, 'a function, or a JSON schema as an object');
+  if (schema !== undefined) throw invalid('resource.validate', validate, 'a function beside a schema');
+}
+
+function checkColumn(path: string, column: PrinterColumn): void {
+  if (!isObject(column)) throw invalid(path, column, 'a column: { name, type, value }');
+  const { name, type, value, description = '', priority = 0 } = column;
+  if (typeof name !== 'string' || name === '') throw invalid(`${path}.name`, name, 'a non-empty text');
+  oneOf(`${path}.type`, type, TYPES);
+  if (typeof value !== 'function') throw invalid(`${path}.value`, value, 'a function of an object');
+  if (typeof description !== 'string') throw invalid(`${path}.description`, description, 'a text');
+  wholeNumber(`${path}.priority`, priority);
+  known(column, COLUMN);
+}
+
+function checkText(name: string, text: unknown, { form, expected }: { form: RegExp; expected: string }): void {
+  // A pattern alone would take what is missing for the text `undefined`.
+  if (typeof text !== 'string' || !form.test(text)) throw invalid(`resource.${name}`, text, expected);
+}
+
+function checkList(name: string, list: unknown, expected: string): void {
+  if (!Array.isArray(list)) throw invalid(`resource.${name}`, list, expected);
+}
+
+function checkFlag(name: string, flag: unknown): void {
+  if (typeof flag !== 'boolean') throw invalid(`resource.${name}`, flag, 'true or false');
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

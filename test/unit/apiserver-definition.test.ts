@@ -1,0 +1,162 @@
+// What a definition of a resource must be, and what becomes of user code in it that fails: who hears of it, over HTTP and in process.
+import { afterEach, describe, expect, it, test } from 'vitest';
+import { ApiServer, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
+import { isWatchError, type WatchError } from '../../src/watch/errors.ts';
+import { ORDERS_PATH, type Order } from './apiserver-rig.ts';
+
+const NAMES = { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order' } as const;
+const servers: ApiServer[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.shutdown();
+});
+
+function serving(more: object): { server: ApiServer; errors: unknown[] } {
+  const errors: unknown[] = [];
+  const resources = [{ ...NAMES, ...more } as unknown as ResourceDefinition];
+  const server = new ApiServer({ storage: new MemoryStorage(), resources, onError: (error) => errors.push(error) });
+  servers.push(server);
+  return { server, errors };
+}
+
+async function post(server: ApiServer, body: object): Promise<{ code: number; body: { message: string } }> {
+  const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
+  const response = await server.fetch(new Request(`http://localhost${ORDERS_PATH}`, init));
+  return { code: response.status, body: (await response.json()) as { message: string } };
+}
+
+describe('a definition', () => {
+  const value = (): string => 'x';
+  it.each<[string, object, string]>([
+    ['shortNames', { shortNames: 'ord' }, '"ord"'],
+    ['shortNames', { shortNames: null }, 'null'],
+    ['shortNames[1]', { shortNames: ['ord', 'Ord'] }, '"Ord"'],
+    ['categories', { categories: 'all' }, '"all"'],
+    ['categories[0]', { categories: [7] }, '7'],
+    ['singular', { singular: '' }, '""'],
+    ['listKind', { listKind: '' }, '""'],
+    ['listKind', { listKind: 'order list' }, '"order list"'],
+    ['namespaced', { namespaced: 'yes' }, '"yes"'],
+    ['status', { status: 'yes' }, '"yes"'],
+    ['status', { status: {} }, '[object Object]'],
+    ['columns', { columns: {} }, '[object Object]'],
+    ['columns[0]', { columns: [5] }, '5'],
+    ['columns[0].name', { columns: [{ type: 'string', value }] }, 'undefined'],
+    ['columns[0].type', { columns: [{ name: 'A', type: 'text', value }] }, '"text"'],
+    [
+      'columns[1].value',
+      {
+        columns: [
+          { name: 'A', type: 'string', value },
+          { name: 'B', type: 'string' },
+        ],
+      },
+      'undefined',
+    ],
+    ['columns[0].value', { columns: [{ name: 'A', type: 'string', jsonPath: '.spec' }] }, 'undefined'],
+    ['columns[0].description', { columns: [{ name: 'A', type: 'string', value, description: 5 }] }, '5'],
+    ['columns[0].priority', { columns: [{ name: 'A', type: 'string', value, priority: -1 }] }, '-1'],
+    ['fields', { fields: [] }, ''],
+    ['fields', { fields: null }, 'null'],
+    ['fields.spec.item', { fields: { 'spec.item': 'item' } }, '"item"'],
+    ['schema', { schema: 'object' }, '"object"'],
+    ['schema', { schema: [] }, ''],
+    ['validate', { validate: 5 }, '5'],
+    ['validate', { validate: [] }, ''],
+  ])('is refused for %s: %o', (name, more, got) => {
+    let refusal: unknown;
+    try {
+      serving(more);
+    } catch (error) {
+      refusal = error;
+    }
+    expect(isWatchError(refusal, 'INVALID_ARGUMENT')).toBe(true);
+    const { message } = refusal as WatchError;
+    expect(message.startsWith(`resource.${name}: expected `)).toBe(true);
+    expect(message.endsWith(`, got ${got}`)).toBe(true);
+  });
+
+  it('is refused for a member of a column that is not known', () => {
+    const columns = [{ name: 'A', type: 'string', value, format: 'date' }];
+    expect(() => serving({ columns })).toThrow('unknown option format');
+  });
+
+  it('may have no columns and no fields, and a schema where it has no function', async () => {
+    const validate = { type: 'object', properties: { spec: { type: 'object', required: ['count'] } } };
+    const { server, errors } = serving({ columns: [], fields: {}, shortNames: [], validate });
+    expect(await post(server, { metadata: { name: 'a' }, spec: {} })).toMatchObject({ code: 422 });
+    expect(await post(server, { metadata: { name: 'a' }, spec: { count: 1 } })).toMatchObject({ code: 201 });
+    expect(errors).toEqual([]);
+    expect(() => serving({ validate, schema: validate })).toThrow('resource.validate: expected a function beside a schema');
+  });
+});
+
+describe('what fails in user code', () => {
+  test.each<[string, () => unknown, RegExp]>([
+    [
+      'throws',
+      () => {
+        throw new Error('bad size');
+      },
+      /^bad size$/,
+    ],
+    ['rejects', async () => Promise.reject(new Error('bad size')), /^bad size$/],
+    ['returns a text', () => 'bad', /^validate of orders\.example\.com: expected a list of causes.*, got "bad"$/],
+    ['resolves with false', async () => false, /^validate of orders\.example\.com: expected a list of causes.*, got false$/],
+    ['returns a list of texts', () => ['bad'], /^validate of orders\.example\.com: .*, got "bad"$/],
+    ['returns a cause without a field', () => [{ message: 'bad' }], /^validate of orders\.example\.com: /],
+  ])('validate %s: 500 over HTTP and in process, and the owner hears of it', async (_, validate, told) => {
+    for (const schema of [undefined, { type: 'object' }]) {
+      const { server, errors } = serving({ validate, schema });
+      const { code, body } = await post(server, { metadata: { name: 'a' } });
+      expect(code).toBe(500);
+      expect(errors).toHaveLength(1);
+      const refusal: WatchError = await server
+        .resource<Order>('orders.example.com/v1')
+        .in('default')
+        .create({ metadata: { name: 'a' } })
+        .catch((error) => error);
+      expect(isWatchError(refusal, 'REFUSED')).toBe(true);
+      expect(refusal.status).toEqual(body);
+      expect(errors).toHaveLength(2);
+      for (const error of errors) expect((error as Error).message).toMatch(told);
+      expect(refusal.cause).toBe(errors[1]);
+    }
+  });
+
+  test('in process, an abort and an argument that is none stay what they are', async () => {
+    const { server, errors } = serving({ validate: () => new Promise(() => {}) });
+    const orders = server.resource<Order>('orders.example.com/v1').in('default');
+    const reason = new Error('enough');
+    await expect(orders.list({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    await expect(orders.get('a/b/c')).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+    expect(errors).toEqual([]);
+  });
+
+  test('a column: the cell is empty, all others are there, and the owner hears of it once', async () => {
+    const columns = [
+      { name: 'Big', type: 'integer', value: () => 3n },
+      { name: 'Huge', type: 'integer', value: () => 2n ** 80n },
+      { name: 'List', type: 'string', value: () => ['x', 1] },
+      {
+        name: 'Broken',
+        type: 'string',
+        value: () => {
+          throw new Error('oops');
+        },
+      },
+    ];
+    for (let twice = 0; twice < 2; twice++) {
+      const { server, errors } = serving({ columns });
+      for (const name of ['a', 'b']) expect((await post(server, { metadata: { name } })).code).toBe(201);
+      const headers = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' };
+      for (let again = 0; again < 2; again++) {
+        const response = await server.fetch(new Request(`http://localhost${ORDERS_PATH}`, { headers }));
+        expect(response.status).toBe(200);
+        const { rows } = (await response.json()) as { rows: { cells: unknown[] }[] };
+        expect(rows.map(({ cells }) => cells)).toEqual(['a', 'b'].map((name) => [name, 3, String(2n ** 80n), '["x",1]', null]));
+      }
+      expect(errors).toMatchObject([{ message: expect.stringContaining('Broken'), cause: { message: 'oops' } }]);
+    }
+  });
+});
