@@ -1,6 +1,6 @@
 import { finished, Readable } from 'node:stream';
-import { having } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { requireMethod } from '../watch/errors.ts';
+import { checkOptions } from '../watch/options.ts';
 import { PullWatch } from '../watch/pull-watch.ts';
 import type { Watch } from '../watch/watch.ts';
 
@@ -17,9 +17,9 @@ export interface ReadableOptions {
  * what the stream has buffered, as always in Node. An event of `null` would end the stream.
  */
 export function toReadable<E>(watch: Watch<E>, options: ReadableOptions = {}): Readable {
-  having('watch', watch, 'tryNext', 'a Watch');
+  requireMethod('watch', watch, 'tryNext', 'a Watch');
   return new Readable({
-    ...known(options, ['highWaterMark']),
+    ...checkOptions(options, ['highWaterMark']),
     objectMode: true,
     read() {
       // Pushes all available events in one turn. After a push, Node calls `read` again when it has room.
@@ -49,7 +49,7 @@ export function toReadable<E>(watch: Watch<E>, options: ReadableOptions = {}): R
  * destroyed before its end (`ERR_STREAM_PREMATURE_CLOSE`). After the end no listener stays on the stream.
  */
 export function fromReadable<E>(readable: Readable): Watch<E> {
-  having('readable', readable, 'read', 'a Node Readable');
+  requireMethod('readable', readable, 'read', 'a Node Readable');
   let wake = (): void => {};
   let over: { readonly error?: Error | null | undefined } | undefined;
   const onReadable = (): void => wake();

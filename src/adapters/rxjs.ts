@@ -7,10 +7,10 @@ import {
   type WatchOptions,
 } from '../broadcast/broadcaster.ts';
 import { POLICIES } from '../broadcast/policies/policies.ts';
-import { having, invalid, WatchError, wholeNumber } from '../watch/errors.ts';
+import { invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { MissingError, WatchEvent } from '../watch/event.ts';
 import { Batches, Iteration } from '../watch/iteration.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import type { KeepingOverflow } from '../watch/overflow.ts';
 import type { Watch, WatchBatches } from '../watch/watch.ts';
 
@@ -50,7 +50,7 @@ export function observe<E extends WatchEvent>(
   broadcaster: Watchable<E, unknown>,
   options?: WatchOptions<E>,
 ): Observable<unknown> {
-  having('broadcaster', broadcaster, 'watch', 'a Broadcaster');
+  requireMethod('broadcaster', broadcaster, 'watch', 'a Broadcaster');
   return new Observable((subscriber) => pump(broadcaster.watch(options), subscriber));
 }
 
@@ -62,7 +62,7 @@ export function observe<E extends WatchEvent>(
  * observers, use RxJS' `share()` on the result, or {@link observe}.
  */
 export function toObservable<E>(watch: Watch<E>): Observable<E> {
-  having('watch', watch, 'tryNext', 'a Watch');
+  requireMethod('watch', watch, 'tryNext', 'a Watch');
   let used = false;
   return new Observable((subscriber) => {
     if (used) throw invalid('toObservable', 'a second subscription', 'one subscription per watch; use share() or observe()');
@@ -141,8 +141,8 @@ export function fromObservable<E extends WatchEvent>(
   observable: Observable<E>,
   options: FromObservableOptions<E> = {},
 ): Watch<E> {
-  having('observable', observable, 'pipe', 'an Observable');
-  return new ObservableWatch(observable, known(options, ['capacity', 'overflow', 'incoming', 'keyOf', 'onGap']));
+  requireMethod('observable', observable, 'pipe', 'an Observable');
+  return new ObservableWatch(observable, checkOptions(options, ['capacity', 'overflow', 'incoming', 'keyOf', 'onGap']));
 }
 
 /** The queue of a broadcaster's only watcher, fed by an observable, and how the observable has failed. */

@@ -1,5 +1,5 @@
-import { having } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { requireMethod } from '../watch/errors.ts';
+import { checkOptions } from '../watch/options.ts';
 import { PullWatch } from '../watch/pull-watch.ts';
 import type { Watch } from '../watch/watch.ts';
 
@@ -16,8 +16,8 @@ export interface ReadableStreamOptions {
  * @throws {WatchError} INVALID_ARGUMENT for anything but a watch, and for an unknown option.
  */
 export function toReadableStream<E>(watch: Watch<E>, options: ReadableStreamOptions = {}): ReadableStream<E> {
-  having('watch', watch, 'tryNext', 'a Watch');
-  const { highWaterMark = 0 } = known(options, ['highWaterMark']);
+  requireMethod('watch', watch, 'tryNext', 'a Watch');
+  const { highWaterMark = 0 } = checkOptions(options, ['highWaterMark']);
   return new ReadableStream<E>(
     {
       async pull(controller) {
@@ -39,7 +39,7 @@ export function toReadableStream<E>(watch: Watch<E>, options: ReadableStreamOpti
  * it has buffered. The lock is released at any end. An error of the stream rejects one read.
  */
 export function fromReadableStream<E>(stream: ReadableStream<E>): Watch<E> {
-  const reader = having('stream', stream, 'getReader', 'a ReadableStream').getReader();
+  const reader = requireMethod('stream', stream, 'getReader', 'a ReadableStream').getReader();
   return new PullWatch<E>({
     pull: () => reader.read(),
     cancel() {

@@ -1,6 +1,6 @@
 /** Checks what a program says of a resource: what would only break discovery, tables or a write later is told when the server is made. */
 import { callable, invalid, oneOf, wholeNumber } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import type { JsonSchema, PrinterColumn, ResourceDefinition, SchemaDefinition } from './definition.ts';
 
 const LABEL = /^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/;
@@ -53,7 +53,7 @@ function checkColumn(path: string, column: PrinterColumn): void {
   if (typeof value !== 'function') throw invalid(`${path}.value`, value, 'a function of an object');
   if (typeof description !== 'string') throw invalid(`${path}.description`, description, 'a text');
   wholeNumber(`${path}.priority`, priority);
-  known(column, COLUMN);
+  checkOptions(column, COLUMN);
 }
 
 function checkText(name: string, text: unknown, { form, expected }: { form: RegExp; expected: string }): void {

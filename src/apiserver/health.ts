@@ -32,7 +32,7 @@ export interface Health {
 }
 
 /** What is looked at. */
-export interface HealthMeans {
+export interface HealthDeps {
   readonly storage: Pick<Storage, 'currentVersion' | 'checkHealth'>;
   readonly clock: Clock;
   /** The caches that are in use, by the resource. */
@@ -46,46 +46,46 @@ const ANSWER_MS = 2_000;
 /** How long its answer counts. */
 const FRESH_MS = 1_000;
 
-const GOING = new WatchError('CLOSED', 'the server is shutting down');
+const SHUTTING_DOWN = new WatchError('CLOSED', 'the server is shutting down');
 
 export class HealthChecks {
   /** The start has not ended, or has failed with an error. */
   start: HealthCheck = { name: 'start', ok: false };
   isLeaving: boolean = false;
-  private readonly means: HealthMeans;
+  private readonly deps: HealthDeps;
   private readonly untilClosing: Deadlines;
   private last: { readonly atMs: number; readonly check: HealthCheck } | undefined = undefined;
   private asking: Promise<HealthCheck> | undefined = undefined;
 
-  constructor(means: HealthMeans) {
-    this.means = means;
-    this.untilClosing = new Deadlines(means.closing);
+  constructor(deps: HealthDeps) {
+    this.deps = deps;
+    this.untilClosing = new Deadlines(deps.closing);
   }
 
   async now(): Promise<Health> {
     const storage = await this.storage();
-    const caches = Array.from(this.means.caches(), ([name, { stats }]): HealthCheck => {
+    const caches = Array.from(this.deps.caches(), ([name, { stats }]): HealthCheck => {
       const { phase, error } = stats;
       return { name: `cache/${name}`, ok: phase === 'ready', ...(error !== undefined && { error }) };
     });
-    const shutdown: HealthCheck = { name: 'shutdown', ok: !this.isLeaving, ...(this.isLeaving && { error: GOING }) };
+    const shutdown: HealthCheck = { name: 'shutdown', ok: !this.isLeaving, ...(this.isLeaving && { error: SHUTTING_DOWN }) };
     const checks = [this.start, storage, ...caches, shutdown];
     return { ready: checks.every(({ ok }) => ok), checks };
   }
 
   private storage(): HealthCheck | Promise<HealthCheck> {
-    const { last, means } = this;
-    if (last !== undefined && means.clock.now() - last.atMs < FRESH_MS) return last.check;
+    const { last, deps } = this;
+    if (last !== undefined && deps.clock.now() - last.atMs < FRESH_MS) return last.check;
     this.asking ??= this.ask().then((check) => {
       this.asking = undefined;
-      this.last = { atMs: means.clock.now(), check };
+      this.last = { atMs: deps.clock.now(), check };
       return check;
     });
     return this.asking;
   }
 
   private async ask(): Promise<HealthCheck> {
-    const { clock, storage } = this.means;
+    const { clock, storage } = this.deps;
     const late = (): unknown => new WatchError('TIMEOUT', `the storage has not answered within ${ANSWER_MS} ms`);
     const deadline = new Deadline(ANSWER_MS, { clock, late });
     this.untilClosing.add(deadline);

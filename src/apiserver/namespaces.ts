@@ -16,7 +16,7 @@ import { type KubernetesObject, versionOf } from '../cache/object.ts';
 import { compareVersions } from '../cache/version.ts';
 import { forbidden, hasCode, notFound } from './api-status.ts';
 import type { Catalog, ResourceInfo } from './resource-info.ts';
-import { Terminating, type TerminatingMeans } from './terminating.ts';
+import { Terminating, type TerminatingDeps } from './terminating.ts';
 import { withMeta } from './verbs/metadata.ts';
 import { deleteObject, deleteObjects } from './verbs/remove.ts';
 import type { EmptyTerms, ResourceContext } from './verbs/resource-context.ts';
@@ -40,26 +40,26 @@ export interface Confirmation {
 }
 
 /** What the namespaces of a server need of it. */
-export interface NamespacesMeans extends Pick<TerminatingMeans, 'clock' | 'random' | 'onError'> {
+export interface NamespacesDeps extends Pick<TerminatingDeps, 'clock' | 'random' | 'onError'> {
   readonly catalog: Catalog;
   readonly contextOf: (info: ResourceInfo) => ResourceContext;
 }
 
 export class Namespaces {
-  private readonly means: NamespacesMeans;
+  private readonly deps: NamespacesDeps;
   private readonly info: ResourceInfo | undefined;
   private readonly terminating: Terminating;
 
-  constructor(means: NamespacesMeans) {
-    this.means = means;
-    this.info = means.catalog.namespaces;
-    this.terminating = new Terminating({ ...means, finish: (name, uid, signal) => this.finish(name, uid, signal) });
+  constructor(deps: NamespacesDeps) {
+    this.deps = deps;
+    this.info = deps.catalog.namespaces;
+    this.terminating = new Terminating({ ...deps, finish: (name, uid, signal) => this.finish(name, uid, signal) });
   }
 
   /** Creates what must always exist, and begins to look after namespaces that are about to go, whoever has deleted them. */
   async prepare(): Promise<void> {
     if (this.info === undefined) return;
-    const context = this.means.contextOf(this.info);
+    const context = this.deps.contextOf(this.info);
     const sent = { metadata: { name: DEFAULT } };
     await createObject(context, sent, { namespace: undefined, dryRun: false }).catch((error: unknown) => {
       if (!hasCode(error, 409)) throw error;
@@ -85,7 +85,7 @@ export class Namespaces {
    */
   async check(namespace: string, about: About): Promise<string | undefined> {
     if (this.info === undefined || namespace === DEFAULT) return undefined;
-    const { storage } = this.means.contextOf(this.info);
+    const { storage } = this.deps.contextOf(this.info);
     // A cache may be late. What it says against a namespace may be over.
     const cached = await storage.get(namespace, { resourceVersion: '0' });
     const isActive = cached !== undefined && cached.metadata?.deletionTimestamp === undefined;
@@ -99,7 +99,7 @@ export class Namespaces {
   async confirm(namespace: string, { uid, created }: Confirmation, info: ResourceInfo): Promise<void> {
     if (this.info === undefined) return;
     const about = { info, name: created.metadata?.name ?? '' };
-    const found = await this.means.contextOf(this.info).storage.get(namespace);
+    const found = await this.deps.contextOf(this.info).storage.get(namespace);
     if (this.uidOf(found, { namespace, about }) === uid) return;
     if (compareVersions(versionOf(found), versionOf(created)) > 0) throw notFound(this.info, namespace);
   }
@@ -123,14 +123,14 @@ export class Namespaces {
     if (this.info === undefined) return true;
     if (namespace === DEFAULT) throw forbidden(this.info, namespace, 'this namespace may not be deleted');
     if (dryRun) return true;
-    const context = this.means.contextOf(this.info);
+    const context = this.deps.contextOf(this.info);
     await this.terminate(context, namespace, uid);
     const check = async (): Promise<void> => {
       if ((await context.storage.get(namespace, { signal }))?.metadata?.uid !== uid) throw notFound(context.info, namespace);
     };
     let isEmpty = true;
     for (const info of this.contained()) {
-      if (!(await clear(this.means.contextOf(info), namespace, { check, signal }))) isEmpty = false;
+      if (!(await clear(this.deps.contextOf(info), namespace, { check, signal }))) isEmpty = false;
     }
     return isEmpty;
   }
@@ -142,7 +142,7 @@ export class Namespaces {
 
   /** Ends the deletion of a namespace. Resolves to whether it is gone. */
   private async finish(name: string, uid: string | undefined, signal: AbortSignal): Promise<boolean> {
-    const context = this.means.contextOf(this.info as ResourceInfo);
+    const context = this.deps.contextOf(this.info as ResourceInfo);
     const terms = { dryRun: false, preconditions: { uid }, signal };
     try {
       return (await deleteObject(context, { namespace: undefined, name }, terms)).gone;
@@ -155,7 +155,7 @@ export class Namespaces {
 
   /** Each kind once, in whichever version. */
   private contained(): readonly ResourceInfo[] {
-    const all = this.means.catalog.all.filter(({ namespaced }) => namespaced);
+    const all = this.deps.catalog.all.filter(({ namespaced }) => namespaced);
     return all.filter((info) => all.find(({ prefix }) => prefix === info.prefix) === info);
   }
 

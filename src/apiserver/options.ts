@@ -7,8 +7,8 @@ import { DEFAULTS } from '../bridge/protocol.ts';
 import type { CacherOptions } from '../storage/cacher/options.ts';
 import type { Storage } from '../storage/storage.ts';
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, having, wholeNumber } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { callable, requireMethod, wholeNumber } from '../watch/errors.ts';
+import { checkOptions } from '../watch/options.ts';
 import type { ResourceDefinition, SchemaDefinition } from './definition.ts';
 import type { Verb } from './request/path.ts';
 
@@ -184,8 +184,8 @@ export interface Settings extends Limits, Omit<ApiServerOptions, keyof ApiServer
 /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
 export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   const names = Object.keys(LIMITS) as (keyof ApiServerLimits)[];
-  known(options, [...names, ...OTHERS]);
-  having('storage', options.storage, 'scope', 'a Storage');
+  checkOptions(options, [...names, ...OTHERS]);
+  requireMethod('storage', options.storage, 'scope', 'a Storage');
   for (const name of HOOKS) callable(name, options[name]);
   const limit = (name: keyof ApiServerLimits): [string, number] => {
     const { default: fallback, min } = LIMITS[name];
@@ -195,7 +195,7 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   return {
     ...(options as unknown as ApiServerOptions),
     ...(Object.fromEntries(names.map(limit)) as unknown as Limits),
-    ...{ clock: having('clock', clock, 'schedule', 'a Clock'), now, random, uid },
+    ...{ clock: requireMethod('clock', clock, 'schedule', 'a Clock'), now, random, uid },
     onError: guarded(options.onError),
     onRequest: guarded(options.onRequest),
     onCut: guarded(options.onCut),

@@ -1,7 +1,7 @@
 /** What the server knows of each kind that it serves: the definition with its defaults, and how to find it. */
 import type { KubernetesObject } from '../cache/object.ts';
 import { invalid } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import type { JsonSchema, PrinterColumn, ResourceDefinition, SchemaDefinition, ValidationResult } from './definition.ts';
 import { checkDefinition, isSchema } from './definition-checks.ts';
 
@@ -39,7 +39,7 @@ const NAMES = [
 
 /** Fills in defaults. Throws INVALID_ARGUMENT for a definition that could not be served. */
 export function toInfo<T extends KubernetesObject>(definition: ResourceDefinition<T> | SchemaDefinition): ResourceInfo<T> {
-  const { group, version, plural, kind, namespaced = true, status = false, ...more } = known(definition, NAMES);
+  const { group, version, plural, kind, namespaced = true, status = false, ...more } = checkOptions(definition, NAMES);
   checkDefinition(definition as ResourceDefinition);
   const { singular = kind.toLowerCase(), listKind = `${kind}List`, shortNames = [], categories = [], validate, schema } = more;
   const suffix = group && `.${group}`;
@@ -91,7 +91,7 @@ export class Catalog {
     return this.apiVersions.has(apiVersion);
   }
 
-  /** Whether there is a resource of this kind in any version. */
+  /** The resource `namespaces` of `v1`; undefined if it is not served. */
   get namespaces(): ResourceInfo | undefined {
     return this.find('v1', 'namespaces');
   }

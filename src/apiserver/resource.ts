@@ -15,7 +15,7 @@ import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/
 import { type KubernetesObject, metadataOf, namespaceOf, splitKey } from '../cache/object.ts';
 import { invalid, oneOf, wholeNumber } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import type { Watch } from '../watch/watch.ts';
 import { statusOf, toError } from './api-status.ts';
 import type { PatchType } from './patch/patch.ts';
@@ -26,7 +26,7 @@ import { FIELD_VALIDATIONS, FieldCheck, type FieldValidation } from './validatio
 import { toChange } from './verbs/change.ts';
 import { getObject, listObjects, presented, watchObjects } from './verbs/read.ts';
 import { deleteObject, deleteObjects } from './verbs/remove.ts';
-import type { Place, ResourceContext } from './verbs/resource-context.ts';
+import type { NamespacedName, ResourceContext } from './verbs/resource-context.ts';
 import { createObject, type UpdateTerms, updateObject } from './verbs/write.ts';
 
 /** Options of all requests for one object. */
@@ -139,7 +139,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
 
   /** Reads one object. Rejects with 404 if there is none. */
   async get(name: string, options: ReadOptions = {}): Promise<T> {
-    const { resourceVersion = '', signal, subresource } = known(options, ['subresource', 'signal', 'resourceVersion']);
+    const { resourceVersion = '', signal, subresource } = checkOptions(options, ['subresource', 'signal', 'resourceVersion']);
     this.#isStatus(subresource);
     const context = this.#context();
     const got = getObject(context, this.#at(name), { resourceVersion, signal });
@@ -148,7 +148,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
 
   /** Creates an object. If it has no name but a `metadata.generateName`, the server generates its name. */
   async create(object: T, options: Omit<WriteOptions, 'subresource'> = {}): Promise<T> {
-    const { dryRun = false, signal, fieldValidation } = known(options, ['dryRun', 'signal', 'fieldValidation']);
+    const { dryRun = false, signal, fieldValidation } = checkOptions(options, ['dryRun', 'signal', 'fieldValidation']);
     const fields = this.#fieldCheck(fieldValidation);
     const context = this.#context();
     const { info } = context;
@@ -161,7 +161,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
 
   /** Replaces an object. If it has a version that is not the newest, it is refused with 409. */
   async update(object: T, options: WriteOptions = {}): Promise<T> {
-    const { dryRun = false, signal, subresource, fieldValidation } = known(options, WRITE_NAMES);
+    const { dryRun = false, signal, subresource, fieldValidation } = checkOptions(options, WRITE_NAMES);
     const fields = this.#fieldCheck(fieldValidation);
     const sent = plain(object);
     const { name } = metadataOf(sent);
@@ -174,7 +174,13 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
 
   /** Changes a part of an object. */
   async patch(name: string, patch: object, options: PatchOptions = {}): Promise<T> {
-    const { dryRun = false, signal, subresource, type = 'merge', fieldValidation } = known(options, [...WRITE_NAMES, 'type']);
+    const {
+      dryRun = false,
+      signal,
+      subresource,
+      type = 'merge',
+      fieldValidation,
+    } = checkOptions(options, [...WRITE_NAMES, 'type']);
     const make = toChange(plain(patch), { type, kind: this.#context().info, fields: this.#fieldCheck(fieldValidation) });
     const status = this.#isStatus(subresource);
     return this.#update({ place: this.#at(name), status, dryRun, signal, make });
@@ -182,8 +188,8 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
 
   /** Deletes an object. Resolves with the object if finalizers still hold it; otherwise with undefined: it is gone. */
   async delete(name: string, options: RemoveOptions = {}): Promise<T | undefined> {
-    const { dryRun = false, signal, preconditions, propagation, gracePeriodSeconds } = known(options, REMOVE_NAMES);
-    if (preconditions) known(preconditions, ['uid', 'resourceVersion']);
+    const { dryRun = false, signal, preconditions, propagation, gracePeriodSeconds } = checkOptions(options, REMOVE_NAMES);
+    if (preconditions) checkOptions(preconditions, ['uid', 'resourceVersion']);
     if (propagation) oneOf('propagation', propagation, ['Foreground', 'Background', 'Orphan']);
     if (gracePeriodSeconds !== undefined) wholeNumber('gracePeriodSeconds', gracePeriodSeconds);
     const context = this.#context();
@@ -194,7 +200,11 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
 
   /** Deletes the objects that the selectors match, one after the other. Resolves with these objects. */
   async deleteCollection(options: RemoveManyOptions = {}): Promise<readonly T[]> {
-    const { dryRun = false, signal, ...selectors } = known(options, ['dryRun', 'signal', 'labelSelector', 'fieldSelector']);
+    const {
+      dryRun = false,
+      signal,
+      ...selectors
+    } = checkOptions(options, ['dryRun', 'signal', 'labelSelector', 'fieldSelector']);
     const list = (page: { limit: number; continue: string }): Promise<List<T & KubernetesObject>> =>
       this.list({ ...selectors, limit: page.limit, continue: page.continue || undefined, signal }) as Promise<
         List<T & KubernetesObject>
@@ -226,13 +236,13 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     return true;
   }
 
-  #at(text: string): Place {
+  #at(text: string): NamespacedName {
     if (typeof text !== 'string' || text === '') throw invalid('name', text, 'a name, or "namespace/name"');
     const { namespace, name } = splitKey(text);
     return this.#placed(namespace || undefined, name);
   }
 
-  #placed(own: string | undefined, name: string): Place {
+  #placed(own: string | undefined, name: string): NamespacedName {
     const { info } = this.#context();
     checkSegment('name', name);
     if (own !== undefined) checkSegment('namespace', own);

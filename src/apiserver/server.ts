@@ -19,14 +19,14 @@ import { Cacher } from '../storage/cacher/cacher.ts';
 import type { Storage } from '../storage/storage.ts';
 import { sleep } from '../watch/clock.ts';
 import { WatchError, wholeNumber } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import { LEAVING, toError } from './api-status.ts';
 import { type Health, HealthChecks, healthText } from './health.ts';
 import { Api } from './http/api.ts';
 import { ApiCounts } from './http/counts.ts';
 import { Documents } from './http/documents.ts';
 import { serveFetch } from './http/fetch-host.ts';
-import type { HostMeans } from './http/host.ts';
+import type { HostDeps } from './http/host.ts';
 import { serveNode } from './http/node-host.ts';
 import { NO_WATCHES, Sessions } from './http/sessions.ts';
 import { Upgrades } from './http/upgrade.ts';
@@ -115,10 +115,10 @@ export class ApiServer<I = unknown> {
       other: (path, request) => this.#other(path, request),
       isPublic: ({ segments }) => segments.length <= 2 && PUBLIC.has(segments[0]),
     });
-    const means: HostMeans = { answer: (request) => this.#answer(request), sessions: this.#sessions, maxBufferedBytes };
-    this.handler = (request, response) => void serveNode(means, request, response).catch(onError);
-    this.fetch = (request, host) => serveFetch(means, request, host);
-    const upgrades = new Upgrades(means, this.#settings);
+    const deps: HostDeps = { answer: (request) => this.#answer(request), sessions: this.#sessions, maxBufferedBytes };
+    this.handler = (request, response) => void serveNode(deps, request, response).catch(onError);
+    this.fetch = (request, host) => serveFetch(deps, request, host);
+    const upgrades = new Upgrades(deps, this.#settings);
     this.upgrade = (request, socket, head) => void upgrades.serve(request, socket, head).catch(onError);
     this.ready = this.#start();
     // Whoever does not wait for it hears of it, and so does `/readyz`.
@@ -178,7 +178,7 @@ export class ApiServer<I = unknown> {
    * nothing is left. Close the storage and the HTTP server yourself.
    */
   shutdown(options: ShutdownOptions = {}): Promise<void> {
-    const { signal, delayMs = 0, spreadMs = 0 } = known(options, ['signal', 'delayMs', 'spreadMs']);
+    const { signal, delayMs = 0, spreadMs = 0 } = checkOptions(options, ['signal', 'delayMs', 'spreadMs']);
     wholeNumber('delayMs', delayMs);
     wholeNumber('spreadMs', spreadMs);
     const cut = (): void => {

@@ -15,7 +15,7 @@ import { type Clock, sleep } from '../watch/clock.ts';
 import { isWatchError } from '../watch/errors.ts';
 
 /** What the end of namespaces needs. */
-export interface TerminatingMeans {
+export interface TerminatingDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly onError: (error: unknown) => void;
@@ -39,13 +39,13 @@ const FIRST_MS = 1_000;
 const MAX_MS = 60_000;
 
 export class Terminating {
-  private readonly means: TerminatingMeans;
+  private readonly deps: TerminatingDeps;
   private readonly jobs: Map<string, Job> = new Map();
   private readonly stopping: AbortController = new AbortController();
   private following: Promise<void> | undefined;
 
-  constructor(means: TerminatingMeans) {
-    this.means = means;
+  constructor(deps: TerminatingDeps) {
+    this.deps = deps;
     // Many may be about to go at once: node 20 would warn of a leak.
     setMaxListeners(0, this.stopping.signal);
   }
@@ -79,7 +79,7 @@ export class Terminating {
 
   private async follow(storage: Storage<KubernetesObject>, from: string): Promise<void> {
     const { signal } = this.stopping;
-    const { clock, random, onError } = this.means;
+    const { clock, random, onError } = this.deps;
     const backoff = new Backoff({ minMs: 100, maxMs: 30_000, factor: 2, random });
     let after: string | undefined = from;
     while (!signal.aborted) {
@@ -113,7 +113,7 @@ export class Terminating {
     const isDue = deletionTimestamp !== undefined && finalizers.length === 0;
     if (known && (!isDue || known.uid !== uid)) this.forget(name);
     if (!isDue || this.jobs.has(name) || this.stopping.signal.aborted) return;
-    const backoff = new Backoff({ minMs: FIRST_MS, maxMs: MAX_MS, factor: 2, random: this.means.random, apart: true });
+    const backoff = new Backoff({ minMs: FIRST_MS, maxMs: MAX_MS, factor: 2, random: this.deps.random, apart: true });
     const job: Job = { name, uid, backoff, cancel: () => {}, running: undefined, again: false };
     this.jobs.set(name, job);
     this.plan(job);
@@ -125,7 +125,7 @@ export class Terminating {
   }
 
   private plan(job: Job): void {
-    job.cancel = this.means.clock.schedule(job.backoff.failed({}), () => this.attempt(job));
+    job.cancel = this.deps.clock.schedule(job.backoff.failed({}), () => this.attempt(job));
   }
 
   private attempt(job: Job): void {
@@ -137,7 +137,7 @@ export class Terminating {
 
   private async work(job: Job): Promise<void> {
     const { signal } = this.stopping;
-    const { finish, onError } = this.means;
+    const { finish, onError } = this.deps;
     job.cancel();
     try {
       while (job.again && !signal.aborted) {

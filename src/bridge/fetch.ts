@@ -8,7 +8,7 @@
  */
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import type { AdmissionOptions, Admitted, Caller, Verdict } from './hub/admission/admission.ts';
 import { ADMISSION_OPTIONS, Admission } from './hub/admission/admission.ts';
 import type { ConnectionOptions, Limits } from './hub/admission/limits.ts';
@@ -88,7 +88,7 @@ export function createFetchHandler<I = unknown, E extends WatchEvent = WatchEven
   hub: Hub<E>,
   options: FetchOptions<I, E> = {},
 ): (request: Request, host?: unknown) => Response | Promise<Response> {
-  known(options, [...CONNECTION_OPTIONS, ...ADMISSION_OPTIONS, 'headers']);
+  checkOptions(options, [...CONNECTION_OPTIONS, ...ADMISSION_OPTIONS, 'headers']);
   const handler = new FetchHandler(coreOf(hub), options as unknown as FetchOptions<I>);
   const channel = channelOfHost();
   if (channel !== undefined) publishNotices(hub as Hub, channel);

@@ -15,7 +15,7 @@ import type { IncomingMessage } from 'node:http';
 import { ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import type { AdmissionOptions, Admitted, Caller, Verdict } from './hub/admission/admission.ts';
 import { ADMISSION_OPTIONS, Admission } from './hub/admission/admission.ts';
 import type { ConnectionOptions, Limits } from './hub/admission/limits.ts';
@@ -102,7 +102,7 @@ export function createHttpHandler<I = unknown, E extends WatchEvent = WatchEvent
   hub: Hub<E>,
   options: HttpOptions<I, E, R> = {},
 ): (request: R, response: ServerResponse) => void {
-  known(options, [...CONNECTION_OPTIONS, ...ADMISSION_OPTIONS, 'headers']);
+  checkOptions(options, [...CONNECTION_OPTIONS, ...ADMISSION_OPTIONS, 'headers']);
   const handler = new HttpHandler(coreOf(hub), options as unknown as HttpOptions<I>);
   publishNotices(hub as Hub, channel);
   return (request, response) => handler.handle(request, response);

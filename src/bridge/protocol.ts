@@ -4,7 +4,7 @@
  */
 
 import { type Bookmark, INITIAL_EVENTS_END, type WatchEvent } from '../watch/event.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 
 export { type Bookmark, type BookmarkEvent, INITIAL_EVENTS_END, isInitialEventsEnd } from '../watch/event.ts';
 
@@ -117,7 +117,7 @@ const BOOKMARK_OPTIONS = ['initialEventsEnd', 'intervalMs', 'retryAfterMs'] as c
 
 /** Creates a BOOKMARK: all events up to this version have been sent. */
 export function toBookmark(version: string, options: BookmarkOptions = {}): WireEvent<'BOOKMARK', Bookmark> {
-  const { initialEventsEnd, intervalMs = DEFAULTS.bookmarkIntervalMs, retryAfterMs } = known(options, BOOKMARK_OPTIONS);
+  const { initialEventsEnd, intervalMs = DEFAULTS.bookmarkIntervalMs, retryAfterMs } = checkOptions(options, BOOKMARK_OPTIONS);
   const annotations = {
     ...(initialEventsEnd === true ? { [INITIAL_EVENTS_END]: 'true' } : {}),
     ...(intervalMs === DEFAULTS.bookmarkIntervalMs ? {} : { [BOOKMARK_INTERVAL]: String(intervalMs) }),

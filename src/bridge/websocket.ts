@@ -12,7 +12,7 @@ import type { Clock } from '../watch/clock.ts';
 import { invalid, wholeNumber } from '../watch/errors.ts';
 import type { Status, WatchEvent } from '../watch/event.ts';
 import { isStatus } from '../watch/event.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import { LINE, MESSAGE } from './events/forms.ts';
 import type { AdmissionOptions, Admitted, Verdict } from './hub/admission/admission.ts';
 import { ADMISSION_OPTIONS, Admission } from './hub/admission/admission.ts';
@@ -114,7 +114,7 @@ export function createUpgradeHandler<I = unknown, E extends WatchEvent = WatchEv
   hub: Hub<E>,
   options: WebSocketOptions<I, E> = {},
 ): UpgradeHandler {
-  known(options, [...SERVER_OPTIONS, 'path', 'maxInboundBytes', 'compression']);
+  checkOptions(options, [...SERVER_OPTIONS, 'path', 'maxInboundBytes', 'compression']);
   const { path = WATCH_PATH, compression = false } = options;
   if (String(path)[0] !== '/') throw invalid('path', path, 'a path that begins with /');
   const maxInboundBytes = wholeNumber('maxInboundBytes', options.maxInboundBytes ?? DEFAULTS.maxInboundBytes, 1);
@@ -159,7 +159,7 @@ export function attachWebSocketServer<I = unknown, E extends WatchEvent = WatchE
   hub: Hub<E>,
   options: WebSocketServerOptions<I, E> = {},
 ): () => void {
-  known(options, SERVER_OPTIONS);
+  checkOptions(options, SERVER_OPTIONS);
   const serving = new Serving(hub as Hub, options as unknown as WebSocketServerOptions<I>);
   const onConnection = (client: WebSocket, request: IncomingMessage): void => {
     const { socket } = request;

@@ -1,6 +1,6 @@
 import { callable, invalid, oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
 import type { ErrorEvent, MissingError, WatchEvent } from '../watch/event.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import { OVERFLOWS, type Overflow } from '../watch/overflow.ts';
 import type { Watch } from '../watch/watch.ts';
 import { Cursor, toExpired } from './cursor/cursor.ts';
@@ -154,7 +154,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
   #closed: Promise<void> | undefined;
 
   constructor(options: BroadcasterOptions<E> = {}) {
-    known(options, BROADCASTER_OPTIONS);
+    checkOptions(options, BROADCASTER_OPTIONS);
     const { capacity = 100, overflow = 'wait', incoming = 25, maxPending = 10_000, keyOf = objectKey, topicsOf } = options;
     const { replay = 0, replayBytes = Infinity } = options;
     this.#capacity = wholeNumber('capacity', capacity);
@@ -179,7 +179,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
   }
 
   watch(options: WatchOptions<E> = {}): Watch<E> {
-    known(options, WATCH_OPTIONS);
+    checkOptions(options, WATCH_OPTIONS);
     const { filter, onGap, prefix = [], signal } = options;
     if (!Array.isArray(prefix)) throw invalid('prefix', prefix, 'an array');
     const own: CursorOptions<E> = {
@@ -230,7 +230,7 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
 
   shutdown(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     const mux = this.#mux;
-    const { signal } = known(options, ['signal']);
+    const { signal } = checkOptions(options, ['signal']);
     if (!this.#closed) {
       // Set before anything moves, because a filter may call `shutdown` too.
       this.#closed = new Promise((resolve) => {

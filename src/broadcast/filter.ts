@@ -1,4 +1,4 @@
-import { having, invalid } from '../watch/errors.ts';
+import { invalid, requireMethod } from '../watch/errors.ts';
 import { PullWatch } from '../watch/pull-watch.ts';
 import type { Watch } from '../watch/watch.ts';
 
@@ -7,7 +7,7 @@ export class FilterWatch<E, F> extends PullWatch<F> {
   private readonly watch: Watch<E>;
 
   constructor(watch: Watch<E>, fn: (event: E) => F | undefined) {
-    having('watch', watch, 'tryNext', 'a Watch');
+    requireMethod('watch', watch, 'tryNext', 'a Watch');
     if (typeof fn !== 'function') throw invalid('fn', fn, 'a function');
     super({
       async pull() {

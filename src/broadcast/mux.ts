@@ -4,7 +4,7 @@ import { BroadcastWatch } from './handle.ts';
 import type { EventLog } from './log/log.ts';
 import type { ReplayWindow } from './log/window.ts';
 import { concerns, NONE, type Routing, type TopicViews } from './topics.ts';
-import { type Leaver, View } from './view.ts';
+import { View, type ViewMember } from './view.ts';
 import { type Forgotten, newForgotten } from './watchers/forgotten.ts';
 import { type Linked, LinkedSet } from './watchers/linked-set.ts';
 import type { Park } from './watchers/park.ts';
@@ -53,7 +53,7 @@ export class Mux<E> {
   readonly all: View<E>;
   readonly log: EventLog<E>;
   readonly topics: TopicViews<E> | undefined;
-  readonly signals: Signals<Leaver> = new Signals();
+  readonly signals: Signals<ViewMember> = new Signals();
   /** Owned by the mux, not the broadcaster: it must live as long as anything that may wait for a forgotten watch. */
   readonly forgotten: Forgotten = newForgotten();
   watchers: number = 0;
@@ -201,7 +201,7 @@ export class Mux<E> {
     this.#joins++;
   }
 
-  left(watcher: Leaver, view: View<E>): void {
+  left(watcher: ViewMember, view: View<E>): void {
     this.watchers--;
     this.signals.delete(watcher);
     this.forgotten.unregister(watcher);

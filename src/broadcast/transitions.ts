@@ -1,6 +1,6 @@
 import { callable, invalid } from '../watch/errors.ts';
 import type { ObjectOf, WatchEvent } from '../watch/event.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import type { Watch } from '../watch/watch.ts';
 import { filter } from './filter.ts';
 import { objectKey } from './policies/key.ts';
@@ -51,7 +51,7 @@ export function filterTransitions<E extends WatchEvent>(
   predicate: (object: ObjectOf<E>) => boolean,
   options: TransitionOptions<E> = {},
 ): Watch<E> {
-  const { previousOf, keyOf = objectKey } = known(options, ['previousOf', 'keyOf']);
+  const { previousOf, keyOf = objectKey } = checkOptions(options, ['previousOf', 'keyOf']);
   if (typeof predicate !== 'function') throw invalid('predicate', predicate, 'a function');
   callable('previousOf', previousOf);
   callable('keyOf', keyOf);

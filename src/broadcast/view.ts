@@ -8,7 +8,7 @@ import { Park, type Parked } from './watchers/park.ts';
 import { soon } from './watchers/soon.ts';
 
 /** A watcher that can leave its view. */
-export interface Leaver extends Parked, Gated {
+export interface ViewMember extends Parked, Gated {
   readonly holdsPublisher: boolean;
   stop(): void;
 }
@@ -27,7 +27,7 @@ export interface ViewHost<E> {
   readonly onDue: (park: Park) => void;
   readonly onVisible: ((view: View<E>) => void) | undefined;
   joined(holdsPublisher: boolean): void;
-  left(watcher: Leaver, view: View<E>): void;
+  left(watcher: ViewMember, view: View<E>): void;
   pump(): void;
 }
 
@@ -54,7 +54,7 @@ export class View<E> {
   readonly laggards: Laggards = new Laggards();
   readonly park: Park;
   /** Full watchers that stand nowhere and are left alone until they read. */
-  readonly judged: LinkedSet<Leaver> = new LinkedSet();
+  readonly judged: LinkedSet<ViewMember> = new LinkedSet();
   /** The topics of its watchers; undefined if they see every event. */
   readonly topics: readonly string[] | undefined;
   /** Its last events, if the broadcaster keeps some. */
@@ -140,7 +140,7 @@ export class View<E> {
     this.mux.joined(holdsPublisher);
   }
 
-  left(watcher: Leaver): void {
+  left(watcher: ViewMember): void {
     this.watchers--;
     if (watcher.inPark) this.park.leave();
     this.mux.left(watcher, this);

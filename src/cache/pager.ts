@@ -1,5 +1,5 @@
 import { isWatchError, WatchError, wholeNumber } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import type { List, ListOptions, ListWatcher } from './list-watcher.ts';
 
 /** Options of {@link listAll}: those of a list, of which a pager sets two itself. */
@@ -42,7 +42,7 @@ export async function listAll<T>(source: ListWatcher<T>, options: ListAllOptions
     maxObjects = Number.MAX_SAFE_INTEGER,
     maxTotalListBytes = MAX_TOTAL_LIST_BYTES,
     ...selection
-  } = known(options, NAMES);
+  } = checkOptions(options, NAMES);
   wholeNumber('pageSize', pageSize);
   wholeNumber('maxPages', maxPages, 1);
   wholeNumber('maxObjects', maxObjects, 1);

@@ -1,6 +1,6 @@
 import { WatchError } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 
 /** Converts between the bytes of a frame and an event. Implement it for formats other than JSON. */
 export interface Codec<E> {
@@ -59,7 +59,7 @@ function faultOf(value: unknown, types: readonly string[] | undefined): string |
 export function jsonCodec<E extends WatchEvent = WatchEvent>(
   options: { types?: readonly E['type'][] | undefined } = {},
 ): JsonCodec<E> {
-  const { types } = known(options, ['types']);
+  const { types } = checkOptions(options, ['types']);
   const utf8 = new TextDecoder('utf-8', { fatal: true });
   return {
     decode: (frame) => {

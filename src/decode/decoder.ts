@@ -1,6 +1,6 @@
 import { callable, invalid, oneOf } from '../watch/errors.ts';
 import type { WatchEvent } from '../watch/event.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import { type Codec, jsonCodec } from './codec.ts';
 import { type Framer, type FramerOptions, LengthPrefixedFramer, NewlineFramer } from './framing.ts';
 import type { Decoder } from './stream-watcher.ts';
@@ -154,7 +154,7 @@ export function decoderOf<E>(source: ByteSource, framer: Framer, codec: Codec<E>
  */
 export function toDecoder<E = WatchEvent>(source: ByteSource, options: ToDecoderOptions<E> = {}): ByteDecoder<Stated<E>> {
   const names = ['framing', 'codec', 'maxFrameBytes', 'oversize', 'onSkip'] as const;
-  const { framing = 'newline', codec = jsonCodec() as Codec<unknown> as Codec<E>, ...framer } = known(options, names);
+  const { framing = 'newline', codec = jsonCodec() as Codec<unknown> as Codec<E>, ...framer } = checkOptions(options, names);
   oneOf('framing', framing, ['newline', 'length-prefixed']);
   callable('codec', codec?.decode ?? codec);
   const frames = framing === 'newline' ? new NewlineFramer(framer) : new LengthPrefixedFramer(framer);

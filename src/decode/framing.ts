@@ -27,7 +27,7 @@
  */
 
 import { oneOf, WatchError, wholeNumber } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 
 /** A push parser from bytes to frames. */
 export interface Framer {
@@ -96,7 +96,7 @@ abstract class BufferedFramer implements Framer {
   private readonly options: FramerOptions;
 
   constructor(options: FramerOptions = {}) {
-    known(options, ['maxFrameBytes', 'oversize', 'onSkip']);
+    checkOptions(options, ['maxFrameBytes', 'oversize', 'onSkip']);
     this.limit = wholeNumber('maxFrameBytes', options.maxFrameBytes ?? 16 * 1024 * 1024, 1);
     oneOf('oversize', options.oversize ?? 'error', ['error', 'skip']);
     this.options = options;

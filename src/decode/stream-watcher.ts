@@ -1,7 +1,7 @@
 import { callable, invalid, isWatchError } from '../watch/errors.ts';
 import { type Status, toStatus } from '../watch/event.ts';
 import { done } from '../watch/iteration.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import { PullWatch } from '../watch/pull-watch.ts';
 
 /** A source of decoded events. Upstream: `watch.Decoder`. */
@@ -100,7 +100,7 @@ export class StreamWatcher<E> extends PullWatch<E> {
       cancel: () => decoder.close(),
     });
     if (typeof decoder?.decode !== 'function') throw invalid('decoder', decoder, 'a Decoder; toDecoder makes one of bytes');
-    this.reportError = callable('reportError', known(options, ['reportError']).reportError) ?? errorToStatus;
+    this.reportError = callable('reportError', checkOptions(options, ['reportError']).reportError) ?? errorToStatus;
   }
 
   protected override failed(error: unknown): void {

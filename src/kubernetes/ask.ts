@@ -1,16 +1,16 @@
 // One request for one object, of any kind.
 import { toObject } from '../cache/http/answer.ts';
-import { Exchange, named, type Question } from '../cache/http/exchange.ts';
-import { accepted, type Means, wholeText } from '../cache/http/means.ts';
+import { Exchange, named, type RequestSpec } from '../cache/http/exchange.ts';
+import { accepted, type HttpSettings, wholeText } from '../cache/http/means.ts';
 
 /** What to ask, and when to stop. */
-export interface Asking {
-  readonly question?: Question | undefined;
+export interface AskOptions {
+  readonly question?: RequestSpec | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 /** Resolves with what the server answers; undefined if that is only that all is done. */
-export async function ask<T>(means: Means, url: URL, { question, signal }: Asking = {}): Promise<T | undefined> {
+export async function ask<T>(means: HttpSettings, url: URL, { question, signal }: AskOptions = {}): Promise<T | undefined> {
   const exchange = new Exchange(means, signal);
   try {
     const limit = { what: 'the object', option: 'maxFrameBytes', bytes: means.maxFrameBytes } as const;

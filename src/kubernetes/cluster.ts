@@ -1,14 +1,14 @@
 import { createListWatcher } from '../cache/http/http-list-watcher.ts';
-import { type ListWatcherOptions, toMeans } from '../cache/http/means.ts';
+import { type ListWatcherOptions, toHttpSettings } from '../cache/http/means.ts';
 import type { ListWatcher } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
-import { having, invalid } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { invalid, requireMethod } from '../watch/errors.ts';
+import { checkOptions } from '../watch/options.ts';
 import { Credentials } from './credentials.ts';
 import { findResource } from './discovery.ts';
 import { type KubeConfigLike, type KubeConfigOptions, loadKubeConfig } from './kube-config.ts';
 import { createNodeFetch, type NodeFetch } from './node-fetch.ts';
-import { Resource, type ResourceMeans } from './resource.ts';
+import { Resource, type ResourceDeps } from './resource.ts';
 import { checkedType, type ResourceType } from './resource-type.ts';
 
 /** Options of a {@link Cluster}: limits of all its requests, like those of `createListWatcher`. */
@@ -41,7 +41,7 @@ const LIMITS = ['maxListBytes', 'maxFrameBytes', 'responseTimeoutMs', 'clock'] a
  * @throws {WatchError} (rejects) INVALID_ARGUMENT if there is no cluster, no such context, or no such package.
  */
 export async function loadCluster(options: LoadClusterOptions = {}): Promise<Cluster> {
-  const { file, context, inCluster, ...limits } = known(options, [...LIMITS, 'file', 'context', 'inCluster']);
+  const { file, context, inCluster, ...limits } = checkOptions(options, [...LIMITS, 'file', 'context', 'inCluster']);
   return new Cluster(await loadKubeConfig({ file, context, inCluster }), limits);
 }
 
@@ -59,12 +59,12 @@ export class Cluster {
   /** A `fetch` with the credentials of this cluster, for `createListWatcher` and for requests that have no method here. */
   readonly fetch: NodeFetch;
   readonly #credentials: Credentials;
-  readonly #means: ResourceMeans;
+  readonly #means: ResourceDeps;
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid option, and if the current context has no cluster. */
   constructor(config: KubeConfigLike, options: ClusterOptions = {}) {
-    having('config', config, 'applyToHTTPSOptions', 'a KubeConfig');
-    const limits = { ...known(options, LIMITS) };
+    requireMethod('config', config, 'applyToHTTPSOptions', 'a KubeConfig');
+    const limits = { ...checkOptions(options, LIMITS) };
     const { server } = config.getCurrentCluster() ?? {};
     if (!server) throw invalid('config', config.getCurrentContext(), 'a current context that has a cluster');
     if (!URL.canParse(server) || !/^https?:\/\//.test(server)) throw invalid('config', server, 'an http(s) URL as its server');
@@ -78,7 +78,7 @@ export class Cluster {
     });
     this.#means = {
       server: this.server,
-      means: toMeans({ ...limits, fetch: this.fetch }),
+      means: toHttpSettings({ ...limits, fetch: this.fetch }),
       collection: (url) => createListWatcher(url, { ...limits, fetch: this.fetch }),
     };
   }

@@ -6,7 +6,7 @@
  *     deployments.v1.apps ---> /apis/v1.apps, then /apis/apps/v1     as kubectl writes one version of one group
  *     deploy              ---> /api/v1, then /apis ---> all groups   the first that has it
  */
-import type { Means } from '../cache/http/means.ts';
+import type { HttpSettings } from '../cache/http/means.ts';
 import { invalid, isWatchError } from '../watch/errors.ts';
 import { ask } from './ask.ts';
 import { type ResourceType, segment } from './resource-type.ts';
@@ -32,7 +32,7 @@ interface Group {
 /** What is needed to ask. */
 export interface Asker {
   readonly server: URL;
-  readonly means: Means;
+  readonly means: HttpSettings;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -48,12 +48,12 @@ export async function findResource(asker: Asker, text: string): Promise<Resource
   throw invalid('resource', text, 'one that the server has');
 }
 
-interface Place {
+interface GroupVersion {
   readonly group: string;
   readonly version: string;
 }
 
-async function* places(asker: Asker, { group, version }: Place): AsyncGenerator<Place> {
+async function* places(asker: Asker, { group, version }: GroupVersion): AsyncGenerator<GroupVersion> {
   if (version) return yield { group, version };
   if (group) {
     yield* versionsOf(await read<Group>(asker, `apis/${segment('group', group)}`));
@@ -67,7 +67,7 @@ async function* places(asker: Asker, { group, version }: Place): AsyncGenerator<
 }
 
 /** The versions of a group, the preferred one first. */
-function* versionsOf(group: Group | undefined): Generator<Place> {
+function* versionsOf(group: Group | undefined): Generator<GroupVersion> {
   const { name, preferredVersion, versions } = group ?? {};
   const all = [preferredVersion, ...(Array.isArray(versions) ? versions : [])].map((each) => (each as Versioned)?.version);
   for (const version of new Set(all)) {
@@ -75,7 +75,7 @@ function* versionsOf(group: Group | undefined): Generator<Place> {
   }
 }
 
-async function findIn(asker: Asker, { group, version }: Place, word: string): Promise<ResourceType | undefined> {
+async function findIn(asker: Asker, { group, version }: GroupVersion, word: string): Promise<ResourceType | undefined> {
   const path = `${group ? `apis/${segment('group', group)}` : 'api'}/${segment('version', version)}`;
   const { resources } = (await read<{ resources?: unknown }>(asker, path)) ?? {};
   for (const each of Array.isArray(resources) ? (resources as (Described | null)[]) : []) {

@@ -7,13 +7,13 @@
  *
  * Nothing is retried here, and nothing is kept: an answer is what the server has sent.
  */
-import type { Question } from '../cache/http/exchange.ts';
-import type { Means } from '../cache/http/means.ts';
+import type { RequestSpec } from '../cache/http/exchange.ts';
+import type { HttpSettings } from '../cache/http/means.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import { type KubernetesObject, metadataOf, namespaceOf, splitKey } from '../cache/object.ts';
 import { invalid, WatchError } from '../watch/errors.ts';
 import type { ObjectEvent } from '../watch/event.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import type { Watch } from '../watch/watch.ts';
 import { ask } from './ask.ts';
 import { apiVersionOf, type ResourceType, segment, toPath } from './resource-type.ts';
@@ -31,15 +31,15 @@ import {
 } from './write-options.ts';
 
 /** What a resource needs of its cluster. */
-export interface ResourceMeans {
+export interface ResourceDeps {
   readonly server: URL;
-  readonly means: Means;
+  readonly means: HttpSettings;
   /** The list and the watch of a collection. */
   readonly collection: (url: URL) => ListWatcher<unknown>;
 }
 
 /** Where one object is. */
-interface Place {
+interface NamespacedName {
   readonly namespace: string | undefined;
   readonly name: string;
 }
@@ -60,10 +60,10 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
   readonly namespace: string | undefined;
   /** The URL of the collection. */
   readonly url: URL;
-  readonly #means: ResourceMeans;
+  readonly #means: ResourceDeps;
   readonly #collection: ListWatcher<T>;
 
-  constructor(means: ResourceMeans, type: ResourceType, namespace?: string) {
+  constructor(means: ResourceDeps, type: ResourceType, namespace?: string) {
     this.type = type;
     this.namespace = namespace;
     this.#means = means;
@@ -88,13 +88,13 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
 
   /** Reads one object. */
   async get(name: string, options: GetOptions = {}): Promise<T> {
-    const { resourceVersion } = known(options, [...OBJECT_NAMES, 'resourceVersion']);
+    const { resourceVersion } = checkOptions(options, [...OBJECT_NAMES, 'resourceVersion']);
     return this.#object(this.#at(name), options, { parameters: resourceVersion ? { resourceVersion } : {} });
   }
 
   /** Creates an object. If it has no name but a `metadata.generateName`, the server generates its name. */
   async create(object: T, options: WriteOptions = {}): Promise<T> {
-    const parameters = toParameters(known(options, WRITE_NAMES));
+    const parameters = toParameters(checkOptions(options, WRITE_NAMES));
     const place = this.#placeOf(object, 'create', options.subresource === undefined);
     const at = options.subresource === undefined ? { ...place, name: '' } : place;
     return this.#object(at, options, { method: 'POST', body: this.#written(object), parameters });
@@ -102,13 +102,13 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
 
   /** Replaces an object. If it has a version that is not the newest, the server refuses with 409. */
   async update(object: T, options: WriteOptions = {}): Promise<T> {
-    const parameters = toParameters(known(options, WRITE_NAMES));
+    const parameters = toParameters(checkOptions(options, WRITE_NAMES));
     return this.#object(this.#placeOf(object, 'update'), options, { method: 'PUT', body: this.#written(object), parameters });
   }
 
   /** Changes a part of an object. With `apply`, creates the object if it does not exist. */
   async patch(name: string, patch: object, options: PatchOptions = {}): Promise<T> {
-    const parameters = toParameters(known(options, [...WRITE_NAMES, 'type', 'force']));
+    const parameters = toParameters(checkOptions(options, [...WRITE_NAMES, 'type', 'force']));
     const contentType = toContentType(patch, options);
     const body = options.type === 'apply' ? this.#written(patch) : JSON.stringify(patch);
     return this.#object(this.#at(name), options, { method: 'PATCH', body, contentType, parameters });
@@ -130,20 +130,20 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
   }
 
   /** The place of a name, or of a key. */
-  #at(text: string): Place {
+  #at(text: string): NamespacedName {
     if (typeof text !== 'string') throw invalid('name', text, 'a name, or "namespace/name"');
     const { namespace, name } = splitKey(text);
     segment('name', name); // an empty one would mean the whole collection
     return this.#checked({ namespace: namespace || undefined, name }, text);
   }
 
-  #placeOf(object: T, verb: string, nameless = false): Place {
+  #placeOf(object: T, verb: string, nameless = false): NamespacedName {
     const { name } = metadataOf(object);
     if (!nameless && !name) throw invalid('object.metadata.name', name, `a name, to ${verb} it`);
     return this.#checked({ namespace: namespaceOf(object) || undefined, name: name ?? '' }, name);
   }
 
-  #checked({ namespace = this.namespace, name }: Place, shown: unknown): Place {
+  #checked({ namespace = this.namespace, name }: NamespacedName, shown: unknown): NamespacedName {
     const { namespaced, plural } = this.type;
     if (this.namespace !== undefined && namespace !== this.namespace) throw invalid('namespace', namespace, `${this.namespace}`);
     if (namespaced && namespace === undefined) throw invalid('name', shown, `a namespace too: use ${plural}.in(namespace)`);
@@ -157,23 +157,27 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     return JSON.stringify({ apiVersion: apiVersionOf(this.type), ...(kind && { kind }), ...object });
   }
 
-  async #object(place: Place, options: ObjectOptions, asked: Asked): Promise<T> {
+  async #object(place: NamespacedName, options: ObjectOptions, asked: Asked): Promise<T> {
     const object = await this.#send(place, options, asked);
     if (object === undefined) throw new WatchError('INVALID_FRAME', 'expected an object, got a Status');
     return object;
   }
 
-  async #send(place: Place, { subresource, signal }: ObjectOptions, { parameters, ...rest }: Asked): Promise<T | undefined> {
+  async #send(
+    place: NamespacedName,
+    { subresource, signal }: ObjectOptions,
+    { parameters, ...rest }: Asked,
+  ): Promise<T | undefined> {
     const url = this.#url(place.namespace);
     if (place.name) url.pathname += `/${segment('name', place.name)}`;
     if (subresource !== undefined) url.pathname += `/${segment('subresource', subresource)}`;
     for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
-    const question: Question = rest.method ? { contentType: 'application/json', ...rest } : {};
+    const question: RequestSpec = rest.method ? { contentType: 'application/json', ...rest } : {};
     return ask<T>(this.#means.means, url, { question, signal });
   }
 }
 
-interface Asked extends Question {
+interface Asked extends RequestSpec {
   readonly parameters: Readonly<Record<string, string>>;
 }
 

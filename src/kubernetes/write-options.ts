@@ -1,6 +1,6 @@
 // The options of requests for one object, and how they are written in a URL.
 import { invalid, oneOf, wholeNumber } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 
 /** Options of all requests for one object. */
 export interface ObjectOptions {
@@ -86,10 +86,10 @@ export function toContentType(patch: object, { type = 'merge', fieldManager, for
 
 /** The body of a deletion. */
 export function toDeleteBody(options: DeleteOptions): string {
-  const { dryRun, preconditions, propagation, gracePeriodSeconds } = known(options, DELETE_NAMES);
+  const { dryRun, preconditions, propagation, gracePeriodSeconds } = checkOptions(options, DELETE_NAMES);
   if (propagation) oneOf('propagation', propagation, ['Foreground', 'Background', 'Orphan']);
   if (gracePeriodSeconds !== undefined) wholeNumber('gracePeriodSeconds', gracePeriodSeconds);
-  if (preconditions) known(preconditions, ['uid', 'resourceVersion']);
+  if (preconditions) checkOptions(preconditions, ['uid', 'resourceVersion']);
   return JSON.stringify({
     kind: 'DeleteOptions',
     apiVersion: 'v1',

@@ -65,7 +65,7 @@ export class NatsLink {
     return Promise.race([answer, loss]).finally(forget);
   }
 
-  /** Calls back at every loss, until the function that it returns is called. That one returns false if it was called before. */
+  /** Calls back at every loss of the connection. Returns a function that ends that; it returns false if it was called before. */
   onLoss(lost: (error: Error) => void): () => boolean {
     this.losses.add(lost);
     return () => this.losses.delete(lost);

@@ -3,7 +3,7 @@ import type { SourceEvent } from '../bridge/hub/source/source.ts';
 import { toTopics } from './subjects.ts';
 
 /** What a message of a consumer says about itself in its reply subject. */
-interface Told {
+interface MessageInfo {
   readonly sequence: number;
   readonly mark: string;
 }
@@ -12,7 +12,7 @@ const decoder = new TextDecoder();
 
 /** Returns the event of a message from a consumer. A stream may have other subjects, too: their messages are no events. */
 export function toEvent(message: Msg, root: string): SourceEvent {
-  const { sequence, mark } = toldBy(message);
+  const { sequence, mark } = readMessageInfo(message);
   const topics = toTopics(root, message.subject);
   return { sequence, mark, json: topics ? decoder.decode(message.data) : '', topics: topics ?? [] };
 }
@@ -21,7 +21,7 @@ export function toEvent(message: Msg, root: string): SourceEvent {
  * Reads `$JS.ACK.<stream>.<consumer>.<delivered>.<sequence>.<own sequence>.<time>.<pending>`; newer servers have a domain and an
  * account before the stream, and one more token at the end.
  */
-function toldBy({ reply = '' }: Msg): Told {
+function readMessageInfo({ reply = '' }: Msg): MessageInfo {
   const tokens = reply.split('.');
   const at = tokens.length > 9 ? 7 : 5;
   const [sequence = '', , time = ''] = tokens.slice(at);

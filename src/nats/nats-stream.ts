@@ -145,7 +145,7 @@ export class NatsStream implements HubSource {
     if (!proof) return batches;
     const begun = await batches.next();
     const [head, ...rest] = begun.done ? [] : begun.value;
-    if (head?.sequence === after.sequence && head.mark === after.mark) return preceded(rest, batches);
+    if (head?.sequence === after.sequence && head.mark === after.mark) return prepend(rest, batches);
     await batches.return(undefined);
     return undefined;
   }
@@ -264,7 +264,7 @@ async function collected(batches: Batches): Promise<SourceEvent[]> {
   return events;
 }
 
-async function* preceded(first: readonly SourceEvent[], batches: Batches): Batches {
+async function* prepend(first: readonly SourceEvent[], batches: Batches): Batches {
   try {
     if (first.length > 0) yield first;
     yield* batches;

@@ -1,6 +1,6 @@
 import type { NodeConnectionOptions } from '@nats-io/transport-node';
 import { invalid, wholeNumber } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import { isSubject } from './subjects.ts';
 
 /** Options of a `NatsStream`. */
@@ -51,7 +51,7 @@ const OPTIONS = ['servers', 'stream', 'subject', 'create', 'publishTimeoutMs', '
 const LIMITS = ['maxItems', 'maxBytes', 'maxAgeMs', 'duplicateWindowMs', 'replicas', 'storage'] as const;
 
 /** How a connection is kept: a server that is gone comes back, and one that says nothing is left. */
-const KEPT: NodeConnectionOptions = {
+const KEEP_ALIVE: NodeConnectionOptions = {
   maxReconnectAttempts: -1,
   timeout: 5_000,
   reconnectTimeWait: 250,
@@ -62,7 +62,7 @@ const KEPT: NodeConnectionOptions = {
 
 /** Fills in defaults. Throws INVALID_ARGUMENT for an invalid option. */
 export function toNatsSettings(options: NatsStreamOptions): NatsSettings {
-  const { servers, stream, subject = stream, create, publishTimeoutMs = 30_000, connection } = known(options, OPTIONS);
+  const { servers, stream, subject = stream, create, publishTimeoutMs = 30_000, connection } = checkOptions(options, OPTIONS);
   const list = typeof servers === 'string' ? [servers] : servers;
   if (!Array.isArray(list) || list.length === 0 || !list.every((each) => typeof each === 'string' && each !== '')) {
     throw invalid('servers', servers, 'an address, or an array of them');
@@ -77,12 +77,12 @@ export function toNatsSettings(options: NatsStreamOptions): NatsSettings {
     subject,
     create,
     publishTimeoutMs: wholeNumber('publishTimeoutMs', publishTimeoutMs, 1),
-    connection: { ...KEPT, name: `watchmux ${stream}`, ...connection, servers: [...list] },
+    connection: { ...KEEP_ALIVE, name: `watchmux ${stream}`, ...connection, servers: [...list] },
   };
 }
 
 function checkLimits(limits: NatsStreamLimits): void {
-  const { storage, ...counts } = known(limits, LIMITS);
+  const { storage, ...counts } = checkOptions(limits, LIMITS);
   for (const [name, value] of Object.entries(counts)) if (value !== undefined) wholeNumber(name, value, 1);
   if (storage !== undefined && storage !== 'file' && storage !== 'memory') throw invalid('storage', storage, 'file or memory');
 }

@@ -105,7 +105,7 @@ export class Pull {
     if (message.subject !== this.inbox) {
       this.queue.push(message);
       this.left--;
-      // What is not asked for soon is asked for when it has been read.
+      // The request without a wait is used up. The next one is made when these messages have been read.
       if (this.left === 0) this.answered();
       this.wake?.();
       return;

@@ -6,7 +6,7 @@ import { byCodeUnit } from './syntax.ts';
 export const NOTHING = 'nothing,!nothing';
 
 /**
- * What the requirements of one key leave of all that a label can be. A label is absent, or it has a value; so a set of labels is
+ * The states of one label that all requirements on its key allow. A label is absent, or it has a value; so a set of labels is
  *
  *     absent?                   whether the label may be absent
  *     present?                  whether it may be there; if so, its value is
@@ -90,8 +90,8 @@ function printed(key: string, { absent, present, only, low, high, not }: Possibl
     const left = [...only].filter((value) => !not.has(value) && fits(value));
     return present && left.length > 0 ? [listed(key, left, '=', 'in')] : undefined;
   }
-  const inhabited = present && (low ?? BELOW_ALL) + 1n < (high ?? ABOVE_ALL);
-  if (!inhabited) return absent ? [`!${key}`] : undefined;
+  const hasAnyValue = present && (low ?? BELOW_ALL) + 1n < (high ?? ABOVE_ALL);
+  if (!hasAnyValue) return absent ? [`!${key}`] : undefined;
   const texts: string[] = [];
   if (low !== undefined) texts.push(`${key}>${low}`);
   if (high !== undefined) texts.push(`${key}<${high}`);

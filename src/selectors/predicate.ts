@@ -1,5 +1,5 @@
 import { callable, wholeNumber } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import type { Labels } from './condition.ts';
 import { FieldSelector, type Fields } from './field-selector.ts';
 import { LabelSelector } from './label-selector.ts';
@@ -64,7 +64,7 @@ export class SelectionPredicate<T = unknown> {
 
   /** @throws {WatchError} INVALID_ARGUMENT for an option of the wrong kind. */
   constructor(options: SelectionPredicateOptions<T> = {}) {
-    const { labels, fields, attributesOf, indexLabels, indexFields, limit, allowWatchBookmarks } = known(options, OPTIONS);
+    const { labels, fields, attributesOf, indexLabels, indexFields, limit, allowWatchBookmarks } = checkOptions(options, OPTIONS);
     this.labels = labels ?? LabelSelector.everything();
     this.fields = fields ?? FieldSelector.everything();
     this.attributesOf = callable('attributesOf', attributesOf) ?? attributesOfMeta;

@@ -1,5 +1,5 @@
 import { WatchError, wholeNumber } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 
 /** The longest text that a selector is parsed from, in characters, unless the caller says otherwise. */
 export const MAX_SELECTOR_CHARS = 65_536;
@@ -42,7 +42,7 @@ export function selectorError(kind: string, text: string, { at, expected }: Faul
 
 /** Throws INVALID_SELECTOR for a text that is too long, and INVALID_ARGUMENT for what is no text. */
 export function checkText(kind: string, text: string, options: ParseOptions): void {
-  const maxChars = wholeNumber('maxChars', known(options, ['maxChars']).maxChars ?? MAX_SELECTOR_CHARS);
+  const maxChars = wholeNumber('maxChars', checkOptions(options, ['maxChars']).maxChars ?? MAX_SELECTOR_CHARS);
   if (typeof text !== 'string') throw new WatchError('INVALID_ARGUMENT', `${kind}: expected a string, got ${typeof text}`);
   if (text.length <= maxChars) return;
   const message = `${kind}: expected at most ${maxChars} characters, got ${text.length}`;

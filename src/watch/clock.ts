@@ -1,5 +1,5 @@
 import { whenAborted } from './abort.ts';
-import { known } from './options.ts';
+import { checkOptions } from './options.ts';
 
 /** A source of time. Everything that waits takes a clock, so tests can control time. */
 export interface Clock {
@@ -13,13 +13,13 @@ export interface Clock {
 export const systemClock: Clock = {
   now: () => performance.now(),
   schedule: (delayMs, callback) => {
-    const timer = setTimeout(callback, possible(delayMs));
+    const timer = setTimeout(callback, toTimerDelay(delayMs));
     return () => clearTimeout(timer);
   },
 };
 
 /** Timers fire at once for a longer delay, and Node warns of a negative one. */
-function possible(delayMs: number): number {
+function toTimerDelay(delayMs: number): number {
   return Math.max(0, Math.min(delayMs, 2 ** 31 - 1));
 }
 
@@ -32,7 +32,7 @@ export function upkeepClock(clock: Clock): Clock {
   return {
     now: clock.now,
     schedule: (delayMs, callback) => {
-      const timer = setTimeout(callback, possible(delayMs)) as { unref?(): void } & ReturnType<typeof setTimeout>;
+      const timer = setTimeout(callback, toTimerDelay(delayMs)) as { unref?(): void } & ReturnType<typeof setTimeout>;
       timer.unref?.();
       return () => clearTimeout(timer);
     },
@@ -44,7 +44,7 @@ export function sleep(
   delayMs: number,
   options: { clock?: Clock | undefined; signal?: AbortSignal | undefined } = {},
 ): Promise<void> {
-  const { clock = systemClock, signal } = known(options, ['clock', 'signal']);
+  const { clock = systemClock, signal } = checkOptions(options, ['clock', 'signal']);
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {
       reject(signal.reason);

@@ -76,7 +76,7 @@ export function wholeNumber(name: string, value: number, min: number = 0): numbe
 }
 
 /** Returns `value` if it has this method; otherwise throws INVALID_ARGUMENT. */
-export function having<T>(name: string, value: T, method: keyof T & string, expected: string): T {
+export function requireMethod<T>(name: string, value: T, method: keyof T & string, expected: string): T {
   if (typeof (value as T | undefined | null)?.[method] !== 'function') throw invalid(name, value, expected);
   return value;
 }

@@ -5,7 +5,7 @@ import { invalid, WatchError } from './errors.ts';
  * would otherwise mean the default. An option of undefined is not given. Instances of classes may have members of their own, so
  * only plain objects are searched.
  */
-export function known<O extends object>(options: O, names: readonly (keyof O & string)[]): O {
+export function checkOptions<O extends object>(options: O, names: readonly (keyof O & string)[]): O {
   if (!options || typeof options !== 'object') throw invalid('options', options, 'an object');
   for (const name in options) {
     if (names.includes(name) || options[name] === undefined || !Object.hasOwn(options, name) || !isPlain(options)) continue;
@@ -15,7 +15,7 @@ export function known<O extends object>(options: O, names: readonly (keyof O & s
   return options;
 }
 
-/** Whether an object is of no class, in any realm: no prototype is behind its own. */
+/** Whether an object is a plain one, of any realm: it has no prototype, or one that has none itself. */
 function isPlain(object: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(object);
   return !prototype || !Object.getPrototypeOf(prototype);

@@ -1,4 +1,4 @@
-import { known } from './options.ts';
+import { checkOptions } from './options.ts';
 import { iteratorOf, PullWatch } from './pull-watch.ts';
 
 /** Options of a {@link ProxyWatcher}. */
@@ -27,7 +27,7 @@ export class ProxyWatcher<E> extends PullWatch<E> {
   constructor(events: AsyncIterable<E> | AsyncIterator<E, unknown>, options: ProxyWatcherOptions = {}) {
     const iterator = iteratorOf(events);
     super({ pull: () => iterator.next(), cancel() {} });
-    this.endOnStop = known(options, ['endOnStop']).endOnStop !== false;
+    this.endOnStop = checkOptions(options, ['endOnStop']).endOnStop !== false;
   }
 
   override get stopped(): boolean {

@@ -1,4 +1,4 @@
-import { having } from './errors.ts';
+import { requireMethod } from './errors.ts';
 import { NONE, Reader } from './reader.ts';
 import type { Watch } from './watch.ts';
 
@@ -153,7 +153,7 @@ export class PullWatch<E> extends Reader<E> {
 export function iteratorOf<E>(events: AsyncIterable<E> | AsyncIterator<E, unknown>): AsyncIterator<E, unknown> {
   const iterate = (events as Partial<AsyncIterable<E>> | undefined | null)?.[Symbol.asyncIterator];
   if (typeof iterate === 'function') return iterate.call(events);
-  return having('events', events as AsyncIterator<E, unknown>, 'next', 'an async iterable or iterator');
+  return requireMethod('events', events as AsyncIterator<E, unknown>, 'next', 'an async iterable or iterator');
 }
 
 /**

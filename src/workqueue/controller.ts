@@ -1,7 +1,7 @@
 import { versionOf } from '../cache/object.ts';
 import { whenAborted } from '../watch/abort.ts';
-import { callable, having, invalid, WatchError, wholeNumber } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { callable, invalid, requireMethod, WatchError, wholeNumber } from '../watch/errors.ts';
+import { checkOptions } from '../watch/options.ts';
 import type {
   ControllerFailure,
   ControllerOptions,
@@ -57,14 +57,14 @@ export class Controller<T = unknown> {
 
   /** @throws {WatchError} INVALID_ARGUMENT for an option of the wrong kind. */
   constructor(options: ControllerOptions<T>) {
-    const { informers, reconcile, concurrency = 1, maxRetries = Infinity, ...more } = known(options, OPTIONS);
+    const { informers, reconcile, concurrency = 1, maxRetries = Infinity, ...more } = checkOptions(options, OPTIONS);
     const { queue = new WorkQueue<string>(), wroteTimeoutMs = 10_000, onError = print } = more;
     if (!Array.isArray(informers)) throw invalid('informers', informers, 'an array with an Informer');
     wholeNumber('informers.length', informers.length, 1);
     this.#sources = informers.map((each) => sourceOf<T>(each));
     if (!callable('reconcile', reconcile)) throw invalid('reconcile', reconcile, 'a function');
     this.#reconcile = reconcile;
-    this.queue = having('queue', queue, 'addRateLimited', 'a WorkQueue');
+    this.queue = requireMethod('queue', queue, 'addRateLimited', 'a WorkQueue');
     this.#onError = callable('onError', onError);
     this.#concurrency = wholeNumber('concurrency', concurrency, 1);
     this.#maxRetries = maxRetries === Infinity ? maxRetries : wholeNumber('maxRetries', maxRetries);

@@ -23,7 +23,7 @@ import { splitKey, versionOf } from '../cache/object.ts';
 import type { Lease, LeaseSpec } from './lease.ts';
 
 /** What an election goes by. */
-export interface ElectionTerms {
+export interface ElectionSettings {
   /** The lease's name, or `namespace/name`. */
   readonly name: string;
   readonly identity: string;
@@ -55,11 +55,11 @@ export const JITTER = 1.2;
 const LEADER_JITTER = 0.2;
 
 export class Election {
-  readonly #terms: ElectionTerms;
-  /** What is there, as far as is known, and since when we know. */
+  readonly #settings: ElectionSettings;
+  /** The lease as last observed, and when it was first seen so. Upstream: `observedRecord`, `observedTime`. */
   #seen: { readonly lease: Lease | undefined; readonly sinceMs: number } | undefined;
   /** Whether it may have changed since. */
-  #isDoubtful: boolean = true;
+  #isStale: boolean = true;
   /** Whether a write that nobody has answered may have made the lease ours. */
   #mayHold: boolean = false;
   #conflicts: number = 0;
@@ -67,8 +67,8 @@ export class Election {
   #leadsUntilMs: number = -Infinity;
   #writtenAt: number = -Infinity;
 
-  constructor(terms: ElectionTerms) {
-    this.#terms = terms;
+  constructor(settings: ElectionSettings) {
+    this.#settings = settings;
   }
 
   /** Who holds the lease, as it was last seen; undefined for nobody. */
@@ -96,9 +96,9 @@ export class Election {
   }
 
   next(nowMs: number): Step {
-    const untilMs = Math.min(this.#nextMs, this.#isDoubtful ? Infinity : this.#expiryMs());
+    const untilMs = Math.min(this.#nextMs, this.#isStale ? Infinity : this.#expiryMs());
     if (nowMs < untilMs) return { do: 'wait', untilMs };
-    if (this.#isDoubtful || !this.#isFree(nowMs)) return { do: 'get' };
+    if (this.#isStale || !this.#isFree(nowMs)) return { do: 'get' };
     const lease = this.#seen?.lease;
     const takes = !this.leads(nowMs);
     return { do: lease ? 'update' : 'create', lease: this.#ours(lease, takes), takes };
@@ -107,9 +107,9 @@ export class Election {
   /** What gives the lease back; undefined if it is not ours. To be asked again after each answer. */
   resign(): Exclude<Step, { readonly do: 'wait' }> | undefined {
     this.lose();
-    if (!this.#mayHold && this.holder !== this.#terms.identity) return undefined;
+    if (!this.#mayHold && this.holder !== this.#settings.identity) return undefined;
     const lease = this.#seen?.lease;
-    if (this.#isDoubtful || !lease) return { do: 'get' };
+    if (this.#isStale || !lease) return { do: 'get' };
     const time = this.#time();
     const spec = { holderIdentity: '', leaseDurationSeconds: 1, acquireTime: time, renewTime: time };
     return { do: 'update', lease: { ...lease, spec: { ...lease.spec, ...spec } }, takes: false };
@@ -128,16 +128,16 @@ export class Election {
     const leads = this.leads(nowMs);
     this.#conflicts = answer === 'conflict' ? this.#conflicts + 1 : 0;
     // A leader's write that has failed may be tried again as it is; if it did happen, that is a conflict.
-    if (answer === 'conflict' || !leads) this.#isDoubtful = true;
+    if (answer === 'conflict' || !leads) this.#isStale = true;
     // The first conflict may be with a write of our own whose answer was lost.
     if (leads && this.#conflicts === 1) this.#nextMs = nowMs;
     else this.#nextMs = nowMs + this.#pause(leads ? 0.5 : 1, leads ? 1 : JITTER);
   }
 
   #read(lease: Lease | undefined, nowMs: number): void {
-    const { identity } = this.#terms;
+    const { identity } = this.#settings;
     if (!this.#seen || !isSame(lease, this.#seen.lease)) this.#seen = { lease, sinceMs: nowMs };
-    this.#isDoubtful = false;
+    this.#isStale = false;
     if (this.holder !== identity) {
       this.#mayHold = false;
       this.lose();
@@ -153,7 +153,7 @@ export class Election {
       return;
     }
     this.#conflicts = 0;
-    const { identity, renewDeadlineMs } = this.#terms;
+    const { identity, renewDeadlineMs } = this.#settings;
     const isLate = !step.takes && !this.leads(nowMs);
     this.#read(lease, nowMs);
     // What was over stays over: the next write begins another leadership.
@@ -168,7 +168,7 @@ export class Election {
 
   /** When the lease may be taken, if nothing happens to it. */
   #expiryMs(): number {
-    const { identity, leaseDurationMs } = this.#terms;
+    const { identity, leaseDurationMs } = this.#settings;
     const { lease, sinceMs } = this.#seen ?? {};
     const holder = holderOf(lease);
     if (sinceMs === undefined || holder === undefined || holder === identity) return Infinity;
@@ -178,12 +178,12 @@ export class Election {
 
   #isFree(nowMs: number): boolean {
     const { holder } = this;
-    return holder === undefined || holder === this.#terms.identity || nowMs >= this.#expiryMs();
+    return holder === undefined || holder === this.#settings.identity || nowMs >= this.#expiryMs();
   }
 
   /** The lease as it is when we hold it. Everything else in it stays. */
   #ours(lease: Lease | undefined, takes: boolean): Lease {
-    const { identity, leaseDurationMs, name: key } = this.#terms;
+    const { identity, leaseDurationMs, name: key } = this.#settings;
     const time = this.#time();
     const taken: LeaseSpec = { acquireTime: time, leaseTransitions: lease ? (transitionsOf(lease) ?? 0) + 1 : 0 };
     const spec: LeaseSpec = {
@@ -200,12 +200,12 @@ export class Election {
 
   /** The time as a Lease has it, to the microsecond. No two are the same, or a write might change nothing. */
   #time(): string {
-    this.#writtenAt = Math.max(this.#terms.now(), this.#writtenAt + 1);
+    this.#writtenAt = Math.max(this.#settings.now(), this.#writtenAt + 1);
     return new Date(this.#writtenAt).toISOString().replace('Z', '000Z');
   }
 
   #pause(factor: number, jitter: number): number {
-    const { retryMs, random } = this.#terms;
+    const { retryMs, random } = this.#settings;
     return retryMs * factor * (1 + jitter * random());
   }
 }

@@ -1,8 +1,8 @@
 import type { HeapNode } from './heap.ts';
-import type { Metered } from './meter.ts';
+import type { KeyTiming } from './meter.ts';
 
 /** All that a queue knows about a key. It exists while the key is dirty, in work, or delayed. It is a node of the line. */
-export interface Entry<K> extends HeapNode, Metered {
+export interface Entry<K> extends HeapNode, KeyTiming {
   /** As it was added last. */
   key: K;
   readonly id: unknown;

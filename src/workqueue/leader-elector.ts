@@ -15,7 +15,7 @@
 import { untilAborted, whenAborted } from '../watch/abort.ts';
 import { sleep } from '../watch/clock.ts';
 import { isWatchError, WatchError } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import { type Answer, Election, type Step } from './election.ts';
 import { type LeadContext, type LeaderElectorOptions, type LeaderSettings, toLeaderSettings } from './leader-options.ts';
 import type { Lease } from './lease.ts';
@@ -85,7 +85,7 @@ export class LeaderElector {
    *   INVALID_ARGUMENT if it ran before.
    */
   async run(lead: Lead, options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
-    const { signal } = known(options, ['signal']);
+    const { signal } = checkOptions(options, ['signal']);
     if (this.#began) throw new WatchError('INVALID_ARGUMENT', 'an elector runs once');
     this.#began = true;
     const leave = whenAborted(signal, (reason) => this.#stopped.abort(reason));

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { callable, having, invalid, wholeNumber } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { callable, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
+import { checkOptions } from '../watch/options.ts';
 import { JITTER } from './election.ts';
 import type { LeaseResource } from './lease.ts';
 
@@ -76,8 +76,8 @@ const NAMES = [
 
 /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
 export function toLeaderSettings(options: LeaderElectorOptions): LeaderSettings {
-  const { leases, name, identity = crypto.randomUUID(), onNewLeader, onError, now, random } = known(options, NAMES);
-  for (const method of ['get', 'create', 'update'] as const) having('leases', leases, method, 'a resource of leases');
+  const { leases, name, identity = crypto.randomUUID(), onNewLeader, onError, now, random } = checkOptions(options, NAMES);
+  for (const method of ['get', 'create', 'update'] as const) requireMethod('leases', leases, method, 'a resource of leases');
   return {
     ...toDurations(options),
     leases,
@@ -85,7 +85,7 @@ export function toLeaderSettings(options: LeaderElectorOptions): LeaderSettings 
     identity: text('identity', identity),
     onNewLeader: callable('onNewLeader', onNewLeader) ?? (() => {}),
     onError: callable('onError', onError) ?? print,
-    clock: having('clock', options.clock ?? systemClock, 'schedule', 'a Clock'),
+    clock: requireMethod('clock', options.clock ?? systemClock, 'schedule', 'a Clock'),
     now: callable('now', now) ?? Date.now,
     random: callable('random', random) ?? Math.random,
   };

@@ -1,6 +1,6 @@
 /** The object that candidates agree by on who leads, and what is needed of the place where it is. */
 import { type KubernetesObject, keyOf, versionOf } from '../cache/object.ts';
-import { having } from '../watch/errors.ts';
+import { requireMethod } from '../watch/errors.ts';
 
 /** What a {@link Lease} says. Upstream: `coordination.k8s.io/v1` `LeaseSpec`. */
 export interface LeaseSpec {
@@ -60,7 +60,7 @@ export interface LeaseStorage {
  * @throws {WatchError} INVALID_ARGUMENT for anything but a storage.
  */
 export function toLeases(storage: LeaseStorage): LeaseResource {
-  having('storage', storage, 'update', 'a Storage');
+  requireMethod('storage', storage, 'update', 'a Storage');
   return {
     get: (name, options) => storage.get(name, options),
     create: (lease, options) => storage.create(keyOf(lease), lease, options),

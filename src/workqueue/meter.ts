@@ -31,7 +31,7 @@ export interface WorkQueueMetric {
 }
 
 /** The times of a key that the meter needs. */
-export interface Metered {
+export interface KeyTiming {
   addedAtMs: number;
   startedAtMs: number;
 }
@@ -46,7 +46,7 @@ export class Meter {
   readonly #clock: Clock;
   readonly #queue: string;
   readonly #onMetric: (metric: WorkQueueMetric) => void;
-  readonly #running: Set<Metered> = new Set();
+  readonly #running: Set<KeyTiming> = new Set();
   #depth: number = 0;
   #ended: boolean = false;
   #cancel: (() => void) | undefined;
@@ -58,7 +58,7 @@ export class Meter {
   }
 
   /** A key became dirty. */
-  added(one: Metered): void {
+  added(one: KeyTiming): void {
     one.addedAtMs = this.#clock.now();
     this.#tell('adds', 1);
     this.#tell('depth', ++this.#depth);
@@ -69,7 +69,7 @@ export class Meter {
   }
 
   /** A key was handed out. */
-  started(one: Metered): void {
+  started(one: KeyTiming): void {
     one.startedAtMs = this.#clock.now();
     this.#running.add(one);
     if (!this.#cancel && !this.#ended) this.#arm();
@@ -77,13 +77,13 @@ export class Meter {
     this.#tell('queueDurationMs', one.startedAtMs - one.addedAtMs);
   }
 
-  /** A key was handed out in vain, and stands in the line again. If it was dirty, it counts already. */
-  returned(one: Metered, dirty: boolean): void {
+  /** A key was handed out but not processed, and is queued again. If it was dirty, it is already counted in the depth. */
+  returned(one: KeyTiming, dirty: boolean): void {
     this.#forget(one);
     if (!dirty) this.#tell('depth', ++this.#depth);
   }
 
-  finished(one: Metered): void {
+  finished(one: KeyTiming): void {
     this.#forget(one);
     this.#tell('workDurationMs', this.#clock.now() - one.startedAtMs);
   }
@@ -94,8 +94,8 @@ export class Meter {
     this.#disarm();
   }
 
-  /** The last key in work tells of the rest, which is none, and stops the timer. */
-  #forget(one: Metered): void {
+  /** When no key is in work any more, stops the timer, and reports the gauges once more, as 0. */
+  #forget(one: KeyTiming): void {
     this.#running.delete(one);
     if (this.#running.size > 0 || !this.#cancel) return;
     this.#disarm();

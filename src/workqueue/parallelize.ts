@@ -1,5 +1,5 @@
 import { wholeNumber } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 
 /** Options of {@link parallelizeUntil}. */
 export interface ParallelizeOptions {
@@ -23,7 +23,7 @@ export async function parallelizeUntil(
   work: (piece: number) => unknown,
   options: ParallelizeOptions,
 ): Promise<void> {
-  const { workers, chunkSize = 1, signal } = known(options, ['workers', 'chunkSize', 'signal']);
+  const { workers, chunkSize = 1, signal } = checkOptions(options, ['workers', 'chunkSize', 'signal']);
   wholeNumber('workers', workers, 1);
   wholeNumber('chunkSize', chunkSize, 1);
   const chunks = Math.ceil(wholeNumber('pieces', pieces) / chunkSize);

@@ -1,7 +1,7 @@
 import { whenAborted } from '../watch/abort.ts';
 import { systemClock } from '../watch/clock.ts';
-import { callable, having, invalid, wholeNumber } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { callable, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
+import { checkOptions } from '../watch/options.ts';
 import { iterate, type KeyIterator } from './iterate.ts';
 import { Meter } from './meter.ts';
 import type { AddOptions, RunOptions, WorkQueueOptions } from './options.ts';
@@ -9,7 +9,7 @@ import { defaultRateLimiter, type RateLimiter } from './rate-limiters.ts';
 import { runWorkers, type Work } from './run.ts';
 import { QueueState } from './state.ts';
 
-/** A `get` that waits. A patient one, of `run`, waits on while a drain does: what is in work may have to run once more. */
+/** A pending `get`. A patient one, made by `run`, stays pending during a drain: a key in work may have to run once more. */
 interface Getter<K> {
   readonly settle: (key: K | undefined) => void;
   readonly patient: boolean;
@@ -53,10 +53,17 @@ export class WorkQueue<K> implements AsyncIterable<K> {
 
   /** @throws {WatchError} INVALID_ARGUMENT for an option of the wrong kind. */
   constructor(options: WorkQueueOptions<K> = {}) {
-    const { name = '', clock = systemClock, onMetric, keyOf, maxKeys = 1_000_000, agingMs = 1_000 } = known(options, OPTIONS);
+    const {
+      name = '',
+      clock = systemClock,
+      onMetric,
+      keyOf,
+      maxKeys = 1_000_000,
+      agingMs = 1_000,
+    } = checkOptions(options, OPTIONS);
     this.#name = name;
-    having('clock', clock, 'schedule', 'a Clock');
-    this.#limiter = having('rateLimiter', options.rateLimiter ?? defaultRateLimiter({ clock }), 'when', 'a RateLimiter');
+    requireMethod('clock', clock, 'schedule', 'a Clock');
+    this.#limiter = requireMethod('rateLimiter', options.rateLimiter ?? defaultRateLimiter({ clock }), 'when', 'a RateLimiter');
     callable('onMetric', onMetric);
     this.#meter = onMetric && new Meter({ clock, name, onMetric });
     this.#state = new QueueState({
@@ -164,7 +171,7 @@ export class WorkQueue<K> implements AsyncIterable<K> {
    * @throws The signal's reason, if it aborts while this waits. No key is lost.
    */
   get(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<K | undefined> {
-    return this.#next(known(options, ['signal']).signal, false);
+    return this.#next(checkOptions(options, ['signal']).signal, false);
   }
 
   #next(signal: AbortSignal | undefined, patient: boolean): Promise<K | undefined> {
@@ -270,7 +277,7 @@ export class WorkQueue<K> implements AsyncIterable<K> {
 }
 
 function priorityOf(options: AddOptions | undefined): number | undefined {
-  const priority = options && known(options, ['priority']).priority;
+  const priority = options && checkOptions(options, ['priority']).priority;
   if (priority !== undefined && !(Number.isInteger(priority) && Math.abs(priority) <= 1_000)) {
     throw invalid('priority', priority, 'a whole number from -1,000 to 1,000');
   }

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../watch/clock.ts';
-import { having, invalid, wholeNumber } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
+import { checkOptions } from '../watch/options.ts';
 
 /** Decides how long a key waits before it is tried again. One limiter belongs to one queue. Upstream: `RateLimiter`. */
 export interface RateLimiter {
@@ -34,7 +34,7 @@ function perKey(delayMs: (failures: number) => number): RateLimiter {
 export function exponential(
   options: { readonly baseMs?: number | undefined; readonly maxMs?: number | undefined } = {},
 ): RateLimiter {
-  const { baseMs = 5, maxMs = 1_000_000 } = known(options, ['baseMs', 'maxMs']);
+  const { baseMs = 5, maxMs = 1_000_000 } = checkOptions(options, ['baseMs', 'maxMs']);
   duration('baseMs', baseMs);
   duration('maxMs', maxMs); // may be less than baseMs: then it is the delay, as upstream
   return perKey((failures) => Math.min(maxMs, baseMs * 2 ** Math.min(failures, 1_023)));
@@ -42,7 +42,7 @@ export function exponential(
 
 /** The first `attempts` failures of a key wait `fastMs` each, all further ones `slowMs`. Upstream: `ItemFastSlowRateLimiter`. */
 export function fastSlow(options: { readonly fastMs: number; readonly slowMs: number; readonly attempts: number }): RateLimiter {
-  const { fastMs, slowMs, attempts } = known(options, ['fastMs', 'slowMs', 'attempts']);
+  const { fastMs, slowMs, attempts } = checkOptions(options, ['fastMs', 'slowMs', 'attempts']);
   duration('fastMs', fastMs);
   duration('slowMs', slowMs);
   wholeNumber('attempts', attempts);
@@ -61,7 +61,7 @@ export function bucket(
     readonly clock?: Clock | undefined;
   } = {},
 ): RateLimiter {
-  const { perSecond = 10, burst = 100, clock = systemClock } = known(options, ['perSecond', 'burst', 'clock']);
+  const { perSecond = 10, burst = 100, clock = systemClock } = checkOptions(options, ['perSecond', 'burst', 'clock']);
   if (!(perSecond > 0 && perSecond < Number.POSITIVE_INFINITY)) throw invalid('perSecond', perSecond, 'a finite number > 0');
   wholeNumber('burst', burst, 1);
   let tokens = burst; // less than none: they are promised to those who wait
@@ -80,7 +80,7 @@ export function bucket(
 
 /** The longest delay of several limiters. All of them count each failure. Upstream: `MaxOfRateLimiter`. */
 export function maxOf(...limiters: readonly RateLimiter[]): RateLimiter {
-  for (const limiter of limiters) having('limiter', limiter, 'when', 'a RateLimiter');
+  for (const limiter of limiters) requireMethod('limiter', limiter, 'when', 'a RateLimiter');
   return {
     when: (key) => Math.max(0, ...limiters.map((limiter) => limiter.when(key))),
     requeues: (key) => Math.max(0, ...limiters.map((limiter) => limiter.requeues(key))),
@@ -101,7 +101,7 @@ export function maxWait(limiter: RateLimiter, maxMs: number): RateLimiter {
  * together a {@link bucket} of 10 per second with a burst of 100.
  */
 export function defaultRateLimiter(options: { readonly clock?: Clock | undefined } = {}): RateLimiter {
-  return maxOf(exponential(), bucket({ clock: known(options, ['clock']).clock }));
+  return maxOf(exponential(), bucket({ clock: checkOptions(options, ['clock']).clock }));
 }
 
 function duration(name: string, ms: number): void {

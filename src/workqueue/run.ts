@@ -1,6 +1,6 @@
 import { whenAborted } from '../watch/abort.ts';
 import { callable, invalid, wholeNumber } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { checkOptions } from '../watch/options.ts';
 import type { RunOptions, WorkContext, WorkFailure } from './options.ts';
 
 /** The queue, as its workers use it. */
@@ -46,7 +46,7 @@ export type Work<K> = (key: K, context: WorkContext) => unknown;
  * same turn is put back where it stood: it was asked for, and nobody else would run it.
  */
 export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void> {
-  const { signal, onError = reporter(job.name) } = known(job.options, ['signal', 'onError']);
+  const { signal, onError = reporter(job.name) } = checkOptions(job.options, ['signal', 'onError']);
   callable('onError', onError);
   if (!callable('work', job.work)) throw invalid('work', job.work, 'a function');
   if (wholeNumber('concurrency', job.concurrency, 1) > MAX_CONCURRENCY) {
@@ -90,7 +90,7 @@ interface Task<K> extends Job<K> {
 async function workOff<K>(queue: Queue<K>, task: Task<K>): Promise<void> {
   let turn: AbortController | undefined;
   while (!task.isOver()) {
-    // Anew after a key that is held, which has kept its own.
+    // Another one after a key that is still held: that key keeps its controller.
     if (!turn || task.turns.get(turn)) turn = new AbortController();
     task.turns.set(turn, undefined);
     const key = await task.next(turn.signal).catch(() => undefined); // it was aborted

@@ -1,11 +1,12 @@
-import { callable, having, invalid } from '../watch/errors.ts';
-import { known } from '../watch/options.ts';
+import { callable, invalid, requireMethod } from '../watch/errors.ts';
+import { checkOptions } from '../watch/options.ts';
 import type { ControllerHandler, ControllerInformer, ControllerSource } from './controller-options.ts';
 
 /** Checks what the options of a controller say of an informer, and gives both forms one. */
 export function sourceOf<T>(given: ControllerInformer<T> | ControllerSource<T>): ControllerSource<T> {
-  const source = given && 'informer' in given ? known(given, ['informer', 'keysOf', 'filter', 'resyncMs']) : { informer: given };
-  having('informer', source.informer, 'addHandler', 'an Informer');
+  const source =
+    given && 'informer' in given ? checkOptions(given, ['informer', 'keysOf', 'filter', 'resyncMs']) : { informer: given };
+  requireMethod('informer', source.informer, 'addHandler', 'an Informer');
   callable('keysOf', source.keysOf);
   callable('filter', source.filter);
   return source;

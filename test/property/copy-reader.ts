@@ -1,7 +1,7 @@
 // A client that keeps a copy, as PROTOCOL.md describes it, for the property test of copies.
 import { expect } from 'vitest';
 import { coreOf } from '../../src/bridge/hub/hub.ts';
-import type { Asked } from '../../src/bridge/hub/query.ts';
+import type { ParsedQuery } from '../../src/bridge/hub/query.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import type { Overflow } from '../../src/broadcast/broadcaster.ts';
 import { isInitialEventsEnd, isStatus } from '../../src/watch/event.ts';
@@ -47,12 +47,12 @@ export class Reader {
     return { copy: new Map() };
   }
 
-  connect(request: Pick<Asked, 'sendInitialEvents' | 'timeoutSeconds'> = {}): void {
+  connect(request: Pick<ParsedQuery, 'sendInitialEvents' | 'timeoutSeconds'> = {}): void {
     if (this.link !== undefined) return;
     const { allowWatchBookmarks, filtered, overflow, capacity } = this.taste;
     const { hub, options: of } = this.server;
     const sendInitialEvents = of.source === 'none' ? undefined : request.sendInitialEvents;
-    const asked: Asked = { ...request, allowWatchBookmarks, sendInitialEvents, resourceVersion: this.version };
+    const asked: ParsedQuery = { ...request, allowWatchBookmarks, sendInitialEvents, resourceVersion: this.version };
     const anew = this.version === undefined || sendInitialEvents === true;
     const start = coreOf(hub).start(asked);
     if (isStatus(start)) {

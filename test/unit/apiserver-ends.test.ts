@@ -1,10 +1,10 @@
 // One timer for all that end at a time of their own, compared with a timer each.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Ends, type Timed } from '../../src/apiserver/http/ends.ts';
+import { Ends, type Expiring } from '../../src/apiserver/http/ends.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 
-function timed(ends: Ends, timeoutMs: number, stop: () => void): Timed {
+function timed(ends: Ends, timeoutMs: number, stop: () => void): Expiring {
   const one = { endMs: ends.after(timeoutMs), heapAt: -1, stop };
   ends.add(one);
   return one;
@@ -24,7 +24,7 @@ test('each is stopped at its time, whoever comes and leaves meanwhile', () => {
       const clock = new FakeClock(1_000);
       const ends = new Ends(clock);
       const [stopped, due] = [new Set<number>(), new Map<number, number>()];
-      const members: Timed[] = [];
+      const members: Expiring[] = [];
       for (const step of all) {
         if ('add' in step) {
           const number = members.length;

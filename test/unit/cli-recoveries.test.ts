@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
-import type { Asked } from '../../src/bridge/hub/query.ts';
+import type { ParsedQuery } from '../../src/bridge/hub/query.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import { Recoveries } from '../../src/cli/server/recoveries.ts';
 import { added, FakeSink, turn } from './fake-sink.ts';
@@ -28,7 +28,7 @@ function rig(): Rig {
     },
     connect: (address, after) => {
       const sink = new FakeSink();
-      const asked: Asked = after === undefined ? {} : { resourceVersion: `e.${after}` };
+      const asked: ParsedQuery = after === undefined ? {} : { resourceVersion: `e.${after}` };
       core.open(sink, { transport: 'http', address, start: core.start(asked) as Start, asked });
       return sink;
     },

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { type Answer, Election, type ElectionTerms, type Step } from '../../src/workqueue/election.ts';
+import { type Answer, Election, type ElectionSettings, type Step } from '../../src/workqueue/election.ts';
 import type { Lease } from '../../src/workqueue/index.ts';
 
-const TERMS: ElectionTerms = {
+const TERMS: ElectionSettings = {
   name: 'ns/lock',
   identity: 'me',
   leaseDurationMs: 15_000,

@@ -4,7 +4,7 @@ import type { KubernetesObject } from '../../src/cache/object.ts';
 import { encoded } from '../../src/storage/encoded.ts';
 import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import { objectOf } from '../../src/storage/etcd/objects.ts';
-import { Recent } from '../../src/storage/etcd/recent.ts';
+import { RecentObjects } from '../../src/storage/etcd/recent.ts';
 import { TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
 import type { KeyValue } from '../../src/storage/etcd/wire/messages.ts';
 import { ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
@@ -18,8 +18,8 @@ function kvOf(value: string, revision: number): KeyValue {
 
 const VALUE = '{"metadata":{"name":"a"},"spec":1}';
 
-function known(value: string, revision: number): { readonly recent: Recent; readonly object: KubernetesObject } {
-  const recent = new Recent();
+function known(value: string, revision: number): { readonly recent: RecentObjects; readonly object: KubernetesObject } {
+  const recent = new RecentObjects();
   const object = objectOf<KubernetesObject>(kvOf(value, revision));
   recent.add(BigInt(revision), object);
   return { recent, object };
@@ -47,7 +47,7 @@ describe('recent objects', () => {
   });
 
   it('the oldest go when they are too many bytes', () => {
-    const recent = new Recent();
+    const recent = new RecentObjects();
     const jsonOf = (i: number): string => `{"metadata":{"name":"${i}"},"spec":"${'x'.repeat(1_000_000)}"}`;
     for (let i = 1; i <= 6; i++) recent.add(BigInt(i), objectOf(kvOf(jsonOf(i), i)));
     expect([1, 2, 3, 4, 5, 6].map((i) => recent.find(kvOf(jsonOf(i), i)) !== undefined)).toEqual([

@@ -5,7 +5,7 @@ import { LINE } from '../../src/bridge/events/forms.ts';
 import type { Hub } from '../../src/bridge/hub/hub.ts';
 import { coreOf } from '../../src/bridge/hub/hub.ts';
 import type { Client } from '../../src/bridge/hub/hub-core.ts';
-import type { Asked } from '../../src/bridge/hub/query.ts';
+import type { ParsedQuery } from '../../src/bridge/hub/query.ts';
 import type { Session } from '../../src/bridge/hub/session.ts';
 import type { Sink } from '../../src/bridge/hub/sink.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
@@ -93,7 +93,7 @@ export function connect<S extends FakeSink>(
 }
 
 /** Requests a start from a hub, and opens a session there. */
-export function join(hub: Hub, asked: Asked = {}, more: Parameters<typeof connect>[2] = {}): ReturnType<typeof connect> {
+export function join(hub: Hub, asked: ParsedQuery = {}, more: Parameters<typeof connect>[2] = {}): ReturnType<typeof connect> {
   return connect(hub, new FakeSink(), { start: coreOf(hub).start(asked) as Start, asked, ...more });
 }
 

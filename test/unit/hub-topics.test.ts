@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ClientOptions, HubOptions } from '../../src/bridge/hub/hub.ts';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
-import type { Asked } from '../../src/bridge/hub/query.ts';
+import type { ParsedQuery } from '../../src/bridge/hub/query.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import { isErrorEvent, isStatus, type WatchEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
@@ -23,7 +23,7 @@ function newHub(options: HubOptions = {}): Hub {
 }
 
 /** A client that may see what `options` say, as a transport opens it. */
-function enter(hub: Hub, options: ClientOptions, asked: Asked = {}): ReturnType<typeof connect> {
+function enter(hub: Hub, options: ClientOptions, asked: ParsedQuery = {}): ReturnType<typeof connect> {
   const start = coreOf(hub).start(asked, { options });
   if (isStatus(start)) throw new Error(`refused: ${start.code}`);
   return connect(hub, new FakeSink(), { start: start as Start, asked, options });

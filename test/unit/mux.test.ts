@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { Cursor } from '../../src/broadcast/cursor/cursor.ts';
 import { Mux } from '../../src/broadcast/mux.ts';
 import { POLICIES } from '../../src/broadcast/policies/policies.ts';
-import type { Leaver } from '../../src/broadcast/view.ts';
+import type { ViewMember } from '../../src/broadcast/view.ts';
 import type { Gated } from '../../src/broadcast/watchers/gate.ts';
 import { soon } from '../../src/broadcast/watchers/soon.ts';
 import { event, events, fate, gated, type TestEvent, turn } from './support.ts';
@@ -16,11 +16,11 @@ function make(incoming = 2): Mux<TestEvent> {
 }
 
 /** A watcher that does nothing but be told. */
-class Fake implements Leaver {
+class Fake implements ViewMember {
   inPark = false;
   inSet: object | undefined;
-  before: Leaver | undefined;
-  after: Leaver | undefined;
+  before: ViewMember | undefined;
+  after: ViewMember | undefined;
   holdsPublisher = false;
   woken = 0;
   at = 0;

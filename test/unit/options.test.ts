@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
-import { known } from '../../src/watch/options.ts';
+import { checkOptions } from '../../src/watch/options.ts';
 import { thrown } from './support.ts';
 
 const check = (options: unknown): object =>
-  known(options as { capacity?: number; overflow?: string; keyOf?: unknown }, ['capacity', 'overflow', 'keyOf']);
+  checkOptions(options as { capacity?: number; overflow?: string; keyOf?: unknown }, ['capacity', 'overflow', 'keyOf']);
 
 describe('options', () => {
   test.each([

@@ -1,7 +1,7 @@
 // Snapshots: what a client gets, and what is left when it leaves.
 import { describe, expect, test } from 'vitest';
 import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
-import type { Asked } from '../../src/bridge/hub/query.ts';
+import type { ParsedQuery } from '../../src/bridge/hub/query.ts';
 import type { Snapshot } from '../../src/bridge/hub/snapshot.ts';
 import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { added, join, turn, until } from './fake-sink.ts';
@@ -86,7 +86,7 @@ describe('a snapshot', () => {
   test('is sent to clients without a version, unless they request otherwise', async () => {
     const hub = hubOf(() => ['state']);
     await hub.publish(added(1));
-    const cases: [Asked, unknown[]][] = [
+    const cases: [ParsedQuery, unknown[]][] = [
       [{}, ['state', end('e.1')]],
       [{ resourceVersion: 'e.0' }, [1]],
       [{ resourceVersion: 'e.0', sendInitialEvents: true }, ['state', end('e.1')]],

@@ -29,7 +29,7 @@ import { toWarning } from './warnings.ts';
 import { type Answer, refusal, type StreamAnswer, type WholeAnswer, type WireRequest } from './wire.ts';
 
 /** What the way through the server needs. */
-export interface ApiMeans {
+export interface ApiDeps {
   readonly settings: Settings;
   readonly catalog: Catalog;
   readonly contextOf: (info: ResourceInfo) => ResourceContext;
@@ -78,25 +78,25 @@ interface Entry {
 const WRITES: ReadonlySet<Verb> = new Set<Verb>(['create', 'update', 'patch', 'delete', 'deletecollection']);
 
 export class Api {
-  private readonly means: ApiMeans;
+  private readonly deps: ApiDeps;
   private readonly origins: Origins<unknown>;
   private readonly quotas: Quotas;
   private readonly untilClosing: Deadlines;
   private readonly untilCut: Deadlines;
 
-  constructor(means: ApiMeans) {
-    const { settings, counts } = means;
-    this.means = means;
+  constructor(deps: ApiDeps) {
+    const { settings, counts } = deps;
+    this.deps = deps;
     this.origins = new Origins(settings.allowedOrigins);
     this.quotas = new Quotas(settings, (reason) => counts.limited(reason));
     // The reasons why the server closes are errors that say so.
-    this.untilClosing = new Deadlines(means.closing);
-    this.untilCut = new Deadlines(means.cut);
+    this.untilClosing = new Deadlines(deps.closing);
+    this.untilCut = new Deadlines(deps.cut);
   }
 
   /** Answers a request. Never rejects. Whoever gets a stream must send it, or call its `over` and close its source. */
   async answer(request: WireRequest): Promise<Answer> {
-    const { settings, counts } = this.means;
+    const { settings, counts } = this.deps;
     const begun = settings.clock.now();
     const progress: Progress = { address: request.address };
     let answer: Answer;
@@ -128,7 +128,7 @@ export class Api {
   }
 
   private async proceed(request: WireRequest, progress: Progress): Promise<Answer> {
-    const { settings } = this.means;
+    const { settings } = this.deps;
     const { target, method } = request;
     if (target.length > settings.maxUrlBytes) {
       throw refused(414, 'RequestURITooLong', `the URL is longer than ${settings.maxUrlBytes} bytes`);
@@ -139,7 +139,7 @@ export class Api {
     progress.path = text;
     const path = readPath(text);
     if (!path.isResource) return this.answerOther(path, request, progress);
-    if (this.means.closing.aborted) throw toError(LEAVING);
+    if (this.deps.closing.aborted) throw toError(LEAVING);
     const query = new URLSearchParams(search);
     return this.answerResource({ request, path, query }, progress);
   }
@@ -156,10 +156,10 @@ export class Api {
   }
 
   private async answerOther(path: OtherPath, request: WireRequest, progress: Progress): Promise<Answer> {
-    if (this.means.isPublic(path)) return this.document(path, request);
-    if (this.means.closing.aborted) throw toError(LEAVING);
+    if (this.deps.isPublic(path)) return this.document(path, request);
+    if (this.deps.closing.aborted) throw toError(LEAVING);
     const place = this.quotas.enter('request', progress.address);
-    const deadline = this.deadline(request, this.means.settings.handshakeTimeoutMs, this.untilClosing);
+    const deadline = this.deadline(request, this.deps.settings.handshakeTimeoutMs, this.untilClosing);
     try {
       const identity = await deadline.during(this.identify(request));
       place.join(this.tenantOf(identity));
@@ -175,7 +175,7 @@ export class Api {
 
   private async document(path: OtherPath, request: WireRequest): Promise<WholeAnswer> {
     if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed();
-    const answer = await this.means.other(path, request);
+    const answer = await this.deps.other(path, request);
     if (answer === undefined) throw noSuchPath();
     return answer;
   }
@@ -192,7 +192,7 @@ export class Api {
 
   /** The time for a request. Call `finish` with it. */
   private deadline({ client }: WireRequest, afterMs: number, until: Deadlines): Deadline {
-    const deadline = new Deadline(afterMs, { clock: this.means.settings.clock, late: timedOut });
+    const deadline = new Deadline(afterMs, { clock: this.deps.settings.clock, late: timedOut });
     until.add(deadline);
     if (client.gone) deadline.end(undefined);
     else client.tell((reason) => deadline.end(reason));
@@ -210,7 +210,7 @@ export class Api {
     { request, path, query }: { request: WireRequest; path: ResourcePath; query: URLSearchParams },
     progress: Progress,
   ): Promise<Answer> {
-    const { settings, contextOf } = this.means;
+    const { settings, contextOf } = this.deps;
     const watching = path.forcedWatch || (readFlag(query.get('watch')) ?? false);
     const isWatch = watching && (request.method === 'GET' || request.method === 'HEAD');
     const place = this.quotas.enter(isWatch ? 'watch' : 'request', progress.address);
@@ -251,18 +251,18 @@ export class Api {
 
   /** Without code of the application there is nothing to wait for. */
   private admitInTime(deadline: Deadline, args: Parameters<Api['admit']>): Promise<ResourceInfo> {
-    const { authenticate, authorize, handshakeTimeoutMs, clock } = this.means.settings;
+    const { authenticate, authorize, handshakeTimeoutMs, clock } = this.deps.settings;
     if (authenticate === undefined && authorize === undefined) return this.admit(...args);
     const handshake = new Deadline(handshakeTimeoutMs, { clock, late: timedOut });
     return deadline.during(handshake.during(this.admit(...args))).finally(() => handshake.done());
   }
 
   private async admit(request: WireRequest, { path, progress, isWatch, place }: Entry): Promise<ResourceInfo> {
-    const { authenticate, authorize } = this.means.settings;
+    const { authenticate, authorize } = this.deps.settings;
     const identity = authenticate && (await this.identify(request));
     const tenant = this.tenantOf(identity);
     place.join(tenant);
-    const info = this.means.catalog.find(path.apiVersion, path.plural);
+    const info = this.deps.catalog.find(path.apiVersion, path.plural);
     if (info === undefined || (!info.namespaced && path.namespace !== undefined)) throw noSuchPath();
     const verb = toVerb(request.method, path, isWatch);
     if (verb === undefined) throw methodNotAllowed();
@@ -275,7 +275,7 @@ export class Api {
 
   /** Whose limits count for a client. Empty: nobody's. */
   private tenantOf(identity: unknown): string {
-    const { tenantOf, authenticate } = this.means.settings;
+    const { tenantOf, authenticate } = this.deps.settings;
     if (authenticate === undefined) return '';
     const tenant = tenantOf === undefined ? identity : this.asked(() => tenantOf(identity));
     return typeof tenant === 'string' ? tenant : '';
@@ -283,7 +283,7 @@ export class Api {
 
   /** What `authenticate` says. */
   private async identify(request: WireRequest): Promise<unknown> {
-    const { authenticate } = this.means.settings;
+    const { authenticate } = this.deps.settings;
     if (authenticate === undefined) return undefined;
     try {
       return identityOf(await authenticate(request.request));
@@ -304,14 +304,14 @@ export class Api {
   /** What a hook throws admits nobody. */
   private denied(error: unknown): unknown {
     const { reason, status } = toDenied(error);
-    if (reason === 'failed') this.means.settings.onError(error);
+    if (reason === 'failed') this.deps.settings.onError(error);
     return toError(status);
   }
 
   private async allow([verb, resource, namespace, name, identity]: Parameters<
     NonNullable<Settings['authorize']>
   >): Promise<void> {
-    const { authorize } = this.means.settings;
+    const { authorize } = this.deps.settings;
     if (authorize === undefined || (await authorize(verb, resource, namespace, name, identity)) === true) return;
     const where = namespace === undefined ? '' : ` in the namespace "${namespace}"`;
     const what = name === undefined ? resource : `${resource} "${name}"`;
@@ -320,7 +320,7 @@ export class Api {
 
   /** Those that began together do not end together. */
   private drawTimeout(): number {
-    const { minRequestTimeoutMs, random } = this.means.settings;
+    const { minRequestTimeoutMs, random } = this.deps.settings;
     return Math.floor(minRequestTimeoutMs * (1 + random()));
   }
 }

@@ -12,13 +12,13 @@ import type { DeleteTerms } from '../verbs/remove.ts';
 import type { WireRequest } from './wire.ts';
 
 /** What is needed to read a body. */
-export interface BodyMeans {
+export interface BodyOptions {
   readonly maxBodyBytes: number;
   readonly signal: AbortSignal;
 }
 
 /** What is needed to read what is written. */
-export interface WrittenBodyMeans extends BodyMeans {
+export interface WrittenBodyMeans extends BodyOptions {
   readonly kind: PatchedKind;
   /** Is told of members that are sent more than once. */
   readonly again?: ((duplicates: FieldPaths) => void) | undefined;
@@ -85,7 +85,7 @@ function policyCauses(policy: unknown): readonly FieldCause[] {
 export async function readDeleteTerms(
   request: WireRequest,
   query: URLSearchParams,
-  means: BodyMeans,
+  means: BodyOptions,
 ): Promise<Pick<DeleteTerms, 'dryRun' | 'preconditions'>> {
   const bytes = await request.body(means.maxBodyBytes, means.signal);
   const body = bytes.length === 0 ? {} : readOptions(bytes, typeOf(request));

@@ -5,7 +5,7 @@
 import type { Clock } from '../../watch/clock.ts';
 
 /** Something that ends at a time. */
-export interface Timed {
+export interface Expiring {
   /** By the clock; 0: never. */
   readonly endMs: number;
   /** Its place in the heap; -1: it is not there. */
@@ -15,7 +15,7 @@ export interface Timed {
 
 export class Ends {
   readonly #clock: Clock;
-  readonly #heap: Timed[] = [];
+  readonly #heap: Expiring[] = [];
   #cancel: (() => void) | undefined;
   #armedMs: number = Infinity;
 
@@ -29,18 +29,18 @@ export class Ends {
   }
 
   /** Stops somebody at its time. */
-  add(one: Timed): void {
+  add(one: Expiring): void {
     if (one.endMs === 0) return;
     this.#up(one, this.#heap.length);
     if (one.endMs < this.#armedMs) this.#arm(one.endMs);
   }
 
   /** It has ended before its time. A timer that then fires for nobody looks for the next one. */
-  remove(one: Timed): void {
+  remove(one: Expiring): void {
     const at = one.heapAt;
     if (at < 0) return;
     one.heapAt = -1;
-    const last = this.#heap.pop() as Timed;
+    const last = this.#heap.pop() as Expiring;
     if (last !== one) {
       this.#up(last, at);
       if (last.heapAt === at) this.#down(last, at);
@@ -49,11 +49,11 @@ export class Ends {
   }
 
   /** Moves somebody towards the top, from a place that is free. */
-  #up(one: Timed, from: number): void {
+  #up(one: Expiring, from: number): void {
     const heap = this.#heap;
     let at = from;
     while (at > 0) {
-      const parent = heap[(at - 1) >> 1] as Timed;
+      const parent = heap[(at - 1) >> 1] as Expiring;
       if (parent.endMs <= one.endMs) break;
       heap[at] = parent;
       parent.heapAt = at;
@@ -63,13 +63,13 @@ export class Ends {
     one.heapAt = at;
   }
 
-  #down(one: Timed, from: number): void {
+  #down(one: Expiring, from: number): void {
     const heap = this.#heap;
     let at = from;
     for (;;) {
       let child = 2 * at + 1;
       const right = heap[child + 1];
-      if (right !== undefined && right.endMs < (heap[child] as Timed).endMs) child++;
+      if (right !== undefined && right.endMs < (heap[child] as Expiring).endMs) child++;
       const next = heap[child];
       if (next === undefined || next.endMs >= one.endMs) break;
       heap[at] = next;

@@ -3,7 +3,7 @@ import { type Claimable, claimConnection, isPipelined } from '../../bridge/trans
 import { FetchSink } from '../../bridge/transport/fetch-sink.ts';
 import { hold, joined } from '../../decode/parts.ts';
 import { badRequest } from '../api-status.ts';
-import { abandon, type HostMeans, tooLarge } from './host.ts';
+import { abandon, type HostDeps, tooLarge } from './host.ts';
 import { mayWatch } from './node-host.ts';
 import { Presence } from './presence.ts';
 import type { StreamAnswer, WireRequest } from './wire.ts';
@@ -21,14 +21,14 @@ interface Host {
 const GONE = 499;
 
 /** Answers one request. */
-export async function serveFetch(means: HostMeans, request: Request, via: unknown): Promise<Response> {
+export async function serveFetch(deps: HostDeps, request: Request, via: unknown): Promise<Response> {
   const host = (via ?? {}) as Host;
   if (!claims(request, host)) return new Response(null, { status: GONE });
   const client = new Presence();
   const onAbort = (): void => client.leave();
   if (request.signal.aborted) onAbort();
   request.signal.addEventListener('abort', onAbort, { once: true });
-  const answer = await means.answer(toWire(request, host, client));
+  const answer = await deps.answer(toWire(request, host, client));
   request.signal.removeEventListener('abort', onAbort);
   if (request.signal.aborted) {
     abandon(answer);
@@ -46,7 +46,7 @@ export async function serveFetch(means: HostMeans, request: Request, via: unknow
     return new Response(null, { status: code, headers });
   }
   host.timeout?.(request, 0);
-  return new Response(stream(means, request, answer), { status: code, headers });
+  return new Response(stream(deps, request, answer), { status: code, headers });
 }
 
 /** On Node, a connection that carries a watch carries nothing else. Returns false if it has been closed because it did. */
@@ -60,7 +60,7 @@ function claims({ url }: Request, { incoming, outgoing }: Host): boolean {
   return true;
 }
 
-function stream({ sessions, maxBufferedBytes }: HostMeans, request: Request, answer: StreamAnswer): ReadableStream<Uint8Array> {
+function stream({ sessions, maxBufferedBytes }: HostDeps, request: Request, answer: StreamAnswer): ReadableStream<Uint8Array> {
   const sink = new FetchSink({ sse: answer.sse, bookmarks: false, maxBufferedBytes });
   const session = sessions.begin(answer, sink, sink);
   const onAbort = (): void => {

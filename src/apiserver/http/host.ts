@@ -3,7 +3,7 @@ import type { Sessions } from './sessions.ts';
 import type { Answer, WireRequest } from './wire.ts';
 
 /** What a host needs of the server. */
-export interface HostMeans {
+export interface HostDeps {
   readonly answer: (request: WireRequest) => Promise<Answer>;
   readonly sessions: Sessions;
   readonly maxBufferedBytes: number;

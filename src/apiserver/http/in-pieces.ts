@@ -4,8 +4,8 @@ import type { Answer } from './wire.ts';
 const encoder = new TextEncoder();
 
 /**
- * The same answer; a long one bit by bit, so that a client that takes nothing of it is noticed, and so is one that waits for its turn:
- * nobody knows when the client will take it.
+ * The same answer. A long one becomes a stream, so that a client that stops reading is noticed; so does any answer that must wait
+ * for earlier ones of its connection, because nobody knows when the client will read those.
  */
 export function inPieces(answer: Answer, waits: boolean): Answer {
   if (answer.source !== undefined || answer.body === null || (!waits && answer.body.length <= CHUNK_BYTES)) return answer;

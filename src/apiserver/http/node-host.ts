@@ -9,7 +9,7 @@ import { isPlain } from '../../bridge/transport/plain-response.ts';
 import type { Outbound } from '../../bridge/transport/stall.ts';
 import { hold, joined } from '../../decode/parts.ts';
 import { refused } from '../../storage/statuses.ts';
-import { abandon, type HostMeans, tooLarge } from './host.ts';
+import { abandon, type HostDeps, tooLarge } from './host.ts';
 import { MAX_PIPELINED } from './limits.ts';
 import { Presence } from './presence.ts';
 import type { Session } from './session.ts';
@@ -169,7 +169,7 @@ function isOneTooMany(socket: IncomingMessage['socket'], response: ServerRespons
 }
 
 /** Answers one request. */
-export async function serveNode(means: HostMeans, request: IncomingMessage, response: ServerResponse): Promise<void> {
+export async function serveNode(deps: HostDeps, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { socket } = request;
   // Node reads on in what it has, though its connection is closed.
   if (socket.destroyed && isPipelined(response)) return;
@@ -185,12 +185,12 @@ export async function serveNode(means: HostMeans, request: IncomingMessage, resp
   // Middleware that takes its time may hand over what has closed before, which is not told again: a body would never end.
   if (isOver(request, response)) client.leave();
   const asked = new NodeRequest(request, client, response);
-  const answer = await means.answer(asked);
+  const answer = await deps.answer(asked);
   forget();
   if (!asked.hasReadBody) dropBody(request);
   if (client.gone || hasClosed(response) || response.headersSent) abandon(answer);
   else if (answer.source === undefined) sendWhole(asked, response, answer);
-  else sendStream(means, asked, { response, answer });
+  else sendStream(deps, asked, { response, answer });
 }
 
 function sendWhole({ method, hasReadBody }: NodeRequest, response: ServerResponse, { code, headers, body }: WholeAnswer): void {
@@ -203,7 +203,7 @@ function sendWhole({ method, hasReadBody }: NodeRequest, response: ServerRespons
 }
 
 function sendStream(
-  { sessions, maxBufferedBytes }: HostMeans,
+  { sessions, maxBufferedBytes }: HostDeps,
   { method, request }: NodeRequest,
   { response, answer }: { response: ServerResponse; answer: StreamAnswer },
 ): void {

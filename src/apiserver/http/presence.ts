@@ -10,7 +10,7 @@ export class Presence {
     this.onLeft?.(new Error('the client has left'));
   }
 
-  /** Has somebody hear of it: one at a time, or nobody any more. Whoever comes too late looks at `gone`. */
+  /** Sets or clears the one callback for when the client leaves. If it has left already, nothing is called: check `gone`. */
   tell(onLeft: ((reason: unknown) => void) | undefined): void {
     this.onLeft = onLeft;
   }

@@ -6,7 +6,7 @@ import { refused } from '../../storage/statuses.ts';
 import type { WatchError } from '../../watch/errors.ts';
 import { PartialPresentation, TablePresentation } from '../representation/presentations.ts';
 import { toIncludeObject } from '../representation/table.ts';
-import { type Clause, conversionOf, isJson, readAccept } from '../request/accept.ts';
+import { conversionOf, isJson, type MediaRange, readAccept } from '../request/accept.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import { type EventEncoder, PlainEvents } from './event-encoder.ts';
 
@@ -21,7 +21,7 @@ export interface Presentation {
 }
 
 /** What a request asks for, beside the clauses of its `Accept`: the parameters of its URL. */
-export interface Wish {
+export interface PresentationRequest {
   readonly query: URLSearchParams;
   readonly subject: Subject;
   /** The time of day, for ages. */
@@ -34,7 +34,7 @@ export interface Wish {
 export type Subject = 'object' | 'list' | 'watch';
 
 /** Returns the presentation of a wish, or undefined if it is none of this kind. */
-export type Presenter = (clause: Clause, wish: Wish) => Presentation | undefined;
+export type Presenter = (clause: MediaRange, wish: PresentationRequest) => Presentation | undefined;
 
 const encoder = new TextEncoder();
 const COMMA = encoder.encode(',');
@@ -80,13 +80,13 @@ export function listHead(
 const asPlain: Presenter = (clause) => (isJson(clause) && conversionOf(clause) === undefined ? PLAIN : undefined);
 
 /** The version of `meta.k8s.io` in which a kind of it is wanted. */
-function metaVersion(clause: Clause, kind: string): 'v1' | 'v1beta1' | undefined {
+function metaVersion(clause: MediaRange, kind: string): 'v1' | 'v1beta1' | undefined {
   const wanted = isJson(clause) ? conversionOf(clause) : undefined;
   if (wanted?.kind !== kind || wanted.group !== 'meta.k8s.io') return undefined;
   return wanted.version === 'v1' || wanted.version === 'v1beta1' ? wanted.version : undefined;
 }
 
-function asTable(clause: Clause, wish: Wish): Presentation | undefined {
+function asTable(clause: MediaRange, wish: PresentationRequest): Presentation | undefined {
   const version = metaVersion(clause, 'Table');
   if (version === undefined) return undefined;
   const { now, onError } = wish;
@@ -94,7 +94,7 @@ function asTable(clause: Clause, wish: Wish): Presentation | undefined {
 }
 
 /** A watch takes either name; of one object there is no list, and the other way round. */
-function asPartial(clause: Clause, { subject }: Wish): Presentation | undefined {
+function asPartial(clause: MediaRange, { subject }: PresentationRequest): Presentation | undefined {
   const one = subject === 'list' ? undefined : metaVersion(clause, 'PartialObjectMetadata');
   const version = one ?? (subject === 'object' ? undefined : metaVersion(clause, 'PartialObjectMetadataList'));
   return version && new PartialPresentation(version);
@@ -108,7 +108,7 @@ const PRESENTERS: readonly Presenter[] = [asPlain, asTable, asPartial];
  *
  * @throws 406 if nothing that it accepts can be sent.
  */
-export function choosePresentation(accept: string | undefined, wish: Wish): Presentation {
+export function choosePresentation(accept: string | undefined, wish: PresentationRequest): Presentation {
   const isWatch = wish.subject === 'watch';
   for (const clause of readAccept(accept)) {
     const { parameters, type } = clause;

@@ -13,7 +13,7 @@ import type { CutReason } from '../../bridge/hub/client-info.ts';
 import type { Cleanup, Served, Sink } from '../../bridge/hub/sink.ts';
 import type { Outbound } from '../../bridge/transport/stall.ts';
 import type { Listener } from '../../storage/cacher/cache-watch.ts';
-import type { Ends, Timed } from './ends.ts';
+import type { Ends, Expiring } from './ends.ts';
 import { LATER, type Source } from './sources.ts';
 import type { Turns, Waits } from './turns.ts';
 import type { Slot, StreamAnswer } from './wire.ts';
@@ -38,7 +38,7 @@ export interface SessionOptions {
  * One client. Created when its headers have been sent. A server may have ten thousand that wait, so there is no closure in it, no
  * timer and no list, and of the answer it keeps what it needs.
  */
-export class Session implements Served, Waits, Timed, Listener {
+export class Session implements Served, Waits, Expiring, Listener {
   readonly source: Source;
   readonly isWatch: boolean;
   /** Whose events a watch has. */

@@ -18,7 +18,7 @@ export interface Source {
    * while either is pending.
    */
   next(form: Form, reader: Listener): Uint8Array | undefined | Promise<Uint8Array | undefined> | typeof LATER;
-  /** Whether what comes next is joined if it is asked for later: it need not be asked for twice in a turn. */
+  /** Whether events that arrive until the next turn form one batch: a session that has just written then waits for that turn. */
   readonly joins: boolean;
   /** The position at which it starts, for clients that go on from there; undefined: they begin anew. */
   readonly version?: string | undefined;

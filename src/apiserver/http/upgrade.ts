@@ -8,7 +8,7 @@ import { answerUpgrade, WaitingUpgrade } from '../../bridge/transport/upgrades.t
 import { refused } from '../../storage/statuses.ts';
 import { badRequest, statusOf } from '../api-status.ts';
 import type { Settings } from '../options.ts';
-import { abandon, type HostMeans } from './host.ts';
+import { abandon, type HostDeps } from './host.ts';
 import { MAX_INBOUND_BYTES } from './limits.ts';
 import { NodeRequest, serveNode } from './node-host.ts';
 import { Presence } from './presence.ts';
@@ -20,18 +20,18 @@ import { refusal, type WholeAnswer } from './wire.ts';
 const MAX_EARLY_BYTES = MAX_INBOUND_BYTES + 14;
 
 export class Upgrades {
-  private readonly means: HostMeans;
+  private readonly deps: HostDeps;
   private readonly settings: Settings;
   private loaded: Promise<WebSockets> | undefined = undefined;
 
-  constructor(means: HostMeans, settings: Settings) {
-    this.means = means;
+  constructor(deps: HostDeps, settings: Settings) {
+    this.deps = deps;
     this.settings = settings;
   }
 
   async serve(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     if (!isWebSocket(request)) {
-      servePlainly(this.means, request, { socket, head });
+      servePlainly(this.deps, request, { socket, head });
       return;
     }
     const client = new Presence();
@@ -39,7 +39,7 @@ export class Upgrades {
     waiting.onGone(() => client.leave());
     try {
       checkHandshake(request);
-      const answer = await this.means.answer(new NodeRequest(request, client));
+      const answer = await this.deps.answer(new NodeRequest(request, client));
       if (answer.source === undefined || !answer.isWatch) {
         abandon(answer);
         refuse(
@@ -63,7 +63,7 @@ export class Upgrades {
 
   private load(): Promise<WebSockets> {
     this.loaded ??= import('./websocket.ts')
-      .then(({ WebSockets }) => new WebSockets(this.means, this.settings))
+      .then(({ WebSockets }) => new WebSockets(this.deps, this.settings))
       .catch((error: unknown) => {
         if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
         throw refused(501, 'NotImplemented', 'this server has no WebSockets: the package ws is not installed');
@@ -101,7 +101,7 @@ interface Rest {
   readonly head: Buffer;
 }
 
-function servePlainly(means: HostMeans, request: IncomingMessage, { socket, head }: Rest): void {
+function servePlainly(deps: HostDeps, request: IncomingMessage, { socket, head }: Rest): void {
   if (request.headers['transfer-encoding'] !== undefined) {
     refuse(socket, refusal(statusOf(refused(411, 'LengthRequired', 'a body behind an upgrade needs a Content-Length')).status));
     return;
@@ -115,7 +115,7 @@ function servePlainly(means: HostMeans, request: IncomingMessage, { socket, head
   // Does not wait for the client to close its side: node looks after this connection no more.
   socket.once('finish', () => socket.destroy());
   response.once('finish', () => socket.end());
-  void serveNode(means, whole, response);
+  void serveNode(deps, whole, response);
 }
 
 /**

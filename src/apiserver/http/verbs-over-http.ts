@@ -11,7 +11,7 @@ import { FieldCheck, type FieldFaults, readFieldValidation } from '../validation
 import { toChange } from '../verbs/change.ts';
 import { getObject, listObjects, presented, watchObjects } from '../verbs/read.ts';
 import { deleteObject, deleteObjects } from '../verbs/remove.ts';
-import type { Place, ResourceContext } from '../verbs/resource-context.ts';
+import type { NamespacedName, ResourceContext } from '../verbs/resource-context.ts';
 import { createObject, type UpdateTerms, updateObject } from '../verbs/write.ts';
 import { readDeleteTerms, readDryRun, readObject, readPatch, type WrittenBodyMeans } from './body.ts';
 import { errorWatch } from './error-watch.ts';
@@ -64,7 +64,7 @@ function checkSubresource({ path, verb, context }: Task): void {
 }
 
 /** Where the one object of a request is. What is in namespaces is not found outside of them. */
-function placeOf({ path, context }: Task): Place {
+function placeOf({ path, context }: Task): NamespacedName {
   const { namespace, name = '' } = path;
   if (context.info.namespaced !== (namespace !== undefined)) throw noSuchPath();
   return { namespace, name };

@@ -10,19 +10,19 @@ import { type SharedTimer, toSharedTimer } from '../../bridge/transport/shared-t
 import { sessionOf, WebSocketSink } from '../../bridge/transport/websocket-sink.ts';
 import type { Clock } from '../../watch/clock.ts';
 import type { Settings } from '../options.ts';
-import { abandon, type HostMeans } from './host.ts';
+import { abandon, type HostDeps } from './host.ts';
 import { MAX_INBOUND_BYTES } from './limits.ts';
 import type { StreamAnswer } from './wire.ts';
 
 export class WebSockets {
-  private readonly means: HostMeans;
+  private readonly deps: HostDeps;
   private readonly handshakes: Handshakes = new Handshakes({ compression: false, maxInboundBytes: MAX_INBOUND_BYTES });
   private readonly heartbeats: SharedTimer | undefined;
   private readonly guard: ReturnType<typeof guardInbound>;
   private readonly clock: Clock;
 
-  constructor(means: HostMeans, { clock }: Settings) {
-    this.means = means;
+  constructor(deps: HostDeps, { clock }: Settings) {
+    this.deps = deps;
     this.clock = clock;
     this.heartbeats = toSharedTimer(DEFAULTS.heartbeatMs, clock);
     const { maxInboundBytesPerSecond, maxInboundMessagesPerSecond } = DEFAULTS;
@@ -38,7 +38,7 @@ export class WebSockets {
     const whole = this.handshakes.answer(upgrade, (client, form) => {
       client.on('error', ignore);
       this.guard(client, raw);
-      const { maxBufferedBytes, sessions } = this.means;
+      const { maxBufferedBytes, sessions } = this.deps;
       const to = IN_BUN ? { socket: new SentLines(client), form: LINE } : { socket: raw, form };
       const sink = new WebSocketSink({ client, ...to, maxBufferedBytes, clock: this.clock } as ConstructorParameters<
         typeof WebSocketSink

@@ -8,9 +8,9 @@
  *
  * - What comes in is not changed. Each object or array is copied before its first change, and from then on is the patch's own: so a
  *   thousand operations on one array copy it once.
- * - What `copy` adds is a copy to the ground, counted in characters of JSON before it is placed: nothing is in two places.
+ * - What `copy` adds is a deep copy, counted in characters of JSON before it is added: no value is shared between two places.
  */
-import { checkDepth, isObject, type JsonObject, own, put, same, shallow } from './json.ts';
+import { checkDepth, isObject, isSameJson, type JsonObject, ownValue, setOwnValue, shallowCopy } from './json.ts';
 
 /** An operation that cannot be applied. */
 export class PatchFailure extends Error {
@@ -27,8 +27,8 @@ export type Operation =
 export function toOperations(patch: readonly unknown[]): Operation[] {
   return patch.map((each, at) => {
     if (!isObject(each)) throw new PatchFailure(`operation ${at} is not an object`);
-    const op = own(each, 'op');
-    const path = toPointer(own(each, 'path'), `path of operation ${at}`);
+    const op = ownValue(each, 'op');
+    const path = toPointer(ownValue(each, 'path'), `path of operation ${at}`);
     switch (op) {
       case 'add':
       case 'replace':
@@ -39,7 +39,7 @@ export function toOperations(patch: readonly unknown[]): Operation[] {
         return { op, path };
       case 'move':
       case 'copy':
-        return { op, path, from: toPointer(own(each, 'from'), `from of operation ${at}`) };
+        return { op, path, from: toPointer(ownValue(each, 'from'), `from of operation ${at}`) };
       default:
         throw new PatchFailure(`operation ${at} has an unknown op`);
     }
@@ -73,7 +73,7 @@ function applied(current: unknown, operation: Operation, means: Means): unknown 
   switch (op) {
     case 'test':
       if (operation.value === null && isAbsent(current, path)) return current;
-      if (!same(read(current, path), operation.value)) throw new PatchFailure(`test failed at ${show(path)}`);
+      if (!isSameJson(read(current, path), operation.value)) throw new PatchFailure(`test failed at ${show(path)}`);
       return current;
     case 'remove':
       return changed(current, path, { act: remove, means });
@@ -160,7 +160,7 @@ function changed(document: unknown, path: readonly string[], { act, means }: { a
   const copied = (value: unknown): Changed => {
     if (!Array.isArray(value) && !isObject(value)) throw new PatchFailure(`${show(path)} is in something without members`);
     if (means.copies.has(value)) return value;
-    const copy = Array.isArray(value) ? [...value] : shallow(value);
+    const copy = Array.isArray(value) ? [...value] : shallowCopy(value);
     means.copies.add(copy);
     return copy;
   };
@@ -169,7 +169,7 @@ function changed(document: unknown, path: readonly string[], { act, means }: { a
   for (const token of path.slice(0, last)) {
     const before = step(parent, token);
     const child = copied(before);
-    if (child !== before) put(parent as JsonObject, token, child);
+    if (child !== before) setOwnValue(parent as JsonObject, token, child);
     parent = child;
   }
   act(parent, path[last] as string, means);
@@ -194,13 +194,13 @@ const remove: Act = (parent, token, means) => {
 function adding(value: unknown): Act {
   return (parent, token, means) => {
     if (Array.isArray(parent)) splice(parent, index(parent, token, true), { means, items: [value] });
-    else put(parent, token, value);
+    else setOwnValue(parent, token, value);
   };
 }
 
 function replacing(value: unknown): Act {
   return (parent, token) => {
     step(parent, token);
-    put(parent as JsonObject, token, value);
+    setOwnValue(parent as JsonObject, token, value);
   };
 }

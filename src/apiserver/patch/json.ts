@@ -13,33 +13,33 @@ export function isObject(value: unknown): value is JsonObject {
 }
 
 /** The own value of an object under a name: undefined for `constructor`, unless it has one. */
-export function own(object: JsonObject, name: string): unknown {
+export function ownValue(object: JsonObject, name: string): unknown {
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
 /** Sets an own value. A plain assignment to `__proto__` would change what the object inherits. */
-export function put(object: JsonObject, name: string, value: unknown): void {
+export function setOwnValue(object: JsonObject, name: string, value: unknown): void {
   if (name === '__proto__') {
     Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
   } else object[name] = value;
 }
 
 /** A copy of an object, not of what is in it. */
-export function shallow(object: JsonObject): JsonObject {
+export function shallowCopy(object: JsonObject): JsonObject {
   return { ...object };
 }
 
 /** Whether two values are the same JSON. The order of names does not count. */
-export function same(one: unknown, other: unknown): boolean {
+export function isSameJson(one: unknown, other: unknown): boolean {
   if (one === other) return true;
   if (Array.isArray(one)) {
-    return Array.isArray(other) && one.length === other.length && one.every((value, at) => same(value, other[at]));
+    return Array.isArray(other) && one.length === other.length && one.every((value, at) => isSameJson(value, other[at]));
   }
   if (!isObject(one) || !isObject(other)) return false;
   const names = Object.keys(one);
   return (
     names.length === Object.keys(other).length &&
-    names.every((name) => Object.hasOwn(other, name) && same(one[name], other[name]))
+    names.every((name) => Object.hasOwn(other, name) && isSameJson(one[name], other[name]))
   );
 }
 

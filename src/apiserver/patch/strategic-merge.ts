@@ -10,7 +10,7 @@
  *     $retainKeys: ['type']                    of an object: remove all other members
  */
 import { badRequest, refused } from '../../storage/statuses.ts';
-import { isObject, type JsonObject, own, put, shallow } from './json.ts';
+import { isObject, type JsonObject, ownValue, setOwnValue, shallowCopy } from './json.ts';
 
 /** How a list is merged: as a set of plain values, or as objects of which one member is the key. Others are replaced. */
 export type ListStrategy = 'set' | { readonly key: string };
@@ -40,11 +40,11 @@ interface Place {
 }
 
 function mergeObjects(current: JsonObject, patch: JsonObject, place: Place): JsonObject {
-  const directive = own(patch, DIRECTIVE);
+  const directive = ownValue(patch, DIRECTIVE);
   if (directive === 'replace') return without(patch, [DIRECTIVE]);
   if (directive === 'delete') return {};
   if (directive !== undefined && directive !== 'merge') throw badRequest(`unknown patch type: ${shown(directive)}`);
-  const result = shallow(current);
+  const result = shallowCopy(current);
   retain(result, patch);
   for (const name of Object.keys(patch)) if (patch[name] === null) delete result[name];
   for (const name of listsOf(patch)) mergeMember(result, patch, { ...place, path: join(place.path, name) }, name);
@@ -63,21 +63,21 @@ function listsOf(patch: JsonObject): Set<string> {
 }
 
 function mergeMember(result: JsonObject, patch: JsonObject, place: Place, name: string): void {
-  const current = own(result, name);
-  const value = own(patch, name);
-  const strategy = own(place.strategies as JsonObject, place.path) as ListStrategy | undefined;
+  const current = ownValue(result, name);
+  const value = ownValue(patch, name);
+  const strategy = ownValue(place.strategies as JsonObject, place.path) as ListStrategy | undefined;
   if (strategy !== undefined) {
     const merged = mergeList(current, patch, { ...place, name, strategy });
-    if (merged !== undefined) put(result, name, merged);
+    if (merged !== undefined) setOwnValue(result, name, merged);
   } else if (value === undefined || value === null) {
     // It is removed, or there are only directives, and for no list that is merged: there is nothing to do.
-  } else if (isObject(value)) put(result, name, mergeObjects(isObject(current) ? current : {}, value, place));
-  else put(result, name, value);
+  } else if (isObject(value)) setOwnValue(result, name, mergeObjects(isObject(current) ? current : {}, value, place));
+  else setOwnValue(result, name, value);
 }
 
 /** Removes what `$retainKeys` does not name. */
 function retain(result: JsonObject, patch: JsonObject): void {
-  const kept = own(patch, RETAIN);
+  const kept = ownValue(patch, RETAIN);
   if (kept === undefined) return;
   const plain = Object.keys(patch).filter((name) => !name.startsWith('$') && patch[name] !== null);
   const names = new Set(isStrings(kept) ? kept : undefined);
@@ -93,16 +93,16 @@ interface ListPlace extends Place {
 function mergeList(current: unknown, patch: JsonObject, place: ListPlace): unknown[] | undefined {
   const { name, strategy } = place;
   const there: readonly unknown[] = Array.isArray(current) ? current : [];
-  const given = own(patch, name) ?? [];
-  const removed = own(patch, DELETE + name) ?? [];
-  const order = own(patch, ORDER + name);
+  const given = ownValue(patch, name) ?? [];
+  const removed = ownValue(patch, DELETE + name) ?? [];
+  const order = ownValue(patch, ORDER + name);
   if (!Array.isArray(given)) throw invalidList(`${place.path} is no list`);
   if (!Array.isArray(removed)) throw badRequest('invalid patch format of primitive list');
   if (order !== undefined && !Array.isArray(order)) throw badRequest('invalid patch format of setElementOrder list');
   const merged = strategy === 'set' ? mergeSet(there, given, removed) : mergeByKey(there, given, { ...place, key: strategy.key });
   if (current === undefined && merged.length === 0) return undefined;
   if (order === undefined) return merged;
-  const idOf = (item: unknown): unknown => (strategy === 'set' || !isObject(item) ? item : own(item, strategy.key));
+  const idOf = (item: unknown): unknown => (strategy === 'set' || !isObject(item) ? item : ownValue(item, strategy.key));
   return inOrder(merged, there.map(idOf), { order: order.map(idOf), idOf });
 }
 
@@ -118,18 +118,18 @@ function mergeByKey(there: readonly unknown[], given: readonly unknown[], place:
     if (!isObject(item)) throw invalidList(`an element of ${place.path} is no object`);
     return item;
   });
-  if (items.some((item) => own(item, DIRECTIVE) === 'replace')) {
+  if (items.some((item) => ownValue(item, DIRECTIVE) === 'replace')) {
     return items
-      .filter((item) => own(item, DIRECTIVE) !== 'replace' || Object.keys(item).length > 1)
+      .filter((item) => ownValue(item, DIRECTIVE) !== 'replace' || Object.keys(item).length > 1)
       .map((item) => without(item, [DIRECTIVE]));
   }
   const result: unknown[] = [...there];
   const places = placesOf(there, key);
   for (const item of items) {
-    const id = JSON.stringify(own(item, key));
+    const id = JSON.stringify(ownValue(item, key));
     if (id === undefined) throw badRequest(`map: ${shown(item)} does not contain declared merge key: ${key}`);
     const found = places.get(id);
-    if (own(item, DIRECTIVE) === 'delete') {
+    if (ownValue(item, DIRECTIVE) === 'delete') {
       for (const at of found ?? []) result[at] = undefined;
       places.delete(id);
     } else if (found === undefined) places.set(id, [result.push(mergeObjects({}, item, place)) - 1]);
@@ -142,7 +142,7 @@ function mergeByKey(there: readonly unknown[], given: readonly unknown[], place:
 function placesOf(list: readonly unknown[], key: string): Map<string, number[]> {
   const places = new Map<string, number[]>();
   for (const [at, each] of list.entries()) {
-    const id = isObject(each) ? JSON.stringify(own(each, key)) : undefined;
+    const id = isObject(each) ? JSON.stringify(ownValue(each, key)) : undefined;
     if (id === undefined) continue;
     const found = places.get(id);
     if (found) found.push(at);
@@ -178,7 +178,7 @@ function inOrder(
 }
 
 function without(object: JsonObject, names: readonly string[]): JsonObject {
-  const result = shallow(object);
+  const result = shallowCopy(object);
   for (const name of names) delete result[name];
   return result;
 }

@@ -1,7 +1,7 @@
 /** Content negotiation: what a client accepts, and what a body claims to be. */
 
 /** One of the media types that a client accepts. */
-export interface Clause {
+export interface MediaRange {
   /** In lower case, such as `application/json`. */
   readonly type: string;
   /** Such as `as` and `g`; without `q`. Names are in lower case. */
@@ -11,7 +11,7 @@ export interface Clause {
 const MAX_CLAUSES = 32;
 
 /** Reads an Accept header: the clauses in the order of preference. Those with `q=0` are left out. None at all means any. */
-export function readAccept(header: string | undefined): readonly Clause[] {
+export function readAccept(header: string | undefined): readonly MediaRange[] {
   const text = header?.trim() ?? '';
   if (text === '') return ANYTHING;
   // Clients send the same header with every request.
@@ -19,9 +19,9 @@ export function readAccept(header: string | undefined): readonly Clause[] {
   return last.clauses;
 }
 
-let last: { readonly text: string; readonly clauses: readonly Clause[] } = { text: '', clauses: [] };
+let last: { readonly text: string; readonly clauses: readonly MediaRange[] } = { text: '', clauses: [] };
 
-function clausesOf(text: string): readonly Clause[] {
+function clausesOf(text: string): readonly MediaRange[] {
   const ranked = text.split(',', MAX_CLAUSES).flatMap((entry) => {
     const [type = '', ...words] = entry.split(';').map((word) => word.trim());
     const parameters = new Map(words.map(pair));
@@ -33,7 +33,7 @@ function clausesOf(text: string): readonly Clause[] {
   return ranked.sort((one, other) => other.q - one.q).map(({ clause }) => clause);
 }
 
-const ANYTHING: readonly Clause[] = [{ type: '*/*', parameters: new Map() }];
+const ANYTHING: readonly MediaRange[] = [{ type: '*/*', parameters: new Map() }];
 
 function pair(word: string): [string, string] {
   const at = word.indexOf('=');
@@ -49,14 +49,14 @@ export interface Conversion {
 }
 
 /** What a clause wants JSON to be converted into; undefined: nothing. */
-export function conversionOf({ parameters }: Clause): Conversion | undefined {
+export function conversionOf({ parameters }: MediaRange): Conversion | undefined {
   const [kind, group, version] = [parameters.get('as'), parameters.get('g'), parameters.get('v')];
   if (kind === undefined && group === undefined && version === undefined) return undefined;
   return { kind: kind ?? '', group: group ?? '', version: version ?? '' };
 }
 
 /** Whether a clause includes JSON. */
-export function isJson({ type }: Clause): boolean {
+export function isJson({ type }: MediaRange): boolean {
   return type === 'application/json' || type === 'application/*' || type === '*/*';
 }
 

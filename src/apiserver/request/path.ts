@@ -52,11 +52,11 @@ export function splitTarget(target: string): { readonly path: string; readonly s
 export function readPath(path: string): ResourcePath | OtherPath {
   const segments = toSegments(path);
   const [root, ...rest] = segments;
-  const groupful = root === 'apis';
-  const head = groupful ? 2 : 1;
+  const hasGroup = root === 'apis';
+  const head = hasGroup ? 2 : 1;
   if ((root !== 'api' && root !== 'apis') || rest.length <= head) return { isResource: false, segments };
-  const [group, version] = groupful ? [rest[0] as string, rest[1] as string] : ['', rest[0] as string];
-  const apiVersion = groupful ? `${group}/${version}` : version;
+  const [group, version] = hasGroup ? [rest[0] as string, rest[1] as string] : ['', rest[0] as string];
+  const apiVersion = hasGroup ? `${group}/${version}` : version;
   return { isResource: true, group, version, apiVersion, ...readResource(rest.slice(head)) };
 }
 

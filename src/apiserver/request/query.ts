@@ -4,7 +4,7 @@
  */
 import type { ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
 import { invalid } from '../../watch/errors.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import { badRequest, invalidOptions } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { shown } from '../verbs/names.ts';
@@ -64,13 +64,13 @@ const COMMON = ['labelSelector', 'fieldSelector', 'resourceVersion', 'resourceVe
 
 /** The same of the options of a list in process. */
 export function fromListOptions(options: ListOptions): ListParameters {
-  known(options, [...COMMON, 'limit', 'continue']);
+  checkOptions(options, [...COMMON, 'limit', 'continue']);
   return { ...common(options), watch: false, limit: count('limit', options.limit), continue: text('continue', options.continue) };
 }
 
 /** The same of the options of a watch in process. What `sendInitialEvents` needs is implied, as `createListWatcher` does. */
 export function fromWatchOptions(options: ListWatchOptions): ListParameters {
-  known(options, [...COMMON, 'sendInitialEvents', 'allowWatchBookmarks', 'stored']);
+  checkOptions(options, [...COMMON, 'sendInitialEvents', 'allowWatchBookmarks', 'stored']);
   const { sendInitialEvents, allowWatchBookmarks = sendInitialEvents ?? false } = options;
   const base = common(options);
   const resourceVersionMatch = base.resourceVersionMatch || (sendInitialEvents === undefined ? '' : 'NotOlderThan');

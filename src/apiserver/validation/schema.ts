@@ -1,7 +1,7 @@
 /**
  * Checks objects against their JSON schema with ajv, which is loaded when the first schema needs it.
  *
- *     schema -- open(): as OpenAPI v3 means it --> ajv --> errors --> causes, in Kubernetes' words
+ *     schema -- expanded(): as OpenAPI v3 means it --> ajv --> errors --> causes, in Kubernetes' words
  *
  * What OpenAPI v3 has beyond JSON schema: `nullable`, which ajv knows; formats of numbers, which their types imply; and the
  * extensions, which are no matter of validity except `x-kubernetes-int-or-string`. Formats of texts are not checked, as ajv has
@@ -70,7 +70,7 @@ const COMMON: JsonSchema = { apiVersion: { type: 'string' }, kind: { type: 'stri
 function toJsonSchema(schema: JsonSchema): JsonSchema {
   const properties = schema.properties as JsonSchema | undefined;
   const { metadata: _, ...own } = properties ?? {};
-  return opened({
+  return expanded({
     ...schema,
     type: 'object',
     ...((properties ?? schema.additionalProperties === false) && { properties: { ...COMMON, ...own } }),
@@ -78,9 +78,9 @@ function toJsonSchema(schema: JsonSchema): JsonSchema {
 }
 
 /** Turns `x-kubernetes-int-or-string` into what it means, at any depth. */
-function opened(schema: JsonSchema): JsonSchema {
+function expanded(schema: JsonSchema): JsonSchema {
   const entries = Object.entries(schema).filter(([name]) => !name.startsWith('x-'));
-  const inner = entries.map(([name, value]): [string, unknown] => [name, openedPart(name, value)]);
+  const inner = entries.map(([name, value]): [string, unknown] => [name, expandedPart(name, value)]);
   const result = Object.fromEntries(inner);
   if (schema['x-kubernetes-int-or-string'] !== true) return result;
   const { anyOf: _, type: __, ...rest } = result;
@@ -92,13 +92,13 @@ const UNDER_NAMES: readonly string[] = ['properties', 'patternProperties', 'defi
 const IN_A_LIST: readonly string[] = ['allOf', 'anyOf', 'oneOf'];
 const AS_SUCH: readonly string[] = ['items', 'additionalProperties', 'not'];
 
-function openedPart(name: string, value: unknown): unknown {
+function expandedPart(name: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (UNDER_NAMES.includes(name)) {
-    return Object.fromEntries(Object.entries(value).map(([each, schema]) => [each, opened(schema as JsonSchema)]));
+    return Object.fromEntries(Object.entries(value).map(([each, schema]) => [each, expanded(schema as JsonSchema)]));
   }
-  if (IN_A_LIST.includes(name) && Array.isArray(value)) return value.map((each) => opened(each as JsonSchema));
-  return AS_SUCH.includes(name) && !Array.isArray(value) ? opened(value as JsonSchema) : value;
+  if (IN_A_LIST.includes(name) && Array.isArray(value)) return value.map((each) => expanded(each as JsonSchema));
+  return AS_SUCH.includes(name) && !Array.isArray(value) ? expanded(value as JsonSchema) : value;
 }
 
 /** Kubernetes' words for ajv's errors. */

@@ -13,7 +13,7 @@ import { isRecord, type Json } from '../request/json.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 import { sameJson } from './equal.ts';
 import { faultOfLabel, faultOfSubdomain, generateName, shown, utf8Bytes } from './names.ts';
-import type { Place, ResourceContext } from './resource-context.ts';
+import type { NamespacedName, ResourceContext } from './resource-context.ts';
 import { timestamp } from './resource-context.ts';
 
 /** An object whose members are not known. */
@@ -29,7 +29,7 @@ export function isOfKind(info: ResourceInfo, sent: unknown): boolean {
 }
 
 /** Checks that what was sent is an object of this kind at all, and fills in what all of them have in common. */
-export function shaped(info: ResourceInfo, sent: unknown): Mutable {
+export function normalized(info: ResourceInfo, sent: unknown): Mutable {
   if (!isRecord(sent)) throw badRequest('expected an object');
   const { apiVersion = info.apiVersion, kind = info.kind, metadata, ...rest } = sent;
   if (!isOfKind(info, sent)) {
@@ -42,7 +42,7 @@ export function shaped(info: ResourceInfo, sent: unknown): Mutable {
   for (const name of MAPS) checkMap(name, checked[name]);
   for (const name of LISTS) {
     const value = checked[name];
-    if (!isNone(value) && !Array.isArray(value)) throw badRequest(`metadata.${name}: expected a list`);
+    if (!isNullish(value) && !Array.isArray(value)) throw badRequest(`metadata.${name}: expected a list`);
   }
   for (const each of (checked.finalizers ?? NONE) as readonly unknown[]) {
     if (!isText(each)) throw badRequest('metadata.finalizers: expected a string');
@@ -62,11 +62,11 @@ const ORDER = [
 const NONE: readonly never[] = [];
 const UNCHANGED: Json = {};
 
-const isNone = (value: unknown): boolean => value === undefined || value === null;
-const isText = (value: unknown): boolean => typeof value === 'string' || isNone(value);
+const isNullish = (value: unknown): boolean => value === undefined || value === null;
+const isText = (value: unknown): boolean => typeof value === 'string' || isNullish(value);
 
 function checkMap(name: string, value: unknown): void {
-  if (isNone(value)) return;
+  if (isNullish(value)) return;
   if (!isRecord(value)) throw badRequest(`metadata.${name}: expected an object`);
   for (const each of Object.values(value)) {
     if (typeof each !== 'string') throw badRequest(`metadata.${name}: expected texts as values`);
@@ -78,14 +78,14 @@ function ordered(metadata: Json, changes: Json = UNCHANGED): Meta {
   const known: Record<string, unknown> = {};
   for (const name of ORDER) {
     const value = name in changes ? changes[name] : metadata[name];
-    if (!isNothing(value)) known[name] = value;
+    if (!isEmptyValue(value)) known[name] = value;
   }
   return known as Meta;
 }
 
 /** What Kubernetes leaves out: no value, an empty text, list or map. */
-function isNothing(value: unknown): boolean {
-  return isNone(value) || value === '' || (typeof value === 'object' && isEmpty(value as object));
+function isEmptyValue(value: unknown): boolean {
+  return isNullish(value) || value === '' || (typeof value === 'object' && isEmpty(value as object));
 }
 
 function isEmpty(object: object): boolean {
@@ -158,12 +158,12 @@ function inNamespace(object: Mutable, namespace: string | undefined): Mutable {
 const countsGenerations = ({ group }: ResourceInfo): boolean => group !== '' && group !== 'coordination.k8s.io';
 
 /** What was sent to be created, if it can be read, and belongs where it was sent to. */
-export function toCreated(info: ResourceInfo, sent: unknown, namespace: string | undefined): Mutable {
-  return inNamespace(shaped(info, sent), namespace);
+export function decodeCreate(info: ResourceInfo, sent: unknown, namespace: string | undefined): Mutable {
+  return inNamespace(normalized(info, sent), namespace);
 }
 
 /** The object that a creation writes. It has a name of the server's making if it has only `generateName`. */
-export async function toCreate(context: ResourceContext, object: Mutable): Promise<Mutable> {
+export async function prepareCreate(context: ResourceContext, object: Mutable): Promise<Mutable> {
   const { info } = context;
   const { metadata } = object;
   if (metadata.resourceVersion !== undefined) throw badRequest('resourceVersion should not be set on objects to be created');
@@ -223,7 +223,7 @@ async function checkBySchema({ info, bySchema }: ResourceContext, object: Mutabl
 
 /** What `validate` has returned. Anything but causes is a fault of its owner, and not of whoever writes: it throws what becomes 500. */
 function causesOf(said: unknown, { resourceName }: ResourceInfo): readonly FieldCause[] {
-  if (isNone(said)) return [];
+  if (isNullish(said)) return [];
   const isCause = (each: unknown): boolean =>
     isRecord(each) && typeof each.field === 'string' && typeof each.message === 'string';
   if (Array.isArray(said) && said.every(isCause)) return said;
@@ -244,15 +244,15 @@ export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T>
  * The object that an update writes: `sent`, with what only the server writes as it was. Made at once, unless a check takes time: a
  * storage in memory then writes it in the same turn, and nobody has to begin again.
  */
-export function toUpdate(
+export function prepareUpdate(
   context: ResourceContext,
   sent: unknown,
-  { current, place, status }: { current: KubernetesObject; place: Place; status: boolean },
+  { current, place, status }: { current: KubernetesObject; place: NamespacedName; status: boolean },
 ): Mutable | Promise<Mutable> {
   const { info } = context;
-  const object = inNamespace(shaped(info, sent), place.namespace);
+  const object = inNamespace(normalized(info, sent), place.namespace);
   checkIdentity(info, object, { current, place });
-  const old = shaped(info, current.apiVersion === info.apiVersion ? current : { ...current, apiVersion: info.apiVersion });
+  const old = normalized(info, current.apiVersion === info.apiVersion ? current : { ...current, apiVersion: info.apiVersion });
   const merged = status ? onlyStatus(object, old) : keepOwn(context, object, old);
   const isSame = sameSpec(info, merged, old);
   const next = withMeta(merged, serverMembers(info, old, { sent: merged, isSame }));
@@ -265,7 +265,7 @@ export function toUpdate(
 function checkIdentity(
   info: ResourceInfo,
   { metadata }: Mutable,
-  { current, place }: { current: KubernetesObject; place: Place },
+  { current, place }: { current: KubernetesObject; place: NamespacedName },
 ): void {
   const { name = '', uid, resourceVersion } = metadata;
   if (name !== place.name) {

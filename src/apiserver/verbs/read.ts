@@ -9,7 +9,7 @@ import type { Watch } from '../../watch/watch.ts';
 import { badRequest, notFound, translated } from '../api-status.ts';
 import { checkedParameters, checkVersion, type ListParameters } from '../request/query.ts';
 import type { ResourceInfo } from '../resource-info.ts';
-import type { Place, ResourceContext } from './resource-context.ts';
+import type { NamespacedName, ResourceContext } from './resource-context.ts';
 import { storageKey } from './resource-context.ts';
 
 /** What a list or a watch is asked for. */
@@ -24,7 +24,7 @@ export interface Asked {
 /** Reads one object. */
 export async function getObject(
   { info, storage }: ResourceContext,
-  place: Place,
+  place: NamespacedName,
   { resourceVersion, signal }: { resourceVersion: string; signal?: AbortSignal | undefined },
 ): Promise<KubernetesObject> {
   checkVersion('resourceVersion', resourceVersion);
@@ -54,7 +54,7 @@ export async function listObjects(context: ResourceContext, asked: Asked): Promi
   return { ...list, items: list.items.map((item) => presented(info, item)) };
 }
 
-/** Watches a collection. What the server did not ask for, or the client cannot read, does not come through. */
+/** Watches a collection. BOOKMARKs that the client did not ask for are dropped; objects have the version of its resource. */
 export async function watchObjects(context: ResourceContext, asked: Asked): Promise<Watch<StorageEvent<KubernetesObject>>> {
   const { parameters, storage, selectors } = toStorage(context, { ...asked, parameters: { ...asked.parameters, watch: true } });
   const { sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = parameters;
@@ -75,7 +75,7 @@ export async function watchObjects(context: ResourceContext, asked: Asked): Prom
     timeoutSeconds: timeoutSeconds || undefined,
     signal: asked.signal,
   });
-  return adapted(context.info, watch, { bridled: initial && !allowWatchBookmarks });
+  return adapted(context.info, watch, { dropBookmarks: initial && !allowWatchBookmarks });
 }
 
 /**
@@ -85,11 +85,11 @@ export async function watchObjects(context: ResourceContext, asked: Asked): Prom
 function adapted(
   info: ResourceInfo,
   watch: Watch<StorageEvent<KubernetesObject>>,
-  { bridled }: { bridled: boolean },
+  { dropBookmarks }: { dropBookmarks: boolean },
 ): Watch<StorageEvent<KubernetesObject>> {
-  if (!bridled && !info.shared) return watch;
+  if (!dropBookmarks && !info.shared) return watch;
   return filter(watch, (event) => {
-    if (event.type === 'BOOKMARK') return bridled ? undefined : event;
+    if (event.type === 'BOOKMARK') return dropBookmarks ? undefined : event;
     if (event.type === 'ERROR') return event;
     const object = presented(info, event.object);
     return object === event.object ? event : { ...event, object };
@@ -151,7 +151,7 @@ function checkSelectors(
   }
 }
 
-/** Objects in the version that another resource of the same name has written, as this one shows them. */
+/** Objects that were written in another version of their kind, as they are shown: by object, then by `apiVersion`. */
 const shownAs: WeakMap<object, Map<string, KubernetesObject>> = new WeakMap();
 
 /** An object in the version of a resource. All versions of a kind have one schema; only the name of the version differs. */

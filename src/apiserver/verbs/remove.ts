@@ -7,7 +7,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { conflict, hasCode, MODIFIED, notFound, translated } from '../api-status.ts';
 import { withMeta } from './metadata.ts';
-import type { Place, ResourceContext } from './resource-context.ts';
+import type { NamespacedName, ResourceContext } from './resource-context.ts';
 import { storageKey, timestamp } from './resource-context.ts';
 
 /** Options of a deletion. */
@@ -26,7 +26,7 @@ export interface Deleted {
 const MAX_ATTEMPTS = 100;
 
 /** Deletes an object, or marks it as waiting for its finalizers. */
-export async function deleteObject(context: ResourceContext, place: Place, terms: DeleteTerms): Promise<Deleted> {
+export async function deleteObject(context: ResourceContext, place: NamespacedName, terms: DeleteTerms): Promise<Deleted> {
   const { info, storage } = context;
   const key = storageKey(place);
   const { dryRun, signal } = terms;
@@ -36,8 +36,8 @@ export async function deleteObject(context: ResourceContext, place: Place, terms
     // Another object of this name has not been emptied, and nobody wants it deleted.
     if (emptied && current.metadata?.uid !== emptied.metadata?.uid) throw notFound(info, place.name);
     checkPreconditions(context, current, preconditions);
-    if (isHeld(current)) throw new Held();
-    if (dryRun) throw new Dry(current);
+    if (isHeld(current)) throw new HasFinalizers();
+    if (dryRun) throw new DryRunDone(current);
   };
   for (let attempt = 1; ; attempt++) {
     try {
@@ -54,12 +54,12 @@ export async function deleteObject(context: ResourceContext, place: Place, terms
       context.removed(place.namespace);
       return { object, gone: true };
     } catch (error) {
-      if (error instanceof Dry) return { object: error.object, gone: true };
-      if (!(error instanceof Held)) throw translated(error, info, place.name);
+      if (error instanceof DryRunDone) return { object: error.object, gone: true };
+      if (!(error instanceof HasFinalizers)) throw translated(error, info, place.name);
     }
     const marked = await mark(context, key, { ...terms, preconditions }).catch((error: unknown) => {
       // The last finalizer has gone meanwhile.
-      if (!(error instanceof Free)) throw translated(error, info, place.name);
+      if (!(error instanceof FinalizersGone)) throw translated(error, info, place.name);
       if (attempt === MAX_ATTEMPTS) throw conflict(info, place.name, MODIFIED);
       return undefined;
     });
@@ -71,7 +71,7 @@ async function mark(context: ResourceContext, key: string, terms: DeleteTerms): 
   const { storage, now } = context;
   const change = (current: KubernetesObject): KubernetesObject => {
     checkPreconditions(context, current, terms.preconditions);
-    if (!isHeld(current)) throw new Free();
+    if (!isHeld(current)) throw new FinalizersGone();
     if (current.metadata?.deletionTimestamp !== undefined) return current;
     const generation = current.metadata?.generation;
     return withMeta(current, {
@@ -82,7 +82,7 @@ async function mark(context: ResourceContext, key: string, terms: DeleteTerms): 
   };
   if (!terms.dryRun) return storage.update(key, change, { signal: terms.signal });
   const current = await storage.get(key, { signal: terms.signal });
-  if (current === undefined) throw new Free();
+  if (current === undefined) throw new FinalizersGone();
   return change(current);
 }
 
@@ -128,7 +128,7 @@ export async function deleteObjects(
     }) => Promise<{ items: readonly KubernetesObject[]; continue?: string | undefined }>;
   },
 ): Promise<readonly KubernetesObject[]> {
-  const found: { readonly place: Place; readonly uid: string | undefined }[] = [];
+  const found: { readonly place: NamespacedName; readonly uid: string | undefined }[] = [];
   let next = '';
   do {
     const page = await list({ limit: limit || PAGE, continue: next });
@@ -151,11 +151,11 @@ export async function deleteObjects(
 }
 
 /** It has finalizers. */
-class Held extends Error {}
+class HasFinalizers extends Error {}
 /** It has none any more. */
-class Free extends Error {}
-/** It could be deleted, and was not to be. */
-class Dry extends Error {
+class FinalizersGone extends Error {}
+/** A dry run has shown that it could be deleted. */
+class DryRunDone extends Error {
   readonly object: KubernetesObject;
 
   constructor(object: KubernetesObject) {

@@ -25,8 +25,8 @@ export interface ResourceContext {
   /** Aborts when the server shuts down. Absent if watches of the storage end by themselves then. */
   readonly closing?: AbortSignal | undefined;
   /**
-   * Rejects with what is told if an object of a name may not be created in a namespace. Otherwise it resolves with what
-   * `namespaceHolds` is to be asked with when it has been created; undefined: it need not be asked.
+   * Rejects with the error for the client if an object of this name may not be created in a namespace. Otherwise resolves with the
+   * `uid` to pass to `namespaceHolds` once the object has been created; undefined if that check is not needed.
    */
   readonly namespaceExists: (namespace: string, name: string) => Promise<string | undefined>;
   /** Rejects if the namespace of a new object is about to go, or has gone. */
@@ -42,14 +42,14 @@ export interface ResourceContext {
 }
 
 /** Where one object is. */
-export interface Place {
+export interface NamespacedName {
   /** Undefined for what is in no namespace. */
   readonly namespace: string | undefined;
   readonly name: string;
 }
 
 /** The key of an object in the storage of its resource. */
-export function storageKey({ namespace, name }: Place): string {
+export function storageKey({ namespace, name }: NamespacedName): string {
   return namespace === undefined ? name : `${namespace}/${name}`;
 }
 

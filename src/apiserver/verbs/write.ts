@@ -5,9 +5,9 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { versionOf } from '../../cache/object.ts';
 import { alreadyExists, hasCode, notFound, translated } from '../api-status.ts';
-import { isPromise, toCreate, toCreated, toUpdate, withMeta } from './metadata.ts';
+import { decodeCreate, isPromise, prepareCreate, prepareUpdate, withMeta } from './metadata.ts';
 import { deleteObject } from './remove.ts';
-import type { Place, ResourceContext } from './resource-context.ts';
+import type { NamespacedName, ResourceContext } from './resource-context.ts';
 import { storageKey } from './resource-context.ts';
 
 /** Options of writes. */
@@ -26,12 +26,12 @@ export async function createObject(
   sent: unknown,
   { namespace, dryRun, signal }: WriteTerms & { namespace: string | undefined },
 ): Promise<KubernetesObject> {
-  const readable = toCreated(context.info, sent, namespace);
+  const readable = decodeCreate(context.info, sent, namespace);
   for (let attempt = 1; ; attempt++) {
     // What is wrong with an object is told where there could be one. Upstream: the plugin `NamespaceLifecycle`, before validation.
     const asked = readable.metadata.name ?? '';
     const within = namespace === undefined ? undefined : await context.namespaceExists(namespace, asked);
-    const object = await toCreate(context, readable);
+    const object = await prepareCreate(context, readable);
     const { name = '' } = object.metadata;
     const key = storageKey({ namespace, name });
     try {
@@ -67,7 +67,7 @@ function takeBack(context: ResourceContext, key: string, { metadata }: Kubernete
 
 /** Options of {@link updateObject}. */
 export interface UpdateTerms extends WriteTerms {
-  readonly place: Place;
+  readonly place: NamespacedName;
   /** Only the status is written; otherwise everything but the status, if the kind has one of its own. */
   readonly status: boolean;
   /** Returns what was sent, or makes it of what is there. May be called several times. */
@@ -89,7 +89,7 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
     return next;
   };
   const change: Change = (current) => {
-    const next = toUpdate(context, terms.make(current), { current, place, status: terms.status });
+    const next = prepareUpdate(context, terms.make(current), { current, place, status: terms.status });
     return isPromise(next) ? next.then((checked) => unlessDone(checked, current)) : unlessDone(next, current);
   };
   for (let attempt = 1; ; attempt++) {

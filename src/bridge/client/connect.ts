@@ -1,7 +1,7 @@
 import { systemClock } from '../../watch/clock.ts';
 import { invalid } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import { toOpener } from './attempt.ts';
 import type { ClientEvent } from './event.ts';
 import type { Backoff, ConnectOptions, PerAttempt } from './options.ts';
@@ -89,8 +89,8 @@ type Settings<E> = Omit<ConnectOptions<E>, keyof Defaults> & Defaults;
 
 function toSettings<E>(options: ConnectOptions<E>): Settings<E> {
   const settings: Record<string, unknown> = defaults();
-  const backoff = known(options.backoff ?? {}, BACKOFF);
-  for (const [name, value] of Object.entries({ ...known(options, OPTIONS), ...backoff })) {
+  const backoff = checkOptions(options.backoff ?? {}, BACKOFF);
+  for (const [name, value] of Object.entries({ ...checkOptions(options, OPTIONS), ...backoff })) {
     if (value === undefined) continue;
     const words = WORDS[name];
     const whole = name === 'capacity';

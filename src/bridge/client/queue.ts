@@ -5,13 +5,13 @@ interface Failure<E> {
 }
 
 /** One event and what is delivered before it. The last place has no event yet. */
-interface Place<E> {
+interface QueueEntry<E> {
   event?: E;
   chars: number;
   version?: string | undefined;
   lost: number;
   error?: Failure<E> | undefined;
-  next?: Place<E>;
+  next?: QueueEntry<E>;
 }
 
 /**
@@ -32,8 +32,8 @@ export class ClientQueue<E> {
   readonly #limits: { readonly capacity: number; readonly maxBufferedBytes: number };
   #events: number = 0;
   #chars: number = 0;
-  #head: Place<E> = { chars: 0, lost: 0 };
-  #tail: Place<E> = this.#head;
+  #head: QueueEntry<E> = { chars: 0, lost: 0 };
+  #tail: QueueEntry<E> = this.#head;
 
   constructor(limits: { readonly capacity: number; readonly maxBufferedBytes: number }) {
     this.#limits = limits;
@@ -113,7 +113,7 @@ export class ClientQueue<E> {
     this.count = this.#events = this.#chars = 0;
   }
 
-  #leave(next: Place<E>): void {
+  #leave(next: QueueEntry<E>): void {
     this.#chars -= this.#head.chars;
     this.#events--;
     this.count--;

@@ -5,7 +5,7 @@ import type { BookmarkOptions } from '../protocol.ts';
 import { toBookmark } from '../protocol.ts';
 
 /** The place of an envelope in the stream, and what is known of its text. */
-export interface Place {
+export interface EnvelopeInit {
   /** Counts from 1; 0 for an event outside the stream. */
   readonly sequence: number;
   /** The version the event has on the wire, if any. */
@@ -43,7 +43,7 @@ export class Envelope implements WatchEvent, ReportsDeletion {
    * @throws {WatchError} INVALID_ARGUMENT for null, undefined, or a type that is not a non-empty string. TypeError for an object
    * that JSON cannot represent, such as a cycle.
    */
-  constructor(event: WatchEvent, place: Place) {
+  constructor(event: WatchEvent, place: EnvelopeInit) {
     const { type, object } = checked(event);
     this.type = type;
     this.object = object;
@@ -91,7 +91,7 @@ function opened(event: WatchEvent, json: string | undefined): string {
  * Returns the envelope of an event from a hub's watch. That is the event itself; or a new envelope, for a copy whose type
  * `coalesce` changed (with its place, and bytes of its own), and for the ERROR of a cut watch (outside the stream).
  */
-export function envelopeOf(event: WatchEvent & Partial<Place>): Envelope {
+export function envelopeOf(event: WatchEvent & Partial<EnvelopeInit>): Envelope {
   if (event instanceof Envelope) return event;
   return new Envelope(event, { sequence: event.sequence ?? 0, version: event.version });
 }

@@ -9,7 +9,7 @@ import type { Envelope } from '../events/envelope.ts';
 import { eventKey } from '../events/key.ts';
 import { toVersion } from '../protocol.ts';
 import type { HubSettings } from './hub-options.ts';
-import type { Asked } from './query.ts';
+import type { ParsedQuery } from './query.ts';
 import { readVersion } from './query.ts';
 import type { Start } from './start.ts';
 import { toStart } from './start.ts';
@@ -74,7 +74,7 @@ export class Feed {
   }
 
   /** Returns where a client with this request starts, or a Status of code 410 or 400. */
-  start(asked: Asked, topics: readonly string[] | undefined): Start | Status {
+  start(asked: ParsedQuery, topics: readonly string[] | undefined): Start | Status {
     const { replay, snapshot } = this.settings;
     return toStart(asked, {
       after: (version) => {

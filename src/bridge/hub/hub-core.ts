@@ -15,7 +15,7 @@ import { Feed } from './feed.ts';
 import { Flusher } from './flusher.ts';
 import type { ClientOptions, HubSettings, HubStats } from './hub-options.ts';
 import { Lifetime } from './lifetime.ts';
-import type { Asked } from './query.ts';
+import type { ParsedQuery } from './query.ts';
 import { Session } from './session.ts';
 import type { ReadableWatch, SessionHost } from './session-host.ts';
 import { limitAge, startTimers } from './session-timers.ts';
@@ -33,7 +33,7 @@ import { Tally } from './tally.ts';
 export interface Client extends ClientInfo {
   /** Where it starts, from {@link HubCore.start} in the same synchronous step; default: as for a request without parameters. */
   readonly start?: Start | undefined;
-  readonly asked?: Asked | undefined;
+  readonly asked?: ParsedQuery | undefined;
   readonly options?: ClientOptions | undefined;
   readonly identity?: unknown;
   /** Its slot; default: a new one. */
@@ -142,12 +142,12 @@ export class HubCore {
   }
 
   /** Whether only the source can tell where a client with this request starts, or this hub is not connected to it yet. */
-  mustLocate(asked: Asked): boolean {
+  mustLocate(asked: ParsedQuery): boolean {
     return this.sourced?.locator.knows(asked) === false;
   }
 
   /** Asks the source. Resolves to undefined when this hub can answer the request by itself, be it with 410. */
-  locate(asked: Asked, gone: AbortSignal): Promise<CatchUp | undefined> {
+  locate(asked: ParsedQuery, gone: AbortSignal): Promise<CatchUp | undefined> {
     return this.sourced?.locator.locate(asked, gone) ?? Promise.resolve(undefined);
   }
 
@@ -195,7 +195,7 @@ export class HubCore {
    * Returns where a client with this request starts, or a Status of code 410, 400 or 503. That counts as a refusal, as does
    * {@link COMPLETE}: the stream has ended, and this client has received all that its filter lets through.
    */
-  start(asked: Asked, { address = '', options = {}, catchUp }: Asking = {}): Start | Status {
+  start(asked: ParsedQuery, { address = '', options = {}, catchUp }: StartContext = {}): Start | Status {
     if (this.lifetime.leaving) return this.refuse({ reason: 'ended', status: LEAVING, address });
     if (this.sourced?.follower.ready === false) return this.refuse({ reason: 'failed', status: NOT_READY, address });
     if (catchUp !== undefined) return { missed: [], resumed: true, snapshot: false, catchUp };
@@ -345,7 +345,7 @@ export class HubCore {
 const RETRY_AFTER_MS = 1_000;
 
 /** What is known of a client that asks where it starts. */
-export interface Asking {
+export interface StartContext {
   readonly address?: string;
   readonly options?: ClientOptions;
   readonly catchUp?: CatchUp | undefined;

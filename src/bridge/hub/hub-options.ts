@@ -1,9 +1,9 @@
 import { toOverflow } from '../../broadcast/broadcaster.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { systemClock } from '../../watch/clock.ts';
-import { having, invalid, wholeNumber } from '../../watch/errors.ts';
+import { invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import type { MissingAdded, ObjectOf, WatchEvent } from '../../watch/event.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { Overflow } from '../../watch/overflow.ts';
 import type { Turn } from '../events/turn.ts';
 import { nextTurn } from '../events/turn.ts';
@@ -225,7 +225,7 @@ const HUB_OPTIONS = Object.keys(names) as (keyof HubOptions)[];
 
 /** Fills in defaults. Throws INVALID_ARGUMENT for an invalid option. */
 export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSettings<E> {
-  const { epoch = newEpoch(), overflow = 'disconnect' } = known(options, HUB_OPTIONS);
+  const { epoch = newEpoch(), overflow = 'disconnect' } = checkOptions(options, HUB_OPTIONS);
   if (!EPOCH.test(epoch)) throw invalid('epoch', epoch, '1 to 64 letters, digits, - or _');
   const count = (name: CountedOption, fallback: number, min: number = 0): number =>
     wholeNumber(name, options[name] ?? fallback, min);
@@ -237,7 +237,7 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
   }
   const { source } = options;
   if (source !== undefined) {
-    having('source', source, 'follow', 'a HubSource, such as a NatsStream');
+    requireMethod('source', source, 'follow', 'a HubSource, such as a NatsStream');
     if (options.epoch !== undefined) throw invalid('epoch', epoch, 'none, because the source tells it');
   }
   return {

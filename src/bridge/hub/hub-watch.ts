@@ -2,7 +2,7 @@ import { toExpired } from '../../broadcast/cursor/cursor.ts';
 import { concerns, toTopicSet } from '../../broadcast/topics.ts';
 import { callable, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ErrorEvent, WatchEvent } from '../../watch/event.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import { PullWatch } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { Envelope } from '../events/envelope.ts';
@@ -33,7 +33,7 @@ const OPTIONS = ['after', 'topics', 'filter', 'capacity', 'signal'] as const;
 
 /** Starts a watch of a hub. */
 export function watchHub<E extends WatchEvent>(core: HubCore, options: HubWatchOptions<E>): Watch<HubEvent<E>> {
-  const { after, topics, filter, capacity, signal } = known(options, OPTIONS);
+  const { after, topics, filter, capacity, signal } = checkOptions(options, OPTIONS);
   if (after !== undefined && (typeof after !== 'string' || after === '')) throw invalid('after', after, 'a version of a hub');
   if (topics !== undefined && !core.hasTopics) throw invalid('topics', topics, 'none, because the hub has no topicsOf');
   if (capacity !== undefined) wholeNumber('capacity', capacity, 1);

@@ -1,7 +1,7 @@
-import { having, invalid, WatchError } from '../../watch/errors.ts';
+import { invalid, requireMethod, WatchError } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import { toStatus } from '../../watch/event.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ClientStats } from './client-info.ts';
 import { HubCore } from './hub-core.ts';
@@ -68,7 +68,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
   }
 
   private async publishWith(event: E, options: PublishOptions): Promise<void> {
-    const { json, id } = known(options, ['json', 'id']);
+    const { json, id } = checkOptions(options, ['json', 'id']);
     if (id !== undefined) throw invalid('id', id, 'none, because this hub has no source');
     return this.core.publisher.publish(event, json);
   }
@@ -94,7 +94,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    */
   async follow(watch: Watch<E>): Promise<void> {
     this.refuseSource('follow', 'a loop over the watch, and publish');
-    having('watch', watch, 'tryNext', 'a Watch');
+    requireMethod('watch', watch, 'tryNext', 'a Watch');
     const { lifetime } = this.core;
     this.followed.add(watch);
     if (lifetime.closing) watch.stop();
@@ -120,7 +120,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * @throws {WatchError} (rejects) CLOSED after `shutdown`; the signal's reason when it aborts.
    */
   async ready(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
-    const { signal = new AbortController().signal } = known(options, ['signal']);
+    const { signal = new AbortController().signal } = checkOptions(options, ['signal']);
     signal.throwIfAborted();
     if (await this.core.ready(signal)) return;
     signal.throwIfAborted();
@@ -195,7 +195,7 @@ export class Hub<E extends WatchEvent = WatchEvent> {
    * @throws {WatchError} (rejects) INVALID_ARGUMENT for an invalid `retryAfterMs`.
    */
   async shutdown(options: ShutdownOptions = {}): Promise<void> {
-    const { signal, retryAfterMs } = known(options, ['signal', 'retryAfterMs']);
+    const { signal, retryAfterMs } = checkOptions(options, ['signal', 'retryAfterMs']);
     const closed = this.core.close(retryAfterMs);
     for (const watch of this.followed) watch.stop();
     const cut = (): void => {

@@ -4,13 +4,13 @@ import type { WatchQuery } from '../protocol.ts';
 import { DEFAULTS, LAST_EVENT_ID, PARAMETERS } from '../protocol.ts';
 
 /** A parsed request. */
-export interface Asked extends WatchQuery {
+export interface ParsedQuery extends WatchQuery {
   /** Whether the version came in `Last-Event-ID`: an EventSource that reconnects, and repeats its original URL. */
   readonly isBack?: boolean;
 }
 
 /** The raw parts of a request. */
-export interface Words {
+export interface RawQuery {
   /** The text after the `?`, or empty. */
   readonly search: string;
   readonly lastEventId: string | undefined;
@@ -20,15 +20,15 @@ export interface Words {
  * Parses a query. Returns a Status of code 400 if it is invalid. The parameters of this protocol may occur once each, with a
  * limited length; other parameters are ignored.
  */
-export function readQuery(words: Words, maxQueryBytes: number = DEFAULTS.maxQueryBytes): Asked | Status {
+export function readQuery(words: RawQuery, maxQueryBytes: number = DEFAULTS.maxQueryBytes): ParsedQuery | Status {
   const { search, lastEventId } = words;
-  if (search.length > maxQueryBytes) return bad('the query', search, `at most ${maxQueryBytes} bytes`);
+  if (search.length > maxQueryBytes) return invalidQuery('the query', search, `at most ${maxQueryBytes} bytes`);
   const given = new URLSearchParams(search);
   for (const name of Object.values(PARAMETERS)) {
     const values = given.getAll(name);
-    if (values.length > 1) return bad(name, values.join(', '), 'one value');
+    if (values.length > 1) return invalidQuery(name, values.join(', '), 'one value');
     if ((values[0] ?? '').length > DEFAULTS.maxParameterChars) {
-      return bad(name, values[0] as string, `at most ${DEFAULTS.maxParameterChars} characters`);
+      return invalidQuery(name, values[0] as string, `at most ${DEFAULTS.maxParameterChars} characters`);
     }
   }
   const flags: Record<'allowWatchBookmarks' | 'sendInitialEvents', boolean | undefined> = {
@@ -37,15 +37,15 @@ export function readQuery(words: Words, maxQueryBytes: number = DEFAULTS.maxQuer
   };
   for (const name of ['allowWatchBookmarks', 'sendInitialEvents'] as const) {
     const text = given.get(name) ?? '';
-    if (!BOOLEANS.has(text)) return bad(name, text, 'true or false');
+    if (!BOOLEANS.has(text)) return invalidQuery(name, text, 'true or false');
     flags[name] = BOOLEANS.get(text);
   }
   const seconds = given.get(PARAMETERS.timeoutSeconds) ?? '';
-  if (!/^[0-9]{0,9}$/.test(seconds)) return bad(PARAMETERS.timeoutSeconds, seconds, 'a whole number of seconds');
+  if (!/^[0-9]{0,9}$/.test(seconds)) return invalidQuery(PARAMETERS.timeoutSeconds, seconds, 'a whole number of seconds');
   const isBack = lastEventId !== undefined && lastEventId !== '';
   const version = isBack ? lastEventId : (given.get(PARAMETERS.resourceVersion) ?? '');
   if (version !== '' && version !== '0' && readVersion(version) === undefined) {
-    return bad(isBack ? LAST_EVENT_ID : PARAMETERS.resourceVersion, version, 'a version from this stream');
+    return invalidQuery(isBack ? LAST_EVENT_ID : PARAMETERS.resourceVersion, version, 'a version from this stream');
   }
   return {
     ...flags,
@@ -86,7 +86,7 @@ export function readVersion(text: string): Version | undefined {
 }
 
 /** Creates the Status of an invalid request: the name, its value, and what was expected. */
-export function bad(name: string, value: string, expected: string): Status {
+export function invalidQuery(name: string, value: string, expected: string): Status {
   const shown = value.length > 80 ? `${value.slice(0, 80)}...` : value;
   const message = `${name}: expected ${expected}, got "${shown.replace(/\p{C}/gu, '.')}"`;
   return toStatus({ code: 400, reason: 'BadRequest', message });

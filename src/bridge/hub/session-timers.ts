@@ -1,11 +1,11 @@
 import type { Clock } from '../../watch/clock.ts';
-import type { Asked } from './query.ts';
+import type { ParsedQuery } from './query.ts';
 import type { Session } from './session.ts';
 import type { Sink } from './sink.ts';
 
 /** Settings of a session's timers. */
 export interface Timing extends Interval {
-  readonly asked: Asked;
+  readonly asked: ParsedQuery;
   /** Returns the version of the head. */
   readonly version: () => string;
 }

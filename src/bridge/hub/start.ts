@@ -3,8 +3,8 @@ import type { Status } from '../../watch/event.ts';
 import { toStatus } from '../../watch/event.ts';
 import type { Envelope } from '../events/envelope.ts';
 import type { ClientOptions } from './hub-options.ts';
-import type { Asked } from './query.ts';
-import { bad } from './query.ts';
+import type { ParsedQuery } from './query.ts';
+import { invalidQuery } from './query.ts';
 import type { CatchUp } from './source/past-event.ts';
 
 /** Where a client starts: what it gets before live events. */
@@ -39,10 +39,10 @@ export const COMPLETE: Status = toStatus({ code: 204, reason: 'Complete', messag
  * Returns where a client with this request starts. Without a version: with the snapshot, the last events, or live events. With a
  * version: right after it, or a Status of code 410 if any later event is missing. Never with a part.
  */
-export function toStart(asked: Asked, { after, last, hasSnapshot }: StartOptions): Start | Status {
+export function toStart(asked: ParsedQuery, { after, last, hasSnapshot }: StartOptions): Start | Status {
   const { resourceVersion, sendInitialEvents, isBack = false } = asked;
   if (sendInitialEvents === true && !isBack && !hasSnapshot) {
-    return bad('sendInitialEvents', 'true', 'false, because this server has no snapshot');
+    return invalidQuery('sendInitialEvents', 'true', 'false, because this server has no snapshot');
   }
   if (resourceVersion === undefined || (sendInitialEvents === true && !isBack)) {
     const snapshot = hasSnapshot && sendInitialEvents !== false;

@@ -1,7 +1,7 @@
 import { invalid } from '../../watch/errors.ts';
 import type { Status, WatchEvent } from '../../watch/event.ts';
 import { isStatus } from '../../watch/event.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { AdmissionOptions, Admitted, Caller } from '../hub/admission/admission.ts';
 import { ADMISSION_OPTIONS, Admission } from '../hub/admission/admission.ts';
 import type { ConnectionOptions } from '../hub/admission/limits.ts';
@@ -69,7 +69,7 @@ export function createConnectionHandler<R = unknown, I = unknown, E extends Watc
   hub: Hub<E>,
   options: ConnectionHandlerOptions<R, I, E> = {},
 ): ConnectionHandler<R> {
-  known(options, [...CONNECTION_OPTIONS.filter((name) => name !== 'maxBufferedBytes'), ...ADMISSION_OPTIONS, 'transport']);
+  checkOptions(options, [...CONNECTION_OPTIONS.filter((name) => name !== 'maxBufferedBytes'), ...ADMISSION_OPTIONS, 'transport']);
   const handler = new Connections<R, I>(coreOf(hub), options as unknown as ConnectionHandlerOptions<R, I>);
   const channel = channelOfHost();
   if (channel !== undefined) publishNotices(hub as Hub, channel);

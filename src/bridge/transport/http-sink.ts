@@ -45,21 +45,21 @@ export interface HttpSinkOptions extends Beginning {
 }
 
 /** How a sink writes: nearly all of those of a server in the same way, so they share it. */
-interface Manner extends Omit<HttpSinkOptions, 'response' | 'stream'> {
+interface WriteMode extends Omit<HttpSinkOptions, 'response' | 'stream'> {
   readonly form: Form;
   /** Whether to write in pieces: an HTTP/2 stream reports its progress by whole writes only. */
   readonly pieces: boolean;
 }
 
-let last: Manner | undefined;
+let last: WriteMode | undefined;
 
-function mannerOf({ response, direct, wrapped, sse, bookmarks, maxBufferedBytes }: HttpSinkOptions): Manner {
+function writeModeOf({ response, direct, wrapped, sse, bookmarks, maxBufferedBytes }: HttpSinkOptions): WriteMode {
   const pieces = typeof response.stream?._writev === 'function';
   const form = sse ? (direct ? CHUNKED_RECORD : RECORD) : direct ? CHUNKED_LINE : LINE;
-  const manner: Manner = { form, direct, wrapped, pieces, sse, bookmarks, maxBufferedBytes };
-  const isLast = Object.entries(manner).every(([name, value]) => last?.[name as keyof Manner] === value);
-  if (!isLast) last = manner;
-  return last as Manner;
+  const writeMode: WriteMode = { form, direct, wrapped, pieces, sse, bookmarks, maxBufferedBytes };
+  const isLast = Object.entries(writeMode).every(([name, value]) => last?.[name as keyof WriteMode] === value);
+  if (!isLast) last = writeMode;
+  return last as WriteMode;
 }
 
 const CHUNKED_LINE: Form = chunked(LINE);
@@ -69,7 +69,7 @@ const CHUNKED_RECORD: Form = chunked(RECORD);
 export class HttpSink implements Sink {
   private readonly stream: ByteStream;
   private readonly response: EndableResponse;
-  private readonly manner: Manner;
+  private readonly writeMode: WriteMode;
   /** Bytes written since the stream last had room: an upper bound for what is buffered. */
   private sinceRoom: number = 0;
   private session: Served | undefined = undefined;
@@ -80,13 +80,13 @@ export class HttpSink implements Sink {
     const { stream, response } = options;
     this.stream = stream;
     this.response = response;
-    this.manner = mannerOf(options);
+    this.writeMode = writeModeOf(options);
     // Without this, Node would join everything that is buffered into one write, and report no progress until all of it is gone.
-    if (this.manner.pieces) (response.stream as { _writev: unknown })._writev = null;
+    if (this.writeMode.pieces) (response.stream as { _writev: unknown })._writev = null;
   }
 
   get form(): Form {
-    return this.manner.form;
+    return this.writeMode.form;
   }
 
   get bufferedBytes(): number {
@@ -95,7 +95,7 @@ export class HttpSink implements Sink {
 
   opened(session: Served): void {
     this.session = session;
-    const { sse, bookmarks, direct } = this.manner;
+    const { sse, bookmarks, direct } = this.writeMode;
     const preface = toPreface({ sse, bookmarks }, session.version);
     if (preface === '') return;
     this.stream.write(toBytes(preface, this.form));
@@ -107,12 +107,12 @@ export class HttpSink implements Sink {
   }
 
   mark(version: string): void {
-    if (this.manner.sse) this.write(toBytes(toMark(version), this.form));
+    if (this.writeMode.sse) this.write(toBytes(toMark(version), this.form));
   }
 
   write(bytes: Uint8Array): boolean {
     const { stream } = this;
-    const { direct, wrapped, maxBufferedBytes } = this.manner;
+    const { direct, wrapped, maxBufferedBytes } = this.writeMode;
     if (stream.destroyed) return false;
     const room = this.pass(bytes);
     if (!direct) this.response.flush?.();
@@ -136,14 +136,14 @@ export class HttpSink implements Sink {
   private pass(bytes: Uint8Array): boolean {
     const { stream } = this;
     // A wrapper may return nothing.
-    if (!this.manner.pieces) return stream.write(bytes) !== false;
+    if (!this.writeMode.pieces) return stream.write(bytes) !== false;
     let room = true;
     for (const piece of toPieces(bytes)) room = stream.write(piece) !== false;
     return room;
   }
 
   end(how: Ending, retryMs: number | undefined): void {
-    const { sse, direct } = this.manner;
+    const { sse, direct } = this.writeMode;
     if (sse && retryMs !== undefined) this.stream.write(toBytes(`retry: ${retryMs}\n\n`, this.form));
     // Omits the last chunk, so that the client does not take this for the end of the stream.
     if (direct && how === 'goingAway') this.stream.destroySoon?.();

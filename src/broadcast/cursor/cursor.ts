@@ -168,7 +168,7 @@ export class Cursor<E> extends Queue<E> {
       this.own.lost++;
       return NONE;
     }
-    if (this.inLog === 0) return this.lastWord();
+    if (this.inLog === 0) return this.takeFinal();
     const event = this.view.log.at(this.position);
     this.advance(1);
     return event;
@@ -249,7 +249,7 @@ export class Cursor<E> extends Queue<E> {
    * Called when nothing is queued as it came. Returns what is folded, or the final ERROR event of a cut watch. Leaves if
    * this is the end.
    */
-  private lastWord(): E | typeof NONE {
+  private takeFinal(): E | typeof NONE {
     const folded = this.extra.fold?.take();
     if (folded !== undefined) return folded;
     if (this.extra.cut) {

@@ -64,7 +64,7 @@ export class Fold<E> {
     let least = Infinity;
     for (const entry of this.entries.values()) {
       const { existed, place, again = place } = entry;
-      if (amounts(entry)) least = Math.min(least, existed ? place : again);
+      if (netCount(entry)) least = Math.min(least, existed ? place : again);
     }
     return least < Infinity ? least : undefined;
   }
@@ -98,7 +98,7 @@ export class Fold<E> {
     for (let next = this.#rest.next(); !next.done; next = this.#rest.next()) {
       const [key, entry] = next.value;
       this.entries.delete(key);
-      const live = amounts(entry);
+      const live = netCount(entry);
       this.count -= entry.count;
       this.#folded += entry.count - live;
       this.live -= live;
@@ -130,10 +130,10 @@ export class Fold<E> {
       again: again ?? (known && isGone(known.last) ? place : known?.again),
       previous: known ? known.previous : previous,
     };
-    const live = amounts(entry);
+    const live = netCount(entry);
     this.entries.set(key, entry);
     this.count += count;
-    this.live += live - (known ? amounts(known) : 0);
+    this.live += live - (known ? netCount(known) : 0);
     if (live || !this.#forgets) return;
     this.entries.delete(key);
     this.count -= entry.count;
@@ -172,7 +172,7 @@ function result<E>({ existed, last, previous }: Entry<E>): E {
 }
 
 /** Number of events an entry results in: 1, or 0 for an object that was added and deleted unseen. */
-function amounts({ existed, last }: Entry<unknown>): number {
+function netCount({ existed, last }: Entry<unknown>): number {
   return existed || !isGone(last) ? 1 : 0;
 }
 

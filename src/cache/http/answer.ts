@@ -183,15 +183,15 @@ export function eventCodec<T>(stored?: ObjectLookup): Codec<ObjectEvent<T>> {
 }
 
 /** After that many events about objects that are not stored, there is probably an initial state on its way. */
-const MANY_NEW = 8;
+const MAX_MISSES = 8;
 /** Then only one event of so many is looked up, because that takes a while. */
-const EVERY = 16;
+const SAMPLE_EVERY = 16;
 
 /** Reads events about objects that are stored. Returns undefined for others, and for some that come behind many others. */
 function storedReader(stored: ObjectLookup): (frame: Uint8Array) => ObjectEvent<unknown> | undefined {
   let fresh = 0;
   return (frame) => {
-    if (fresh > MANY_NEW && fresh++ % EVERY > 0) return undefined;
+    if (fresh > MAX_MISSES && fresh++ % SAMPLE_EVERY > 0) return undefined;
     const event = readStored(frame, stored) as ObjectEvent<unknown> | undefined;
     fresh = event ? 0 : fresh + 1;
     return event && TYPES.includes(event.type) ? event : undefined;

@@ -11,7 +11,7 @@ import type { Clock } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 
 /** What a request asks for, beside its URL. Default: a GET of JSON. */
-export interface Question {
+export interface RequestSpec {
   readonly method?: string;
   readonly body?: string;
   readonly contentType?: string;
@@ -30,7 +30,7 @@ export interface ReadOptions {
 }
 
 /** What is needed to make requests. */
-export interface ExchangeMeans {
+export interface ExchangeSettings {
   readonly fetch: FetchAny;
   readonly headers: PerAttempt<Readonly<Record<string, string>>> | undefined;
   readonly timeoutMs: number;
@@ -38,7 +38,7 @@ export interface ExchangeMeans {
 }
 
 export class Exchange {
-  readonly #means: ExchangeMeans;
+  readonly #means: ExchangeSettings;
   readonly #abort: AbortController = new AbortController();
   readonly #leave: () => void;
   #cancelTimer: (() => void) | undefined;
@@ -46,11 +46,11 @@ export class Exchange {
   #url: URL | undefined;
 
   /** @throws the reason of `outer` if it has aborted. */
-  constructor(means: ExchangeMeans, outer: AbortSignal | undefined) {
+  constructor(means: ExchangeSettings, outer: AbortSignal | undefined) {
     outer?.throwIfAborted();
     this.#means = means;
     this.#leave = whenAborted(outer, (reason) => this.end(reason));
-    this.alive();
+    this.rearmTimeout();
   }
 
   /** Aborts at the end. */
@@ -59,9 +59,9 @@ export class Exchange {
   }
 
   /** The server has sent something: it has as long again for the next. */
-  alive(): void {
+  rearmTimeout(): void {
     const { clock, timeoutMs } = this.#means;
-    this.patient();
+    this.disarmTimeout();
     if (this.signal.aborted || timeoutMs === 0) return;
     this.#cancelTimer = clock.schedule(timeoutMs, () => {
       this.end(new WatchError('TIMEOUT', `the server was silent for ${timeoutMs} ms`, { limit: timeoutMs }));
@@ -69,14 +69,14 @@ export class Exchange {
   }
 
   /** The server may be silent from now on, as that of a watch is. */
-  patient(): void {
+  disarmTimeout(): void {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
   }
 
   /** Ends the exchange. Idempotent: the first reason counts. */
   end(reason?: unknown): void {
-    this.patient();
+    this.disarmTimeout();
     this.#leave();
     this.#abort.abort(reason);
     // For a `fetch` that does not know signals. If somebody reads the body, that one releases it.
@@ -84,7 +84,7 @@ export class Exchange {
   }
 
   /** Sends the request, and resolves with the head of the response. */
-  async send(url: URL, question: Question = {}): Promise<Response> {
+  async send(url: URL, question: RequestSpec = {}): Promise<Response> {
     const { fetch, headers } = this.#means;
     const own = await this.during(Promise.resolve(typeof headers === 'function' ? headers({ signal: this.signal }) : headers));
     const { accept = 'application/json', contentType, ...rest } = question;
@@ -97,7 +97,7 @@ export class Exchange {
     answer.then(({ body }) => this.signal.aborted && void body?.cancel().catch(() => {})).catch(() => {});
     const response = await this.during(answer);
     this.#body = response.body;
-    this.alive();
+    this.rearmTimeout();
     return response;
   }
 
@@ -118,7 +118,7 @@ export class Exchange {
       for (;;) {
         const { done, value } = await this.during(reader.read().catch(this.#broken));
         if (done) break;
-        this.alive();
+        this.rearmTimeout();
         bytes += value.byteLength;
         if (bytes > maxBytes) {
           onTooLong();

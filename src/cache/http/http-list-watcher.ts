@@ -4,13 +4,13 @@ import { NewlineFramer } from '../../decode/framing.ts';
 import { StreamWatcher } from '../../decode/stream-watcher.ts';
 import { invalid } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions, ObjectLookup } from '../list-watcher.ts';
 import type { KubernetesObject } from '../object.ts';
 import { eventCodec, ListParts } from './answer.ts';
 import { Exchange, named } from './exchange.ts';
-import { accepted, type ListWatcherOptions, type Means, partsOf, toMeans } from './means.ts';
+import { accepted, type HttpSettings, type ListWatcherOptions, partsOf, toHttpSettings } from './means.ts';
 import { toListUrl, toWatchUrl } from './query.ts';
 
 export type { ListWatcherOptions } from './means.ts';
@@ -44,7 +44,7 @@ export type { ListWatcherOptions } from './means.ts';
  */
 export function createListWatcher<T = KubernetesObject>(url: string | URL, options: ListWatcherOptions = {}): ListWatcher<T> {
   const names = ['fetch', 'headers', 'maxListBytes', 'maxFrameBytes', 'responseTimeoutMs', 'clock'] as const;
-  const means = toMeans(known(options, names));
+  const means = toHttpSettings(checkOptions(options, names));
   const collection = toUrl(url);
   if (!collection.protocol.startsWith('http')) throw invalid('url', url, 'an http(s) URL');
   return new HttpListWatcher<T>(collection, means);
@@ -52,9 +52,9 @@ export function createListWatcher<T = KubernetesObject>(url: string | URL, optio
 
 class HttpListWatcher<T> implements ListWatcher<T> {
   readonly #collection: URL;
-  readonly #means: Means;
+  readonly #means: HttpSettings;
 
-  constructor(collection: URL, means: Means) {
+  constructor(collection: URL, means: HttpSettings) {
     this.#collection = collection;
     this.#means = means;
   }
@@ -87,7 +87,7 @@ class HttpListWatcher<T> implements ListWatcher<T> {
     try {
       const response = await accepted(exchange, url);
       exchange.signal.throwIfAborted(); // no await from here on, so whatever comes later finds the watch
-      exchange.patient();
+      exchange.disarmTimeout();
       return this.#open(exchange, response, options.stored);
     } catch (error) {
       exchange.end();

@@ -4,7 +4,7 @@ import type { FetchLike } from '../../bridge/client/stream.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, WatchError, wholeNumber } from '../../watch/errors.ts';
 import { checkType, toRefused } from './answer.ts';
-import type { Exchange, ExchangeMeans, Question } from './exchange.ts';
+import type { Exchange, ExchangeSettings, RequestSpec } from './exchange.ts';
 
 /** Options of {@link createListWatcher}. */
 export interface ListWatcherOptions {
@@ -35,13 +35,13 @@ const RESPONSE_TIMEOUT_MS = 60_000;
 const MAX_REFUSAL_BYTES = 65_536;
 
 /** What is needed to make requests and to read their answers. */
-export interface Means extends ExchangeMeans {
+export interface HttpSettings extends ExchangeSettings {
   readonly maxListBytes: number;
   readonly maxFrameBytes: number;
 }
 
 /** Checks the options, of which unknown ones have been refused, and adds the defaults. */
-export function toMeans(options: ListWatcherOptions): Means {
+export function toHttpSettings(options: ListWatcherOptions): HttpSettings {
   const { fetch = globalThis.fetch as FetchLike, headers, clock = systemClock, ...limits } = options;
   if (typeof headers !== 'function') new Headers(headers); // throws for what is no header
   return {
@@ -55,7 +55,7 @@ export function toMeans(options: ListWatcherOptions): Means {
 }
 
 /** Sends a request, and resolves with a response of JSON. Any other answer than success rejects with what the server says. */
-export async function accepted(exchange: Exchange, url: URL, question?: Question): Promise<Response> {
+export async function accepted(exchange: Exchange, url: URL, question?: RequestSpec): Promise<Response> {
   const response = await exchange.send(url, question);
   // A list and a watch are answered with 200 only; what writes may be answered with 201 or 202.
   const fine = question?.method ? response.ok : response.status === 200;

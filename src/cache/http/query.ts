@@ -1,5 +1,5 @@
 import { callable, oneOf, wholeNumber } from '../../watch/errors.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { ListOptions, ListWatchOptions } from '../list-watcher.ts';
 import { checkText } from '../object.ts';
 
@@ -9,7 +9,7 @@ const COMMON = ['labelSelector', 'fieldSelector', 'resourceVersion', 'resourceVe
 
 /** The URL of a list. Parameters of the collection's own URL stay, unless an option says otherwise. */
 export function toListUrl(collection: URL, options: ListOptions): URL {
-  known(options, [...COMMON, 'limit', 'continue']);
+  checkOptions(options, [...COMMON, 'limit', 'continue']);
   const url = new URL(collection);
   url.searchParams.delete('watch');
   setCommon(url.searchParams, options);
@@ -18,7 +18,7 @@ export function toListUrl(collection: URL, options: ListOptions): URL {
 
 /** The URL of a watch. Kubernetes requires what `sendInitialEvents` implies. */
 export function toWatchUrl(collection: URL, options: ListWatchOptions): URL {
-  known(options, [...COMMON, 'sendInitialEvents', 'allowWatchBookmarks', 'stored']);
+  checkOptions(options, [...COMMON, 'sendInitialEvents', 'allowWatchBookmarks', 'stored']);
   callable('stored', options.stored);
   const { sendInitialEvents, allowWatchBookmarks = sendInitialEvents } = options;
   const url = new URL(collection);

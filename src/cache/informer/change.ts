@@ -29,7 +29,7 @@ export function isChange<T>(event: LogEvent<T>): event is Change<T> {
 }
 
 /**
- * What a change is to a reader who sees only the objects that match (R12.27): an object that starts to match is ADDED, one that
+ * What a change is to a reader who sees only the objects that match: an object that starts to match is ADDED, one that
  * stops is DELETED. Undefined: nothing. Only the two objects count, so this holds for folded changes, too.
  */
 export function transitionOf<T>(
@@ -53,8 +53,8 @@ export function toObjectEvent<T>(event: LogEvent<T>, matches: ((object: T) => bo
 }
 
 /**
- * Whether an event may take room in the queue of a reader. Whoever is to be woken has room. If `matches` throws, that is reported when
- * the change is told.
+ * Whether an event counts against the capacity of a reader's queue. A wake-up counts for the readers that it wakes. If `matches`
+ * throws, the change counts, and the error is reported when the change is delivered.
  */
 export function takesRoom<T>(event: LogEvent<T>, reader: unknown, matches: ((object: T) => boolean) | undefined): boolean {
   if (!isChange(event)) return !('readers' in event) || event.readers.has(reader);

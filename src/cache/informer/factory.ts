@@ -1,6 +1,6 @@
 import { whenAborted } from '../../watch/abort.ts';
 import { callable, invalid, WatchError } from '../../watch/errors.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import { Informer } from './informer.ts';
 import type { InformerOptions } from './options.ts';
@@ -48,7 +48,7 @@ export class InformerFactory<Resource = string, T = unknown> {
   /** @throws {WatchError} INVALID_ARGUMENT for anything but a function, and for an unknown option. */
   constructor(source: InformerSource<Resource, T>, options: InformerFactoryOptions<T> = {}) {
     if (!callable('source', source)) throw invalid('source', source, 'a function');
-    const { namespace, ...others } = known(options, OPTIONS);
+    const { namespace, ...others } = checkOptions(options, OPTIONS);
     this.#source = source;
     this.#namespace = namespace;
     this.#options = others as InformerOptions<unknown>;

@@ -1,9 +1,9 @@
 import { filter } from '../../broadcast/filter.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, having, invalid, oneOf, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { callable, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import type { KubernetesObject } from '../object.ts';
@@ -63,9 +63,9 @@ export class Informer<T, Name extends string = string> {
 
   /** @throws {WatchError} INVALID_ARGUMENT for anything but a ListWatcher, and for an invalid or unknown option. */
   constructor(source: ListWatcher<T>, options: InformerOptions<T, Name> = {}) {
-    known(options, [...RETRY_NAMES, ...REFLECTOR_NAMES, 'indexers', 'transform', 'compareVersions']);
+    checkOptions(options, [...RETRY_NAMES, ...REFLECTOR_NAMES, 'indexers', 'transform', 'compareVersions']);
     const { resyncMs, indexers, transform, keyOf, compareVersions: compare = compareVersions, onError, ...others } = options;
-    having('source', having('source', source, 'list', 'a ListWatcher'), 'watch', 'a ListWatcher');
+    requireMethod('source', requireMethod('source', source, 'list', 'a ListWatcher'), 'watch', 'a ListWatcher');
     this.#clock = others.clock ?? systemClock;
     this.#onError = callable('onError', onError);
     this.#times = new ResyncTimes(resyncMs === undefined ? undefined : wholeNumber('resyncMs', resyncMs));
@@ -159,10 +159,10 @@ export class Informer<T, Name extends string = string> {
     if (!handler || typeof handler !== 'object') throw invalid('handler', handler, 'an object with functions');
     // It may have members of its own, but none that looks like one of ours.
     const own = Object.keys(handler).filter((name) => !/^on[A-Z]/.test(name)) as never[];
-    known(handler, [...HANDLER, ...own]);
+    checkOptions(handler, [...HANDLER, ...own]);
     const given = HANDLER.filter((name) => callable(name, handler[name]));
     if (!given[0]) throw invalid('handler', handler, 'onAdd, onUpdate or onDelete in it');
-    const { resyncMs } = known(options, HANDLER_OPTIONS);
+    const { resyncMs } = checkOptions(options, HANDLER_OPTIONS);
     checkQueue(options);
     if (resyncMs !== undefined) wholeNumber('resyncMs', resyncMs);
     const registration: Registration<T> = new Registration(
@@ -190,7 +190,7 @@ export class Informer<T, Name extends string = string> {
    * @throws {WatchError} CLOSED once it has stopped; INVALID_ARGUMENT for an invalid option; INVALID_SELECTOR; the reason of `signal`.
    */
   watch(options: InformerWatchOptions<T> = {}): Watch<ObjectEvent<T>> {
-    const { labelSelector, filter: own, overflow, signal, onGap, capacity } = known(options, WATCH_OPTIONS);
+    const { labelSelector, filter: own, overflow, signal, onGap, capacity } = checkOptions(options, WATCH_OPTIONS);
     checkQueue(options);
     const selects = labelFilter(labelSelector);
     const matches = own && selects ? (object: T) => selects(object) && own(object) : (selects ?? own);

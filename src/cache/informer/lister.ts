@@ -1,5 +1,5 @@
-import { having } from '../../watch/errors.ts';
-import { known } from '../../watch/options.ts';
+import { requireMethod } from '../../watch/errors.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { StoreListOptions } from '../store/store.ts';
 
 /** What a lister reads from: an informer's store, an `Indexer` or a `Store`. */
@@ -31,12 +31,12 @@ export class Lister<T> {
   /** @throws {WatchError} INVALID_ARGUMENT for anything but a store, or an object with a `store`, such as an informer. */
   constructor(source: Listed<T> | { readonly store: Listed<T> }) {
     const store = (source as { readonly store?: Listed<T> } | undefined)?.store ?? (source as Listed<T>);
-    this.#store = having('store', store, 'list', 'a store or an informer');
+    this.#store = requireMethod('store', store, 'list', 'a store or an informer');
   }
 
   /** The objects that match, in all namespaces. */
   list(options: ListerOptions<T> = {}): T[] {
-    return this.#store.list({ labelSelector: known(options, ['labelSelector']).labelSelector });
+    return this.#store.list({ labelSelector: checkOptions(options, ['labelSelector']).labelSelector });
   }
 
   /** The object with this name, for objects without a namespace. */
@@ -47,7 +47,8 @@ export class Lister<T> {
   /** The objects of one namespace. */
   namespace(namespace: string): NamespaceLister<T> {
     return {
-      list: (options = {}) => this.#store.list({ namespace, labelSelector: known(options, ['labelSelector']).labelSelector }),
+      list: (options = {}) =>
+        this.#store.list({ namespace, labelSelector: checkOptions(options, ['labelSelector']).labelSelector }),
       get: (name) => this.#store.get(namespace ? `${namespace}/${name}` : name),
     };
   }

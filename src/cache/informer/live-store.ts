@@ -51,7 +51,7 @@ export interface JoinOptions<T> {
   readonly overflow?: Overflow | undefined;
   /** Changes of other objects take no room. */
   readonly matches?: ((object: T) => boolean) | undefined;
-  /** Who it is, if somebody wakes it. */
+  /** Identifies the reader to those that wake it. */
   readonly reader?: unknown;
   readonly signal?: AbortSignal | undefined;
   readonly onGap?: ((missed: number) => void) | undefined;

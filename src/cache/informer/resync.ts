@@ -3,10 +3,10 @@
  *
  *     every `checkMs`: due(now) ---> those whose time has come; their next one is a period later
  *
- * As upstream (R12.23 to R12.25): a handler's period is at least a second. Before the informer starts, a shorter period shortens
+ * As upstream: a handler's period is at least a second. Before the informer starts, a shorter period shortens
  * the interval of the checks, and with it everyone's period can become what was asked for. Later a period is at least that
  * interval. An informer with `resyncMs: 0` checks never, so nobody is told again; one without the option checks as often as its
- * handlers ask for. Unlike upstream (FIX12.5), nobody is due before a period has passed.
+ * handlers ask for. Unlike upstream, nobody is due before a period has passed.
  */
 
 const MIN_PERIOD_MS = 1_000;

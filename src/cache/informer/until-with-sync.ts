@@ -2,7 +2,7 @@ import { filter } from '../../broadcast/filter.ts';
 import { systemClock } from '../../watch/clock.ts';
 import { callable } from '../../watch/errors.ts';
 import { type BookmarkEvent, isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import { type UntilCondition, type UntilOptions, until } from '../reflector/until.ts';
 import { Informer } from './informer.ts';
@@ -31,7 +31,7 @@ export async function untilWithSync<T>(
   conditions: readonly UntilCondition<ChangeEvent<T>>[],
   options: UntilWithSyncOptions<T> = {},
 ): Promise<ChangeEvent<T> | undefined> {
-  const { precondition, ...limits } = known(options, ['precondition', 'signal', 'timeoutMs', 'clock']);
+  const { precondition, ...limits } = checkOptions(options, ['precondition', 'signal', 'timeoutMs', 'clock']);
   callable('precondition', precondition);
   const { clock = systemClock, timeoutMs = 0 } = limits;
   const start = clock.now();

@@ -1,7 +1,7 @@
 import { whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { WatchError, wholeNumber } from '../../watch/errors.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { VersionComparator } from '../version.ts';
 
 /** How long to wait for a version. */
@@ -34,7 +34,7 @@ export class Versions {
   /** Resolves when `version` is reached. */
   wait(version: string, options: AtLeastOptions): Promise<void> {
     return new Promise((resolve, reject) => {
-      const { signal, timeoutMs } = known(options, ['signal', 'timeoutMs']);
+      const { signal, timeoutMs } = checkOptions(options, ['signal', 'timeoutMs']);
       this.#compare(version, version); // refuses what is no version
       if (timeoutMs !== undefined) wholeNumber('timeoutMs', timeoutMs);
       if (this.#ended) throw this.#ended.error;
@@ -73,7 +73,7 @@ export class Versions {
     for (const { settle } of this.#waiting) settle({ error });
   }
 
-  /** Settles who waits for no later version, or for one that cannot be compared: the others, and the cache, go on. */
+  /** Settles a waiter whose version has been reached, or cannot be compared. The other waiters, and the cache, go on. */
   #look({ version, settle }: Waiter): boolean {
     try {
       if (this.#current === '' || this.#compare(this.#current, version) < 0) return false;

@@ -1,4 +1,4 @@
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { DeletedFinalStateUnknown, Delta } from './delta.ts';
 import { DeltaQueue, type DeltaQueueOptions, type ProcessDeltas, QUEUE_OPTIONS } from './delta-queue.ts';
 import { Deque } from './deque.ts';
@@ -33,7 +33,7 @@ export class DeltaFifo<T> extends DeltaQueue<T, Delta<T>> {
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
   constructor(options: DeltaFifoOptions<T> = {}) {
-    super(known(options, [...QUEUE_OPTIONS, 'emitReplaced']));
+    super(checkOptions(options, [...QUEUE_OPTIONS, 'emitReplaced']));
     this.#emitReplaced = options.emitReplaced === true;
   }
 
@@ -48,7 +48,7 @@ export class DeltaFifo<T> extends DeltaQueue<T, Delta<T>> {
 
   /** Queues `Deleted`, unless the object is neither queued nor known. Also accepts inferred deletions. */
   delete(target: T | DeletedFinalStateUnknown<T>): void {
-    const [key, object, finalStateUnknown] = this.enterDeleted(target);
+    const [key, object, finalStateUnknown] = this.toDeletedEntry(target);
     if (this.#items.has(key) || this.known?.get(key) !== undefined) {
       this.append({ type: 'Deleted', key, object, finalStateUnknown });
     }
@@ -57,7 +57,7 @@ export class DeltaFifo<T> extends DeltaQueue<T, Delta<T>> {
 
   /** Queues the objects of a list, then the deletions of all others that are queued or known. If it throws, nothing is queued. */
   replace(list: Iterable<T>, _resourceVersion: string): void {
-    const objects = this.enterList(list);
+    const objects = this.toEntries(list);
     const gone = this.#missing(objects);
     const type = this.#emitReplaced ? 'Replaced' : 'Sync';
     for (const [key, object] of objects) this.append({ type, key, object });
@@ -91,7 +91,7 @@ export class DeltaFifo<T> extends DeltaQueue<T, Delta<T>> {
     return deltas;
   }
 
-  protected override worth(): number {
+  protected override progressOf(): number {
     return 1;
   }
 

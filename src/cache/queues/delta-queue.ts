@@ -11,7 +11,8 @@
  * Invariants
  * - While a delta is queued, no pop waits, except behind one whose `process` still runs.
  * - `process` gets each delta once. If it throws or rejects, that pop rejects, and its deltas are gone.
- * - `hasSynced` turns true once, after the last delta of the first list was processed (upstream's DeltaFIFO: before that).
+ * - `hasSynced` turns true once: after the last delta of the first list was processed (upstream's DeltaFIFO: before that), or
+ *   as soon as a change is queued before any list.
  * - After `close`, what is queued is still delivered. Then every pop rejects with CLOSED, and nothing waits.
  */
 import { callable, WatchError, wholeNumber } from '../../watch/errors.ts';
@@ -96,10 +97,10 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
   protected abstract append(delta: StateDelta<T>): void;
   /** Removes what one pop gets, at most `limit` deltas. */
   protected abstract take(limit: number): readonly D[];
-  /** How far a pop of these brings the first list. */
-  protected abstract worth(deltas: readonly D[]): number;
+  /** How many deltas of the first list these count as, once they are processed. */
+  protected abstract progressOf(deltas: readonly D[]): number;
 
-  /** Whether the first list, or a change that came before any list, was processed. Never turns false again. */
+  /** Whether the first list was processed, or a change was queued before any list. Never turns false again. */
   get hasSynced(): boolean {
     return this.#initial === 0;
   }
@@ -162,13 +163,13 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
   }
 
   /** The same for a deletion. What was inferred has been through this before. */
-  protected enterDeleted(target: T | DeletedFinalStateUnknown<T>): readonly [key: string, object: T, inferred: boolean] {
+  protected toDeletedEntry(target: T | DeletedFinalStateUnknown<T>): readonly [key: string, object: T, inferred: boolean] {
     if (isDeletedFinalStateUnknown<T>(target)) return [target.key, target.object, true];
     return [...this.enter(target), false];
   }
 
   /** The same for a list. Of several objects with one key the last one counts, in the place of the first. */
-  protected enterList(list: Iterable<T>): Map<string, T> {
+  protected toEntries(list: Iterable<T>): Map<string, T> {
     checkIterable(list);
     return new Map(Array.from(list, (object) => this.enter(object)));
   }
@@ -229,7 +230,7 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
     const deltas = this.take(limit);
     const finish = (settle: () => void): void => {
       this.#processing = false;
-      if (this.#initial) this.#initial = Math.max(0, this.#initial - this.worth(deltas));
+      if (this.#initial) this.#initial = Math.max(0, this.#initial - this.progressOf(deltas));
       settle();
       this.wake();
     };

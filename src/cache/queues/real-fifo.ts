@@ -1,5 +1,5 @@
 import { wholeNumber } from '../../watch/errors.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { DeletedFinalStateUnknown, RealDelta } from './delta.ts';
 import { DeltaQueue, type DeltaQueueOptions, type ProcessDeltas, QUEUE_OPTIONS } from './delta-queue.ts';
 import { Deque } from './deque.ts';
@@ -37,7 +37,7 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
   constructor(options: RealFifoOptions<T> = {}) {
-    super(known(options, [...QUEUE_OPTIONS, 'batchSize']));
+    super(checkOptions(options, [...QUEUE_OPTIONS, 'batchSize']));
     this.#batchSize = wholeNumber('batchSize', options.batchSize ?? DEFAULT_BATCH_SIZE, 1);
   }
 
@@ -52,14 +52,14 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
 
   /** Always queues `Deleted`. Also accepts inferred deletions. */
   delete(target: T | DeletedFinalStateUnknown<T>): void {
-    const [key, object, finalStateUnknown] = this.enterDeleted(target);
+    const [key, object, finalStateUnknown] = this.toDeletedEntry(target);
     this.append({ type: 'Deleted', key, object, finalStateUnknown });
     this.queued();
   }
 
   /** Queues a list: these are now all the objects. If it throws, nothing is queued. */
   replace(list: Iterable<T>, resourceVersion: string): void {
-    const objects = this.enterList(list);
+    const objects = this.toEntries(list);
     if (this.known) {
       const missing = this.#missing(objects); // asks the consumer, so it comes before any change
       for (const [key, object] of missing) this.append({ type: 'Deleted', key, object, finalStateUnknown: true });
@@ -120,7 +120,7 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
     return batch;
   }
 
-  protected override worth(deltas: readonly RealDelta<T>[]): number {
+  protected override progressOf(deltas: readonly RealDelta<T>[]): number {
     return deltas.length;
   }
 

@@ -7,7 +7,7 @@
  *                              '---- interrupt(reason), by a timer or from outside
  */
 import type { Clock } from '../../watch/clock.ts';
-import { having } from '../../watch/errors.ts';
+import { requireMethod } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ListWatcher, ListWatchOptions } from '../list-watcher.ts';
@@ -55,7 +55,7 @@ export class Attempt<T, I> {
     return this.#interruption;
   }
 
-  /** What is waited for, or will be, has this outcome. The first interruption counts. */
+  /** Settles the pending wait, and every later one, as interrupted. Only the first interruption counts. */
   interrupt(reason: I): void {
     this.#interruption ??= { is: 'interrupted', reason };
     this.#settle?.(this.#interruption);
@@ -114,7 +114,7 @@ export class Attempt<T, I> {
   async open(source: ListWatcher<T>, options: ListWatchOptions): Promise<Outcome<void, I>> {
     const opening = call(() => source.watch({ ...options, signal: this.signal }));
     const opened = opening.then((watch) => {
-      having('watch', watch, 'tryNext', 'a Watch: make one with fromAsyncIterable');
+      requireMethod('watch', watch, 'tryNext', 'a Watch: make one with fromAsyncIterable');
       if (this.#closed) leave(watch);
       else this.#watch = watch;
     });

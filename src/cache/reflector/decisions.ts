@@ -2,7 +2,7 @@
  * What a reflector knows, and what it decides. The table of {@link ReflectorMachine} says which decision belongs where.
  *
  *     begin   learn the state of the collection: by a stream, or by a list
- *     renew   a watch has ended that was none the worse for it: open the next one
+ *     renew   a watch is over, and its version is still good: open the next one
  *     retry   a failure: wait, then do the request again
  *     relist  a failure: wait, then begin
  *     restart the version is of no use any more: begin, at once if that may help
@@ -45,7 +45,7 @@ export interface Memory {
   /** What to do when the delay has passed. */
   next: Next;
   /** Since when the source has done what it was asked for. */
-  wellSinceMs: number | undefined;
+  healthySinceMs: number | undefined;
   /** Errors 500 in a row: the first, and the last. */
   internal: { readonly sinceMs: number; readonly lastMs: number } | undefined;
 }
@@ -68,7 +68,7 @@ export function newMemory(settings: MachineSettings): Memory {
     streams: settings.streamingList,
     broken: 0,
     next: 'begin',
-    wellSinceMs: undefined,
+    healthySinceMs: undefined,
     internal: undefined,
   };
 }
@@ -117,15 +117,15 @@ export function read(state: State): Step {
 
 /** The source does what it is asked for. When it has done so for long enough, what was before is forgotten. */
 export function well(memory: Memory, nowMs: number): void {
-  memory.wellSinceMs ??= nowMs;
-  if (nowMs - memory.wellSinceMs >= memory.settings.resetMs) memory.backoff.healthy();
+  memory.healthySinceMs ??= nowMs;
+  if (nowMs - memory.healthySinceMs >= memory.settings.resetMs) memory.backoff.healthy();
 }
 
 /** Counts a failure, and waits after it; or goes on at once, if there is nothing to wait for. */
 function wait(memory: Memory, failed: Failed & { readonly next: Next; readonly nowMs: number }): Step {
   const { kind, hintMs, next, nowMs } = failed;
-  if (memory.wellSinceMs !== undefined) well(memory, nowMs);
-  memory.wellSinceMs = undefined;
+  if (memory.healthySinceMs !== undefined) well(memory, nowMs);
+  memory.healthySinceMs = undefined;
   const expired = kind === 'expired';
   const delayMs = memory.backoff.failed({ hintMs, expired, curable: expired });
   return pause(memory, next, delayMs);
@@ -151,7 +151,7 @@ function restart(memory: Memory, failed: Failed, nowMs: number): Step {
   return relist(memory, failed, nowMs);
 }
 
-/** A watch has ended that was none the worse for it. */
+/** A watch is over, and its version is still good. */
 function renew(memory: Memory, ranMs: number): Step {
   return pause(memory, 'watch', memory.backoff.renewed(ranMs));
 }

@@ -13,7 +13,7 @@
  * - No call of the store, `onError` or `onStateChange` follows the end of `run`.
  */
 import { whenAborted } from '../../watch/abort.ts';
-import { having, WatchError } from '../../watch/errors.ts';
+import { requireMethod, WatchError } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import type { ListWatcher, ReflectorStore } from '../list-watcher.ts';
 import type { Attempt } from './attempt.ts';
@@ -54,8 +54,8 @@ export class Reflector<T> {
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, and for an invalid source or store. */
   constructor(source: ListWatcher<T>, store: ReflectorStore<T>, options: ReflectorOptions<T> = {}) {
-    having('source', having('source', source, 'watch', 'a ListWatcher'), 'list', 'a ListWatcher');
-    this.#store = having('store', store, 'replace', 'a ReflectorStore');
+    requireMethod('source', requireMethod('source', source, 'watch', 'a ListWatcher'), 'list', 'a ListWatcher');
+    this.#store = requireMethod('store', store, 'replace', 'a ReflectorStore');
     this.#settings = toSettings(options);
     this.#machine = new ReflectorMachine(this.#settings);
     const stored = typeof store.stored === 'function' ? store.stored.bind(store) : undefined;

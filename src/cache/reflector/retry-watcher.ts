@@ -13,10 +13,10 @@
  */
 import { ClientMachine, ENDED, LOST, toFailure as toLost } from '../../bridge/client/machine.ts';
 import { whenAborted } from '../../watch/abort.ts';
-import { having, invalid, isWatchError, wholeNumber } from '../../watch/errors.ts';
+import { invalid, isWatchError, requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { type ObjectEvent, type Status, toStatus } from '../../watch/event.ts';
 import { done } from '../../watch/iteration.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import { type PullSource, PullWatch } from '../../watch/pull-watch.ts';
 import { NONE } from '../../watch/reader.ts';
 import type { ListWatcher } from '../list-watcher.ts';
@@ -62,7 +62,7 @@ export class RetryWatcher<T> extends PullWatch<ObjectEvent<T>> {
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, and for an invalid source. */
   constructor(source: ListWatcher<T>, options: RetryWatcherOptions) {
-    const connections = new Connections(having('source', source, 'watch', 'a ListWatcher'), toSettings(options));
+    const connections = new Connections(requireMethod('source', source, 'watch', 'a ListWatcher'), toSettings(options));
     super(connections);
     this.#connections = connections;
     connections.listen(() => this.stop());
@@ -87,7 +87,7 @@ type Settings = CheckedRetry &
   };
 
 function toSettings(options: RetryWatcherOptions): Settings {
-  known(options, [...RETRY_NAMES, 'resourceVersion', 'labelSelector', 'fieldSelector', 'idleTimeoutMs', 'signal']);
+  checkOptions(options, [...RETRY_NAMES, 'resourceVersion', 'labelSelector', 'fieldSelector', 'idleTimeoutMs', 'signal']);
   const { resourceVersion, labelSelector, fieldSelector, idleTimeoutMs = 0, signal } = options;
   if (typeof resourceVersion !== 'string' || resourceVersion === '' || resourceVersion === '0') {
     throw invalid('resourceVersion', resourceVersion, 'a version that the collection has told, neither empty nor 0');

@@ -1,6 +1,6 @@
 import { systemClock } from '../../watch/clock.ts';
 import { callable, invalid, wholeNumber } from '../../watch/errors.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import { checkText, type KubernetesObject, keyOf } from '../object.ts';
 import { MAX_TOTAL_LIST_BYTES } from '../pager.ts';
 import type { MachineSettings } from './decisions.ts';
@@ -55,7 +55,7 @@ export interface ReflectorSettings<T> extends CheckedRetry, MachineSettings {
 
 /** Checks the options of a reflector, and adds the defaults. */
 export function toSettings<T>(options: ReflectorOptions<T>): ReflectorSettings<T> {
-  known(options, [...RETRY_NAMES, ...REFLECTOR_NAMES, 'shouldResync']);
+  checkOptions(options, [...RETRY_NAMES, ...REFLECTOR_NAMES, 'shouldResync']);
   const { labelSelector, fieldSelector, streamingList = true, pageSize, onError, onStateChange } = options;
   if (typeof streamingList !== 'boolean') throw invalid('streamingList', streamingList, 'true or false');
   return {

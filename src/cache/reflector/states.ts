@@ -21,7 +21,7 @@ export type Input =
   | { readonly type: 'event' }
   | { readonly type: 'bookmark' }
   | { readonly type: 'initialEnd' }
-  /** It is where it belongs. The version is empty if it had none. */
+  /** What was read is stored, collected for the initial state, or reported as broken. The version is empty if it had none. */
   | { readonly type: 'stored'; readonly resourceVersion: string }
   /** The store has got a whole list. */
   | { readonly type: 'replaced'; readonly resourceVersion: string }

@@ -1,8 +1,8 @@
 import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, having, invalid, WatchError, wholeNumber } from '../../watch/errors.ts';
+import { callable, invalid, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ObjectEvent, WatchEvent } from '../../watch/event.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import { RetryWatcher, type RetryWatcherOptions } from './retry-watcher.ts';
@@ -57,7 +57,7 @@ export async function until(
   conditions: readonly UntilCondition<never>[],
   options: UntilOptions = {},
 ): Promise<WatchEvent | undefined> {
-  const { signal, timeoutMs = 0, clock = systemClock } = known(options, ['signal', 'timeoutMs', 'clock']);
+  const { signal, timeoutMs = 0, clock = systemClock } = checkOptions(options, ['signal', 'timeoutMs', 'clock']);
   wholeNumber('timeoutMs', timeoutMs);
   if (!Array.isArray(conditions)) throw invalid('conditions', conditions, 'an array of functions');
   for (const condition of conditions) callable('condition', condition ?? null);
@@ -78,7 +78,7 @@ export async function until(
 
 function toWatch(from: Watch<WatchEvent> | UntilSource<unknown>, clock: Clock): Watch<WatchEvent> {
   if (typeof (from as Partial<Watch<WatchEvent>> | undefined)?.next === 'function') return from as Watch<WatchEvent>;
-  const { source, ...options } = having('watch', from as UntilSource<unknown>, 'valueOf' as never, 'a watch, or a source');
+  const { source, ...options } = requireMethod('watch', from as UntilSource<unknown>, 'valueOf' as never, 'a watch, or a source');
   return new RetryWatcher(source, { clock, ...options });
 }
 

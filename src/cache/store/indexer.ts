@@ -1,5 +1,5 @@
 import { callable, invalid } from '../../watch/errors.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import { namespaceOf } from '../object.ts';
 import { type IndexFunction, ObjectIndex } from './object-index.ts';
 import { Store, type StoreOptions } from './store.ts';
@@ -33,7 +33,7 @@ export class Indexer<T, Name extends string = string> extends Store<T> {
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
   constructor(options: IndexerOptions<T, Name> = {}) {
-    const { keyOf, transform, indexers } = known(options, ['keyOf', 'transform', 'indexers']);
+    const { keyOf, transform, indexers } = checkOptions(options, ['keyOf', 'transform', 'indexers']);
     super({ keyOf, transform });
     if (indexers !== undefined) this.addIndexers(indexers);
   }

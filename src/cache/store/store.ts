@@ -12,8 +12,8 @@
  */
 import { readConditions } from '../../selectors/label-parser.ts';
 import type { LabelSelector } from '../../selectors/label-selector.ts';
-import { callable, having, invalid, WatchError } from '../../watch/errors.ts';
-import { known } from '../../watch/options.ts';
+import { callable, invalid, requireMethod, WatchError } from '../../watch/errors.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { ReflectorStore } from '../list-watcher.ts';
 import { checkText, type KubernetesObject, keyOf, metadataOf, namespaceOf, versionOf } from '../object.ts';
 import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown } from '../queues/delta.ts';
@@ -71,7 +71,7 @@ export class Store<T> implements ReflectorStore<T> {
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
   constructor(options: StoreOptions<T> = {}) {
-    const { keyOf: own, transform } = known(options, ['keyOf', 'transform']);
+    const { keyOf: own, transform } = checkOptions(options, ['keyOf', 'transform']);
     this.keyOf = callable('keyOf', own) ?? (keyOf as (object: KubernetesObject) => string as (object: T) => string);
     this.#transform = callable('transform', transform);
   }
@@ -102,7 +102,7 @@ export class Store<T> implements ReflectorStore<T> {
    * @throws {WatchError} INVALID_SELECTOR for an invalid selector.
    */
   list(options: StoreListOptions<T> = {}): T[] {
-    const { namespace, labelSelector, filter } = known(options, ['namespace', 'labelSelector', 'filter']);
+    const { namespace, labelSelector, filter } = checkOptions(options, ['namespace', 'labelSelector', 'filter']);
     const selects = labelFilter(labelSelector);
     const found = namespace === undefined ? [...this.#objects.values()] : this.inNamespace(namespace);
     const selected = selects ? found.filter(selects) : found;
@@ -251,6 +251,6 @@ export function labelFilter(selector: string | LabelSelector | undefined): ((obj
       return conditions.every((condition) => condition.matches(labels));
     };
   }
-  having('labelSelector', selector, 'matches', 'the text of a label selector, or one that was parsed');
+  requireMethod('labelSelector', selector, 'matches', 'the text of a label selector, or one that was parsed');
   return selector.isEmpty ? undefined : (object) => selector.matches(metadataOf(object).labels);
 }

@@ -2,7 +2,7 @@ import type { FetchLike } from '../../bridge/client.ts';
 import { filter } from '../../broadcast/filter.ts';
 import { Exchange, named } from '../../cache/http/exchange.ts';
 import { createListWatcher } from '../../cache/http/http-list-watcher.ts';
-import { accepted, toMeans, wholeText } from '../../cache/http/means.ts';
+import { accepted, toHttpSettings, wholeText } from '../../cache/http/means.ts';
 import { toListUrl } from '../../cache/http/query.ts';
 import type { ListOptions, ListWatcher, ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -29,7 +29,7 @@ export class TableSource implements ListWatcher<Row> {
 
   async list(options: ListOptions = {}): Promise<Page> {
     const { fetch, url } = this.#target;
-    const means = toMeans({ fetch, responseTimeoutMs: this.#timeoutMs });
+    const means = toHttpSettings({ fetch, responseTimeoutMs: this.#timeoutMs });
     const exchange = new Exchange(means, options.signal);
     try {
       const response = await accepted(exchange, toListUrl(url, options), { accept: TABLE });

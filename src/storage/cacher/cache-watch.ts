@@ -66,7 +66,7 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
   private passed: number = 0;
   private mark: BookmarkEvent | undefined;
   /** The version of the last event that was read. */
-  private told: string;
+  private deliveredVersion: string;
   /** Whether it owes a BOOKMARK: if there is news, or in any case. */
   private owed: 'news' | 'any' | undefined = undefined;
   /** No event of this place or a later one will be read. */
@@ -85,7 +85,7 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
     this.place = place;
     this.initial = initial;
     this.mark = mark;
-    this.told = version;
+    this.deliveredVersion = version;
     view.watchers++;
   }
 
@@ -171,7 +171,7 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
     if (position >= this.view.head || this.place < this.view.lostBefore) return super.takeBatch(limit);
     const events = this.view.from(position);
     this.place = this.view.placeAt(this.view.head - 1) + 1;
-    this.told = versionOf(events.at(-1)?.object);
+    this.deliveredVersion = versionOf(events.at(-1)?.object);
     return events;
   }
 
@@ -183,12 +183,12 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
   private takeChange(): StorageEvent<T> | typeof NONE {
     const { view } = this;
     view.trim(this.host.start);
-    if (this.place < view.lostBefore) return this.fall();
+    if (this.place < view.lostBefore) return this.expireTooSlow();
     const at = view.positionOf(this.place);
     if (at < this.reach) {
       const event = view.at(at);
       this.place = view.placeAt(at) + 1;
-      this.told = versionOf(event.object);
+      this.deliveredVersion = versionOf(event.object);
       return event;
     }
     if (view.end?.status && this.until === undefined) return this.fail(view.end.status);
@@ -204,14 +204,16 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
     this.owed = undefined;
     const { bookmark, compareVersions } = this.host;
     const { resourceVersion } = bookmark.object.metadata;
-    if (owed === 'news' && compareVersions(resourceVersion, this.told) <= 0) return NONE;
-    this.told = resourceVersion;
+    if (owed === 'news' && compareVersions(resourceVersion, this.deliveredVersion) <= 0) return NONE;
+    this.deliveredVersion = resourceVersion;
     return bookmark;
   }
 
-  private fall(): ErrorEvent {
+  private expireTooSlow(): ErrorEvent {
     this.host.fellBehind(this);
-    return this.fail(lostStatus(`too old resource version: ${this.told}: the watch was too slow, and what follows is not kept`));
+    return this.fail(
+      lostStatus(`too old resource version: ${this.deliveredVersion}: the watch was too slow, and what follows is not kept`),
+    );
   }
 
   private fail(object: Status): ErrorEvent {

@@ -32,7 +32,7 @@
  * Where it differs from upstream on purpose, docs/storage.md says so. Upstream: `storage/cacher`.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
-import { having } from '../../watch/errors.ts';
+import { requireMethod } from '../../watch/errors.ts';
 import type { Storage } from '../storage.ts';
 import { Engine } from './engine.ts';
 import { type CacherOptions, type CacherStats, toSettings } from './options.ts';
@@ -53,7 +53,7 @@ export class Cacher<T extends KubernetesObject = KubernetesObject> extends Cache
 
   /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option, and for an invalid storage. */
   constructor(storage: Storage<T>, options: CacherOptions<T> = {}) {
-    having('storage', having('storage', storage, 'requestProgress', 'a Storage'), 'watch', 'a Storage');
+    requireMethod('storage', requireMethod('storage', storage, 'requestProgress', 'a Storage'), 'watch', 'a Storage');
     const settings = toSettings(options);
     const engine = new Engine<T>(storage, settings);
     super({ engine, prefix: '', storage, reader: engine.readerOf(settings.fields, '') });

@@ -53,7 +53,7 @@ export class Change<T extends KubernetesObject> {
     this.bytes = change.bytes;
   }
 
-  /** For whom the object was there before, and still is: or for whom both are not true, if that is so for everybody. */
+  /** The event of a watch that selects the object both before and after the change, and of one that selects everything. */
   get event(): ChangeEvent<T> {
     const { before, object, isDeletion } = this;
     this.#event ??= before
@@ -62,14 +62,14 @@ export class Change<T extends KubernetesObject> {
     return this.#event;
   }
 
-  /** For whom it was not there before, though it existed. */
+  /** The event of a watch that selects the object only after the change: ADDED. */
   get entered(): ChangeEvent<T> {
     if (!this.before) return this.event;
     this.#entered ??= { type: 'ADDED', object: this.object, previous: this.before.object };
     return this.#entered;
   }
 
-  /** For whom it is no longer there: its last content that was, with the version of this change. */
+  /** The event of a watch that selects the object only before the change: DELETED, with the old content and this version. */
   get left(): ChangeEvent<T> {
     if (this.isDeletion || !this.before) return this.event;
     const previous = this.before.object;

@@ -42,10 +42,10 @@ const PAGE_SIZE = 10_000;
 const SHORT_MS = 1_000;
 
 /** How long a storage may tell errors in the place of what comes next. Upstream: the retries of an internal error. */
-const STUCK_MS = 30_000;
+const MAX_FAILING_MS = 30_000;
 
 /** How often it is waited `freshnessTimeoutMs` for the changes since the past, before it is given up. */
-const PATIENCE = 4;
+const MAX_GOAL_WAITS = 4;
 
 /** What a feed feeds. */
 export interface FeedTarget<T extends KubernetesObject> {
@@ -63,14 +63,14 @@ export class Feed<T extends KubernetesObject> {
   readonly #backoff: Backoff;
   #hasState: boolean = false;
   /** Whether the state may be wrong, though the version is right. */
-  #isDoubtful: boolean = false;
+  #mayBeWrong: boolean = false;
   /** Whether the watch is open. While one is reopened, the cache is as good as before. */
   #isOpen: boolean = false;
   /** Where an ERROR was told that nothing has come after, and since when. */
-  #stuckAt: string | undefined;
-  #stuckMs: number = 0;
+  #failingAt: string | undefined;
+  #failingSinceMs: number = 0;
   /** Whether the next list is of the past. */
-  #looksBack: boolean = true;
+  #listsPast: boolean = true;
   /** The version that the state must have before anybody may see it; undefined if it has. */
   #goal: string | undefined;
 
@@ -96,7 +96,7 @@ export class Feed<T extends KubernetesObject> {
       if (signal.aborted) return;
       const ranMs = clock.now() - startMs;
       if (ranMs >= SHORT_MS) this.#backoff.healthy();
-      if (ranMs >= STUCK_MS) this.#stuckAt = undefined;
+      if (ranMs >= MAX_FAILING_MS) this.#failingAt = undefined;
       if (error === undefined && ranMs >= SHORT_MS) continue;
       const isExpired = isWatchError(error, 'REFUSED') && hasLost(error.status);
       if (isExpired) this.#hasState = false;
@@ -112,20 +112,20 @@ export class Feed<T extends KubernetesObject> {
   async #list(signal: AbortSignal): Promise<void> {
     const { storage, core, freshness, readiness, settings } = this.#target;
     const pages = { pageSize: PAGE_SIZE, signal };
-    const past = this.#looksBack ? await listPast(storage, { revisions: settings.pastRevisions, ...pages }) : undefined;
+    const past = this.#listsPast ? await listPast(storage, { revisions: settings.pastRevisions, ...pages }) : undefined;
     const { items, resourceVersion } = past ?? (await listAll(storage, pages));
     signal.throwIfAborted();
-    this.#looksBack = false;
+    this.#listsPast = false;
     this.#goal = past?.goal;
     // At the same version nothing has happened, so nobody has missed anything; unless the storage was started with other data.
-    if (resourceVersion !== core.version || this.#isDoubtful || !core.isJust(items)) {
+    if (resourceVersion !== core.version || this.#mayBeWrong || !core.isJust(items)) {
       if (readiness.generation > 0) this.gaps++;
       const message = `too old resource version: ${core.version} (${resourceVersion}): the storage has lost what happened between`;
       core.replace(items, resourceVersion, lostStatus(message));
     }
     this.#hasState = true;
-    this.#isDoubtful = false;
-    this.#stuckAt = undefined;
+    this.#mayBeWrong = false;
+    this.#failingAt = undefined;
     freshness.moved();
   }
 
@@ -154,7 +154,7 @@ export class Feed<T extends KubernetesObject> {
   async #reach(goal: string, { watch, over }: { watch: Watch<StorageEvent<T>>; over: AbortSignal }): Promise<void> {
     const { freshness, readiness } = this.#target;
     try {
-      for (let attempts = 1; attempts <= PATIENCE; attempts++) {
+      for (let attempts = 1; attempts <= MAX_GOAL_WAITS; attempts++) {
         if (await freshness.wait(goal, over).then(() => false, isLate)) continue;
         if (over.aborted) return;
         this.#goal = undefined;
@@ -184,10 +184,10 @@ export class Feed<T extends KubernetesObject> {
     if (event.type === 'ERROR') {
       const { code, reason, message } = event.object;
       const nowMs = settings.clock.now();
-      if (this.#stuckAt !== core.version) this.#stuckMs = nowMs;
-      this.#stuckAt = core.version;
+      if (this.#failingAt !== core.version) this.#failingSinceMs = nowMs;
+      this.#failingAt = core.version;
       // A change that cannot be told, such as a value that is no object, would be in the way for ever. A list may be without it.
-      if (nowMs - this.#stuckMs >= STUCK_MS) this.#hasState = false;
+      if (nowMs - this.#failingSinceMs >= MAX_FAILING_MS) this.#hasState = false;
       throw new WatchError('REFUSED', `${code} ${reason}: ${message}`, { status: event.object });
     }
     try {
@@ -195,7 +195,7 @@ export class Feed<T extends KubernetesObject> {
     } catch (error) {
       // It cannot be passed over, or the state would be wrong for ever. Upstream does.
       this.#hasState = false;
-      this.#isDoubtful = true;
+      this.#mayBeWrong = true;
       throw error;
     }
   }

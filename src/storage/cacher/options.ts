@@ -2,8 +2,8 @@ import { type KubernetesObject, keyOf as keyOfObject } from '../../cache/object.
 import type { VersionComparator } from '../../cache/version.ts';
 import { compareVersions as compareDecimals } from '../../cache/version.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, having, wholeNumber } from '../../watch/errors.ts';
-import { known } from '../../watch/options.ts';
+import { callable, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { FieldFunctions } from '../storage.ts';
 import type { ReadinessPhase } from './readiness.ts';
 
@@ -103,7 +103,7 @@ const NAMES = [
 
 /** @throws {WatchError} INVALID_ARGUMENT for an invalid or unknown option. */
 export function toSettings<T extends KubernetesObject>(options: CacherOptions<T>): CacherSettings<T> {
-  const { keyOf, fields = {}, compareVersions, onError, clock = systemClock, random } = known(options, NAMES);
+  const { keyOf, fields = {}, compareVersions, onError, clock = systemClock, random } = checkOptions(options, NAMES);
   const numbers = Object.entries(NUMBERS).map(([name, value]) => {
     return [name, wholeNumber(name, options[name as keyof typeof NUMBERS] ?? value, name.endsWith('Ms') ? 1 : 0)];
   });
@@ -114,7 +114,7 @@ export function toSettings<T extends KubernetesObject>(options: CacherOptions<T>
     fields,
     compareVersions: callable('compareVersions', compareVersions) ?? compareDecimals,
     onError: guarded(callable('onError', onError)),
-    clock: having('clock', clock, 'schedule', 'a Clock'),
+    clock: requireMethod('clock', clock, 'schedule', 'a Clock'),
     random: callable('random', random) ?? Math.random,
   };
 }

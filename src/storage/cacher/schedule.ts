@@ -1,11 +1,11 @@
 /**
- * When watchers are due, for a bookmark or for their end. They stand in a row of short stretches of time, and one timer runs for
- * the next stretch that has some, so ten thousand watchers cost one timer. Upstream: `watcherBookmarkTimeBuckets`.
+ * When watchers are due, for a bookmark or for their end. They stand in a row of short buckets of time, and one timer runs for
+ * the next bucket that has some, so ten thousand watchers cost one timer. Upstream: `watcherBookmarkTimeBuckets`.
  */
 import type { Clock } from '../../watch/clock.ts';
 
 /** What is due is at most this much late. */
-const STRETCH_MS = 250;
+const BUCKET_MS = 250;
 
 /** Who is due. */
 export interface Due {
@@ -16,7 +16,7 @@ export interface Due {
 
 export class Schedule {
   readonly #clock: Clock;
-  readonly #stretches: Map<number, Set<Due>> = new Map();
+  readonly #buckets: Map<number, Set<Due>> = new Map();
   #cancel: (() => void) | undefined;
   #nextMs: number = Infinity;
 
@@ -26,30 +26,30 @@ export class Schedule {
 
   get size(): number {
     let size = 0;
-    for (const stretch of this.#stretches.values()) size += stretch.size;
+    for (const bucket of this.#buckets.values()) size += bucket.size;
     return size;
   }
 
   /** Puts somebody in the row, in one place. */
   add(due: Due, atMs: number): void {
     this.remove(due);
-    due.dueMs = Math.ceil(Math.max(atMs, 1) / STRETCH_MS) * STRETCH_MS;
-    const stretch = this.#stretches.get(due.dueMs);
-    if (stretch) stretch.add(due);
-    else this.#stretches.set(due.dueMs, new Set([due]));
+    due.dueMs = Math.ceil(Math.max(atMs, 1) / BUCKET_MS) * BUCKET_MS;
+    const bucket = this.#buckets.get(due.dueMs);
+    if (bucket) bucket.add(due);
+    else this.#buckets.set(due.dueMs, new Set([due]));
     if (due.dueMs < this.#nextMs) this.#arm(due.dueMs);
   }
 
   remove(due: Due): void {
-    const stretch = this.#stretches.get(due.dueMs);
-    if (!stretch?.delete(due)) return;
-    if (stretch.size > 0) return;
-    this.#stretches.delete(due.dueMs);
-    if (this.#stretches.size === 0) this.clear();
+    const bucket = this.#buckets.get(due.dueMs);
+    if (!bucket?.delete(due)) return;
+    if (bucket.size > 0) return;
+    this.#buckets.delete(due.dueMs);
+    if (this.#buckets.size === 0) this.clear();
   }
 
   clear(): void {
-    this.#stretches.clear();
+    this.#buckets.clear();
     this.#cancel?.();
     this.#cancel = undefined;
     this.#nextMs = Infinity;
@@ -65,13 +65,13 @@ export class Schedule {
     this.#cancel = undefined;
     this.#nextMs = Infinity;
     const nowMs = this.#clock.now();
-    for (const [atMs, stretch] of [...this.#stretches]) {
+    for (const [atMs, bucket] of [...this.#buckets]) {
       if (atMs > nowMs) continue;
-      this.#stretches.delete(atMs);
-      for (const due of stretch) due.due(nowMs);
+      this.#buckets.delete(atMs);
+      for (const due of bucket) due.due(nowMs);
     }
     let nextMs = Infinity;
-    for (const atMs of this.#stretches.keys()) nextMs = Math.min(nextMs, atMs);
+    for (const atMs of this.#buckets.keys()) nextMs = Math.min(nextMs, atMs);
     if (nextMs < this.#nextMs) this.#arm(nextMs);
   }
 }

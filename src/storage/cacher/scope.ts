@@ -1,7 +1,7 @@
 import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { callable, invalid, wholeNumber } from '../../watch/errors.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
 import { CREATE_NAMES, DELETE_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
@@ -41,7 +41,7 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
 
   /** Without a version it asks the storage, which is no slower than to ask it for its version. */
   async get(key: string, options: GetOptions = {}): Promise<T | undefined> {
-    const { resourceVersion, signal } = known(options, ['resourceVersion', 'signal']);
+    const { resourceVersion, signal } = checkOptions(options, ['resourceVersion', 'signal']);
     const { engine, prefix, storage } = this.#parts;
     engine.pending.check(signal);
     checkKey(key);
@@ -53,7 +53,7 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   async list(options: ListOptions = {}): Promise<List<T>> {
-    const { limit = 0, signal } = known(options, LIST_NAMES);
+    const { limit = 0, signal } = checkOptions(options, LIST_NAMES);
     const { engine, storage } = this.#parts;
     const { core, freshness, settings, pending } = engine;
     pending.check(signal);
@@ -64,7 +64,7 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   async watch(options: StorageWatchOptions<T> = {}): Promise<Watch<StorageEvent<T>>> {
-    const { timeoutSeconds = 0, signal } = known(options, WATCH_NAMES);
+    const { timeoutSeconds = 0, signal } = checkOptions(options, WATCH_NAMES);
     const { engine, storage } = this.#parts;
     engine.pending.check(signal);
     wholeNumber('timeoutSeconds', timeoutSeconds);
@@ -72,12 +72,12 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
-    known(options, CREATE_NAMES);
+    checkOptions(options, CREATE_NAMES);
     return this.#write(options.signal, (storage) => storage.create(key, this.#placed(key, object), options));
   }
 
   async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
-    const { cached = this.#hint(key), signal } = known(options, UPDATE_NAMES);
+    const { cached = this.#hint(key), signal } = checkOptions(options, UPDATE_NAMES);
     if (callable('change', change) === undefined) throw invalid('change', change, 'a function');
     const placed = (current: T): T | Promise<T> => {
       const changed = change(current);
@@ -90,7 +90,7 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
-    const { cached = this.#hint(key), signal } = known(options, DELETE_NAMES);
+    const { cached = this.#hint(key), signal } = checkOptions(options, DELETE_NAMES);
     return this.#write(signal, (storage) => storage.delete(key, { ...options, ...(cached && { cached }) }));
   }
 
@@ -112,7 +112,7 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   scope<U extends KubernetesObject = T>(prefix: string, options: ScopeOptions<U> = {}): Storage<U> {
-    const { fields } = known(options, ['fields']);
+    const { fields } = checkOptions(options, ['fields']);
     const parts = this.#parts as unknown as ScopeParts<U>;
     const { engine } = parts;
     const whole = parts.prefix + checkPrefix(prefix);

@@ -14,7 +14,7 @@ const decoder = new TextDecoder();
 /** What bytes become that are not UTF-8, such as half a surrogate pair; see `key-bytes.ts`. */
 const REPLACED = '\uFFFD';
 
-export class Before<T extends KubernetesObject> {
+export class PreviousObjects<T extends KubernetesObject> {
   readonly #previousOf: (key: string) => T | undefined;
   /** The number of bytes of the scope's prefix. */
   readonly #start: number;

@@ -4,7 +4,7 @@ import { tooLarge } from '../statuses.ts';
 import { toBytes } from './key-bytes.ts';
 import { Leases } from './lease.ts';
 import type { Settings } from './options.ts';
-import { Recent } from './recent.ts';
+import { RecentObjects } from './recent.ts';
 import { Channel, LEASE_GRANT, RANGE, TXN } from './wire/channel.ts';
 import {
   type GuardedWrite,
@@ -39,7 +39,7 @@ export class EtcdClient {
   readonly channel: Channel;
   readonly watches: Set<OpenWatch> = new Set();
   /** For watches: empty while there are none. */
-  readonly recent: Recent = new Recent();
+  readonly recent: RecentObjects = new RecentObjects();
   readonly #leases: Leases;
   #closed: boolean = false;
 

@@ -1,7 +1,7 @@
 import type { List, ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { callable, invalid, wholeNumber } from '../../watch/errors.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
 import { CREATE_NAMES, DELETE_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
@@ -38,7 +38,7 @@ export class EtcdScope<T extends KubernetesObject> implements Storage<T> {
   }
 
   async get(key: string, options: GetOptions = {}): Promise<T | undefined> {
-    const { resourceVersion, signal } = known(options, ['resourceVersion', 'signal']);
+    const { resourceVersion, signal } = checkOptions(options, ['resourceVersion', 'signal']);
     const atLeast = parseVersion(resourceVersion);
     const { place, context } = this.#target('get', key, signal);
     const isAny = resourceVersion !== undefined && resourceVersion !== '' && atLeast === undefined;
@@ -48,7 +48,7 @@ export class EtcdScope<T extends KubernetesObject> implements Storage<T> {
   }
 
   async list(options: ListOptions = {}): Promise<List<T>> {
-    const { resourceVersion = '', limit = 0, signal } = known(options, LIST_NAMES);
+    const { resourceVersion = '', limit = 0, signal } = checkOptions(options, LIST_NAMES);
     this.#client.check(signal);
     const plan = planList(options);
     const anyState = resourceVersion !== '' && plan.exact === undefined && plan.atLeast === undefined;
@@ -64,7 +64,7 @@ export class EtcdScope<T extends KubernetesObject> implements Storage<T> {
   }
 
   async watch(options: StorageWatchOptions<T> = {}): Promise<Watch<StorageEvent<T>>> {
-    const { signal, timeoutSeconds = 0, previousOf } = known(options, WATCH_NAMES);
+    const { signal, timeoutSeconds = 0, previousOf } = checkOptions(options, WATCH_NAMES);
     callable('previousOf', previousOf);
     this.#client.check(signal);
     let plan = planWatch(options);
@@ -78,7 +78,7 @@ export class EtcdScope<T extends KubernetesObject> implements Storage<T> {
   }
 
   async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
-    const { ttlSeconds = 0, signal } = known(options, CREATE_NAMES);
+    const { ttlSeconds = 0, signal } = checkOptions(options, CREATE_NAMES);
     const { place, context } = this.#target('create', key, signal);
     if (object?.metadata?.resourceVersion) {
       throw badRequest('resourceVersion should not be set on objects to be created');
@@ -91,20 +91,20 @@ export class EtcdScope<T extends KubernetesObject> implements Storage<T> {
   }
 
   async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
-    const { ttlSeconds = 0, signal } = known(options, UPDATE_NAMES);
+    const { ttlSeconds = 0, signal } = checkOptions(options, UPDATE_NAMES);
     if (callable('change', change) === undefined) throw invalid('change', change, 'a function');
     wholeNumber('ttlSeconds', ttlSeconds);
     return updateObject<T>(this.#target('update', key, signal), change, options);
   }
 
   async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
-    const { validate, signal } = known(options, DELETE_NAMES);
+    const { validate, signal } = checkOptions(options, DELETE_NAMES);
     callable('validate', validate);
     return deleteObject<T>(this.#target('delete', key, signal), options);
   }
 
   async currentVersion(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<string> {
-    const { signal } = known(options, ['signal']);
+    const { signal } = checkOptions(options, ['signal']);
     return `${(await this.#client.head({ what: 'read the revision', signal })).revision}`;
   }
 
@@ -114,7 +114,7 @@ export class EtcdScope<T extends KubernetesObject> implements Storage<T> {
   }
 
   scope<U extends KubernetesObject = T>(prefix: string, options: ScopeOptions<U> = {}): Storage<U> {
-    const { fields = this.#fields as unknown as FieldFunctions<U> } = known(options, ['fields']);
+    const { fields = this.#fields as unknown as FieldFunctions<U> } = checkOptions(options, ['fields']);
     return new EtcdScope<U>(this.#client, { prefix: this.#prefix + checkPrefix(prefix), fields });
   }
 

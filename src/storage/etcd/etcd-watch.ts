@@ -11,13 +11,13 @@ import { type PullSource, PullWatch } from '../../watch/pull-watch.ts';
 import { NONE } from '../../watch/reader.ts';
 import type { WatchPlan } from '../selection.ts';
 import type { StorageEvent } from '../storage.ts';
-import { Before } from './before.ts';
+import { PreviousObjects } from './before.ts';
 import type { EtcdClient } from './etcd-client.ts';
 import { toBytes } from './key-bytes.ts';
 import { type Part, PartReader } from './lists.ts';
 import { objectOf } from './objects.ts';
 import { toEvent } from './transitions.ts';
-import { type Told, WatchLink } from './watch-link.ts';
+import { type LinkUpdate, WatchLink } from './watch-link.ts';
 import type { Header, KeyEvent, KeyValue } from './wire/messages.ts';
 
 /** What a watch delivers, and where it is. */
@@ -38,7 +38,7 @@ export class EtcdWatchSource<T extends KubernetesObject> implements PullSource<S
   readonly #client: EtcdClient;
   readonly #options: EtcdWatchOptions<T>;
   readonly #abort: AbortController = new AbortController();
-  readonly #before: Before<T> | undefined;
+  readonly #before: PreviousObjects<T> | undefined;
   #waiting: Waiting<T>[] = [];
   #at: number = 0;
   /** The rest of the state. */
@@ -52,7 +52,7 @@ export class EtcdWatchSource<T extends KubernetesObject> implements PullSource<S
     this.#options = options;
     const { previousOf, selects, prefix } = options;
     // What a selector hides, the consumer does not have.
-    if (previousOf && !selects) this.#before = new Before(previousOf, toBytes(prefix));
+    if (previousOf && !selects) this.#before = new PreviousObjects(previousOf, toBytes(prefix));
   }
 
   /** Reads the first part of the state, or opens the watch. Rejects if that is refused. */
@@ -106,7 +106,7 @@ export class EtcdWatchSource<T extends KubernetesObject> implements PullSource<S
     return events;
   }
 
-  /** Ends it: what pends settles, and nothing of it is left at etcd. */
+  /** Ends the watch: pending reads settle, and it is cancelled at etcd, too. */
   cancel(reason?: unknown): void {
     if (this.#abort.signal.aborted) return;
     this.#abort.abort(reason);
@@ -144,7 +144,7 @@ export class EtcdWatchSource<T extends KubernetesObject> implements PullSource<S
     return new WatchLink(this.#client, { prefix, previous: !this.#before, after, head, signal: this.#abort.signal });
   }
 
-  #told(told: Told): void {
+  #told(told: LinkUpdate): void {
     if ('error' in told) this.#fail(told.error);
     else if ('events' in told) this.#put(told.events.map((change) => ({ change })));
     else if (this.#options.plan.bookmarks) this.#put([toBookmark(told.progress)]);

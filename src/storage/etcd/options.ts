@@ -1,11 +1,11 @@
 import type { SecureClientSessionOptions } from 'node:http2';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, having, invalid, wholeNumber } from '../../watch/errors.ts';
-import { known } from '../../watch/options.ts';
+import { callable, invalid, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { checkOptions } from '../../watch/options.ts';
 import { checkPrefix } from '../keys.ts';
 import type { FieldFunctions } from '../storage.ts';
-import type { ChannelMeans } from './wire/channel.ts';
+import type { ChannelConfig } from './wire/channel.ts';
 
 /** Certificates for TLS with etcd, in PEM. */
 export interface EtcdTls {
@@ -70,7 +70,7 @@ const NAMES = [
 ] as const;
 
 /** The options with their defaults. */
-export interface Settings extends ChannelMeans {
+export interface Settings extends ChannelConfig {
   readonly root: string;
   readonly maxLeaseObjects: number;
   readonly onError: (error: unknown) => void;
@@ -78,7 +78,7 @@ export interface Settings extends ChannelMeans {
 
 /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
 export function settingsOf<T extends KubernetesObject>(options: EtcdStorageOptions<T>): Settings {
-  const { endpoints, clock = systemClock, random = Math.random, ...given } = known(options, NAMES);
+  const { endpoints, clock = systemClock, random = Math.random, ...given } = checkOptions(options, NAMES);
   const onError = callable('onError', given.onError);
   if (!Array.isArray(endpoints) || endpoints.length === 0) throw invalid('endpoints', endpoints, 'an array of http(s) URLs');
   if ((given.user === undefined) !== (given.password === undefined)) {
@@ -90,7 +90,7 @@ export function settingsOf<T extends KubernetesObject>(options: EtcdStorageOptio
     user: given.user,
     password: given.password,
     tls: toTls(given.tls ?? {}),
-    clock: having('clock', clock, 'schedule', 'a Clock'),
+    clock: requireMethod('clock', clock, 'schedule', 'a Clock'),
     random: callable('random', random),
     requestTimeoutMs: wholeNumber('requestTimeoutMs', given.requestTimeoutMs ?? 10_000, 1),
     connectTimeoutMs: wholeNumber('connectTimeoutMs', given.connectTimeoutMs ?? 3_000, 1),
@@ -127,7 +127,7 @@ function toRoot(prefix: string): string {
 }
 
 function toTls(tls: EtcdTls): SecureClientSessionOptions {
-  const { serverName, ...pem } = known(tls, ['ca', 'cert', 'key', 'serverName']);
+  const { serverName, ...pem } = checkOptions(tls, ['ca', 'cert', 'key', 'serverName']);
   const given = Object.entries(pem).filter(([, value]) => value !== undefined);
   const own = given.map(([name, value]) => [name, typeof value === 'string' ? value : Buffer.from(value as Uint8Array)]);
   return { ...Object.fromEntries(own), ...(serverName !== undefined && { servername: serverName }) };

@@ -16,7 +16,7 @@ import type { KeyValue } from './wire/messages.ts';
 /** Of the objects' JSON. */
 const MAX_BYTES = 4_194_304;
 
-export class Recent {
+export class RecentObjects {
   readonly #objects: Map<bigint, object> = new Map();
   #bytes: number = 0;
 

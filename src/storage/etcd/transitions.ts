@@ -2,7 +2,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { expired } from '../statuses.ts';
 import type { ChangeEvent } from '../storage.ts';
-import type { Before } from './before.ts';
+import type { PreviousObjects } from './before.ts';
 import { atVersion } from './objects.ts';
 import type { KeyEvent, KeyValue } from './wire/messages.ts';
 
@@ -10,7 +10,7 @@ import type { KeyEvent, KeyValue } from './wire/messages.ts';
 export interface TransitionOptions<T extends KubernetesObject> {
   readonly objectOf: (kv: KeyValue) => T;
   /** Who knows what was there before, if etcd does not tell it. */
-  readonly before: Before<T> | undefined;
+  readonly before: PreviousObjects<T> | undefined;
   readonly selects: ((object: T) => boolean) | undefined;
 }
 

@@ -29,12 +29,15 @@ import {
 import { CODE, type Failure, isCompacted, isFuture, isPassing, isStaleToken, toError } from './wire/outcome.ts';
 
 /** What a link tells: changes, that everything up to a revision has been told, or why it is over. */
-export type Told = { readonly events: readonly KeyEvent[] } | { readonly progress: bigint } | { readonly error: WatchError };
+export type LinkUpdate =
+  | { readonly events: readonly KeyEvent[] }
+  | { readonly progress: bigint }
+  | { readonly error: WatchError };
 
 /** How long to wait for the answer to a progress request before it is made again: etcd does not answer while it owes events. */
 const PROGRESS_MS = 200;
 const MAX_PROGRESS_MS = 10_000;
-const NO_EVENTS: Told = { events: [] };
+const NO_EVENTS: LinkUpdate = { events: [] };
 
 /** Where a link begins. */
 export interface WatchLinkOptions {
@@ -86,14 +89,14 @@ export class WatchLink {
   }
 
   /** Resolves with what comes next. */
-  async next(): Promise<Told> {
+  async next(): Promise<LinkUpdate> {
     const link = this.#link;
     if (!link) return this.#reconnect();
     return this.#take(await link.call.read());
   }
 
   /** What has come already. */
-  poll(): Told | undefined {
+  poll(): LinkUpdate | undefined {
     const read = this.#link?.call.poll();
     return read && this.#take(read);
   }
@@ -139,7 +142,7 @@ export class WatchLink {
     if (this.#owesProgress) opened.call.write(writeWatchProgress());
   }
 
-  async #reconnect(): Promise<Told> {
+  async #reconnect(): Promise<LinkUpdate> {
     const { clock } = this.#client.settings;
     const waitMs = this.#isNew ? 0 : this.#backoff.failed({});
     if (waitMs > 0) await sleep(waitMs, { clock, signal: this.#context.signal });
@@ -184,7 +187,7 @@ export class WatchLink {
     return expired(`${this.#cursor.revision}`, `etcd was started with other data, which are at ${revision}`);
   }
 
-  #take(read: Read): Told {
+  #take(read: Read): LinkUpdate {
     if ('ended' in read) return this.#lost(read.ended);
     let response: WatchResponse;
     try {
@@ -206,7 +209,7 @@ export class WatchLink {
   }
 
   /** The call is over. Most of the time another one can go on. */
-  #lost(failure: Failure | undefined): Told {
+  #lost(failure: Failure | undefined): LinkUpdate {
     this.#drop();
     if (failure === undefined || isPassing(failure) || !isRefusal(failure)) return NO_EVENTS;
     if (!isStaleToken(failure)) return { error: toError(failure, this.#context) };
@@ -214,7 +217,7 @@ export class WatchLink {
     return NO_EVENTS;
   }
 
-  #cancelled({ compactRevision, cancelReason }: WatchResponse): Told {
+  #cancelled({ compactRevision, cancelReason }: WatchResponse): LinkUpdate {
     this.#drop();
     if (compactRevision > 0n) return { error: expired(`${this.#cursor.revision}`, `${compactRevision}`) };
     if (cancelReason.includes('permission denied')) {

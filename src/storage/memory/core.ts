@@ -126,7 +126,7 @@ export class Core {
     return watch;
   }
 
-  /** Owes a BOOKMARK to the watches of a scope. */
+  /** Makes the watches of a scope deliver a BOOKMARK. */
   progress(prefix: string): void {
     for (const watch of this.#watches) if (watch.prefix.startsWith(prefix)) watch.progress();
   }

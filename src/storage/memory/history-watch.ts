@@ -96,7 +96,7 @@ export class HistoryWatch<T> extends Reader<StorageEvent<T>> {
     if (this.waiting > 0) this.serve();
   }
 
-  /** Owes the consumer a BOOKMARK of the newest visible revision, after everything up to it. */
+  /** Makes this watch deliver a BOOKMARK of the newest visible revision, after everything up to it. */
   progress(): void {
     if (this.stopped || !this.#options.bookmarks) return;
     // The one that is owed stays: whoever asks often must not postpone it for ever.

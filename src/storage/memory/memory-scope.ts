@@ -2,7 +2,7 @@ import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { SelectionPredicate } from '../../selectors/index.ts';
 import { callable, invalid, type WatchError, wholeNumber } from '../../watch/errors.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { continueAfter, encodeContinue } from '../continue.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
@@ -45,7 +45,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   async get(key: string, options: GetOptions = {}): Promise<T | undefined> {
-    const { resourceVersion, signal } = known(options, ['resourceVersion', 'signal']);
+    const { resourceVersion, signal } = checkOptions(options, ['resourceVersion', 'signal']);
     this.#core.pending.check(signal);
     const place = this.#prefix + checkKey(key);
     this.#atLeast(parseVersion(resourceVersion));
@@ -53,7 +53,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   async list(options: ListOptions = {}): Promise<List<T>> {
-    const { limit = 0, signal } = known(options, LIST_NAMES);
+    const { limit = 0, signal } = checkOptions(options, LIST_NAMES);
     this.#core.pending.check(signal);
     wholeNumber('limit', limit);
     const predicate = predicateOf<T>(options, this.#fields);
@@ -69,7 +69,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   async watch(options: StorageWatchOptions<T> = {}): Promise<Watch<StorageEvent<T>>> {
-    const { signal } = known(options, WATCH_NAMES);
+    const { signal } = checkOptions(options, WATCH_NAMES);
     const { pending, history } = this.#core;
     pending.check(signal);
     const predicate = predicateOf<T>(options, this.#fields);
@@ -87,7 +87,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   async create(key: string, object: T, options: CreateOptions = {}): Promise<T> {
-    const { ttlSeconds = 0, signal } = known(options, CREATE_NAMES);
+    const { ttlSeconds = 0, signal } = checkOptions(options, CREATE_NAMES);
     wholeNumber('ttlSeconds', ttlSeconds);
     this.#core.pending.check(signal);
     const place = this.#prefix + checkKey(key);
@@ -101,7 +101,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   async update(key: string, change: (current: T) => T | Promise<T>, options: UpdateOptions<T> = {}): Promise<T> {
-    const { ttlSeconds = 0, createIfMissing = false, signal } = known(options, UPDATE_NAMES);
+    const { ttlSeconds = 0, createIfMissing = false, signal } = checkOptions(options, UPDATE_NAMES);
     wholeNumber('ttlSeconds', ttlSeconds);
     if (callable('change', change) === undefined) throw invalid('change', change, 'a function');
     const place = this.#prefix + checkKey(key);
@@ -123,7 +123,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   async delete(key: string, options: DeleteOptions<T> = {}): Promise<T> {
-    const { validate, signal } = known(options, DELETE_NAMES);
+    const { validate, signal } = checkOptions(options, DELETE_NAMES);
     callable('validate', validate);
     const place = this.#prefix + checkKey(key);
     for (;;) {
@@ -143,7 +143,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   async currentVersion(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<string> {
-    this.#core.pending.check(known(options, ['signal']).signal);
+    this.#core.pending.check(checkOptions(options, ['signal']).signal);
     return `${this.#core.history.visible}`;
   }
 
@@ -158,7 +158,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   scope<U extends KubernetesObject = T>(prefix: string, options: ScopeOptions<U> = {}): Storage<U> {
-    const { fields = this.#fields as unknown as FieldFunctions<U> } = known(options, ['fields']);
+    const { fields = this.#fields as unknown as FieldFunctions<U> } = checkOptions(options, ['fields']);
     return new MemoryScope<U>(this.#core, { prefix: this.#prefix + checkPrefix(prefix), fields });
   }
 

@@ -1,7 +1,7 @@
 import type { KubernetesObject } from '../../cache/object.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
-import { callable, having, wholeNumber } from '../../watch/errors.ts';
-import { known } from '../../watch/options.ts';
+import { callable, requireMethod, wholeNumber } from '../../watch/errors.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { StorageJournal } from '../journal/journal.ts';
 import type { FieldFunctions } from '../storage.ts';
 
@@ -59,7 +59,7 @@ export interface Settings {
 
 /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option. */
 export function settingsOf<T extends KubernetesObject>(options: MemoryStorageOptions<T>): Settings {
-  const { historyMs, clock = systemClock, onError, ...given } = known(options, NAMES);
+  const { historyMs, clock = systemClock, onError, ...given } = checkOptions(options, NAMES);
   return {
     history: {
       maxItems: wholeNumber('maxHistoryItems', given.maxHistoryItems ?? 100_000),
@@ -69,8 +69,8 @@ export function settingsOf<T extends KubernetesObject>(options: MemoryStorageOpt
     maxObjectBytes: wholeNumber('maxObjectBytes', given.maxObjectBytes ?? 3 * 2 ** 20, 1),
     maxBytes: wholeNumber('maxBytes', given.maxBytes ?? 2 ** 30, 1),
     startRevision: wholeNumber('startRevision', given.startRevision ?? 1, 1),
-    journal: given.journal && having('journal', given.journal, 'restore', 'a StorageJournal'),
-    clock: having('clock', clock, 'schedule', 'a Clock'),
+    journal: given.journal && requireMethod('journal', given.journal, 'restore', 'a StorageJournal'),
+    clock: requireMethod('clock', clock, 'schedule', 'a Clock'),
     onError: guarded(callable('onError', onError)),
   };
 }

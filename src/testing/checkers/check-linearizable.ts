@@ -51,13 +51,13 @@ export function checkLinearizable({ requests, initial = {} }: StorageHistory): V
     else byKey.set(request.key, [request]);
   }
   for (const [key, of] of byKey) {
-    const stuck = new Search(of, textOf(Object.hasOwn(initial, key) ? initial[key] : undefined)).run();
-    if (stuck) return wrong(key, stuck);
+    const deadEnd = new Search(of, textOf(Object.hasOwn(initial, key) ? initial[key] : undefined)).run();
+    if (deadEnd) return wrong(key, deadEnd);
   }
   return undefined;
 }
 
-function wrong(key: string, { request, state }: Stuck): Violation {
+function wrong(key: string, { request, state }: DeadEnd): Violation {
   const { call, answer, client } = request;
   return violation('Linearizable', {
     ...(client !== undefined && { watcher: client }),
@@ -67,7 +67,7 @@ function wrong(key: string, { request, state }: Stuck): Violation {
   });
 }
 
-interface Stuck {
+interface DeadEnd {
   readonly request: StorageRequest;
   readonly state: string;
 }
@@ -92,7 +92,7 @@ class Search {
   readonly #seen: Set<string> = new Set();
   readonly #order: Placed[] = [];
   #state: string;
-  #furthest: { readonly depth: number; readonly stuck: Stuck } | undefined;
+  #furthest: { readonly depth: number; readonly deadEnd: DeadEnd } | undefined;
 
   constructor(requests: readonly StorageRequest[], state: string) {
     this.#state = state;
@@ -105,7 +105,7 @@ class Search {
   }
 
   /** Why there is no order; undefined if there is one. */
-  run(): Stuck | undefined {
+  run(): DeadEnd | undefined {
     let next = 0;
     for (;;) {
       if (this.#isWhole()) return undefined;
@@ -113,7 +113,7 @@ class Search {
       if (found) next = 0;
       else {
         const last = this.#order.pop();
-        if (!last) return this.#furthest?.stuck;
+        if (!last) return this.#furthest?.deadEnd;
         this.#placed[last.at] = false;
         this.#state = last.state;
         next = last.at + 1;
@@ -157,7 +157,7 @@ class Search {
 
   #note(request: StorageRequest): void {
     if (this.#furthest && this.#furthest.depth >= this.#order.length) return;
-    this.#furthest = { depth: this.#order.length, stuck: { request, state: this.#state } };
+    this.#furthest = { depth: this.#order.length, deadEnd: { request, state: this.#state } };
   }
 }
 

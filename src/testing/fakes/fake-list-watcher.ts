@@ -5,9 +5,9 @@ import type { KubernetesObject } from '../../cache/object.ts';
 import { compareVersions } from '../../cache/version.ts';
 import type { SelectionPredicate } from '../../selectors/index.ts';
 import type { Clock } from '../../watch/clock.ts';
-import { having, wholeNumber } from '../../watch/errors.ts';
+import { requireMethod, wholeNumber } from '../../watch/errors.ts';
 import { INITIAL_EVENTS_END, type ObjectEvent, type Status } from '../../watch/event.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import { fromAsyncIterable } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { FakeCollection } from './fake-collection.ts';
@@ -64,8 +64,8 @@ export class FakeListWatcher<T extends KubernetesObject = KubernetesObject> exte
       firstVersion = '1',
       ignoreLimit = false,
       clock,
-    } = known(options, [...(['objects', 'history', 'capacity', 'firstVersion', 'ignoreLimit', 'clock'] as const)]);
-    if (clock !== undefined) having('clock', clock, 'schedule', 'a Clock');
+    } = checkOptions(options, [...(['objects', 'history', 'capacity', 'firstVersion', 'ignoreLimit', 'clock'] as const)]);
+    if (clock !== undefined) requireMethod('clock', clock, 'schedule', 'a Clock');
     super(clock);
     compareVersions(firstVersion, '1');
     this.#clock = clock;

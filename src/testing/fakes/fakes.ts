@@ -1,7 +1,7 @@
 import { WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import { Batches, Iteration } from '../../watch/iteration.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import { NONE, Reader } from '../../watch/reader.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
 
@@ -132,7 +132,7 @@ export interface FakeWatcherOptions {
  */
 export class FakeWatcher<E extends WatchEvent = WatchEvent> extends Fake<E, Promise<boolean>> {
   constructor(options: FakeWatcherOptions = {}) {
-    super(wholeNumber('capacity', known(options, ['capacity']).capacity ?? 0));
+    super(wholeNumber('capacity', checkOptions(options, ['capacity']).capacity ?? 0));
   }
 
   protected override send(event: E): Promise<boolean> {

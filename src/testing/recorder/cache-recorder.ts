@@ -2,7 +2,7 @@ import type { ListWatcher } from '../../cache/list-watcher.ts';
 import { type KubernetesObject, keyOf, versionOf } from '../../cache/object.ts';
 import type { VersionComparator } from '../../cache/version.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { CacheHistory, CacheState, CacheStep } from '../checkers/cache/cache-history.ts';
 import { type CacheNotebook, RecordedObjectWatch, RecordedSource } from './recorded-source.ts';
@@ -88,7 +88,7 @@ export class CacheRecorder<T extends KubernetesObject = KubernetesObject> {
   #requests: number = 0;
 
   constructor(source: ChangeableSource<T>, options: CacheRecorderOptions<T> = {}) {
-    const { keyOf: key = keyOf, idOf = versionOf, compare } = known(options, ['keyOf', 'idOf', 'compare']);
+    const { keyOf: key = keyOf, idOf = versionOf, compare } = checkOptions(options, ['keyOf', 'idOf', 'compare']);
     this.#source = source;
     this.#compare = compare;
     this.#keyOf = key;

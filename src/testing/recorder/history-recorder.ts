@@ -9,7 +9,7 @@ import { BROADCASTER_OPTIONS } from '../../broadcast/broadcaster.ts';
 import { concerns } from '../../broadcast/topics.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import type { ErrorEvent, MissingError, WatchEvent } from '../../watch/event.ts';
-import { known } from '../../watch/options.ts';
+import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { History, Step, WatcherOptions } from '../checkers/history.ts';
 import { ListenerCount } from '../fakes/listener-count.ts';
@@ -58,7 +58,7 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent, Lost extends Err
 
   constructor(broadcaster: Broadcaster<E, Lost>, options: HistoryRecorderOptions<E> = {}) {
     this.broadcaster = broadcaster;
-    this.options = known(options, [...BROADCASTER_OPTIONS, 'idOf', 'timers']);
+    this.options = checkOptions(options, [...BROADCASTER_OPTIONS, 'idOf', 'timers']);
   }
 
   /** Calls `broadcaster.publish` and records it. */

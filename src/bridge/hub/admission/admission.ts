@@ -3,10 +3,10 @@ import { toTopicSet } from '../../../broadcast/topics.ts';
 import { invalid, wholeNumber } from '../../../watch/errors.ts';
 import type { Status, WatchEvent } from '../../../watch/event.ts';
 import { isStatus } from '../../../watch/event.ts';
-import { known } from '../../../watch/options.ts';
+import { checkOptions } from '../../../watch/options.ts';
 import type { HubCore } from '../hub-core.ts';
 import type { ClientOptions } from '../hub-options.ts';
-import type { Asked } from '../query.ts';
+import type { ParsedQuery } from '../query.ts';
 import { readQuery } from '../query.ts';
 import type { CatchUp } from '../source/past-event.ts';
 import type { Reservation } from './connection-slots.ts';
@@ -62,7 +62,7 @@ export interface Caller<R> extends FromWhere<R> {
 export interface Admitted {
   readonly reservation: Reservation;
   readonly address: string;
-  readonly asked: Asked;
+  readonly asked: ParsedQuery;
   readonly identity: unknown;
   readonly options: ClientOptions;
   /** Where the client is in the hub's source, if the hub does not keep what it has missed. */
@@ -198,7 +198,7 @@ const CLIENT_OPTIONS = ['filter', 'topics', 'overflow', 'capacity', 'maxQueuedBy
 /** Copies the options. Throws for an unknown one, which may be a filter, and for an invalid one: either admits nobody. */
 function checked(options: ClientOptions, hasTopics: boolean): ClientOptions {
   if (typeof options !== 'object' || options === null) throw invalid('watchOptions', options, 'an object, {} for no options');
-  const { filter, topics, overflow, capacity, maxQueuedBytes } = known(options, CLIENT_OPTIONS);
+  const { filter, topics, overflow, capacity, maxQueuedBytes } = checkOptions(options, CLIENT_OPTIONS);
   if (filter !== undefined && typeof filter !== 'function') throw invalid('filter', filter, 'a function');
   if (capacity !== undefined) wholeNumber('capacity', capacity, 1);
   if (maxQueuedBytes !== undefined) wholeNumber('maxQueuedBytes', maxQueuedBytes, 1);

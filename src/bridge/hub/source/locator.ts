@@ -1,4 +1,4 @@
-import type { Asked } from '../query.ts';
+import type { ParsedQuery } from '../query.ts';
 import type { Follower } from './follower.ts';
 import type { Past } from './past.ts';
 import type { CatchUp } from './past-event.ts';
@@ -40,7 +40,7 @@ export class Locator {
   }
 
   /** Whether this hub can answer a request by itself, now. */
-  knows({ resourceVersion, sendInitialEvents, isBack = false }: Asked): boolean {
+  knows({ resourceVersion, sendInitialEvents, isBack = false }: ParsedQuery): boolean {
     if (!this.follower.ready) return false;
     if (resourceVersion === undefined || (sendInitialEvents === true && !isBack)) return true;
     return this.feed.placeOf(resourceVersion) !== undefined || toPosition(resourceVersion) === undefined;
@@ -50,7 +50,7 @@ export class Locator {
    * Resolves to where a client is in the stream, or to undefined when this hub can answer by itself, be it with 410. Waits until
    * this hub is ready. Rejects if the source cannot be reached.
    */
-  async locate(asked: Asked, gone: AbortSignal): Promise<CatchUp | undefined> {
+  async locate(asked: ParsedQuery, gone: AbortSignal): Promise<CatchUp | undefined> {
     for (;;) {
       if (!(await this.follower.until(() => this.follower.ready, gone)) || this.knows(asked)) return undefined;
       const version = asked.resourceVersion as string;

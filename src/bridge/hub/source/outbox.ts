@@ -1,7 +1,7 @@
 import { toTopics } from '../../../broadcast/topics.ts';
 import { invalid, WatchError } from '../../../watch/errors.ts';
 import type { WatchEvent } from '../../../watch/event.ts';
-import { known } from '../../../watch/options.ts';
+import { checkOptions } from '../../../watch/options.ts';
 import { toText } from '../../events/envelope.ts';
 import { newEpoch } from '../../protocol.ts';
 import type { HubSettings, PublishOptions } from '../hub-options.ts';
@@ -28,7 +28,7 @@ export class Outbox {
   async publish(event: WatchEvent, options: string | PublishOptions = {}): Promise<void> {
     const { source, lifetime, topicsOf, maxPending: limit } = this.options;
     const { json, id = newEpoch() + newEpoch() } =
-      typeof options === 'string' ? { json: options } : known(options, ['json', 'id']);
+      typeof options === 'string' ? { json: options } : checkOptions(options, ['json', 'id']);
     if (lifetime.closing) throw new WatchError('CLOSED', 'publish: the hub is shut down');
     if (typeof id !== 'string' || !ID.test(id)) throw invalid('id', id, '1 to 256 printable ASCII characters without spaces');
     if (this.pending >= limit)

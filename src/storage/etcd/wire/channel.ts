@@ -14,13 +14,13 @@ import { type Clock, sleep } from '../../../watch/clock.ts';
 import { WatchError } from '../../../watch/errors.ts';
 import { refused } from '../../statuses.ts';
 import type { CallStream } from './call-stream.ts';
-import { Connection, type ConnectionMeans } from './connection.ts';
+import { Connection, type ConnectionConfig } from './connection.ts';
 import { readText, writeAuthenticate } from './messages.ts';
 import { CODE, type Failure, isPassing, isStaleToken, type Outcome } from './outcome.ts';
 import { isTooOld } from './server-version.ts';
 
 /** What a channel needs to know. */
-export interface ChannelMeans extends ConnectionMeans {
+export interface ChannelConfig extends ConnectionConfig {
   readonly endpoints: readonly string[];
   readonly user: string | undefined;
   readonly password: string | undefined;
@@ -48,7 +48,7 @@ const MIN_WAIT_MS = 50;
 const MAX_WAIT_MS = 2_000;
 
 export class Channel {
-  readonly #means: ChannelMeans;
+  readonly #config: ChannelConfig;
   readonly #connections: readonly Connection[];
   /** Sessions whose member has a version that will do. */
   readonly #checked: WeakSet<object> = new WeakSet();
@@ -58,19 +58,19 @@ export class Channel {
   readonly #waits: Set<() => void> = new Set();
   #closed: boolean = false;
 
-  constructor(means: ChannelMeans) {
-    this.#means = means;
-    this.#connections = means.endpoints.map((endpoint) => new Connection(endpoint, means));
+  constructor(config: ChannelConfig) {
+    this.#config = config;
+    this.#connections = config.endpoints.map((endpoint) => new Connection(endpoint, config));
   }
 
   /** The delays after failures of members, for this channel and for what tries again on its own. */
   backoff(): Backoff {
-    return new Backoff({ minMs: MIN_WAIT_MS, maxMs: MAX_WAIT_MS, factor: 2, random: this.#means.random });
+    return new Backoff({ minMs: MIN_WAIT_MS, maxMs: MAX_WAIT_MS, factor: 2, random: this.#config.random });
   }
 
   /** Makes a request until it is answered, or refused, or its time is over. Rejects only with the reason of its signal. */
   async ask(path: string, message: Uint8Array, options: AskOptions = {}): Promise<Outcome> {
-    const { clock, requestTimeoutMs } = this.#means;
+    const { clock, requestTimeoutMs } = this.#config;
     const deadline = clock.now() + requestTimeoutMs;
     let backoff: Backoff | undefined;
     let before: Failure | undefined;
@@ -97,7 +97,7 @@ export class Channel {
     }
   }
 
-  /** Opens a watch's call at the current member. It must have answered before: see the top of `feed.ts`. */
+  /** Opens a watch's call at the current member, which must have answered a request just before: see `../watch-link.ts`. */
   stream(path: string): { readonly call: CallStream; readonly leave: () => void } | { readonly failure: Failure } {
     if (this.#closed) return { failure: CLOSED };
     const connection = this.#connection;
@@ -132,7 +132,7 @@ export class Channel {
     this.#waits.add(end);
     signal?.addEventListener('abort', end, { once: true });
     try {
-      await sleep(waitMs, { clock: this.#means.clock, signal: over.signal });
+      await sleep(waitMs, { clock: this.#config.clock, signal: over.signal });
     } catch {
       // It was ended before its time.
     } finally {
@@ -148,7 +148,7 @@ export class Channel {
 
   /** Whether nothing has to be done before a request: the common case, without a user. */
   #isPrepared({ session }: Connection): boolean {
-    return this.#means.user === undefined && session !== undefined && this.#checked.has(session);
+    return this.#config.user === undefined && session !== undefined && this.#checked.has(session);
   }
 
   #headers(): Record<string, string> {
@@ -170,7 +170,7 @@ export class Channel {
       return failure ? { failure } : ask(path, message);
     };
     const outcome = await attempt();
-    if (!('failure' in outcome) || this.#means.user === undefined || !isStaleToken(outcome.failure)) return outcome;
+    if (!('failure' in outcome) || this.#config.user === undefined || !isStaleToken(outcome.failure)) return outcome;
     // etcd has not looked at the request, so it may be made again, with a new token.
     this.forgetToken();
     return attempt();
@@ -178,7 +178,7 @@ export class Channel {
 
   /** A read leaves time for the other members. */
   #timeout(deadline: number, isWrite: boolean | undefined): number {
-    const leftMs = Math.max(deadline - this.#means.clock.now(), 1);
+    const leftMs = Math.max(deadline - this.#config.clock.now(), 1);
     return isWrite ? leftMs : Math.max(Math.ceil(leftMs / this.#connections.length), 1);
   }
 
@@ -187,7 +187,7 @@ export class Channel {
     connection: Connection,
     ask: (path: string, body: Uint8Array) => Promise<Outcome>,
   ): Promise<Failure | undefined> {
-    const { user, password = '' } = this.#means;
+    const { user, password = '' } = this.#config;
     if (user !== undefined && this.#token === undefined) {
       const outcome = await ask(AUTHENTICATE, writeAuthenticate(user, password));
       if ('failure' in outcome) return { ...outcome.failure, sent: false };

@@ -11,7 +11,7 @@ import { CallStream } from './call-stream.ts';
 import { CODE, type Failure, type Outcome } from './outcome.ts';
 
 /** What a connection needs to know. */
-export interface ConnectionMeans {
+export interface ConnectionConfig {
   readonly tls: SecureClientSessionOptions;
   readonly clock: Clock;
   readonly connectTimeoutMs: number;
@@ -34,15 +34,15 @@ const SESSION_MEMORY = 4_096;
 
 export class Connection {
   readonly endpoint: string;
-  readonly #means: ConnectionMeans;
+  readonly #config: ConnectionConfig;
   #session: ClientHttp2Session | undefined;
   /** Those that take no new calls, because etcd is about to end them, among them; and how many watches each of them has. */
   readonly #open: Map<ClientHttp2Session, number> = new Map();
   #cancelTimer: (() => void) | undefined;
 
-  constructor(endpoint: string, means: ConnectionMeans) {
+  constructor(endpoint: string, config: ConnectionConfig) {
     this.endpoint = endpoint;
-    this.#means = means;
+    this.#config = config;
   }
 
   /** Changes with every session. Absent while there is none. */
@@ -56,7 +56,7 @@ export class Connection {
     const call = this.#begin(path, headers);
     if ('code' in call) return { failure: call };
     call.end(message);
-    const stopClock = this.#means.clock.schedule(timeoutMs, () => {
+    const stopClock = this.#config.clock.schedule(timeoutMs, () => {
       call.cancel({ code: CODE.deadlineExceeded, message: `no answer within ${timeoutMs} ms`, sent: true });
     });
     const onAbort = signal && ((): void => call.cancel());
@@ -95,7 +95,7 @@ export class Connection {
       const all = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers', ...headers };
       const stream = session.request(all);
       count(1);
-      return new CallStream(stream, { maxBytes: this.#means.maxResponseBytes, onEnd: () => count(-1) });
+      return new CallStream(stream, { maxBytes: this.#config.maxResponseBytes, onEnd: () => count(-1) });
     } catch (error) {
       this.close();
       return { code: CODE.unavailable, message: `${this.endpoint}: ${(error as Error).message}`, sent: false };
@@ -103,7 +103,7 @@ export class Connection {
   }
 
   #connect(): ClientHttp2Session {
-    const { tls, clock, connectTimeoutMs } = this.#means;
+    const { tls, clock, connectTimeoutMs } = this.#config;
     const settings = { enablePush: false, initialWindowSize: WINDOW_BYTES };
     const session = connect(this.endpoint, { ...tls, settings, maxSessionMemory: SESSION_MEMORY });
     const stopClock = clock.schedule(connectTimeoutMs, () => {
@@ -133,13 +133,13 @@ export class Connection {
   }
 
   #keepAlive(): void {
-    const { clock, keepAliveMs } = this.#means;
+    const { clock, keepAliveMs } = this.#config;
     this.#rest();
     if (this.#watched.length > 0) this.#cancelTimer = clock.schedule(keepAliveMs, () => this.#ping());
   }
 
   #ping(): void {
-    const { clock, keepAliveMs } = this.#means;
+    const { clock, keepAliveMs } = this.#config;
     // One that is still connecting has a time of its own.
     const silent = new Set(this.#watched.filter((session) => !session.connecting));
     const pinged = clock.schedule(keepAliveMs, () => {
