@@ -178,15 +178,15 @@ describe('protobuf over the wire', () => {
   it('options that are none are refused, as in JSON', async () => {
     const { server, call } = rig({ resources });
     await call('POST', MAPS, { metadata: { name: 'a' } });
-    for (const options of [
-      envelope('ConfigMap'),
-      envelope('DeleteOptions', f(4, 'Sideways')),
-      envelope('DeleteOptions', f(5, 'Some')),
-      envelope('DeleteOptions', n(1, 2 ** 40)),
-      envelope('DeleteOptions', f(1, 'x')),
-      magic.subarray(0, 3),
-    ]) {
-      expect(await send(server, 'DELETE', `${MAPS}/a`, options)).toMatchObject({ code: 400 });
+    for (const [expected, options] of [
+      [400, envelope('ConfigMap')],
+      [422, envelope('DeleteOptions', f(4, 'Sideways'))],
+      [422, envelope('DeleteOptions', f(5, 'Some'))],
+      [400, envelope('DeleteOptions', n(1, 2 ** 40))],
+      [400, envelope('DeleteOptions', f(1, 'x'))],
+      [400, magic.subarray(0, 3)],
+    ] as const) {
+      expect(await send(server, 'DELETE', `${MAPS}/a`, options)).toMatchObject({ code: expected });
     }
     const { code } = await call('DELETE', `${MAPS}/a`, 'x', { 'content-type': 'text/plain' });
     expect([code, (await call('GET', `${MAPS}/a`)).code]).toEqual([415, 200]);

@@ -4,9 +4,11 @@
  *
  *     sent ---> shape (400) ---> fields of the server's own ---> metadata (422) ---> schema, validate (422) ---> stored
  */
+
 import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
 import { faultOfKey, faultOfValue } from '../../selectors/label-text.ts';
 import { invalid } from '../../watch/errors.ts';
+import { isPromise } from '../../watch/promises.ts';
 import { badRequest, conflict, invalidObject, MODIFIED } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
 import { isRecord, type Json } from '../request/json.ts';
@@ -234,10 +236,6 @@ function causesOf(said: unknown, { resourceName }: ResourceInfo): readonly Field
 
 function refuseFor(causes: readonly FieldCause[], info: ResourceInfo, { metadata }: Mutable): void {
   if (causes.length > 0) throw invalidObject(info, metadata.name ?? '', causes);
-}
-
-export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return typeof (value as Partial<PromiseLike<T>> | null | undefined)?.then === 'function';
 }
 
 /**

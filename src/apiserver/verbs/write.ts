@@ -2,10 +2,12 @@
  * Create, update and patch. Each is one step in the storage: what an update is made of is read and written by the same revision, and
  * if somebody else was faster, it is made again of what is there then.
  */
+
 import type { KubernetesObject } from '../../cache/object.ts';
 import { versionOf } from '../../cache/object.ts';
+import { isPromise } from '../../watch/promises.ts';
 import { alreadyExists, hasCode, notFound, translated } from '../api-status.ts';
-import { decodeCreate, isPromise, prepareCreate, prepareUpdate, withMeta } from './metadata.ts';
+import { decodeCreate, prepareCreate, prepareUpdate, withMeta } from './metadata.ts';
 import { deleteObject } from './remove.ts';
 import type { NamespacedName, ResourceContext } from './resource-context.ts';
 import { storageKey } from './resource-context.ts';

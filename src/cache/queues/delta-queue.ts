@@ -23,8 +23,8 @@ import { type DeletedFinalStateUnknown, isDeletedFinalStateUnknown, type KnownOb
 import { Deque } from './deque.ts';
 
 /**
- * Handles deltas. `initial`: they belong to the first list, or came before it was handled. If it returns a promise, the next pop
- * waits for it. Do not await a pop of the same queue in here: that would be a deadlock.
+ * Handles deltas. `initial`: the queue had not synced when they were taken, so they may belong to the first list. If it returns a
+ * promise, the next pop waits for it. Do not await a pop of the same queue in here: that would be a deadlock.
  */
 export type ProcessDeltas<D> = (deltas: readonly D[], initial: boolean) => unknown;
 

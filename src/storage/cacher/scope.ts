@@ -2,10 +2,10 @@ import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { callable, invalid, wholeNumber } from '../../watch/errors.ts';
 import { checkOptions } from '../../watch/options.ts';
+import { isPromise } from '../../watch/promises.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { checkKey, checkPrefix } from '../keys.ts';
 import { CREATE_NAMES, DELETE_NAMES, LIST_NAMES, UPDATE_NAMES, WATCH_NAMES } from '../option-names.ts';
-import { isPromise } from '../promises.ts';
 import { parseVersion } from '../selection.ts';
 import type {
   CreateOptions,

@@ -4,6 +4,7 @@ import { invalid, wholeNumber } from '../../../watch/errors.ts';
 import type { Status, WatchEvent } from '../../../watch/event.ts';
 import { isStatus } from '../../../watch/event.ts';
 import { checkOptions } from '../../../watch/options.ts';
+import { isPromise } from '../../../watch/promises.ts';
 import type { HubCore } from '../hub-core.ts';
 import type { ClientOptions } from '../hub-options.ts';
 import type { ParsedQuery } from '../query.ts';
@@ -205,10 +206,6 @@ function checked(options: ClientOptions, hasTopics: boolean): ClientOptions {
   if (overflow !== undefined) toOverflow(overflow);
   if (topics !== undefined && !hasTopics) throw invalid('topics', topics, 'none, because the hub has no topicsOf');
   return { filter, topics: topics === undefined ? undefined : toTopicSet(topics), overflow, capacity, maxQueuedBytes };
-}
-
-function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> & Promise<T> {
-  return typeof (value as Partial<PromiseLike<T>> | undefined)?.then === 'function';
 }
 
 /** Continues with a value, synchronously if it is not a promise. */
