@@ -169,6 +169,30 @@ describe('a MemoryStorage in a file', () => {
     for (const key of answered) expect(there).toContain(`${key}=1@`);
   });
 
+  test('without a lock: no new file takes the place of one that another has written into', async () => {
+    withoutLock();
+    const prototype = await handles();
+    const held = new Promise<never>(() => {});
+    let release: () => void = () => {};
+    const first = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    // Only a new file is given the old one's mode: that of the first waits, and that of the second is never whole.
+    const chmods = vi.spyOn(prototype, 'chmod').mockReturnValueOnce(first).mockReturnValueOnce(held);
+    const one = await start({ minCompactBytes: 1 });
+    await set(one, 'a', 1);
+    await vi.waitFor(() => expect(chmods).toHaveBeenCalledTimes(1));
+    const other = await openMemoryStorage<Thing>({ file, minCompactBytes: 1 }); // dies, and is not closed
+    await set(other, 'b', 1);
+    await vi.waitFor(() => expect(chmods).toHaveBeenCalledTimes(2));
+    // Before it takes the old one's place, it is looked whether that is as it was; without that, it is synced.
+    const [looks, syncs] = [vi.spyOn(prototype, 'stat'), vi.spyOn(prototype, 'sync')];
+    release();
+    await vi.waitFor(() => expect(looks.mock.calls.length + syncs.mock.calls.length).toBeGreaterThan(0));
+    await one.close();
+    expect(await stateOf(await start())).toBe('a=1@2 b=1@3');
+  });
+
   test('that becomes shorter while a new file is written: writing and closing end', async () => {
     const storage = await start({ minCompactBytes: 1 });
     const all = await handles();
