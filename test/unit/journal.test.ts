@@ -27,6 +27,7 @@ import { FileJournal } from '../../src/storage/journal/file-journal.ts';
 import { crc32, frameAt, HEAD_BYTES, toFrame } from '../../src/storage/journal/frames.ts';
 import { Lines } from '../../src/storage/journal/records.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { macrotask as turn } from './support.ts';
 
 interface Thing extends KubernetesObject {
   readonly n: number;
@@ -624,7 +625,7 @@ test('a record that is read keeps nothing else of its file in memory', () => {
 });
 
 describe('a FileJournal', () => {
-  const record = (revision: number) => ({ revision, key: 'a', json: undefined });
+  const record = (revision: number) => ({ revision, key: 'a'.repeat(500), json: undefined });
 
   test('that has failed refuses everything later with the same error', async () => {
     const journal = await FileJournal.open({ file, minCompactBytes: 1, now: () => 0 });
@@ -634,6 +635,31 @@ describe('a FileJournal', () => {
     await expect(journal.append(record(3))).rejects.toBe(full);
     expect(failing).toHaveBeenCalledTimes(1);
     await journal.close();
+  });
+
+  test('that has failed does not replace its file either, by what it has begun before', async () => {
+    const journal = await FileJournal.open({ file, minCompactBytes: 1, now: () => 0 });
+    journal.restore((revision) => ({ revision, records: [] }));
+    const prototype = await handles();
+    const { datasync } = prototype;
+    let release: () => void = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    // The first one is of a group, the second of a new file.
+    const syncs = vi.spyOn(prototype, 'datasync').mockImplementationOnce(function first(this: FileHandle) {
+      return datasync.call(this);
+    });
+    syncs.mockImplementationOnce(() => held);
+    await journal.append(record(2));
+    await vi.waitFor(() => expect(syncs).toHaveBeenCalledTimes(2));
+    vi.spyOn(prototype, 'write').mockRejectedValueOnce(new Error('disk'));
+    await expect(journal.append(record(3))).rejects.toThrow('disk');
+    const { ino } = await stat(file);
+    release();
+    await turn(); // it is whole, and would take its place
+    await journal.close();
+    expect((await stat(file)).ino).toBe(ino);
   });
 
   test('that is closed takes nothing more, and touches nothing that may be of the next one', async () => {

@@ -205,7 +205,7 @@ export class FileJournal implements StorageJournal {
       (next) => {
         this.#next = next;
         this.#compacting = undefined;
-        if (!this.#closed) this.#running ??= this.#switchAlone();
+        if (!this.#closed && !this.#failure) this.#running ??= this.#switchAlone();
       },
       () => {
         // The old file goes on. It is tried again when that has doubled.
