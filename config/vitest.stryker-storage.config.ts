@@ -1,19 +1,22 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
-/** The tests that mutation testing of the storages runs: those of the one in memory and of the cacher. See vitest.stryker.config.ts. */
+/**
+ * The tests that mutation testing of the storages runs: those of the one in memory, of its journal and of the cacher.
+ * See vitest.stryker.config.ts.
+ */
 export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
   test: {
     include: [
-      'test/unit/{memory-storage,memory-storage-*,storage-parts,storage-semantics,informer-storage,cacher-*}.test.ts',
+      'test/unit/{memory-storage,memory-storage-*,storage-parts,storage-semantics,informer-storage,cacher-*,journal}.test.ts',
       'test/contract/{cacher.contract,storage.contract,storage-broken}.test.ts',
       'test/property/{cacher,cacher-linearizable,memory-storage,storage-watchers}.property.test.ts',
     ],
     isolate: false, // importing everything again for each file would take most of the time
     fileParallelism: false,
     setupFiles: ['./test/fixed-seed.ts'],
-    testTimeout: 8_000,
+    testTimeout: 20_000, // the tests of the journal wait for a real disk
     env: { WATCHMUX_RUNS: '60' },
   },
 });

@@ -62,3 +62,14 @@ test('a thousand of them have one timer, and whoever stops may add others', () =
   clock.advance(1_000);
   expect([stopped.length, clock.pending]).toEqual([1_001, 0]);
 });
+
+test('one that leaves is replaced by one from far away, which may be earlier than those above it', () => {
+  const clock = new FakeClock();
+  const ends = new Ends(clock);
+  const stopped: number[] = [];
+  // 1 is above 100 and 2; 100 is above 101 and 102, and 2 above 3 and 4.
+  const members = [1, 100, 2, 101, 102, 3, 4].map((atMs) => timed(ends, atMs, () => stopped.push(atMs)));
+  ends.remove(members[3] as Timed);
+  clock.advance(200);
+  expect([stopped, clock.pending]).toEqual([[1, 2, 3, 4, 100, 102], 0]);
+});

@@ -1,6 +1,7 @@
 // The verbs over HTTP, without a socket: what is answered, and what is then there.
 import { describe, expect, test, vi } from 'vitest';
 import { CONFIG_MAPS, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
 import { type Answered, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 describe('create', () => {
@@ -294,6 +295,37 @@ describe('delete', () => {
     const exact = `resourceVersionMatch=Exact&resourceVersion=${resourceVersion}`;
     expect(names(await call('DELETE', `${ORDERS_PATH}?${exact}`))).toEqual(['b', 'c']);
     expect(names(await call('GET', all))).toEqual(['d']);
+  });
+
+  test('of a collection of several pages is of what was asked for in each of them, as it was then', async () => {
+    const { call } = rig({ cache: false });
+    const create = (name: string, kept: string): Promise<Answered> =>
+      call('POST', ORDERS_PATH, { metadata: { name, labels: { kept } } });
+    for (let n = 0; n < 501; n++) await create(`a${n}`, 'no');
+    const last = await create('b', 'yes');
+    await create('c', 'no'); // after the state that is asked for
+    const query = `labelSelector=kept%3Dno&resourceVersionMatch=Exact&resourceVersion=${last.body.metadata.resourceVersion}`;
+    const { code, body } = await call('DELETE', `${ORDERS_PATH}?${query}`);
+    expect([code, body.items.length]).toEqual([200, 501]);
+    expect((await call('GET', ORDERS_PATH)).body.items.map((item: Answered['body']) => item.metadata.name)).toEqual(['b', 'c']);
+  });
+
+  test('of a collection does not ask the storage for anything that nobody can call off', async () => {
+    const storage = new MemoryStorage();
+    const { scope } = storage;
+    const asked: unknown[] = [];
+    vi.spyOn(storage, 'scope').mockImplementation((...args) => {
+      const part = scope.apply(storage, args);
+      const { currentVersion } = part;
+      part.currentVersion = (options) => {
+        asked.push(options?.signal);
+        return currentVersion.call(part, options);
+      };
+      return part;
+    });
+    const { call } = rig({ storage, cache: false });
+    await call('DELETE', ORDERS_PATH);
+    expect(asked).toEqual([expect.any(AbortSignal)]);
   });
 
   test('of a namespace takes what is in it, and waits for what finalizers hold', async () => {

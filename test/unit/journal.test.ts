@@ -1,7 +1,21 @@
 // A MemoryStorage in a file: what was answered is there after any death of the process, and damage is told.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, type FileHandle, lstat, mkdir, mkdtemp, open, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  copyFile,
+  type FileHandle,
+  lstat,
+  mkdir,
+  mkdtemp,
+  open,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,8 +23,11 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { isWatchError } from '../../src/index.ts';
 import { type MemoryStorage, openMemoryStorage, type TornTail } from '../../src/storage/index.ts';
+import { FileJournal } from '../../src/storage/journal/file-journal.ts';
 import { crc32, frameAt, HEAD_BYTES, toFrame } from '../../src/storage/journal/frames.ts';
+import { Lines } from '../../src/storage/journal/records.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { macrotask as turn } from './support.ts';
 
 interface Thing extends KubernetesObject {
   readonly n: number;
@@ -114,6 +131,28 @@ describe.runIf(hasLocks)('the lock of a file', () => {
     await (await start()).close();
     expect(listen).not.toHaveBeenCalled();
   });
+
+  test('is not had with a libuv that gives all such names one name', async () => {
+    vi.spyOn(process, 'platform', 'get').mockReturnValue('linux');
+    const listen = vi.spyOn(Server.prototype, 'listen');
+    vi.spyOn(process, 'versions', 'get').mockReturnValue({ ...process.versions, uv: '1.45.9' });
+    await (await start()).close();
+    expect(listen).not.toHaveBeenCalled();
+  });
+
+  test('is a named pipe on Windows', async () => {
+    vi.spyOn(process, 'platform', 'get').mockReturnValue('win32');
+    const listen = vi.spyOn(Server.prototype, 'listen').mockImplementation(function granted(
+      this: Server,
+      ...args: unknown[]
+    ): Server {
+      queueMicrotask(args[1] as () => void);
+      return this;
+    });
+    await (await start()).close();
+    const [{ path }] = listen.mock.calls[0] as unknown as [{ path: string }];
+    expect(path).toMatch(/^\\\\\.\\pipe\\watchmux-journal-[0-9a-f]+$/);
+  });
 });
 
 describe('a link to a file', () => {
@@ -153,6 +192,14 @@ describe('a MemoryStorage in a file', () => {
     expect(await stateOf(await start())).toBe('a=1@2 c=1@3');
   });
 
+  test('without a lock: nothing is written to a file that another has replaced', async () => {
+    withoutLock();
+    const storage = await start();
+    await copyFile(file, `${file}2`);
+    await rename(`${file}2`, file);
+    await expect(set(storage, 'a', 1)).rejects.toMatchObject({ code: 'INVALID_FRAME' });
+  });
+
   test('without a lock, of two processes that write the same number of bytes at the same moment, one answers', async () => {
     withoutLock();
     const storages = [await start(), await start()];
@@ -167,6 +214,30 @@ describe('a MemoryStorage in a file', () => {
     for (const storage of storages) await storage.close();
     const there = await stateOf(await start());
     for (const key of answered) expect(there).toContain(`${key}=1@`);
+  });
+
+  test('without a lock: no new file takes the place of one that another has written into', async () => {
+    withoutLock();
+    const prototype = await handles();
+    const held = new Promise<never>(() => {});
+    let release: () => void = () => {};
+    const first = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    // Only a new file is given the old one's mode: that of the first waits, and that of the second is never whole.
+    const chmods = vi.spyOn(prototype, 'chmod').mockReturnValueOnce(first).mockReturnValueOnce(held);
+    const one = await start({ minCompactBytes: 1 });
+    await set(one, 'a', 1);
+    await vi.waitFor(() => expect(chmods).toHaveBeenCalledTimes(1));
+    const other = await openMemoryStorage<Thing>({ file, minCompactBytes: 1 }); // dies, and is not closed
+    await set(other, 'b', 1);
+    await vi.waitFor(() => expect(chmods).toHaveBeenCalledTimes(2));
+    // Before it takes the old one's place, it is looked whether that is as it was; without that, it is synced.
+    const [looks, syncs] = [vi.spyOn(prototype, 'stat'), vi.spyOn(prototype, 'sync')];
+    release();
+    await vi.waitFor(() => expect(looks.mock.calls.length + syncs.mock.calls.length).toBeGreaterThan(0));
+    await one.close();
+    expect(await stateOf(await start())).toBe('a=1@2 b=1@3');
   });
 
   test('that becomes shorter while a new file is written: writing and closing end', async () => {
@@ -186,8 +257,49 @@ describe('a MemoryStorage in a file', () => {
   test('is no device, and nothing takes the place of one', async () => {
     const fifo = join(directory, 'pipe');
     execFileSync('mkfifo', [fifo]);
-    await expect(start({ file: fifo })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+    await expect(start({ file: fifo })).rejects.toThrow('file: expected the path of a file, or of nothing');
     expect((await stat(fifo)).isFIFO()).toBe(true);
+  });
+
+  test('is no directory, and nothing is made beside one', async () => {
+    await expect(start({ file: directory })).rejects.toMatchObject({ code: 'EISDIR', syscall: 'open' });
+    await expect(stat(`${directory}.new`)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  test('begins in an empty one as in none', async () => {
+    await writeFile(file, '');
+    await set(await start(), 'a', 1);
+    await opened[0]?.close();
+    expect(await stateOf(await start())).toBe('a=1@2');
+  });
+
+  test('is written whole by a system that takes less than it is given', async () => {
+    const prototype = await handles();
+    const { write } = prototype;
+    vi.spyOn(prototype, 'write').mockImplementation(function little(this: FileHandle, ...args: unknown[]) {
+      const [bytes, from, length, position] = args as [Uint8Array, number, number, number];
+      return Reflect.apply(write, this, [bytes, from, Math.min(length, 7), position]);
+    } as never);
+    await set(await start(), 'a', 1);
+    await opened[0]?.close();
+    expect(await stateOf(await start())).toBe('a=1@2');
+  });
+
+  test.each([
+    ['no whole frame', undefined, 'byte 0: its snapshot is incomplete'],
+    ['another format', ['{"journal":2,"r":1,"items":0}'], 'it is no journal of format 1'],
+    ['no title', ['null'], 'it is no journal of format 1'],
+    ['a revision that is none', ['{"journal":1,"r":-1,"items":0}'], '-1 is no whole number'],
+    ['fewer objects than its title says', ['{"journal":1,"r":1,"items":1}'], 'its snapshot is incomplete'],
+    ['a record without a key', ['{"journal":1,"r":1,"items":0}', '{"r":2,"d":true}'], 'a record has no key'],
+    ['a record without its object', ['{"journal":1,"r":1,"items":0}', '{"r":2,"k":"a"}'], 'a line has no end'],
+    ['a record too few', ['{"journal":1,"r":1,"items":0}', '{"r":3,"k":"a","d":true}'], 'revision 3 follows 1'],
+  ])('with %s is refused, and told why', async (_name, lines, why) => {
+    const body = (lines ?? []).map((line) => `${line}\n`).join('');
+    await writeFile(file, lines ? toFrame(new TextEncoder().encode(body)) : 'short');
+    const error = await start().catch((error: unknown) => error);
+    expect(error).toMatchObject({ code: 'INVALID_FRAME', position: expect.any(Number) });
+    expect((error as Error).message).toContain(`${why}. Restore it from a copy`);
   });
 
   test('that begins anew can be read by those who could before', async () => {
@@ -483,5 +595,80 @@ describe('a frame', () => {
     expect(frameAt(one.slice().fill(0, 512, 1_024), 0)).toBe('torn');
     expect(frameAt(file.slice().fill(0, 512, 1_024), 0)).toBe('corrupt');
     expect(frameAt(one.slice().fill(3, 600, 601), 0)).toBe('corrupt');
+  });
+
+  test('of another mark is none, whatever its checksums; what is shorter than a head is torn', () => {
+    const frame = toFrame(Uint8Array.of(1));
+    const other = frame.slice();
+    other[3] = 0;
+    new DataView(other.buffer).setUint32(12, crc32(other.subarray(0, 12)));
+    expect(frameAt(other, 0)).toBe('corrupt');
+    const noise = new Uint8Array(HEAD_BYTES).fill(7);
+    expect(frameAt(noise, 0)).toBe('corrupt');
+    expect(frameAt(noise, 1)).toBe('torn');
+  });
+
+  test('in a sector that was not written, from its place on, is torn, whatever came to the disk behind that', () => {
+    const one = toFrame(new Uint8Array(84));
+    const file = new Uint8Array(1_500).fill(7);
+    file.set(one);
+    file.fill(0, one.byteLength, 512);
+    expect(frameAt(file, one.byteLength)).toBe('torn');
+    expect(frameAt(file.fill(7, 511, 512), one.byteLength)).toBe('corrupt');
+  });
+});
+
+test('a record that is read keeps nothing else of its file in memory', () => {
+  const body = new TextEncoder().encode('{"r":2,"k":"a"}\n{"n":1}\n');
+  const { json } = new Lines(body).record(0);
+  expect([new TextDecoder().decode(json), json?.buffer.byteLength]).toEqual(['{"n":1}', 7]);
+});
+
+describe('a FileJournal', () => {
+  const record = (revision: number) => ({ revision, key: 'a'.repeat(500), json: undefined });
+
+  test('that has failed refuses everything later with the same error', async () => {
+    const journal = await FileJournal.open({ file, minCompactBytes: 1, now: () => 0 });
+    const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    const failing = vi.spyOn(await handles(), 'write').mockRejectedValueOnce(full);
+    await expect(journal.append(record(2))).rejects.toBe(full);
+    await expect(journal.append(record(3))).rejects.toBe(full);
+    expect(failing).toHaveBeenCalledTimes(1);
+    await journal.close();
+  });
+
+  test('that has failed does not replace its file either, by what it has begun before', async () => {
+    const journal = await FileJournal.open({ file, minCompactBytes: 1, now: () => 0 });
+    journal.restore((revision) => ({ revision, records: [] }));
+    const prototype = await handles();
+    const { datasync } = prototype;
+    let release: () => void = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    // The first one is of a group, the second of a new file.
+    const syncs = vi.spyOn(prototype, 'datasync').mockImplementationOnce(function first(this: FileHandle) {
+      return datasync.call(this);
+    });
+    syncs.mockImplementationOnce(() => held);
+    await journal.append(record(2));
+    await vi.waitFor(() => expect(syncs).toHaveBeenCalledTimes(2));
+    vi.spyOn(prototype, 'write').mockRejectedValueOnce(new Error('disk'));
+    await expect(journal.append(record(3))).rejects.toThrow('disk');
+    const { ino } = await stat(file);
+    release();
+    await turn(); // it is whole, and would take its place
+    await journal.close();
+    expect((await stat(file)).ino).toBe(ino);
+  });
+
+  test('that is closed takes nothing more, and touches nothing that may be of the next one', async () => {
+    const journal = await FileJournal.open({ file, minCompactBytes: 1, now: () => 0 });
+    const closing = journal.close();
+    await expect(journal.append(record(2))).rejects.toMatchObject({ code: 'CLOSED', message: 'the journal is closed' });
+    await closing;
+    await writeFile(`${file}.new`, 'of the next one');
+    await journal.close();
+    expect(await readFile(`${file}.new`, 'utf8')).toBe('of the next one');
   });
 });

@@ -67,11 +67,7 @@ export function listHead(
   apiVersion: string,
   { resourceVersion, continue: next, remainingItemCount }: Omit<List<unknown>, 'items'>,
 ): string {
-  const metadata = {
-    resourceVersion,
-    ...(next && { continue: next }),
-    ...(remainingItemCount !== undefined && { remainingItemCount }),
-  };
+  const metadata = { resourceVersion, continue: next || undefined, remainingItemCount };
   const head = JSON.stringify({ kind, apiVersion, metadata });
   return `${head.slice(0, -1)},"items":[`;
 }

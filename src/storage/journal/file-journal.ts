@@ -12,8 +12,8 @@
  * - A group is written when the one before is safe, so only the last frame of a file can be torn.
  * - FILE is whole at every moment: FILE.new takes its place when all that FILE has is in it and on the disk.
  * - One process has FILE open, and nothing is touched before that is sure: see lock.ts. Where there is no lock, another one that
- *   writes into FILE, or replaces it, is noticed before the next frame is written, and nothing after it is. Of two that write at the
- *   same moment, the one that has been written over answers nothing.
+ *   writes into FILE, or replaces it, is noticed before the next frame is written or FILE is replaced, and nothing after it is. Of two
+ *   that write at the same moment, the one that has been written over answers nothing.
  * - After a write that fails nothing is written any more: nobody knows what of the last frame is on the disk. A new file that cannot
  *   take FILE's place is dropped, and FILE goes on.
  */
@@ -66,8 +66,8 @@ export class FileJournal implements StorageJournal {
   #last: { readonly head: Uint8Array; readonly at: number } = { head: new Uint8Array(), at: 0 };
   /** What the file began with: its snapshot. */
   #began: number;
-  /** The last revision that is safe. */
-  #safe: number;
+  /** The last revision of this process that is safe. */
+  #safe: number = 0;
   #snapshot: ((revision: number) => JournalSnapshot) | undefined;
   #group: Group | undefined;
   #running: Promise<void> | undefined;
@@ -84,7 +84,6 @@ export class FileJournal implements StorageJournal {
     this.#loaded = loaded;
     this.#size = loaded.size;
     this.#began = loaded.began;
-    this.#safe = loaded.writes.at(-1)?.revision ?? loaded.state.revision;
   }
 
   /**
@@ -206,7 +205,7 @@ export class FileJournal implements StorageJournal {
       (next) => {
         this.#next = next;
         this.#compacting = undefined;
-        if (!this.#closed) this.#running ??= this.#switchAlone();
+        if (!this.#closed && !this.#failure) this.#running ??= this.#switchAlone();
       },
       () => {
         // The old file goes on. It is tried again when that has doubled.
@@ -224,6 +223,8 @@ export class FileJournal implements StorageJournal {
   }
 
   async #switch(): Promise<void> {
+    // What somebody else has written since the last group would be lost, and what is found at the path of the new file may be theirs.
+    await this.#check();
     const next = this.#next as NextFile;
     this.#next = undefined;
     const old = this.#handle;

@@ -60,7 +60,7 @@ export async function create(file: string): Promise<FileHandle> {
 /** Leaves no new file behind: on a full disk it would take the room that the old one needs. */
 export async function abandon(handle: FileHandle, file: string): Promise<void> {
   await handle.close().catch(() => {});
-  await rm(newName(file), { force: true }).catch(() => {});
+  await rm(newName(file)).catch(() => {});
 }
 
 /** Writes a snapshot at the beginning of a file, in frames; resolves with its size. */

@@ -56,7 +56,6 @@ function hasHead(rest: Uint8Array, view: DataView): boolean {
 /** Whether nothing came to the disk where a head should be, and no frame is behind it. */
 function isUnwritten(file: Uint8Array, at: number): boolean {
   const rest = file.subarray(at);
-  if (isZero(rest)) return true;
   if (!isZero(rest.subarray(0, SECTOR - (at % SECTOR)))) return false;
   for (let mark = rest.indexOf(MARK[0] as number); mark >= 0; mark = rest.indexOf(MARK[0] as number, mark + 1)) {
     const found = rest.subarray(mark);
