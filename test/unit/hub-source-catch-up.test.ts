@@ -1,8 +1,8 @@
 // Clients that are further behind than their hub remembers: it reads for them from the stream.
 import { afterEach, describe, expect, test } from 'vitest';
 import type { WatchEvent } from '../../src/watch/event.ts';
-import { connect, FakeSink, turn, until } from './fake-sink.ts';
-import { catchUp, endWorlds, publish, versionAt, world } from './source-world.ts';
+import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
+import { catchUp, endWorlds, publish, versionAt, world, worldOf } from './source-world.ts';
 
 afterEach(endWorlds);
 
@@ -33,6 +33,18 @@ describe('a client that is further behind than the hub remembers', () => {
     expect(sink.objects).toEqual(Array.from({ length: 2_999 }, (_, i) => i + 2));
   });
 
+  test('gets large events, too, of which a read brings few', async () => {
+    const all = await world();
+    // Fewer characters than bytes.
+    for (let i = 1; i <= 30; i++) await all.hub.publish(added(`${i} ${'\u20ac'.repeat(30_000)}`));
+    const late = worldOf(all.source, { replayItems: 2 });
+    await late.hub.ready();
+    const sink = await catchUp(late, 1);
+    await until(() => sink.session?.upToDate === true || sink.ended !== undefined);
+    expect(sink.objects.map((text) => Number.parseInt(text as string, 10))).toEqual(Array.from({ length: 29 }, (_, i) => i + 2));
+    expect((await catchUp(late, 20)).objects).toHaveLength(10);
+  });
+
   test('gets the live events of its topics, and no others', async () => {
     const topicsOf = ({ object }: WatchEvent): string => ((object as number) % 2 === 0 ? 'even' : 'odd');
     const all = await world(0, { replayItems: 2, topicsOf });
@@ -41,6 +53,19 @@ describe('a client that is further behind than the hub remembers', () => {
     await until(() => sink.session?.upToDate === true);
     await publish(all, 10, 13);
     expect(sink.objects).toEqual([4, 6, 8, 10, 12]);
+  });
+
+  test('is among the live events once it has everything, though nothing is published meanwhile', async () => {
+    const all = await world(0, { replayItems: 2, topicsOf: () => 'all' });
+    await publish(all, 1, 9);
+    const sink = await catchUp(all, 3);
+    expect(sink.session).toMatchObject({ isCatchingUp: false, upToDate: true });
+    const ofTopics = await catchUp(all, 3, { options: { topics: ['all'] } });
+    await publish(all, 10, 11);
+    expect([sink.objects, ofTopics.objects]).toEqual([
+      [4, 5, 6, 7, 8, 9, 10, 11],
+      [4, 5, 6, 7, 8, 9, 10, 11],
+    ]);
   });
 
   test('over SSE, is told the version that it has come with', async () => {

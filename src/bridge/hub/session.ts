@@ -276,10 +276,13 @@ export class Session implements Served {
     return count;
   }
 
-  /** Whether the last event was just sent, so that reading can wait for the flush signal. False if an end may be due. */
+  /**
+   * Whether the last event was just sent, so that reading can wait for the flush signal. False if an end may be due, and if the watch
+   * is not among the live events, to which only reading takes it.
+   */
   private get isCurrent(): boolean {
     const { host } = this;
-    return this.sequence === host.seen && this.ending === undefined && !host.closing && this.wrote;
+    return this.sequence === host.seen && this.ending === undefined && !host.closing && this.wrote && this.watch.behind !== true;
   }
 
   /** Does one step. Returns false if there is nothing to do now. */
