@@ -25,30 +25,24 @@ interface Page {
  *     client a      ^ after 200: the rest of page 0, then page 1 ...
  *     client b              ^ after 300: the rest of page 1: no read
  *
- * What is kept is true for as long as the hub can continue in the stream. After a reset, all of it is forgotten.
+ * What is kept is true for as long as the hub can continue in the stream. Once it has begun again elsewhere, all of it is forgotten;
+ * not before, because until then it is not known how much of the stream is lost.
  */
 export class Past {
   private readonly source: HubSource;
-  private readonly feed: SourceFeed;
+  private readonly feed: Pick<SourceFeed, 'epoch' | 'sequence' | 'restarts' | 'placeBefore'>;
   private readonly slots: Semaphore;
   private readonly pages: Map<number, Page> = new Map();
   private readonly reading: Map<number, Promise<Page | undefined>> = new Map();
   private readonly ended: AbortController = new AbortController();
   private chars: number = 0;
-  private resets: number = 0;
+  /** The start of the feed to which the pages belong. */
+  private restarts: number = 0;
 
-  constructor(source: HubSource, feed: SourceFeed, maxReads: number) {
+  constructor(source: HubSource, feed: Past['feed'], maxReads: number) {
     this.source = source;
     this.feed = feed;
     this.slots = new Semaphore(maxReads);
-  }
-
-  /** Forgets everything. */
-  forget(): void {
-    this.resets++;
-    this.pages.clear();
-    this.reading.clear();
-    this.chars = 0;
   }
 
   /** Ends every read. */
@@ -83,6 +77,8 @@ export class Past {
   }
 
   private shared(epoch: string, number: number): Promise<Page | undefined> | Page {
+    const { restarts } = this.feed;
+    if (restarts !== this.restarts) this.forget();
     const kept = this.pages.get(number);
     if (kept !== undefined) {
       // The one that was needed last is forgotten last.
@@ -92,11 +88,10 @@ export class Past {
     }
     const running = this.reading.get(number);
     if (running !== undefined) return running;
-    const { resets } = this;
     const reading = this.read(epoch, firstOf(number)).then((page) => {
       // What comes after the hub's own position may still grow, or be lost without the hub's notice.
       const isWhole = page !== undefined && (number + 1) * PAGE_ITEMS <= this.feed.sequence;
-      if (isWhole && resets === this.resets) this.keep(number, page);
+      if (isWhole && restarts === this.feed.restarts) this.keep(number, page);
       return page;
     });
     const done = (): void => {
@@ -105,6 +100,13 @@ export class Past {
     reading.then(done, done);
     this.reading.set(number, reading);
     return reading;
+  }
+
+  private forget(): void {
+    this.restarts = this.feed.restarts;
+    this.pages.clear();
+    this.reading.clear();
+    this.chars = 0;
   }
 
   private keep(number: number, page: Page): void {

@@ -22,6 +22,8 @@ export const FIRST_PLACE: number = 2 ** 28;
 export class SourceFeed extends Feed {
   /** The topics of the event that is being published. The stream tells them. */
   topics: readonly string[] = [];
+  /** How often it has begun at a position that does not continue what was before. */
+  restarts: number = 0;
   private position: SourcePosition = { epoch: 'none', sequence: 0, mark: '0' };
   private last: string = toSourceVersion(this.position);
   /** What is before it belongs to another stream. */
@@ -34,6 +36,7 @@ export class SourceFeed extends Feed {
 
   /** Continues at a position of another stream: nothing from before is known any more. */
   restart(position: SourcePosition): void {
+    this.restarts++;
     this.floor = this.head;
     this.reach(position);
   }
