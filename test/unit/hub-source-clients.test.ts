@@ -1,76 +1,16 @@
-// The clients of a hub whose events come from a stream: where they start, catch up, and hear that the stream was replaced.
+// The clients of a hub whose events come from a stream: where they start, and hear that the stream was replaced.
 import { afterEach, describe, expect, test } from 'vitest';
 import { Envelope } from '../../src/bridge/events/envelope.ts';
 import { LEAVING, NOT_READY } from '../../src/bridge/hub/admission/refusals.ts';
-import { coreOf, Hub, type HubOptions } from '../../src/bridge/hub/hub.ts';
-import type { Client } from '../../src/bridge/hub/hub-core.ts';
-import type { CatchUp } from '../../src/bridge/hub/source/past-event.ts';
-import { toSourceVersion } from '../../src/bridge/hub/source/source.ts';
+import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
-import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
-import { FakeSource } from '../../src/testing/fakes/fake-source.ts';
-import type { WatchEvent } from '../../src/watch/event.ts';
-import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
+import { connect, FakeSink, turn, until } from './fake-sink.ts';
 import { handFed } from './snapshot-source.ts';
+import { CountingSource, endWorlds, publish, reset, versionAt, world, worldOf } from './source-world.ts';
 import { fate } from './support.ts';
 
-const hubs: Hub[] = [];
-afterEach(async () => {
-  for (const hub of hubs.splice(0)) await hub.shutdown({ signal: AbortSignal.abort() });
-});
-
-interface World {
-  readonly source: FakeSource;
-  readonly clock: FakeClock;
-  readonly hub: Hub;
-  readonly notices: HubNotice[];
-}
-
-/** A hub that follows a stream with so many events. */
-async function world(count: number = 0, options: HubOptions = {}): Promise<World> {
-  const [source, clock, notices]: [FakeSource, FakeClock, HubNotice[]] = [new FakeSource(), new FakeClock(), []];
-  for (let i = 1; i <= count; i++) source.append(JSON.stringify(added(i)));
-  const hub = new Hub({ source, clock, random: () => 0.5, onNotice: (notice) => notices.push(notice), ...options });
-  hubs.push(hub);
-  await until(() => hub.stats().source?.phase === 'following');
-  return { source, clock, hub, notices };
-}
-
-/** Publishes numbers, and waits until the hub has distributed them. */
-async function publish({ hub }: World, from: number, to: number): Promise<void> {
-  const end = hub.stats().accepted + to - from + 1;
-  for (let i = from; i <= to; i++) await hub.publish(added(i));
-  await until(() => hub.stats().accepted === end);
-  await turn();
-}
-
-/** Waits until the hub has noticed that its stream cannot be continued. */
-async function reset({ hub, clock }: World): Promise<void> {
-  await until(() => {
-    clock.advance(2_000);
-    return (hub.stats().source?.resets ?? 0) > 0;
-  });
-}
-
-const versionAt = ({ source }: World, sequence: number): string => {
-  const { mark } = source.events[sequence - 1] as { mark: string };
-  return toSourceVersion({ epoch: source.epoch, sequence, mark });
-};
-
-/** Connects a client as transports do when its version is not kept. */
-async function catchUp(
-  all: World,
-  sequence: number,
-  client: Partial<Client> = {},
-  sink: FakeSink = new FakeSink(),
-): Promise<FakeSink> {
-  const core = coreOf(all.hub);
-  const asked = { resourceVersion: versionAt(all, sequence), ...client.asked };
-  expect(core.mustLocate(asked)).toBe(true);
-  const found = (await core.locate(asked, new AbortController().signal)) as CatchUp;
-  return connect(all.hub, sink, { asked, start: core.start(asked, { catchUp: found }) as Start, ...client });
-}
+afterEach(endWorlds);
 
 /** A connection that has been ended and is not closed yet. */
 class Lingering extends FakeSink {
@@ -153,81 +93,11 @@ describe('when the stream is replaced', () => {
   });
 });
 
-describe('a client that is further behind than the hub remembers', () => {
-  test('gets what it missed from the stream, then live events, and its numbers say so', async () => {
-    const all = await world(9, { replayItems: 2 });
-    const opened: unknown[] = [];
-    class Asking extends FakeSink {
-      override opened(session: never): void {
-        super.opened(session);
-        opened.push(this.session?.stats(), this.session?.isCatchingUp, this.session?.upToDate);
-      }
-    }
-    const sink = await catchUp(all, 3, {}, new Asking());
-    expect(opened).toEqual([expect.objectContaining({ resumed: true, delivered: 0, lag: 6 }), true, false]);
-    await until(() => sink.events.length === 6);
-    await publish(all, 10, 11);
-    expect(sink.objects).toEqual([4, 5, 6, 7, 8, 9, 10, 11]);
-    expect(sink.session).toMatchObject({ isCatchingUp: false, upToDate: true });
-    expect(sink.session?.stats()).toMatchObject({ delivered: 8, queued: 0, lag: 0, dropped: 0 });
-    expect(all.notices).toMatchObject([{ type: 'open' }, { type: 'resume', missed: 6 }]);
-  });
-
-  test('is brought up page by page, though nothing is published meanwhile', async () => {
-    const all = await world(3_000, { replayItems: 2, maxCatchUpItems: 5_000 });
-    const sink = await catchUp(all, 1);
-    await until(() => sink.events.length === 2_999);
-    expect(sink.objects).toEqual(Array.from({ length: 2_999 }, (_, i) => i + 2));
-  });
-
-  test('gets the live events of its topics, and no others', async () => {
-    const topicsOf = ({ object }: WatchEvent): string => ((object as number) % 2 === 0 ? 'even' : 'odd');
-    const all = await world(0, { replayItems: 2, topicsOf });
-    await publish(all, 1, 9);
-    const sink = await catchUp(all, 3, { options: { topics: ['even'] } });
-    await until(() => sink.session?.upToDate === true);
-    await publish(all, 10, 13);
-    expect(sink.objects).toEqual([4, 6, 8, 10, 12]);
-  });
-
-  test('over SSE, is told the version that it has come with', async () => {
-    const all = await world(9, { replayItems: 2 });
-    const sink = await catchUp(all, 3, { transport: 'sse' });
-    expect(sink.session?.version).toBe(versionAt(all, 3));
-    const now = connect(all.hub, undefined, { transport: 'sse' });
-    expect(now.session.version).toBe(versionAt(all, 9));
-  });
-
-  test('has no BOOKMARK before it has come to the live events, also at an end', async () => {
-    const all = await world(9, { replayItems: 2 });
-    const asked = { allowWatchBookmarks: true };
-    const [stopped, leaving] = [new FakeSink(), new FakeSink()];
-    for (const sink of [stopped, leaving]) {
-      sink.stall();
-      await catchUp(all, 3, { asked: { ...asked, resourceVersion: versionAt(all, 3) } }, sink);
-      expect(sink.session?.isCatchingUp).toBe(true);
-    }
-    stopped.session?.stop('timeout');
-    stopped.resume();
-    await turn();
-    expect(stopped.ended).toBe('timeout');
-    expect(stopped.events.map(({ type }) => type)).not.toContain('BOOKMARK');
-    const over = all.hub.shutdown();
-    leaving.resume();
-    await over;
-    expect([leaving.ended, leaving.retryMs]).toEqual(['goingAway', 500]);
-    expect(leaving.events.map(({ type }) => type)).not.toContain('BOOKMARK');
-  });
-});
-
 describe('a hub with a source', () => {
   test('serves nobody before it has reached the end of the stream, and says why', async () => {
-    const source = new FakeSource();
+    const source = new CountingSource();
     source.stop();
-    const notices: HubNotice[] = [];
-    const clock = new FakeClock();
-    const hub = new Hub({ source, clock, onNotice: (notice) => notices.push(notice) });
-    hubs.push(hub);
+    const { hub, clock, notices } = worldOf(source);
     const core = coreOf(hub);
     expect(core.start({}, { address: 'here' })).toBe(NOT_READY);
     expect(notices).toMatchObject([{ type: 'refused', reason: 'failed', address: 'here' }]);

@@ -34,7 +34,7 @@ export interface SessionHost<S> {
 export interface SessionOptions<S> extends ClientInfo {
   readonly id: number;
   readonly identity: unknown;
-  readonly watch: ReadableWatch;
+  readonly watch: SessionWatch;
   readonly sink: Sink;
   readonly host: SessionHost<S>;
   /** Events to send before those of the watch, and the position before the first of them. */
@@ -51,8 +51,8 @@ export interface SessionOptions<S> extends ClientInfo {
   readonly maxQueuedBytes: number;
 }
 
-/** The watch of a broadcaster, with a read that never waits. */
-export interface ReadableWatch<E = WatchEvent> extends Watch<E> {
+/** What a session needs of a watch: a read that never waits. */
+export interface SessionWatch<E = WatchEvent> extends Pick<Watch<E>, 'stopped' | 'queued' | 'dropped' | 'stop' | 'return'> {
   tryBatch(): readonly E[] | undefined;
   /** The view it stands in, unless it had ended before it began; see broadcast/view.ts. */
   readonly view?: object | undefined;
@@ -61,3 +61,6 @@ export interface ReadableWatch<E = WatchEvent> extends Watch<E> {
   /** The total size of all that is queued. A watch that has ended need not have it. */
   sizeOfQueue?(sizeOf: (event: E) => number): number;
 }
+
+/** The watch of a broadcaster. */
+export interface ReadableWatch<E = WatchEvent> extends Watch<E>, SessionWatch<E> {}

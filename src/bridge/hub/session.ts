@@ -30,7 +30,7 @@ import { bookmarkOf, Envelope } from '../events/envelope.ts';
 import { toResumable } from '../events/folded.ts';
 import type { Ending } from '../protocol.ts';
 import type { ClientInfo, ClientStats, CutReason } from './client-info.ts';
-import type { ReadableWatch, SessionHost, SessionOptions } from './session-host.ts';
+import type { SessionHost, SessionOptions, SessionWatch } from './session-host.ts';
 import type { Cleanup, Served, Sink } from './sink.ts';
 
 const NOTHING: readonly WatchEvent[] = [];
@@ -54,7 +54,7 @@ export class Session implements Served {
   delivered: number = 0;
   sentBytes: number = 0;
   private ending: Ending | undefined = undefined;
-  private readonly watch: ReadableWatch;
+  private readonly watch: SessionWatch;
   private readonly sink: Sink;
   private readonly host: SessionHost<Session>;
   private readonly folds: boolean;
@@ -276,10 +276,13 @@ export class Session implements Served {
     return count;
   }
 
-  /** Whether the last event was just sent, so that reading can wait for the flush signal. False if an end may be due. */
+  /**
+   * Whether the last event was just sent, so that reading can wait for the flush signal. False if an end may be due, and if the watch
+   * is not among the live events, to which only reading takes it.
+   */
   private get isCurrent(): boolean {
     const { host } = this;
-    return this.sequence === host.seen && this.ending === undefined && !host.closing && this.wrote;
+    return this.sequence === host.seen && this.ending === undefined && !host.closing && this.wrote && this.watch.behind !== true;
   }
 
   /** Does one step. Returns false if there is nothing to do now. */

@@ -9,6 +9,8 @@ import type {
   SourcePosition,
 } from '../../bridge/hub/source/source.ts';
 
+const encoder = new TextEncoder();
+
 /** A reader of a {@link FakeSource}. */
 interface Reader {
   /** The sequence of the last event it was given. */
@@ -80,10 +82,18 @@ export class FakeSource implements HubSource {
     return { position, last, batches: this.batches(reader, signal) };
   }
 
-  async read({ epoch, first }: ReadFrom, { items }: ReadLimits): Promise<readonly SourceEvent[] | undefined> {
+  async read({ epoch, first }: ReadFrom, { items, bytes }: ReadLimits): Promise<readonly SourceEvent[] | undefined> {
     this.mustBeUp();
     if (epoch !== this.epoch) return undefined;
-    return this.events.filter(({ sequence }) => sequence >= first).slice(0, items);
+    const events: SourceEvent[] = [];
+    let left = bytes;
+    for (const event of this.events) {
+      if (event.sequence < first) continue;
+      left -= encoder.encode(event.json).length;
+      if (events.length === items || (left < 0 && events.length > 0)) break;
+      events.push(event);
+    }
+    return events;
   }
 
   /** Cuts every reader: each has to follow again. */

@@ -1,8 +1,7 @@
 import { toExpired } from '../../../broadcast/cursor/cursor.ts';
 import type { ErrorEvent } from '../../../watch/event.ts';
-import type { Watch } from '../../../watch/watch.ts';
 import type { Envelope } from '../../events/envelope.ts';
-import type { ReadableWatch } from '../session-host.ts';
+import type { SessionWatch } from '../session-host.ts';
 import type { CatchUp, PastEvent } from './past-event.ts';
 import type { SourcePosition } from './source.ts';
 import { toSourceVersion } from './source.ts';
@@ -19,13 +18,13 @@ export interface CatchUpOptions {
   /** What the client may see. */
   readonly accepts: (envelope: Envelope, topics: readonly string[]) => boolean;
   /** Opens the watch that continues after a place. */
-  readonly live: (place: number) => ReadableWatch<Envelope>;
+  readonly live: (place: number) => SessionWatch<Envelope>;
   /** There is something to read again. */
   readonly ready: () => void;
   /** It stands among the live events now. */
   readonly joined: () => void;
-  /** The source cannot be reached: the client should come back. */
-  readonly failed: (error: unknown) => void;
+  /** The source cannot be reached: the client should come back, if it is still there. */
+  readonly failed: () => void;
 }
 
 /**
@@ -39,12 +38,12 @@ export interface CatchUpOptions {
  * A client costs one page at most. Where it joins is decided in one synchronous step, by the version of the last event of a page, so
  * nothing is missed and nothing comes twice.
  */
-export class CatchUpWatch implements ReadableWatch<Envelope> {
+export class CatchUpWatch implements SessionWatch<Envelope> {
   private readonly options: CatchUpOptions;
   /** The last event that was looked at. */
   private at: SourcePosition;
   private page: readonly PastEvent[] | undefined;
-  private inner: ReadableWatch<Envelope> | undefined = undefined;
+  private inner: SessionWatch<Envelope> | undefined = undefined;
   /** The ERROR that ends it, once everything before has been read. */
   private notice: ErrorEvent | undefined = undefined;
   private over: boolean = false;
@@ -110,31 +109,6 @@ export class CatchUpWatch implements ReadableWatch<Envelope> {
     return Promise.resolve({ done: true, value: undefined });
   }
 
-  /** Only a session reads this watch, and it never waits. */
-  next(): Promise<IteratorResult<Envelope, undefined>> {
-    throw new Error('not read this way');
-  }
-
-  tryNext(): never {
-    throw new Error('not read this way');
-  }
-
-  batches(): never {
-    throw new Error('not read this way');
-  }
-
-  [Symbol.asyncIterator](): Watch<Envelope> {
-    return this;
-  }
-
-  [Symbol.dispose](): void {
-    void this.return();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.return();
-  }
-
   private finish(): void {
     this.over = true;
     this.page = undefined;
@@ -170,10 +144,7 @@ export class CatchUpWatch implements ReadableWatch<Envelope> {
     this.reading = true;
     this.options.read(this.at).then(
       (page) => this.got(page),
-      (error: unknown) => {
-        this.reading = false;
-        if (!this.over) this.options.failed(error);
-      },
+      () => this.options.failed(),
     );
   }
 

@@ -98,27 +98,27 @@ export class Follower {
   private async run(): Promise<void> {
     while (!this.stopped) {
       this.attempt = new AbortController();
-      const { resets } = this;
+      let expired = false;
       try {
-        await this.follow(this.attempt.signal);
+        expired = !(await this.follow(this.attempt.signal));
       } catch (error) {
         if (!this.attempt.signal.aborted) this.error = error;
       }
       this.connected = false;
       this.attempt.abort();
       if (this.stopped) return;
-      const expired = this.resets > resets;
       await this.pause(this.backoff.failed({ expired, curable: expired }));
     }
   }
 
-  private async follow(signal: AbortSignal): Promise<void> {
+  /** Resolves to false if the stream cannot be continued where this hub is. */
+  private async follow(signal: AbortSignal): Promise<boolean> {
     const { source, feed, last } = this.options;
     const following = await source.follow(this.position ?? { last }, signal);
-    if (signal.aborted) return;
+    if (signal.aborted) return true;
     if (following === undefined) {
       this.reset();
-      return;
+      return false;
     }
     if (this.position === undefined) {
       this.position = following.position;
@@ -129,13 +129,14 @@ export class Follower {
     this.reached(following);
     for await (const batch of following.batches) {
       for (const event of batch) {
-        if (signal.aborted) return;
+        if (signal.aborted) return true;
         if (event.sequence !== this.position.sequence + 1) this.skipTo(event.sequence, following.position.epoch);
         await this.take(event, following.position.epoch);
       }
       this.backoff.healthy();
       this.reached(following);
     }
+    return true;
   }
 
   private reached({ last }: Following): void {

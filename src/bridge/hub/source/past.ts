@@ -25,30 +25,24 @@ interface Page {
  *     client a      ^ after 200: the rest of page 0, then page 1 ...
  *     client b              ^ after 300: the rest of page 1: no read
  *
- * What is kept is true for as long as the hub can continue in the stream. After a reset, all of it is forgotten.
+ * What is kept is true for as long as the hub can continue in the stream. Once it has begun again elsewhere, all of it is forgotten;
+ * not before, because until then it is not known how much of the stream is lost.
  */
 export class Past {
   private readonly source: HubSource;
-  private readonly feed: SourceFeed;
+  private readonly feed: Pick<SourceFeed, 'epoch' | 'sequence' | 'restarts' | 'placeBefore'>;
   private readonly slots: Semaphore;
   private readonly pages: Map<number, Page> = new Map();
   private readonly reading: Map<number, Promise<Page | undefined>> = new Map();
   private readonly ended: AbortController = new AbortController();
   private chars: number = 0;
-  private resets: number = 0;
+  /** The start of the feed to which the pages belong. */
+  private restarts: number = 0;
 
-  constructor(source: HubSource, feed: SourceFeed, maxReads: number) {
+  constructor(source: HubSource, feed: Past['feed'], maxReads: number) {
     this.source = source;
     this.feed = feed;
     this.slots = new Semaphore(maxReads);
-  }
-
-  /** Forgets everything. */
-  forget(): void {
-    this.resets++;
-    this.pages.clear();
-    this.reading.clear();
-    this.chars = 0;
   }
 
   /** Ends every read. */
@@ -61,34 +55,30 @@ export class Past {
    * Returns entries right after a position: at least one, or none if there is none yet. Resolves to undefined if the stream does not hold the
    * entry of that position, or another one in its place, or not the next one.
    */
-  async after(position: SourcePosition): Promise<readonly PastEvent[] | undefined> {
-    const { epoch, sequence } = position;
+  async after({ epoch, sequence, mark }: SourcePosition): Promise<readonly PastEvent[] | undefined> {
+    const isLater = ({ position }: PastEvent): boolean => position.sequence > sequence;
     const page = sequence === 0 ? EMPTY : await this.pageWith(epoch, sequence);
-    if (page === undefined) return undefined;
-    const at = page.entries.findIndex((entry) => entry.position.sequence === sequence);
-    const own = page.entries[at];
-    if (own === undefined ? sequence > 0 || position.mark !== '0' : own.position.mark !== position.mark) return undefined;
-    const rest = consecutive(page.entries.slice(at + 1), sequence);
-    if (rest.length > 0 || page.entries.length > at + 1) return rest.length > 0 ? rest : undefined;
-    const next = await this.pageWith(epoch, sequence + 1);
-    const more = consecutive(
-      next?.entries.slice(next.entries.findIndex((entry) => entry.position.sequence > sequence)) ?? [],
-      sequence,
-    );
-    return more.length > 0 || next?.entries.every((entry) => entry.position.sequence <= sequence) ? more : undefined;
+    const own = page?.entries.find(({ position }) => position.sequence === sequence)?.position.mark;
+    if (mark !== (sequence === 0 ? '0' : own)) return undefined;
+    let later = page?.entries.filter(isLater);
+    if (later?.length === 0) later = (await this.pageWith(epoch, sequence + 1))?.entries.filter(isLater);
+    if (later === undefined) return undefined;
+    const next = consecutive(later, sequence);
+    return next.length > 0 || later.length === 0 ? next : undefined;
   }
 
   /** Returns the page that holds a sequence, or what there is in its place; undefined if the stream is another one. */
   private async pageWith(epoch: string, sequence: number): Promise<Page | undefined> {
     const number = Math.floor((sequence - 1) / PAGE_ITEMS);
-    const first = number * PAGE_ITEMS + 1;
-    const page = epoch === this.feed.epoch ? await this.shared(epoch, number) : await this.read(epoch, first);
-    // Large events: the page ends before it.
-    const last = page?.entries.at(-1)?.position.sequence ?? Number.POSITIVE_INFINITY;
-    return page !== undefined && last < sequence && page.chars >= PAGE_BYTES ? this.read(epoch, sequence) : page;
+    const page = await (epoch === this.feed.epoch ? this.shared(epoch, number) : this.read(epoch, firstOf(number)));
+    // Large events: the page may have ended before it. By how many bytes is for the source to know.
+    const last = page?.entries.at(-1)?.position.sequence ?? sequence;
+    return last < sequence ? this.read(epoch, sequence) : page;
   }
 
   private shared(epoch: string, number: number): Promise<Page | undefined> | Page {
+    const { restarts } = this.feed;
+    if (restarts !== this.restarts) this.forget();
     const kept = this.pages.get(number);
     if (kept !== undefined) {
       // The one that was needed last is forgotten last.
@@ -98,11 +88,10 @@ export class Past {
     }
     const running = this.reading.get(number);
     if (running !== undefined) return running;
-    const { resets } = this;
-    const reading = this.read(epoch, number * PAGE_ITEMS + 1).then((page) => {
+    const reading = this.read(epoch, firstOf(number)).then((page) => {
       // What comes after the hub's own position may still grow, or be lost without the hub's notice.
       const isWhole = page !== undefined && (number + 1) * PAGE_ITEMS <= this.feed.sequence;
-      if (isWhole && resets === this.resets) this.keep(number, page);
+      if (isWhole && restarts === this.feed.restarts) this.keep(number, page);
       return page;
     });
     const done = (): void => {
@@ -111,6 +100,13 @@ export class Past {
     reading.then(done, done);
     this.reading.set(number, reading);
     return reading;
+  }
+
+  private forget(): void {
+    this.restarts = this.feed.restarts;
+    this.pages.clear();
+    this.reading.clear();
+    this.chars = 0;
   }
 
   private keep(number: number, page: Page): void {
@@ -150,6 +146,11 @@ export class Past {
 }
 
 const EMPTY: Page = { entries: [], chars: 0 };
+
+/** The sequence of the first entry of a page. */
+function firstOf(number: number): number {
+  return number * PAGE_ITEMS + 1;
+}
 
 /** Returns the entries up to a gap. */
 function consecutive(entries: readonly PastEvent[], after: number): readonly PastEvent[] {

@@ -22,6 +22,8 @@ export const FIRST_PLACE: number = 2 ** 28;
 export class SourceFeed extends Feed {
   /** The topics of the event that is being published. The stream tells them. */
   topics: readonly string[] = [];
+  /** How often it has begun at a position that does not continue what was before. */
+  restarts: number = 0;
   private position: SourcePosition = { epoch: 'none', sequence: 0, mark: '0' };
   private last: string = toSourceVersion(this.position);
   /** What is before it belongs to another stream. */
@@ -34,6 +36,7 @@ export class SourceFeed extends Feed {
 
   /** Continues at a position of another stream: nothing from before is known any more. */
   restart(position: SourcePosition): void {
+    this.restarts++;
     this.floor = this.head;
     this.reach(position);
   }
@@ -63,20 +66,20 @@ export class SourceFeed extends Feed {
 
   override versionOf(place: number): string | undefined {
     if (place === this.head) return this.last;
-    return place > this.oldest && place < this.head ? this.mux.log.at(place - 1).version : undefined;
+    return place > this.oldest ? this.mux.log.at(place - 1).version : undefined;
   }
 
   override placeOf(version: string): number | undefined {
     if (version === this.last) return this.head;
     const sequence = sequenceOf(version);
-    let from = this.oldest + 1;
+    let from = this.oldest;
     for (let to = this.head; from < to; ) {
       const middle = Math.floor((from + to) / 2);
       if (sequenceOf(this.versionOf(middle)) < sequence) from = middle + 1;
       else to = middle;
     }
     // The same sequence is not enough: after a loss, it may be another event.
-    return this.versionOf(from) === version && from > this.oldest ? from : undefined;
+    return this.versionOf(from) === version ? from : undefined;
   }
 
   /** Returns a place for an event of the stream that is not kept here. Not after that of any later event. */
@@ -89,6 +92,6 @@ export class SourceFeed extends Feed {
   }
 }
 
-function sequenceOf(version: string | undefined): number {
-  return toPosition(version ?? '')?.sequence ?? 0;
+function sequenceOf(version: string = ''): number {
+  return toPosition(version)?.sequence ?? 0;
 }

@@ -41,11 +41,7 @@ export class Sourced {
     this.feed = feed;
     this.maxBytes = settings.maxCatchUpBytes;
     this.past = new Past(source, feed, settings.maxReads);
-    const reset = (): void => {
-      this.past.forget();
-      onReset();
-    };
-    this.follower = new Follower({ ...settings, source, feed, publisher, last: settings.replayItems, onReset: reset });
+    this.follower = new Follower({ ...settings, source, feed, publisher, last: settings.replayItems, onReset });
     this.locator = new Locator(this.past, { feed, follower: this.follower, limits: settings });
   }
 

@@ -1,0 +1,151 @@
+// How a hub follows its stream: what it says about that, when it tries again, and which versions it knows by itself.
+import { getEventListeners } from 'node:events';
+import { afterEach, describe, expect, test } from 'vitest';
+import { coreOf } from '../../src/bridge/hub/hub.ts';
+import type { Start } from '../../src/bridge/hub/start.ts';
+import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
+import { CountingSource, endWorlds, publish, reset, versionAt, type World, world, worldOf } from './source-world.ts';
+
+afterEach(endWorlds);
+
+const stats = ({ hub }: World): unknown => hub.stats().source;
+/** Long enough for anything that does not wait for the clock. */
+const settle = async (): Promise<void> => {
+  for (let i = 0; i < 5; i++) await turn();
+};
+
+describe('what a hub says about its stream', () => {
+  test('is how far it has come, and why it does not get on', async () => {
+    const source = new CountingSource();
+    source.stop();
+    const all = worldOf(source);
+    expect(all.hub.version).toBe('none~0.0');
+    await settle();
+    const error = new Error('the source cannot be reached');
+    const counts = { resets: 0, skipped: 0 };
+    expect(stats(all)).toStrictEqual({ phase: 'waiting', ...counts, error });
+    source.start();
+    all.clock.advance(25);
+    await settle();
+    expect(stats(all)).toStrictEqual({ phase: 'following', ...counts });
+    source.stop();
+    await settle();
+    expect(stats(all)).toStrictEqual({ phase: 'reconnecting', ...counts, error: new Error('cut') });
+    await all.hub.shutdown();
+    expect(stats(all)).toMatchObject({ phase: 'stopped' });
+  });
+
+  test('counts what is no event, and goes on behind it', async () => {
+    const all = await world(2);
+    all.source.append('junk');
+    all.source.append('[]');
+    await settle();
+    expect(all.hub.version).toBe(versionAt(all, 4));
+    await publish(all, 3, 3);
+    expect(all.hub.stats()).toMatchObject({ accepted: 3, version: versionAt(all, 5), source: { skipped: 2 } });
+    expect(stats(all)).not.toHaveProperty('error');
+  });
+});
+
+describe('a hub follows again', () => {
+  test('at once after the stream was replaced', async () => {
+    const all = await world(1);
+    all.source.recreate();
+    await settle();
+    all.clock.advance(25);
+    await settle();
+    expect(stats(all)).toMatchObject({ phase: 'waiting', resets: 1 });
+    all.clock.advance(0);
+    await settle();
+    expect(stats(all)).toMatchObject({ phase: 'following' });
+  });
+
+  test('after a pause when the connection was lost, however it has got on before', async () => {
+    const all = await world(3);
+    const sink = connect(all.hub);
+    all.source.hold();
+    for (let i = 4; i <= 6; i++) all.source.append(JSON.stringify(added(i)));
+    all.source.remove(5);
+    all.source.release();
+    await settle();
+    // It begins again behind the gap.
+    expect(stats(all)).toMatchObject({ phase: 'following', resets: 1 });
+    expect([sink.ended, all.hub.version]).toEqual(['expired', versionAt(all, 6)]);
+    all.source.cut();
+    await settle();
+    all.clock.advance(24);
+    await settle();
+    expect(stats(all)).toMatchObject({ phase: 'reconnecting' });
+    all.clock.advance(1);
+    await settle();
+    expect(stats(all)).toMatchObject({ phase: 'following' });
+  });
+
+  test('not after its end, whatever the stream answers then', async () => {
+    let answer: () => void = () => {};
+    class Slow extends CountingSource {
+      override async follow(...asked: Parameters<CountingSource['follow']>): ReturnType<CountingSource['follow']> {
+        await new Promise<void>((resolve) => {
+          answer = resolve;
+        });
+        return super.follow(...asked);
+      }
+    }
+    const all = worldOf(new Slow());
+    const { version } = all.hub;
+    await all.hub.shutdown();
+    answer();
+    await settle();
+    expect(all.hub.version).toBe(version);
+    expect(all.clock.pending).toBe(0);
+  });
+});
+
+test('whoever has waited for a hub leaves no listener behind', async () => {
+  const all = await world();
+  const { signal } = new AbortController();
+  expect(await all.hub.ready({ signal })).toBeUndefined();
+  expect(await coreOf(all.hub).ready(signal)).toBe(true);
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
+});
+
+describe('a hub knows by itself', () => {
+  test('each version that it keeps, and where it stands, without a read', async () => {
+    const all = await world(9, { replayItems: 4 });
+    const { hub, source } = all;
+    for (let sequence = 6; sequence <= 9; sequence++) {
+      const asked = { resourceVersion: versionAt(all, sequence) };
+      expect(coreOf(hub).mustLocate(asked)).toBe(false);
+      expect((coreOf(hub).start(asked) as Start).missed.map(({ object }) => object)).toEqual([7, 8, 9].slice(sequence - 6));
+    }
+    for (const sequence of [4, 5]) expect(coreOf(hub).mustLocate({ resourceVersion: versionAt(all, sequence) })).toBe(true);
+    source.append('junk');
+    await settle();
+    expect(coreOf(hub).mustLocate({ resourceVersion: versionAt(all, 10) })).toBe(false);
+    expect(source.reads).toBe(0);
+  });
+
+  test('the version before what a client begins with, unless that is all it keeps', async () => {
+    const version = (all: World, replay: number): string | undefined => {
+      const start = coreOf(all.hub).start({}) as Start;
+      expect(start.missed).toHaveLength(replay);
+      return connect(all.hub, new FakeSink(), { transport: 'sse', start }).session.version;
+    };
+    const some = await world(9, { replayItems: 4, replay: 3 });
+    expect(version(some, 3)).toBe(versionAt(some, 6));
+    expect(version(await world(9, { replayItems: 4, replay: 4 }), 4)).toBeUndefined();
+  });
+
+  test('nothing of a stream that was replaced', async () => {
+    const all = await world(9, { replayItems: 4 });
+    const versions = [6, 9].map((sequence) => versionAt(all, sequence));
+    all.source.recreate();
+    await reset(all);
+    await until(() => {
+      all.clock.advance(2_000);
+      return all.hub.stats().source?.phase === 'following';
+    });
+    await publish(all, 10, 12);
+    for (const resourceVersion of versions) expect(coreOf(all.hub).mustLocate({ resourceVersion })).toBe(true);
+  });
+});
