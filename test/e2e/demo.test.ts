@@ -103,7 +103,7 @@ test('a missing directory is one line and exit code 2; one that is removed later
   expect(refused.err()).toMatch(/^watchmux demo: cannot watch [^\n]+\n$/);
   const demo = run('demo', path, '--seconds', '3');
   await until(() => demo.out().includes('demo-apple'));
-  await rm(path, { recursive: true, force: true });
+  await rm(path, { recursive: true, force: true, maxRetries: 10 }); // it writes meanwhile
   expect(await demo.exit).toBe(0);
   sums(demo);
 });

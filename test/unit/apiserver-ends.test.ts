@@ -69,7 +69,7 @@ test('one that leaves is replaced by one from far away, which may be earlier tha
   const stopped: number[] = [];
   // 1 is above 100 and 2; 100 is above 101 and 102, and 2 above 3 and 4.
   const members = [1, 100, 2, 101, 102, 3, 4].map((atMs) => timed(ends, atMs, () => stopped.push(atMs)));
-  ends.remove(members[3] as Timed);
+  ends.remove(members[3] as Expiring);
   clock.advance(200);
   expect([stopped, clock.pending]).toEqual([[1, 2, 3, 4, 100, 102], 0]);
 });

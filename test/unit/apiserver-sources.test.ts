@@ -27,7 +27,9 @@ const reader = { readable: () => {} };
 function watchSource(batches: Event[][], queued: number = 0): WatchSource {
   const each = batches.values();
   const watch = { batches: () => ({ next: async () => each.next() }), queued, return: () => {} };
-  return new WatchSource(watch as unknown as Watch<Event>, new PlainEvents({ apiVersion: 'v1', kind: 'Thing' }), () => {});
+  return new WatchSource(watch as unknown as Watch<Event>, new PlainEvents({ apiVersion: 'v1', kind: 'Thing' }), {
+    onError: () => {},
+  });
 }
 
 describe('the source of a watch', () => {
@@ -154,7 +156,7 @@ describe('an answer in pieces', () => {
 test('who accepts events among other things gets them; who accepts nothing that there is, is told what there is', () => {
   expect(wantsEventStream('application/json, text/event-stream')).toBe(true);
   expect(wantsEventStream('application/json')).toBe(false);
-  const wish = { query: new URLSearchParams(), subject: 'object', now: () => 0 } as const;
+  const wish = { query: new URLSearchParams(), subject: 'object', now: () => 0, onError: () => {} } as const;
   const message = 'only the following media types are accepted: application/json';
   const refusal = { status: expect.objectContaining({ code: 406, reason: 'NotAcceptable', message }) };
   expect(() => choosePresentation('text/html', wish)).toThrow(expect.objectContaining(refusal));

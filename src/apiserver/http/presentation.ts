@@ -33,8 +33,8 @@ export interface PresentationRequest {
 /** What is shown. */
 export type Subject = 'object' | 'list' | 'watch';
 
-/** Returns the presentation of a wish, or undefined if it is none of this kind. */
-export type Presenter = (clause: MediaRange, wish: PresentationRequest) => Presentation | undefined;
+/** Returns the presentation of a request, or undefined if it is none of this kind. */
+export type Presenter = (clause: MediaRange, request: PresentationRequest) => Presentation | undefined;
 
 const encoder = new TextEncoder();
 const COMMA = encoder.encode(',');
@@ -72,7 +72,7 @@ export function listHead(
   return `${head.slice(0, -1)},"items":[`;
 }
 
-/** JSON without a wish for a projection. */
+/** JSON without a request for a projection. */
 const asPlain: Presenter = (clause) => (isJson(clause) && conversionOf(clause) === undefined ? PLAIN : undefined);
 
 /** The version of `meta.k8s.io` in which a kind of it is wanted. */
@@ -82,11 +82,11 @@ function metaVersion(clause: MediaRange, kind: string): 'v1' | 'v1beta1' | undef
   return wanted.version === 'v1' || wanted.version === 'v1beta1' ? wanted.version : undefined;
 }
 
-function asTable(clause: MediaRange, wish: PresentationRequest): Presentation | undefined {
+function asTable(clause: MediaRange, request: PresentationRequest): Presentation | undefined {
   const version = metaVersion(clause, 'Table');
   if (version === undefined) return undefined;
-  const { now, onError } = wish;
-  return new TablePresentation({ now, version, includeObject: toIncludeObject(wish.query.get('includeObject')), onError });
+  const { now, onError } = request;
+  return new TablePresentation({ now, version, includeObject: toIncludeObject(request.query.get('includeObject')), onError });
 }
 
 /** A watch takes either name; of one object there is no list, and the other way round. */
@@ -104,15 +104,15 @@ const PRESENTERS: readonly Presenter[] = [asPlain, asTable, asPartial];
  *
  * @throws 406 if nothing that it accepts can be sent.
  */
-export function choosePresentation(accept: string | undefined, wish: PresentationRequest): Presentation {
-  const isWatch = wish.subject === 'watch';
+export function choosePresentation(accept: string | undefined, request: PresentationRequest): Presentation {
+  const isWatch = request.subject === 'watch';
   for (const clause of readAccept(accept)) {
     const { parameters, type } = clause;
     const stream = parameters.get('stream');
     if (stream !== undefined && stream !== 'watch') continue;
     if (type === EVENT_STREAM && isWatch) return PLAIN;
     for (const presenter of PRESENTERS) {
-      const found = presenter(clause, wish);
+      const found = presenter(clause, request);
       if (found !== undefined) return found;
     }
   }
