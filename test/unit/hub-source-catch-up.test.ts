@@ -84,6 +84,8 @@ describe('a client that is further behind than the hub remembers', () => {
       [4, 5, 6, 7, 8, 9, 10, 11],
       [4, 5, 6, 7, 8, 9, 10, 11],
     ]);
+    sink.session?.stop('timeout');
+    expect(sink.ended).toBe('timeout');
   });
 
   test('gets what its filter accepts', async () => {

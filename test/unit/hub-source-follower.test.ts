@@ -2,9 +2,11 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
 import { coreOf } from '../../src/bridge/hub/hub.ts';
+import { toPosition, toSourceVersion } from '../../src/bridge/hub/source/source.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 import { CountingSource, endWorlds, publish, reset, versionAt, type World, world, worldOf } from './source-world.ts';
+import { fate } from './support.ts';
 
 afterEach(endWorlds);
 
@@ -99,6 +101,59 @@ describe('a hub follows again', () => {
     expect(all.hub.version).toBe(version);
     expect(all.clock.pending).toBe(0);
   });
+});
+
+describe('a hub that has not noticed that its stream was replaced', () => {
+  /** Its readers are not cut. */
+  class Quiet extends CountingSource {
+    override cut(): void {}
+  }
+
+  test('looks again when a client comes from the new one, at once if it is just pausing', async () => {
+    for (const isPausing of [false, true]) {
+      const source = new Quiet();
+      const all = worldOf(source);
+      await all.hub.ready();
+      await publish(all, 1, 2);
+      const sink = connect(all.hub);
+      source.recreate();
+      for (let i = 3; i <= 5; i++) source.append(JSON.stringify(added(i)));
+      if (isPausing) CountingSource.prototype.cut.call(source);
+      await settle();
+      const asked = { resourceVersion: versionAt(all, 1) };
+      const located = fate(coreOf(all.hub).locate(asked, new AbortController().signal));
+      await settle();
+      if (!isPausing) all.clock.advance(25);
+      await settle();
+      expect(stats(all)).toMatchObject({ phase: 'waiting', resets: 1 });
+      all.clock.advance(0);
+      await settle();
+      expect([located.state, sink.ended]).toEqual(['resolved', 'expired']);
+      expect((coreOf(all.hub).start(asked) as Start).missed.map(({ object }) => object)).toEqual([4, 5]);
+    }
+  });
+
+  test('tells nobody as long as it has come nowhere itself', async () => {
+    let times = 0;
+    class Changing extends CountingSource {
+      override follow(...asked: Parameters<CountingSource['follow']>): ReturnType<CountingSource['follow']> {
+        return ++times === 1 ? Promise.resolve(undefined) : super.follow(...asked);
+      }
+    }
+    const all = worldOf(new Changing());
+    for (let i = 1; i <= 3; i++) all.source.append(JSON.stringify(added(i)));
+    const next = all.hub.watch({ after: versionAt(all, 2) }).next();
+    await settle();
+    all.clock.advance(0);
+    expect((await next).value).toMatchObject({ object: 3 });
+  });
+});
+
+test('a version is a position only with all its parts, and a sequence that can be counted', () => {
+  const position = { epoch: 'fake-1', mark: '0z', sequence: 5 };
+  expect(toPosition(toSourceVersion(position))).toEqual(position);
+  for (const version of ['fake.5', '~0.5', 'fake~.5', 'fake~0', 'fake~0.', `fake~0.${'9'.repeat(16)}`, 'fake~Z.5', '', 'a~b~c.5'])
+    expect(toPosition(version)).toBeUndefined();
 });
 
 test('whoever has waited for a hub leaves no listener behind', async () => {
