@@ -37,6 +37,19 @@ describe('what a hub says about its stream', () => {
     expect(stats(all)).toMatchObject({ phase: 'stopped' });
   });
 
+  test('waits until it has come to what was the end when it began', async () => {
+    const source = new CountingSource();
+    for (let i = 1; i <= 3; i++) source.append(JSON.stringify(added(i)));
+    source.hold();
+    const all = worldOf(source);
+    await settle();
+    expect(stats(all)).toMatchObject({ phase: 'waiting' });
+    source.release();
+    await settle();
+    expect(stats(all)).toMatchObject({ phase: 'following' });
+    expect(await coreOf(all.hub).ready(AbortSignal.abort())).toBe(false);
+  });
+
   test('counts what is no event, and goes on behind it', async () => {
     const all = await world(2);
     all.source.append('junk');
@@ -177,6 +190,13 @@ describe('a hub knows by itself', () => {
     source.append('junk');
     await settle();
     expect(coreOf(hub).mustLocate({ resourceVersion: versionAt(all, 10) })).toBe(false);
+    expect(connect(hub, new FakeSink(), { transport: 'sse' }).session.version).toBe(versionAt(all, 10));
+    // It continues where it was, and keeps what it had.
+    source.cut();
+    await settle();
+    all.clock.advance(25);
+    await publish(all, 11, 11);
+    expect(coreOf(hub).mustLocate({ resourceVersion: versionAt(all, 8) })).toBe(false);
     expect(source.reads).toBe(0);
   });
 
