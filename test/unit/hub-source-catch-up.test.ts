@@ -84,6 +84,8 @@ describe('a client that is further behind than the hub remembers', () => {
       [4, 5, 6, 7, 8, 9, 10, 11],
       [4, 5, 6, 7, 8, 9, 10, 11],
     ]);
+    sink.session?.stop('timeout');
+    expect(sink.ended).toBe('timeout');
   });
 
   test('gets what its filter accepts', async () => {
@@ -116,6 +118,18 @@ describe('a client that is further behind than the hub remembers', () => {
     expect(sink.ended).toBe('expired');
     expect(sink.events).toHaveLength(256);
     expect(sink.events.at(-1)).toMatchObject({ type: 'ERROR', object: { code: 410, reason: 'Expired', message: TOO_MUCH } });
+  });
+
+  test('does not get ahead of a hub that the stream keeps waiting', async () => {
+    const all = await world(9, { replayItems: 2 });
+    all.source.hold();
+    for (let i = 10; i <= 12; i++) all.source.append(JSON.stringify(added(i)));
+    const sink = await catchUp(all, 3);
+    await until(() => sink.session?.upToDate === true || sink.ended !== undefined);
+    expect(sink.objects).toEqual([4, 5, 6, 7, 8, 9]);
+    all.source.release();
+    await until(() => sink.events.length === 9);
+    expect(sink.objects).toEqual([4, 5, 6, 7, 8, 9, 10, 11, 12]);
   });
 
   test.each([

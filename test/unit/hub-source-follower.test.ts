@@ -2,9 +2,11 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
 import { coreOf } from '../../src/bridge/hub/hub.ts';
+import { toPosition, toSourceVersion } from '../../src/bridge/hub/source/source.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 import { CountingSource, endWorlds, publish, reset, versionAt, type World, world, worldOf } from './source-world.ts';
+import { fate } from './support.ts';
 
 afterEach(endWorlds);
 
@@ -33,6 +35,19 @@ describe('what a hub says about its stream', () => {
     expect(stats(all)).toStrictEqual({ phase: 'reconnecting', ...counts, error: new Error('cut') });
     await all.hub.shutdown();
     expect(stats(all)).toMatchObject({ phase: 'stopped' });
+  });
+
+  test('waits until it has come to what was the end when it began', async () => {
+    const source = new CountingSource();
+    for (let i = 1; i <= 3; i++) source.append(JSON.stringify(added(i)));
+    source.hold();
+    const all = worldOf(source);
+    await settle();
+    expect(stats(all)).toMatchObject({ phase: 'waiting' });
+    source.release();
+    await settle();
+    expect(stats(all)).toMatchObject({ phase: 'following' });
+    expect(await coreOf(all.hub).ready(AbortSignal.abort())).toBe(false);
   });
 
   test('counts what is no event, and goes on behind it', async () => {
@@ -101,6 +116,59 @@ describe('a hub follows again', () => {
   });
 });
 
+describe('a hub that has not noticed that its stream was replaced', () => {
+  /** Its readers are not cut. */
+  class Quiet extends CountingSource {
+    override cut(): void {}
+  }
+
+  test('looks again when a client comes from the new one, at once if it is just pausing', async () => {
+    for (const isPausing of [false, true]) {
+      const source = new Quiet();
+      const all = worldOf(source);
+      await all.hub.ready();
+      await publish(all, 1, 2);
+      const sink = connect(all.hub);
+      source.recreate();
+      for (let i = 3; i <= 5; i++) source.append(JSON.stringify(added(i)));
+      if (isPausing) CountingSource.prototype.cut.call(source);
+      await settle();
+      const asked = { resourceVersion: versionAt(all, 1) };
+      const located = fate(coreOf(all.hub).locate(asked, new AbortController().signal));
+      await settle();
+      if (!isPausing) all.clock.advance(25);
+      await settle();
+      expect(stats(all)).toMatchObject({ phase: 'waiting', resets: 1 });
+      all.clock.advance(0);
+      await settle();
+      expect([located.state, sink.ended]).toEqual(['resolved', 'expired']);
+      expect((coreOf(all.hub).start(asked) as Start).missed.map(({ object }) => object)).toEqual([4, 5]);
+    }
+  });
+
+  test('tells nobody as long as it has come nowhere itself', async () => {
+    let times = 0;
+    class Changing extends CountingSource {
+      override follow(...asked: Parameters<CountingSource['follow']>): ReturnType<CountingSource['follow']> {
+        return ++times === 1 ? Promise.resolve(undefined) : super.follow(...asked);
+      }
+    }
+    const all = worldOf(new Changing());
+    for (let i = 1; i <= 3; i++) all.source.append(JSON.stringify(added(i)));
+    const next = all.hub.watch({ after: versionAt(all, 2) }).next();
+    await settle();
+    all.clock.advance(0);
+    expect((await next).value).toMatchObject({ object: 3 });
+  });
+});
+
+test('a version is a position only with all its parts, and a sequence that can be counted', () => {
+  const position = { epoch: 'fake-1', mark: '0z', sequence: 5 };
+  expect(toPosition(toSourceVersion(position))).toEqual(position);
+  for (const version of ['fake.5', '~0.5', 'fake~.5', 'fake~0', 'fake~0.', `fake~0.${'9'.repeat(16)}`, 'fake~Z.5', '', 'a~b~c.5'])
+    expect(toPosition(version)).toBeUndefined();
+});
+
 test('whoever has waited for a hub leaves no listener behind', async () => {
   const all = await world();
   const { signal } = new AbortController();
@@ -122,6 +190,13 @@ describe('a hub knows by itself', () => {
     source.append('junk');
     await settle();
     expect(coreOf(hub).mustLocate({ resourceVersion: versionAt(all, 10) })).toBe(false);
+    expect(connect(hub, new FakeSink(), { transport: 'sse' }).session.version).toBe(versionAt(all, 10));
+    // It continues where it was, and keeps what it had.
+    source.cut();
+    await settle();
+    all.clock.advance(25);
+    await publish(all, 11, 11);
+    expect(coreOf(hub).mustLocate({ resourceVersion: versionAt(all, 8) })).toBe(false);
     expect(source.reads).toBe(0);
   });
 
