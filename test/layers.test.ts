@@ -45,8 +45,8 @@ const OUTSIDE: Readonly<Record<string, readonly string[]>> = {
   'bridge/websocket.ts': ['node:diagnostics_channel', 'node:http', 'ws'],
   'bridge/transport/websocket-sink.ts': ['ws'],
   'apiserver/http/node-host.ts': ['node:http'],
-  'apiserver/http/upgrade.ts': ['node:http', 'node:stream'],
-  'apiserver/http/websocket.ts': ['ws'], // its types, and loaded late
+  'apiserver/http/upgrade/upgrade.ts': ['node:http', 'node:stream'],
+  'apiserver/http/upgrade/websocket.ts': ['ws'], // its types, and loaded late
   'apiserver/server.ts': ['node:events', 'node:http', 'node:stream'],
   'apiserver/terminating.ts': ['node:events'],
   'kubernetes/credentials.ts': ['node:http', 'node:https'],

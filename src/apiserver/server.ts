@@ -29,7 +29,7 @@ import { serveFetch } from './http/fetch-host.ts';
 import type { HostDeps } from './http/host.ts';
 import { serveNode } from './http/node-host.ts';
 import { NO_WATCHES, Sessions } from './http/sessions.ts';
-import { Upgrades } from './http/upgrade.ts';
+import { Upgrades } from './http/upgrade/upgrade.ts';
 import type { Answer, WholeAnswer, WireRequest } from './http/wire.ts';
 import { Namespaces } from './namespaces.ts';
 import { type ApiServerOptions, type Settings, toSettings } from './options.ts';

@@ -4,17 +4,17 @@
  */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { answerUpgrade, WaitingUpgrade } from '../../bridge/transport/upgrades.ts';
-import { refused } from '../../storage/statuses.ts';
-import { badRequest, statusOf } from '../api-status.ts';
-import type { Settings } from '../options.ts';
-import { abandon, type HostDeps } from './host.ts';
-import { MAX_INBOUND_BYTES } from './limits.ts';
-import { NodeRequest, serveNode } from './node-host.ts';
-import { Presence } from './presence.ts';
+import { answerUpgrade, WaitingUpgrade } from '../../../bridge/transport/upgrades.ts';
+import { refused } from '../../../storage/statuses.ts';
+import { badRequest, statusOf } from '../../api-status.ts';
+import type { Settings } from '../../options.ts';
+import { abandon, type HostDeps } from '../host.ts';
+import { MAX_INBOUND_BYTES } from '../limits.ts';
+import { NodeRequest, serveNode } from '../node-host.ts';
+import { Presence } from '../presence.ts';
+import { refusal, type WholeAnswer } from '../wire.ts';
 import { readSubprotocols } from './subprotocols.ts';
 import type { WebSockets } from './websocket.ts';
-import { refusal, type WholeAnswer } from './wire.ts';
 
 /** Bytes that may come before a request is decided. */
 const MAX_EARLY_BYTES = MAX_INBOUND_BYTES + 14;

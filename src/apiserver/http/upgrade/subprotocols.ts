@@ -2,7 +2,7 @@
  * The subprotocols that a WebSocket client asks for. Pages cannot set headers of a WebSocket, so a token may come as one of them; it
  * is never echoed. Upstream: `websocketauth`, and the handshake of a watch, which allows one subprotocol and echoes it.
  */
-import { badRequest } from '../api-status.ts';
+import { badRequest } from '../../api-status.ts';
 
 const BEARER = 'base64url.bearer.authorization.k8s.io.';
 
