@@ -277,7 +277,7 @@ export const server: Workload = {
       { what: 'writes', watchers: quick ? 10 : 100, writers: 64, objectBytes: 1_000 },
       { what: 'idle', watchers: quick ? 200 : 10_000, are: 'in process' },
       { what: 'idle', watchers: quick ? 200 : 10_000, are: 'selecting' },
-      { what: 'idle', watchers: quick ? 50 : 500, are: 'connections' },
+      { what: 'idle', watchers: quick ? 50 : 2_000, are: 'connections' },
     ];
   },
   figures: ({ what }) => FIGURES[what as Kind],

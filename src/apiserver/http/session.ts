@@ -61,8 +61,7 @@ export class Session implements Served, Waits, Expiring, Listener {
   private wrote: boolean = false;
   private readonly sink: Sink;
   private readonly host: SessionHost;
-  private cleanup: Cleanup | undefined = undefined;
-  private more: Cleanup[] | undefined = undefined;
+  private cleanup: Cleanup | Cleanup[] | undefined = undefined;
 
   constructor(host: SessionHost, { sink, answer, outbound }: SessionOptions) {
     this.host = host;
@@ -118,11 +117,10 @@ export class Session implements Served, Waits, Expiring, Listener {
     if (this.over) return;
     this.over = true;
     this.release();
-    const { cleanup, more = [] } = this;
-    this.cleanup = this.more = undefined;
+    const { cleanup = [] } = this;
+    this.cleanup = undefined;
     this.host.ended(this);
-    if (cleanup) clean(cleanup);
-    for (const each of more) clean(each);
+    for (const each of Array.isArray(cleanup) ? cleanup : [cleanup]) clean(each);
   }
 
   cut(reason: CutReason): void {
@@ -139,8 +137,8 @@ export class Session implements Served, Waits, Expiring, Listener {
   whenOver(cleanup: Cleanup): void {
     if (this.over) clean(cleanup);
     else if (this.cleanup === undefined) this.cleanup = cleanup;
-    else if (this.more === undefined) this.more = [cleanup];
-    else this.more.push(cleanup);
+    else if (Array.isArray(this.cleanup)) this.cleanup.push(cleanup);
+    else this.cleanup = [this.cleanup, cleanup];
   }
 
   private run(): void {

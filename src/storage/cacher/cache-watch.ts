@@ -48,6 +48,13 @@ export interface WatchStart<T extends KubernetesObject> {
   readonly version: string;
 }
 
+/** The state, how much of it was read, and the BOOKMARK that ends it. */
+interface Opening<T extends KubernetesObject> {
+  readonly initial: readonly ChangeEvent<T>[];
+  passed: number;
+  readonly mark: BookmarkEvent | undefined;
+}
+
 export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<T>> implements Parked, Due {
   readonly view: View<T>;
   inPark: boolean = false;
@@ -60,11 +67,8 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
   protected override failure: { readonly error: unknown } | undefined = undefined;
   private readonly host: CacheWatchHost<T>;
   private place: number;
-  /** The state, until all of it was read. */
-  private initial: readonly ChangeEvent<T>[] | undefined;
-  /** How much of it was read. */
-  private passed: number = 0;
-  private mark: BookmarkEvent | undefined;
+  /** What comes before the changes, until all of it was read: a watch that waits has none. */
+  private opening: Opening<T> | undefined;
   /** The version of the last event that was read. */
   private deliveredVersion: string;
   /** Whether it owes a BOOKMARK: if there is news, or in any case. */
@@ -75,7 +79,6 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
   private listener: Listener | undefined = undefined;
   /** Whether nothing more can be read. */
   over: boolean = false;
-  private hasLeft: boolean = false;
   private lost: number = 0;
 
   constructor(host: CacheWatchHost<T>, view: View<T>, { place, initial, mark, version }: WatchStart<T>) {
@@ -83,8 +86,7 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
     this.host = host;
     this.view = view;
     this.place = place;
-    this.initial = initial;
-    this.mark = mark;
+    this.opening = initial || mark ? { initial: initial ?? [], passed: 0, mark } : undefined;
     this.deliveredVersion = version;
     view.watchers++;
   }
@@ -95,8 +97,8 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
 
   get queued(): number {
     if (this.over) return 0;
-    const initial = this.initial ? this.initial.length - this.passed : 0;
-    return initial + (this.mark ? 1 : 0) + Math.max(0, this.reach - this.view.positionOf(this.place));
+    const { initial = [], passed = 0, mark } = this.opening ?? {};
+    return initial.length - passed + (mark ? 1 : 0) + Math.max(0, this.reach - this.view.positionOf(this.place));
   }
 
   get dropped(): number {
@@ -149,23 +151,19 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
 
   protected override take(): StorageEvent<T> | typeof NONE {
     if (this.over) return NONE;
-    if (this.initial) {
-      const event = this.initial[this.passed++];
-      if (event) return event;
-      this.initial = undefined;
-    }
-    if (this.mark) return this.takeMark(this.mark);
-    return this.takeChange();
+    return (this.opening && this.takeOpening(this.opening)) ?? this.takeChange();
   }
 
   protected override takeBatch(limit: number): readonly StorageEvent<T>[] | typeof NONE {
     if (this.over || limit !== Infinity) return super.takeBatch(limit);
-    const { initial, passed } = this;
-    if (initial && passed < initial.length) {
-      this.initial = undefined;
+    const { opening } = this;
+    if (opening && opening.passed < opening.initial.length) {
+      const { initial, passed } = opening;
+      opening.passed = initial.length;
+      if (!opening.mark) this.opening = undefined;
       return passed === 0 ? initial : initial.slice(passed);
     }
-    if (this.mark || this.until !== undefined) return super.takeBatch(limit);
+    if (opening || this.until !== undefined) return super.takeBatch(limit);
     this.view.trim(this.host.start);
     const position = this.view.positionOf(this.place);
     if (position >= this.view.head || this.place < this.view.lostBefore) return super.takeBatch(limit);
@@ -175,9 +173,11 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
     return events;
   }
 
-  private takeMark(mark: BookmarkEvent): BookmarkEvent {
-    this.mark = undefined;
-    return mark;
+  private takeOpening(opening: Opening<T>): StorageEvent<T> | undefined {
+    const event = opening.initial[opening.passed];
+    if (event) opening.passed++;
+    else this.opening = undefined;
+    return event ?? opening.mark;
   }
 
   private takeChange(): StorageEvent<T> | typeof NONE {
@@ -237,15 +237,13 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
   }
 
   private finish(): void {
+    const hasLeft = this.over || this.until !== undefined;
     this.over = true;
-    this.initial = undefined;
-    this.mark = undefined;
-    this.leave();
+    this.opening = undefined;
+    if (!hasLeft) this.leave();
   }
 
   private leave(): void {
-    if (this.hasLeft) return;
-    this.hasLeft = true;
     if (this.inPark) this.view.park.leave();
     this.onLeave?.();
     this.onLeave = undefined;
