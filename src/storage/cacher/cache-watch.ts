@@ -151,7 +151,14 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
 
   protected override take(): StorageEvent<T> | typeof NONE {
     if (this.over) return NONE;
-    return (this.opening && this.takeOpening(this.opening)) ?? this.takeChange();
+    const { opening } = this;
+    if (opening) {
+      const event = opening.initial[opening.passed++];
+      if (event) return event;
+      this.opening = undefined;
+      if (opening.mark) return opening.mark;
+    }
+    return this.takeChange();
   }
 
   protected override takeBatch(limit: number): readonly StorageEvent<T>[] | typeof NONE {
@@ -171,13 +178,6 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
     this.place = this.view.placeAt(this.view.head - 1) + 1;
     this.deliveredVersion = versionOf(events.at(-1)?.object);
     return events;
-  }
-
-  private takeOpening(opening: Opening<T>): StorageEvent<T> | undefined {
-    const event = opening.initial[opening.passed];
-    if (event) opening.passed++;
-    else this.opening = undefined;
-    return event ?? opening.mark;
   }
 
   private takeChange(): StorageEvent<T> | typeof NONE {
