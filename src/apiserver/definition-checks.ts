@@ -2,6 +2,7 @@
 import { callable, invalid, oneOf, wholeNumber } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
 import type { JsonSchema, PrinterColumn, ResourceDefinition, SchemaDefinition } from './definition.ts';
+import { checkSchema } from './validation/schema-check.ts';
 
 const LABEL = /^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
@@ -40,9 +41,11 @@ export function isSchema(validate: unknown): validate is JsonSchema {
 
 function checkValidation({ validate, schema }: Pick<ResourceDefinition | SchemaDefinition, 'validate' | 'schema'>): void {
   if (schema !== undefined && !isObject(schema)) throw invalid('resource.schema', schema, 'a JSON schema, as an object');
+  if (schema !== undefined) checkSchema('resource.schema', schema);
   if (validate === undefined || typeof validate === 'function') return;
   if (!isSchema(validate)) throw invalid('resource.validate', validate, 'a function, or a JSON schema as an object');
   if (schema !== undefined) throw invalid('resource.validate', validate, 'a function beside a schema');
+  checkSchema('resource.validate', validate);
 }
 
 function checkColumn(path: string, column: PrinterColumn): void {

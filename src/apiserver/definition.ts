@@ -33,7 +33,7 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
   readonly schema?: JsonSchema | undefined;
   /** Whether `status` is a subresource: written only at its own path, and ignored elsewhere. Default false. */
   readonly status?: boolean | undefined;
-  /** The columns of tables after the name; `kubectl get` prints them. Default: the age. */
+  /** The columns of tables after the name; `kubectl get` prints them. Default: the age, which they replace. */
   readonly columns?: readonly PrinterColumn<T>[] | undefined;
   /** Fields that field selectors may use in addition to `metadata.name` and `metadata.namespace`; the cache indexes each of them. */
   readonly fields?: Readonly<Record<string, Of<T, [], string | undefined>>> | undefined;
@@ -71,8 +71,11 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
 export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {
   readonly name: string;
   readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
-  /** If it throws an error, the cell is empty, and `onError` hears of it, once for each column. */
-  readonly value: Of<T, [], string | number | bigint | boolean | null | undefined>;
+  /**
+   * What the cell shows. In a column of type `date`, how long ago that was. If it throws an error, the cell is empty, and `onError`
+   * hears of it, once for each column.
+   */
+  readonly value: Of<T, [], string | number | bigint | boolean | Date | null | undefined>;
   readonly description?: string | undefined;
   /** Columns above 0 are shown only with `-o wide`. Default 0. */
   readonly priority?: number | undefined;

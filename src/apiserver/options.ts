@@ -85,6 +85,12 @@ export interface ApiServerLimits {
 /** Options of the caches: those of a `Cacher` that do not depend on the resource. */
 export type CacheOptions = Omit<CacherOptions, 'keyOf' | 'fields' | 'compareVersions' | 'clock' | 'random' | 'onError'>;
 
+/**
+ * A function of a request. A method's type, whose parameters are compared both ways: it may name the type of its host's requests,
+ * `IncomingMessage` or `Request`.
+ */
+type OfRequest<Result> = { of(request: unknown): Result }['of'];
+
 /** Options of an `ApiServer`. `I` is the application's identity of a client. */
 export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   /**
@@ -98,7 +104,7 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
    * Identifies a client by its request (an `IncomingMessage`, or a `Request`). The result is passed to `authorize`; anything
    * falsy, such as undefined or an empty string, means 401. Default: everybody is admitted.
    */
-  readonly authenticate?: ((request: unknown) => Identified<I> | PromiseLike<Identified<I>>) | undefined;
+  readonly authenticate?: OfRequest<Identified<I> | PromiseLike<Identified<I>>> | undefined;
   /**
    * The tenant to which a client belongs, such as a customer or a team, for the limits per tenant (`maxWatchersPerTenant` and
    * others). Empty or undefined: no tenant, and no such limits. Default: the identity, if it is a string.
@@ -108,7 +114,7 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
    * The client's address, for the limits per address and for reports. Default: the remote address. Empty: unknown, and not
    * counted. Behind a proxy, read a header that the proxy sets and that clients cannot set.
    */
-  readonly clientAddress?: ((request: unknown) => string) | undefined;
+  readonly clientAddress?: OfRequest<string> | undefined;
   /** Whether a request is allowed; anything but true means 403. Default: everything is allowed. */
   readonly authorize?: Authorize<I> | undefined;
   /** Origins whose web pages may connect, as for a hub; default: only this host's own. */
@@ -126,7 +132,7 @@ export interface ApiServerOptions<I = unknown> extends ApiServerLimits {
   readonly random?: (() => number) | undefined;
   /** Creates a `metadata.uid`. Default `crypto.randomUUID`. */
   readonly uid?: (() => string) | undefined;
-  /** Called with unexpected errors. The client only gets a 500 without the error. */
+  /** Called with unexpected errors. The client only gets a 500 without the error. Default: `console.error`. */
   readonly onError?: ((error: unknown) => void) | undefined;
   /** Called once for each request over the network, when its response begins. */
   readonly onRequest?: ((report: RequestReport) => void) | undefined;
@@ -196,7 +202,7 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
     ...(options as unknown as ApiServerOptions),
     ...(Object.fromEntries(names.map(limit)) as unknown as Limits),
     ...{ clock: requireMethod('clock', clock, 'schedule', 'a Clock'), now, random, uid },
-    onError: guarded(options.onError),
+    onError: guarded(options.onError ?? ((error) => console.error('API server:', error))),
     onRequest: guarded(options.onRequest),
     onCut: guarded(options.onCut),
   };

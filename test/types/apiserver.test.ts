@@ -30,6 +30,14 @@ describe('the definition of a resource', () => {
     expect(resources).toHaveLength(4);
   });
 
+  it('may show a creation time as an age', () => {
+    const age: NonNullable<ResourceDefinition['columns']>[number] = {
+      ...{ name: 'Age', type: 'date' },
+      value: ({ metadata }) => metadata?.creationTimestamp,
+    };
+    expect(age.name).toBe('Age');
+  });
+
   it('may name the type of its objects where it is used', () => {
     const resources: ApiServerOptions['resources'] = [
       { ...NAMES, columns: [{ name: 'Count', type: 'integer', value: ({ spec }: Order) => spec.count }] },

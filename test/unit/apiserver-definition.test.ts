@@ -1,5 +1,5 @@
 // What a definition of a resource must be, and what becomes of user code in it that fails: who hears of it, over HTTP and in process.
-import { afterEach, describe, expect, it, test } from 'vitest';
+import { afterEach, describe, expect, it, test, vi } from 'vitest';
 import { ApiServer, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { isWatchError, type WatchError } from '../../src/watch/errors.ts';
@@ -81,6 +81,36 @@ describe('a definition', () => {
     expect(() => serving({ columns })).toThrow('unknown option format');
   });
 
+  it.each<[object, string]>([
+    [{ propertys: {} }, ': unknown keyword propertys: did you mean properties?'],
+    [{ requierd: ['spec'] }, ': unknown keyword requierd: did you mean required?'],
+    [{ type: 'objekt' }, '.type: expected "object", as what is served are objects, got "objekt"'],
+    [{ properties: [] }, '.properties: expected an object of schemas, got '],
+    [{ properties: { spec: 'string' } }, '.properties.spec: expected a JSON schema, as an object, got "string"'],
+    [{ allOf: { type: 'object' } }, '.allOf: expected an array of schemas, got [object Object]'],
+    [{ allOf: [{}, { minimun: 1 }] }, '.allOf[1]: unknown keyword minimun: did you mean minimum?'],
+    [{ properties: { a: { items: { enums: [1] } } } }, '.properties.a.items: unknown keyword enums: did you mean enum?'],
+    [{ additionalProperties: { formats: 'x' } }, '.additionalProperties: unknown keyword formats: did you mean format?'],
+  ])('is refused for a schema that would check nothing: %j', (schema, message) => {
+    expect(() => serving({ schema })).toThrow(`resource.schema${message}`);
+    expect(() => serving({ validate: schema })).toThrow(`resource.validate${message}`);
+  });
+
+  it('may have keywords of other tools, and members that are called as keywords nearly are', async () => {
+    const properties = { propertys: { type: 'string', markdownDescription: '*' }, list: { items: [{}, true] } };
+    const { server, errors } = serving({ schema: { properties, additionalProperties: false, 'x-order': 1, errorMessage: 'no' } });
+    await server.ready;
+    expect(await post(server, { metadata: { name: 'a' }, propertys: 'a' })).toMatchObject({ code: 201 });
+    expect(await post(server, { metadata: { name: 'b' }, propertys: 1 })).toMatchObject({ code: 422 });
+    expect(errors).toEqual([]);
+  });
+
+  it('is refused for a kind that another one of its version has', () => {
+    const resources = [NAMES, { ...NAMES, plural: 'purchases' }];
+    const make = (): ApiServer => new ApiServer({ storage: new MemoryStorage(), resources });
+    expect(make).toThrow('resources: expected no kind of example.com/v1/purchases, by which clients find that');
+  });
+
   it('may have no columns and no fields, and a schema where it has no function', async () => {
     const validate = { type: 'object', properties: { spec: { type: 'object', required: ['count'] } } };
     const { server, errors } = serving({ columns: [], fields: {}, shortNames: [], validate });
@@ -92,6 +122,17 @@ describe('a definition', () => {
 });
 
 describe('what fails in user code', () => {
+  it('goes to console.error, if nobody asks for it', async () => {
+    const logged = vi.spyOn(console, 'error').mockImplementation(() => {});
+    const failure = new Error('bad size');
+    const resources = [{ ...NAMES, validate: () => Promise.reject(failure) }];
+    const server = new ApiServer({ storage: new MemoryStorage(), resources });
+    servers.push(server);
+    expect(await post(server, { metadata: { name: 'a' } })).toMatchObject({ code: 500 });
+    expect(logged.mock.calls).toEqual([['API server:', failure]]);
+    logged.mockRestore();
+  });
+
   test.each<[string, () => unknown, RegExp]>([
     [
       'throws',

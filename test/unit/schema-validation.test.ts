@@ -56,6 +56,20 @@ describe('compileSchema', () => {
     [JSON.parse('{"count":1,"__proto__":1}'), 'spec.__proto__ FieldValueInvalid: Invalid value: unknown field'],
   ])('%j: %s', async (spec, expected) => expect(await check(spec)).toBe(expected));
 
+  it('a bound may be marked as exclusive, as in OpenAPI 3.0', async () => {
+    const size = (more: object): object => ({ type: 'object', properties: { size: { type: 'number', ...more } } });
+    const fits = async (schema: object, value: number): Promise<boolean> => {
+      const validate = await compileSchema(schema as never);
+      return validate({ metadata: { name: 'a' }, size: value } as KubernetesObject).length === 0;
+    };
+    const between = size({ minimum: 1, exclusiveMinimum: true, maximum: 3, exclusiveMaximum: true });
+    expect(await Promise.all([1, 2, 3].map((value) => fits(between, value)))).toEqual([false, true, false]);
+    const from = size({ minimum: 1, exclusiveMinimum: false, maximum: 3, exclusiveMaximum: false });
+    expect(await Promise.all([0, 1, 3, 4].map((value) => fits(from, value)))).toEqual([false, true, true, false]);
+    expect(await fits(size({ exclusiveMinimum: true }), -1)).toBe(true);
+    expect(await fits(size({ exclusiveMinimum: 1 }), 1)).toBe(false);
+  });
+
   it('a required member that is only inherited is missing', async () => {
     const validate = await compileSchema({ type: 'object', required: ['constructor'] });
     expect(validate({ metadata: {} })).toHaveLength(1);

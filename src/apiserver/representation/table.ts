@@ -72,7 +72,7 @@ const AGE: PrinterColumn = {
   name: 'Age',
   type: 'date',
   description: 'CreationTimestamp is the time on the server when this object was created.',
-  value: ({ metadata }) => toText(metadata?.creationTimestamp),
+  value: ({ metadata }) => metadata?.creationTimestamp,
 };
 
 /** Makes a table of objects. */
@@ -149,13 +149,15 @@ type Cell = TableRow['cells'][number];
 function toCell(column: PrinterColumn, object: KubernetesObject, now: number): Cell {
   const value = column.value(object);
   if (column.type !== 'date') return toJsonCell(value);
-  const at = typeof value === 'string' || typeof value === 'number' ? new Date(value).getTime() : Number.NaN;
+  const isTime = typeof value === 'string' || typeof value === 'number' || value instanceof Date;
+  const at = isTime ? new Date(value).getTime() : Number.NaN;
   return Number.isNaN(at) ? '<unknown>' : humanDuration(now - at);
 }
 
 /** What JSON has: a number that has all digits of a BigInt or else their text, and the text of what is no cell. */
 function toJsonCell(value: unknown): Cell {
   if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  if (value instanceof Date) return value.toJSON();
   if (typeof value === 'object' && value !== null) return JSON.stringify(value) ?? null;
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
 }
@@ -171,8 +173,4 @@ function isFirst(definition: Columns, column: PrinterColumn): boolean {
 
 function failure({ name }: PrinterColumn, { metadata }: KubernetesObject, cause: unknown): Error {
   return new Error(`the column ${name} has failed for ${metadata?.name}; if it fails again, that is not told`, { cause });
-}
-
-function toText(time: string | Date | undefined): string | undefined {
-  return time instanceof Date ? time.toISOString() : time;
 }

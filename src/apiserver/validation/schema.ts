@@ -77,14 +77,27 @@ function toJsonSchema(schema: JsonSchema): JsonSchema {
   });
 }
 
-/** Turns `x-kubernetes-int-or-string` into what it means, at any depth. */
+/** Turns `x-kubernetes-int-or-string`, and bounds that are only marked as exclusive, into what they mean, at any depth. */
 function expanded(schema: JsonSchema): JsonSchema {
   const entries = Object.entries(schema).filter(([name]) => !name.startsWith('x-'));
   const inner = entries.map(([name, value]): [string, unknown] => [name, expandedPart(name, value)]);
-  const result = Object.fromEntries(inner);
+  const result = withExclusive(
+    withExclusive(Object.fromEntries(inner), 'minimum', 'exclusiveMinimum'),
+    'maximum',
+    'exclusiveMaximum',
+  );
   if (schema['x-kubernetes-int-or-string'] !== true) return result;
   const { anyOf: _, type: __, ...rest } = result;
   return { ...rest, type: ['integer', 'string'] };
+}
+
+/** OpenAPI 3.0 marks a bound as exclusive; JSON schema has a bound of its own for that. */
+function withExclusive(schema: JsonSchema, bound: string, exclusive: string): JsonSchema {
+  const mark = schema[exclusive];
+  if (typeof mark !== 'boolean') return schema;
+  const { [exclusive]: _, [bound]: limit, ...rest } = schema;
+  if (limit === undefined) return rest;
+  return { ...rest, [mark ? exclusive : bound]: limit };
 }
 
 /** Where schemas are in a schema: under names, in a list, or as such. */
