@@ -48,8 +48,8 @@ export interface WriteOptions extends ObjectOptions {
   /** Check everything, and change nothing. Default false. */
   readonly dryRun?: boolean | undefined;
   /**
-   * `Strict`: refuse fields that the schema does not name, with 400, or 422 for a patch. Default `Ignore`. `Warn` is the same, as it is
-   * over HTTP that warnings are told.
+   * `Strict`: refuse fields that the schema does not name, with 400, or 422 for a patch. Default `Ignore`. `Warn` does
+   * nothing more in process: warnings are sent only over HTTP.
    */
   readonly fieldValidation?: FieldValidation | undefined;
 }

@@ -5,7 +5,7 @@
  *     createServer(createHttpHandler(hub)).listen(8080);
  *     await hub.publish({ type: 'ADDED', object: { hello: 'world' } });
  *
- * In Express, use the handler as it is: `app.get('/watch', createHttpHandler(hub))`. In Fastify, pass it `request.raw` and
+ * In Express, use the handler as it is: `app.all('/watch', createHttpHandler(hub))`. In Fastify, pass it `request.raw` and
  * `reply.raw` after `reply.hijack()`. The server limits how long a request may take to arrive and how large its headers may be:
  * `createServer({ headersTimeout, requestTimeout, connectionsCheckingInterval, maxHeaderSize })`.
  */

@@ -9,7 +9,7 @@ const POLICIES: Readonly<Record<Overflow, string>> = {
   wait: 'reading from stdin waits: nothing is lost, but the slowest client sets the pace',
   'drop-newest': 'new events are dropped for this client',
   'drop-oldest': 'its oldest queued events are dropped',
-  coalesce: 'only the latest state of each object (by metadata namespace and name) is kept',
+  coalesce: 'only the latest state of each object (by metadata namespace and name) is kept; all lines without a name are',
 };
 
 const POLICY_LINES: string = OVERFLOWS.map((policy) => `${' '.repeat(23)}${policy.padEnd(13)}${POLICIES[policy]}`).join('\n');
@@ -88,7 +88,8 @@ Options
   --no-reconnect     end when the connection breaks
 
 Exit codes: 0 the stream ended, or the output is no longer read; 1 no connection could be made, it broke and could not be
-resumed, the last event was an ERROR, or the output could not be written; 2 invalid usage.
+resumed, the last event was an ERROR, or the output could not be written; 2 invalid usage; 128 and the number of the signal
+that ended it, such as 130 for Ctrl-C.
 `;
 
 const GET = `watchmux get: print the objects of a collection, now or as they change
