@@ -159,6 +159,68 @@ describe('a storage and its members', () => {
     expect(clock.pending).toBe(0);
   });
 
+  describe('a connection that has left requests unanswered for 10 s', () => {
+    const silent = async (answers: (count: number) => boolean) => {
+      const sessions: unknown[] = [];
+      const opened = await open({
+        [RANGE]: (call, count) => {
+          sessions.push(call.stream.session);
+          if (answers(count)) call.answer(range(7));
+        },
+      });
+      const ask = async (signal?: AbortSignal): Promise<{ answer: Promise<unknown> }> => {
+        const before = sessions.length;
+        const answer = codeOf(opened.storage.currentVersion({ signal }));
+        await until(() => sessions.length > before);
+        return { answer };
+      };
+      return { ...opened, ask, isFirst: () => sessions.map((session) => session === sessions[0]) };
+    };
+
+    it('is not used again, but what else was asked there may still be answered', async () => {
+      const { etcd, clock, ask, isFirst } = await silent((count) => count === 1 || count === 4);
+      await (await ask()).answer;
+      const { answer: late } = await ask();
+      clock.advance(5_000);
+      const { answer: slow } = await ask();
+      clock.advance(5_000);
+      expect(await late).toBe('TIMEOUT');
+      const { answer: other } = await ask();
+      expect([await other, isFirst()]).toEqual(['7', [true, true, true, false]]);
+      etcd.of(RANGE)[2]?.answer(range(8));
+      expect(await slow).toBe('8');
+      await until(() => etcd.sessions === 1);
+      expect(clock.pending).toBe(0);
+    });
+
+    it('is not used again if whoever asks never waits for as long', async () => {
+      const { etcd, clock, ask, isFirst } = await silent((count) => count === 1);
+      await (await ask()).answer;
+      for (let waits = 0; waits < 4; waits++) {
+        const abort = new AbortController();
+        const { answer } = await ask(abort.signal);
+        clock.advance(4_000);
+        abort.abort(Object.assign(new Error(), { code: 'enough' }));
+        expect(await answer).toBe('enough');
+      }
+      expect(isFirst()).toEqual([true, true, true, true, false]);
+      await until(() => etcd.sessions === 1);
+      expect(clock.pending).toBe(0);
+    });
+
+    it('is still used if it has answered something meanwhile', async () => {
+      const { clock, ask, isFirst } = await silent((count) => count !== 2);
+      await (await ask()).answer;
+      const { answer: late } = await ask();
+      clock.advance(5_000);
+      await (await ask()).answer;
+      clock.advance(5_000);
+      expect(await late).toBe('TIMEOUT');
+      await (await ask()).answer;
+      expect(isFirst()).toEqual([true, true, true, true]);
+    });
+  });
+
   it('an abort ends a request at both ends, and leaves no listener', async () => {
     const { storage, etcd, clock } = await open({ [RANGE]: () => {} });
     const abort = new AbortController();
