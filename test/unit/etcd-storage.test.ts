@@ -3,12 +3,13 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
 import { WatchLink } from '../../src/storage/etcd/watch-link.ts';
-import { RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
+import { LEASE_GRANT, RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
+import { ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
 import type { StorageEvent } from '../../src/storage/index.ts';
 import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { startTcpProxy } from '../peers/tcp-proxy.ts';
-import { type Answers, FakeEtcd, keyValue, put, range, STATUS, status, watchResponse } from './fake-etcd.ts';
+import { type Answers, FakeEtcd, header, keyValue, put, range, STATUS, status, watchResponse } from './fake-etcd.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -263,6 +264,52 @@ describe('a storage and its members', () => {
     expect(await Promise.all(works)).toEqual(['CLOSED', 'CLOSED']);
     expect(clock.pending).toBe(0);
     await until(() => etcd.sessions === 0);
+  });
+
+  it('close ends a write whose user code does not end', async () => {
+    const { storage, clock } = await open({ [RANGE]: (call) => call.answer(range(7, [keyValue('/watchmux/a', '{}')])) });
+    const asked: unknown[] = [];
+    const never = <T>(current: T): Promise<T> => {
+      asked.push(current);
+      return new Promise(() => {});
+    };
+    const works = [storage.update('a', never), storage.delete('a', { validate: never as never })].map(codeOf);
+    await until(() => asked.length === 2);
+    await storage.close();
+    expect(await Promise.all(works)).toEqual(['CLOSED', 'CLOSED']);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('close ends a write that waits because others were faster', async () => {
+    const lost = new ProtoWriter().message(1, header(9)).finish();
+    const { storage, etcd, clock } = await open({ [TXN]: (call) => call.answer(lost) }, { random: () => 1 });
+    const change = vi.fn(() => object);
+    const work = codeOf(storage.update('a', change, { createIfMissing: true }));
+    await until(() => etcd.of(TXN).length === 4);
+    await storage.currentVersion(); // on the same connection, so what was answered before has come
+    expect(clock.pending).toBe(1);
+    await storage.close();
+    expect(await work).toBe('CLOSED');
+    expect([change.mock.calls.length, clock.pending]).toEqual([4, 0]);
+  });
+
+  it('an abort ends a write that waits for a lease, which others may still get', async () => {
+    const { storage, etcd, clock } = await open({
+      [LEASE_GRANT]: () => {},
+      [TXN]: (call) => call.answer(Buffer.from('0a0218071001', 'hex')),
+    });
+    const abort = new AbortController();
+    const listeners = new ListenerCount(abort.signal);
+    const reason = new Error('enough');
+    const work = storage.create('a', object, { ttlSeconds: 100, signal: abort.signal }).catch((error: unknown) => error);
+    const other = storage.create('b', object, { ttlSeconds: 100 });
+    await until(() => etcd.of(LEASE_GRANT).length === 1);
+    abort.abort(reason);
+    expect(await work).toBe(reason);
+    expect(listeners.count).toBe(0);
+    etcd.of(LEASE_GRANT)[0]?.answer(new ProtoWriter().message(1, header(7)).int64(2, 5).int64(3, 105).finish());
+    expect(await other).toMatchObject({ metadata: { name: 'a', resourceVersion: '7' } });
+    expect([etcd.of(TXN).length, clock.pending]).toEqual([1, 0]);
   });
 });
 

@@ -93,7 +93,7 @@ export class Channel {
       backoff ??= this.backoff();
       const waitMs = attempts % this.#connections.length === 0 ? backoff.failed({}) : 0;
       if (clock.now() + waitMs >= deadline) return { failure: before };
-      if (waitMs > 0) await this.#wait(waitMs, options.signal);
+      if (waitMs > 0) await this.wait(waitMs, options.signal);
     }
   }
 
@@ -119,14 +119,10 @@ export class Channel {
     this.#token = undefined;
   }
 
-  /** What pends ends, and what is asked later fails. */
-  close(): void {
-    this.#closed = true;
-    for (const end of this.#waits) end();
-    for (const each of this.#connections) each.close('the storage was closed');
-  }
-
-  async #wait(waitMs: number, signal: AbortSignal | undefined): Promise<void> {
+  /** Waits between two attempts. Ends before its time when this is closed; rejects with the reason of the signal. */
+  async wait(waitMs: number, signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted();
+    if (this.#closed) return;
     const over = new AbortController();
     const end = (): void => over.abort(signal?.reason);
     this.#waits.add(end);
@@ -140,6 +136,13 @@ export class Channel {
       signal?.removeEventListener('abort', end);
     }
     signal?.throwIfAborted();
+  }
+
+  /** What pends ends, and what is asked later fails. */
+  close(): void {
+    this.#closed = true;
+    for (const end of this.#waits) end();
+    for (const each of this.#connections) each.close('the storage was closed');
   }
 
   get #connection(): Connection {
