@@ -1,6 +1,7 @@
 // A storage before an etcd that answers what it should not, late, or not at all.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
+import { EtcdWatchSource } from '../../src/storage/etcd/etcd-watch.ts';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
 import { WatchLink } from '../../src/storage/etcd/watch-link.ts';
 import { LEASE_GRANT, RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
@@ -9,7 +10,18 @@ import type { StorageEvent } from '../../src/storage/index.ts';
 import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { startTcpProxy } from '../peers/tcp-proxy.ts';
-import { type Answers, FakeEtcd, header, keyValue, put, range, STATUS, status, watchResponse } from './fake-etcd.ts';
+import {
+  type Answers,
+  type FakeCall,
+  FakeEtcd,
+  header,
+  keyValue,
+  put,
+  range,
+  STATUS,
+  status,
+  watchResponse,
+} from './fake-etcd.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -101,6 +113,40 @@ describe('a storage and its members', () => {
       await expect(list).rejects.toMatchObject({ status: { code: 504 } });
     },
   );
+
+  describe('a list whose revision is compacted between two of its parts', () => {
+    const part = (revision: number, names: readonly string[], more: boolean): Uint8Array => {
+      const writer = new ProtoWriter().message(1, header(revision));
+      for (const name of names) writer.message(2, keyValue(`/watchmux/${name}`, JSON.stringify({ metadata: { name } })));
+      return writer.bool(3, more).int64(4, 2).finish();
+    };
+    const compacted = (call: FakeCall): void => call.refuse(11, 'etcdserver: mvcc: required revision has been compacted');
+
+    it('is read again, at the newest revision, if it was asked for that', async () => {
+      for (const list of [{}, { limit: 5_000 }, { resourceVersion: '3' }, { labelSelector: 'a!=b' }]) {
+        const { storage } = await open({
+          [RANGE]: (call, count) => {
+            if (count === 1) call.answer(part(7, ['a'], true));
+            else if (count === 2) compacted(call);
+            else call.answer(part(9, ['a', 'b'], false));
+          },
+        });
+        const { items, resourceVersion } = await storage.list(list);
+        expect([items.map(({ metadata }) => metadata?.name), resourceVersion]).toEqual([['a', 'b'], '9']);
+      }
+    });
+
+    it('is 410 if it was asked for that revision, or if that happens again and again', async () => {
+      const { storage, etcd } = await open({
+        [RANGE]: (call, count) => (count % 2 === 1 ? call.answer(part(7 + count, ['a'], true)) : compacted(call)),
+      });
+      const exact = { resourceVersion: '7', resourceVersionMatch: 'Exact' } as const;
+      await expect(storage.list(exact)).rejects.toMatchObject({ status: { code: 410, reason: 'Expired' } });
+      expect(etcd.of(RANGE)).toHaveLength(2);
+      await expect(storage.list()).rejects.toMatchObject({ status: { code: 410, reason: 'Expired' } });
+      expect(etcd.of(RANGE)).toHaveLength(2 + 2 * 3);
+    });
+  });
 
   it('a read is asked again, at the next member; the answer of one is enough', async () => {
     const broken = await fake({ [RANGE]: (call) => call.refuse(14, 'etcdserver: no leader') });
@@ -447,6 +493,25 @@ describe('a watch of etcd', () => {
     };
     await new WatchLink(client as never, { previous: true, prefix: 'a/', after: 7n, signal: abort.signal }).open();
     expect([abort.signal.aborted, calls]).toEqual([true, 0]);
+  });
+
+  it('that ends while the answer with the last of the state is on its way leaves no timer', async () => {
+    const clock = new FakeClock();
+    const client = {
+      settings: { clock },
+      channel: { backoff: () => ({}) },
+      tryRange: async () => {
+        queueMicrotask(() => queueMicrotask(() => source.cancel()));
+        return { header: { revision: 7n }, kvs: [], more: false, count: 0 };
+      },
+    };
+    const plan = { after: undefined, atLeast: undefined, marksEnd: true, bookmarks: true };
+    const options = { prefix: 'a/', plan, selects: undefined, previousOf: undefined, onEnd() {} };
+    const source = new EtcdWatchSource(client as never, options);
+    const opening = source.open();
+    source.requestProgress(); // owed until there is a call that can be asked
+    await opening;
+    expect(clock.pending).toBe(0);
   });
 
   it('goes on at the next member after a cut, behind the last event, and forgets its failures', async () => {
