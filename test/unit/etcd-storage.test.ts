@@ -181,9 +181,11 @@ describe('a storage and its members', () => {
   it.each([
     [3, 'etcdserver: too many operations in txn request', 500],
     [7, 'etcdserver: permission denied', 403],
+    [3, 'etcdserver: request is too large', 413],
+    [8, 'grpc: received message larger than max (2200115 vs. 2097152)', 413],
     [8, 'etcdserver: mvcc: database space exceeded', 500],
     [9, 'etcdserver: not capable', 500],
-  ])('a write that is refused with the code %d has not happened', async (code, message, expected) => {
+  ])('a write that is refused with the code %d, %s, has not happened', async (code, message, expected) => {
     const { storage } = await open({ [TXN]: (call) => call.refuse(code, message) });
     await expect(storage.create('a', object)).rejects.toMatchObject({ code: 'REFUSED', status: { code: expected } });
   });

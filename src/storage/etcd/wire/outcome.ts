@@ -76,6 +76,7 @@ export function toError(failure: Failure, { what, isWrite = false }: { what: str
   if (code === CODE.permissionDenied) return refused(403, 'Forbidden', text);
   if (code === CODE.unauthenticated || /authentication failed|user name is empty/.test(message))
     return refused(401, 'Unauthorized', text);
-  if (message.includes('request is too large')) return refused(413, 'RequestEntityTooLarge', text);
+  // What is much too large for etcd, its transport refuses before.
+  if (/request is too large|message larger than max/.test(message)) return refused(413, 'RequestEntityTooLarge', text);
   return refused(500, 'InternalError', text);
 }
