@@ -166,6 +166,16 @@ describe('a storage and its members', () => {
     expect([cutting.of(TXN).length, other.of(TXN).length]).toEqual([1, 0]);
   });
 
+  it('a write that a busy etcd refuses has not happened: it is made again', async () => {
+    const busy = (call: FakeCall): void => call.refuse(8, 'etcdserver: too many requests');
+    const done = Buffer.from('0a0218071001', 'hex');
+    const { storage } = await open({ [TXN]: (call, count) => (count < 3 ? busy(call) : call.answer(done)) });
+    await expect(storage.create('a', object)).resolves.toMatchObject({ metadata: { resourceVersion: '7' } });
+    const other = await open({ [TXN]: busy }, { requestTimeoutMs: 40, random: () => 1 });
+    const message = 'create a: etcdserver: too many requests';
+    await expect(other.storage.create('a', object)).rejects.toMatchObject({ code: 'TIMEOUT', message });
+  });
+
   it.each<[string, NonNullable<Answers[string]>]>([
     ['an unknown error', (call) => call.refuse(2, 'etcdserver: request cancelled')],
     ['that it was cancelled', (call) => call.refuse(1, 'context canceled')],
@@ -188,6 +198,12 @@ describe('a storage and its members', () => {
   ])('a write that is refused with the code %d, %s, has not happened', async (code, message, expected) => {
     const { storage } = await open({ [TXN]: (call) => call.refuse(code, message) });
     await expect(storage.create('a', object)).rejects.toMatchObject({ code: 'REFUSED', status: { code: expected } });
+  });
+
+  it('a write whose answer cannot be read may have happened', async () => {
+    const { storage } = await open({ [TXN]: (call) => call.open().stream.write(Buffer.from('0100000000', 'hex')) });
+    const unsure = { code: 'INVALID_FRAME', message: expect.stringContaining('may have happened') };
+    await expect(storage.create('a', object)).rejects.toMatchObject(unsure);
   });
 
   it('a write that cannot leave goes to the next member', async () => {

@@ -48,6 +48,11 @@ export function isPassing({ code, error, message }: Failure): boolean {
   return code === CODE.unavailable || code === CODE.deadlineExceeded || message.includes('too many requests');
 }
 
+/** Whether what was asked for may have happened, although it has failed. An answer that cannot be read is no refusal. */
+export function mayBeDone({ code, sent, error }: Failure): boolean {
+  return sent && (error !== undefined || !NOT_DONE.has(code));
+}
+
 /** Whether the token of the user has expired, so that a new one helps. */
 export function isStaleToken({ code, message }: Failure): boolean {
   return code === CODE.unauthenticated || message.includes('revision of auth store is old');
@@ -65,13 +70,13 @@ export function isFuture({ code, message }: Failure): boolean {
 
 /** The error of a failure for whoever made the request. `what` names it, and the key. */
 export function toError(failure: Failure, { what, isWrite = false }: { what: string; isWrite?: boolean }): WatchError {
-  const { code, message, sent, error } = failure;
-  const maybe = isWrite && sent ? '; it may have happened all the same' : '';
+  const { code, message, error } = failure;
+  const isUnsure = isWrite && mayBeDone(failure);
+  const maybe = isUnsure ? '; it may have happened all the same' : '';
   if (error?.status) return error;
   if (error) return new WatchError(error.code, `${what}: ${error.message}${maybe}`, { limit: error.limit, cause: error });
   const text = `${what}: ${message}`;
   // A refusal would say that it has not happened.
-  const isUnsure = isWrite && sent && !NOT_DONE.has(code);
   if (isPassing(failure) || isUnsure) return new WatchError('TIMEOUT', `${text}${maybe}`);
   if (code === CODE.permissionDenied) return refused(403, 'Forbidden', text);
   if (code === CODE.unauthenticated || /authentication failed|user name is empty/.test(message))
