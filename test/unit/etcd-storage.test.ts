@@ -286,6 +286,45 @@ describe('a storage and its members', () => {
     });
   });
 
+  it('a request whose token another one has found stale meanwhile gets a new one', async () => {
+    const authenticate = '/etcdserverpb.Auth/Authenticate';
+    const token = (count: number): Uint8Array =>
+      new ProtoWriter()
+        .message(1, header(1))
+        .bytes(2, Buffer.from(`t${count}`))
+        .finish();
+    const answer = (call: FakeCall): void => {
+      if (call.headers.token === 't2') call.answer(range(7));
+      else if (call.headers.token === undefined) call.refuse(3, 'etcdserver: user name is empty');
+      else call.refuse(16, 'etcdserver: invalid auth token');
+    };
+    const held: FakeCall[] = [];
+    const one = await fake({
+      [authenticate]: (call, count) => (count === 1 ? call.answer(token(1)) : held.push(call)),
+      [RANGE]: (call, count) => {
+        if (count === 1) held.push(call);
+        else if (count === 2) call.refuse(14, 'etcdserver: no leader');
+        else answer(call);
+      },
+    });
+    const two = await fake({
+      [authenticate]: (call) => call.answer(token(2)),
+      [STATUS]: (call) => held.push(call),
+      [RANGE]: answer,
+    });
+    const storage = storageOf([one.url, two.url], { user: 'root', password: 'x' });
+    const stale = storage.currentVersion();
+    await until(() => held.length === 1);
+    const other = storage.currentVersion(); // goes on to the second member, which must tell its version first
+    await until(() => held.length === 2);
+    answer(held[0] as FakeCall);
+    await until(() => held.length === 3); // the first one waits for a new token
+    held[1]?.answer(status('3.7.0'));
+    expect(await other).toBe('7');
+    held[2]?.answer(token(2));
+    expect(await stale).toBe('7');
+  });
+
   it('an abort ends a request at both ends, and leaves no listener', async () => {
     const { storage, etcd, clock } = await open({ [RANGE]: () => {} });
     const abort = new AbortController();

@@ -53,9 +53,9 @@ export function mayBeDone({ code, sent, error }: Failure): boolean {
   return sent && (error !== undefined || !NOT_DONE.has(code));
 }
 
-/** Whether the token of the user has expired, so that a new one helps. */
+/** Whether the token of the user has expired, or was forgotten because it had, so that a new one helps. */
 export function isStaleToken({ code, message }: Failure): boolean {
-  return code === CODE.unauthenticated || message.includes('revision of auth store is old');
+  return code === CODE.unauthenticated || /revision of auth store is old|user name is empty/.test(message);
 }
 
 /** Whether the past that was asked for has been compacted. */
