@@ -4,7 +4,9 @@ import type { KubernetesObject } from '../../src/cache/index.ts';
 import { EtcdWatchSource } from '../../src/storage/etcd/etcd-watch.ts';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
 import { WatchLink } from '../../src/storage/etcd/watch-link.ts';
+import type { CallStream } from '../../src/storage/etcd/wire/call-stream.ts';
 import { LEASE_GRANT, RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
+import { Connection } from '../../src/storage/etcd/wire/connection.ts';
 import { ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
 import type { StorageEvent } from '../../src/storage/index.ts';
 import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
@@ -323,6 +325,28 @@ describe('a storage and its members', () => {
     expect(await other).toBe('7');
     held[2]?.answer(token(2));
     expect(await stale).toBe('7');
+  });
+
+  it('a connection on which there were as many calls as there can be takes no more; its watches go on', async () => {
+    const etcd = await fake({ [WATCH]: (call) => void call.open() });
+    const limits = { connectTimeoutMs: 1_000, keepAliveMs: 10_000, maxResponseBytes: 1_000 };
+    const connection = new Connection(etcd.url, { tls: {}, clock: new FakeClock(), ...limits });
+    closing.push(async () => connection.close());
+    const ask = async (): Promise<string> => {
+      const outcome = await connection.ask(RANGE, new Uint8Array(0), { headers: {}, timeoutMs: 1_000 });
+      return 'answer' in outcome ? 'answered' : outcome.failure.sent ? 'sent' : 'not sent';
+    };
+    const watch = connection.stream(WATCH, {}) as CallStream;
+    watch.write(new Uint8Array(0));
+    const outcomes = [await ask()];
+    (connection.session as unknown as { setNextStreamID(id: number): void }).setNextStreamID(2 ** 31 - 1);
+    for (let calls = 0; calls < 4; calls++) outcomes.push(await ask());
+    expect(outcomes).toEqual(['answered', 'answered', 'not sent', 'answered', 'answered']);
+    etcd.of(WATCH)[0]?.send(new Uint8Array(3));
+    expect(await watch.read()).toMatchObject({ message: { length: 3 } });
+    expect(etcd.sessions).toBe(2);
+    watch.cancel();
+    await until(() => etcd.sessions === 1);
   });
 
   it('an abort ends a request at both ends, and leaves no listener', async () => {

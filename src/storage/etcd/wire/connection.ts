@@ -111,7 +111,9 @@ export class Connection {
         use.calls--;
         if (isWatch) use.watches--;
         if (isWatch && this.#watched.length === 0) this.#rest();
-        this.#giveUpSilent(session, use);
+        // There are 2^30 numbers for the calls of a session, and this one got none.
+        const isUsedUp = stream.id === undefined;
+        this.#giveUp(session, use, isUsedUp);
       };
       return new CallStream(stream, { maxBytes: this.#config.maxResponseBytes, onEnd });
     } catch (error) {
@@ -145,11 +147,15 @@ export class Connection {
     return session;
   }
 
-  /** Called when a call has ended. Without watches nobody else finds out that a session is dead. Its other calls may still go on. */
-  #giveUpSilent(session: ClientHttp2Session, use: Use): void {
+  /**
+   * Called when a call has ended: a session that takes no more, or that seems to be dead, is not used again. Its other calls go on.
+   * Without watches, nobody else finds out that it is dead.
+   */
+  #giveUp(session: ClientHttp2Session, use: Use, isUsedUp: boolean): void {
     const { clock, keepAliveMs } = this.#config;
     const silentMs = use.askedMs === undefined ? 0 : clock.now() - use.askedMs;
-    if (silentMs >= keepAliveMs && use.watches === 0 && !session.connecting) {
+    const isSilent = silentMs >= keepAliveMs && use.watches === 0;
+    if ((isSilent || isUsedUp) && !session.connecting) {
       use.isGivenUp = true;
       if (this.#session === session) this.#session = undefined;
     }
