@@ -132,6 +132,8 @@ export class Terminating {
     job.again = true;
     job.running ??= this.work(job).finally(() => {
       job.running = undefined;
+      // It may have happened after the attempt had looked for the last time.
+      if (job.again && !this.stopping.signal.aborted && this.jobs.get(job.name) === job) this.attempt(job);
     });
   }
 

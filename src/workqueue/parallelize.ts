@@ -28,18 +28,16 @@ export async function parallelizeUntil(
   wholeNumber('chunkSize', chunkSize, 1);
   const chunks = Math.ceil(wholeNumber('pieces', pieces) / chunkSize);
   let next = 0;
-  let failed = false;
+  let failure: { readonly error: unknown } | undefined;
   const loop = async (): Promise<void> => {
-    while (next < chunks && !failed && !signal?.aborted) {
+    while (next < chunks && !failure && !signal?.aborted) {
       const from = next++ * chunkSize;
-      for (let piece = from; piece < Math.min(from + chunkSize, pieces) && !failed; piece++) await work(piece);
+      for (let piece = from; piece < Math.min(from + chunkSize, pieces) && !failure; piece++) await work(piece);
     }
   };
-  const stop = (error: unknown): never => {
-    failed = true;
-    throw error;
+  const stop = (error: unknown): void => {
+    failure ??= { error };
   };
-  const loops = Array.from({ length: Math.min(workers, chunks) }, () => loop().catch(stop));
-  await Promise.allSettled(loops);
-  await Promise.all(loops);
+  await Promise.all(Array.from({ length: Math.min(workers, chunks) }, () => loop().catch(stop)));
+  if (failure) throw failure.error;
 }

@@ -134,6 +134,7 @@ export class WorkQueue<K> implements AsyncIterable<K> {
     const id = this.#state.idOf(key);
     const entry = this.#state.find(key);
     const priority = priorityOf(options) ?? (entry?.working ? entry.priority : 0);
+    if (!entry) this.#state.checkRoom(); // before the limiter counts a failure that nobody would forget
     this.addAfter(key, this.#limiter.when(id), { priority });
     this.#failures.set(id, (this.#failures.get(id) ?? 0) + 1);
   }

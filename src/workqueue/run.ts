@@ -5,6 +5,7 @@ import type { RunOptions, WorkContext, WorkFailure } from './options.ts';
 
 /** The queue, as its workers use it. */
 interface Queue<K> {
+  readonly size: number;
   readonly shuttingDown: boolean;
   done(key: K): void;
   addRateLimited(key: K): void;
@@ -58,16 +59,20 @@ export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void>
     for (const turn of turns.keys()) turn.abort(broken ? broken.error : signal?.reason);
   };
   const leave = whenAborted(signal, stop);
+  const isOver = (): unknown => broken || signal?.aborted;
   const loop = async (): Promise<void> => {
     try {
-      await workOff(queue, { ...job, onError, turns, isOver: () => broken || signal?.aborted });
+      await workOff(queue, { ...job, onError, turns, isOver });
     } catch (error) {
       broken ??= { error };
       stop();
     }
   };
-  await Promise.all(Array.from({ length: job.concurrency }, loop));
-  await Promise.all(turns.values());
+  do {
+    await Promise.all(Array.from({ length: job.concurrency }, loop));
+    await Promise.all(turns.values());
+    // A key that was held, and added meanwhile, is owed a run, even if all others have heard that the queue is shut down.
+  } while (queue.size > 0 && !isOver());
   leave();
   if (broken) throw broken.error;
 }

@@ -98,13 +98,17 @@ export class QueueState<K> {
       found.key = key;
       return found;
     }
-    const { maxKeys, name } = this.#options;
-    if (this.#entries.size >= maxKeys) {
-      throw new WatchError('OVERLOADED', `work queue ${name}: it holds ${maxKeys} keys`, { limit: maxKeys });
-    }
+    this.checkRoom();
     const entry = newEntry(key, id);
     this.#entries.set(id, entry);
     return entry;
+  }
+
+  /** @throws {WatchError} OVERLOADED if there is no room for another key. */
+  checkRoom(): void {
+    const { maxKeys, name } = this.#options;
+    if (this.#entries.size < maxKeys) return;
+    throw new WatchError('OVERLOADED', `work queue ${name}: it holds ${maxKeys} keys`, { limit: maxKeys });
   }
 
   /** A run of this key is owed. If one is owed already, only a higher priority changes something. */

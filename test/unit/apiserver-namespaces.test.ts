@@ -2,10 +2,13 @@
 // in one that is gone, and another one of the same name is left alone.
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ApiServerOptions } from '../../src/apiserver/index.ts';
+import { Terminating } from '../../src/apiserver/terminating.ts';
 import { filter } from '../../src/broadcast/filter.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
 import { type Answered, rig } from './apiserver-rig.ts';
+import { macrotask as turn } from './support.ts';
 
 type Rig = ReturnType<typeof rig>;
 
@@ -223,6 +226,53 @@ describe('a namespace with finalizers of its own', () => {
     const { code, body } = await one.call('PATCH', `${NAMESPACES}/default`, finalizers([]));
     expect([code, body.status, body.metadata.deletionTimestamp]).toEqual([200, { phase: 'Active' }, undefined]);
     expect((await one.call('DELETE', `${NAMESPACES}/default${query}`)).code).toBe(403);
+  });
+});
+
+describe('an attempt to end a namespace', () => {
+  const waiting = { metadata: { name: 'x', uid: 'u', deletionTimestamp: '2026-01-02T03:04:05Z' } };
+  const storage = {
+    list: async () => ({ items: [waiting], resourceVersion: '1' }),
+    watch: async () => fromAsyncIterable((async function* () {})()),
+  } as unknown as Storage;
+  const begun = async (outcomes: (() => Promise<boolean>)[]) => {
+    const clock = new FakeClock();
+    const attempts: string[] = [];
+    const finish = (name: string): Promise<boolean> => {
+      attempts.push(name);
+      return outcomes.shift()?.() ?? Promise.resolve(true);
+    };
+    const terminating = new Terminating({ clock, random: () => 0, onError: () => {}, finish });
+    closing.push(() => terminating.stop());
+    await terminating.start(storage);
+    clock.advance(1_000);
+    return { attempts, terminating, clock };
+  };
+
+  test.each(['has found something', 'has failed'])(
+    'that %s is followed by another one, if the last object goes then',
+    async (how) => {
+      let end: (() => void) | undefined;
+      const outcome = new Promise<boolean>((resolve, reject) => {
+        end = () => (how === 'has failed' ? reject(new Error('no answer')) : resolve(false));
+      });
+      const { attempts, terminating } = await begun([() => outcome]);
+      const hurry = (): void => terminating.hurry('x');
+      // Behind the attempt, which waits for it, too, and before anybody has seen that it is over.
+      outcome.then(hurry, hurry);
+      end?.();
+      await turn();
+      expect(attempts).toEqual(['x', 'x']);
+    },
+  );
+
+  test('is not followed by another one if nothing happens', async () => {
+    const { attempts, clock } = await begun([async () => false]);
+    await turn();
+    expect(attempts).toEqual(['x']);
+    clock.advance(2_000);
+    await turn();
+    expect(attempts).toEqual(['x', 'x']);
   });
 });
 

@@ -1,14 +1,29 @@
 // A storage before an etcd that answers what it should not, late, or not at all.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
+import { EtcdWatchSource } from '../../src/storage/etcd/etcd-watch.ts';
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/index.ts';
 import { WatchLink } from '../../src/storage/etcd/watch-link.ts';
-import { RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
+import type { CallStream } from '../../src/storage/etcd/wire/call-stream.ts';
+import { LEASE_GRANT, RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
+import { Connection } from '../../src/storage/etcd/wire/connection.ts';
+import { ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
 import type { StorageEvent } from '../../src/storage/index.ts';
 import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { startTcpProxy } from '../peers/tcp-proxy.ts';
-import { type Answers, FakeEtcd, keyValue, put, range, STATUS, status, watchResponse } from './fake-etcd.ts';
+import {
+  type Answers,
+  type FakeCall,
+  FakeEtcd,
+  header,
+  keyValue,
+  put,
+  range,
+  STATUS,
+  status,
+  watchResponse,
+} from './fake-etcd.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -101,6 +116,40 @@ describe('a storage and its members', () => {
     },
   );
 
+  describe('a list whose revision is compacted between two of its parts', () => {
+    const part = (revision: number, names: readonly string[], more: boolean): Uint8Array => {
+      const writer = new ProtoWriter().message(1, header(revision));
+      for (const name of names) writer.message(2, keyValue(`/watchmux/${name}`, JSON.stringify({ metadata: { name } })));
+      return writer.bool(3, more).int64(4, 2).finish();
+    };
+    const compacted = (call: FakeCall): void => call.refuse(11, 'etcdserver: mvcc: required revision has been compacted');
+
+    it('is read again, at the newest revision, if it was asked for that', async () => {
+      for (const list of [{}, { limit: 5_000 }, { resourceVersion: '3' }, { labelSelector: 'a!=b' }]) {
+        const { storage } = await open({
+          [RANGE]: (call, count) => {
+            if (count === 1) call.answer(part(7, ['a'], true));
+            else if (count === 2) compacted(call);
+            else call.answer(part(9, ['a', 'b'], false));
+          },
+        });
+        const { items, resourceVersion } = await storage.list(list);
+        expect([items.map(({ metadata }) => metadata?.name), resourceVersion]).toEqual([['a', 'b'], '9']);
+      }
+    });
+
+    it('is 410 if it was asked for that revision, or if that happens again and again', async () => {
+      const { storage, etcd } = await open({
+        [RANGE]: (call, count) => (count % 2 === 1 ? call.answer(part(7 + count, ['a'], true)) : compacted(call)),
+      });
+      const exact = { resourceVersion: '7', resourceVersionMatch: 'Exact' } as const;
+      await expect(storage.list(exact)).rejects.toMatchObject({ status: { code: 410, reason: 'Expired' } });
+      expect(etcd.of(RANGE)).toHaveLength(2);
+      await expect(storage.list()).rejects.toMatchObject({ status: { code: 410, reason: 'Expired' } });
+      expect(etcd.of(RANGE)).toHaveLength(2 + 2 * 3);
+    });
+  });
+
   it('a read is asked again, at the next member; the answer of one is enough', async () => {
     const broken = await fake({ [RANGE]: (call) => call.refuse(14, 'etcdserver: no leader') });
     const good = await fake();
@@ -119,6 +168,16 @@ describe('a storage and its members', () => {
     expect([cutting.of(TXN).length, other.of(TXN).length]).toEqual([1, 0]);
   });
 
+  it('a write that a busy etcd refuses has not happened: it is made again', async () => {
+    const busy = (call: FakeCall): void => call.refuse(8, 'etcdserver: too many requests');
+    const done = Buffer.from('0a0218071001', 'hex');
+    const { storage } = await open({ [TXN]: (call, count) => (count < 3 ? busy(call) : call.answer(done)) });
+    await expect(storage.create('a', object)).resolves.toMatchObject({ metadata: { resourceVersion: '7' } });
+    const other = await open({ [TXN]: busy }, { requestTimeoutMs: 40, random: () => 1 });
+    const message = 'create a: etcdserver: too many requests';
+    await expect(other.storage.create('a', object)).rejects.toMatchObject({ code: 'TIMEOUT', message });
+  });
+
   it.each<[string, NonNullable<Answers[string]>]>([
     ['an unknown error', (call) => call.refuse(2, 'etcdserver: request cancelled')],
     ['that it was cancelled', (call) => call.refuse(1, 'context canceled')],
@@ -134,11 +193,19 @@ describe('a storage and its members', () => {
   it.each([
     [3, 'etcdserver: too many operations in txn request', 500],
     [7, 'etcdserver: permission denied', 403],
+    [3, 'etcdserver: request is too large', 413],
+    [8, 'grpc: received message larger than max (2200115 vs. 2097152)', 413],
     [8, 'etcdserver: mvcc: database space exceeded', 500],
     [9, 'etcdserver: not capable', 500],
-  ])('a write that is refused with the code %d has not happened', async (code, message, expected) => {
+  ])('a write that is refused with the code %d, %s, has not happened', async (code, message, expected) => {
     const { storage } = await open({ [TXN]: (call) => call.refuse(code, message) });
     await expect(storage.create('a', object)).rejects.toMatchObject({ code: 'REFUSED', status: { code: expected } });
+  });
+
+  it('a write whose answer cannot be read may have happened', async () => {
+    const { storage } = await open({ [TXN]: (call) => call.open().stream.write(Buffer.from('0100000000', 'hex')) });
+    const unsure = { code: 'INVALID_FRAME', message: expect.stringContaining('may have happened') };
+    await expect(storage.create('a', object)).rejects.toMatchObject(unsure);
   });
 
   it('a write that cannot leave goes to the next member', async () => {
@@ -157,6 +224,129 @@ describe('a storage and its members', () => {
     expect(await seen).toBe('TIMEOUT');
     await until(() => etcd.of(RANGE)[0]?.stream.closed === true);
     expect(clock.pending).toBe(0);
+  });
+
+  describe('a connection that has left requests unanswered for 10 s', () => {
+    const silent = async (answers: (count: number) => boolean) => {
+      const sessions: unknown[] = [];
+      const opened = await open({
+        [RANGE]: (call, count) => {
+          sessions.push(call.stream.session);
+          if (answers(count)) call.answer(range(7));
+        },
+      });
+      const ask = async (signal?: AbortSignal): Promise<{ answer: Promise<unknown> }> => {
+        const before = sessions.length;
+        const answer = codeOf(opened.storage.currentVersion({ signal }));
+        await until(() => sessions.length > before);
+        return { answer };
+      };
+      return { ...opened, ask, isFirst: () => sessions.map((session) => session === sessions[0]) };
+    };
+
+    it('is not used again, but what else was asked there may still be answered', async () => {
+      const { etcd, clock, ask, isFirst } = await silent((count) => count === 1 || count === 4);
+      await (await ask()).answer;
+      const { answer: late } = await ask();
+      clock.advance(5_000);
+      const { answer: slow } = await ask();
+      clock.advance(5_000);
+      expect(await late).toBe('TIMEOUT');
+      const { answer: other } = await ask();
+      expect([await other, isFirst()]).toEqual(['7', [true, true, true, false]]);
+      etcd.of(RANGE)[2]?.answer(range(8));
+      expect(await slow).toBe('8');
+      await until(() => etcd.sessions === 1);
+      expect(clock.pending).toBe(0);
+    });
+
+    it('is not used again if whoever asks never waits for as long', async () => {
+      const { etcd, clock, ask, isFirst } = await silent((count) => count === 1);
+      await (await ask()).answer;
+      for (let waits = 0; waits < 4; waits++) {
+        const abort = new AbortController();
+        const { answer } = await ask(abort.signal);
+        clock.advance(4_000);
+        abort.abort(Object.assign(new Error(), { code: 'enough' }));
+        expect(await answer).toBe('enough');
+      }
+      expect(isFirst()).toEqual([true, true, true, true, false]);
+      await until(() => etcd.sessions === 1);
+      expect(clock.pending).toBe(0);
+    });
+
+    it('is still used if it has answered something meanwhile', async () => {
+      const { clock, ask, isFirst } = await silent((count) => count !== 2);
+      await (await ask()).answer;
+      const { answer: late } = await ask();
+      clock.advance(5_000);
+      await (await ask()).answer;
+      clock.advance(5_000);
+      expect(await late).toBe('TIMEOUT');
+      await (await ask()).answer;
+      expect(isFirst()).toEqual([true, true, true, true]);
+    });
+  });
+
+  it('a request whose token another one has found stale meanwhile gets a new one', async () => {
+    const authenticate = '/etcdserverpb.Auth/Authenticate';
+    const token = (count: number): Uint8Array =>
+      new ProtoWriter()
+        .message(1, header(1))
+        .bytes(2, Buffer.from(`t${count}`))
+        .finish();
+    const answer = (call: FakeCall): void => {
+      if (call.headers.token === 't2') call.answer(range(7));
+      else if (call.headers.token === undefined) call.refuse(3, 'etcdserver: user name is empty');
+      else call.refuse(16, 'etcdserver: invalid auth token');
+    };
+    const held: FakeCall[] = [];
+    const one = await fake({
+      [authenticate]: (call, count) => (count === 1 ? call.answer(token(1)) : held.push(call)),
+      [RANGE]: (call, count) => {
+        if (count === 1) held.push(call);
+        else if (count === 2) call.refuse(14, 'etcdserver: no leader');
+        else answer(call);
+      },
+    });
+    const two = await fake({
+      [authenticate]: (call) => call.answer(token(2)),
+      [STATUS]: (call) => held.push(call),
+      [RANGE]: answer,
+    });
+    const storage = storageOf([one.url, two.url], { user: 'root', password: 'x' });
+    const stale = storage.currentVersion();
+    await until(() => held.length === 1);
+    const other = storage.currentVersion(); // goes on to the second member, which must tell its version first
+    await until(() => held.length === 2);
+    answer(held[0] as FakeCall);
+    await until(() => held.length === 3); // the first one waits for a new token
+    held[1]?.answer(status('3.7.0'));
+    expect(await other).toBe('7');
+    held[2]?.answer(token(2));
+    expect(await stale).toBe('7');
+  });
+
+  it('a connection on which there were as many calls as there can be takes no more; its watches go on', async () => {
+    const etcd = await fake({ [WATCH]: (call) => void call.open() });
+    const limits = { connectTimeoutMs: 1_000, keepAliveMs: 10_000, maxResponseBytes: 1_000 };
+    const connection = new Connection(etcd.url, { tls: {}, clock: new FakeClock(), ...limits });
+    closing.push(async () => connection.close());
+    const ask = async (): Promise<string> => {
+      const outcome = await connection.ask(RANGE, new Uint8Array(0), { headers: {}, timeoutMs: 1_000 });
+      return 'answer' in outcome ? 'answered' : outcome.failure.sent ? 'sent' : 'not sent';
+    };
+    const watch = connection.stream(WATCH, {}) as CallStream;
+    watch.write(new Uint8Array(0));
+    const outcomes = [await ask()];
+    (connection.session as unknown as { setNextStreamID(id: number): void }).setNextStreamID(2 ** 31 - 1);
+    for (let calls = 0; calls < 4; calls++) outcomes.push(await ask());
+    expect(outcomes).toEqual(['answered', 'answered', 'not sent', 'answered', 'answered']);
+    etcd.of(WATCH)[0]?.send(new Uint8Array(3));
+    expect(await watch.read()).toMatchObject({ message: { length: 3 } });
+    expect(etcd.sessions).toBe(2);
+    watch.cancel();
+    await until(() => etcd.sessions === 1);
   });
 
   it('an abort ends a request at both ends, and leaves no listener', async () => {
@@ -201,6 +391,52 @@ describe('a storage and its members', () => {
     expect(await Promise.all(works)).toEqual(['CLOSED', 'CLOSED']);
     expect(clock.pending).toBe(0);
     await until(() => etcd.sessions === 0);
+  });
+
+  it('close ends a write whose user code does not end', async () => {
+    const { storage, clock } = await open({ [RANGE]: (call) => call.answer(range(7, [keyValue('/watchmux/a', '{}')])) });
+    const asked: unknown[] = [];
+    const never = <T>(current: T): Promise<T> => {
+      asked.push(current);
+      return new Promise(() => {});
+    };
+    const works = [storage.update('a', never), storage.delete('a', { validate: never as never })].map(codeOf);
+    await until(() => asked.length === 2);
+    await storage.close();
+    expect(await Promise.all(works)).toEqual(['CLOSED', 'CLOSED']);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('close ends a write that waits because others were faster', async () => {
+    const lost = new ProtoWriter().message(1, header(9)).finish();
+    const { storage, etcd, clock } = await open({ [TXN]: (call) => call.answer(lost) }, { random: () => 1 });
+    const change = vi.fn(() => object);
+    const work = codeOf(storage.update('a', change, { createIfMissing: true }));
+    await until(() => etcd.of(TXN).length === 4);
+    await storage.currentVersion(); // on the same connection, so what was answered before has come
+    expect(clock.pending).toBe(1);
+    await storage.close();
+    expect(await work).toBe('CLOSED');
+    expect([change.mock.calls.length, clock.pending]).toEqual([4, 0]);
+  });
+
+  it('an abort ends a write that waits for a lease, which others may still get', async () => {
+    const { storage, etcd, clock } = await open({
+      [LEASE_GRANT]: () => {},
+      [TXN]: (call) => call.answer(Buffer.from('0a0218071001', 'hex')),
+    });
+    const abort = new AbortController();
+    const listeners = new ListenerCount(abort.signal);
+    const reason = new Error('enough');
+    const work = storage.create('a', object, { ttlSeconds: 100, signal: abort.signal }).catch((error: unknown) => error);
+    const other = storage.create('b', object, { ttlSeconds: 100 });
+    await until(() => etcd.of(LEASE_GRANT).length === 1);
+    abort.abort(reason);
+    expect(await work).toBe(reason);
+    expect(listeners.count).toBe(0);
+    etcd.of(LEASE_GRANT)[0]?.answer(new ProtoWriter().message(1, header(7)).int64(2, 5).int64(3, 105).finish());
+    expect(await other).toMatchObject({ metadata: { name: 'a', resourceVersion: '7' } });
+    expect([etcd.of(TXN).length, clock.pending]).toEqual([1, 0]);
   });
 });
 
@@ -338,6 +574,25 @@ describe('a watch of etcd', () => {
     };
     await new WatchLink(client as never, { previous: true, prefix: 'a/', after: 7n, signal: abort.signal }).open();
     expect([abort.signal.aborted, calls]).toEqual([true, 0]);
+  });
+
+  it('that ends while the answer with the last of the state is on its way leaves no timer', async () => {
+    const clock = new FakeClock();
+    const client = {
+      settings: { clock },
+      channel: { backoff: () => ({}) },
+      tryRange: async () => {
+        queueMicrotask(() => queueMicrotask(() => source.cancel()));
+        return { header: { revision: 7n }, kvs: [], more: false, count: 0 };
+      },
+    };
+    const plan = { after: undefined, atLeast: undefined, marksEnd: true, bookmarks: true };
+    const options = { prefix: 'a/', plan, selects: undefined, previousOf: undefined, onEnd() {} };
+    const source = new EtcdWatchSource(client as never, options);
+    const opening = source.open();
+    source.requestProgress(); // owed until there is a call that can be asked
+    await opening;
+    expect(clock.pending).toBe(0);
   });
 
   it('goes on at the next member after a cut, behind the last event, and forgets its failures', async () => {

@@ -1,12 +1,16 @@
 // What a storage on etcd reads from a wire: protobuf and gRPC's frames, also such as no etcd sends.
+import type { ClientHttp2Stream } from 'node:http2';
+import { Duplex } from 'node:stream';
 import * as fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { behind, toBytes, toText } from '../../src/storage/etcd/key-bytes.ts';
+import { CallStream } from '../../src/storage/etcd/wire/call-stream.ts';
 import { FrameReader, toFrame } from '../../src/storage/etcd/wire/frames.ts';
 import { readLease, readRange, readText, readWatch, readWrite, writeGuarded } from '../../src/storage/etcd/wire/messages.ts';
 import { ProtoReader, ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
 import { isTooOld } from '../../src/storage/etcd/wire/server-version.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
+import { macrotask } from './support.ts';
 
 const RUNS = { numRuns: Number(process.env.WATCHMUX_RUNS ?? 500) };
 const bytes = fc.uint8Array({ maxLength: 200 });
@@ -150,6 +154,20 @@ describe('a message that comes a byte at a time', () => {
     set.mockRestore();
     expect(Buffer.compare(message as Uint8Array, frame.subarray(5))).toBe(0);
     expect(parts).toBeLessThan(12);
+  });
+});
+
+describe('a call that is read from time to time', () => {
+  it('gets a message that is longer than what may wait, although most of it came while nobody read', async () => {
+    const stream = Object.assign(new Duplex({ read() {} }), { close() {} });
+    const call = new CallStream(stream as unknown as ClientHttp2Stream, { maxBytes: 2 ** 24, onEnd() {} });
+    const frame = toFrame(new Uint8Array(3 * 2 ** 20));
+    for (let at = 0; at < frame.length; at += 2 ** 16) stream.push(frame.subarray(at, at + 2 ** 16));
+    await macrotask();
+    expect(stream.isPaused()).toBe(true);
+    const read = call.read();
+    await macrotask();
+    expect(await Promise.race([read, 'nothing'])).toMatchObject({ message: { length: 3 * 2 ** 20 } });
   });
 });
 

@@ -101,6 +101,47 @@ describe.runIf(hasLocks)('the lock of a file', () => {
     await start();
   });
 
+  test('is given back when a file cannot be closed either, as on a disk that has failed', async () => {
+    const broken = Object.assign(new Error('i/o error'), { code: 'EIO' });
+    const prototype = await handles();
+    const failsToClose = (handle: FileHandle): void => {
+      const { close } = handle;
+      handle.close = async () => {
+        await close();
+        throw broken;
+      };
+    };
+    const storage = await openMemoryStorage<Thing>({ file });
+    const { datasync } = prototype;
+    vi.spyOn(prototype, 'datasync').mockImplementationOnce(function syncs(this: FileHandle) {
+      failsToClose(this);
+      return datasync.call(this);
+    });
+    await set(storage, 'a', 1);
+    await expect(storage.close()).rejects.toBe(broken);
+
+    const unreadable = new Error('unreadable');
+    vi.spyOn(prototype, 'read').mockImplementationOnce(async function reads(this: FileHandle) {
+      failsToClose(this);
+      throw unreadable;
+    });
+    await expect(openMemoryStorage({ file })).rejects.toBe(unreadable);
+    expect(await stateOf(await start())).toBe('a=1@2');
+  });
+
+  test('is given back, and the file too, when nothing can be told of that', async () => {
+    await (await openMemoryStorage({ file })).close();
+    const failure = new Error('i/o error');
+    let handle: FileHandle | undefined;
+    vi.spyOn(await handles(), 'stat').mockImplementationOnce(async function stats(this: FileHandle) {
+      handle = this;
+      throw failure;
+    });
+    await expect(openMemoryStorage({ file })).rejects.toBe(failure);
+    expect(handle?.fd).toBe(-1);
+    await start();
+  });
+
   test('goes with its process, also of a kill, and does not keep one alive', async () => {
     // The same name, by the same means: another process has no TypeScript.
     const listen = vi.spyOn(Server.prototype, 'listen');

@@ -153,6 +153,16 @@ describe('parallelizeUntil', () => {
     }
   });
 
+  it('rejects with what was thrown first, whichever worker that was', async () => {
+    const fail: ((error: Error) => void)[] = [];
+    const ended = parallelizeUntil(2, (piece) => new Promise((_, reject) => (fail[piece] = reject)), { workers: 2 });
+    const error = ended.catch(({ message }: Error) => message);
+    fail[1]?.(new Error('first'));
+    await turn();
+    fail[0]?.(new Error('second'));
+    expect(await error).toBe('first');
+  });
+
   it('an abort begins no further chunk, and waits for what runs', async () => {
     const controller = new AbortController();
     const open: (() => void)[] = [];

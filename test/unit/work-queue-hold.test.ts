@@ -87,4 +87,21 @@ describe('hold', () => {
       expect([run.state, drained.state]).toEqual(['resolved', 'resolved']);
     }
   });
+
+  it('does not lose the run of a key that was added before the queue was shut down', async () => {
+    const { queue, began, holds, work } = rig();
+    const run = fate(queue.run(2, work));
+    queue.add('a');
+    await turn();
+    queue.add('a');
+    queue.shutDown();
+    await turn();
+    expect([run.state, began]).toEqual(['pending', ['a']]);
+    holds[0]?.resolve();
+    await turn();
+    expect([run.state, began, queue.size]).toEqual(['pending', ['a', 'a'], 0]);
+    holds[1]?.resolve();
+    await turn();
+    expect([run.state, queue.inWork]).toEqual(['resolved', 0]);
+  });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
-import { exponential, WorkQueue, type WorkQueueMetric, type WorkQueueOptions } from '../../src/workqueue/index.ts';
+import { bucket, exponential, maxOf, WorkQueue, type WorkQueueMetric, type WorkQueueOptions } from '../../src/workqueue/index.ts';
 import { NO_GC, thrown, turn } from './support.ts';
 
 type Queue = WorkQueue<string>;
@@ -216,6 +216,19 @@ describe('the basic queue', () => {
     queue.cancel('b');
     queue.add('d');
     expect(queue.size).toBe(1);
+  });
+
+  it('a key for which there is no room is no failure: it is not counted, and delays no others', () => {
+    const clock = new FakeClock();
+    const queue = new WorkQueue<string>({ maxKeys: 1, clock, rateLimiter: maxOf(exponential(), bucket({ burst: 1, clock })) });
+    queue.add('a');
+    for (let key = 0; key < 100; key++) {
+      expect(thrown(() => queue.addRateLimited(`${key}`))).toMatchObject({ code: 'OVERLOADED', limit: 1 });
+      expect(queue.requeues(`${key}`)).toBe(0);
+    }
+    queue.addRateLimited('a');
+    clock.advance(5);
+    expect(queue.delayed).toBe(0);
   });
 });
 

@@ -1,5 +1,6 @@
 /** What all scopes of an `EtcdStorage` share: the members, leases, the open watches; and etcd's calls with their errors. */
 import { WatchError } from '../../watch/errors.ts';
+import { Pending } from '../memory/pending.ts';
 import { tooLarge } from '../statuses.ts';
 import { toBytes } from './key-bytes.ts';
 import { Leases } from './lease.ts';
@@ -40,6 +41,8 @@ export class EtcdClient {
   readonly watches: Set<OpenWatch> = new Set();
   /** For watches: empty while there are none. */
   readonly recent: RecentObjects = new RecentObjects();
+  /** What waits for somebody else than etcd. */
+  readonly pending: Pending = new Pending();
   readonly #leases: Leases;
   #closed: boolean = false;
 
@@ -83,7 +86,9 @@ export class EtcdClient {
   ): Promise<WriteResponse> {
     const { value, ttlSeconds = 0, ...guard } = write;
     for (let attempts = 1; ; attempts++) {
-      const put = value && { value, lease: await this.#leases.of(ttlSeconds) };
+      // Others may wait for the same lease: an abort ends the wait, and not what is waited for.
+      const lease = ttlSeconds > 0 ? await this.pending.until(this.#leases.of(ttlSeconds), context.signal) : 0n;
+      const put = value && { value, lease };
       this.check(context.signal);
       const outcome = await this.channel.ask(TXN, writeGuarded({ ...guard, put }), { isWrite: true, signal: context.signal });
       if ('answer' in outcome) return this.read(outcome.answer, readWrite, context.what);
@@ -124,6 +129,7 @@ export class EtcdClient {
     if (this.#closed) return;
     this.#closed = true;
     for (const watch of this.watches) watch.stop();
+    this.pending.close();
     this.channel.close();
   }
 

@@ -20,6 +20,8 @@ import { type Failure, isCompacted, isFuture, toError } from './wire/outcome.ts'
 const PART_BYTES = 8_388_608;
 const FIRST_PART = 500;
 const MAX_PART = 10_000;
+/** How often a list is begun whose revision is compacted meanwhile. */
+const MAX_ATTEMPTS = 3;
 /** etcd counts in 64 bits with a sign. What is larger would be another revision there, or none. */
 const MAX_REVISION = 2n ** 63n - 1n;
 
@@ -120,8 +122,21 @@ export interface PageOptions<T> extends ReadOptions {
   readonly selects: ((object: T) => boolean) | undefined;
 }
 
-/** Reads a list, or one page of it. */
+/** Reads a list, or one page of it. If nobody has asked for its revision, it is read at another one when that is compacted. */
 export async function readList<T extends KubernetesObject>(client: EtcdClient, options: PageOptions<T>): Promise<List<T>> {
+  const { exact, from } = options.plan;
+  const isAsked = (exact ?? from?.revision) !== undefined;
+  for (let attempts = 1; ; attempts++) {
+    try {
+      return await readPage(client, options);
+    } catch (error) {
+      const isExpired = isWatchError(error, 'REFUSED') && error.status?.code === 410;
+      if (!isExpired || isAsked || attempts === MAX_ATTEMPTS) throw error;
+    }
+  }
+}
+
+async function readPage<T extends KubernetesObject>(client: EtcdClient, options: PageOptions<T>): Promise<List<T>> {
   const { prefix, limit, selects } = options;
   const reader = new PartReader(client, options);
   const items: T[] = [];

@@ -37,7 +37,8 @@ export interface EtcdStorageOptions<T extends KubernetesObject = KubernetesObjec
   readonly connectTimeoutMs?: number | undefined;
   /**
    * How long a member may be silent while watches are open before it is pinged, and then how long it may take to answer, in
-   * milliseconds; default 10,000, at least 5,000.
+   * milliseconds; default 10,000, at least 5,000. Without watches, how long it may leave requests unanswered before its connection
+   * is not used any more.
    */
   readonly keepAliveMs?: number | undefined;
   /** The longest response, in bytes; default 64 MiB. Lists are read in parts, so this limits one part, and the largest object. */

@@ -102,6 +102,8 @@ export class WatchLink {
   }
 
   requestProgress(): void {
+    // Whoever made this may have ended it before: nobody would stop the timer.
+    if (this.#context.signal.aborted) return;
     this.#owesProgress = true;
     // Whoever asks now does not wait for as long as somebody before had to, through an outage.
     if (this.#progressMs > 2 * PROGRESS_MS) this.#stopAsking();

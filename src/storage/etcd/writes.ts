@@ -11,7 +11,7 @@
 
 import type { KubernetesObject } from '../../cache/object.ts';
 import { Backoff } from '../../watch/backoff.ts';
-import { sleep } from '../../watch/clock.ts';
+import { isPromise } from '../../watch/promises.ts';
 import { copyOf, isSameContent } from '../memory/value.ts';
 import { unmetPrecondition } from '../preconditions.ts';
 import { notFound } from '../statuses.ts';
@@ -54,7 +54,7 @@ export async function updateObject<T extends KubernetesObject>(
     if (current === undefined && !createIfMissing) throw notFound(target.key);
     const unmet = unmetPrecondition(target.key, current, options);
     if (unmet) throw unmet;
-    const changed = await asked(() => change(copyOf(current) as T), target.context.signal);
+    const changed = await asked(target, change(copyOf(current) as T));
     const draft = toDraft<T>(toBytes(target.place), toStored(changed));
     return current !== undefined && isSameContent(draft.object, current) ? { same: true } : { draft };
   };
@@ -67,7 +67,7 @@ export async function deleteObject<T extends KubernetesObject>(target: Target, o
     if (current === undefined) throw notFound(target.key);
     const unmet = unmetPrecondition(target.key, current, options);
     if (unmet) throw unmet;
-    if (validate) await asked(() => validate(current), target.context.signal);
+    if (validate) await asked(target, validate(current));
     return { remove: true };
   };
   return guarded(target, decide, { cached });
@@ -79,12 +79,12 @@ async function guarded<T extends KubernetesObject>(
   { cached, ttlSeconds }: { cached: T | undefined; ttlSeconds?: number | undefined },
 ): Promise<T> {
   const { client, place, context } = target;
-  const { clock, random } = client.settings;
-  const backoff = new Backoff({ minMs: 2, maxMs: 200, factor: 2, random });
+  const backoff = new Backoff({ minMs: 2, maxMs: 200, factor: 2, random: client.settings.random });
   let state = hinted(cached) ?? (await readState<T>(target));
   for (let conflicts = 0; ; conflicts++) {
     if (conflicts > PROMPT_CONFLICTS) {
-      await sleep(backoff.failed({}), { clock, signal: context.signal });
+      await client.channel.wait(backoff.failed({}), context.signal);
+      client.check(context.signal);
     }
     const decision = await decided(target, decide, state);
     state = decision.state;
@@ -141,15 +141,7 @@ function hinted<T extends KubernetesObject>(cached: T | undefined): State<T> | u
   return { object: cached, revision: BigInt(version), isCurrent: false };
 }
 
-/** Calls user code, and waits for it until the signal aborts. */
-async function asked<R>(ask: () => R | Promise<R>, signal: AbortSignal | undefined): Promise<R> {
-  const answer = ask();
-  if (!signal || typeof (answer as PromiseLike<R> | undefined)?.then !== 'function') return answer;
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    const leave = (): void => signal.removeEventListener('abort', onAbort);
-    Promise.resolve(answer).then(resolve, reject).then(leave, leave);
-  });
+/** What user code answers. It is waited for until the signal aborts, or the storage is closed. */
+function asked<R>({ client, context }: Target, answer: R | Promise<R>): R | Promise<R> {
+  return isPromise(answer) ? client.pending.until(answer, context.signal) : answer;
 }

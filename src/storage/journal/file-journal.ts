@@ -107,7 +107,7 @@ export class FileJournal implements StorageJournal {
       }
       return new FileJournal({ ...options, file }, { handle, unlock }, loaded);
     } catch (error) {
-      await handle?.close();
+      await handle?.close().catch(() => {});
       await unlock();
       throw error;
     }
@@ -140,11 +140,15 @@ export class FileJournal implements StorageJournal {
       await this.#compacting;
       await this.#running;
     }
-    await this.#next?.handle.close();
-    this.#next = undefined;
-    await this.#handle.close();
-    await rm(newName(this.#options.file), { force: true });
-    await this.#unlock();
+    try {
+      await this.#next?.handle.close();
+      this.#next = undefined;
+      await this.#handle.close();
+      await rm(newName(this.#options.file), { force: true });
+    } finally {
+      // A disk that fails may fail here, too. The file can be opened again once it is mended.
+      await this.#unlock();
+    }
   }
 
   /** Writes group after group until there is none. Never rejects. */

@@ -34,7 +34,10 @@ export async function openOld(file: string): Promise<FileHandle | undefined> {
     if (isMissing(error)) return undefined;
     throw error;
   }
-  const found = await handle.stat();
+  const found = await handle.stat().catch(async (error: unknown) => {
+    await handle.close();
+    throw error;
+  });
   if (found.size > 0 && found.isFile()) return handle;
   await handle.close();
   // A device has no size either, and a new file would take its place.

@@ -328,7 +328,14 @@ const closes: StorageCase = {
     await storage.create('a', thing('a', 1));
     const watch = await from(storage, await storage.currentVersion());
     const read = watch.next();
-    const pending = storage.update('a', () => new Promise(() => {})).catch((error: unknown) => error);
+    let pending: Promise<unknown> | undefined;
+    await new Promise<void>((asked) => {
+      const never = (): Promise<StoredThing> => {
+        asked();
+        return new Promise(() => {});
+      };
+      pending = storage.update('a', never).catch((error: unknown) => error);
+    });
     await storage.close();
     const end = await read;
     expectThat(end.done === true || end.value.type === 'ERROR', 'the end of the watch', end);

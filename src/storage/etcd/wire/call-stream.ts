@@ -97,7 +97,9 @@ export class CallStream {
     if (this.#ended?.failure?.error) return undefined;
     try {
       const message = this.#frames.read();
-      if (!this.ended && this.#stream.isPaused() && this.#frames.pendingBytes < HIGH_BYTES) this.#stream.resume();
+      // However much waits, it may be less than one message: the rest of that must come.
+      const needsMore = message === undefined || this.#frames.pendingBytes < HIGH_BYTES;
+      if (needsMore && !this.ended && this.#stream.isPaused()) this.#stream.resume();
       return message;
     } catch (error) {
       const unreadable = isWatchError(error) ? error : undefined;

@@ -4,8 +4,8 @@
  *
  *     ask ---> member 1 --fails--> member 2 --fails--> wait ---> member 1 ...      until an answer, a refusal, or the time is over
  *
- * A read may be asked again. A write is asked again only if the last attempt never left, because nobody knows otherwise whether it
- * has happened.
+ * A read may be asked again. A write is asked again only if the last attempt never left, or was refused because etcd is busy: nobody
+ * knows otherwise whether it has happened.
  *
  * Before the first request on a session, its member's version is checked, and a token is had for the user, if there is one.
  */
@@ -16,7 +16,7 @@ import { refused } from '../../statuses.ts';
 import type { CallStream } from './call-stream.ts';
 import { Connection, type ConnectionConfig } from './connection.ts';
 import { readText, writeAuthenticate } from './messages.ts';
-import { CODE, type Failure, isPassing, isStaleToken, type Outcome } from './outcome.ts';
+import { CODE, type Failure, isPassing, isStaleToken, mayBeDone, type Outcome } from './outcome.ts';
 import { isTooOld } from './server-version.ts';
 
 /** What a channel needs to know. */
@@ -87,13 +87,13 @@ export class Channel {
       if ('answer' in outcome || !isPassing(outcome.failure)) return outcome;
       if (this.#closed) return { failure: CLOSED };
       this.leave(connection);
-      if (options.isWrite && outcome.failure.sent) return outcome;
+      if (options.isWrite && mayBeDone(outcome.failure)) return outcome;
       // The last attempt may have had no time; what failed before it says more.
       before = outcome.failure.code === CODE.deadlineExceeded && before ? before : outcome.failure;
       backoff ??= this.backoff();
       const waitMs = attempts % this.#connections.length === 0 ? backoff.failed({}) : 0;
       if (clock.now() + waitMs >= deadline) return { failure: before };
-      if (waitMs > 0) await this.#wait(waitMs, options.signal);
+      if (waitMs > 0) await this.wait(waitMs, options.signal);
     }
   }
 
@@ -119,14 +119,10 @@ export class Channel {
     this.#token = undefined;
   }
 
-  /** What pends ends, and what is asked later fails. */
-  close(): void {
-    this.#closed = true;
-    for (const end of this.#waits) end();
-    for (const each of this.#connections) each.close('the storage was closed');
-  }
-
-  async #wait(waitMs: number, signal: AbortSignal | undefined): Promise<void> {
+  /** Waits between two attempts. Ends before its time when this is closed; rejects with the reason of the signal. */
+  async wait(waitMs: number, signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted();
+    if (this.#closed) return;
     const over = new AbortController();
     const end = (): void => over.abort(signal?.reason);
     this.#waits.add(end);
@@ -140,6 +136,13 @@ export class Channel {
       signal?.removeEventListener('abort', end);
     }
     signal?.throwIfAborted();
+  }
+
+  /** What pends ends, and what is asked later fails. */
+  close(): void {
+    this.#closed = true;
+    for (const end of this.#waits) end();
+    for (const each of this.#connections) each.close('the storage was closed');
   }
 
   get #connection(): Connection {

@@ -3,7 +3,8 @@
  * HTTP/2 with five bytes before each message, so Node's own client does, at half of what a gRPC library takes; see docs/etcd.md.
  *
  * Sessions with watches are pinged, those that take no new calls among them: a member that is paused, or a link that is gone, says
- * nothing otherwise. etcd ends sessions that are pinged more often than every five seconds, or without an open call.
+ * nothing otherwise. etcd ends sessions that are pinged more often than every five seconds, or without an open call: one without
+ * watches is given up when it has left requests unanswered for as long.
  */
 import { type ClientHttp2Session, connect, type OutgoingHttpHeaders, type SecureClientSessionOptions } from 'node:http2';
 import type { Clock } from '../../../watch/clock.ts';
@@ -32,12 +33,23 @@ const SESSION_WINDOW_BYTES = 8_388_608;
 /** Node's own limit of what a session holds, in MB. The limits that count are ours. */
 const SESSION_MEMORY = 4_096;
 
+/** What is known of a session. */
+interface Use {
+  watches: number;
+  /** Watches among them. */
+  calls: number;
+  /** When it was asked the first thing since it has answered something. */
+  askedMs: number | undefined;
+  /** Whether it takes no new calls, and ends with the last of its calls. */
+  isGivenUp: boolean;
+}
+
 export class Connection {
   readonly endpoint: string;
   readonly #config: ConnectionConfig;
   #session: ClientHttp2Session | undefined;
-  /** Those that take no new calls, because etcd is about to end them, among them; and how many watches each of them has. */
-  readonly #open: Map<ClientHttp2Session, number> = new Map();
+  /** Those that take no new calls, because etcd is about to end them, among them. */
+  readonly #open: Map<ClientHttp2Session, Use> = new Map();
   #cancelTimer: (() => void) | undefined;
 
   constructor(endpoint: string, config: ConnectionConfig) {
@@ -86,16 +98,24 @@ export class Connection {
     try {
       this.#session ??= this.#connect();
       const session = this.#session;
-      const count = (more: number): void => {
-        if (!isWatch) return;
-        const watches = this.#open.get(session);
-        if (watches !== undefined) this.#open.set(session, watches + more);
-        if (this.#watched.length === 0) this.#rest();
-      };
+      const use = this.#open.get(session) as Use;
       const all = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers', ...headers };
       const stream = session.request(all);
-      count(1);
-      return new CallStream(stream, { maxBytes: this.#config.maxResponseBytes, onEnd: () => count(-1) });
+      use.calls++;
+      if (isWatch) use.watches++;
+      use.askedMs ??= this.#config.clock.now();
+      stream.on('response', () => {
+        use.askedMs = undefined;
+      });
+      const onEnd = (): void => {
+        use.calls--;
+        if (isWatch) use.watches--;
+        if (isWatch && this.#watched.length === 0) this.#rest();
+        // There are 2^30 numbers for the calls of a session, and this one got none.
+        const isUsedUp = stream.id === undefined;
+        this.#giveUp(session, use, isUsedUp);
+      };
+      return new CallStream(stream, { maxBytes: this.#config.maxResponseBytes, onEnd });
     } catch (error) {
       this.close();
       return { code: CODE.unavailable, message: `${this.endpoint}: ${(error as Error).message}`, sent: false };
@@ -123,13 +143,28 @@ export class Connection {
       forget();
       this.#open.delete(session);
     });
-    this.#open.set(session, 0);
+    this.#open.set(session, { watches: 0, calls: 0, askedMs: undefined, isGivenUp: false });
     return session;
+  }
+
+  /**
+   * Called when a call has ended: a session that takes no more, or that seems to be dead, is not used again. Its other calls go on.
+   * Without watches, nobody else finds out that it is dead.
+   */
+  #giveUp(session: ClientHttp2Session, use: Use, isUsedUp: boolean): void {
+    const { clock, keepAliveMs } = this.#config;
+    const silentMs = use.askedMs === undefined ? 0 : clock.now() - use.askedMs;
+    const isSilent = silentMs >= keepAliveMs && use.watches === 0;
+    if ((isSilent || isUsedUp) && !session.connecting) {
+      use.isGivenUp = true;
+      if (this.#session === session) this.#session = undefined;
+    }
+    if (use.isGivenUp && use.calls === 0) session.destroy();
   }
 
   /** The sessions that have watches. */
   get #watched(): ClientHttp2Session[] {
-    return [...this.#open.keys()].filter((session) => !session.destroyed && this.#open.get(session));
+    return [...this.#open.keys()].filter((session) => !session.destroyed && this.#open.get(session)?.watches);
   }
 
   #keepAlive(): void {

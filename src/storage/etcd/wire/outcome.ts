@@ -48,9 +48,14 @@ export function isPassing({ code, error, message }: Failure): boolean {
   return code === CODE.unavailable || code === CODE.deadlineExceeded || message.includes('too many requests');
 }
 
-/** Whether the token of the user has expired, so that a new one helps. */
+/** Whether what was asked for may have happened, although it has failed. An answer that cannot be read is no refusal. */
+export function mayBeDone({ code, sent, error }: Failure): boolean {
+  return sent && (error !== undefined || !NOT_DONE.has(code));
+}
+
+/** Whether the token of the user has expired, or was forgotten because it had, so that a new one helps. */
 export function isStaleToken({ code, message }: Failure): boolean {
-  return code === CODE.unauthenticated || message.includes('revision of auth store is old');
+  return code === CODE.unauthenticated || /revision of auth store is old|user name is empty/.test(message);
 }
 
 /** Whether the past that was asked for has been compacted. */
@@ -65,17 +70,18 @@ export function isFuture({ code, message }: Failure): boolean {
 
 /** The error of a failure for whoever made the request. `what` names it, and the key. */
 export function toError(failure: Failure, { what, isWrite = false }: { what: string; isWrite?: boolean }): WatchError {
-  const { code, message, sent, error } = failure;
-  const maybe = isWrite && sent ? '; it may have happened all the same' : '';
+  const { code, message, error } = failure;
+  const isUnsure = isWrite && mayBeDone(failure);
+  const maybe = isUnsure ? '; it may have happened all the same' : '';
   if (error?.status) return error;
   if (error) return new WatchError(error.code, `${what}: ${error.message}${maybe}`, { limit: error.limit, cause: error });
   const text = `${what}: ${message}`;
   // A refusal would say that it has not happened.
-  const isUnsure = isWrite && sent && !NOT_DONE.has(code);
   if (isPassing(failure) || isUnsure) return new WatchError('TIMEOUT', `${text}${maybe}`);
   if (code === CODE.permissionDenied) return refused(403, 'Forbidden', text);
   if (code === CODE.unauthenticated || /authentication failed|user name is empty/.test(message))
     return refused(401, 'Unauthorized', text);
-  if (message.includes('request is too large')) return refused(413, 'RequestEntityTooLarge', text);
+  // What is much too large for etcd, its transport refuses before.
+  if (/request is too large|message larger than max/.test(message)) return refused(413, 'RequestEntityTooLarge', text);
   return refused(500, 'InternalError', text);
 }
