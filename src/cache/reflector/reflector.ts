@@ -47,6 +47,8 @@ export class Reflector<T> {
   #ran: boolean = false;
   /** The attempt during which the store resyncs. */
   #resyncing: unknown;
+  /** When it does so next. A watch may be shorter than the period. */
+  #resyncDueMs: number = 0;
   #connected: boolean = false;
   #error: unknown;
   #nextAttemptMs: number | undefined;
@@ -206,18 +208,29 @@ export class Reflector<T> {
     return { type: 'stored', resourceVersion };
   }
 
-  /** Has the store resync while a watch is open. */
+  /** Has the store resync while a watch is open. A period goes on in the next watch, unless it has ended between the two. */
   #resyncIfDue(attempt: Attempt<T, Input>): void {
-    const { resyncMs, shouldResync } = this.#settings;
+    const { resyncMs, clock } = this.#settings;
     if (resyncMs === 0 || this.#resyncing === attempt || this.#machine.state !== 'watching') return;
     this.#resyncing = attempt;
-    attempt.every(resyncMs, () => {
-      try {
-        if (shouldResync()) this.#store.resync?.();
-      } catch (error) {
-        attempt.interrupt(this.#storeFailed(error));
-      }
+    const nowMs = clock.now();
+    if (this.#resyncDueMs <= nowMs) this.#resyncDueMs = nowMs + resyncMs;
+    const resync = (): void => {
+      this.#resyncDueMs = clock.now() + resyncMs;
+      this.#resync(attempt);
+    };
+    attempt.after(this.#resyncDueMs - nowMs, () => {
+      resync();
+      attempt.every(resyncMs, resync);
     });
+  }
+
+  #resync(attempt: Attempt<T, Input>): void {
+    try {
+      if (this.#settings.shouldResync()) this.#store.resync?.();
+    } catch (error) {
+      attempt.interrupt(this.#storeFailed(error));
+    }
   }
 
   #storeFailed(error: unknown): Input {

@@ -121,12 +121,13 @@ export class Requests<T> {
   /** Gets the next event, at once if there is one. */
   read(): Input | Promise<Input> {
     const { attempt } = this;
+    let event: ObjectEvent<T> | undefined;
     try {
-      const event = attempt.poll();
-      if (event !== undefined) return this.#got(event);
+      event = attempt.poll();
     } catch (error) {
       return this.#failed('error', toFailure(error));
     }
+    if (event !== undefined) return this.#got(event); // what it throws is `onError`'s, and no failure of the watch
     return attempt.next().then((outcome) => this.#gotLater(outcome));
   }
 
