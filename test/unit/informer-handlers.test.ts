@@ -546,6 +546,27 @@ describe('a filter', () => {
     expect(errors).toEqual([new Error('odd')]);
     await informer.stop();
   });
+
+  test('that throws for an object does not match it: what the handler is told stays in order', async () => {
+    const { source, informer, start, errors } = rig();
+    const calls = new Calls();
+    informer.addHandler(calls, {
+      filter: ({ value }) => {
+        if (value % 10 === 0) throw new Error(`odd ${value}`);
+        return true;
+      },
+    });
+    await start();
+    for (const value of [10, 11, 12, 20, 30, 31, 40]) {
+      source.modify(pod('a', value));
+      await settle();
+    }
+    source.delete(pod('a'));
+    await settle();
+    expect(calls.take()).toEqual(['+a11', 'a11>a12', '-a12', '+a31', '-a31']);
+    expect(errors).toEqual([10, 20, 30, 40].map((value) => new Error(`odd ${value}`)));
+    await informer.stop();
+  });
 });
 
 test('TestSharedInformerHandlerAbuse: handlers come and go while objects do', async () => {

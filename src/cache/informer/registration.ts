@@ -151,7 +151,7 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
 
   #call(change: Change<T>): unknown {
     const { object, previous, finalStateUnknown } = change;
-    switch (transitionOf(change, this.#matches)) {
+    switch (this.#transitionOf(change)) {
       case 'ADDED':
         return this.#handler.onAdd?.(object, change.type === 'ADDED' && !this.#synced.isOpen);
       case 'MODIFIED':
@@ -161,6 +161,23 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
       default:
         return undefined;
     }
+  }
+
+  /** An object for which the filter throws does not match: neither now, nor when it is the one before. It is told of when it comes. */
+  #transitionOf(change: Change<T>): Change<T>['type'] | undefined {
+    const matches = this.#matches;
+    let failure: { readonly error: unknown } | undefined;
+    const guarded = (object: T): boolean => {
+      try {
+        return matches?.(object) ?? false;
+      } catch (error) {
+        if (object === change.object) failure = { error };
+        return false;
+      }
+    };
+    const type = transitionOf(change, matches && guarded);
+    if (failure) this.#host.onError(failure.error, this.#handler);
+    return type;
   }
 
   #cut(status: Status): void {
