@@ -106,6 +106,13 @@ describe('one object', () => {
     expect(server.requests[0]?.headers).toMatchObject({ 'content-type': 'application/json', accept: 'application/json' });
   });
 
+  it('create of a subresource that is done and not kept: the server only says so, as a kube-apiserver of an eviction', async () => {
+    server.reply = json({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, 201);
+    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'a', namespace: 'team' } };
+    expect(await things.create(eviction, { subresource: 'eviction' })).toEqual(eviction);
+    await expect(things.create(eviction)).rejects.toMatchObject({ code: 'INVALID_FRAME' });
+  });
+
   it('update replaces an object, or its status', async () => {
     await things.update(thing);
     await things.update(thing, { subresource: 'status' });
