@@ -567,6 +567,39 @@ describe('a filter', () => {
     expect(errors).toEqual([10, 20, 30, 40].map((value) => new Error(`odd ${value}`)));
     await informer.stop();
   });
+
+  test('that removes its handler, or that onError ends, calls nothing more', async () => {
+    const { source, informer, start } = rig([pod('a', 1)]);
+    const calls = new Calls();
+    const handler = informer.addHandler(calls, {
+      filter: ({ value }) => {
+        if (value === 2) handler.remove();
+        return true;
+      },
+    });
+    await start();
+    source.modify(pod('a', 2));
+    await settle();
+    expect(calls.take()).toEqual(['!a1']);
+    await informer.stop();
+    const error = new Error('odd');
+    const strict = rig([pod('a', 1)], {
+      onError: (thrown) => {
+        throw thrown;
+      },
+    });
+    strict.informer.addHandler(calls, {
+      filter: ({ value }) => {
+        if (value === 2) throw error;
+        return true;
+      },
+    });
+    const running = fate(strict.informer.run());
+    await settle();
+    strict.source.modify(pod('a', 2));
+    await settle();
+    expect([calls.take(), running.error]).toEqual([['!a1'], error]);
+  });
 });
 
 test('TestSharedInformerHandlerAbuse: handlers come and go while objects do', async () => {

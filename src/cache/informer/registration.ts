@@ -163,21 +163,19 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
     }
   }
 
-  /** An object for which the filter throws does not match: neither now, nor when it is the one before. It is told of when it comes. */
+  /** An object for which the filter throws does not match: neither now, which is reported, nor when it is the one before. */
   #transitionOf(change: Change<T>): Change<T>['type'] | undefined {
     const matches = this.#matches;
-    let failure: { readonly error: unknown } | undefined;
     const guarded = (object: T): boolean => {
       try {
         return matches?.(object) ?? false;
       } catch (error) {
-        if (object === change.object) failure = { error };
+        if (object !== change.previous) this.#host.onError(error, this.#handler);
         return false;
       }
     };
     const type = transitionOf(change, matches && guarded);
-    if (failure) this.#host.onError(failure.error, this.#handler);
-    return type;
+    return this.#removed ? undefined : type; // by the filter, or by who was told
   }
 
   #cut(status: Status): void {

@@ -210,27 +210,23 @@ export class Reflector<T> {
 
   /** Has the store resync while a watch is open. A period goes on in the next watch, unless it has ended between the two. */
   #resyncIfDue(attempt: Attempt<T, Input>): void {
-    const { resyncMs, clock } = this.#settings;
+    const { resyncMs, shouldResync, clock } = this.#settings;
     if (resyncMs === 0 || this.#resyncing === attempt || this.#machine.state !== 'watching') return;
     this.#resyncing = attempt;
     const nowMs = clock.now();
     if (this.#resyncDueMs <= nowMs) this.#resyncDueMs = nowMs + resyncMs;
     const resync = (): void => {
       this.#resyncDueMs = clock.now() + resyncMs;
-      this.#resync(attempt);
+      try {
+        if (shouldResync()) this.#store.resync?.();
+      } catch (error) {
+        attempt.interrupt(this.#storeFailed(error));
+      }
     };
     attempt.after(this.#resyncDueMs - nowMs, () => {
       resync();
       attempt.every(resyncMs, resync);
     });
-  }
-
-  #resync(attempt: Attempt<T, Input>): void {
-    try {
-      if (this.#settings.shouldResync()) this.#store.resync?.();
-    } catch (error) {
-      attempt.interrupt(this.#storeFailed(error));
-    }
   }
 
   #storeFailed(error: unknown): Input {
