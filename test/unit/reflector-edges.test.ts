@@ -44,10 +44,12 @@ describe('an attempt', () => {
     const clock = new FakeClock();
     const attempt = new Attempt<never, string>(clock);
     const calls: number[] = [];
-    attempt.every(1_000, () => {
+    const again = (): void => {
       calls.push(clock.now());
       if (calls.length === 2) attempt.close();
-    });
+      attempt.after(1_000, again);
+    };
+    attempt.after(1_000, again);
     clock.advance(5_000);
     attempt.after(1_000, () => calls.push(-1));
     attempt.close();

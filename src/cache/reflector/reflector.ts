@@ -213,20 +213,18 @@ export class Reflector<T> {
     const { resyncMs, shouldResync, clock } = this.#settings;
     if (resyncMs === 0 || this.#resyncing === attempt || this.#machine.state !== 'watching') return;
     this.#resyncing = attempt;
-    const nowMs = clock.now();
-    if (this.#resyncDueMs <= nowMs) this.#resyncDueMs = nowMs + resyncMs;
-    const resync = (): void => {
-      this.#resyncDueMs = clock.now() + resyncMs;
-      try {
-        if (shouldResync()) this.#store.resync?.();
-      } catch (error) {
-        attempt.interrupt(this.#storeFailed(error));
-      }
-    };
-    attempt.after(this.#resyncDueMs - nowMs, () => {
-      resync();
-      attempt.every(resyncMs, resync);
-    });
+    const wait = (): void =>
+      attempt.after(this.#resyncDueMs - clock.now(), () => {
+        this.#resyncDueMs = clock.now() + resyncMs;
+        try {
+          if (shouldResync()) this.#store.resync?.();
+        } catch (error) {
+          attempt.interrupt(this.#storeFailed(error));
+        }
+        wait();
+      });
+    if (this.#resyncDueMs <= clock.now()) this.#resyncDueMs = clock.now() + resyncMs;
+    wait();
   }
 
   #storeFailed(error: unknown): Input {

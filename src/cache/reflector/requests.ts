@@ -127,8 +127,8 @@ export class Requests<T> {
     } catch (error) {
       return this.#failed('error', toFailure(error));
     }
-    if (event !== undefined) return this.#got(event); // what it throws is `onError`'s, and no failure of the watch
-    return attempt.next().then((outcome) => this.#gotLater(outcome));
+    // What it throws is `onError`'s, and no failure of the watch.
+    return event === undefined ? attempt.next().then((outcome) => this.#gotLater(outcome)) : this.#got(event);
   }
 
   #gotLater(outcome: Outcome<ObjectEvent<T> | undefined, Input>): Input {
