@@ -1,4 +1,5 @@
 // The verbs of a resource, as requests to a server of TLS, and what becomes of its answers.
+import type { ServerResponse } from 'node:http';
 import { constants, createGzip, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
@@ -355,6 +356,33 @@ describe('watch', () => {
     }
     await watch.return();
     gzip.destroy();
+  });
+
+  it.each(['broken', 'ended'] as const)(
+    'a connection that is %s within a gzip member ends a watch as one without gzip',
+    async (how) => {
+      let response: ServerResponse | undefined;
+      server.reply = (reply) => {
+        response = reply;
+        reply.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+        const gzip = createGzip().on('data', (part) => void reply.write(part));
+        gzip.write(event('ADDED', 'a'));
+        gzip.flush(constants.Z_SYNC_FLUSH);
+      };
+      const watch = await things.watch();
+      expect((await watch.next()).value).toMatchObject({ type: 'ADDED' });
+      if (how === 'ended') response?.end();
+      else response?.destroy();
+      expect(await watch.next()).toEqual({ done: true, value: undefined });
+    },
+  );
+
+  it('a coding is named in any letter case', async () => {
+    server.reply = (response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'GZip' });
+      response.end(gzipSync(JSON.stringify(thing)));
+    };
+    expect(await things.get('team/a')).toEqual(thing);
   });
 
   it('a body that is cancelled closes its connection, also without a signal', async () => {
