@@ -311,6 +311,25 @@ describe('watch', () => {
     expect(await broken.next()).toMatchObject({ done: true });
   });
 
+  it('a cluster that is closed keeps what is in use, and closes what is idle', async () => {
+    let response: ServerResponse | undefined;
+    server.reply = (reply) => {
+      response = reply;
+      reply.writeHead(200, { 'content-type': 'application/json' });
+      reply.write(event('ADDED', 'a'));
+    };
+    const watch = await things.watch();
+    await watch.next();
+    server.reply = json(thing);
+    await things.get('team/a');
+    const closed = new Promise((resolve) => server.sockets[1]?.once('close', resolve));
+    cluster.close();
+    await closed;
+    response?.write(event('MODIFIED', 'b'));
+    expect((await watch.next()).value).toMatchObject({ type: 'MODIFIED', object: { metadata: { name: 'b' } } });
+    await watch.return();
+  });
+
   it('a slow reader holds the server back', async () => {
     const line = event('ADDED', 'x'.repeat(900));
     let written = 0;

@@ -31,7 +31,7 @@ export interface HandlerOptions<T> {
   readonly resyncMs?: number | undefined;
   /**
    * Only objects for which this returns true. One that starts to match is added (not `initial`, if it was known before), one that
-   * stops is deleted. One for which it throws does not match, and the error is reported.
+   * stops is deleted. To a handler, one for which it throws does not match, and the error is reported; a watch ends with the error.
    */
   readonly filter?: ((object: T) => boolean) | undefined;
   /**
