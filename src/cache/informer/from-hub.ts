@@ -55,7 +55,7 @@ class HubListWatcher<T> implements ListWatcher<T> {
     // Everything, where a part was asked for, would be taken for that part.
     const selector = labelSelector || fieldSelector;
     if (selector) throw refusal(400, 'BadRequest', `a hub knows no selectors, and cannot select ${JSON.stringify(selector)}`);
-    const resumes = !sendInitialEvents && resourceVersion !== undefined && resourceVersion !== '' && resourceVersion !== '0';
+    const resumes = !sendInitialEvents && !!resourceVersion && resourceVersion !== '0';
     let initial = !resumes;
     const watch = await this.#open({ resourceVersion: resumes ? resourceVersion : undefined, signal });
     return filter(watch, (event) => {

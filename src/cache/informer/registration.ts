@@ -165,16 +165,15 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
 
   /** An object for which the filter throws does not match: neither now, which is reported, nor when it is the one before. */
   #transitionOf(change: Change<T>): Change<T>['type'] | undefined {
-    const matches = this.#matches;
     const guarded = (object: T): boolean => {
       try {
-        return matches?.(object) ?? false;
+        return this.#matches?.(object) ?? false;
       } catch (error) {
         if (object !== change.previous) this.#host.onError(error, this.#handler);
         return false;
       }
     };
-    const type = transitionOf(change, matches && guarded);
+    const type = transitionOf(change, this.#matches && guarded);
     return this.#removed ? undefined : type; // by the filter, or by who was told
   }
 
