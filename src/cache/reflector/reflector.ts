@@ -107,6 +107,7 @@ export class Reflector<T> {
     for (;;) {
       const action = this.#take(this.#stopping ? { type: 'stop' } : input);
       if (action.do === 'end') return;
+      if (this.#stopping) continue; // by who was told just now: the request of before is over, and the next one must not begin
       const outcome = this.#perform(action);
       input = outcome instanceof Promise ? await outcome : outcome;
     }
