@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { HandlerOptions, InformerFailure } from '../../src/cache/index.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { Calls, type Pod, pod, rig, settle, shown } from './informer-support.ts';
-import { fate } from './support.ts';
+import { fate, thrown } from './support.ts';
 
 describe('a handler', () => {
   test('TestAddWhileActive: that joins later gets the state as initial, then changes; no gap, nothing twice', async () => {
@@ -566,6 +566,22 @@ describe('a filter', () => {
     expect(calls.take()).toEqual(['+a11', 'a11>a12', '-a12', '+a31', '-a31']);
     expect(errors).toEqual([10, 20, 30, 40].map((value) => new Error(`odd ${value}`)));
     await informer.stop();
+  });
+
+  test('that stops the informer while its handler is added: there is no such handler', async () => {
+    const { informer, start } = rig([pod('a', 1)]);
+    await start();
+    const calls = new Calls();
+    let stopped: Promise<void> | undefined;
+    const filter = (): boolean => {
+      stopped = informer.stop();
+      return true;
+    };
+    const error = thrown(() => informer.addHandler(calls, { overflow: 'disconnect', filter }));
+    expect(error).toMatchObject({ code: 'CLOSED' });
+    await stopped;
+    await settle();
+    expect(calls.take()).toEqual([]);
   });
 
   test('that removes its handler, or that onError ends, calls nothing more', async () => {
