@@ -26,7 +26,7 @@ export interface StreamWatcherOptions {
 }
 
 const BROKEN_CODE =
-  /^(ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|UND_ERR_SOCKET|UND_ERR_\w+_TIMEOUT|ERR_STREAM_PREMATURE_CLOSE|ERR_HTTP2_GOAWAY_SESSION)$/;
+  /^(ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|Z_BUF_ERROR|UND_ERR_SOCKET|UND_ERR_\w+_TIMEOUT|ERR_STREAM_PREMATURE_CLOSE|ERR_HTTP2_GOAWAY_SESSION)$/;
 // The errors of a fetch body in undici, Chromium, Firefox and Safari (two). They have no code, so the text has to do.
 const BROKEN_FETCH = /^(terminated$|network ?error|error in input stream|load failed|the network connection)/i;
 // Undici also terminates a body whose bytes are bad. Its cause is then an error of zlib, zstd, brotli or the HTTP parser. They, too,

@@ -43,9 +43,9 @@ export class Credentials {
     return this.#pending;
   }
 
-  /** Closes idle connections. */
+  /** Closes idle connections. The agent's own `destroy` would break those in use, too. */
   close(): void {
-    this.#agent.destroy();
+    for (const idle of Object.values(this.#agent.freeSockets)) for (const socket of idle ?? []) socket.destroy();
   }
 
   async #ask(): Promise<RequestOptions> {

@@ -99,7 +99,7 @@ function toResponse(incoming: IncomingMessage): Response {
     incoming.resume(); // so that the connection can be used again
     return new Response(null, { status, headers });
   }
-  const coding = incoming.headers['content-encoding'];
+  const coding = incoming.headers['content-encoding']?.toLowerCase();
   const packed = coding === 'gzip' || coding === 'x-gzip';
   const plain = headers.filter(([name]) => !(packed && (name === 'content-encoding' || name === 'content-length')));
   return new Response(toStream(packed ? unpacked(incoming) : incoming), { status, headers: plain });

@@ -92,12 +92,16 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     return this.#object(this.#at(name), options, { parameters: resourceVersion ? { resourceVersion } : {} });
   }
 
-  /** Creates an object. If it has no name but a `metadata.generateName`, the server generates its name. */
+  /**
+   * Creates an object. If it has no name but a `metadata.generateName`, the server generates its name. For a subresource that is done
+   * and not kept, such as `eviction`, the server only says so: this then resolves with the object as it was given.
+   */
   async create(object: T, options: WriteOptions = {}): Promise<T> {
     const parameters = toParameters(checkOptions(options, WRITE_NAMES));
     const place = this.#placeOf(object, 'create', options.subresource === undefined);
-    const at = options.subresource === undefined ? { ...place, name: '' } : place;
-    return this.#object(at, options, { method: 'POST', body: this.#written(object), parameters });
+    const asked = { method: 'POST', body: this.#written(object), parameters };
+    if (options.subresource === undefined) return this.#object({ ...place, name: '' }, options, asked);
+    return (await this.#send(place, options, asked)) ?? object;
   }
 
   /** Replaces an object. If it has a version that is not the newest, the server refuses with 409. */

@@ -115,6 +115,40 @@ describe('fromHub', () => {
     expect(clock.pending).toBe(0);
   });
 
+  test('goes on from its version when a connection breaks, or cannot be made, though the connection does not try again', async () => {
+    const own = shop();
+    const clock = new FakeClock();
+    let cut = new AbortController();
+    const asked: unknown[] = [];
+    const source = fromHub<Order>((options) => {
+      asked.push(options.resourceVersion);
+      const fetch = async (url: string | URL | Request, init?: RequestInit): Promise<Response> => {
+        if (asked.length === 2) throw new TypeError('fetch failed');
+        const { body, status, headers } = await createFetchHandler(own.hub)(new Request(url, init));
+        return new Response(body?.pipeThrough(new TransformStream(), { signal: cut.signal }), { status, headers });
+      };
+      return connect<WatchEvent>('http://127.0.0.1/watch', { ...options, maxAttempts: 0, fetch });
+    });
+    const informer = new Informer(source, { keyOf, clock, random: () => 0 });
+    const changes: string[] = [];
+    informer.addHandler({ onUpdate: (_, { id, total }) => void changes.push(`${id}${total}`) });
+    const run = informer.run();
+    await informer.synced;
+    own.put({ id: 'b', total: 2 });
+    await until(() => totals(informer) === 'a1 b2');
+    cut.abort(new TypeError('terminated'));
+    cut = new AbortController();
+    own.put({ id: 'b', total: 3 });
+    for (let failures = 1; failures <= 2; failures++) {
+      await until(() => informer.state.failures === failures && informer.state.phase === 'waiting');
+      clock.advance((informer.state.nextAttemptMs ?? 0) - clock.now());
+    }
+    await until(() => totals(informer) === 'a1 b3');
+    expect([asked, changes]).toEqual([[undefined, 'e1.1', 'e1.1'], ['b3']]);
+    await informer.stop();
+    await run;
+  });
+
   test('lists, and watches from a version', async () => {
     const own = shop();
     const source = fromHub<Order>(own.connect);

@@ -75,6 +75,16 @@ describe('an informer', () => {
     }
   });
 
+  test('that ends because onError throws about an object of the first list has not synced', async () => {
+    const no = (): never => {
+      throw new Error('no');
+    };
+    const informer = new Informer(new FakeListWatcher({ objects: [pod('a')] }), { transform: no, onError: no });
+    await expect(informer.run()).rejects.toThrow('no');
+    await expect(informer.synced).rejects.toThrow('no');
+    expect(informer.hasSynced).toBe(false);
+  });
+
   test('moves its version with BOOKMARKs, and not with objects that have none', async () => {
     const { source, clock } = new Scripted();
     source.toWatch = [new ScriptedWatch([change('ADDED', 'a', '2'), bookmark('3', 'true')])];

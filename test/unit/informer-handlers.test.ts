@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { HandlerOptions, InformerFailure } from '../../src/cache/index.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import { Calls, type Pod, pod, rig, settle, shown } from './informer-support.ts';
-import { fate } from './support.ts';
+import { fate, thrown } from './support.ts';
 
 describe('a handler', () => {
   test('TestAddWhileActive: that joins later gets the state as initial, then changes; no gap, nothing twice', async () => {
@@ -545,6 +545,76 @@ describe('a filter', () => {
     expect(calls.take()).toEqual(['!b2', 'b2>b3']);
     expect(errors).toEqual([new Error('odd')]);
     await informer.stop();
+  });
+
+  test('that throws for an object does not match it: what the handler is told stays in order', async () => {
+    const { source, informer, start, errors } = rig();
+    const calls = new Calls();
+    informer.addHandler(calls, {
+      filter: ({ value }) => {
+        if (value % 10 === 0) throw new Error(`odd ${value}`);
+        return true;
+      },
+    });
+    await start();
+    for (const value of [10, 11, 12, 20, 30, 31, 40]) {
+      source.modify(pod('a', value));
+      await settle();
+    }
+    source.delete(pod('a'));
+    await settle();
+    expect(calls.take()).toEqual(['+a11', 'a11>a12', '-a12', '+a31', '-a31']);
+    expect(errors).toEqual([10, 20, 30, 40].map((value) => new Error(`odd ${value}`)));
+    await informer.stop();
+  });
+
+  test('that stops the informer while its handler is added: there is no such handler', async () => {
+    const { informer, start } = rig([pod('a', 1)]);
+    await start();
+    const calls = new Calls();
+    let stopped: Promise<void> | undefined;
+    const filter = (): boolean => {
+      stopped = informer.stop();
+      return true;
+    };
+    const error = thrown(() => informer.addHandler(calls, { overflow: 'disconnect', filter }));
+    expect(error).toMatchObject({ code: 'CLOSED' });
+    await stopped;
+    await settle();
+    expect(calls.take()).toEqual([]);
+  });
+
+  test('that removes its handler, or that onError ends, calls nothing more', async () => {
+    const { source, informer, start } = rig([pod('a', 1)]);
+    const calls = new Calls();
+    const handler = informer.addHandler(calls, {
+      filter: ({ value }) => {
+        if (value === 2) handler.remove();
+        return true;
+      },
+    });
+    await start();
+    source.modify(pod('a', 2));
+    await settle();
+    expect(calls.take()).toEqual(['!a1']);
+    await informer.stop();
+    const error = new Error('odd');
+    const strict = rig([pod('a', 1)], {
+      onError: (thrown) => {
+        throw thrown;
+      },
+    });
+    strict.informer.addHandler(calls, {
+      filter: ({ value }) => {
+        if (value === 2) throw error;
+        return true;
+      },
+    });
+    const running = fate(strict.informer.run());
+    await settle();
+    strict.source.modify(pod('a', 2));
+    await settle();
+    expect([calls.take(), running.error]).toEqual([['!a1'], error]);
   });
 });
 

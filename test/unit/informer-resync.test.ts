@@ -1,7 +1,8 @@
 // When handlers are told again of every object (R12.23 to R12.25, FIX12.5).
 import { describe, expect, test } from 'vitest';
 import { ResyncTimes } from '../../src/cache/informer/resync.ts';
-import { sleep } from '../../src/watch/clock.ts';
+import { FakeClock } from '../../src/testing/index.ts';
+import { type Clock, sleep } from '../../src/watch/clock.ts';
 import { Calls, type Pod, pod, rig, settle } from './informer-support.ts';
 
 const entry = (requestedMs: number) => ({ requestedMs, periodMs: 0, dueMs: 0 });
@@ -58,6 +59,23 @@ describe('the times', () => {
 });
 
 describe('an informer', () => {
+  test('puts nobody off for a period because a timer of the host was a fraction of a millisecond early', async () => {
+    const fake = new FakeClock();
+    let fraction = 0.6;
+    const clock: Clock = { now: () => fake.now() + fraction, schedule: (delayMs, callback) => fake.schedule(delayMs, callback) };
+    const { informer, start } = rig([pod('a', 1)], { clock, resyncMs: 1_000 });
+    const calls = new Calls();
+    informer.addHandler(calls);
+    await start();
+    fake.advance(1_000);
+    await settle();
+    fraction = 0.2;
+    fake.advance(1_000);
+    await settle();
+    expect(calls.take()).toEqual(['!a1', 'a1>a1', 'a1>a1']);
+    await informer.stop();
+  });
+
   test('tells a handler of the last object, too, if it needs longer for all of them than its period', async () => {
     const { informer, clock, start } = rig([pod('a', 1), pod('b', 1), pod('c', 1)], { resyncMs: 1_000 });
     const calls: string[] = [];

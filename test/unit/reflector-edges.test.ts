@@ -7,6 +7,7 @@ import { ReflectorMachine } from '../../src/cache/reflector/machine.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { settle } from './faulty-source.ts';
 import { bookmark, CLEAN, change, errorEvent, list, Rig, refusal, ScriptedSource, ScriptedWatch } from './reflector-rig.ts';
+import { fate } from './support.ts';
 
 /** A watch that cannot be read. */
 class BrokenWatch extends ScriptedWatch {
@@ -43,10 +44,12 @@ describe('an attempt', () => {
     const clock = new FakeClock();
     const attempt = new Attempt<never, string>(clock);
     const calls: number[] = [];
-    attempt.every(1_000, () => {
+    const again = (): void => {
       calls.push(clock.now());
       if (calls.length === 2) attempt.close();
-    });
+      attempt.after(1_000, again);
+    };
+    attempt.after(1_000, again);
     clock.advance(5_000);
     attempt.after(1_000, () => calls.push(-1));
     attempt.close();
@@ -192,6 +195,19 @@ describe('a watch', () => {
     expect(await rig.stop()).toEqual(CLEAN);
   });
 
+  test('ends with what onError throws about an event that is there at once', async () => {
+    const rig = new Rig({
+      onError: (error, { kind }) => {
+        if (kind === 'event') throw error;
+      },
+    });
+    rig.source.toWatch = [new ScriptedWatch([{ type: 'NEW', object: {} } as never])];
+    const running = fate(rig.reflector.run(rig.abort.signal));
+    await settle();
+    expect(running.error).toMatchObject({ code: 'INVALID_FRAME', message: 'an event of the unknown type NEW' });
+    expect(await rig.stop()).toEqual(CLEAN);
+  });
+
   test('needs no onError, and a store that takes no BOOKMARK', async () => {
     const source = new ScriptedSource();
     const seen: string[] = [];
@@ -254,6 +270,19 @@ describe('a resync', () => {
       await rig.pass(1_000);
     }
     expect(rig.store.notes.filter((note) => note === 'resync').length).toBe(2);
+    expect(await rig.stop()).toEqual(CLEAN);
+  });
+
+  test('comes in its period, though no watch lasts as long', async () => {
+    const rig = new Rig({ resyncMs: 1_000_000 });
+    await rig.start();
+    for (let watches = 0; watches < 10; watches++) {
+      await rig.pass(299_000);
+      rig.source.last.finish();
+      await settle();
+      await rig.pass(1_000);
+    }
+    expect(rig.store.notes).toEqual(['replace 1 ', 'resync', 'resync', 'resync']);
     expect(await rig.stop()).toEqual(CLEAN);
   });
 

@@ -91,6 +91,18 @@ describe('a run', () => {
     expect([rig.reflector.state.phase, rig.clock.pending, rig.listeners.count]).toEqual(['stopped', 0, 0]);
   });
 
+  test.each(['onError', 'onStateChange'] as const)(
+    'that is stopped from within %s ends at once, and asks nothing more',
+    async (name) => {
+      const rig = new Rig({ [name]: () => rig.abort.abort() });
+      rig.source.toList = [refusal(500)];
+      await rig.start();
+      expect([rig.reflector.state.phase, rig.clock.pending]).toEqual(['stopped', 0]);
+      expect(rig.source.lists).toHaveLength(name === 'onError' ? 1 : 0);
+      expect(await rig.stop()).toEqual(CLEAN);
+    },
+  );
+
   test('a store without room holds the source back', async () => {
     const rig = new Rig();
     let free: () => void = () => {};

@@ -1,4 +1,5 @@
 // The verbs of a resource, as requests to a server of TLS, and what becomes of its answers.
+import type { ServerResponse } from 'node:http';
 import { constants, createGzip, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../../src/cache/index.ts';
@@ -104,6 +105,13 @@ describe('one object', () => {
     const paths = server.requests.map(({ method, url }) => `${method} ${url}`);
     expect(paths).toEqual([`${at}?fieldManager=me&fieldValidation=Strict`, `${at}?dryRun=All`, `${at}/a/eviction`]);
     expect(server.requests[0]?.headers).toMatchObject({ 'content-type': 'application/json', accept: 'application/json' });
+  });
+
+  it('create of a subresource that is done and not kept: the server only says so, as a kube-apiserver of an eviction', async () => {
+    server.reply = json({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, 201);
+    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'a', namespace: 'team' } };
+    expect(await things.create(eviction, { subresource: 'eviction' })).toEqual(eviction);
+    await expect(things.create(eviction)).rejects.toMatchObject({ code: 'INVALID_FRAME' });
   });
 
   it('update replaces an object, or its status', async () => {
@@ -303,6 +311,25 @@ describe('watch', () => {
     expect(await broken.next()).toMatchObject({ done: true });
   });
 
+  it('a cluster that is closed keeps what is in use, and closes what is idle', async () => {
+    let response: ServerResponse | undefined;
+    server.reply = (reply) => {
+      response = reply;
+      reply.writeHead(200, { 'content-type': 'application/json' });
+      reply.write(event('ADDED', 'a'));
+    };
+    const watch = await things.watch();
+    await watch.next();
+    server.reply = json(thing);
+    await things.get('team/a');
+    const closed = new Promise((resolve) => server.sockets[1]?.once('close', resolve));
+    cluster.close();
+    await closed;
+    response?.write(event('MODIFIED', 'b'));
+    expect((await watch.next()).value).toMatchObject({ type: 'MODIFIED', object: { metadata: { name: 'b' } } });
+    await watch.return();
+  });
+
   it('a slow reader holds the server back', async () => {
     const line = event('ADDED', 'x'.repeat(900));
     let written = 0;
@@ -348,6 +375,33 @@ describe('watch', () => {
     }
     await watch.return();
     gzip.destroy();
+  });
+
+  it.each(['broken', 'ended'] as const)(
+    'a connection that is %s within a gzip member ends a watch as one without gzip',
+    async (how) => {
+      let response: ServerResponse | undefined;
+      server.reply = (reply) => {
+        response = reply;
+        reply.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+        const gzip = createGzip().on('data', (part) => void reply.write(part));
+        gzip.write(event('ADDED', 'a'));
+        gzip.flush(constants.Z_SYNC_FLUSH);
+      };
+      const watch = await things.watch();
+      expect((await watch.next()).value).toMatchObject({ type: 'ADDED' });
+      if (how === 'ended') response?.end();
+      else response?.destroy();
+      expect(await watch.next()).toEqual({ done: true, value: undefined });
+    },
+  );
+
+  it('a coding is named in any letter case', async () => {
+    server.reply = (response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'GZip' });
+      response.end(gzipSync(JSON.stringify(thing)));
+    };
+    expect(await things.get('team/a')).toEqual(thing);
   });
 
   it('a body that is cancelled closes its connection, also without a signal', async () => {

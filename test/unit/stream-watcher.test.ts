@@ -324,6 +324,7 @@ describe('isBrokenConnection', () => {
     'UND_ERR_CONNECT_TIMEOUT',
     'ERR_STREAM_PREMATURE_CLOSE',
     'ERR_HTTP2_GOAWAY_SESSION',
+    'Z_BUF_ERROR',
   ])('is true for the code %s, also as a cause', (code) => {
     expect(isBrokenConnection(coded(code))).toBe(true);
     expect(isBrokenConnection({ code })).toBe(true);

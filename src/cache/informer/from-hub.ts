@@ -1,6 +1,6 @@
 import { filter } from '../../broadcast/filter.ts';
 import { callable, invalid, WatchError } from '../../watch/errors.ts';
-import { isErrorEvent, isInitialEventsEnd, type ObjectEvent, toStatus, type WatchEvent } from '../../watch/event.ts';
+import { isErrorEvent, isInitialEventsEnd, type ObjectEvent, type Status, toStatus, type WatchEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../list-watcher.ts';
 
@@ -42,7 +42,7 @@ class HubListWatcher<T> implements ListWatcher<T> {
     const watch = await this.watch({ labelSelector, fieldSelector, signal });
     const items: T[] = [];
     for await (const event of watch) {
-      if (isErrorEvent(event)) throw new WatchError('REFUSED', event.object.message, { status: event.object });
+      if (isErrorEvent(event)) throw refused(event.object);
       if (event.type !== 'BOOKMARK') items.push(event.object as T);
       else if (isInitialEventsEnd(event)) return { items, resourceVersion: event.object.metadata.resourceVersion };
     }
@@ -55,12 +55,12 @@ class HubListWatcher<T> implements ListWatcher<T> {
     // Everything, where a part was asked for, would be taken for that part.
     const selector = labelSelector || fieldSelector;
     if (selector) throw refusal(400, 'BadRequest', `a hub knows no selectors, and cannot select ${JSON.stringify(selector)}`);
-    const resumes = !sendInitialEvents && resourceVersion !== undefined && resourceVersion !== '' && resourceVersion !== '0';
+    const resumes = !sendInitialEvents && !!resourceVersion && resourceVersion !== '0';
     let initial = !resumes;
     const watch = await this.#open({ resourceVersion: resumes ? resourceVersion : undefined, signal });
     return filter(watch, (event) => {
       const beside = (event as { resourceVersion?: unknown }).resourceVersion;
-      if (isErrorEvent(event)) return event;
+      if (isErrorEvent(event)) return { type: 'ERROR', object: resumable(event.object) };
       if (isInitialEventsEnd(event)) initial = false;
       else if (event.type !== 'BOOKMARK') {
         // The objects of a snapshot have no version, and whatever is live comes behind it.
@@ -94,11 +94,23 @@ class HubListWatcher<T> implements ListWatcher<T> {
     if (!isPassedOn || !isConnecting || (await answered)) return watch;
     options.signal?.throwIfAborted();
     const { value } = await watch.next();
-    if (value && isErrorEvent(value)) throw new WatchError('REFUSED', value.object.message, { status: value.object });
+    if (value && isErrorEvent(value)) throw refused(resumable(value.object));
     return watch;
   }
 }
 
+/**
+ * A 503 is how a client says that its connection broke, or could not be made. The version is as good as before: with a time to come
+ * back, a reflector resumes there, and does not read the whole snapshot again.
+ */
+function resumable(status: Status): Status {
+  return status.code === 503 ? { ...status, details: { retryAfterSeconds: 1, ...status.details } } : status;
+}
+
 function refusal(code: number, reason: string, message: string): WatchError {
-  return new WatchError('REFUSED', message, { status: toStatus({ code, reason, message }) });
+  return refused(toStatus({ code, reason, message }));
+}
+
+function refused(status: Status): WatchError {
+  return new WatchError('REFUSED', status.message, { status });
 }

@@ -31,7 +31,7 @@ export interface HandlerOptions<T> {
   readonly resyncMs?: number | undefined;
   /**
    * Only objects for which this returns true. One that starts to match is added (not `initial`, if it was known before), one that
-   * stops is deleted.
+   * stops is deleted. To a handler, one for which it throws does not match, and the error is reported; a watch ends with the error.
    */
   readonly filter?: ((object: T) => boolean) | undefined;
   /**
@@ -42,7 +42,8 @@ export interface HandlerOptions<T> {
   readonly overflow?: HandlerOverflow | undefined;
   /**
    * Number of changes that it may be behind; a whole number >= 1. Default: as many as there are objects with `coalesce`, otherwise
-   * 1,000. With `coalesce`, a handler with more changed objects than that is ended, as with `disconnect`.
+   * 1,000. With `coalesce`, a handler with more changed objects than that is ended, as with `disconnect`. One that is added before the
+   * first list needs room for it; one that is added later has room for the state with which it begins.
    */
   readonly capacity?: number | undefined;
   /**

@@ -203,6 +203,7 @@ export class Informer<T, Name extends string = string> {
   }
 
   #moved(): void {
+    if (this.#isStopping) return; // because of what `onError` was told about an object of this very write
     this.#synced.open(); // a list is the first that the reflector tells
     this.#versions.reach(this.#live.resourceVersion);
   }

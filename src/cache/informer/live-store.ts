@@ -176,7 +176,6 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
 
   /** Starts to read: the state as ADDED and, if the first list is in it, the BOOKMARK that ends it; then the log. */
   join({ overflow = 'coalesce', capacity, matches, reader, signal, onGap }: JoinOptions<T>): BroadcastWatch<LogEvent<T>> {
-    if (this.#closed) throw new WatchError('CLOSED', 'the informer has stopped');
     this.#publish(); // a filter that is asked in the middle of a list joins
     const prefix: LogEvent<T>[] = [];
     for (const [key, object] of this.entries()) {
@@ -191,6 +190,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
     signal?.throwIfAborted();
     // Asked before the cursor takes its position: what a filter publishes must not come between state and log.
     const first = filter ? prefix.filter(filter) : prefix;
+    if (this.#closed) throw new WatchError('CLOSED', 'the informer has stopped'); // maybe by that filter
     const room = Math.max(limit ?? UNLIMITED, prefix.length + 1);
     const cursor = new Cursor(this.#log.all, { policy: POLICIES[overflow], capacity: room, filter, onGap });
     cursor.join(first, { place: 0 });

@@ -56,8 +56,9 @@ export interface InformerOptions<T, Name extends string = string>
   readonly indexers?: Indexers<T, Name> | undefined;
   /**
    * Called once for each object before it is stored; the result is stored instead, for example without the fields that nobody
-   * needs. It should keep `uid` and `resourceVersion`, which identify an object's state, and the labels that selectors use. It
-   * must not change its argument, which may be shared: a storage in the same process would keep the change.
+   * needs. It should keep the name and the namespace, which handlers make keys of (that of the store is the original object's), `uid`
+   * and `resourceVersion`, which identify an object's state, and the labels that selectors use. It must not change its argument,
+   * which may be shared: a storage in the same process would keep the change.
    */
   readonly transform?: ((object: T) => T) | undefined;
   /** The key of an object; default: namespace and name. */

@@ -151,7 +151,7 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
 
   #call(change: Change<T>): unknown {
     const { object, previous, finalStateUnknown } = change;
-    switch (transitionOf(change, this.#matches)) {
+    switch (this.#transitionOf(change)) {
       case 'ADDED':
         return this.#handler.onAdd?.(object, change.type === 'ADDED' && !this.#synced.isOpen);
       case 'MODIFIED':
@@ -161,6 +161,20 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
       default:
         return undefined;
     }
+  }
+
+  /** An object for which the filter throws does not match: neither now, which is reported, nor when it is the one before. */
+  #transitionOf(change: Change<T>): Change<T>['type'] | undefined {
+    const guarded = (object: T): boolean => {
+      try {
+        return this.#matches?.(object) ?? false;
+      } catch (error) {
+        if (object !== change.previous) this.#host.onError(error, this.#handler);
+        return false;
+      }
+    };
+    const type = transitionOf(change, this.#matches && guarded);
+    return this.#removed ? undefined : type; // by the filter, or by who was told
   }
 
   #cut(status: Status): void {

@@ -10,6 +10,8 @@
  */
 
 const MIN_PERIOD_MS = 1_000;
+/** Timers of hosts count whole milliseconds, so a check may come that much before its time: who is due then would wait for another. */
+const EARLY_MS = 1;
 
 /** What one handler has asked for. */
 export interface ResyncEntry {
@@ -66,7 +68,7 @@ export class ResyncTimes<Entry extends ResyncEntry = ResyncEntry> {
 
   /** Those whose time has come. Their next one is a period from now. */
   due(now: number): Entry[] {
-    const due = [...this.#entries].filter(({ periodMs, dueMs }) => periodMs > 0 && dueMs <= now);
+    const due = [...this.#entries].filter(({ periodMs, dueMs }) => periodMs > 0 && dueMs - now < EARLY_MS);
     for (const entry of due) entry.dueMs = now + entry.periodMs;
     return due;
   }

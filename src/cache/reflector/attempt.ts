@@ -71,14 +71,6 @@ export class Attempt<T, I> {
     this.#timers.add(cancel);
   }
 
-  /** Calls `callback` each time after `periodMs`. */
-  every(periodMs: number, callback: () => void): void {
-    this.after(periodMs, () => {
-      callback();
-      this.every(periodMs, callback);
-    });
-  }
-
   /** Interrupts as soon as `next` has waited for `limitMs`. Without a reason, there is no limit any more. */
   limitSilence(limitMs: number, toReason: () => I | undefined): void {
     const look = (delayMs: number): void =>

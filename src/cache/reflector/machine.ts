@@ -131,7 +131,7 @@ export class ReflectorMachine {
   #step<Type extends Input['type']>(input: InputOf<Type>, nowMs: number): Step {
     if (this.#state === 'stopped' || input.type === 'stop') return STOP;
     const cell: Cell<Type> | undefined = TABLE[this.#state][input.type as Type];
-    if (!cell) throw new Error('the reflector has got an input that its state cannot have');
+    if (!cell) throw new Error('an input that its state cannot have');
     return cell(this.#memory, input, nowMs);
   }
 }

@@ -118,7 +118,10 @@ export interface ReflectorOptions<T> extends RetryOptions {
   readonly idleTimeoutMs?: number | undefined;
   /** How long to keep watching despite 500 `InternalError` before listing again, in milliseconds; default 0: not at all. */
   readonly internalErrorRetryMs?: number | undefined;
-  /** How often the store's `resync` is called while a watch is open, in milliseconds; default 0: never. */
+  /**
+   * How often the store's `resync` is called while a watch is open, in milliseconds; default 0: never. The period may be longer than
+   * a watch.
+   */
   readonly resyncMs?: number | undefined;
   /** Called each time to decide whether to do so. Default: always. */
   readonly shouldResync?: (() => boolean) | undefined;

@@ -47,6 +47,8 @@ export class Reflector<T> {
   #ran: boolean = false;
   /** The attempt during which the store resyncs. */
   #resyncing: unknown;
+  /** When it does so next. A watch may be shorter than the period. */
+  #resyncDueMs: number = 0;
   #connected: boolean = false;
   #error: unknown;
   #nextAttemptMs: number | undefined;
@@ -105,6 +107,7 @@ export class Reflector<T> {
     for (;;) {
       const action = this.#take(this.#stopping ? { type: 'stop' } : input);
       if (action.do === 'end') return;
+      if (this.#stopping) continue; // by who was told just now: the request of before is over, and the next one must not begin
       const outcome = this.#perform(action);
       input = outcome instanceof Promise ? await outcome : outcome;
     }
@@ -206,18 +209,23 @@ export class Reflector<T> {
     return { type: 'stored', resourceVersion };
   }
 
-  /** Has the store resync while a watch is open. */
+  /** Has the store resync while a watch is open. A period goes on in the next watch, unless it has ended between the two. */
   #resyncIfDue(attempt: Attempt<T, Input>): void {
-    const { resyncMs, shouldResync } = this.#settings;
+    const { resyncMs, shouldResync, clock } = this.#settings;
     if (resyncMs === 0 || this.#resyncing === attempt || this.#machine.state !== 'watching') return;
     this.#resyncing = attempt;
-    attempt.every(resyncMs, () => {
-      try {
-        if (shouldResync()) this.#store.resync?.();
-      } catch (error) {
-        attempt.interrupt(this.#storeFailed(error));
-      }
-    });
+    const wait = (): void =>
+      attempt.after(this.#resyncDueMs - clock.now(), () => {
+        this.#resyncDueMs = clock.now() + resyncMs;
+        try {
+          if (shouldResync()) this.#store.resync?.();
+        } catch (error) {
+          attempt.interrupt(this.#storeFailed(error));
+        }
+        wait();
+      });
+    if (this.#resyncDueMs <= clock.now()) this.#resyncDueMs = clock.now() + resyncMs;
+    wait();
   }
 
   #storeFailed(error: unknown): Input {

@@ -121,13 +121,14 @@ export class Requests<T> {
   /** Gets the next event, at once if there is one. */
   read(): Input | Promise<Input> {
     const { attempt } = this;
+    let event: ObjectEvent<T> | undefined;
     try {
-      const event = attempt.poll();
-      if (event !== undefined) return this.#got(event);
+      event = attempt.poll();
     } catch (error) {
       return this.#failed('error', toFailure(error));
     }
-    return attempt.next().then((outcome) => this.#gotLater(outcome));
+    // What it throws is `onError`'s, and no failure of the watch.
+    return event === undefined ? attempt.next().then((outcome) => this.#gotLater(outcome)) : this.#got(event);
   }
 
   #gotLater(outcome: Outcome<ObjectEvent<T> | undefined, Input>): Input {
