@@ -73,6 +73,10 @@ function extraOf(cursor: Cursor<TestEvent>): Extra<TestEvent> {
   return (cursor as unknown as { extra: Extra<TestEvent> }).extra;
 }
 
+function setAside(cursor: Cursor<TestEvent>): unknown {
+  return (extraOf(cursor).kept as unknown as { events: unknown }).events;
+}
+
 const NOTHING = { needs: 0, stored: 0, retained: 0, due: 0, gated: 0, links: 0 };
 
 describe('a laggard', () => {
@@ -121,9 +125,18 @@ describe('a laggard', () => {
     const rig = new Rig();
     const [a, b] = [rig.watch('drop-newest'), rig.watch('disconnect')];
     rig.publish(0, 200);
-    const inside = (cursor: Cursor<TestEvent>): unknown => (extraOf(cursor).kept as unknown as { events: unknown }).events;
-    expect(inside(a)).toEqual(events(0, 16));
-    expect(inside(b)).toBe(inside(a));
+    expect(setAside(a)).toEqual(events(0, 16));
+    expect(setAside(b)).toBe(setAside(a));
+  });
+
+  test('watchers in step share one array of what they have not read when they are stopped', () => {
+    const rig = new Rig();
+    const [a, b] = [rig.watch('drop-newest'), rig.watch('wait')];
+    rig.publish(0, 5);
+    a.stop();
+    b.stop();
+    expect(setAside(b)).toBe(setAside(a));
+    expect([ids(readAll(a)), ids(readAll(b))]).toEqual([range(0, 5), range(0, 5)]);
   });
 
   test("'coalesce' shares one fold with all others at its position, and needs the log only until it is folded", () => {
@@ -206,6 +219,17 @@ describe('a laggard', () => {
     },
   );
 
+  test("'drop-oldest' that was looked at keeps the event that a pending read was promised", async () => {
+    const rig = new Rig();
+    const cursor = rig.watch('drop-oldest', 1);
+    const read = cursor.next();
+    rig.publish(0, 3);
+    expect(cursor.stopped).toBe(false); // which decides on the events so far
+    rig.publish(3, 100);
+    expect(id((await read).value)).toBe(0);
+    expect(ids(readAll(cursor))).toEqual([99]);
+  });
+
   test('a watcher that reads along is not one', () => {
     const rig = new Rig();
     const cursor = rig.watch('drop-newest', 40);
@@ -282,6 +306,18 @@ describe('reads directly from the log', () => {
     const [c, d] = await Promise.all(cursors.map((cursor) => cursor.nextBatch()));
     expect(c?.value).toEqual(events(5, 8));
     expect(d?.value).toBe(c?.value);
+  });
+
+  test('watchers in step get the same batch, though others that have read everything are looked at and stopped', () => {
+    const rig = new Rig();
+    const [first, second] = [rig.watch('wait'), rig.watch('wait')];
+    rig.publish(0, 5);
+    const batch = first.tryBatch();
+    expect(first.sizeOfQueue(() => 1)).toBe(0);
+    first.stop();
+    expect(second.sizeOfQueue(() => 1)).toBe(5);
+    expect(second.tryBatch()).toBe(batch);
+    expect(extraOf(first)).toBe(noExtra());
   });
 
   test('of the watcher that head waits for let head move on', async () => {

@@ -213,7 +213,6 @@ export class Cursor<E> extends Queue<E> {
           this.keep(event);
         });
     }
-    if (!this.extra.cut) this.resumeAt(this.headPlace);
     this.leave();
   }
 
