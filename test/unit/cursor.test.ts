@@ -109,6 +109,14 @@ describe('a laggard', () => {
     expect(rig.held.stored).toBeLessThanOrEqual(16);
   });
 
+  test("'drop-oldest' with nothing set aside takes no memory of its own", () => {
+    const rig = new Rig();
+    const cursor = rig.watch('drop-oldest');
+    rig.publish(0, 200);
+    expect(rig.held).toMatchObject({ needs: 1, due: 0 });
+    expect(extraOf(cursor)).toBe(noExtra());
+  });
+
   test("'drop-oldest' discards what it had set aside once its whole queue is in the log's last events", () => {
     const rig = new Rig();
     const cursor = rig.watch('drop-oldest');
@@ -150,6 +158,34 @@ describe('a laggard', () => {
     expect(cursors[1]!.queued).toBe(3);
     expect(rig.held).toMatchObject({ needs: 2, due: 2, links: 0 });
     expect(cursors.map((cursor) => cursor.dropped)).toEqual([997, 997]);
+  });
+
+  test("'coalesce' does not share what it had folded before with one that has read it", () => {
+    const rig = new Rig((of) => (of.object.id < 3 ? `${of.object.id}` : 'k'));
+    const [looked, read] = [rig.watch('coalesce'), rig.watch('coalesce')];
+    rig.publish(0, 3);
+    expect([looked.queued, readAll(read).length]).toEqual([3, 3]);
+    rig.publish(3, 100);
+    expect(rig.held).toMatchObject({ due: 0, links: 1 });
+    expect([looked.queued, looked.dropped]).toEqual([4, 96]);
+    expect([ids(readAll(read)), read.dropped]).toEqual([[99], 96]);
+  });
+
+  test("'coalesce' shares its next fold, although it has folded, and been read, before", () => {
+    const rig = new Rig();
+    const cursors = [rig.watch('coalesce'), rig.watch('coalesce')];
+    rig.publish(0, 5);
+    expect(cursors.map((cursor) => ids(readAll(cursor)))).toEqual([
+      [3, 4, 2],
+      [3, 4, 2],
+    ]);
+    rig.publish(5, 100);
+    expect(rig.held).toMatchObject({ due: 0, links: 1 });
+    expect(cursors.map(({ queued, dropped }) => [queued, dropped])).toEqual([
+      [3, 94],
+      [3, 94],
+    ]);
+    expect(rig.asked).toBe(2 * 5 + (96 - 5) + 2 * (100 - 96)); // each asks about the first and last ones by itself
   });
 
   test("'coalesce' that has been cut needs nothing", () => {
@@ -230,6 +266,14 @@ describe('a laggard', () => {
     expect(ids(readAll(cursor))).toEqual([99]);
   });
 
+  test.each(['wait', 'drop-newest'] as const)("'%s' with a filter is not woken if it has no pending read", (overflow) => {
+    const rig = new Rig();
+    const cursor = rig.watch(overflow, 1, { filter: ({ object }) => object.id % 2 === 0 });
+    expect(rig.publish(0, 26)).toBe(26);
+    expect(cursor.queued).toBe(1);
+    expect(cursor.inPark).toBe(false);
+  });
+
   test('a watcher that reads along is not one', () => {
     const rig = new Rig();
     const cursor = rig.watch('drop-newest', 40);
@@ -308,11 +352,12 @@ describe('reads directly from the log', () => {
     expect(d?.value).toBe(c?.value);
   });
 
-  test('watchers in step get the same batch, though others that have read everything are looked at and stopped', () => {
+  test('watchers in step get the same batch, though others with an empty queue are looked at and stopped', () => {
     const rig = new Rig();
-    const [first, second] = [rig.watch('wait'), rig.watch('wait')];
+    const [first, second, none] = [rig.watch('wait'), rig.watch('wait'), rig.watch('drop-newest', 0)];
     rig.publish(0, 5);
     const batch = first.tryBatch();
+    expect(none.dropped).toBe(5);
     expect(first.sizeOfQueue(() => 1)).toBe(0);
     first.stop();
     expect(second.sizeOfQueue(() => 1)).toBe(5);
