@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
+import { Broadcaster, muxOf } from '../../src/broadcast/broadcaster.ts';
+import type { Cursor } from '../../src/broadcast/cursor/cursor.ts';
 import { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import {
   collectedUntil,
@@ -37,6 +38,24 @@ describe('BroadcastWatch', () => {
     watch.stop();
     expect(watch.stopped).toBe(true);
     expect(await watch.return()).toEqual(done);
+  });
+
+  test('shares its options with those that were started with the same ones, unless they call back', () => {
+    const broadcaster = new Broadcaster<TestEvent>();
+    const filter = (): boolean => true;
+    for (const options of [{}, {}, { filter }, {}, { capacity: 5 }, { capacity: 5 }]) broadcaster.watch(options);
+    const { first } = (muxOf(broadcaster).all.gate as unknown as { members: { first: Cursor<TestEvent> | undefined } }).members;
+    const held: Cursor<TestEvent>['options'][] = [];
+    for (let cursor = first; cursor; cursor = cursor.after as typeof first) held.push(cursor.options);
+    expect(held.map((options) => held.indexOf(options))).toEqual([0, 0, 2, 0, 4, 4]);
+    expect(held.map(({ capacity, filter }) => [capacity, filter])).toEqual([
+      [100, undefined],
+      [100, undefined],
+      [100, filter],
+      [100, undefined],
+      [5, undefined],
+      [5, undefined],
+    ]);
   });
 
   test.each([
