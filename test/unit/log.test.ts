@@ -38,6 +38,15 @@ describe('EventLog', () => {
     for (let position = 7; position < 47; position++) expect(log.at(position)).toBe(position);
   });
 
+  test('finds the note of an event, wherever the log begins', () => {
+    const log = new Row(0);
+    log.add(7);
+    log.stand(7);
+    for (let position = 7; position < 47; position++) log.append(position, position % 3 ? `note ${position}` : undefined);
+    const noted = range(7, 47).map((position) => (position % 3 ? `note ${position}` : undefined));
+    expect(range(7, 47).map((position) => log.noteAt(position))).toEqual(noted);
+  });
+
   test.each([
     [0, 16],
     [1, 16],

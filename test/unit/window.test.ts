@@ -123,12 +123,12 @@ describe('the replay window', () => {
 
   test.each([0, 3])('places may begin at any number, with a window of %i', (items) => {
     const rig = new Rig(items);
-    rig.mux.begin(1_000);
+    rig.mux.begin(1_001);
     const { window } = rig.mux.all;
-    expect([rig.log.head, window?.start]).toEqual([1_000, items ? 1_000 : undefined]);
+    expect([rig.log.head, window?.start]).toEqual([1_001, items ? 1_001 : undefined]);
     for (let i = 0; i < 4; i++) rig.publish(i, 'a');
-    expect([rig.log.head, window?.start]).toEqual([1_004, items ? 1_001 : undefined]);
-    if (items) expect([rig.since(1_000), rig.since(1_001), rig.since(1_003, ['a'])]).toEqual([undefined, [1, 2, 3], [3]]);
+    expect([rig.log.head, window?.start]).toEqual([1_005, items ? 1_002 : undefined]);
+    if (items) expect([rig.since(1_001), rig.since(1_002), rig.since(1_004, ['a'])]).toEqual([undefined, [1, 2, 3], [3]]);
   });
 
   test('an event that is larger than the window leaves it empty, and nothing before it can be resumed', () => {
