@@ -188,6 +188,15 @@ describe('a laggard', () => {
     expect(rig.asked).toBe(2 * 5 + (96 - 5) + 2 * (100 - 96)); // each asks about the first and last ones by itself
   });
 
+  test("'coalesce' counts an object that came and went, as long as it is not told to forget it", () => {
+    const rig = new Rig((of) => of.object.metadata.name);
+    const cursor = rig.watch('coalesce', 1);
+    for (const type of ['ADDED', 'DELETED']) rig.mux.accept(event(0, type, 'a'));
+    expect([cursor.queued, cursor.stopped]).toEqual([0, false]);
+    rig.mux.accept(event(1, 'ADDED', 'b'));
+    expect(cursor.stopped).toBe(true);
+  });
+
   test("'coalesce' that has been cut needs nothing", () => {
     const rig = new Rig((of) => `${of.object.id}`);
     const cursor = rig.watch('coalesce', 5);

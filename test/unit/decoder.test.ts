@@ -237,6 +237,23 @@ describe('toDecoder over an async iterable', () => {
     }
   });
 
+  it.each([
+    ['ends', { done: true, value: undefined }],
+    ['goes on', { done: false, value: bytes('\n') }],
+  ])('decodes nothing after close, when a source whose read was pending %s', async (_, late) => {
+    const { source, give } = handIterator();
+    const codec = { decode: vi.fn(() => event(1)) };
+    const decoder = toDecoder(source, { codec });
+    const pending = decoder.decode();
+    give({ done: false, value: bytes('a line without its end') });
+    await turns();
+    decoder.close();
+    give(late);
+    await turns();
+    expect(await pending).toBeUndefined();
+    expect(codec.decode).not.toHaveBeenCalled();
+  });
+
   it('delivers no framed events after close', async () => {
     const { source, log, give } = handIterator();
     const decoder = toDecoder(source);
