@@ -188,6 +188,15 @@ describe('a laggard', () => {
     expect(rig.asked).toBe(2 * 5 + (96 - 5) + 2 * (100 - 96)); // each asks about the first and last ones by itself
   });
 
+  test("'coalesce' is cut when the changes that are folded for it have too many keys, however few it has of its own", () => {
+    const rig = new Rig((of) => `${of.object.id < 40 ? 'k' : of.object.id}`);
+    const cursor = rig.watch('coalesce');
+    rig.publish(0, 300);
+    expect(rig.held).toMatchObject({ due: 0, links: 1 });
+    expect([cursor.stopped, cursor.queued, cursor.dropped]).toEqual([true, 0, 300]);
+    expect(cursor.tryNext()).toMatchObject({ type: 'ERROR', object: { code: 410, details: { missed: 300 } } });
+  });
+
   test("'coalesce' counts an object that came and went, as long as it is not told to forget it", () => {
     const rig = new Rig((of) => of.object.metadata.name);
     const cursor = rig.watch('coalesce', 1);

@@ -237,18 +237,19 @@ describe('toDecoder over an async iterable', () => {
     }
   });
 
-  it.each([
-    ['ends', { done: true, value: undefined }],
-    ['goes on', { done: false, value: bytes('\n') }],
+  it.each<[string, (hand: ReturnType<typeof handIterator>) => void]>([
+    ['ends', ({ give }) => give({ done: true, value: undefined })],
+    ['goes on', ({ give }) => give({ done: false, value: bytes('\n') })],
+    ['fails', ({ fail }) => fail(new Error('late'))],
   ])('decodes nothing after close, when a source whose read was pending %s', async (_, late) => {
-    const { source, give } = handIterator();
+    const hand = handIterator();
     const codec = { decode: vi.fn(() => event(1)) };
-    const decoder = toDecoder(source, { codec });
+    const decoder = toDecoder(hand.source, { codec });
     const pending = decoder.decode();
-    give({ done: false, value: bytes('a line without its end') });
+    hand.give({ done: false, value: bytes('a line without its end') });
     await turns();
     decoder.close();
-    give(late);
+    late(hand);
     await turns();
     expect(await pending).toBeUndefined();
     expect(codec.decode).not.toHaveBeenCalled();

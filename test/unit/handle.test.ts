@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { Broadcaster, muxOf } from '../../src/broadcast/broadcaster.ts';
 import type { Cursor } from '../../src/broadcast/cursor/cursor.ts';
 import { BroadcastWatch } from '../../src/broadcast/handle.ts';
@@ -38,6 +38,16 @@ describe('BroadcastWatch', () => {
     watch.stop();
     expect(watch.stopped).toBe(true);
     expect(await watch.return()).toEqual(done);
+  });
+
+  test('is unregistered when its cursor leaves if that calls back, and so could lead back to it', () => {
+    const broadcaster = new Broadcaster<TestEvent>();
+    const { forgotten } = muxOf(broadcaster);
+    const [register, unregister] = [vi.spyOn(forgotten, 'register'), vi.spyOn(forgotten, 'unregister')];
+    for (const options of [{}, { filter: () => true }, { onGap: () => {} }]) broadcaster.watch(options).stop();
+    expect(register.mock.calls.map(([, cursor, token]) => token === cursor)).toEqual([false, true, true]);
+    expect(register.mock.calls.map(([, , token]) => token === undefined)).toEqual([true, false, false]);
+    expect(unregister.mock.calls.flat()).toEqual(register.mock.calls.map(([, cursor]) => cursor));
   });
 
   test('shares its options with those that were started with the same ones, unless they call back', () => {
