@@ -21,6 +21,15 @@ const POLICIES = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'
 const noGc = globalThis.gc === undefined;
 
 describe('BroadcastWatch', () => {
+  test('of a watch that has ended before it began is not registered: there is nothing to leave', () => {
+    const broadcaster = new Broadcaster<TestEvent>({ replay: 1 });
+    const register = vi.spyOn(muxOf(broadcaster).forgotten, 'register');
+    expect(broadcaster.watch({ after: 7 }).stopped).toBe(true);
+    expect(register).not.toHaveBeenCalled();
+    broadcaster.watch({ after: 0 });
+    expect(register).toHaveBeenCalledOnce();
+  });
+
   test('is its own iterator', () => {
     const watch = new Broadcaster<TestEvent>().watch();
     expect(watch).toBeInstanceOf(BroadcastWatch);
