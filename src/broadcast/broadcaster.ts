@@ -180,8 +180,8 @@ export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends W
 
   watch(options: WatchOptions<E> = {}): Watch<E> {
     checkOptions(options, WATCH_OPTIONS);
-    const { filter, onGap, prefix = [], signal } = options;
-    if (!Array.isArray(prefix)) throw invalid('prefix', prefix, 'an array');
+    const { filter, onGap, prefix, signal } = options;
+    if (prefix !== undefined && !Array.isArray(prefix)) throw invalid('prefix', prefix, 'an array');
     const own: CursorOptions<E> = {
       capacity: wholeNumber('capacity', options.capacity ?? this.#capacity),
       policy: POLICIES[toOverflow(options.overflow ?? this.#overflow)],

@@ -334,7 +334,7 @@ export class Mux<E> {
       const routing = log.noteAt(window.start) as Routing | undefined;
       this.#bytes -= bytesOf(routing);
       window.shift();
-      for (const view of this.#viewsOf(routing)) view.window?.shift();
+      for (const view of this.#viewsOf(routing)) (view.window as ReplayWindow<E>).shift();
     }
   }
 

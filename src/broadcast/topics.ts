@@ -51,7 +51,7 @@ export class TopicViews<E> {
   remove(view: View<E>): void {
     this.#views.delete(view);
     for (const topic of view.topics as readonly string[]) {
-      const views = this.byTopic.get(topic)?.filter((other) => other !== view) as View<E>[];
+      const views = (this.byTopic.get(topic) as View<E>[]).filter((other) => other !== view);
       if (views.length > 0) this.byTopic.set(topic, views);
       else this.byTopic.delete(topic);
     }

@@ -102,6 +102,22 @@ describe('Fold', () => {
     expect(modified.type).toBe('MODIFIED');
   });
 
+  test.each([0, 1, 2])('has the previous object of the first event, if %i events are merged from another fold', (later) => {
+    const all = ['MODIFIED', 'DELETED', 'ADDED'].map((type, at) => ({ ...event(at, type, 'k'), previous: `before ${at}` }));
+    const fold = foldOf(...all.slice(0, all.length - later));
+    fold.merge(foldOf(...all.slice(all.length - later)));
+    expect(fold.take()).toEqual({ ...all[2], type: 'MODIFIED', previous: 'before 0' });
+    expect(all[2]).toMatchObject({ type: 'ADDED', previous: 'before 2' });
+  });
+
+  test('has no previous object if the first event has none; an only event is delivered as it is', () => {
+    const [added, modified] = [event(0, 'ADDED', 'k'), { ...event(1, 'MODIFIED', 'k'), previous: 'added' }];
+    expect(foldOf(added, modified).take()).toEqual({ ...event(1, 'ADDED', 'k'), previous: undefined });
+    expect(foldOf(modified).take()).toBe(modified);
+    expect(foldOf(modified, event(2, 'MODIFIED', 'k')).take()).toEqual({ ...event(2, 'MODIFIED', 'k'), previous: 'added' });
+    expect(foldOf(added, event(1, 'MODIFIED', 'k')).take()).not.toHaveProperty('previous');
+  });
+
   test('keys are in the order of their first unseen change', () => {
     const fold = foldOf(
       event(1, 'MODIFIED', 'a'),

@@ -116,6 +116,38 @@ describe('jsonCodec.decode', () => {
   });
 });
 
+describe('jsonCodec.isWhole', () => {
+  it.each([
+    '{}',
+    '',
+    '}',
+    'x{"a":{}}',
+    '{"a":{"b":{}}}',
+    '{"a":"{"}',
+    '{"a":"{","b":"{{"}',
+    '{"a":"\\"{"}',
+    '{"a":"\\\\","b":"{"}',
+    '{"a":"\\\n{"}',
+    '{"":""}',
+  ])('is true for %j, which closes every brace that it opens', (frame) => {
+    expect(jsonCodec().isWhole(bytes(frame))).toBe(true);
+  });
+
+  it.each([
+    '{',
+    '{}{',
+    '{"a":{}',
+    '{"a":"}',
+    '{"a":"}}',
+    '{"a":"\\"}',
+    '{"a":"b\\\\","c":"}',
+    '{"a":"b","c}":{"d":1}',
+    '{"":{"":"}}',
+  ])('is false for %j, which the end of the stream may have cut off', (frame) => {
+    expect(jsonCodec().isWhole(bytes(frame))).toBe(false);
+  });
+});
+
 describe('jsonCodec.encode', () => {
   it('returns one line', () => {
     const event: WatchEvent = { type: 'a"b', object: { text: 'line\nnext\r\u2028', list: [1, null] } };

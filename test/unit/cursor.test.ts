@@ -73,6 +73,10 @@ function extraOf(cursor: Cursor<TestEvent>): Extra<TestEvent> {
   return (cursor as unknown as { extra: Extra<TestEvent> }).extra;
 }
 
+function setAside(cursor: Cursor<TestEvent>): unknown {
+  return (extraOf(cursor).kept as unknown as { events: unknown }).events;
+}
+
 const NOTHING = { needs: 0, stored: 0, retained: 0, due: 0, gated: 0, links: 0 };
 
 describe('a laggard', () => {
@@ -105,6 +109,14 @@ describe('a laggard', () => {
     expect(rig.held.stored).toBeLessThanOrEqual(16);
   });
 
+  test("'drop-oldest' with nothing set aside takes no memory of its own", () => {
+    const rig = new Rig();
+    const cursor = rig.watch('drop-oldest');
+    rig.publish(0, 200);
+    expect(rig.held).toMatchObject({ needs: 1, due: 0 });
+    expect(extraOf(cursor)).toBe(noExtra());
+  });
+
   test("'drop-oldest' discards what it had set aside once its whole queue is in the log's last events", () => {
     const rig = new Rig();
     const cursor = rig.watch('drop-oldest');
@@ -121,9 +133,18 @@ describe('a laggard', () => {
     const rig = new Rig();
     const [a, b] = [rig.watch('drop-newest'), rig.watch('disconnect')];
     rig.publish(0, 200);
-    const inside = (cursor: Cursor<TestEvent>): unknown => (extraOf(cursor).kept as unknown as { events: unknown }).events;
-    expect(inside(a)).toEqual(events(0, 16));
-    expect(inside(b)).toBe(inside(a));
+    expect(setAside(a)).toEqual(events(0, 16));
+    expect(setAside(b)).toBe(setAside(a));
+  });
+
+  test('watchers in step share one array of what they have not read when they are stopped', () => {
+    const rig = new Rig();
+    const [a, b] = [rig.watch('drop-newest'), rig.watch('wait')];
+    rig.publish(0, 5);
+    a.stop();
+    b.stop();
+    expect(setAside(b)).toBe(setAside(a));
+    expect([ids(readAll(a)), ids(readAll(b))]).toEqual([range(0, 5), range(0, 5)]);
   });
 
   test("'coalesce' shares one fold with all others at its position, and needs the log only until it is folded", () => {
@@ -137,6 +158,52 @@ describe('a laggard', () => {
     expect(cursors[1]!.queued).toBe(3);
     expect(rig.held).toMatchObject({ needs: 2, due: 2, links: 0 });
     expect(cursors.map((cursor) => cursor.dropped)).toEqual([997, 997]);
+  });
+
+  test("'coalesce' does not share what it had folded before with one that has read it", () => {
+    const rig = new Rig((of) => (of.object.id < 3 ? `${of.object.id}` : 'k'));
+    const [looked, read] = [rig.watch('coalesce'), rig.watch('coalesce')];
+    rig.publish(0, 3);
+    expect([looked.queued, readAll(read).length]).toEqual([3, 3]);
+    rig.publish(3, 100);
+    expect(rig.held).toMatchObject({ due: 0, links: 1 });
+    expect([looked.queued, looked.dropped]).toEqual([4, 96]);
+    expect([ids(readAll(read)), read.dropped]).toEqual([[99], 96]);
+  });
+
+  test("'coalesce' shares its next fold, although it has folded, and been read, before", () => {
+    const rig = new Rig();
+    const cursors = [rig.watch('coalesce'), rig.watch('coalesce')];
+    rig.publish(0, 5);
+    expect(cursors.map((cursor) => ids(readAll(cursor)))).toEqual([
+      [3, 4, 2],
+      [3, 4, 2],
+    ]);
+    rig.publish(5, 100);
+    expect(rig.held).toMatchObject({ due: 0, links: 1 });
+    expect(cursors.map(({ queued, dropped }) => [queued, dropped])).toEqual([
+      [3, 94],
+      [3, 94],
+    ]);
+    expect(rig.asked).toBe(2 * 5 + (96 - 5) + 2 * (100 - 96)); // each asks about the first and last ones by itself
+  });
+
+  test("'coalesce' is cut when the changes that are folded for it have too many keys, however few it has of its own", () => {
+    const rig = new Rig((of) => `${of.object.id < 40 ? 'k' : of.object.id}`);
+    const cursor = rig.watch('coalesce');
+    rig.publish(0, 300);
+    expect(rig.held).toMatchObject({ due: 0, links: 1 });
+    expect([cursor.stopped, cursor.queued, cursor.dropped]).toEqual([true, 0, 300]);
+    expect(cursor.tryNext()).toMatchObject({ type: 'ERROR', object: { code: 410, details: { missed: 300 } } });
+  });
+
+  test("'coalesce' counts an object that came and went, as long as it is not told to forget it", () => {
+    const rig = new Rig((of) => of.object.metadata.name);
+    const cursor = rig.watch('coalesce', 1);
+    for (const type of ['ADDED', 'DELETED']) rig.mux.accept(event(0, type, 'a'));
+    expect([cursor.queued, cursor.stopped]).toEqual([0, false]);
+    rig.mux.accept(event(1, 'ADDED', 'b'));
+    expect(cursor.stopped).toBe(true);
   });
 
   test("'coalesce' that has been cut needs nothing", () => {
@@ -205,6 +272,25 @@ describe('a laggard', () => {
       if (overflow === 'drop-newest') expect(ids(readAll(cursor))).toEqual([1]);
     },
   );
+
+  test("'drop-oldest' that was looked at keeps the event that a pending read was promised", async () => {
+    const rig = new Rig();
+    const cursor = rig.watch('drop-oldest', 1);
+    const read = cursor.next();
+    rig.publish(0, 3);
+    expect(cursor.stopped).toBe(false); // which decides on the events so far
+    rig.publish(3, 100);
+    expect(id((await read).value)).toBe(0);
+    expect(ids(readAll(cursor))).toEqual([99]);
+  });
+
+  test.each(['wait', 'drop-newest'] as const)("'%s' with a filter is not woken if it has no pending read", (overflow) => {
+    const rig = new Rig();
+    const cursor = rig.watch(overflow, 1, { filter: ({ object }) => object.id % 2 === 0 });
+    expect(rig.publish(0, 26)).toBe(26);
+    expect(cursor.queued).toBe(1);
+    expect(cursor.inPark).toBe(false);
+  });
 
   test('a watcher that reads along is not one', () => {
     const rig = new Rig();
@@ -282,6 +368,19 @@ describe('reads directly from the log', () => {
     const [c, d] = await Promise.all(cursors.map((cursor) => cursor.nextBatch()));
     expect(c?.value).toEqual(events(5, 8));
     expect(d?.value).toBe(c?.value);
+  });
+
+  test('watchers in step get the same batch, though others with an empty queue are looked at and stopped', () => {
+    const rig = new Rig();
+    const [first, second, none] = [rig.watch('wait'), rig.watch('wait'), rig.watch('drop-newest', 0)];
+    rig.publish(0, 5);
+    const batch = first.tryBatch();
+    expect(none.dropped).toBe(5);
+    expect(first.sizeOfQueue(() => 1)).toBe(0);
+    first.stop();
+    expect(second.sizeOfQueue(() => 1)).toBe(5);
+    expect(second.tryBatch()).toBe(batch);
+    expect(extraOf(first)).toBe(noExtra());
   });
 
   test('of the watcher that head waits for let head move on', async () => {

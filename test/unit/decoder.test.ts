@@ -237,6 +237,24 @@ describe('toDecoder over an async iterable', () => {
     }
   });
 
+  it.each<[string, (hand: ReturnType<typeof handIterator>) => void]>([
+    ['ends', ({ give }) => give({ done: true, value: undefined })],
+    ['goes on', ({ give }) => give({ done: false, value: bytes('\n') })],
+    ['fails', ({ fail }) => fail(new Error('late'))],
+  ])('decodes nothing after close, when a source whose read was pending %s', async (_, late) => {
+    const hand = handIterator();
+    const codec = { decode: vi.fn(() => event(1)) };
+    const decoder = toDecoder(hand.source, { codec });
+    const pending = decoder.decode();
+    hand.give({ done: false, value: bytes('a line without its end') });
+    await turns();
+    decoder.close();
+    late(hand);
+    await turns();
+    expect(await pending).toBeUndefined();
+    expect(codec.decode).not.toHaveBeenCalled();
+  });
+
   it('delivers no framed events after close', async () => {
     const { source, log, give } = handIterator();
     const decoder = toDecoder(source);

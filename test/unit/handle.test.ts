@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest';
-import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
+import { describe, expect, test, vi } from 'vitest';
+import { Broadcaster, muxOf } from '../../src/broadcast/broadcaster.ts';
+import type { Cursor } from '../../src/broadcast/cursor/cursor.ts';
 import { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import {
   collectedUntil,
@@ -20,6 +21,15 @@ const POLICIES = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'
 const noGc = globalThis.gc === undefined;
 
 describe('BroadcastWatch', () => {
+  test('of a watch that has ended before it began is not registered: there is nothing to leave', () => {
+    const broadcaster = new Broadcaster<TestEvent>({ replay: 1 });
+    const register = vi.spyOn(muxOf(broadcaster).forgotten, 'register');
+    expect(broadcaster.watch({ after: 7 }).stopped).toBe(true);
+    expect(register).not.toHaveBeenCalled();
+    broadcaster.watch({ after: 0 });
+    expect(register).toHaveBeenCalledOnce();
+  });
+
   test('is its own iterator', () => {
     const watch = new Broadcaster<TestEvent>().watch();
     expect(watch).toBeInstanceOf(BroadcastWatch);
@@ -37,6 +47,34 @@ describe('BroadcastWatch', () => {
     watch.stop();
     expect(watch.stopped).toBe(true);
     expect(await watch.return()).toEqual(done);
+  });
+
+  test('is unregistered when its cursor leaves if that calls back, and so could lead back to it', () => {
+    const broadcaster = new Broadcaster<TestEvent>();
+    const { forgotten } = muxOf(broadcaster);
+    const [register, unregister] = [vi.spyOn(forgotten, 'register'), vi.spyOn(forgotten, 'unregister')];
+    for (const options of [{}, { filter: () => true }, { onGap: () => {} }]) broadcaster.watch(options).stop();
+    expect(register.mock.calls.map(([, cursor, token]) => token === cursor)).toEqual([false, true, true]);
+    expect(register.mock.calls.map(([, , token]) => token === undefined)).toEqual([true, false, false]);
+    expect(unregister.mock.calls.flat()).toEqual(register.mock.calls.map(([, cursor]) => cursor));
+  });
+
+  test('shares its options with those that were started with the same ones, unless they call back', () => {
+    const broadcaster = new Broadcaster<TestEvent>();
+    const filter = (): boolean => true;
+    for (const options of [{}, {}, { filter }, {}, { capacity: 5 }, { capacity: 5 }]) broadcaster.watch(options);
+    const { first } = (muxOf(broadcaster).all.gate as unknown as { members: { first: Cursor<TestEvent> | undefined } }).members;
+    const held: Cursor<TestEvent>['options'][] = [];
+    for (let cursor = first; cursor; cursor = cursor.after as typeof first) held.push(cursor.options);
+    expect(held.map((options) => held.indexOf(options))).toEqual([0, 0, 2, 0, 4, 4]);
+    expect(held.map(({ capacity, filter }) => [capacity, filter])).toEqual([
+      [100, undefined],
+      [100, undefined],
+      [100, filter],
+      [100, undefined],
+      [5, undefined],
+      [5, undefined],
+    ]);
   });
 
   test.each([

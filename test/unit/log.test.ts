@@ -38,6 +38,15 @@ describe('EventLog', () => {
     for (let position = 7; position < 47; position++) expect(log.at(position)).toBe(position);
   });
 
+  test('finds the note of an event, wherever the log begins', () => {
+    const log = new Row(0);
+    log.add(7);
+    log.stand(7);
+    for (let position = 7; position < 47; position++) log.append(position, position % 3 ? `note ${position}` : undefined);
+    const noted = range(7, 47).map((position) => (position % 3 ? `note ${position}` : undefined));
+    expect(range(7, 47).map((position) => log.noteAt(position))).toEqual(noted);
+  });
+
   test.each([
     [0, 16],
     [1, 16],
@@ -130,6 +139,24 @@ describe('EventLog', () => {
     const numbers = [32, 39].map((position) => log.chunkOf(position));
     log.move(0, 39);
     expect([32, 39].map((position) => log.chunkOf(position))).toEqual(numbers);
+  });
+
+  test('forgets what everybody has read, even with dead chunks in the array: head stays in its chunk, and who stands stands', () => {
+    const log = new Row(0);
+    log.retain(40);
+    log.stand(0);
+    log.add(100);
+    log.move(0, 100);
+    expect(log.stored.from).toBe(48);
+    const number = log.chunkOf(100);
+    log.forget();
+    expect(log.stored).toEqual({ from: 100, count: 0 });
+    expect(log.chunkOf(100)).toBe(number);
+    log.release(40);
+    expect(log.add(20)).toEqual([116]);
+    expect(log.slice(100, 120)).toEqual(range(100, 120));
+    log.leave(100);
+    expect(log.stored.count).toBe(0);
   });
 
   test('does not drop accepted events that are not visible yet', () => {

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { Cursor } from '../../src/broadcast/cursor/cursor.ts';
 import { Mux } from '../../src/broadcast/mux.ts';
 import { POLICIES } from '../../src/broadcast/policies/policies.ts';
+import { TopicViews } from '../../src/broadcast/topics.ts';
 import type { ViewMember } from '../../src/broadcast/view.ts';
 import type { Gated } from '../../src/broadcast/watchers/gate.ts';
 import { soon } from '../../src/broadcast/watchers/soon.ts';
@@ -102,6 +103,28 @@ describe('the park', () => {
     const scheduled = vi.mocked(soon).mockClear();
     for (const one of events(0, 100)) mux.accept(one);
     expect(scheduled).not.toHaveBeenCalled();
+  });
+
+  test('the watchers of topics schedule one microtask when all of them wait, if there is anything to forget', async () => {
+    const mux = new Mux<TestEvent>({ capacity: 4, incoming: 2, keyOf: String, topics: new TopicViews() });
+    const view = mux.viewOf(['a']);
+    const fakes = [new Fake(), new Fake()] as const;
+    for (const _ of fakes) view.joined(false);
+    view.log.stand(0);
+    mux.accept(event(0), { topics: 'a', bytes: 0 });
+    view.log.move(0, 1);
+    const scheduled = vi.mocked(soon).mockClear();
+    view.park.add(fakes[0]);
+    view.waits();
+    expect(scheduled).not.toHaveBeenCalled();
+    view.park.add(fakes[1]);
+    for (let i = 0; i < 3; i++) view.waits();
+    expect(scheduled).toHaveBeenCalledOnce();
+    expect(view.log.isEmpty).toBe(false);
+    await turn();
+    expect(view.log.isEmpty).toBe(true);
+    view.waits();
+    expect(scheduled).toHaveBeenCalledOnce();
   });
 
   test('wake serves a watcher in this turn, without an event', async () => {

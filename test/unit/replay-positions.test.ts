@@ -153,6 +153,21 @@ describe('after', () => {
     expect(broadcaster.watchers).toBe(1);
   });
 
+  test('a place that is no longer kept: the ERROR says which, and tells no number of lost events', () => {
+    const broadcaster = new Broadcaster<TestEvent>({ replay: 3 });
+    publish(broadcaster, 0, 5);
+    const object = {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Failure',
+      message: 'the events since position 1 are not kept',
+      reason: 'Expired',
+      code: 410,
+    };
+    expect(broadcaster.watch({ after: 1 }).tryNext()).toEqual({ type: 'ERROR', object });
+  });
+
   test.each(OVERFLOWS)('a place that is no longer kept, with a prefix: the ERROR is the last of a %s watch', (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ replay: 1 });
     publish(broadcaster, 0, 5);

@@ -121,6 +121,16 @@ describe('the replay window', () => {
     rig.log.release(5);
   });
 
+  test.each([0, 3])('places may begin at any number, with a window of %i', (items) => {
+    const rig = new Rig(items);
+    rig.mux.begin(1_001);
+    const { window } = rig.mux.all;
+    expect([rig.log.head, window?.start]).toEqual([1_001, items ? 1_001 : undefined]);
+    for (let i = 0; i < 4; i++) rig.publish(i, 'a');
+    expect([rig.log.head, window?.start]).toEqual([1_005, items ? 1_002 : undefined]);
+    if (items) expect([rig.since(1_001), rig.since(1_002), rig.since(1_004, ['a'])]).toEqual([undefined, [1, 2, 3], [3]]);
+  });
+
   test('an event that is larger than the window leaves it empty, and nothing before it can be resumed', () => {
     const rig = new Rig(10, 100);
     rig.publish(10);

@@ -34,7 +34,7 @@ export class Cursor<E> extends Queue<E> {
     if (this.tellsPlace && place > this.headPlace) this.own.begin = place;
     try {
       for (const event of prefix) {
-        if (this.tellsPlace) this.own.place = place;
+        this.own.place = place;
         this.offer(event);
       }
       if (failure) throw failure.error;
@@ -213,7 +213,6 @@ export class Cursor<E> extends Queue<E> {
           this.keep(event);
         });
     }
-    if (!this.extra.cut) this.resumeAt(this.headPlace);
     this.leave();
   }
 

@@ -34,11 +34,6 @@ export class Gate {
   /** Set while a member is asked. That may run user code, which may publish and so call `open` again. */
   #asking: boolean = false;
 
-  /** Whether no watcher can hold head up. */
-  get empty(): boolean {
-    return !this.members.first;
-  }
-
   add(member: Gated): void {
     const bound = member.bound();
     this.members.add(member);
