@@ -44,6 +44,7 @@ export class FakeCall {
   readonly stream: ServerHttp2Stream;
   readonly headers: Record<string, unknown>;
   readonly messages: Uint8Array[] = [];
+  #take: ((message: Uint8Array) => void) | undefined;
 
   constructor(stream: ServerHttp2Stream, headers: Record<string, unknown>) {
     this.stream = stream;
@@ -53,8 +54,16 @@ export class FakeCall {
     const frames = new FrameReader(2 ** 30);
     stream.on('data', (chunk: Uint8Array) => {
       frames.push(chunk);
-      for (let message = frames.read(); message; message = frames.read()) this.messages.push(message);
+      for (let message = frames.read(); message; message = frames.read()) {
+        this.messages.push(message);
+        this.#take?.(message);
+      }
     });
+  }
+
+  /** Hands over the messages that come from now on. */
+  each(take: (message: Uint8Array) => void): void {
+    this.#take = take;
   }
 
   /** Begins an answer that goes on. */
