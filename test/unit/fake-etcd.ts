@@ -98,6 +98,7 @@ export type Answers = Partial<Record<string, (call: FakeCall, count: number) => 
 
 export class FakeEtcd {
   readonly calls: FakeCall[] = [];
+  pings: number = 0;
   readonly #server: Http2Server = createServer();
   readonly #sessions: Set<ServerHttp2Session> = new Set();
   readonly #answers: Answers;
@@ -107,6 +108,7 @@ export class FakeEtcd {
     this.#server.on('session', (session) => {
       this.#sessions.add(session);
       session.on('error', () => {});
+      session.on('ping', () => this.pings++);
       session.on('close', () => this.#sessions.delete(session));
     });
     this.#server.on('stream', (stream, headers) => this.#answer(new FakeCall(stream, headers)));
