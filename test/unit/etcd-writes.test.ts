@@ -20,6 +20,7 @@ afterEach(async () => {
 /** `before` may change the model before a write is looked at. */
 async function open(before: (model: ModelEtcd, count: number) => void = () => {}, answers: Answers = {}) {
   const clock = new FakeClock();
+  const schedule = vi.spyOn(clock, 'schedule');
   const model = new ModelEtcd(clock);
   const write = model.answers[TXN] as (call: FakeCall, count: number) => void;
   const etcd = await FakeEtcd.start({
@@ -34,9 +35,12 @@ async function open(before: (model: ModelEtcd, count: number) => void = () => {}
   const storage = new EtcdStorage<Thing>({ endpoints: [etcd.url], clock, random: () => 1 });
   closing.push(() => storage.close());
   const count = (): readonly number[] => [etcd.of(RANGE).length, etcd.of(TXN).length];
-  return { clock, model, etcd, storage, count };
+  /** The waits between two conflicts, as far as they have begun. Nothing else takes less than a second. */
+  const waits = (): number[] => schedule.mock.calls.map(([ms]) => ms).filter((ms) => ms < 1_000);
+  return { clock, model, etcd, storage, count, waits };
 }
 
+const until = (condition: () => boolean): Promise<void> => vi.waitFor(() => expect(condition()).toBe(true), { interval: 2 });
 const thing = (n: number): Thing => ({ metadata: { name: 'a' }, n });
 const add = ({ n = 0 }: Thing): Thing => thing(n + 1);
 const reply = (work: Promise<unknown>): Promise<unknown> => work.catch((error: unknown) => error);
@@ -125,30 +129,28 @@ describe('a hint', () => {
 
 describe('conflicts', () => {
   it('the first three in a row are tried again at once, by what the answer has; later ones wait, longer and longer', async () => {
-    const { storage, etcd, clock, count } = await open((model, count) => {
+    const { storage, etcd, clock, count, waits } = await open((model, count) => {
       if (count > 1 && count < 8) model.put('/watchmux/a', `{"metadata":{"name":"a"},"n":${count * 10}}`);
     });
     await storage.create('a', thing(1));
     const updating = storage.update('a', add);
-    for (const [waitMs, writes] of [
-      [2, 5],
-      [4, 6],
-      [8, 7],
-    ] as const) {
-      await vi.waitFor(() => expect([etcd.of(TXN).length, clock.pending]).toEqual([writes, 1]), { interval: 2 });
+    for (const [at, waitMs] of [2, 4, 8].entries()) {
+      await until(() => waits().length === at + 1);
+      expect(etcd.of(TXN)).toHaveLength(5 + at);
       clock.advance(waitMs - 1);
       expect(clock.pending).toBe(1);
       clock.advance(1);
     }
     expect(await updating).toMatchObject({ n: 71 });
-    expect([...count(), clock.pending]).toEqual([1, 8, 0]);
+    expect([waits(), ...count(), clock.pending]).toEqual([[2, 4, 8], 1, 8, 0]);
   });
 
   it('a wait between them ends with the signal', async () => {
-    const { storage, etcd, clock } = await open((model) => model.put('/watchmux/a', '{}'));
+    const { storage, etcd, clock, waits } = await open((model) => model.put('/watchmux/a', '{}'));
     const abort = new AbortController();
     const updating = reply(storage.update('a', () => thing(1), { createIfMissing: true, signal: abort.signal }));
-    await vi.waitFor(() => expect([etcd.of(TXN).length, clock.pending]).toEqual([4, 1]), { interval: 2 });
+    await until(() => waits().length === 1);
+    expect(etcd.of(TXN)).toHaveLength(4);
     abort.abort(new Error('enough'));
     expect([await updating, clock.pending]).toEqual([new Error('enough'), 0]);
   });
