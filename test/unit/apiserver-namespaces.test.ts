@@ -1,6 +1,6 @@
 // Namespaces of several servers on one storage: whoever is asked, a namespace ends when its last object has gone, nothing stays behind
 // in one that is gone, and another one of the same name is left alone.
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { ApiServerOptions } from '../../src/apiserver/index.ts';
 import { Terminating } from '../../src/apiserver/terminating.ts';
 import { filter } from '../../src/broadcast/filter.ts';
@@ -92,6 +92,44 @@ describe('a namespace', () => {
     expect((await at.call('POST', MAPS, { kind: 'Other' })).code).toBe(400);
     await create(at);
     expect((await at.call('POST', MAPS, wrong)).code).toBe(422);
+  });
+});
+
+describe('a deletion of a namespace', () => {
+  test('that is tried only ends nothing', async () => {
+    const at = await server(new MemoryStorage());
+    await create(at);
+    await at.call('POST', MAPS, HELD);
+    const { code, body } = await at.call('DELETE', `${NAMESPACES}/x?dryRun=All`);
+    expect([code, body.status]).toEqual([200, 'Success']);
+    expect((await at.call('GET', `${NAMESPACES}/x`)).body.status).toEqual({ phase: 'Active' });
+    expect((await at.call('GET', `${MAPS}/held`)).body.metadata).not.toHaveProperty('deletionTimestamp');
+  });
+
+  test('of the default one is refused, and takes nothing', async () => {
+    const at = await server(new MemoryStorage());
+    await at.call('POST', `${NAMESPACES}/default/configmaps`, { metadata: { name: 'a' } });
+    const { code, body } = await at.call('DELETE', `${NAMESPACES}/default`);
+    expect([code, body.message]).toEqual([403, 'namespaces "default" is forbidden: this namespace may not be deleted']);
+    expect((await at.call('GET', `${NAMESPACES}/default/configmaps/a`)).code).toBe(200);
+  });
+
+  test('stops where another one has taken its place: what is in that stays', async () => {
+    const storage = new MemoryStorage();
+    const at = await server(storage, { cache: false });
+    await create(at);
+    await at.call('POST', MAPS, { metadata: { name: 'a' } });
+    // Meanwhile, somebody else ends it and makes another one.
+    const scope = Object.getPrototypeOf(storage.scope('y/')) as Storage;
+    const list = vi.spyOn(scope, 'list').mockImplementationOnce(async function (this: Storage, options) {
+      list.mockRestore();
+      await storage.scope('core/namespaces/').delete('x');
+      expect((await create(at)).code).toBe(201);
+      return this.list(options);
+    });
+    const { code, body } = await at.call('DELETE', `${NAMESPACES}/x`);
+    expect([code, body.message]).toEqual([404, 'namespaces "x" not found']);
+    expect((await at.call('GET', `${MAPS}/a`)).code).toBe(200);
   });
 });
 

@@ -52,6 +52,100 @@ describe.each([true, false])('cache: %s', (cache) => {
   });
 });
 
+describe('arguments', () => {
+  const names = ['', '.', '..', 'a/b', 'a%', 'a?', 'a#', ' a', 'a ', 'a\\b', '\n'];
+  it.each([...names, 7, undefined])('%j is no name, and no namespace', async (name) => {
+    const all = orders(false);
+    const invalid = (what: string): object => ({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(what) });
+    expect(() => all.in(name as string)).toThrow(
+      expect.objectContaining(invalid('^namespace: expected a non-empty name without "/", "%" or white space')),
+    );
+    if (name === 'a/b') return;
+    await expect(all.get(name as string)).rejects.toMatchObject(invalid('^name: expected a'));
+    if (typeof name === 'string' && name !== '') {
+      await expect(all.get(`default/${name}`)).rejects.toMatchObject(invalid('^name: expected a'));
+      await expect(all.get(`${name}/a`)).rejects.toMatchObject(invalid('^namespace: expected a non-empty'));
+    }
+  });
+
+  it('of a deletion are checked, and those that have no effect accepted', async () => {
+    const all = orders(false);
+    const stored = await all.create({ metadata: { name: 'a' } });
+    for (const [options, message] of [
+      [{ propagation: 'Later' }, /^propagation: .*Foreground.*Background.*Orphan/],
+      [{ gracePeriodSeconds: -1 }, /^gracePeriodSeconds: /],
+      [{ gracePeriodSeconds: 0.5 }, /^gracePeriodSeconds: /],
+      [{ force: true }, /force/],
+    ] as const) {
+      await expect(all.delete('a', options as never)).rejects.toThrow(message);
+    }
+    const { resourceVersion, uid } = stored.metadata ?? {};
+    await expect(all.delete('a', { preconditions: { uid: 'other' } })).rejects.toMatchObject({ status: { code: 409 } });
+    expect(await all.delete('a', { dryRun: true })).toBeUndefined();
+    expect(await all.get('a')).toEqual(stored);
+    for (const propagation of ['Foreground', 'Background', 'Orphan'] as const) {
+      await all.delete('a', { propagation, gracePeriodSeconds: 0, preconditions: { resourceVersion, uid }, dryRun: true });
+    }
+    await all.delete('a', { preconditions: { resourceVersion, uid } });
+    await expect(all.get('a')).rejects.toMatchObject({ status: { code: 404 } });
+  });
+
+  it('of a deletion of many', async () => {
+    const all = orders(false);
+    for (const name of ['a', 'b']) await all.create({ metadata: { name, labels: { name } } });
+    expect(await all.deleteCollection({ dryRun: true })).toHaveLength(2);
+    expect((await all.list()).items).toHaveLength(2);
+    await all.deleteCollection({ labelSelector: 'name=a' });
+    expect((await all.list()).items.map(({ metadata }) => metadata?.name)).toEqual(['b']);
+    await all.deleteCollection({ fieldSelector: 'metadata.name=b' });
+    expect((await all.list()).items).toEqual([]);
+    await expect(all.deleteCollection({ limit: 1 } as never)).rejects.toThrow(/limit/);
+  });
+
+  it('an object is one, and has a place', async () => {
+    const all = orders(false);
+    for (const object of [undefined, () => {}]) {
+      await expect(all.create(object as never)).rejects.toThrow(/^object: expected an object/);
+      await expect(all.update(object as never)).rejects.toThrow(/^object: expected an object/);
+    }
+    await expect(all.update({ metadata: {} })).rejects.toThrow(/^object.metadata.name: expected a name, to update it/);
+    await expect(all.update({ metadata: { name: 'a', namespace: 'other' } })).rejects.toThrow(/^namespace: expected default/);
+    const server = new ApiServer({ storage: new MemoryStorage(), resources: [ORDERS as ResourceDefinition] });
+    servers.push(server);
+    const everywhere = server.resource<Mutable>('orders.example.com/v1');
+    await expect(everywhere.create({ metadata: { name: 'a' } })).rejects.toThrow(/^namespace: expected one: use in\(namespace\)/);
+    await expect(everywhere.get('a')).rejects.toThrow(/^name: expected a namespace too: use in\(namespace\)/);
+    await everywhere.create({ metadata: { name: 'a', namespace: 'x' } });
+    expect(await everywhere.get('x/a')).toMatchObject({ metadata: { namespace: 'x' } });
+    await expect(everywhere.get('x/a', { subresource: 'scale' as never })).rejects.toThrow(/^subresource: expected one that/);
+    expect(everywhere.type).toEqual({ group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order', namespaced: true });
+  });
+});
+
+it('an error of the storage is told to the owner, and hidden; not if the caller has left', async () => {
+  const [storage, errors] = [new MemoryStorage(), [] as unknown[]];
+  const onError = (error: unknown): void => void errors.push(error);
+  const options = { storage, resources: [ORDERS as ResourceDefinition], cache: false, onError };
+  const server = new ApiServer(options);
+  servers.push(server);
+  await server.ready;
+  const broken = new Error('broken');
+  const scope = Object.getPrototypeOf(storage.scope('x/'));
+  const all = server.resource<Mutable>('orders.example.com/v1').in('default');
+  const get = vi.spyOn(scope, 'get');
+  get.mockRejectedValueOnce(broken);
+  await expect(all.get('a')).rejects.toMatchObject({ status: { code: 500 }, cause: broken });
+  expect(errors).toEqual([broken]);
+  const abort = new AbortController();
+  get.mockImplementationOnce(() => {
+    abort.abort();
+    return Promise.reject(broken);
+  });
+  await expect(all.get('a', { signal: abort.signal })).rejects.toBe(broken);
+  expect(errors).toEqual([broken]);
+  get.mockRestore();
+});
+
 it('keeps no process alive, also if nobody shuts its server down', async () => {
   const timers = vi.spyOn(globalThis, 'setTimeout');
   const all = orders(true);

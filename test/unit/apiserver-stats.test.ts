@@ -2,6 +2,7 @@
 import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ApiServerStats } from '../../src/apiserver/index.ts';
+import { toCacheStats, toMetricsText } from '../../src/apiserver/stats.ts';
 import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const closing: (() => unknown)[] = [];
@@ -81,5 +82,72 @@ describe('the figures of a server', () => {
     const { server, call } = rig({ cache: false });
     await call('GET', ORDERS_PATH);
     expect(ofOrders(server.stats)).toEqual({ resource: 'orders.example.com', watchers: 0, behind: 0, lag: 0, cache: undefined });
+  });
+});
+
+describe('metrics', () => {
+  const cache = toCacheStats({
+    phase: 'ready',
+    objects: 21,
+    changes: 22,
+    fellBehind: 23,
+    gaps: 24,
+    window: { items: 25, bytes: 26 },
+  } as never);
+  const stats: ApiServerStats = {
+    ...{ requests: { 200: 1 }, requestsLimited: { full: 2 }, watchers: 3, watchersOpened: 4, watchersStalled: 5 },
+    ...{ events: 6, sentBytes: 7 },
+    resources: [
+      { resource: 'a', watchers: 11, behind: 12, lag: 13, cache },
+      { resource: 'b', watchers: 14, behind: 15, lag: 16, cache: undefined },
+    ],
+  };
+
+  test('are what is counted, each with its kind and a text', () => {
+    const text = toMetricsText(stats, { get: 8 });
+    const prefix = 'watchmux_apiserver_';
+    const samples = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    const of = (resource: string): string => `{resource="${resource}"}`;
+    expect(samples.map((line) => line.replace(prefix, ''))).toEqual([
+      ...['requests_total{code="200"} 1', 'requests_by_verb_total{verb="get"} 8', 'requests_limited_total{limit="full"} 2'],
+      ...['watchers 3', 'watchers_opened_total 4', 'watchers_stalled_total 5', 'watch_events_total 6', 'sent_bytes_total 7'],
+      ...[`resource_watchers${of('a')} 11`, `resource_watchers${of('b')} 14`],
+      ...[`resource_watchers_behind${of('a')} 12`, `resource_watchers_behind${of('b')} 15`],
+      ...[`resource_max_lag_events${of('a')} 13`, `resource_max_lag_events${of('b')} 16`],
+      ...[`cache_ready${of('a')} 1`, `cache_ready${of('b')} 0`, `cache_objects${of('a')} 21`, `cache_objects${of('b')} 0`],
+      ...[`cache_window_events${of('a')} 25`, `cache_window_events${of('b')} 0`],
+      ...[`cache_window_bytes${of('a')} 26`, `cache_window_bytes${of('b')} 0`],
+      ...[`cache_changes_total${of('a')} 22`, `cache_changes_total${of('b')} 0`],
+      ...[`cache_expired_watches_total${of('a')} 23`, `cache_expired_watches_total${of('b')} 0`],
+      ...[`cache_gaps_total${of('a')} 24`, `cache_gaps_total${of('b')} 0`],
+    ]);
+    const about = (what: string): string[] =>
+      text.split('\n').flatMap((line) => (line.startsWith(`# ${what} ${prefix}`) ? [line.slice(what.length + 3)] : []));
+    expect(about('TYPE').map((line) => line.endsWith('counter'))).toEqual(about('TYPE').map((line) => line.includes('_total ')));
+    expect(about('HELP').map((line) => line.replace(prefix, ''))).toEqual([
+      'requests_total Requests that were answered, by the code of the answer.',
+      'requests_by_verb_total Requests that were answered, by verb.',
+      'requests_limited_total Requests beyond a limit, by the limit.',
+      'watchers Watches that are open.',
+      'watchers_opened_total Watches that were opened.',
+      'watchers_stalled_total Watches that were cut because their clients took nothing.',
+      'watch_events_total Events of watches that were sent.',
+      'sent_bytes_total Bytes of watches and of long lists that were sent.',
+      'resource_watchers Watches that are open, by resource.',
+      'resource_watchers_behind Those of them for which events wait.',
+      'resource_max_lag_events The most events that wait for one watch, by resource.',
+      'cache_ready Whether the cache follows the storage, by resource.',
+      'cache_objects Objects, by resource.',
+      'cache_window_events Past changes that are kept for watches, by resource.',
+      'cache_window_bytes Bytes that they take.',
+      'cache_changes_total Changes of objects, by resource.',
+      'cache_expired_watches_total Watches ended with 410: too slow.',
+      'cache_gaps_total How often all were, because the storage had lost the past.',
+    ]);
+  });
+
+  test('an error of a cache is told as its message', () => {
+    expect(cache).not.toHaveProperty('error');
+    expect(toCacheStats({ phase: 'failed', error: new Error('gone') } as never)).toEqual({ phase: 'failed', error: 'gone' });
   });
 });

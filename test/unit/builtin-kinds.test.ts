@@ -7,6 +7,15 @@ const check = async (object: ConfigMap, old?: ConfigMap): Promise<string[]> => {
   return (causes ?? []).map(({ field, message, reason = '' }) => `${field} ${reason} ${message}`.slice(0, 60).trim());
 };
 
+describe('namespaces', () => {
+  it('have the names of labels', async () => {
+    expect(await NAMESPACES.validate?.({ metadata: { name: 'a-1' } }, undefined)).toBeUndefined();
+    const fault = (message: string): unknown => [{ field: 'metadata.name', message: expect.stringContaining(message) }];
+    expect(await NAMESPACES.validate?.({ metadata: { name: 'A' } }, undefined)).toEqual(fault('Invalid value: "A": '));
+    expect(await NAMESPACES.validate?.({}, undefined)).toEqual(fault('Invalid value: "": a lowercase RFC 1123 label'));
+  });
+});
+
 describe('configmaps', () => {
   it('TestValidateConfigMap: keys', async () => {
     const key = 'a'.repeat(253);

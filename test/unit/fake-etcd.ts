@@ -44,6 +44,7 @@ export class FakeCall {
   readonly stream: ServerHttp2Stream;
   readonly headers: Record<string, unknown>;
   readonly messages: Uint8Array[] = [];
+  #take: ((message: Uint8Array) => void) | undefined;
 
   constructor(stream: ServerHttp2Stream, headers: Record<string, unknown>) {
     this.stream = stream;
@@ -53,8 +54,16 @@ export class FakeCall {
     const frames = new FrameReader(2 ** 30);
     stream.on('data', (chunk: Uint8Array) => {
       frames.push(chunk);
-      for (let message = frames.read(); message; message = frames.read()) this.messages.push(message);
+      for (let message = frames.read(); message; message = frames.read()) {
+        this.messages.push(message);
+        this.#take?.(message);
+      }
     });
+  }
+
+  /** Hands over the messages that come from now on. */
+  each(take: (message: Uint8Array) => void): void {
+    this.#take = take;
   }
 
   /** Begins an answer that goes on. */
@@ -89,6 +98,7 @@ export type Answers = Partial<Record<string, (call: FakeCall, count: number) => 
 
 export class FakeEtcd {
   readonly calls: FakeCall[] = [];
+  pings: number = 0;
   readonly #server: Http2Server = createServer();
   readonly #sessions: Set<ServerHttp2Session> = new Set();
   readonly #answers: Answers;
@@ -98,6 +108,7 @@ export class FakeEtcd {
     this.#server.on('session', (session) => {
       this.#sessions.add(session);
       session.on('error', () => {});
+      session.on('ping', () => this.pings++);
       session.on('close', () => this.#sessions.delete(session));
     });
     this.#server.on('stream', (stream, headers) => this.#answer(new FakeCall(stream, headers)));

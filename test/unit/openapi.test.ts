@@ -17,16 +17,24 @@ const schema = {
         count: { type: 'integer', format: 'int32', minimum: 1 },
         tags: { type: 'array', items: { type: 'string' } },
         any: { type: 'array' },
-        port: { 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }] },
+        free: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+        labels: { type: 'object', additionalProperties: { type: 'string', format: 'byte' } },
+        closed: { type: 'object', required: ['a'], additionalProperties: false },
+        both: {
+          allOf: [{ $ref: '#/components/schemas/com.example.v1.Thing' }, { $ref: '#/components/schemas/com.example.v1.Order' }],
+        },
+        one: { description: 'One.', allOf: [{ $ref: '#/components/schemas/com.example.v1.Thing' }] },
+        own: { allOf: [{ type: 'string' }] },
+        port: { 'x-kubernetes-int-or-string': true, type: 'string', anyOf: [{ type: 'integer' }, { type: 'string' }] },
       },
     },
   },
 };
 const orders: ResourceDefinition = { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order', status: true, schema };
 const things: ResourceDefinition = { group: 'example.com', version: 'v1', plural: 'things', kind: 'Thing', namespaced: false };
-const api = new OpenApi([CONFIG_MAPS as ResourceDefinition, orders, things], '1.2.3');
+const make = (): OpenApi => new OpenApi([CONFIG_MAPS as ResourceDefinition, orders, things], '1.2.3');
 // biome-ignore lint/suspicious/noExplicitAny: documents, read without ceremony
-const json = (path: string): any => JSON.parse(String(api.document(path)?.body ?? 'null'));
+const json = (path: string): any => JSON.parse(String(make().document(path)?.body ?? 'null'));
 
 describe('OpenAPI v3', () => {
   it('an index, whose addresses change with the documents', () => {
@@ -35,7 +43,7 @@ describe('OpenAPI v3', () => {
     for (const [name, { serverRelativeURL }] of Object.entries(paths) as [string, { serverRelativeURL: string }][]) {
       const [path = '', hash] = serverRelativeURL.split('?hash=');
       expect(path).toBe(`/openapi/v3/${name}`);
-      expect(api.document(path)?.etag).toBe(`"${hash}"`);
+      expect(make().document(path)?.etag).toBe(`"${hash}"`);
     }
     expect(json('/openapi/v3/apis/other')).toBeNull();
     expect(json('/openapi/v3/constructor')).toBeNull();
@@ -62,15 +70,25 @@ describe('OpenAPI v3', () => {
         expect(parameters).toContainEqual(expect.objectContaining({ name, in: 'query' }));
       }
     }
+    expect([document.openapi, document.info]).toEqual(['3.0.0', { title: 'watchmux', version: '1.2.3' }]);
     const { schemas } = document.components;
     const order = schemas['com.example.v1.Order'];
     expect(order).toMatchObject({ description: 'An order.', required: ['spec'], 'x-kubernetes-group-version-kind': [kind] });
     expect(Object.keys(order.properties)).toEqual(['apiVersion', 'kind', 'metadata', 'spec']);
-    expect(order.properties.metadata.allOf).toEqual([
-      { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta' },
-    ]);
+    expect(order.properties).toMatchObject({
+      apiVersion: { description: expect.stringContaining('group and version'), type: 'string' },
+      kind: { description: expect.stringContaining('REST resource'), type: 'string' },
+      metadata: {
+        description: "Standard object's metadata.",
+        allOf: [{ $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta' }],
+      },
+    });
     expect(order['x-kubernetes-preserve-unknown-fields']).toBeUndefined();
-    expect(schemas['com.example.v1.Thing']['x-kubernetes-preserve-unknown-fields']).toBe(true);
+    expect(schemas['com.example.v1.Thing']).toMatchObject({
+      description: 'Thing of example.com/v1',
+      'x-kubernetes-preserve-unknown-fields': true,
+      'x-kubernetes-group-version-kind': [{ ...kind, kind: 'Thing' }],
+    });
   });
 });
 
@@ -98,22 +116,36 @@ describe('what OpenAPI v3 says of lists', () => {
 
 describe('OpenAPI v2', () => {
   it('JSON: schemas with what v2 knows', () => {
-    const { swagger, definitions } = json('/openapi/v2');
-    expect(swagger).toBe('2.0');
+    const { swagger, info, definitions } = json('/openapi/v2');
+    expect([swagger, info]).toEqual(['2.0', { title: 'watchmux', version: '1.2.3' }]);
     const { properties } = definitions['com.example.v1.Order'];
     expect(properties.metadata.$ref).toBe('#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta');
     expect(properties.spec.properties).toEqual({
       count: { type: 'integer', format: 'int32' },
       tags: { type: 'array', items: { type: 'string' } },
       any: {},
+      free: { 'x-kubernetes-preserve-unknown-fields': true },
+      labels: { type: 'object', additionalProperties: { type: 'string', format: 'byte' } },
+      closed: { type: 'object', required: ['a'] },
+      both: {},
+      one: { description: 'One.', $ref: '#/definitions/com.example.v1.Thing' },
+      own: {},
       port: { 'x-kubernetes-int-or-string': true },
     });
-    expect(definitions['com.example.v1.Thing']).not.toHaveProperty('properties');
+    expect(definitions['com.example.v1.Order']).toMatchObject({ description: 'An order.', type: 'object', required: ['spec'] });
+    // Of anything: kubectl would find fault with what is not listed.
+    expect(definitions['com.example.v1.Thing']).toEqual({
+      description: 'Thing of example.com/v1',
+      type: 'object',
+      'x-kubernetes-preserve-unknown-fields': true,
+      'x-kubernetes-group-version-kind': [{ group: 'example.com', version: 'v1', kind: 'Thing' }],
+    });
     const { parameters } = json('/openapi/v2').paths['/apis/example.com/v1/things/{name}'].patch;
     expect(parameters.map(({ name }: { name: string }) => name)).toEqual(['dryRun', 'fieldValidation']);
   });
 
   it('protobuf, to whoever takes it under either name', () => {
+    const api = make();
     for (const sign of ['@', '.']) {
       const document = api.document('/openapi/v2', `application/com.github.proto-openapi.spec.v2${sign}v1.0+protobuf`);
       expect(document?.contentType).toBe(PROTOBUF_TYPE);

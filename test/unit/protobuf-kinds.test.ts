@@ -87,6 +87,13 @@ describe('built-in kinds in protobuf', () => {
     }
   });
 
+  it('a number of more than ten bytes is refused', () => {
+    const number = (count: number): Uint8Array => Buffer.from([...varint(7 * 8), ...Array(count).fill(0x80), 0]);
+    const read = (count: number): unknown => readProtobuf(envelope('ConfigMap', f(1, number(count))), CONFIG_MAP);
+    expect(read(9)).toMatchObject({ kind: 'ConfigMap' });
+    expect(() => read(10)).toThrow('a number is too long');
+  });
+
   it('the options of a deletion', () => {
     const preconditions = f(2, f(1, 'u'), f(2, '7'));
     const options = [n(1, 30), preconditions, n(3, 1), f(4, 'Background'), f(5, 'All'), n(6, 0)];

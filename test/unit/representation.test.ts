@@ -115,6 +115,18 @@ describe('toTable', () => {
     expect(table.metadata).toEqual({ resourceVersion: '9' });
   });
 
+  it('the first failure of a column is told, by the name of the object, if it has one', () => {
+    const told: unknown[] = [];
+    const onError = (error: unknown): void => void told.push(error);
+    const definition = { columns: columns as ResourceDefinition['columns'] };
+    toTable(definition, [{ kind: 'Order' }, object('b')], { now, onError });
+    toTable({ columns: columns as ResourceDefinition['columns'] }, [object('b')], { now, onError });
+    expect(told.map(String)).toEqual(
+      ['undefined', 'b'].map((name) => `Error: the column Bad has failed for ${name}; if it fails again, that is not told`),
+    );
+    expect((told[0] as Error).cause).toBeInstanceOf(TypeError);
+  });
+
   it('rows with the whole object, or with none; in the version that was asked for', () => {
     const rows = (includeObject: 'None' | 'Object'): unknown => toTable({}, [object('a')], { now, includeObject }).rows;
     expect(rows('Object')).toEqual([{ cells: ['a', '5m'], object: object('a') }]);
@@ -122,10 +134,12 @@ describe('toTable', () => {
     const old = toTable({}, [object('a')], { now, version: 'v1beta1', columns: false });
     expect([old.apiVersion, old.columnDefinitions]).toEqual(['meta.k8s.io/v1beta1', null]);
     expect(old.rows[0]?.object).toMatchObject({ apiVersion: 'meta.k8s.io/v1beta1' });
-    expect([null, '', 'None', 'Object'].map(toIncludeObject)).toEqual(['Metadata', 'Metadata', 'None', 'Object']);
+    const values = [undefined, null, '', 'Metadata', 'None', 'Object'];
+    expect(values.map(toIncludeObject)).toEqual(['Metadata', 'Metadata', 'Metadata', 'Metadata', 'None', 'Object']);
     expect(() => toIncludeObject('object')).toThrow(
-      '400 BadRequest: Unable to convert to Table as requested: includeObject: Invalid value: "object"',
+      `400 BadRequest: Unable to convert to Table as requested: includeObject: Invalid value: "object": must be 'Metadata', 'Object', 'None', or empty`,
     );
+    expect(() => toIncludeObject('x'.repeat(100))).toThrow(`"${'x'.repeat(80)}": must be`);
   });
 
   it('a bookmark says its version, and where the initial events end', () => {

@@ -100,6 +100,20 @@ describe('compileSchema', () => {
     await expect(compileSchema({ type: 'object', properties: { a: { type: 'nonsense' } } })).rejects.toThrow(/^schema: .*type/);
   });
 
+  it('names what ajv says nothing of, and shows no more of a value than fits a line', () => {
+    const cause = (instancePath: string, object: unknown, message?: string): unknown =>
+      toCauses([{ instancePath, keyword: 'other', params: {}, ...(message !== undefined && { message }) }], object)[0];
+    const reason = 'FieldValueInvalid';
+    expect(cause('', 7)).toEqual({ field: '', message: 'Invalid value: 7: it in body does not fit', reason });
+    const object = { 'a/b': { 'c~d': 'x'.repeat(300) } };
+    const message = `Invalid value: "${'x'.repeat(199)}: a/b.c~d in body is bad`;
+    expect(cause('/a~1b/c~0d', object, 'is bad')).toEqual({ field: 'a/b.c~d', message, reason });
+    expect(cause('/a/b', {}, 'is bad')).toMatchObject({ message: 'Invalid value: undefined: a.b in body is bad' });
+    expect(toCauses([{ instancePath: '', keyword: 'type', params: { type: 'object' } }], null)[0]?.message).toBe(
+      'Invalid value: "null": <root> in body must be of type object: "null"',
+    );
+  });
+
   it('at most fifty causes, and at least one', () => {
     const error = { instancePath: '', keyword: 'type', params: { type: 'object' } };
     expect(

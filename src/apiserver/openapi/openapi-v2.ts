@@ -81,13 +81,13 @@ function extension(name: string, value: unknown): Message {
 function toV2(schema: JsonSchema): JsonSchema {
   const { description, $ref, allOf, type, format, properties, items, required, additionalProperties } = schema as Parts;
   const extensions = Object.fromEntries(Object.entries(schema).filter(([name]) => name.startsWith('x-kubernetes-')));
-  const result: Record<string, unknown> = { ...(description !== undefined && { description }), ...extensions };
+  const result: Record<string, unknown> = { description, ...extensions };
   const reference = $ref ?? (allOf?.length === 1 ? allOf[0]?.$ref : undefined);
   if (reference !== undefined) return { ...result, $ref: reference.replace('#/components/schemas/', '#/definitions/') };
   if (schema[OPEN] === true) return KIND_EXTENSION in schema ? { ...result, type: 'object' } : result;
   if (schema['x-kubernetes-int-or-string'] === true) return result;
   if (type === 'array' && items === undefined) return result;
-  Object.assign(result, type !== undefined && { type }, format !== undefined && { format }, required && { required });
+  Object.assign(result, { type, format, required });
   if (items) result.items = toV2(items);
   if (properties) result.properties = Object.fromEntries(Object.entries(properties).map(([name, each]) => [name, toV2(each)]));
   if (typeof additionalProperties === 'object') result.additionalProperties = toV2(additionalProperties);

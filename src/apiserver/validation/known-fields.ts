@@ -71,8 +71,7 @@ function partsOf(schema: unknown): Json[] {
   if (!isRecord(schema)) return [];
   const { $ref, ...own } = schema;
   if (typeof $ref === 'string' && $ref.startsWith(REFERENCE)) {
-    const name = $ref.slice(REFERENCE.length);
-    if (Object.hasOwn(SHARED, name)) return partsOf({ ...own, ...SHARED[name] });
+    return partsOf({ ...own, ...SHARED[$ref.slice(REFERENCE.length)] });
   }
   const listed = IN_LISTS.flatMap((name) => (Array.isArray(schema[name]) ? (schema[name] as unknown[]) : []));
   return [withEmbedded(schema), ...[...listed, ...AS_SUCH.map((name) => schema[name])].flatMap(partsOf)];

@@ -57,9 +57,9 @@ export class Leases {
     const id = grant(ttlSeconds + reuseSeconds);
     this.#shared.delete(ttlSeconds);
     if (reuseSeconds === 0) return id;
-    for (const [other, { untilMs }] of this.#shared) {
-      if (untilMs <= clock.now() || this.#shared.size >= MAX_KINDS) this.#shared.delete(other);
-    }
+    for (const [other, { untilMs }] of this.#shared) if (untilMs <= clock.now()) this.#shared.delete(other);
+    const [oldest] = this.#shared.keys();
+    if (this.#shared.size >= MAX_KINDS) this.#shared.delete(oldest as number);
     const shared: Shared = { id, untilMs: clock.now() + reuseSeconds * 1_000, objects: 1 };
     this.#shared.set(ttlSeconds, shared);
     id.catch(() => {

@@ -108,7 +108,6 @@ export class PartReader {
   }
 
   #adapt(kvs: readonly KeyValue[]): void {
-    if (kvs.length === 0) return;
     const bytes = kvs.reduce((sum, { value }) => sum + value.length, 0);
     const size = Math.floor((PART_BYTES * kvs.length) / Math.max(bytes, 1));
     this.#size = Math.min(Math.max(size, 1), MAX_PART, Math.max(this.#size * 4, FIRST_PART));

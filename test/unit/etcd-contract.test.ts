@@ -1,0 +1,69 @@
+// The contracts of every list watcher and of every storage, on an etcd in memory. Those on a real one are in test/peers.
+import { afterEach, describe, it } from 'vitest';
+import { compareVersions, type KubernetesObject } from '../../src/cache/index.ts';
+import { EtcdStorage } from '../../src/storage/etcd/index.ts';
+import {
+  FakeClock,
+  LIST_WATCHER_CONTRACT,
+  type ListWatcherSubject,
+  STORAGE_CONTRACT,
+  type StorageSubject,
+} from '../../src/testing/index.ts';
+import { FakeEtcd } from './fake-etcd.ts';
+import { ModelEtcd } from './model-etcd.ts';
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+async function open() {
+  const clock = new FakeClock();
+  const model = new ModelEtcd(clock);
+  const etcd = await FakeEtcd.start(model.answers);
+  closing.push(() => etcd.stop());
+  const storage = new EtcdStorage({ endpoints: [etcd.url] });
+  closing.push(() => storage.close());
+  return { clock, model, storage };
+}
+
+async function listWatcher(): Promise<ListWatcherSubject<KubernetesObject>> {
+  const { model, storage } = await open();
+  const source = storage.scope('things/');
+  return {
+    source,
+    compare: compareVersions,
+    put: async (name, labels) => {
+      const metadata = { name, ...(labels && { labels }) };
+      const change = (current: KubernetesObject | undefined): KubernetesObject => ({
+        metadata: { ...metadata, annotations: { turn: `${Number(current?.metadata?.annotations?.turn ?? 0) + 1}` } },
+      });
+      await source.update(name, change, { createIfMissing: true });
+    },
+    remove: async (name) => void (await source.delete(name)),
+    expire: async () => {
+      model.put('/elsewhere', '{}');
+      model.compact();
+    },
+    bookmark: () => source.requestProgress(),
+  };
+}
+
+describe('the contract of a list watcher, etcd in memory', () => {
+  for (const { name, run } of LIST_WATCHER_CONTRACT) {
+    it(name, () => run(async () => (await listWatcher()) as ListWatcherSubject<never>));
+  }
+});
+
+async function storageSubject(): Promise<StorageSubject> {
+  const { clock, model, storage } = await open();
+  const compact = (): void => {
+    model.put('/elsewhere', '{}');
+    model.compact();
+  };
+  return { storage: storage as never, compact, pass: (ms) => clock.advance(ms) };
+}
+
+describe('the contract of a storage, etcd in memory', () => {
+  for (const { name, run } of STORAGE_CONTRACT) it(name, () => run(storageSubject));
+});
