@@ -70,7 +70,7 @@ export interface ReconcileContext {
 
 /** What a reconcile may return. */
 export interface ReconcileResult {
-  /** Run this key again after this time, even if nothing changes; sooner if something does. */
+  /** Run this key again after this time, even if nothing changes; sooner if something does. 0 or less: at once. */
   readonly requeueAfterMs?: number | undefined;
 }
 

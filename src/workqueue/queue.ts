@@ -1,10 +1,11 @@
 import { whenAborted } from '../watch/abort.ts';
-import { systemClock } from '../watch/clock.ts';
+import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, invalid, requireMethod, wholeNumber } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
 import { iterate, type KeyIterator } from './iterate.ts';
 import { Meter } from './meter.ts';
 import type { AddOptions, RunOptions, WorkQueueOptions } from './options.ts';
+import { toPace } from './pace.ts';
 import { defaultRateLimiter, type RateLimiter } from './rate-limiters.ts';
 import { runWorkers, type Work } from './run.ts';
 import { QueueState } from './state.ts';
@@ -43,6 +44,7 @@ interface Getter<K> {
  */
 export class WorkQueue<K> implements AsyncIterable<K> {
   readonly #name: string;
+  readonly #clock: Clock;
   readonly #limiter: RateLimiter;
   readonly #meter: Meter | undefined;
   readonly #state: QueueState<K>;
@@ -62,7 +64,7 @@ export class WorkQueue<K> implements AsyncIterable<K> {
       agingMs = 1_000,
     } = checkOptions(options, OPTIONS);
     this.#name = name;
-    requireMethod('clock', clock, 'schedule', 'a Clock');
+    this.#clock = requireMethod('clock', clock, 'schedule', 'a Clock');
     this.#limiter = requireMethod('rateLimiter', options.rateLimiter ?? defaultRateLimiter({ clock }), 'when', 'a RateLimiter');
     callable('onMetric', onMetric);
     this.#meter = onMetric && new Meter({ clock, name, onMetric });
@@ -217,6 +219,7 @@ export class WorkQueue<K> implements AsyncIterable<K> {
       concurrency,
       work,
       options,
+      pace: toPace(this.#clock),
       next: (signal) => this.#next(signal, true),
       attemptOf: (key) => 1 + (this.#failures.get(this.#state.idOf(key)) ?? 0),
       again: (key) => this.add(key, { priority: this.#state.entry(key).priority }),

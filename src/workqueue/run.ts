@@ -2,6 +2,7 @@ import { whenAborted } from '../watch/abort.ts';
 import { callable, invalid, wholeNumber } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
 import type { RunOptions, WorkContext, WorkFailure } from './options.ts';
+import type { Pace } from './pace.ts';
 
 /** The queue, as its workers use it. */
 interface Queue<K> {
@@ -18,6 +19,7 @@ interface Job<K> {
   readonly concurrency: number;
   readonly work: Work<K>;
   readonly options: RunOptions<K>;
+  readonly pace: Pace | undefined;
   /** The next key. Undefined when the queue is shut down, and nothing more comes of a drain. */
   next(signal: AbortSignal): Promise<K | undefined>;
   /** The number of this try. */
@@ -39,7 +41,7 @@ export type Work<K> = (key: K, context: WorkContext) => unknown;
  *     work --> succeeded --> forget ----------------------.                         |
  *      |                                                  v      aborted?  yes -----'
  *      '-----> failed -----> onError, addRateLimited --> done -----+
- *                                                         ^        no ---> get
+ *                                                         ^        no ---> the event loop's turn, if that is due ---> get
  *                                                         |
  *      hold(promise) ---> settled, later: the worker goes on with another key meanwhile
  *
@@ -102,6 +104,8 @@ async function workOff<K>(queue: Queue<K>, task: Task<K>): Promise<void> {
     if (key === undefined) return;
     if (task.isOver()) task.putBack(key);
     else await attempt(queue, key, task, turn);
+    const due = task.pace?.wait();
+    if (due) await due;
   }
 }
 

@@ -11,11 +11,11 @@
  */
 import { Envelope } from '../../bridge/events/envelope.ts';
 import { type Form, SLICE_BYTES, type Slice, toSlice } from '../../bridge/events/forms.ts';
-import { nextTurn } from '../../bridge/events/turn.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { encoded } from '../../storage/encoded.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
 import type { BookmarkEvent } from '../../watch/event.ts';
+import { nextTurn } from '../../watch/turn.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 
 /** Makes the wire form of events, for one stream or for several. */

@@ -4,7 +4,7 @@
  *
  *     change --> write --> [ change, change, change ] --> next turn: one write --> [ ... ] --> next turn
  */
-import { nextTurn } from '../../bridge/events/turn.ts';
+import { nextTurn } from '../../watch/turn.ts';
 
 /** Something that waits for the next turn. */
 export interface Waits {

@@ -1,10 +1,10 @@
 import type { Broadcaster } from '../../broadcast/broadcaster.ts';
 import { WatchError } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
+import type { Turn } from '../../watch/turn.ts';
 import { toVersion } from '../protocol.ts';
 import { Envelope } from './envelope.ts';
 import { Pace } from './pace.ts';
-import type { Turn } from './turn.ts';
 
 /** Options of a {@link Publisher}. */
 export interface PublisherOptions {

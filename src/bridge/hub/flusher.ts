@@ -1,9 +1,9 @@
 import type { View } from '../../broadcast/view.ts';
 import type { Clock } from '../../watch/clock.ts';
+import type { Turn } from '../../watch/turn.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { Envelope } from '../events/envelope.ts';
 import { Slices } from '../events/slices.ts';
-import type { Turn } from '../events/turn.ts';
 import type { Feed } from './feed.ts';
 import type { Session } from './session.ts';
 
