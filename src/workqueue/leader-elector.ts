@@ -228,10 +228,11 @@ export class LeaderElector {
 /** A read, a write, and both once more if the write is refused. */
 const MAX_RESIGN_REQUESTS = 4;
 
-/** What an error says of the lease. */
+/** What an error says of the lease. That something is missing for a new one, such as its namespace, is a failure. */
 function answerOf(error: unknown, { do: what }: Request): Answer {
   const code = isWatchError(error, 'REFUSED') ? error.status?.code : undefined;
-  if (code === 404) return what === 'get' ? { lease: undefined } : 'conflict';
+  if (code === 404 && what === 'get') return { lease: undefined };
+  if (code === 404 && what === 'update') return 'conflict';
   return code === 409 ? 'conflict' : 'failed';
 }
 

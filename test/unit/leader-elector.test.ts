@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { MemoryStorage } from '../../src/storage/index.ts';
+import { refused } from '../../src/storage/statuses.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import {
   type LeadContext,
@@ -65,6 +66,23 @@ describe('LeaderElector', () => {
     expect(rig.clock.pending).toBe(0);
     expect((await rig.storage.get('lock'))?.spec).toMatchObject({ holderIdentity: '', leaseTransitions: 1 });
     expect(rig.told).toEqual(['one: one', 'two: one', 'two: two']);
+  });
+
+  test('a lease that cannot be there, as its namespace is not, is told each time', async () => {
+    const rig = new Rig();
+    const missing = refused(404, 'NotFound', 'namespaces "x" not found');
+    const none = async (): Promise<never> => {
+      throw missing;
+    };
+    const told: unknown[] = [];
+    const leases = { get: none, create: none, update: none };
+    const elector = rig.elector('one', { leases, onError: (error, { during }) => void told.push([during, error]) });
+    const stop = new AbortController();
+    const run = elector.run(async () => {}, { signal: stop.signal });
+    await rig.advance(4_100);
+    stop.abort();
+    await run;
+    expect(told).toEqual(Array.from({ length: 3 }, () => ['create', missing]));
   });
 
   test('it renews until its work has ended, however long that takes after it was told to', async () => {
