@@ -11,7 +11,7 @@ export default defineConfig({
     include: [
       'test/unit/{arguments,broadcaster,broadcaster-*,coalesce,cursor,filter-reentrancy,gate,handle,huge-capacity,kept,key,laggards,largest,linked-set,log,mux,overflow,prefix,reader,replay,replay-*,topics,topics-*,unlimited,user-code,user-code-*,window}.test.ts',
       'test/unit/{filter,options,queued-bytes,transitions}.test.ts',
-      'test/unit/{codec,decoder,decoder-broken,framing,stream-watcher,upstream-frames}.test.ts',
+      'test/unit/{codec,decoder,decoder-broken,framing,parts,stream-watcher,upstream-frames}.test.ts',
       'test/property/{broadcaster,filter,framing,queue-size,topics,transitions}.property.test.ts',
     ],
     setupFiles: ['./test/fixed-seed.ts'],

@@ -16,3 +16,14 @@ test('the largest of very many numbers', () => {
   one.remove(7);
   expect(one.value).toBe(0);
 });
+
+test('the next largest may have been added before or after others', () => {
+  const largest = new Largest();
+  for (const number of [5, 9, 3, 7, 9, 2]) largest.add(number);
+  const values: number[] = [];
+  for (const number of [9, 9, 3, 7, 5, 2]) {
+    largest.remove(number);
+    values.push(largest.value);
+  }
+  expect(values).toEqual([9, 7, 7, 5, 2, 0]);
+});

@@ -136,9 +136,33 @@ describe('a position', () => {
     expect(readAllBut(watch, 'filter')).toEqual([]);
     expect(watch.position).toBe(2);
   });
+
+  test.each(OVERFLOWS)('of a %s watch whose filter fails is the place of the event that it was asked about', (overflow) => {
+    const broadcaster = new Broadcaster<TestEvent>({ replay: 9 });
+    const filter = ({ object }: TestEvent): boolean => {
+      if (object.id === 2) throw new Error('filter');
+      return true;
+    };
+    const watch = broadcaster.watch({ filter, overflow });
+    publish(broadcaster, 0, 5);
+    expect(ids(readAllBut(watch, 'filter'))).toEqual([0, 1]);
+    expect(watch.position).toBe(2);
+  });
 });
 
 describe('after', () => {
+  test('a place that is no longer kept, with a prefix whose filter fails: that is the only error', async () => {
+    const broadcaster = new Broadcaster<TestEvent>({ replay: 1 });
+    publish(broadcaster, 0, 5);
+    const filter = (): never => {
+      throw new Error('filter');
+    };
+    const watch = broadcaster.watch({ after: 1, prefix: [event(7)], filter });
+    expect(readAllBut(watch, 'filter')).toEqual([]);
+    expect(await watch.next()).toEqual({ done: true, value: undefined });
+    expect(watch.position).toBe(1);
+  });
+
   test('a place that is no longer kept: one ERROR 410, and the end', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ replay: 3 });
     publish(broadcaster, 0, 5);

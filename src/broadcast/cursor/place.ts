@@ -129,7 +129,7 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
   fail(error: unknown): void {
     if (this.over) return;
     this.failure = { error };
-    if (this.extra.judging) this.resumeAt(this.extra.place);
+    this.resumeAt(this.extra.place);
     this.leave();
     this.view.park.wake(this);
   }
