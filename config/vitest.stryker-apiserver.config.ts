@@ -9,7 +9,7 @@ export default defineConfig({
       'test/unit/{apiserver-metadata,apiserver-query,apiserver-races,apiserver-reads,apiserver-verbs,json-patch,patch}.test.ts',
       'test/unit/{apiserver-duplicates,representation,schema-missing,schema-validation}.test.ts',
       'test/unit/{api-discovery,api-documents,builtin-kinds,openapi,openapi-protobuf,protobuf-kinds}.test.ts',
-      'test/unit/apiserver-{definition,fields,health,http,known-fields,namespaces,quotas,resource,stats,statuses,watch}.test.ts',
+      'test/unit/apiserver-{definition,fields,health,http,known-fields,namespaces,quotas,resource,stats,statuses,upgrade,watch}.test.ts',
       'test/property/apiserver.property.test.ts',
     ],
     isolate: false, // importing everything again for each file would take most of the time

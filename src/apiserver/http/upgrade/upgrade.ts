@@ -111,6 +111,9 @@ function servePlainly(deps: HostDeps, request: IncomingMessage, { socket, head }
   response.shouldKeepAlive = false;
   socket.on('error', () => response.destroy());
   socket.on('close', () => response.destroy());
+  // What node does for its own connections: a response waits for room, and a client that ends its side has left.
+  socket.on('drain', () => response.emit('drain'));
+  socket.once('end', () => socket.end());
   response.assignSocket(socket as Parameters<typeof response.assignSocket>[0]);
   // Does not wait for the client to close its side: node looks after this connection no more.
   socket.once('finish', () => socket.destroy());
