@@ -37,7 +37,7 @@ describe('what is stored', () => {
       [{ metadata: { name: 'a' }, spec: 1 }, '{"metadata":{"resourceVersion":"7","name":"a"},"spec":1}'],
       [{ metadata: {}, spec: 1 }, '{"metadata":{"resourceVersion":"7"},"spec":1}'],
     ] as const) {
-      const stored = toStored(object as KubernetesObject);
+      const stored = toStored(object as object as KubernetesObject);
       const made = toObject<KubernetesObject>(toBytes('a'), { ...stored, revision: 7n });
       expect([made, sent(made)]).toEqual([JSON.parse(expected), expected]);
       const drafted = atRevision(toDraft<KubernetesObject>(toBytes('a'), stored), 7n);
