@@ -195,6 +195,18 @@ describe('what answers', () => {
     await expect(refused.storage.currentVersion()).rejects.toMatchObject({ status: { message: 'read the revision: no' } });
   });
 
+  it('what no refusal is known for is 500, with the words of etcd', async () => {
+    for (const [answer, message] of [
+      [(call: FakeCall) => call.open().end(), 'an answer without a message'],
+      [(call: FakeCall) => call.refuse(11, 'out of something'), 'out of something'],
+      [(call: FakeCall) => call.refuse(5, 'future revision'), 'future revision'],
+    ] as const) {
+      const { storage } = storageOf([await fake({ [RANGE]: answer })]);
+      const status = { code: 500, reason: 'InternalError', message: `list /watchmux/: ${message}` };
+      await expect(storage.list()).rejects.toMatchObject({ code: 'REFUSED', status });
+    }
+  });
+
   it('gRPC of any encoding is asked for as gRPC, and read', async () => {
     const etcd = await fake({ [RANGE]: (call) => call.open({ 'content-type': 'application/grpc+proto' }).send(range(9)).end() });
     expect(await storageOf([etcd]).storage.currentVersion()).toBe('9');
