@@ -1,15 +1,15 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
-/** The tests that mutation testing of src/apiserver runs: those that need no socket. See vitest.stryker.config.ts. */
+/** The tests that mutation testing of src/apiserver runs: fast ones, most of them without sockets. See vitest.stryker.config.ts. */
 export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
   test: {
     include: [
       'test/unit/{apiserver-metadata,apiserver-query,apiserver-races,apiserver-reads,apiserver-verbs,json-patch,patch}.test.ts',
       'test/unit/{apiserver-duplicates,representation,schema-missing,schema-validation}.test.ts',
-      'test/unit/{api-discovery,api-documents,builtin-kinds,openapi,openapi-protobuf,protobuf-kinds}.test.ts',
-      'test/unit/apiserver-{definition,fields,health,http,known-fields,namespaces,quotas,resource,stats,statuses,watch}.test.ts',
+      'test/unit/{api-discovery,api-documents,builtin-kinds,openapi,openapi-protobuf,protobuf-kinds,upgrade-missing}.test.ts',
+      'test/unit/apiserver-{definition,fields,health,known-fields,namespaces,quotas,resource,stats,statuses,upgrade,watch}.test.ts',
       'test/property/apiserver.property.test.ts',
     ],
     isolate: false, // importing everything again for each file would take most of the time

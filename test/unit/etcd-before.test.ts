@@ -75,6 +75,17 @@ describe('previousOf', () => {
     expect(asked).toEqual(['a']);
   });
 
+  it('that throws ends the watch with an ERROR 500', async () => {
+    const previousOf = (): never => {
+      throw new Error('no idea');
+    };
+    const { watch, call } = await open({ previousOf });
+    call.send(watchResponse(8, [put(kv('a', 1, 8))]));
+    const object = { code: 500, reason: 'InternalError', message: 'no idea' };
+    expect((await watch.next()).value).toMatchObject({ type: 'ERROR', object });
+    expect((await watch.next()).done).toBe(true);
+  });
+
   it('is asked again for what was taken', async () => {
     let current: KubernetesObject & { readonly spec: number } = old;
     const { watch, call } = await open({ previousOf: () => current });

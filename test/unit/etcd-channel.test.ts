@@ -164,6 +164,8 @@ describe('what answers', () => {
     ['one without a type', page({ ':status': 200 })],
     ['HTTP 503', page({ ':status': 503, 'content-type': 'application/grpc' })],
     ['no status at the end', page({ ':status': 200, 'content-type': 'application/grpc' })],
+    ['a message in HTTP 503', (call) => call.open({ ':status': 503 }).send(range(9)).end()],
+    ['a message of another type', (call) => call.open({ 'content-type': 'text/html' }).send(range(9)).end()],
     ['a reset', ({ stream }) => stream.close(2)],
   ])('with %s is no etcd: the next member is asked', async (_, answer) => {
     const [bad, good] = [await fake({ [RANGE]: answer }), await fake()];
@@ -191,6 +193,24 @@ describe('what answers', () => {
     expect(await twice.storage.currentVersion()).toBe('7');
     const refused = storageOf([await fake({ [RANGE]: (call) => call.open().send(range(7)).end(9, 'no') })]);
     await expect(refused.storage.currentVersion()).rejects.toMatchObject({ status: { message: 'read the revision: no' } });
+  });
+
+  it('what no refusal is known for is 500, with the words of etcd', async () => {
+    for (const [answer, message] of [
+      [(call: FakeCall) => call.open().end(), 'an answer without a message'],
+      [(call: FakeCall) => call.refuse(11, 'out of something'), 'out of something'],
+      [(call: FakeCall) => call.refuse(5, 'future revision'), 'future revision'],
+    ] as const) {
+      const { storage } = storageOf([await fake({ [RANGE]: answer })]);
+      const status = { code: 500, reason: 'InternalError', message: `list /watchmux/: ${message}` };
+      await expect(storage.list()).rejects.toMatchObject({ code: 'REFUSED', status });
+    }
+  });
+
+  it('gRPC of any encoding is asked for as gRPC, and read', async () => {
+    const etcd = await fake({ [RANGE]: (call) => call.open({ 'content-type': 'application/grpc+proto' }).send(range(9)).end() });
+    expect(await storageOf([etcd]).storage.currentVersion()).toBe('9');
+    expect(etcd.of(RANGE)[0]?.headers).toMatchObject({ ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers' });
   });
 
   it('messages of a refusal are read as URLs are, of a thousand characters', async () => {
@@ -252,5 +272,18 @@ describe('pings', () => {
     await watches[1]?.return();
     expect(clock.pending).toBe(0);
     expect(etcd.sessions).toBe(1);
+  });
+
+  it('are not sent for what is only asked', async () => {
+    const etcd = await fake({ ...watching, [TXN]: silent });
+    const { storage, clock } = storageOf([etcd]);
+    const watch = await storage.watch({ resourceVersion: '7' });
+    const writing = storage.create('a', object).catch((error: unknown) => error);
+    await until(() => etcd.of(TXN).length === 1);
+    expect(clock.pending).toBe(2); // a ping, and the time of the request
+    await watch.return();
+    expect(clock.pending).toBe(1);
+    await storage.close();
+    expect(await writing).toMatchObject({ code: 'CLOSED' });
   });
 });

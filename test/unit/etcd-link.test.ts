@@ -335,4 +335,50 @@ describe('what a watch asks for', () => {
       await watch.return();
     }
   });
+
+  it('of the state, what cannot be read: one ERROR, or nothing if nobody waits any more', async () => {
+    for (const end of ['refused', 'stopped'] as const) {
+      const first = new ProtoWriter()
+        .message(1, header(7))
+        .message(2, keyValue('/watchmux/a', '{}'))
+        .bool(3, true)
+        .int64(4, 2)
+        .finish();
+      const { storage, etcd, clock } = await open({
+        [RANGE]: (call, count) => {
+          if (count === 1) call.answer(first);
+          else if (end === 'refused') call.refuse(11, 'required revision has been compacted');
+        },
+      });
+      const watch = await storage.watch({ sendInitialEvents: true });
+      expect(shown((await watch.next()).value)).toEqual(['ADDED', '1']);
+      const next = watch.next();
+      await until(() => etcd.of(RANGE).length === 2);
+      if (end === 'stopped') watch.stop();
+      expect(shown((await next).value)).toEqual(end === 'refused' ? 410 : [undefined, undefined]);
+      expect((await watch.next()).done).toBe(true);
+      expect(clock.pending).toBe(0);
+    }
+  });
+
+  it('an abort ends the question where it begins', async () => {
+    const { storage, etcd, clock } = await open({ [RANGE]: () => {} });
+    const abort = new AbortController();
+    const watch = storage.watch({ sendInitialEvents: false, signal: abort.signal }).catch((error: unknown) => error);
+    await until(() => etcd.of(RANGE).length === 1);
+    abort.abort(new Error('enough'));
+    expect([await watch, clock.pending]).toEqual([new Error('enough'), 0]);
+  });
+
+  it('lasts for as many seconds as it is given', async () => {
+    const { storage, clock } = await open({ [WATCH]: (call) => void call.open().send(created) });
+    const watch = await storage.watch({ resourceVersion: '7', timeoutSeconds: 5 });
+    clock.advance(4_999);
+    expect(watch.stopped).toBe(false);
+    clock.advance(1);
+    expect(watch.stopped).toBe(true);
+    expect((await watch.next()).done).toBe(true);
+    await expect(storage.watch({ timeoutSeconds: -1 })).rejects.toThrow(/^timeoutSeconds: /);
+    await expect(storage.list({ limit: -1 })).rejects.toThrow(/^limit: /);
+  });
 });

@@ -202,10 +202,16 @@ describe('keys as bytes', () => {
 });
 
 describe('versions of etcd', () => {
-  it.each(['3.4.31', '3.4.40', '3.5.13', '3.6.0', '3.7.0', '4.0.0', '3.6.0-rc.1', 'v3.6.1'])('%s will do', (version) => {
-    expect(isTooOld(version)).toBe(false);
-  });
-  it.each(['3.4.23', '3.4.30', '3.5.12', '3.5.0', '3.3.27', '2.3.8', '', 'x', '3.6'])('%j is too old, or none', (version) => {
-    expect(isTooOld(version)).toBe(true);
-  });
+  it.each(['3.4.31', '3.4.40', '3.5.13', '3.6.0', '3.7.0', '3.10.0', '4.0.0', '12.1.0', '3.6.0-rc.1', 'v3.6.1'])(
+    '%s will do',
+    (version) => {
+      expect(isTooOld(version)).toBe(false);
+    },
+  );
+  it.each(['3.4.23', '3.4.30', '3.5.12', '3.5.0', '3.3.27', '2.3.8', '2.10.8', '', 'x', '3.6', 'etcd 3.6.0', '3.6.x'])(
+    '%j is too old, or none',
+    (version) => {
+      expect(isTooOld(version)).toBe(true);
+    },
+  );
 });

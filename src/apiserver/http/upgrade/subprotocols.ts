@@ -29,8 +29,8 @@ function decoded(text: string): string {
   if (!/^[A-Za-z0-9_-]+$/.test(text)) throw badRequest('invalid base64.bearer.authorization token encoding');
   try {
     const bytes = Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (each) => each.charCodeAt(0));
-    const token = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    // It becomes a header.
+    const token = new TextDecoder().decode(bytes);
+    // It becomes a header. What is not UTF-8 is no such character either.
     if (/[^\x21-\x7e]/.test(token)) throw new Error('not a token');
     return token;
   } catch {

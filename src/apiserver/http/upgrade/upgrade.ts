@@ -85,8 +85,7 @@ function checkHandshake({ headers, method }: IncomingMessage): void {
   if (!headers['sec-websocket-key']) throw badRequest('the header Sec-WebSocket-Key is missing');
   const { echoed, token } = readSubprotocols(headers['sec-websocket-protocol']);
   if (token !== undefined && headers.authorization === undefined) headers.authorization = `Bearer ${token}`;
-  if (echoed === undefined) delete headers['sec-websocket-protocol'];
-  else headers['sec-websocket-protocol'] = echoed;
+  headers['sec-websocket-protocol'] = echoed;
 }
 
 function refuse(socket: Duplex, { code, headers, body }: WholeAnswer): void {
@@ -109,8 +108,11 @@ function servePlainly(deps: HostDeps, request: IncomingMessage, { socket, head }
   const whole = withBody(request, { socket, head });
   const response = new ServerResponse(whole);
   response.shouldKeepAlive = false;
-  socket.on('error', () => response.destroy());
-  socket.on('close', () => response.destroy());
+  // Its close tells the response.
+  socket.on('error', ignore);
+  // What node does for its own connections: a response waits for room, and a client that ends its side has left.
+  socket.on('drain', () => response.emit('drain'));
+  socket.once('end', () => socket.end());
   response.assignSocket(socket as Parameters<typeof response.assignSocket>[0]);
   // Does not wait for the client to close its side: node looks after this connection no more.
   socket.once('finish', () => socket.destroy());
@@ -137,7 +139,7 @@ function withBody(request: IncomingMessage, { socket, head }: Rest): IncomingMes
   const whole = new IncomingMessage(request.socket);
   Object.assign(whole, { method, url, headers, rawHeaders, httpVersion, httpVersionMajor, httpVersionMinor });
   const take = (chunk: Buffer): void => {
-    if (left === 0 || chunk.length === 0) return;
+    if (left === 0) return;
     const part = chunk.subarray(0, left);
     left -= part.length;
     const full = !whole.push(part);
@@ -151,7 +153,8 @@ function withBody(request: IncomingMessage, { socket, head }: Rest): IncomingMes
     socket.resume();
   };
   socket.on('data', take);
-  socket.on('close', () => left > 0 && whole.destroy());
   take(head);
   return whole;
 }
+
+function ignore(): void {}
