@@ -78,7 +78,9 @@ export class Catalog {
       if (this.byPath.has(path)) throw invalid('resources', path, 'each resource once');
       const other = this.all.find((each) => each.prefix === info.prefix && !isVersionOf(each, info));
       if (other) throw invalid('resources', path, `no other kind, group or scope than ${other.apiVersion}/${other.plural}`);
-      const twin = this.all.find((each) => each !== info && each.apiVersion === info.apiVersion && each.kind === info.kind);
+      const twin = this.all.find(
+        (each) => each.plural !== info.plural && each.apiVersion === info.apiVersion && each.kind === info.kind,
+      );
       if (twin) throw invalid('resources', path, `no kind of ${twin.apiVersion}/${twin.plural}, by which clients find that`);
       this.byPath.set(path, info);
       this.apiVersions.add(info.apiVersion);
