@@ -163,8 +163,10 @@ export class Channel {
     { path, message, options, deadline }: { path: string; message: Uint8Array; options: AskOptions; deadline: number },
   ): Promise<Outcome> {
     const { signal, isWrite } = options;
+    let asked = path;
     const ask = async (to: string, body: Uint8Array): Promise<Outcome> => {
       if (this.#closed) return { failure: CLOSED };
+      asked = to;
       const timeoutMs = this.#timeout(deadline, isWrite && to === path);
       return connection.ask(to, body, { headers: this.#headers(), timeoutMs, signal });
     };
@@ -174,6 +176,8 @@ export class Channel {
     };
     const outcome = await attempt();
     if (!('failure' in outcome) || this.#config.user === undefined || !isStaleToken(outcome.failure)) return outcome;
+    // Who is refused a token has none that could be stale.
+    if (asked === AUTHENTICATE) return outcome;
     // etcd has not looked at the request, so it may be made again, with a new token.
     this.forgetToken();
     return attempt();
