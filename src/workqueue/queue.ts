@@ -5,7 +5,6 @@ import { checkOptions } from '../watch/options.ts';
 import { iterate, type KeyIterator } from './iterate.ts';
 import { Meter } from './meter.ts';
 import type { AddOptions, RunOptions, WorkQueueOptions } from './options.ts';
-import { toPace } from './pace.ts';
 import { defaultRateLimiter, type RateLimiter } from './rate-limiters.ts';
 import { runWorkers, type Work } from './run.ts';
 import { QueueState } from './state.ts';
@@ -43,8 +42,7 @@ interface Getter<K> {
  * not forgotten.
  */
 export class WorkQueue<K> implements AsyncIterable<K> {
-  readonly #name: string;
-  readonly #clock: Clock;
+  readonly #own: { readonly name: string; readonly clock: Clock };
   readonly #limiter: RateLimiter;
   readonly #meter: Meter | undefined;
   readonly #state: QueueState<K>;
@@ -63,14 +61,12 @@ export class WorkQueue<K> implements AsyncIterable<K> {
       maxKeys = 1_000_000,
       agingMs = 1_000,
     } = checkOptions(options, OPTIONS);
-    this.#name = name;
-    this.#clock = requireMethod('clock', clock, 'schedule', 'a Clock');
+    this.#own = { name, clock: requireMethod('clock', clock, 'schedule', 'a Clock') };
     this.#limiter = requireMethod('rateLimiter', options.rateLimiter ?? defaultRateLimiter({ clock }), 'when', 'a RateLimiter');
     callable('onMetric', onMetric);
-    this.#meter = onMetric && new Meter({ clock, name, onMetric });
+    this.#meter = onMetric && new Meter({ ...this.#own, onMetric });
     this.#state = new QueueState({
-      clock,
-      name,
+      ...this.#own,
       keyOf: callable('keyOf', keyOf),
       maxKeys: wholeNumber('maxKeys', maxKeys, 1),
       agingMs: wholeNumber('agingMs', agingMs, 1),
@@ -215,13 +211,12 @@ export class WorkQueue<K> implements AsyncIterable<K> {
    */
   run(concurrency: number, work: Work<K>, options: RunOptions<K> = {}): Promise<void> {
     return runWorkers(this, {
-      name: this.#name,
+      ...this.#own,
       concurrency,
       work,
       options,
-      pace: toPace(this.#clock),
       next: (signal) => this.#next(signal, true),
-      attemptOf: (key) => 1 + (this.#failures.get(this.#state.idOf(key)) ?? 0),
+      attemptOf: (key) => (this.#failures.get(this.#state.idOf(key)) ?? 0) + 1,
       again: (key) => this.add(key, { priority: this.#state.entry(key).priority }),
       putBack: (key) => {
         this.#state.putBack(key);

@@ -62,7 +62,7 @@ export function bucket(
   } = {},
 ): RateLimiter {
   const { perSecond = 10, burst = 100, clock = systemClock } = checkOptions(options, ['perSecond', 'burst', 'clock']);
-  if (!(perSecond > 0 && perSecond < Number.POSITIVE_INFINITY)) throw invalid('perSecond', perSecond, 'a finite number > 0');
+  if (!(perSecond > 0 && Number.isFinite(perSecond))) throw invalid('perSecond', perSecond, 'a finite number > 0');
   wholeNumber('burst', burst, 1);
   let tokens = burst; // less than none: they are promised to those who wait
   let countedAtMs = clock.now();
@@ -105,5 +105,5 @@ export function defaultRateLimiter(options: { readonly clock?: Clock | undefined
 }
 
 function duration(name: string, ms: number): void {
-  if (!(ms >= 0 && ms < Number.POSITIVE_INFINITY)) throw invalid(name, ms, 'a finite number of milliseconds >= 0');
+  if (!(ms >= 0 && Number.isFinite(ms))) throw invalid(name, ms, 'a finite number of milliseconds >= 0');
 }

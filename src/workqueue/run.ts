@@ -1,8 +1,8 @@
 import { whenAborted } from '../watch/abort.ts';
+import { type Clock, systemClock } from '../watch/clock.ts';
 import { callable, invalid, wholeNumber } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
 import type { RunOptions, WorkContext, WorkFailure } from './options.ts';
-import type { Pace } from './pace.ts';
 
 /** The queue, as its workers use it. */
 interface Queue<K> {
@@ -19,7 +19,7 @@ interface Job<K> {
   readonly concurrency: number;
   readonly work: Work<K>;
   readonly options: RunOptions<K>;
-  readonly pace: Pace | undefined;
+  readonly clock: Clock;
   /** The next key. Undefined when the queue is shut down, and nothing more comes of a drain. */
   next(signal: AbortSignal): Promise<K | undefined>;
   /** The number of this try. */
@@ -49,7 +49,9 @@ export type Work<K> = (key: K, context: WorkContext) => unknown;
  * same turn is put back where it stood: it was asked for, and nobody else would run it.
  */
 export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void> {
-  const { signal, onError = reporter(job.name) } = checkOptions(job.options, ['signal', 'onError']);
+  const report = (error: unknown, { key, attempt: number }: WorkFailure<K>): void =>
+    console.error(`work queue ${job.name}: attempt ${number} failed for`, key, error);
+  const { signal, onError = report } = checkOptions(job.options, ['signal', 'onError']);
   callable('onError', onError);
   if (!callable('work', job.work)) throw invalid('work', job.work, 'a function');
   if (wholeNumber('concurrency', job.concurrency, 1) > MAX_CONCURRENCY) {
@@ -57,8 +59,8 @@ export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void>
   }
   const turns: Turns = new Map();
   let broken: { readonly error: unknown } | undefined;
-  const stop = (): void => {
-    for (const turn of turns.keys()) turn.abort(broken ? broken.error : signal?.reason);
+  const stop = (reason: unknown): void => {
+    for (const turn of turns.keys()) turn.abort(reason);
   };
   const leave = whenAborted(signal, stop);
   const isOver = (): unknown => broken || signal?.aborted;
@@ -67,14 +69,14 @@ export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void>
       await workOff(queue, { ...job, onError, turns, isOver });
     } catch (error) {
       broken ??= { error };
-      stop();
+      stop(broken.error);
     }
   };
   do {
     await Promise.all(Array.from({ length: job.concurrency }, loop));
     await Promise.all(turns.values());
     // A key that was held, and added meanwhile, is owed a run, even if all others have heard that the queue is shut down.
-  } while (queue.size > 0 && !isOver());
+  } while (!isOver() && queue.size > 0);
   leave();
   if (broken) throw broken.error;
 }
@@ -93,19 +95,32 @@ interface Task<K> extends Job<K> {
   isOver(): unknown;
 }
 
-/** One worker. Rejects only with what `onError` or the rate limiter has thrown. */
+/** How long a worker may go on before everything else has its turn, in ms. */
+const STRETCH_MS = 20;
+
+/**
+ * One worker. Rejects only with what `onError` or the rate limiter has thrown.
+ *
+ * Work that waits for nothing outside, such as a controller on a server in its process, goes on in promises alone, and a key that is
+ * added again at once never ends: no timer, no signal and no probe would be served. So a worker waits for a timer at times. While all
+ * the others go on, none comes back, so they all wait soon. By a clock of somebody's own nobody does: that says when something happens.
+ */
 async function workOff<K>(queue: Queue<K>, task: Task<K>): Promise<void> {
+  const { clock, turns } = task;
+  let sinceMs = clock.now();
   let turn: AbortController | undefined;
   while (!task.isOver()) {
     // Another one after a key that is still held: that key keeps its controller.
-    if (!turn || task.turns.get(turn)) turn = new AbortController();
-    task.turns.set(turn, undefined);
+    if (!turn || turns.get(turn)) turn = new AbortController();
+    turns.set(turn, undefined);
     const key = await task.next(turn.signal).catch(() => undefined); // it was aborted
     if (key === undefined) return;
     if (task.isOver()) task.putBack(key);
     else await attempt(queue, key, task, turn);
-    const due = task.pace?.wait();
-    if (due) await due;
+    if (clock.now() - sinceMs > STRETCH_MS && clock === systemClock) {
+      await new Promise<void>((resolve) => clock.schedule(0, resolve));
+      sinceMs = clock.now();
+    }
   }
 }
 
@@ -140,8 +155,4 @@ async function attempt<K>(queue: Queue<K>, key: K, task: Task<K>, turn: AbortCon
       turns.set(turn, Promise.allSettled(holds).then(end));
     }
   }
-}
-
-function reporter<K>(name: string): (error: unknown, failure: WorkFailure<K>) => void {
-  return (error, { key, attempt: number }) => console.error(`work queue ${name}: attempt ${number} failed for`, key, error);
 }

@@ -114,8 +114,8 @@ export class QueueState<K> {
   /** A run of this key is owed. If one is owed already, only a higher priority changes something. */
   mark(entry: Entry<K>, priority: number): void {
     if (entry.dirty) {
-      if (priority <= entry.priority) return;
       const levels = priority - entry.priority;
+      if (levels <= 0) return;
       entry.priority = priority;
       if (!entry.working) this.#line.put(entry, entry.rank - levels * this.#options.agingMs);
       return;
