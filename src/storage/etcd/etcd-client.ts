@@ -44,7 +44,6 @@ export class EtcdClient {
   /** What waits for somebody else than etcd. */
   readonly pending: Pending = new Pending();
   readonly #leases: Leases;
-  #closed: boolean = false;
 
   constructor(settings: Settings) {
     this.settings = settings;
@@ -55,8 +54,7 @@ export class EtcdClient {
 
   /** Throws CLOSED once the storage is closed, and the reason of a signal that has aborted. */
   check(signal: AbortSignal | undefined): void {
-    if (this.#closed) throw new WatchError('CLOSED', 'the storage is closed');
-    signal?.throwIfAborted();
+    this.pending.check(signal);
   }
 
   /** Reads keys; or returns the failure, if that is one that the caller knows what to do about. */
@@ -87,8 +85,8 @@ export class EtcdClient {
     const { value, ttlSeconds = 0, ...guard } = write;
     for (let attempts = 1; ; attempts++) {
       // Others may wait for the same lease: an abort ends the wait, and not what is waited for.
-      const lease = ttlSeconds > 0 ? await this.pending.until(this.#leases.of(ttlSeconds), context.signal) : 0n;
-      const put = value && { value, lease };
+      const lease = this.pending.until(this.#leases.of(ttlSeconds), context.signal);
+      const put = value && { value, lease: await lease };
       this.check(context.signal);
       const outcome = await this.channel.ask(TXN, writeGuarded({ ...guard, put }), { isWrite: true, signal: context.signal });
       if ('answer' in outcome) return this.read(outcome.answer, readWrite, context.what);
@@ -126,8 +124,6 @@ export class EtcdClient {
   }
 
   close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
     for (const watch of this.watches) watch.stop();
     this.pending.close();
     this.channel.close();

@@ -129,8 +129,7 @@ export async function readList<T extends KubernetesObject>(client: EtcdClient, o
     try {
       return await readPage(client, options);
     } catch (error) {
-      const isExpired = isWatchError(error, 'REFUSED') && error.status?.code === 410;
-      if (!isExpired || isAsked || attempts === MAX_ATTEMPTS) throw error;
+      if (isAsked || attempts === MAX_ATTEMPTS || !isWatchError(error, 'REFUSED') || error.status?.code !== 410) throw error;
     }
   }
 }

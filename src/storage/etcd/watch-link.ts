@@ -10,7 +10,6 @@
  * be resumed then: 410.
  */
 import type { Backoff } from '../../watch/backoff.ts';
-import { sleep } from '../../watch/clock.ts';
 import type { WatchError } from '../../watch/errors.ts';
 import { expired, refused } from '../statuses.ts';
 import type { CallContext, EtcdClient } from './etcd-client.ts';
@@ -145,9 +144,8 @@ export class WatchLink {
   }
 
   async #reconnect(): Promise<LinkUpdate> {
-    const { clock } = this.#client.settings;
     const waitMs = this.#isNew ? 0 : this.#backoff.failed({});
-    if (waitMs > 0) await sleep(waitMs, { clock, signal: this.#context.signal });
+    if (waitMs > 0) await this.#client.channel.wait(waitMs, this.#context.signal);
     this.#isNew = false;
     const failed = await this.#resume();
     return failed ? { error: failed } : NO_EVENTS;

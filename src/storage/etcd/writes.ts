@@ -129,9 +129,7 @@ async function readState<T extends KubernetesObject>({ client, place, context }:
 }
 
 function stateOf<T extends KubernetesObject>(kv: KeyValue | undefined): State<T> {
-  return kv
-    ? { object: objectOf<T>(kv), revision: kv.modRevision, isCurrent: true }
-    : { object: undefined, revision: 0n, isCurrent: true };
+  return { object: kv && objectOf<T>(kv), revision: kv?.modRevision ?? 0n, isCurrent: true };
 }
 
 /** A hint counts if it has a version of ours. */

@@ -1,3 +1,4 @@
+import { whenAborted } from '../../watch/abort.ts';
 import { WatchError } from '../../watch/errors.ts';
 
 /** What waits for something that may never come: it ends with the storage, and by its signal. */
@@ -19,24 +20,23 @@ export class Pending {
   /** Settles as `promise` does, unless the signal aborts or this is closed before. */
   until<R>(promise: PromiseLike<R>, signal: AbortSignal | undefined): Promise<R> {
     return new Promise<R>((resolve, reject) => {
+      let unlisten: (() => void) | undefined;
       const leave = (): void => {
         this.#rejects.delete(fail);
-        signal?.removeEventListener('abort', onAbort);
+        unlisten?.();
       };
       const fail = (error: unknown): void => {
         leave();
         reject(error);
       };
-      const onAbort = (): void => fail(signal?.reason);
       this.#rejects.add(fail);
-      signal?.addEventListener('abort', onAbort);
       promise.then((value) => {
         leave();
         resolve(value);
       }, fail);
       // Whoever made the promise may have aborted or closed meanwhile.
-      if (signal?.aborted) onAbort();
-      else if (this.#closed) fail(closed());
+      unlisten = whenAborted(signal, fail);
+      if (this.#closed) fail(closed());
     });
   }
 

@@ -152,16 +152,19 @@ export class CallStream {
   }
 
   get #hasStatus(): boolean {
-    return (this.#trailers?.['grpc-status'] ?? this.#headers?.['grpc-status']) !== undefined;
+    return this.#said('grpc-status') !== undefined;
+  }
+
+  #said(name: 'grpc-status' | 'grpc-message'): string | string[] | undefined {
+    return this.#trailers?.[name] ?? this.#headers?.[name];
   }
 
   /** What the server says at the end of an answer. */
   #status(): Failure | undefined {
-    const status = this.#trailers?.['grpc-status'] ?? this.#headers?.['grpc-status'];
+    const status = this.#said('grpc-status');
     if (status === undefined) return this.#broken('the connection broke, or the answer ended, without a status');
     if (status === '0') return undefined;
-    const message = this.#trailers?.['grpc-message'] ?? this.#headers?.['grpc-message'];
-    return { code: Number(status) || 2, message: toMessage(message), sent: true };
+    return { code: Number(status) || 2, message: toMessage(this.#said('grpc-message')), sent: true };
   }
 
   #broken(message: string): Failure {

@@ -9,8 +9,9 @@
  *
  * Before the first request on a session, its member's version is checked, and a token is had for the user, if there is one.
  */
+import { whenAborted } from '../../../watch/abort.ts';
 import { Backoff } from '../../../watch/backoff.ts';
-import { type Clock, sleep } from '../../../watch/clock.ts';
+import type { Clock } from '../../../watch/clock.ts';
 import { WatchError } from '../../../watch/errors.ts';
 import { refused } from '../../statuses.ts';
 import type { CallStream } from './call-stream.ts';
@@ -75,7 +76,7 @@ export class Channel {
     let backoff: Backoff | undefined;
     let before: Failure | undefined;
     for (let attempts = 1; ; attempts++) {
-      if (this.#closed) return { failure: CLOSED };
+      if (this.#closed) return CLOSED;
       const connection = this.#connection;
       const outcome = await (this.#isPrepared(connection)
         ? connection.ask(path, message, {
@@ -85,7 +86,7 @@ export class Channel {
           })
         : this.#attempt(connection, { path, message, options, deadline }));
       if ('answer' in outcome || !isPassing(outcome.failure)) return outcome;
-      if (this.#closed) return { failure: CLOSED };
+      if (this.#closed) return CLOSED;
       this.leave(connection);
       if (options.isWrite && mayBeDone(outcome.failure)) return outcome;
       // The last attempt may have had no time; what failed before it says more.
@@ -99,7 +100,7 @@ export class Channel {
 
   /** Opens a watch's call at the current member, which must have answered a request just before: see `../watch-link.ts`. */
   stream(path: string): { readonly call: CallStream; readonly leave: () => void } | { readonly failure: Failure } {
-    if (this.#closed) return { failure: CLOSED };
+    if (this.#closed) return CLOSED;
     const connection = this.#connection;
     const call = connection.stream(path, { ...this.#headers(), hasleader: 'true' });
     if ('code' in call) {
@@ -121,20 +122,18 @@ export class Channel {
 
   /** Waits between two attempts. Ends before its time when this is closed; rejects with the reason of the signal. */
   async wait(waitMs: number, signal: AbortSignal | undefined): Promise<void> {
-    signal?.throwIfAborted();
     if (this.#closed) return;
-    const over = new AbortController();
-    const end = (): void => over.abort(signal?.reason);
+    let end = (): void => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
     this.#waits.add(end);
-    signal?.addEventListener('abort', end, { once: true });
-    try {
-      await sleep(waitMs, { clock: this.#config.clock, signal: over.signal });
-    } catch {
-      // It was ended before its time.
-    } finally {
-      this.#waits.delete(end);
-      signal?.removeEventListener('abort', end);
-    }
+    const cancel = this.#config.clock.schedule(waitMs, end);
+    const leave = whenAborted(signal, end);
+    await ended;
+    cancel();
+    leave();
+    this.#waits.delete(end);
     signal?.throwIfAborted();
   }
 
@@ -142,7 +141,7 @@ export class Channel {
   close(): void {
     this.#closed = true;
     for (const end of this.#waits) end();
-    for (const each of this.#connections) each.close('the storage was closed');
+    for (const each of this.#connections) each.close();
   }
 
   get #connection(): Connection {
@@ -165,7 +164,7 @@ export class Channel {
     const { signal, isWrite } = options;
     let asked = path;
     const ask = async (to: string, body: Uint8Array): Promise<Outcome> => {
-      if (this.#closed) return { failure: CLOSED };
+      if (this.#closed) return CLOSED;
       asked = to;
       const timeoutMs = this.#timeout(deadline, isWrite && to === path);
       return connection.ask(to, body, { headers: this.#headers(), timeoutMs, signal });
@@ -175,9 +174,9 @@ export class Channel {
       return failure ? { failure } : ask(path, message);
     };
     const outcome = await attempt();
-    if (!('failure' in outcome) || this.#config.user === undefined || !isStaleToken(outcome.failure)) return outcome;
     // Who is refused a token has none that could be stale.
-    if (asked === AUTHENTICATE) return outcome;
+    if (this.#config.user === undefined || asked === AUTHENTICATE) return outcome;
+    if ('answer' in outcome || !isStaleToken(outcome.failure)) return outcome;
     // etcd has not looked at the request, so it may be made again, with a new token.
     this.forgetToken();
     return attempt();
@@ -210,11 +209,13 @@ export class Channel {
   }
 }
 
-const CLOSED: Failure = {
-  code: CODE.unavailable,
-  message: 'closed',
-  sent: false,
-  error: new WatchError('CLOSED', 'the storage is closed'),
+const CLOSED: { readonly failure: Failure } = {
+  failure: {
+    code: CODE.unavailable,
+    message: 'closed',
+    sent: false,
+    error: new WatchError('CLOSED', 'the storage is closed'),
+  },
 };
 
 function tooOld(endpoint: string, version: string): Failure {

@@ -7,6 +7,7 @@
  * watches is given up when it has left requests unanswered for as long.
  */
 import { type ClientHttp2Session, connect, type OutgoingHttpHeaders, type SecureClientSessionOptions } from 'node:http2';
+import { whenAborted } from '../../../watch/abort.ts';
 import type { Clock } from '../../../watch/clock.ts';
 import { CallStream } from './call-stream.ts';
 import { CODE, type Failure, type Outcome } from './outcome.ts';
@@ -38,10 +39,8 @@ interface Use {
   watches: number;
   /** Watches among them. */
   calls: number;
-  /** When it was asked the first thing since it has answered something. */
-  askedMs: number | undefined;
-  /** Whether it takes no new calls, and ends with the last of its calls. */
-  isGivenUp: boolean;
+  /** When it was asked the first thing since it has answered something. Infinity: it has answered. */
+  askedMs: number;
 }
 
 export class Connection {
@@ -71,11 +70,10 @@ export class Connection {
     const stopClock = this.#config.clock.schedule(timeoutMs, () => {
       call.cancel({ code: CODE.deadlineExceeded, message: `no answer within ${timeoutMs} ms`, sent: true });
     });
-    const onAbort = signal && ((): void => call.cancel());
-    if (onAbort) signal.addEventListener('abort', onAbort, { once: true });
+    const leave = whenAborted(signal, () => call.cancel());
     const outcome = await call.whole();
     stopClock();
-    if (onAbort) signal.removeEventListener('abort', onAbort);
+    leave();
     signal?.throwIfAborted();
     return outcome;
   }
@@ -88,13 +86,14 @@ export class Connection {
   }
 
   /** Ends the session and every call on it. The next call makes a new one. */
-  close(why: string = 'closed'): void {
+  close(): void {
     this.#session = undefined;
     this.#rest();
-    for (const session of this.#open.keys()) session.destroy(new Error(why));
+    for (const session of this.#open.keys()) session.destroy(new Error('closed'));
   }
 
   #begin(path: string, headers: OutgoingHttpHeaders, isWatch: boolean = false): CallStream | Failure {
+    const { clock, keepAliveMs, maxResponseBytes } = this.#config;
     try {
       this.#session ??= this.#connect();
       const session = this.#session;
@@ -103,19 +102,25 @@ export class Connection {
       const stream = session.request(all);
       use.calls++;
       if (isWatch) use.watches++;
-      use.askedMs ??= this.#config.clock.now();
+      use.askedMs = Math.min(use.askedMs, clock.now());
       stream.on('response', () => {
-        use.askedMs = undefined;
+        use.askedMs = Infinity;
       });
       const onEnd = (): void => {
         use.calls--;
         if (isWatch) use.watches--;
         if (isWatch && this.#watched.length === 0) this.#rest();
-        // There are 2^30 numbers for the calls of a session, and this one got none.
-        const isUsedUp = stream.id === undefined;
-        this.#giveUp(session, use, isUsedUp);
+        // Without watches, nobody else finds out that a session is dead.
+        const isSilent = use.watches === 0 && clock.now() - use.askedMs >= keepAliveMs;
+        if (this.#session === session) {
+          // There are 2^30 numbers for the calls of a session. The first that got none is its last.
+          if (session.connecting || !(isSilent || stream.id === undefined)) return;
+          this.#session = undefined;
+        }
+        // It is not used again, and its other calls go on.
+        if (use.calls === 0) session.destroy();
       };
-      return new CallStream(stream, { maxBytes: this.#config.maxResponseBytes, onEnd });
+      return new CallStream(stream, { maxBytes: maxResponseBytes, onEnd });
     } catch (error) {
       this.close();
       return { code: CODE.unavailable, message: `${this.endpoint}: ${(error as Error).message}`, sent: false };
@@ -143,23 +148,8 @@ export class Connection {
       forget();
       this.#open.delete(session);
     });
-    this.#open.set(session, { watches: 0, calls: 0, askedMs: undefined, isGivenUp: false });
+    this.#open.set(session, { watches: 0, calls: 0, askedMs: Infinity });
     return session;
-  }
-
-  /**
-   * Called when a call has ended: a session that takes no more, or that seems to be dead, is not used again. Its other calls go on.
-   * Without watches, nobody else finds out that it is dead.
-   */
-  #giveUp(session: ClientHttp2Session, use: Use, isUsedUp: boolean): void {
-    const { clock, keepAliveMs } = this.#config;
-    const silentMs = use.askedMs === undefined ? 0 : clock.now() - use.askedMs;
-    const isSilent = silentMs >= keepAliveMs && use.watches === 0;
-    if ((isSilent || isUsedUp) && !session.connecting) {
-      use.isGivenUp = true;
-      if (this.#session === session) this.#session = undefined;
-    }
-    if (use.isGivenUp && use.calls === 0) session.destroy();
   }
 
   /** The sessions that have watches. */
