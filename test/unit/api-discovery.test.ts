@@ -131,6 +131,40 @@ describe('discovery', () => {
     expect(other?.etag).not.toBe(document?.etag);
   });
 
+  it('without an Accept, or with one of blanks, the plain document; of a path without a document nothing, whatever is accepted', () => {
+    for (const accept of [undefined, '', '  ']) {
+      expect(body('/apis', accept)).toMatchObject({ kind: 'APIGroupList' });
+      expect(make().document('/nothing', accept)).toBeUndefined();
+    }
+    for (const accept of ['application/json', 'text/html']) expect(make().document('/nothing', accept)).toBeUndefined();
+    const without = JSON.parse(new Discovery([order('v1') as ResourceDefinition]).document('/api')?.body ?? 'null');
+    expect(without).toMatchObject({ versions: [], serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress: '' }] });
+  });
+
+  it('only the namespaces without a group are deleted one by one', () => {
+    const resources = [CONFIG_MAPS, NAMESPACES, order('v1', { plural: 'namespaces', kind: 'Namespace' })] as ResourceDefinition[];
+    const [core, own] = ['/api/v1', '/apis/example.com/v1'].map((path) => {
+      return JSON.parse(new Discovery(resources).document(path)?.body ?? 'null').resources as { name: string; verbs: string[] }[];
+    });
+    expect(core?.map(({ name, verbs: all }) => [name, all.includes('deletecollection')])).toEqual([
+      ['configmaps', true],
+      ['namespaces', false],
+    ]);
+    expect(own?.[0]).toMatchObject({ name: 'namespaces', verbs });
+  });
+
+  it('the version of a server, in any form', () => {
+    const of = (gitVersion: string): unknown =>
+      JSON.parse(new Discovery([], { gitVersion }).document('/version')?.body ?? 'null');
+    const unknown = {
+      ...{ gitCommit: '', gitTreeState: '', buildDate: '1970-01-01T00:00:00Z', goVersion: '', compiler: '', platform: '' },
+    };
+    expect(of('v12.34.5')).toEqual({ major: '12', minor: '34', gitVersion: 'v12.34.5', ...unknown });
+    expect(of('12.34')).toEqual({ major: '12', minor: '34', gitVersion: '12.34', ...unknown });
+    for (const gitVersion of ['nothing', 'of v2.3', 'v2'])
+      expect(of(gitVersion)).toEqual({ major: '1', minor: '0', gitVersion, ...unknown });
+  });
+
   it('the version of the protocol', () => {
     expect(body('/version')).toMatchObject({
       major: '1',

@@ -2,7 +2,10 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { ApiServerOptions, CutReport } from '../../src/apiserver/index.ts';
+import { toSettings } from '../../src/apiserver/options.ts';
+import { Quotas } from '../../src/apiserver/quotas/quotas.ts';
 import { Rates } from '../../src/apiserver/quotas/rates.ts';
+import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
@@ -254,7 +257,83 @@ describe('a watch that is too slow', () => {
   });
 });
 
+describe('a place', () => {
+  const quotas = (): { of: Quotas; clock: FakeClock; cuts: CutReport[]; reasons: string[] } => {
+    const [clock, cuts, reasons] = [new FakeClock(), [] as CutReport[], [] as string[]];
+    const limits = { maxConcurrentRequests: 3, maxConcurrentRequestsPerAddress: 2, maxConcurrentRequestsPerTenant: 1 };
+    const options = { storage: new MemoryStorage(), resources: [], clock, onCut: (cut: CutReport) => void cuts.push(cut) };
+    const of = new Quotas(toSettings({ ...options, ...limits, maxWatchers: 1, maxWritesPerSecondPerTenant: 1 }), (reason) => {
+      reasons.push(reason);
+    });
+    return { of, clock, cuts, reasons };
+  };
+  const limit = (message: string): object => ({ status: expect.objectContaining({ code: 429, message }) });
+
+  test('is given back once, to its address and its tenant', () => {
+    const { of } = quotas();
+    const [one, two] = [of.enter('request', 'x'), of.enter('request', 'x')];
+    one.join('t');
+    expect(() => two.join('t')).toThrow(
+      expect.objectContaining(limit('1 requests are being answered for this tenant, which is the limit')),
+    );
+    expect(() => of.enter('request', 'x')).toThrow(
+      expect.objectContaining(limit('2 requests are being answered for this address, which is the limit')),
+    );
+    for (let twice = 0; twice < 2; twice++) one.release();
+    two.join('t');
+    of.enter('request', 'x');
+    expect(() => of.enter('request', 'x')).toThrow();
+    of.enter('request', 'y');
+    expect(() => of.enter('request', 'z')).toThrow(
+      expect.objectContaining(limit('3 requests are being answered, which is the limit')),
+    );
+    const late = of.enter('watch', 'x');
+    expect(() => of.enter('watch', 'y')).toThrow(expect.objectContaining(limit('1 watches are open, which is the limit')));
+    late.release();
+    late.join('t'); // holds nothing any more
+    of.enter('watch', 'y').join('t');
+  });
+
+  test('of a stream that is cut is told, with what was asked for and how long it took', () => {
+    const { of, clock, cuts } = quotas();
+    clock.advance(500);
+    const place = of.enter('request', 'x').hold({ target: '/apis?watch=1', verb: 'watch' });
+    clock.advance(700);
+    place.release('stalled');
+    place.release('stalled');
+    expect(cuts).toEqual([{ path: '/apis', verb: 'watch', reason: 'stalled', address: 'x', durationMs: 700 }]);
+    of.enter('request', 'x').hold({ target: '/apis', verb: 'list' }).release();
+    of.enter('request', 'x').release('stalled');
+    expect(cuts).toHaveLength(1);
+  });
+
+  test('of writes: so many within a second, of whoever is known; each refusal has its reason', () => {
+    const { of, reasons } = quotas();
+    for (let twice = 0; twice < 2; twice++) of.write('');
+    of.write('t');
+    expect(() => of.write('t')).toThrow(
+      expect.objectContaining(limit('this tenant may write 1 times per second, which is the limit')),
+    );
+    of.write('u');
+    expect(reasons).toEqual(['writes']);
+  });
+});
+
 describe('rates', () => {
+  test('count for a second and a tenth of it at most', () => {
+    for (const [gapMs, taken] of [
+      [999, false],
+      [1_000, false],
+      [1_099, false],
+      [1_100, true],
+      [1_101, true],
+      [5_000, true],
+    ] as const) {
+      const rates = new Rates(1);
+      expect([rates.take('a', 0), rates.take('b', 0), rates.take('a', gapMs)]).toEqual([true, true, taken]);
+    }
+  });
+
   /** The most that were taken within any second. */
   const most = (taken: readonly number[]): number =>
     Math.max(...taken.map((from) => taken.filter((ms) => ms >= from && ms < from + 1_000).length));

@@ -4,6 +4,7 @@ import type { ResourceDefinition } from '../../src/apiserver/definition.ts';
 import { OpenApi } from '../../src/apiserver/openapi/openapi.ts';
 import { PROTOBUF_TYPE } from '../../src/apiserver/openapi/openapi-v2.ts';
 import { Message } from '../../src/apiserver/openapi/protobuf.ts';
+import { schemaOf } from '../../src/apiserver/openapi/schemas.ts';
 
 const schema = {
   description: 'An order.',
@@ -114,6 +115,18 @@ describe('what OpenAPI v3 says of lists', () => {
   });
 });
 
+describe('the schema of a kind', () => {
+  const of = (schema?: Record<string, unknown>): Record<string, unknown> => schemaOf({ ...orders, schema });
+  const OPEN = 'x-kubernetes-preserve-unknown-fields';
+  it('is open if it says nothing of members', () => {
+    expect(of()).toMatchObject({ type: 'object', [OPEN]: true });
+    expect(of({ type: 'object' })).toHaveProperty([OPEN], true);
+    expect(of({ description: 'x' })).toMatchObject({ type: 'object', description: 'x', [OPEN]: true });
+    expect(of({ properties: {} })).not.toHaveProperty([OPEN]);
+    expect(of({ additionalProperties: false })).not.toHaveProperty([OPEN]);
+  });
+});
+
 describe('OpenAPI v2', () => {
   it('JSON: schemas with what v2 knows', () => {
     const { swagger, info, definitions } = json('/openapi/v2');
@@ -152,7 +165,13 @@ describe('OpenAPI v2', () => {
       const bytes = document?.body ?? [];
       expect(Buffer.from(bytes as Uint8Array).subarray(0, 5)).toEqual(Buffer.from('\n\u00032.0'));
     }
-    expect(api.document('/openapi/v2', 'application/json')?.contentType).toBe('application/json');
+    const [plain, packed] = ['application/json', 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'].map((accept) =>
+      api.document('/openapi/v2', accept),
+    );
+    expect(plain?.contentType).toBe('application/json');
+    // Each has a tag of its own.
+    expect(packed?.etag).toBe(plain?.etag?.replace(/"$/, '-pb"'));
+    expect(packed?.etag).toMatch(/^"[0-9A-F]{16}-pb"$/);
   });
 
   it('the wire format of protobuf: lengths of one and more bytes, fields above 15', () => {

@@ -94,6 +94,16 @@ describe('built-in kinds in protobuf', () => {
     expect(() => read(10)).toThrow('a number is too long');
   });
 
+  it('what is none says why', () => {
+    const read = (...object: Uint8Array[]): unknown => readProtobuf(envelope('ConfigMap', ...object), CONFIG_MAP);
+    const refused = (why: string): string => `the body is no protobuf of this kind: ${why}`;
+    expect(() => read(Buffer.from([2, 0]))).toThrow(refused('a field has no number'));
+    expect(() => read(n(1, 5))).toThrow(refused('metadata has another type'));
+    expect(() => read(f(1, f(7, 'x')))).toThrow(refused('generation has another type'));
+    expect(() => read(f(1, f(1, Buffer.from([0xff]))))).toThrow(refused('a text is not UTF-8'));
+    expect(() => read(Buffer.from([0x3b]))).toThrow(refused('it has an unknown type of value'));
+  });
+
   it('the options of a deletion', () => {
     const preconditions = f(2, f(1, 'u'), f(2, '7'));
     const options = [n(1, 30), preconditions, n(3, 1), f(4, 'Background'), f(5, 'All'), n(6, 0)];

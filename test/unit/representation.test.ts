@@ -115,6 +115,14 @@ describe('toTable', () => {
     expect(table.metadata).toEqual({ resourceVersion: '9' });
   });
 
+  it('what has no metadata has no name, an unknown age and no version; so has nothing', () => {
+    expect(toTable({}, [{ kind: 'Order' }], { now })).toMatchObject({
+      metadata: { resourceVersion: undefined },
+      rows: [{ cells: ['', '<unknown>'], object: { metadata: {} } }],
+    });
+    expect(toTable({}, [], { now })).toMatchObject({ metadata: { resourceVersion: undefined }, rows: [] });
+  });
+
   it('the first failure of a column is told, by the name of the object, if it has one', () => {
     const told: unknown[] = [];
     const onError = (error: unknown): void => void told.push(error);

@@ -15,7 +15,7 @@ describe('without ajv', () => {
     const errors: unknown[] = [];
     const resources = [{ ...ORDERS, schema: { type: 'object' } }];
     const server = new ApiServer({ storage: new MemoryStorage(), resources, onError: (error) => errors.push(error) });
-    await expect(server.ready).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message });
+    await expect(server.ready).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message, cause: expect.any(Error) });
     expect(errors).toMatchObject([{ message }]);
     const ready = await server.fetch(new Request('http://a/readyz'));
     expect([ready.status, await ready.text()]).toEqual([503, expect.stringContaining('[-]start failed')]);

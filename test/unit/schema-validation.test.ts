@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { ApiServer } from '../../src/apiserver/index.ts';
 import { compileSchema, toCauses } from '../../src/apiserver/validation/schema.ts';
+import { Schemas } from '../../src/apiserver/validation/schemas.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
+import { isWatchError } from '../../src/watch/errors.ts';
 
 const schema = {
   type: 'object',
@@ -112,6 +114,34 @@ describe('compileSchema', () => {
     expect(toCauses([{ instancePath: '', keyword: 'type', params: { type: 'object' } }], null)[0]?.message).toBe(
       'Invalid value: "null": <root> in body must be of type object: "null"',
     );
+  });
+
+  it('looks at what an object itself has, and says what that is', () => {
+    const at = (instancePath: string, object: unknown): unknown => {
+      return toCauses([{ instancePath, keyword: 'type', params: { type: ['string', 'null'] } }], object)[0]?.message;
+    };
+    const said = (type: string, where: string): string =>
+      `Invalid value: "${type}": ${where} in body must be of type string or null: "${type}"`;
+    for (const [value, type] of [
+      [null, 'null'],
+      [[], 'array'],
+      [{}, 'object'],
+      [1, 'integer'],
+      [1.5, 'number'],
+      ['x', 'string'],
+    ]) {
+      expect(at('/a', { a: value })).toBe(said(type as string, 'a'));
+    }
+    for (const object of [{ a: null }, { a: 7 }, { a: 'x' }, {}]) expect(at('/a/b', object)).toBe(said('undefined', 'a.b'));
+    expect(at('/constructor', {})).toBe(said('undefined', 'constructor'));
+  });
+
+  it('a schema that cannot be compiled later is an error of the server', async () => {
+    const check = new Schemas().checkOf({ schema: { properties: { a: { type: 'nonsense' } } } });
+    const error = await check?.({}).catch((thrown: unknown) => thrown);
+    expect([error, (error as Error).message]).toEqual([expect.any(Error), expect.stringMatching(/^schema: /)]);
+    expect([isWatchError(error), isWatchError((error as Error).cause)]).toEqual([false, true]);
+    expect(new Schemas().checkOf({ schema: undefined })).toBeUndefined();
   });
 
   it('at most fifty causes, and at least one', () => {
