@@ -8,7 +8,7 @@ export default defineConfig({
     include: [
       'test/unit/{apiserver-metadata,apiserver-query,apiserver-races,apiserver-reads,apiserver-verbs,json-patch,patch}.test.ts',
       'test/unit/{apiserver-duplicates,representation,schema-missing,schema-validation}.test.ts',
-      'test/unit/{api-discovery,api-documents,builtin-kinds,openapi,openapi-protobuf,protobuf-kinds,upgrade-missing}.test.ts',
+      'test/unit/{api-discovery,api-documents,builtin-kinds,openapi,openapi-protobuf,protobuf-kinds,terminating,upgrade-missing}.test.ts',
       'test/unit/apiserver-{definition,fields,health,known-fields,namespaces,quotas,resource,stats,statuses,upgrade,watch}.test.ts',
       'test/property/apiserver.property.test.ts',
     ],
