@@ -103,9 +103,22 @@ describe('what OpenAPI v3 says of lists', () => {
     expect([of(root, 'get'), of('/apis/example.com/v1/orders', 'get'), of(root, 'delete')]).toEqual([list, list, list]);
     expect(of(`${root}/{name}`, 'get')).toBe('#/components/schemas/com.example.v1.Order');
     expect(of(root, 'post')).toBe('#/components/schemas/com.example.v1.Order');
-    const { properties, ...rest } = components.schemas['com.example.v1.OrderList'];
-    expect(properties.items).toMatchObject({ type: 'array', items: { $ref: '#/components/schemas/com.example.v1.Order' } });
-    expect(rest['x-kubernetes-group-version-kind']).toEqual([{ group: 'example.com', version: 'v1', kind: 'OrderList' }]);
+    const meta = '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta';
+    expect(components.schemas['com.example.v1.OrderList']).toEqual({
+      description: 'OrderList is a list of Order.',
+      type: 'object',
+      required: ['items'],
+      properties: {
+        apiVersion: { description: 'The group and version of this representation of an object.', type: 'string' },
+        items: { description: 'The objects.', type: 'array', items: { $ref: '#/components/schemas/com.example.v1.Order' } },
+        kind: {
+          description: 'The REST resource that this object represents. Cannot be updated. In CamelCase.',
+          type: 'string',
+        },
+        metadata: { description: 'Standard list metadata.', allOf: [{ $ref: meta }] },
+      },
+      'x-kubernetes-group-version-kind': [{ group: 'example.com', version: 'v1', kind: 'OrderList' }],
+    });
     // Whatever is named is there.
     for (const [, name = ''] of JSON.stringify(paths).matchAll(/schemas\/([^"]+)"/g))
       expect(components.schemas).toHaveProperty([name]);
@@ -155,6 +168,13 @@ describe('OpenAPI v2', () => {
     });
     const { parameters } = json('/openapi/v2').paths['/apis/example.com/v1/things/{name}'].patch;
     expect(parameters.map(({ name }: { name: string }) => name)).toEqual(['dryRun', 'fieldValidation']);
+  });
+
+  it('without a version it says so', () => {
+    for (const path of ['/openapi/v2', '/openapi/v3/apis/example.com/v1']) {
+      const { info } = JSON.parse(String(new OpenApi([orders]).document(path)?.body));
+      expect(info).toEqual({ title: 'watchmux', version: 'unversioned' });
+    }
   });
 
   it('protobuf, to whoever takes it under either name', () => {

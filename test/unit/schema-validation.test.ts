@@ -144,6 +144,35 @@ describe('compileSchema', () => {
     expect(new Schemas().checkOf({ schema: undefined })).toBeUndefined();
   });
 
+  it('a number or a text is that wherever it stands', async () => {
+    const port = { 'x-kubernetes-int-or-string': true, type: 'string' };
+    const inner = { type: 'object', properties: { port } };
+    for (const [schema, wrap] of [
+      [{ allOf: [inner] }, (value: unknown) => ({ port: value })],
+      [{ anyOf: [inner] }, (value: unknown) => ({ port: value })],
+      [{ oneOf: [inner] }, (value: unknown) => ({ port: value })],
+      [{ type: 'array', items: port }, (value: unknown) => [value]],
+      [{ type: 'object', additionalProperties: port }, (value: unknown) => ({ any: value })],
+      [{ type: 'object', patternProperties: { '^a': port } }, (value: unknown) => ({ any: value })],
+      [{ not: { type: 'object', required: ['x'], properties: { x: port } } }, (value: unknown) => ({ y: value })],
+    ] as const) {
+      const validate = await compileSchema({ type: 'object', properties: { spec: schema } });
+      const of = (value: unknown): number => validate({ spec: wrap(value) } as KubernetesObject).length;
+      expect([of(80), of('http')]).toEqual([0, 0]);
+      if (!('not' in schema)) expect(of(true)).toBeGreaterThan(0);
+    }
+    const not = await compileSchema({ properties: { spec: { not: { properties: { x: port }, required: ['x'] } } } });
+    expect(not({ spec: { x: 80 } } as KubernetesObject)).toHaveLength(1);
+    // What only looks like a schema is left as it is.
+    const named = await compileSchema({
+      properties: { spec: { type: 'array', items: [{ type: 'integer' }], minItems: 1, additionalItems: true } },
+    });
+    expect(named({ spec: [1] } as KubernetesObject)).toEqual([]);
+    const only = await compileSchema({ properties: { spec: { enum: [{ 'x-a': 1 }], default: { 'x-a': 1 } } } });
+    expect(only({ spec: { 'x-a': 1 } } as KubernetesObject)).toEqual([]);
+    expect(only({ spec: {} } as KubernetesObject)).toHaveLength(1);
+  });
+
   it('at most fifty causes, and at least one', () => {
     const error = { instancePath: '', keyword: 'type', params: { type: 'object' } };
     expect(
@@ -152,6 +181,6 @@ describe('compileSchema', () => {
         1,
       ),
     ).toHaveLength(50);
-    expect(toCauses([], 1)).toHaveLength(1);
+    expect(toCauses([], 1)).toEqual([{ field: '', message: 'Invalid value: does not fit the schema' }]);
   });
 });
