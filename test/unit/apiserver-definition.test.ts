@@ -1,6 +1,7 @@
 // What a definition of a resource must be, and what becomes of user code in it that fails: who hears of it, over HTTP and in process.
 import { afterEach, describe, expect, it, test, vi } from 'vitest';
 import { ApiServer, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { toInfo } from '../../src/apiserver/resource-info.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { isWatchError, type WatchError } from '../../src/watch/errors.ts';
 import { ORDERS_PATH, type Order } from './apiserver-rig.ts';
@@ -74,6 +75,50 @@ describe('a definition', () => {
     const { message } = refusal as WatchError;
     expect(message.startsWith(`resource.${name}: expected `)).toBe(true);
     expect(message.endsWith(`, got ${got}`)).toBe(true);
+  });
+
+  it.each<[object, string]>([
+    [{ group: 'Example' }, 'group: expected a name such as example.com, or an empty text'],
+    [{ group: undefined }, 'group: expected a name such as example.com, or an empty text'],
+    [{ version: 'v/1' }, 'version: expected a version such as v1'],
+    [{ plural: 'Orders' }, 'plural: expected a name in lower case, such as orders'],
+    [{ kind: 'my order' }, 'kind: expected a name such as Order'],
+    [{ singular: 'Order' }, 'singular: expected a name in lower case'],
+    [{ listKind: '1' }, 'listKind: expected a name such as OrderList'],
+    [{ shortNames: {} }, 'shortNames: expected an array of names in lower case'],
+    [{ shortNames: [7] }, 'shortNames[0]: expected a name in lower case'],
+    [{ namespaced: 1 }, 'namespaced: expected true or false'],
+    [{ status: 1 }, 'status: expected true or false'],
+    [{ schema: 7 }, 'schema: expected a JSON schema, as an object'],
+    [{ validate: 7 }, 'validate: expected a function, or a JSON schema as an object'],
+    [{ columns: 7 }, 'columns: expected an array of columns'],
+    [{ columns: [7] }, 'columns[0]: expected a column: { name, type, value }'],
+    [{ columns: [{ name: '', type: 'string', value }] }, 'columns[0].name: expected a non-empty text'],
+    [{ columns: [{ name: 'A', type: 'string' }] }, 'columns[0].value: expected a function of an object'],
+    [{ columns: [{ name: 'A', type: 'string', value, description: 7 }] }, 'columns[0].description: expected a text'],
+    [{ fields: 7 }, 'fields: expected an object of functions'],
+    [{ fields: { a: 7 } }, 'fields.a: expected a function'],
+    [{ fields: { a: undefined } }, 'fields.a: expected a function'],
+  ])('%j says what was expected', (more, message) => {
+    expect(() => serving(more)).toThrow(`resource.${message}, got `);
+  });
+
+  it('is what it says, with what it leaves out filled in', () => {
+    const least = { group: 'x.io', version: 'v1', plural: 'things', kind: 'Thing' };
+    expect(toInfo(least)).toEqual({
+      ...least,
+      ...{ apiVersion: 'x.io/v1', singular: 'thing', listKind: 'ThingList', shortNames: [], categories: [] },
+      ...{ namespaced: true, status: false, validate: undefined, schema: undefined, columns: undefined, fields: {} },
+      ...{ prefix: 'x.io/things/', shared: false, resourceName: 'things.x.io', kindName: 'Thing.x.io' },
+    });
+    const core = toInfo({ ...least, group: '', namespaced: false, status: true, singular: 'one', listKind: 'Things' });
+    expect(core).toMatchObject({
+      ...{ apiVersion: 'v1', singular: 'one', listKind: 'Things', namespaced: false, status: true },
+      ...{ prefix: 'core/things/', resourceName: 'things', kindName: 'Thing' },
+    });
+    const schema = { type: 'object' };
+    expect(toInfo({ ...least, validate: schema })).toMatchObject({ validate: undefined, schema });
+    expect(() => toInfo({ ...least, plurals: 'x' } as never)).toThrow('unknown option plurals');
   });
 
   it('is refused for a member of a column that is not known', () => {

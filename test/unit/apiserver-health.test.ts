@@ -1,6 +1,7 @@
 // What a server says of itself to balancers and to its owner, whatever its storage does; and how it goes away.
 import { request } from 'node:http';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { HealthChecks } from '../../src/apiserver/health.ts';
 import type { ApiServer, ApiServerOptions } from '../../src/apiserver/index.ts';
 import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
@@ -41,6 +42,50 @@ function storageThat(): { storage: Storage; asked: () => number; answer: (how: (
 const isHeld = (server: ApiServer): Promise<boolean> => server.health().then(({ ready }) => !ready);
 
 describe('health', () => {
+  test('what a server says is text that nobody keeps, and nobody takes for something else', async () => {
+    const { call } = open();
+    for (const [path, type] of [
+      ['/livez', 'text/plain; charset=utf-8'],
+      ['/readyz?verbose', 'text/plain; charset=utf-8'],
+      ['/stats', 'application/json'],
+    ] as const) {
+      const { headers } = await call('GET', path);
+      const told = ['content-type', 'cache-control', 'x-content-type-options'].map((name) => headers.get(name));
+      expect(told).toEqual([type, 'no-store', 'nosniff']);
+    }
+  });
+
+  test('the storage is asked for its version, and for its health if it has any; in time, or no more', async () => {
+    const clock = new FakeClock();
+    const signals: AbortSignal[] = [];
+    const currentVersion = vi.fn(({ signal }: { signal: AbortSignal }) => {
+      signals.push(signal);
+      return Promise.resolve('1');
+    });
+    const checks = (storage: object): HealthChecks =>
+      new HealthChecks({ storage, clock, caches: () => [], closing: new AbortController().signal } as never);
+    const ofStorage = async (of: HealthChecks): Promise<unknown> =>
+      (await of.now()).checks.find(({ name }) => name === 'storage');
+    expect(await ofStorage(checks({ currentVersion }))).toEqual({ name: 'storage', ok: true });
+    const sick = new Error('sick');
+    expect(await ofStorage(checks({ currentVersion, checkHealth: () => Promise.reject(sick) }))).toEqual({
+      ...{ name: 'storage', ok: false, error: sick },
+    });
+    currentVersion.mockImplementation(({ signal }) => {
+      signals.push(signal);
+      return new Promise(() => {});
+    });
+    const late = ofStorage(checks({ currentVersion }));
+    clock.advance(1_999);
+    expect(signals.at(-1)?.aborted).toBe(false);
+    clock.advance(1);
+    expect(await late).toMatchObject({
+      ok: false,
+      error: { code: 'TIMEOUT', message: 'the storage has not answered within 2000 ms' },
+    });
+    expect([signals.at(-1)?.aborted, clock.pending]).toEqual([true, 0]);
+  });
+
   test('a storage that fails: not ready, not healthy, but alive; clients do not learn why, the owner does', async () => {
     const clock = new FakeClock();
     const { storage, answer } = storageThat();

@@ -29,6 +29,31 @@ describe('configmaps', () => {
     ]);
   });
 
+  it('keys and finalizers that are none say what one is', async () => {
+    const causes = async (object: ConfigMap): Promise<unknown> => CONFIG_MAPS.validate?.(object, undefined);
+    const long = 'a'.repeat(254);
+    const form =
+      "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+    for (const [key, problem] of [
+      [long, 'must be no more than 253 characters'],
+      ['a b', form],
+      ['.', "must not be '.'"],
+      ['..', "must not be '..'"],
+      ['..a', "must not start with '..'"],
+    ] as const) {
+      expect(await causes({ data: { [key]: '' } })).toEqual([
+        { field: `data[${key}]`, message: `Invalid value: "${key}": ${problem}` },
+      ]);
+    }
+    const finalizers = ['kubernetes', 'orphan', 'foregroundDeletion', 'x.io/y', 'mine', ''];
+    const wrong = 'name is neither a standard finalizer name nor is it fully qualified';
+    expect(await causes({ metadata: { finalizers } })).toEqual([
+      { field: 'metadata.finalizers[4]', message: `Invalid value: "mine": ${wrong}` },
+      { field: 'metadata.finalizers[5]', message: `Invalid value: "": ${wrong}` },
+    ]);
+    expect(await causes({ metadata: {} })).toEqual([]);
+  });
+
   it('TestValidateConfigMap: at most one MiB, in bytes', async () => {
     const half = 2 ** 19;
     expect(await check({ data: { a: 'x'.repeat(half), b: 'x'.repeat(half) } })).toEqual([]);
@@ -96,6 +121,25 @@ describe('leases', () => {
     for (const spec of bad) {
       await expect(() => causes(spec), JSON.stringify(spec)).rejects.toThrow('400 BadRequest: Lease in version "v1"');
     }
+  });
+
+  it('says what could not be read', async () => {
+    const said = (spec: unknown): Promise<unknown> => causes(spec).catch((error: Error) => error.message);
+    const start = '400 BadRequest: Lease in version "v1" cannot be handled as a Lease: ';
+    for (const [spec, why] of [
+      ['x', 'spec: expected an object'],
+      [{ holderIdentity: 1 }, 'spec.holderIdentity: expected a text'],
+      [{ leaseDurationSeconds: '1' }, 'spec.leaseDurationSeconds: expected a whole number'],
+      [{ leaseTransitions: -(2 ** 31) }, 'spec.leaseTransitions: expected a whole number'],
+      [{ acquireTime: '2026-01-02' }, 'spec.acquireTime: expected a time'],
+      [{ renewTime: '2026-13-02T03:04:05Z' }, 'spec.renewTime: expected a time'],
+      [{ renewTime: ['2026-01-02T03:04:05Z'] }, 'spec.renewTime: expected a time'],
+    ] as const) {
+      expect(await said(spec)).toBe(start + why);
+    }
+    expect(
+      await said({ leaseDurationSeconds: 2 ** 31 - 1, leaseTransitions: null, acquireTime: '2026-01-02T03:04:05+01:00' }),
+    ).toEqual([]);
   });
 
   it('columns', () => {
