@@ -153,6 +153,14 @@ describe('discovery', () => {
     expect(own?.[0]).toMatchObject({ name: 'namespaces', verbs });
   });
 
+  it('groups, versions and resources are in their order, whatever that of the definitions', () => {
+    const of = (group: string, plural: string): ResourceDefinition => order('v1', { group, plural, kind: plural }) as never;
+    const { groups } = JSON.parse(
+      new Discovery([of('c.io', 'x'), of('a.io', 'z'), of('b.io', 'x'), of('a.io', 'y')]).document('/apis')?.body ?? 'null',
+    );
+    expect(groups.map(({ name }: { name: string }) => name)).toEqual(['a.io', 'b.io', 'c.io']);
+  });
+
   it('the version of a server, in any form', () => {
     const of = (gitVersion: string): unknown =>
       JSON.parse(new Discovery([], { gitVersion }).document('/version')?.body ?? 'null');

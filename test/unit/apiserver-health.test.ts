@@ -55,6 +55,40 @@ describe('health', () => {
     }
   });
 
+  test('what is public is so by its whole path', async () => {
+    const { server, call } = open({ authenticate: () => undefined as never });
+    await server.ready;
+    for (const [path, code] of [
+      ['/livez', 200],
+      ['/readyz', 200],
+      ['/livez/ping', 404],
+      ['/livez/ping/more', 401],
+      ['/nothing', 401],
+      ['/metrics', 401],
+    ] as const) {
+      expect([path, (await call('GET', path)).code]).toEqual([path, code]);
+    }
+  });
+
+  test('ready is who has nothing against it', async () => {
+    const clock = new FakeClock();
+    const [one, other] = [{ phase: 'ready' }, { phase: 'ready' }];
+    const caches = (): unknown => [
+      ['a', { stats: one }],
+      ['b', { stats: other }],
+    ];
+    const storage = new MemoryStorage();
+    const checks = new HealthChecks({ storage, clock, caches, closing: new AbortController().signal } as never);
+    expect((await checks.now()).ready).toBe(false); // it has not started
+    checks.start = { name: 'start', ok: true };
+    expect((await checks.now()).ready).toBe(true);
+    other.phase = 'failed';
+    expect((await checks.now()).ready).toBe(false);
+    other.phase = 'ready';
+    checks.isLeaving = true;
+    expect((await checks.now()).ready).toBe(false);
+  });
+
   test('the storage is asked for its version, and for its health if it has any; in time, or no more', async () => {
     const clock = new FakeClock();
     const signals: AbortSignal[] = [];

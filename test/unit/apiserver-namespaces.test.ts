@@ -1,7 +1,7 @@
 // Namespaces of several servers on one storage: whoever is asked, a namespace ends when its last object has gone, nothing stays behind
 // in one that is gone, and another one of the same name is left alone.
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { ApiServerOptions } from '../../src/apiserver/index.ts';
+import { type ApiServerOptions, NAMESPACES as NAMESPACE_KIND, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { Terminating } from '../../src/apiserver/terminating.ts';
 import { filter } from '../../src/broadcast/filter.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
@@ -112,6 +112,37 @@ describe('a deletion of a namespace', () => {
     const { code, body } = await at.call('DELETE', `${NAMESPACES}/default`);
     expect([code, body.message]).toEqual([403, 'namespaces "default" is forbidden: this namespace may not be deleted']);
     expect((await at.call('GET', `${NAMESPACES}/default/configmaps/a`)).code).toBe(200);
+  });
+
+  test('takes each kind that is in namespaces once, in whichever version, and no other', async () => {
+    const storage = new MemoryStorage();
+    const kind = { group: 'x.io', plural: 'things', kind: 'Thing' };
+    const shared = { group: 'x.io', version: 'v1', plural: 'globals', kind: 'Global', namespaced: false };
+    const resources = [NAMESPACE_KIND, { ...kind, version: 'v1' }, { ...kind, version: 'v2' }, shared] as ResourceDefinition[];
+    const at = await server(storage, { cache: false, resources });
+    await create(at);
+    expect((await at.call('POST', '/apis/x.io/v1/globals', { metadata: { name: 'x' } })).code).toBe(201);
+    for (const name of ['a', 'b']) await at.call('POST', '/apis/x.io/v1/namespaces/x/things', { metadata: { name } });
+    const lists = vi.spyOn(Object.getPrototypeOf(storage.scope('y/')), 'list');
+    const { code } = await at.call('DELETE', `${NAMESPACES}/x`);
+    expect(code).toBe(200);
+    const count = lists.mock.calls.length;
+    lists.mockRestore();
+    expect(count).toBe(2); // what there is, and whether anything is left
+    expect((await at.call('GET', '/apis/x.io/v1/globals/x')).code).toBe(200);
+    expect((await at.call('GET', '/apis/x.io/v2/namespaces/x/things')).body.items).toEqual([]);
+  });
+
+  test('that is asked for again is the same one', async () => {
+    let nowMs = Date.UTC(2026, 0, 2);
+    const at = await server(new MemoryStorage(), { now: () => nowMs });
+    await create(at);
+    await at.call('POST', MAPS, HELD);
+    const deleted = async (): Promise<unknown> => (await at.call('DELETE', `${NAMESPACES}/x`)).body.metadata;
+    const first = await deleted();
+    nowMs += 60_000;
+    expect(await deleted()).toEqual(first);
+    expect(first).toMatchObject({ deletionTimestamp: '2026-01-02T00:00:00Z', deletionGracePeriodSeconds: 0 });
   });
 
   test('stops where another one has taken its place: what is in that stays', async () => {

@@ -31,22 +31,35 @@ const said = ({ status }: WatchError): unknown[] => [status?.code, status?.reaso
 
 describe('a refusal', () => {
   const details = { name: 'a', group: 'example.com', kind: 'orders' };
-  it.each<[WatchError, unknown[]]>([
-    [notFound(orders, 'a'), [404, 'NotFound', 'orders.example.com "a" not found', details]],
-    [notFound(pods, 'a'), [404, 'NotFound', 'pods "a" not found', { name: 'a', kind: 'pods' }]],
-    [noSuchPath(), [404, 'NotFound', 'the server could not find the requested resource', undefined]],
-    [alreadyExists(orders, 'a'), [409, 'AlreadyExists', 'orders.example.com "a" already exists', details]],
+  it.each<[string, () => WatchError, unknown[]]>([
+    ['of one that is not there', () => notFound(orders, 'a'), [404, 'NotFound', 'orders.example.com "a" not found', details]],
+    ['of one without a group', () => notFound(pods, 'a'), [404, 'NotFound', 'pods "a" not found', { name: 'a', kind: 'pods' }]],
+    ['of a path', () => noSuchPath(), [404, 'NotFound', 'the server could not find the requested resource', undefined]],
     [
-      conflict(orders, 'a', MODIFIED),
+      'of one that is there',
+      () => alreadyExists(orders, 'a'),
+      [409, 'AlreadyExists', 'orders.example.com "a" already exists', details],
+    ],
+    [
+      'of a conflict',
+      () => conflict(orders, 'a', MODIFIED),
       [
         ...[409, 'Conflict'],
         'Operation cannot be fulfilled on orders.example.com "a": the object has been modified; please apply your changes to the latest version and try again',
         details,
       ],
     ],
-    [forbidden(orders, 'a', 'no'), [403, 'Forbidden', 'orders.example.com "a" is forbidden: no', details]],
-    [methodNotAllowed(), [405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', undefined]],
-  ])('%s', (error, expected) => expect(said(error)).toEqual(expected));
+    [
+      'of what is forbidden',
+      () => forbidden(orders, 'a', 'no'),
+      [403, 'Forbidden', 'orders.example.com "a" is forbidden: no', details],
+    ],
+    [
+      'of a method',
+      () => methodNotAllowed(),
+      [405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', undefined],
+    ],
+  ])('%s', (_, error, expected) => expect(said(error())).toEqual(expected));
 
   it('of an object has its causes, each with a reason', () => {
     const causes = ['Required value', 'Forbidden: x', 'Unsupported value: x', 'Too long: x', 'Invalid value: x'].map(
