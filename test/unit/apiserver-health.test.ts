@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { HealthChecks } from '../../src/apiserver/health.ts';
 import type { ApiServer, ApiServerOptions } from '../../src/apiserver/index.ts';
 import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
+import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
@@ -55,6 +56,14 @@ describe('health', () => {
     }
   });
 
+  test('a shutdown leaves nothing on the signal that may cut it short', async () => {
+    const { server } = rig();
+    const abort = new AbortController();
+    const listeners = new ListenerCount(abort.signal);
+    await server.shutdown({ signal: abort.signal });
+    expect(listeners.count).toBe(0);
+  });
+
   test('what is public is so by its whole path', async () => {
     const { server, call } = open({ authenticate: () => undefined as never });
     await server.ready;
@@ -81,12 +90,18 @@ describe('health', () => {
     const checks = new HealthChecks({ storage, clock, caches, closing: new AbortController().signal } as never);
     expect((await checks.now()).ready).toBe(false); // it has not started
     checks.start = { name: 'start', ok: true };
-    expect((await checks.now()).ready).toBe(true);
-    other.phase = 'failed';
+    const named = async (): Promise<unknown> => (await checks.now()).checks;
+    const ok = ['start', 'storage', 'cache/a', 'cache/b', 'shutdown'].map((name) => ({ name, ok: true }));
+    expect([(await checks.now()).ready, await named()]).toStrictEqual([true, ok]);
+    const lost = new Error('lost');
+    Object.assign(other, { phase: 'failed', error: lost });
     expect((await checks.now()).ready).toBe(false);
-    other.phase = 'ready';
+    expect(await named()).toEqual(ok.map((each) => (each.name === 'cache/b' ? { ...each, ok: false, error: lost } : each)));
+    Object.assign(other, { phase: 'ready', error: undefined });
     checks.isLeaving = true;
     expect((await checks.now()).ready).toBe(false);
+    const error = expect.objectContaining({ code: 'CLOSED', message: 'the server is shutting down' });
+    expect(await named()).toEqual(ok.map((each) => (each.name === 'shutdown' ? { ...each, ok: false, error } : each)));
   });
 
   test('the storage is asked for its version, and for its health if it has any; in time, or no more', async () => {

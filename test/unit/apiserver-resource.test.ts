@@ -146,6 +146,20 @@ it('an error of the storage is told to the owner, and hidden; not if the caller 
   get.mockRestore();
 });
 
+it('a watch ends with its signal, and with its server, whether it has a signal or not', async () => {
+  for (const end of ['signal', 'server', 'server without a signal'] as const) {
+    const server = new ApiServer({ storage: new MemoryStorage(), resources: [ORDERS as ResourceDefinition] });
+    servers.push(server);
+    const abort = new AbortController();
+    const options = end === 'server without a signal' ? {} : { signal: abort.signal };
+    const watch = await server.resource<Mutable>('orders.example.com/v1').watch(options);
+    const next = watch.next();
+    if (end === 'signal') abort.abort();
+    else await server.shutdown();
+    expect((await next).done).toBe(true);
+  }
+});
+
 it('keeps no process alive, also if nobody shuts its server down', async () => {
   const timers = vi.spyOn(globalThis, 'setTimeout');
   const all = orders(true);

@@ -308,6 +308,20 @@ describe('what a watch asks for', () => {
     for (const watch of watches) await watch.return();
   });
 
+  it('progress is told to those that want it: those in the scope, and with BOOKMARKs', async () => {
+    const { storage, etcd } = await open({ [WATCH]: (call) => void call.open().send(created) });
+    const inner = await storage.scope('x/').scope('y/').watch({ resourceVersion: '7', allowWatchBookmarks: true });
+    const quiet = await storage.scope('x/').watch({ resourceVersion: '7' });
+    await storage.scope('x/').requestProgress();
+    await until(() => etcd.of(WATCH)[0]?.messages.length === 2);
+    for (const call of etcd.of(WATCH)) call.send(watchResponse(8));
+    expect(shown((await inner.next()).value)).toEqual(['BOOKMARK', '8']);
+    etcd.of(WATCH)[1]?.send(watchResponse(9, [put(keyValue('/watchmux/x/a', '{}', { created: 9, modified: 9 }))]));
+    expect(shown((await quiet.next()).value)).toEqual(['ADDED', '9']);
+    await inner.return();
+    await quiet.return();
+  });
+
   it('progress again after a cut, if it is owed; what etcd says of the past is no answer', async () => {
     const { storage, etcd, clock } = await open({ [WATCH]: (call) => void call.open().send(created) });
     const watch = await storage.watch({ resourceVersion: '7', allowWatchBookmarks: true });
