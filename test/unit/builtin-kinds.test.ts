@@ -75,13 +75,15 @@ describe('configmaps', () => {
   });
 
   it('data that is none is refused before it is looked at', async () => {
-    for (const data of ['x', 1, [], { a: 1 }, { a: null }, { a: {} }]) {
+    for (const data of ['x', 1, [], { a: 1 }, { a: null }, { a: {} }, { a: 'x', b: 1 }]) {
       await expect(async () => check({ data } as unknown as ConfigMap), JSON.stringify(data)).rejects.toThrow(
         '400 BadRequest: ConfigMap in',
       );
     }
-    await expect(async () => check({ immutable: 'x' } as unknown as ConfigMap)).rejects.toThrow('400 BadRequest');
-    await expect(async () => check({ binaryData: { a: '%' } })).rejects.toThrow('400 BadRequest');
+    await expect(async () => check({ immutable: 'x' } as unknown as ConfigMap)).rejects.toThrow(
+      'immutable: expected true or false',
+    );
+    await expect(async () => check({ binaryData: { a: '%' } })).rejects.toThrow('binaryData: expected base64');
     await expect(check({ data: null, binaryData: { a: 'YQ==' } } as unknown as ConfigMap)).resolves.toEqual([]);
   });
 
