@@ -36,6 +36,7 @@ export function rig(options: Partial<ApiServerOptions> = {}): {
     now: () => Date.UTC(2026, 0, 2, 3, 4, 5, 678),
     random: () => 0.5,
     uid: () => `uid-${++uids}`,
+    onError: () => {}, // it would be printed
     ...options,
   });
   const call = async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answered> => {

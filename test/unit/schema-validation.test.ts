@@ -90,7 +90,7 @@ describe('compileSchema', () => {
   it('a server with a schema that is none is refused at its start, before anybody writes', async () => {
     const resource = { group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order' };
     const wrong = { ...resource, schema: { type: 'object', properties: { a: { type: 'nonsense' } } } };
-    const server = new ApiServer({ storage: new MemoryStorage(), resources: [wrong] });
+    const server = new ApiServer({ storage: new MemoryStorage(), resources: [wrong], onError: () => {} });
     await expect(server.ready).rejects.toMatchObject({
       code: 'INVALID_ARGUMENT',
       message: expect.stringMatching(/^schema: .*type/),
