@@ -58,6 +58,20 @@ describe('where a watch begins', () => {
     expect(asked()).toBe('');
   });
 
+  test('one that is stopped, and then read to its end, leaves its view once: others of that view hear on', async () => {
+    const { cacher, pods } = await rig({}, four);
+    const [one, other] = [await cacher.watch({ resourceVersion: '5' }), await cacher.watch({ resourceVersion: '5' })];
+    await pods.put('x/c');
+    await settle();
+    one.stop();
+    expect(await seen(one)).toBe('ADDED c@6');
+    await pods.put('x/d');
+    const late = await cacher.watch({ resourceVersion: '6' });
+    await pods.put('x/e');
+    expect(await seen(other)).toBe('ADDED c@6, ADDED d@7, ADDED e@8');
+    expect(await seen(late)).toBe('ADDED d@7, ADDED e@8');
+  });
+
   test('TestStartingResourceVersion: the first event is later than the version', async () => {
     const { cacher, pods } = await rig({}, four);
     const watch = await cacher.watch({ resourceVersion: '5' });
