@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
-/** The tests that mutation testing of src/apiserver runs: fast ones, most of them without sockets. See vitest.stryker.config.ts. */
+/** The tests that mutation testing of src/apiserver runs: fast ones, many of them without sockets. See vitest.stryker.config.ts. */
 export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
   test: {
@@ -10,6 +10,7 @@ export default defineConfig({
       'test/unit/{apiserver-duplicates,representation,schema-missing,schema-validation}.test.ts',
       'test/unit/{api-discovery,api-documents,builtin-kinds,openapi,openapi-protobuf,protobuf-kinds,terminating,upgrade-missing}.test.ts',
       'test/unit/apiserver-{definition,fields,health,known-fields,namespaces,quotas,resource,stats,statuses,upgrade,watch}.test.ts',
+      'test/unit/apiserver-{conformance,deadlines,ends,event-stream,events,http,sources,turns}.test.ts',
       'test/property/apiserver.property.test.ts',
     ],
     isolate: false, // importing everything again for each file would take most of the time

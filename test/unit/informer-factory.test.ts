@@ -158,7 +158,8 @@ describe('a factory', () => {
     expect(counts.map(({ count }) => count)).toEqual([0, 0, 0, 0]);
   });
 
-  test('an error thrown by onError stops that informer, and rejects nothing that nobody handles', async () => {
+  test("an error thrown by the factory's onError stops that informer, and rejects nothing that nobody handles", async () => {
+    const logged = vi.spyOn(console, 'error').mockImplementation(() => {});
     const { make } = sources();
     const factory = new InformerFactory(make, {
       onError: (error) => {
@@ -170,7 +171,9 @@ describe('a factory', () => {
     factory.start();
     await settle();
     expect(informer.state.phase).toBe('stopped');
+    expect(logged).toHaveBeenCalledTimes(1);
     await factory.shutdown();
+    logged.mockRestore();
   });
 
   test('refuses what it cannot use', () => {

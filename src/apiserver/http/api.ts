@@ -9,7 +9,6 @@
  */
 
 import { Origins } from '../../bridge/hub/admission/origins.ts';
-import { identityOf, toDenied } from '../../bridge/hub/admission/refusals.ts';
 import { refused } from '../../storage/statuses.ts';
 import { toStatus } from '../../watch/event.ts';
 import { LEAVING, methodNotAllowed, noSuchPath, statusOf, TIMED_OUT, toError, unfinished } from '../api-status.ts';
@@ -23,6 +22,7 @@ import type { FieldFaults } from '../validation/field-check.ts';
 import type { ResourceContext } from '../verbs/resource-context.ts';
 import type { ApiCounts } from './counts.ts';
 import { Deadline, Deadlines } from './deadline.ts';
+import { Hooks } from './hooks.ts';
 import { inPieces } from './in-pieces.ts';
 import { perform } from './verbs-over-http.ts';
 import { toWarning } from './warnings.ts';
@@ -80,6 +80,7 @@ const WRITES: ReadonlySet<Verb> = new Set<Verb>(['create', 'update', 'patch', 'd
 export class Api {
   private readonly deps: ApiDeps;
   private readonly origins: Origins<unknown>;
+  private readonly hooks: Hooks;
   private readonly quotas: Quotas;
   private readonly untilClosing: Deadlines;
   private readonly untilCut: Deadlines;
@@ -88,6 +89,7 @@ export class Api {
     const { settings, counts } = deps;
     this.deps = deps;
     this.origins = new Origins(settings.allowedOrigins);
+    this.hooks = new Hooks(settings);
     this.quotas = new Quotas(settings, (reason) => counts.limited(reason));
     // The reasons why the server closes are errors that say so.
     this.untilClosing = new Deadlines(deps.closing);
@@ -101,7 +103,7 @@ export class Api {
     const progress: Progress = { address: request.address };
     let answer: Answer;
     try {
-      progress.address = this.asked(() => settings.clientAddress?.(request.request)) ?? request.address;
+      progress.address = this.hooks.addressOf(request);
       answer = await this.proceed(request, progress);
     } catch (error) {
       const { status, unexpected } = request.client.gone ? LEFT : statusOf(error);
@@ -161,9 +163,9 @@ export class Api {
     const place = this.quotas.enter('request', progress.address);
     const deadline = this.deadline(request, this.deps.settings.handshakeTimeoutMs, this.untilClosing);
     try {
-      const identity = await deadline.during(this.identify(request));
-      place.join(this.tenantOf(identity));
-      await deadline.during(this.allow(['get', `/${path.segments.join('/')}`, undefined, undefined, identity]));
+      const identity = await deadline.during(this.hooks.identify(request));
+      place.join(this.hooks.tenantOf(identity));
+      await deadline.during(this.hooks.allow(['get', `/${path.segments.join('/')}`, undefined, undefined, identity]));
       return this.held(await this.document(path, request), { request, place });
     } catch (error) {
       place.release();
@@ -259,8 +261,8 @@ export class Api {
 
   private async admit(request: WireRequest, { path, progress, isWatch, place }: Entry): Promise<ResourceInfo> {
     const { authenticate, authorize } = this.deps.settings;
-    const identity = authenticate && (await this.identify(request));
-    const tenant = this.tenantOf(identity);
+    const identity = authenticate && (await this.hooks.identify(request));
+    const tenant = this.hooks.tenantOf(identity);
     place.join(tenant);
     const info = this.deps.catalog.find(path.apiVersion, path.plural);
     if (info === undefined || (!info.namespaced && path.namespace !== undefined)) throw noSuchPath();
@@ -268,54 +270,9 @@ export class Api {
     if (verb === undefined) throw methodNotAllowed();
     progress.verb = verb;
     const resource = path.subresource === undefined ? info.resourceName : `${info.resourceName}/${path.subresource}`;
-    if (authorize) await this.allow([verb, resource, path.namespace, path.name, identity]);
+    if (authorize) await this.hooks.allow([verb, resource, path.namespace, path.name, identity]);
     if (WRITES.has(verb)) this.quotas.write(tenant);
     return info;
-  }
-
-  /** Whose limits count for a client. Empty: nobody's. */
-  private tenantOf(identity: unknown): string {
-    const { tenantOf, authenticate } = this.deps.settings;
-    if (authenticate === undefined) return '';
-    const tenant = tenantOf === undefined ? identity : this.asked(() => tenantOf(identity));
-    return typeof tenant === 'string' ? tenant : '';
-  }
-
-  /** What `authenticate` says. */
-  private async identify(request: WireRequest): Promise<unknown> {
-    const { authenticate } = this.deps.settings;
-    if (authenticate === undefined) return undefined;
-    try {
-      return identityOf(await authenticate(request.request));
-    } catch (error) {
-      throw this.denied(error);
-    }
-  }
-
-  /** What another hook says. */
-  private asked<T>(hook: () => T): T {
-    try {
-      return hook();
-    } catch (error) {
-      throw this.denied(error);
-    }
-  }
-
-  /** What a hook throws admits nobody. */
-  private denied(error: unknown): unknown {
-    const { reason, status } = toDenied(error);
-    if (reason === 'failed') this.deps.settings.onError(error);
-    return toError(status);
-  }
-
-  private async allow([verb, resource, namespace, name, identity]: Parameters<
-    NonNullable<Settings['authorize']>
-  >): Promise<void> {
-    const { authorize } = this.deps.settings;
-    if (authorize === undefined || (await authorize(verb, resource, namespace, name, identity)) === true) return;
-    const where = namespace === undefined ? '' : ` in the namespace "${namespace}"`;
-    const what = name === undefined ? resource : `${resource} "${name}"`;
-    throw refused(403, 'Forbidden', `${what} is forbidden: this identity cannot ${verb} it${where}`);
   }
 
   /** Those that began together do not end together. */

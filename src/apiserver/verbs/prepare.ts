@@ -1,0 +1,183 @@
+/**
+ * What becomes of an object on its way into the storage. Pure functions: they take what was sent and what is there, and return what
+ * is written, or throw what is told. Upstream: `rest.BeforeCreate` and `rest.BeforeUpdate`.
+ *
+ *     sent ---> shape (400) ---> fields of the server's own ---> metadata (422) ---> schema, validate (422) ---> stored
+ */
+
+import type { KubernetesObject } from '../../cache/object.ts';
+import { invalid } from '../../watch/errors.ts';
+import { isPromise } from '../../watch/promises.ts';
+import { badRequest, conflict, invalidObject, MODIFIED } from '../api-status.ts';
+import type { FieldCause } from '../definition.ts';
+import { isRecord, type Json } from '../request/json.ts';
+import type { ResourceInfo } from '../resource-info.ts';
+import { sameJson } from './equal.ts';
+import { isNullish, type Mutable, normalized, withMeta } from './metadata.ts';
+import { metadataCauses, nameCauses, updateCauses } from './metadata-causes.ts';
+import { generateName, shown } from './names.ts';
+import type { NamespacedName, ResourceContext } from './resource-context.ts';
+import { timestamp } from './resource-context.ts';
+
+/** The namespace that an object gets: that of the request, or none. Throws 400 if it says another one than that. */
+function inNamespace(object: Mutable, namespace: string | undefined): Mutable {
+  const { namespace: own } = object.metadata;
+  if (own !== undefined && namespace !== undefined && own !== namespace) {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  }
+  return own === namespace ? object : withMeta(object, { namespace });
+}
+
+/** Whether the server counts the generations of this kind. Kubernetes does for all but its oldest kinds, and Leases. */
+const countsGenerations = ({ group }: ResourceInfo): boolean => group !== '' && group !== 'coordination.k8s.io';
+
+/** What was sent to be created, if it can be read, and belongs where it was sent to. */
+export function decodeCreate(info: ResourceInfo, sent: unknown, namespace: string | undefined): Mutable {
+  return inNamespace(normalized(info, sent), namespace);
+}
+
+/** The object that a creation writes. It has a name of the server's making if it has only `generateName`. */
+export async function prepareCreate(context: ResourceContext, object: Mutable): Promise<Mutable> {
+  const { info } = context;
+  const { metadata } = object;
+  if (metadata.resourceVersion !== undefined) throw badRequest('resourceVersion should not be set on objects to be created');
+  const { generateName: base } = metadata;
+  const name = metadata.name ?? (base && generateName(base, context.random));
+  const required = { field: 'metadata.name', message: 'Required value: name or generateName is required' };
+  if (!name) throw invalidObject(info, '', [required]);
+  const created = withMeta(object, {
+    name,
+    uid: context.uid(),
+    generation: countsGenerations(info) ? 1 : undefined,
+    creationTimestamp: timestamp(context.now()),
+    deletionTimestamp: undefined,
+    deletionGracePeriodSeconds: undefined,
+  });
+  const own = info.status ? without(created, 'status') : created;
+  const stored = context.prepared?.(own) ?? own;
+  await check(context, stored, { causes: nameCauses(name, metadata.namespace), old: undefined });
+  return stored;
+}
+
+function without(object: Mutable, member: string): Mutable {
+  const { [member]: _, ...rest } = object;
+  return rest as Mutable;
+}
+
+interface Checked {
+  readonly causes: readonly FieldCause[];
+  readonly old: KubernetesObject | undefined;
+}
+
+/** Throws, or rejects, if something is wrong with an object. A promise only if somebody has to be waited for. */
+function check(context: ResourceContext, object: Mutable, { causes, old }: Checked): Promise<void> | undefined {
+  const { info, bySchema } = context;
+  const found = [...causes, ...metadataCauses(object.metadata)];
+  if (bySchema !== undefined) return checkBySchema(context, object, { causes: found, old });
+  const more = found.length === 0 ? info.validate?.(object, old) : undefined;
+  if (isPromise(more)) return Promise.resolve(more).then((late) => refuseFor(causesOf(late, info), info, object));
+  refuseFor([...found, ...causesOf(more, info)], info, object);
+  return undefined;
+}
+
+async function checkBySchema({ info, bySchema }: ResourceContext, object: Mutable, { causes, old }: Checked): Promise<void> {
+  const found = [...causes, ...((await bySchema?.(object)) ?? [])];
+  if (found.length === 0) found.push(...causesOf(await info.validate?.(object, old), info));
+  refuseFor(found, info, object);
+}
+
+/** What `validate` has returned. Anything but causes is a fault of its owner, and not of whoever writes: it throws what becomes 500. */
+function causesOf(said: unknown, { resourceName }: ResourceInfo): readonly FieldCause[] {
+  if (isNullish(said)) return [];
+  const isCause = (each: unknown): boolean =>
+    isRecord(each) && typeof each.field === 'string' && typeof each.message === 'string';
+  if (Array.isArray(said) && said.every(isCause)) return said;
+  const wrong = Array.isArray(said) ? said.find((each) => !isCause(each)) : said;
+  const expected = 'a list of causes, { field, message }, or undefined if there are none';
+  throw new TypeError(invalid(`validate of ${resourceName}`, wrong, expected).message);
+}
+
+function refuseFor(causes: readonly FieldCause[], info: ResourceInfo, { metadata }: Mutable): void {
+  if (causes.length > 0) throw invalidObject(info, metadata.name ?? '', causes);
+}
+
+/**
+ * The object that an update writes: `sent`, with what only the server writes as it was. Made at once, unless a check takes time: a
+ * storage in memory then writes it in the same turn, and nobody has to begin again.
+ */
+export function prepareUpdate(
+  context: ResourceContext,
+  sent: unknown,
+  { current, place, status }: { current: KubernetesObject; place: NamespacedName; status: boolean },
+): Mutable | Promise<Mutable> {
+  const { info } = context;
+  const object = inNamespace(normalized(info, sent), place.namespace);
+  checkIdentity(info, object, { current, place });
+  const old = normalized(info, current.apiVersion === info.apiVersion ? current : { ...current, apiVersion: info.apiVersion });
+  const merged = status ? onlyStatus(object, old) : keepOwn(context, object, old);
+  const isSame = sameSpec(info, merged, old);
+  const next = withMeta(merged, serverMembers(info, old, { sent: merged, isSame }));
+  const causes = updateCauses(object.metadata, old.metadata, next.metadata);
+  if (isSame && causes.length === 0 && sameJson(next, old)) return current as Mutable;
+  return check(context, next, { causes, old: current })?.then(() => next) ?? next;
+}
+
+/** What an object says about itself must be so: otherwise somebody updates something else than what he has read. */
+function checkIdentity(
+  info: ResourceInfo,
+  { metadata }: Mutable,
+  { current, place }: { current: KubernetesObject; place: NamespacedName },
+): void {
+  const { name = '', uid, resourceVersion } = metadata;
+  if (name !== place.name) {
+    throw badRequest(`the name of the object (${name.slice(0, 300)}) does not match the name on the URL (${place.name})`);
+  }
+  const { uid: currentUid, resourceVersion: currentVersion } = current.metadata ?? {};
+  if (uid !== undefined && uid !== currentUid) {
+    const message = `Precondition failed: UID in precondition: ${uid.slice(0, 100)}, UID in object meta: ${currentUid}`;
+    throw conflict(info, name, message);
+  }
+  // Version 0 is no version: whoever sends it wants no check.
+  const expected = resourceVersion === '0' ? undefined : resourceVersion;
+  if (expected !== undefined && expected !== currentVersion) throw modified(info, name, expected);
+}
+
+function modified(info: ResourceInfo, name: string, version: string): Error {
+  if (/^(0|[1-9][0-9]{0,38})$/.test(version)) {
+    return conflict(info, name, MODIFIED);
+  }
+  const message = `Invalid value: ${shown(version)}: expected a decimal number`;
+  return invalidObject(info, name, [{ field: 'metadata.resourceVersion', message }]);
+}
+
+function onlyStatus(object: Mutable, old: Mutable): Mutable {
+  return { ...without(old, 'status'), ...pick(object, 'status') } as Mutable;
+}
+
+/** The status of a namespace is the server's. Upstream: `namespaceStrategy`. */
+function keepOwn({ info, empty }: ResourceContext, object: Mutable, old: Mutable): Mutable {
+  return info.status || empty ? { ...without(object, 'status'), ...pick(old, 'status') } : object;
+}
+
+function pick(object: Mutable, member: string): Json {
+  return object[member] === undefined ? {} : { [member]: object[member] };
+}
+
+/** The members of metadata that only the server writes. */
+function serverMembers(info: ResourceInfo, old: Mutable, { sent, isSame }: { sent: Mutable; isSame: boolean }): Json {
+  const { uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation, resourceVersion } = old.metadata;
+  const grown = (generation ?? 0) + (isSame ? 0 : 1);
+  return {
+    ...{ uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, resourceVersion },
+    generation: countsGenerations(info) ? grown : generation,
+    generateName: old.metadata.generateName ?? sent.metadata.generateName,
+  };
+}
+
+/** Whether all that is not metadata is the same, and no status that is written apart. Upstream: `customResourceStrategy`. */
+function sameSpec({ status: isApart }: ResourceInfo, next: Mutable, old: Mutable): boolean {
+  return sameJson(next, old, isApart ? META_AND_STATUS : META);
+}
+
+const META = ['metadata'] as const;
+const META_AND_STATUS = ['metadata', 'status'] as const;
