@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { Deadline, Deadlines } from '../../src/apiserver/http/deadline.ts';
-import { ApiServer, CONFIG_MAPS, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { ApiServer, type ApiServerOptions, CONFIG_MAPS, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
@@ -31,6 +31,44 @@ test('a watch that still waits for its admission is told when the server shuts d
   const answer = server.fetch(new Request('http://a/api/v1/namespaces?watch=1'), undefined);
   await server.shutdown();
   expect((await answer).status).toBe(503);
+});
+
+test('who admits has the time of a handshake, a request and a document alike, and nothing runs when it is over', async () => {
+  for (const hook of [{ authenticate: () => 'ada' }, {}]) {
+    for (const path of ['/api/v1/namespaces', '/openapi/v2']) {
+      const clock = new FakeClock();
+      let allow: (() => void) | undefined;
+      const asked: unknown[] = [];
+      const authorize = (...args: unknown[]): Promise<boolean> => {
+        asked.push(args);
+        return new Promise((resolve) => {
+          allow = () => resolve(true);
+        });
+      };
+      const resources = [NAMESPACES as ResourceDefinition];
+      const options = { storage: new MemoryStorage(), resources, cache: false, clock, handshakeTimeoutMs: 2_000, ...hook };
+      const server = new ApiServer({ ...options, authorize } as ApiServerOptions);
+      await server.ready;
+      const before = clock.pending;
+      const ask = async (): Promise<number> => (await server.fetch(new Request(`http://a${path}`), undefined)).status;
+      const late = ask();
+      await vi.waitFor(() => expect(asked).toHaveLength(1));
+      expect(clock.pending).toBeGreaterThan(before);
+      await clock.advance(2_000);
+      expect(await late, path).toBe(504);
+      const answered = ask();
+      await vi.waitFor(() => expect(asked).toHaveLength(2));
+      allow?.();
+      expect(await answered, path).toBe(200);
+      expect(clock.pending, path).toBe(before);
+      const who = 'authenticate' in hook ? 'ada' : undefined;
+      expect(asked[1]).toEqual(
+        path === '/openapi/v2' ? ['get', path, undefined, undefined, who] : ['list', 'namespaces', undefined, undefined, who],
+      );
+      await server.shutdown();
+      expect(await ask(), path).toBe(503);
+    }
+  }
 });
 
 /** A storage that creates what it is told to, and then does what `after` does. */

@@ -439,6 +439,8 @@ test.each([
   [[1, 2], [1, 3], false],
   [[], {}, false],
   [{}, [], false],
+  [[1], { length: 1 }, false],
+  [{ length: 1 }, [1], false],
   [null, {}, false],
   [{}, null, false],
   [1, {}, false],

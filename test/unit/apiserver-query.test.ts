@@ -114,7 +114,9 @@ describe('paths', () => {
     expect(splitTarget('http://host#a')).toEqual({ path: '', search: '' });
     expect(splitTarget('/x/http://host/a')).toEqual({ path: '/x/http://host/a', search: '' });
     expect(splitTarget('/a?b#c\nd')).toEqual({ path: '/a', search: 'b' });
+    expect(splitTarget('http://host/a/')).toEqual({ path: '/a/', search: '' });
     expect(splitTarget('1://host/a')).toEqual({ path: '1://host/a', search: '' });
+    expect(splitTarget('1a://host/b')).toEqual({ path: '1a://host/b', search: '' });
   });
 
   test('a target is split at its first question mark; of an absolute one the path counts', () => {

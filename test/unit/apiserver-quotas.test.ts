@@ -150,6 +150,13 @@ describe('a tenant', () => {
     expect((await watch('ada/3').answer).status).toBe(200);
   });
 
+  test('is none where an identity is no text and nobody says whose it is', async () => {
+    const ada = { name: 'ada' };
+    const { ask } = open({ authenticate: (() => ada) as never, maxWatchersPerTenant: 1 });
+    const opened = [ask({ path: `${ORDERS_PATH}?watch=1` }), ask({ path: `${ORDERS_PATH}?watch=1` })];
+    for (const { answer } of opened) expect((await answer).status).toBe(200);
+  });
+
   test('writes so often within any second; reads do not count, nor what it may not do', async () => {
     const clock = new FakeClock();
     const { ask } = open({

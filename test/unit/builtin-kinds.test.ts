@@ -83,7 +83,10 @@ describe('configmaps', () => {
     await expect(async () => check({ immutable: 'x' } as unknown as ConfigMap)).rejects.toThrow(
       'immutable: expected true or false',
     );
-    await expect(async () => check({ binaryData: { a: '%' } })).rejects.toThrow('binaryData: expected base64');
+    await expect(async () => check({ data: [] } as unknown as ConfigMap)).rejects.toThrow('data: expected texts under names');
+    for (const a of ['%', 'A', 'AA', 'AA=', 'AAAAA', 'AAAAAAA', 'AAA==', '%%%=', 'A=', 'AA==A'])
+      await expect(async () => check({ binaryData: { a } }), a).rejects.toThrow('binaryData: expected base64');
+    for (const a of ['', 'AA==', 'AAA=', '+/09', 'AAAAAA==']) expect(await check({ binaryData: { a } }), a).toEqual([]);
     await expect(check({ data: null, binaryData: { a: 'YQ==' } } as unknown as ConfigMap)).resolves.toEqual([]);
   });
 

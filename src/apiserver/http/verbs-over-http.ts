@@ -178,7 +178,7 @@ async function watch(task: Task): Promise<Answer> {
   // Negotiated first: what is refused later would have opened a watch for nothing.
   const presentation = presentationOf(task, 'watch');
   const sse = wantsEventStream(request.header('accept'));
-  const parameters = { ...readListQuery(query, path.forcedWatch), watch: true };
+  const parameters = readListQuery(query, path.forcedWatch);
   const { asked, state, version } = sse ? await resumable(task, parameters) : { asked: parameters };
   const timeoutMs = asked.timeoutSeconds > 0 ? asked.timeoutSeconds * 1_000 : task.watchTimeoutMs;
   let refused = false;
