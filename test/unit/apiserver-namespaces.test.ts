@@ -95,6 +95,21 @@ describe('a namespace', () => {
   });
 });
 
+test('a creation asks the cache whether its namespace is there, and the storage only if that says no', async () => {
+  const storage = new MemoryStorage();
+  const at = await server(storage);
+  await create(at);
+  await at.call('POST', MAPS, { metadata: { name: 'first' } });
+  const gets = vi.spyOn(Object.getPrototypeOf(storage.scope('y/')), 'get');
+  const asked = (): unknown[] => gets.mock.calls.splice(0).filter(([key]) => key === 'x' || key === 'nowhere');
+  expect((await at.call('POST', `${NAMESPACES}/nowhere/configmaps`, { metadata: { name: 'a' } })).code).toBe(404);
+  expect(asked().length).toBeGreaterThan(0);
+  expect((await at.call('POST', MAPS, { metadata: { name: 'a' } })).code).toBe(201);
+  // Once, when it has been created: the namespace may have gone meanwhile.
+  expect(asked()).toHaveLength(1);
+  gets.mockRestore();
+});
+
 describe('a deletion of a namespace', () => {
   test('that is tried only ends nothing', async () => {
     const at = await server(new MemoryStorage());

@@ -1,6 +1,6 @@
 // A resource of a server in process, used as one of a cluster is: objects are read, changed and sent back.
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { ApiServer, type Resource, type ResourceDefinition } from '../../src/apiserver/index.ts';
+import { ApiServer, NAMESPACES, type Resource, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { InformerFactory } from '../../src/cache/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { ORDERS, type Order } from './apiserver-rig.ts';
@@ -110,14 +110,19 @@ describe('arguments', () => {
     }
     await expect(all.update({ metadata: {} })).rejects.toThrow(/^object.metadata.name: expected a name, to update it/);
     await expect(all.update({ metadata: { name: 'a', namespace: 'other' } })).rejects.toThrow(/^namespace: expected default/);
-    const server = new ApiServer({ storage: new MemoryStorage(), resources: [ORDERS as ResourceDefinition] });
+    const resources = [ORDERS, NAMESPACES] as ResourceDefinition[];
+    const server = new ApiServer({ storage: new MemoryStorage(), resources });
     servers.push(server);
     const everywhere = server.resource<Mutable>('orders.example.com/v1');
     await expect(everywhere.create({ metadata: { name: 'a' } })).rejects.toThrow(/^namespace: expected one: use in\(namespace\)/);
     await expect(everywhere.get('a')).rejects.toThrow(/^name: expected a namespace too: use in\(namespace\)/);
+    const spaces = server.resource<Mutable>('namespaces/v1');
+    await spaces.create({ metadata: { name: 'x' } });
     await everywhere.create({ metadata: { name: 'a', namespace: 'x' } });
     expect(await everywhere.get('x/a')).toMatchObject({ metadata: { namespace: 'x' } });
     await expect(everywhere.get('x/a', { subresource: 'scale' as never })).rejects.toThrow(/^subresource: expected one that/);
+    expect(await spaces.get('x')).toMatchObject({ kind: 'Namespace', metadata: { name: 'x' } });
+    await expect(spaces.get('y/x')).rejects.toThrow(/^namespace: expected none, because namespaces are in no namespace/);
     expect(everywhere.type).toEqual({ group: 'example.com', version: 'v1', plural: 'orders', kind: 'Order', namespaced: true });
   });
 });

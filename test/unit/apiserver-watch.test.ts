@@ -1,6 +1,6 @@
 // Watches over HTTP: headers, events, ends, and who is told what. Upstream: watch_test.go and websocket_test.go of apiserver/endpoints.
 import { connect, type Socket } from 'node:net';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { ApiServer, type ApiServerOptions, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import type { Storage } from '../../src/storage/index.ts';
@@ -54,6 +54,67 @@ interface Lines {
   event(): Promise<any>;
   leave(): void;
 }
+
+describe('a request of the fetch handler', () => {
+  test('that is aborted ends its watch at once, and its body with an error; nothing stays on its signal', async () => {
+    const { server } = rig({ cache: false });
+    closing.push(() => server.shutdown({ signal: AbortSignal.abort() }));
+    await server.ready;
+    const abort = new AbortController();
+    const request = new Request(`http://a${ORDERS_PATH}?watch=1&resourceVersion=1`, { signal: abort.signal });
+    const added = vi.spyOn(request.signal, 'addEventListener');
+    const removed = vi.spyOn(request.signal, 'removeEventListener');
+    const { body } = await server.fetch(request);
+    expect(server.stats.watchers).toBe(1);
+    const reader = (body as ReadableStream<Uint8Array>).getReader();
+    const read = reader.read();
+    abort.abort();
+    expect(server.stats.watchers).toBe(0);
+    await expect(read).rejects.toThrow();
+    for (const [type, listener] of added.mock.calls) expect(removed).toHaveBeenCalledWith(type, listener);
+    expect(added).toHaveBeenCalled();
+  });
+
+  test('whose watch ends leaves nothing on its signal', async () => {
+    const { server } = rig({ cache: false });
+    closing.push(() => server.shutdown({ signal: AbortSignal.abort() }));
+    await server.ready;
+    const request = new Request(`http://a${ORDERS_PATH}?watch=1&resourceVersion=1`, { signal: new AbortController().signal });
+    const added = vi.spyOn(request.signal, 'addEventListener');
+    const removed = vi.spyOn(request.signal, 'removeEventListener');
+    const { body } = await server.fetch(request);
+    await body?.cancel();
+    expect(server.stats.watchers).toBe(0);
+    for (const [type, listener] of added.mock.calls) expect(removed).toHaveBeenCalledWith(type, listener);
+    expect(added).toHaveBeenCalled();
+  });
+});
+
+test('a peer of a watch that vanishes silently is asked for after a minute; not that of a list', async () => {
+  const { server, call } = rig({ cache: false });
+  const { url, http, close } = await listening(server);
+  closing.push(close);
+  // As much as is sent bit by bit.
+  for (const name of ['a', 'b', 'c', 'd']) await call('POST', ORDERS_PATH, { metadata: { name }, note: 'x'.repeat(400_000) });
+  const probed: unknown[][] = [];
+  http.on('connection', (socket: Socket) => {
+    const { setKeepAlive } = socket;
+    socket.setKeepAlive = (...args) => {
+      probed.push(args);
+      return setKeepAlive.apply(socket, args);
+    };
+  });
+  const of = async (query: string): Promise<unknown[][]> => {
+    probed.length = 0;
+    const lines = await watch(`${url}${ORDERS_PATH}?${query}`);
+    expect(lines.response.status).toBe(200);
+    const seen = [...probed];
+    lines.leave();
+    return seen;
+  };
+  expect(await of('watch=1&resourceVersion=1')).toEqual([[true, 60_000]]);
+  expect(await of('')).toEqual([]);
+});
 
 /** A storage whose watches are what a test says. */
 function watching(storage: Storage, watch: Storage['watch']): Storage {

@@ -102,6 +102,26 @@ describe('built-in kinds in protobuf', () => {
     expect(() => read(f(1, f(7, 'x')))).toThrow(refused('generation has another type'));
     expect(() => read(f(1, f(1, Buffer.from([0xff]))))).toThrow(refused('a text is not UTF-8'));
     expect(() => read(Buffer.from([0x3b]))).toThrow(refused('it has an unknown type of value'));
+    const ended = refused('it ends within a value');
+    // Of lengths that are more than is there: a text, an unknown field, one that is behind others, one below zero.
+    const lengths = [
+      [0x12, 5, 0x61],
+      [0x7a, 1],
+      [0x7a, 3, 1, 2],
+      [...f(15, 'abc'), 0x7a, 5, 1],
+      [0x7a, ...negative(0, -1).slice(1)],
+    ];
+    // And numbers of 64 and of 32 bits.
+    for (const short of [...lengths, [0x79, ...Array(7).fill(1)], [0x7d, 1, 2, 3]])
+      expect(() => read(Buffer.from(short)), short.join()).toThrow(ended);
+  });
+
+  it('unknown fields of any type are passed over', () => {
+    const unknown = [n(15, 300), f(15, 'abc'), Buffer.from([0x79, ...Array(8).fill(9)]), Buffer.from([0x7d, 9, 9, 9, 9])];
+    for (const field of unknown) {
+      const object = readProtobuf(envelope('ConfigMap', field, f(1, field, f(1, 'a'))), CONFIG_MAP);
+      expect(object, field.join()).toEqual({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' } });
+    }
   });
 
   it('the options of a deletion', () => {

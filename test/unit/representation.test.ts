@@ -93,10 +93,11 @@ describe('toTable', () => {
   });
 
   it('a time is shown as an age in a column of dates, and as it is in others', () => {
-    const at = (type: 'date' | 'string', value: Date | string | undefined): unknown =>
+    const at = (type: 'date' | 'string', value: Date | string | number | boolean | null | undefined): unknown =>
       toTable({ columns: [{ name: 'At', type, value: () => value }] }, [object('a')], { now }).rows[0]?.cells[1];
     const time = new Date(now - 60_000);
-    expect([at('date', time), at('date', time.toJSON())]).toEqual(['60s', '60s']);
+    expect([at('date', time), at('date', time.toJSON()), at('date', +time)]).toEqual(['60s', '60s', '60s']);
+    for (const none of [null, true, false, '']) expect(at('date', none)).toBe('<unknown>');
     expect([at('date', undefined), at('date', new Date(Number.NaN))]).toEqual(['<unknown>', '<unknown>']);
     expect([at('string', time), at('string', undefined)]).toEqual(['2026-01-01T23:59:00.000Z', null]);
   });

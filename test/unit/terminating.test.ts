@@ -20,6 +20,7 @@ const going = (name: string, uid = 'u', finalizers?: string[]): KubernetesObject
 async function rig(answers: (boolean | Error | Promise<boolean>)[] = [], objects: KubernetesObject[] = []) {
   const [clock, storage, errors, asked] = [new FakeClock(), new MemoryStorage(), [] as unknown[], [] as string[]];
   for (const object of objects) await storage.create(object.metadata?.name ?? '', object);
+  const watches = vi.spyOn(storage, 'watch');
   const finish: TerminatingDeps['finish'] = async (name, uid) => {
     asked.push(`${name} ${uid}`);
     const answer = answers.shift() ?? false;
@@ -34,7 +35,7 @@ async function rig(answers: (boolean | Error | Promise<boolean>)[] = [], objects
     clock.advance(ms);
     await macrotask();
   };
-  return { clock, storage, errors, asked, terminating, pass };
+  return { clock, storage, errors, asked, terminating, pass, watches };
 }
 
 describe('a namespace that is about to go', () => {
@@ -178,6 +179,18 @@ describe('what fails', () => {
     await macrotask();
     expect(asked.sort()).toEqual(['b', 'c']);
   });
+});
+
+test('a list in between does not begin the time of a namespace anew', async () => {
+  const { asked, clock, storage, pass, watches } = await rig([], [going('a')]);
+  await pass(500);
+  const list = vi.spyOn(storage, 'list');
+  const [watch] = watches.mock.results;
+  (await (watch as { value: Promise<{ stop: () => void }> }).value).stop();
+  await pass(200);
+  expect([list.mock.calls.length, asked]).toEqual([1, []]);
+  await pass(300);
+  expect([clock.now(), asked]).toEqual([1_000, ['a u']]);
 });
 
 describe('its end', () => {

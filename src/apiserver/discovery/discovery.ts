@@ -79,7 +79,7 @@ export class Discovery {
   document(path: string, accept?: string): Document | undefined {
     const at = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
     const plain = this.#plain.get(at);
-    if (plain === undefined || accept === undefined || accept.trim() === '') return plain;
+    if (plain === undefined) return undefined;
     for (const clause of readAccept(accept)) {
       if (!isJson(clause)) continue;
       const conversion = conversionOf(clause);
