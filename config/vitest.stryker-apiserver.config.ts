@@ -16,7 +16,7 @@ export default defineConfig({
     isolate: false, // importing everything again for each file would take most of the time
     fileParallelism: false,
     setupFiles: ['./test/fixed-seed.ts'],
-    testTimeout: 20_000,
+    testTimeout: 8_000,
     env: { WATCHMUX_RUNS: '60' },
   },
 });

@@ -1,8 +1,8 @@
 // What clients could make a server hold: memory and connections.
 import { connect, type Socket } from 'node:net';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { ApiServerOptions } from '../../src/apiserver/index.ts';
-import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
+import { type Answered, listening, ORDERS_PATH, type Order, rig } from './apiserver-rig.ts';
 import { macrotask, NO_GC } from './support.ts';
 
 const closing: (() => unknown)[] = [];
@@ -11,6 +11,7 @@ afterEach(async () => {
 });
 
 interface Opened extends ReturnType<typeof rig> {
+  readonly url: string;
   readonly port: number;
   readonly connections: () => Promise<number>;
   /** Bytes that have come. */
@@ -27,7 +28,7 @@ async function open(options: Partial<ApiServerOptions> = {}): Promise<Opened> {
     received = () => socket.bytesRead;
   });
   const connections = (): Promise<number> => new Promise((resolve) => http.getConnections((_, count) => resolve(count)));
-  return { ...made, port: Number(new URL(url).port), connections, received: () => received() };
+  return { ...made, url, port: Number(new URL(url).port), connections, received: () => received() };
 }
 
 /** A client that does not close its side. */
@@ -138,5 +139,36 @@ describe('requests that a connection sends ahead of their answers', () => {
     socket.write(SLOW + GET.repeat(500));
     await new Promise<void>((resolve) => void socket.once('end', resolve).once('close', resolve));
     expect(server.metrics).not.toMatch(/by_verb_total\{verb="list"\} (9|\d\d)/);
+  });
+});
+
+describe.skipIf(globalThis.gc === undefined)(`a long list${NO_GC}`, () => {
+  test('begins at once, is what it should be, and a client that does not read holds little', async () => {
+    const { url, port, server } = await open();
+    const orders = server.resource<Order>('orders.example.com/v1').in('default');
+    const text = 'x'.repeat(20_000);
+    const many = Array.from({ length: 1_500 }, (_, at) =>
+      orders.create({ metadata: { name: `a${String(at).padStart(5, '0')}` }, spec: { item: text } }),
+    );
+    await Promise.all(many);
+    const whole = await (await fetch(`${url}/apis/example.com/v1/orders`)).json();
+    expect((whole as Answered['body']).items).toHaveLength(1_500);
+    const memory = (): number => {
+      globalThis.gc?.();
+      const { heapUsed, external } = process.memoryUsage();
+      return heapUsed + external;
+    };
+    const before = memory();
+    const sockets = Array.from({ length: 8 }, () => {
+      const socket = client(port);
+      socket.pause();
+      socket.write('GET /apis/example.com/v1/orders HTTP/1.1\r\nHost: a\r\n\r\n');
+      return socket;
+    });
+    await vi.waitFor(() => expect(server.metrics).toMatch(/requests_by_verb_total\{verb="list"\} 9/), 10_000);
+    // The server writes until no connection takes more: a few turns of its loop.
+    for (let turn = 0; turn < 1_000; turn++) await new Promise((resolve) => setImmediate(resolve));
+    // What is outside of the heap is freed some time after what refers to it. What is held, stays.
+    await vi.waitFor(() => expect((memory() - before) / sockets.length).toBeLessThan(2 * 2 ** 20), 10_000);
   });
 });
