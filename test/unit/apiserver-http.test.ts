@@ -387,6 +387,31 @@ describe('hosts', () => {
   });
 });
 
+test('a body of no type is JSON, but not from a page of another origin; what is no JSON is told as such', async () => {
+  const { server } = rig({ allowedOrigins: ['http://page'] });
+  const post = async (name: string, headers: Record<string, string> = {}): Promise<number> => {
+    // Bytes: a text would have a type of its own.
+    const body = new TextEncoder().encode(JSON.stringify({ metadata: { name } }));
+    return (await server.fetch(new Request(`http://a${ORDERS_PATH}`, { method: 'POST', headers, body }))).status;
+  };
+  expect(await post('a')).toBe(201);
+  expect(await post('b', { origin: 'http://page' })).toBe(415);
+  expect(await post('b', { origin: 'http://page', 'content-type': 'text/plain' })).toBe(415);
+  expect(await post('b', { origin: 'http://page', ...JSON_TYPE })).toBe(201);
+  expect(await post('b', { 'content-type': 'text/plain' })).toBe(415);
+});
+
+test('there is no subresource but status, of which nothing is created', async () => {
+  const { call } = rig();
+  await call('POST', ORDERS_PATH, { metadata: { name: 'a' } });
+  for (const method of ['GET', 'PUT', 'PATCH', 'DELETE']) {
+    const body = method === 'GET' || method === 'DELETE' ? undefined : { metadata: { name: 'a' } };
+    expect((await call(method, `${ORDERS_PATH}/a/scale`, body)).code, method).toBe(404);
+  }
+  expect((await call('GET', `${ORDERS_PATH}/a/status`)).code).toBe(200);
+  expect((await call('DELETE', `${ORDERS_PATH}/a/status`)).code).toBe(405);
+});
+
 describe('hostile input', () => {
   const word = fc.oneof(
     fc.string(),
