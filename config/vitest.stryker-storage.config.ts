@@ -11,7 +11,7 @@ export default defineConfig({
     include: [
       'test/unit/{memory-storage,memory-storage-*,storage-parts,storage-semantics,informer-storage,cacher-*,journal}.test.ts',
       'test/contract/{cacher.contract,storage.contract,storage-broken}.test.ts',
-      'test/property/{cacher,cacher-linearizable,memory-storage,storage-watchers}.property.test.ts',
+      'test/property/{cacher,cacher-linearizable,cacher-sorted-map,memory-storage,storage-watchers}.property.test.ts',
     ],
     isolate: false, // importing everything again for each file would take most of the time
     fileParallelism: false,

@@ -9,6 +9,7 @@ import {
   mkdir,
   mkdtemp,
   open,
+  readdir,
   readFile,
   rename,
   rm,
@@ -610,11 +611,59 @@ describe('a MemoryStorage in a file', () => {
   });
 
   test.each([
-    [{ file: '' }, 'file'],
-    [{ file: 'x', minCompactBytes: -1 }, 'minCompactBytes'],
+    [undefined, 'file: expected a path, got undefined'],
+    [{ file: '' }, 'file: expected a path, got ""'],
+    [{ file: 5 }, 'file: expected a path, got 5'],
+    [{ file: 'x', minCompactBytes: -1 }, 'minCompactBytes: expected'],
+    [{ file: 'x', onTornTail: 5 }, 'onTornTail: expected'],
+    [{ file: 'x', now: 5 }, 'now: expected'],
+    [{ file: 'x', journal: {} }, 'journal: expected none: it is made from the file'],
     [{ file: 'x', fiel: 1 }, 'unknown option fiel'],
-  ])('refuses %o', async (options, name) => {
-    await expect(openMemoryStorage(options as { file: string })).rejects.toThrow(name);
+  ])('refuses %o', async (options, words) => {
+    const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining(words) };
+    const given = options?.file === 'x' ? { ...options, file } : options;
+    await expect(openMemoryStorage(given as { file: string })).rejects.toMatchObject(refused);
+    expect(await readdir(directory)).toEqual([]);
+  });
+
+  describe('makes a rename last', () => {
+    /** Has syncs of the directory fail, those of files not. Returns the handles of the directory. */
+    async function withDirectory(failure?: Error): Promise<FileHandle[]> {
+      const prototype = await handles();
+      const found: FileHandle[] = [];
+      const { sync } = prototype;
+      vi.spyOn(prototype, 'sync').mockImplementation(async function syncs(this: FileHandle) {
+        if (!(await this.stat()).isDirectory()) return await sync.call(this);
+        found.push(this);
+        if (failure) throw failure;
+        await sync.call(this);
+      });
+      return found;
+    }
+    const broken = Object.assign(new Error('i/o error'), { code: 'EIO' });
+
+    test('by a sync of the directory, when a file is made and when one takes its place', async () => {
+      const synced = await withDirectory();
+      const storage = await start({ minCompactBytes: 500 });
+      expect(synced.map(({ fd }) => fd)).toEqual([-1]); // closed again
+      for (let n = 0; synced.length === 1; n++) await set(storage, 'a', n);
+      await set(storage, 'b', 1);
+      expect(synced.map(({ fd }) => fd)).toEqual([-1, -1]);
+    });
+
+    test('and makes none where that fails', async () => {
+      const synced = await withDirectory(broken);
+      await expect(start()).rejects.toBe(broken);
+      expect(synced.map(({ fd }) => fd)).toEqual([-1]);
+    });
+
+    test('except on Windows, which cannot', async () => {
+      withoutLock();
+      vi.spyOn(process, 'platform', 'get').mockReturnValue('win32');
+      const synced = await withDirectory(broken);
+      await set(await start(), 'a', 1);
+      expect(synced).toHaveLength(1);
+    });
   });
 });
 

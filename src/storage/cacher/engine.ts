@@ -123,7 +123,7 @@ export class Engine<T extends KubernetesObject> implements CacheWatchHost<T> {
       };
       const cancel = clock.schedule(freshnessTimeoutMs, done);
       const forget = this.readiness.onChange(done);
-      signal?.addEventListener('abort', done, { once: true });
+      signal?.addEventListener('abort', done);
     });
   }
 

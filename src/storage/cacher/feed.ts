@@ -136,7 +136,7 @@ export class Feed<T extends KubernetesObject> {
     const over = new AbortController();
     let stopAsking: (() => void) | undefined;
     try {
-      stopAsking = this.#askForProgress(signal);
+      stopAsking = this.#askForProgress();
       this.#isOpen = true;
       if (this.#goal === undefined) readiness.ready();
       else void this.#reach(this.#goal, { watch, over: over.signal });
@@ -201,14 +201,14 @@ export class Feed<T extends KubernetesObject> {
   }
 
   /** So that watches of a quiet collection are told BOOKMARKs that move. */
-  #askForProgress(signal: AbortSignal): () => void {
+  #askForProgress(): () => void {
     const { storage, settings } = this.#target;
     const clock = upkeepClock(settings.clock);
     let cancel: () => void;
     const again = (): void => {
       cancel = clock.schedule(Math.ceil(settings.bookmarkMs / 2), () => {
         again();
-        if (!signal.aborted) new Promise((resolve) => resolve(storage.requestProgress())).catch(() => {});
+        new Promise((resolve) => resolve(storage.requestProgress())).catch(() => {});
       });
     };
     again();

@@ -62,7 +62,7 @@ export class Freshness {
       const waiter: Waiter = { version, done };
       const onAbort = (): void => done(signal?.reason ?? closed());
       const cancel = clock.schedule(freshnessTimeoutMs, () => done(tooLarge(version, this.#host.version())));
-      signal?.addEventListener('abort', onAbort, { once: true });
+      signal?.addEventListener('abort', onAbort);
       this.#waiters.add(waiter);
       if (this.#waiters.size === 1) this.#askForProgress();
     });

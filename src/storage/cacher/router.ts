@@ -49,12 +49,11 @@ export class Router<T extends KubernetesObject> {
   /** Brings a change to all views that it may concern, to each once. */
   route(change: Change<T>, place: number): void {
     const { key, object, before } = change;
-    if (this.#byPrefix.size > 0) {
-      take(this.#byPrefix.get(''), change, place);
-      for (let at = key.indexOf('/'); at >= 0; at = key.indexOf('/', at + 1)) {
-        take(this.#byPrefix.get(key.slice(0, at + 1)), change, place);
-      }
-    }
+    let end = 0;
+    do {
+      take(this.#byPrefix.get(key.slice(0, end)), change, place);
+      end = key.indexOf('/', end) + 1;
+    } while (end > 0);
     for (const [field, places] of this.#byField) {
       if (!key.startsWith(field.prefix)) continue;
       const value = field.read(object);

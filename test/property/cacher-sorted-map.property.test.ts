@@ -1,0 +1,66 @@
+// A sorted map does what a plain map does whose keys are sorted for each read; and a copy is never changed by the other.
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { SortedMap } from '../../src/storage/cacher/sorted-map.ts';
+
+const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 10);
+
+const PREFIXES = ['', 'a/', 'b/', 'a/x/'];
+/** Of few letters, so that keys meet; the two behind `/` and before it are the neighbours of a prefix. */
+const key = fc.tuple(fc.constantFrom('', 'a/', 'b/', 'a/x/', 'a', 'a0', 'a.'), fc.nat(400)).map(([head, n]) => `${head}${n}`);
+
+interface Pair {
+  readonly map: SortedMap<number>;
+  readonly model: Map<string, number>;
+}
+
+const step = fc.oneof(
+  { weight: 10, arbitrary: fc.record({ kind: fc.constant('set' as const), keys: fc.array(key, { maxLength: 200 }) }) },
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant('delete' as const), keys: fc.array(key, { maxLength: 120 }) }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('copy' as const), keys: fc.constant([]) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('drain' as const), keys: fc.constant([]) }) },
+);
+
+function check({ map, model }: Pair, keys: readonly string[]): void {
+  const sorted = [...model.keys()].sort();
+  expect(map.size).toBe(sorted.length);
+  expect([...map.values()]).toEqual(sorted.map((each) => model.get(each)));
+  for (const each of keys) expect(map.get(each)).toBe(model.get(each));
+  for (const prefix of PREFIXES) {
+    for (const from of ['', prefix, 'zzz', ...keys.slice(0, 3)]) {
+      const found = sorted.filter((each) => each.startsWith(prefix) && each >= from);
+      expect([...map.values(prefix, from)]).toEqual(found.map((each) => model.get(each)));
+      expect([prefix, from, map.count(prefix, from)]).toEqual([prefix, from, found.length]);
+    }
+  }
+}
+
+describe('a sorted map', () => {
+  test(
+    'does what a plain map does, and so do all copies of it',
+    () => {
+      fc.assert(
+        fc.property(fc.array(step, { minLength: 1, maxLength: 12 }), (steps) => {
+          const pairs: Pair[] = [{ map: new SortedMap(), model: new Map() }];
+          for (const [at, { kind, keys }] of steps.entries()) {
+            const pair = pairs[at % pairs.length] as Pair;
+            for (const each of keys) {
+              if (kind === 'set') {
+                pair.map.set(each, at);
+                pair.model.set(each, at);
+              } else {
+                expect(pair.map.delete(each)).toBe(pair.model.delete(each));
+              }
+            }
+            if (kind === 'copy' && pairs.length < 4) pairs.push({ map: pair.map.copy(), model: new Map(pair.model) });
+            if (kind === 'drain') for (const each of [...pair.model.keys()]) expect(pair.map.delete(each)).toBe(true);
+            if (kind === 'drain') pair.model.clear();
+            for (const each of pairs) check(each, keys);
+          }
+        }),
+        { numRuns: RUNS },
+      );
+    },
+    30_000 + RUNS * 100,
+  );
+});

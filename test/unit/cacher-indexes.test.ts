@@ -1,0 +1,109 @@
+// Where a cacher finds things: in its indexes, in the row of what is due, and among the objects that it has.
+import { describe, expect, test } from 'vitest';
+import { Entry } from '../../src/storage/cacher/change.ts';
+import { Core } from '../../src/storage/cacher/core.ts';
+import { Indexes } from '../../src/storage/cacher/indexes.ts';
+import { toSettings } from '../../src/storage/cacher/options.ts';
+import { type Due, Schedule } from '../../src/storage/cacher/schedule.ts';
+import type { Field } from '../../src/storage/cacher/selection.ts';
+import { FakeClock } from '../../src/testing/index.ts';
+import { toStatus } from '../../src/watch/event.ts';
+import { type Pod, pod } from './faulty-storage.ts';
+
+const entry = (key: string, node: string): Entry<Pod> => new Entry(key, pod(key, { node }), 0);
+const field = (prefix: string = ''): Field & { calls: string[] } => {
+  const calls: string[] = [];
+  const read = (object: Pod): string | undefined => {
+    calls.push(`${object.metadata?.namespace}/${object.metadata?.name}`);
+    return object.spec?.node === 'bad' ? undefined : object.spec?.node;
+  };
+  return { prefix, read, calls };
+};
+
+describe('an index', () => {
+  const keys = (found: readonly Entry<Pod>[]): string => found.map(({ key }) => key).join(' ');
+
+  test('has what it was made of, in the order of the keys, and nothing for a value that no object has', () => {
+    const indexes = new Indexes<Pod>();
+    const node = field();
+    const all = (): Entry<Pod>[] => [entry('x/c', 'n1'), entry('x/a', 'n1'), entry('x/b', 'n2'), entry('x/d', 'bad')];
+    expect(keys(indexes.find({ field: node, value: 'n1' }, all))).toBe('x/a x/c');
+    expect(indexes.find({ field: node, value: 'n9' }, all)).toEqual([]);
+    expect(node.calls).toEqual(['x/c', 'x/a', 'x/b', 'x/d']); // once: it is kept
+    indexes.clear();
+    expect(keys(indexes.find({ field: node, value: 'n1' }, () => []))).toBe('');
+  });
+
+  test('follows changes, of its own prefix only', () => {
+    const indexes = new Indexes<Pod>();
+    const node = field('x/');
+    const other = entry('y/a', 'n1');
+    const [before, after] = [entry('x/a', 'n1'), entry('x/a', 'n2')];
+    const find = (value: string): string => keys(indexes.find({ field: node, value }, () => [before, other]));
+    expect([find('n1'), find('n2')]).toEqual(['x/a', '']);
+    indexes.changed(other, undefined);
+    indexes.changed(undefined, other);
+    indexes.changed(before, after);
+    expect([find('n1'), find('n2')]).toEqual(['', 'x/a']);
+    indexes.changed(after, undefined);
+    indexes.changed(undefined, entry('x/b', 'n2'));
+    expect(find('n2')).toBe('x/b');
+    expect(node.calls).not.toContain('y/a');
+  });
+});
+
+describe('the row of what is due', () => {
+  test('has one timer, which is set anew only for something earlier', () => {
+    const clock = new FakeClock();
+    const times: number[] = [];
+    const counting = Object.assign(Object.create(clock) as FakeClock, {
+      now: () => clock.now(),
+      schedule: (ms: number, callback: () => void) => {
+        times.push(ms);
+        return clock.schedule(ms, callback);
+      },
+    });
+    const schedule = new Schedule(counting);
+    const calls: string[] = [];
+    const due = (name: string): Due => ({ dueMs: 0, due: () => void calls.push(name) });
+    const [a, b, c, d] = [due('a'), due('b'), due('c'), due('d')];
+    schedule.add(a, 1_000);
+    schedule.add(b, 1_000);
+    schedule.add(c, 2_000);
+    expect(times).toEqual([1_000]);
+    schedule.add(d, 0);
+    expect(times).toEqual([1_000, 250]);
+    expect(clock.pending).toBe(1);
+    clock.advance(250);
+    expect([calls, times]).toEqual([['d'], [1_000, 250, 750]]);
+    schedule.remove(a);
+    schedule.remove(a);
+    expect([schedule.size, clock.pending]).toEqual([2, 1]);
+    clock.advance(1_750);
+    expect([calls, schedule.size, clock.pending]).toEqual([['d', 'b', 'c'], 0, 0]);
+    schedule.add(a, clock.now() + 100);
+    schedule.add(b, clock.now() + 100);
+    schedule.clear();
+    clock.advance(1_000);
+    expect([calls.length, schedule.size, clock.pending]).toEqual([3, 0, 0]);
+  });
+});
+
+describe('the objects of the state', () => {
+  const named = (name: string, n: number = 0): Pod => ({ ...pod(`x/${name}`, { n }) });
+
+  test.each<[string, Pod[], boolean]>([
+    ['themselves', [named('a'), named('b')], true],
+    ['in another order', [named('b'), named('a')], true],
+    ['fewer', [named('a')], false],
+    ['more', [named('a'), named('b'), named('c')], false],
+    ['the last of which is another', [named('a'), named('b', 1)], false],
+    ['the first of which is another', [named('a', 1), named('b')], false],
+    ['with another name', [named('a'), named('c')], false],
+    ['none', [], false],
+  ])('are compared with a list: %s', (_, objects, expected) => {
+    const core = new Core<Pod>(toSettings<Pod>({}));
+    core.replace([named('a'), named('b')], '5', toStatus({ code: 410, reason: 'Expired', message: 'lost' }));
+    expect(core.isJust(objects)).toBe(expected);
+  });
+});
