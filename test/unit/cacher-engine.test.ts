@@ -234,6 +234,27 @@ describe('failures of the storage', () => {
   });
 });
 
+describe('an ERROR of a watch that has lasted', () => {
+  test.each([
+    [30_000, 'watch 2'],
+    [29_999, 'list , watch 2'],
+  ])('%d ms is not taken for the one before: asked for next is %s', async (lastsMs, expected) => {
+    const { pods, clock, asked, cacher } = await rig({}, one);
+    pods.storage.cut(500);
+    await settle();
+    clock.advance(50);
+    await settle();
+    clock.advance(lastsMs);
+    asked();
+    pods.storage.cut(500);
+    await settle();
+    expect(cacher.stats.phase).toBe(lastsMs === 30_000 ? 'ready' : 'pending');
+    clock.advance(50);
+    await settle();
+    expect([asked(), cacher.stats.phase]).toEqual([expected, 'ready']);
+  });
+});
+
 describe('fields of a scope', () => {
   test('are asked only about its own objects, by lists, by watches, and by what changes', async () => {
     const memory = new MemoryStorage<Pod>();

@@ -66,6 +66,8 @@ export class Feed<T extends KubernetesObject> {
   #mayBeWrong: boolean = false;
   /** Whether the watch is open. While one is reopened, the cache is as good as before. */
   #isOpen: boolean = false;
+  /** When the attempt to follow that goes on has begun. */
+  #startMs: number = 0;
   /** Where an ERROR was told that nothing has come after, and since when. */
   #failingAt: string | undefined;
   #failingSinceMs: number = 0;
@@ -84,7 +86,7 @@ export class Feed<T extends KubernetesObject> {
   async run(signal: AbortSignal): Promise<void> {
     const { clock, onError } = this.#target.settings;
     while (!signal.aborted) {
-      const startMs = clock.now();
+      this.#startMs = clock.now();
       let error: unknown;
       this.#isOpen = false;
       try {
@@ -94,7 +96,7 @@ export class Feed<T extends KubernetesObject> {
         error = thrown;
       }
       if (signal.aborted) return;
-      const ranMs = clock.now() - startMs;
+      const ranMs = clock.now() - this.#startMs;
       if (ranMs >= SHORT_MS) this.#backoff.healthy();
       if (ranMs >= MAX_FAILING_MS) this.#failingAt = undefined;
       if (error === undefined && ranMs >= SHORT_MS) continue;
@@ -184,7 +186,9 @@ export class Feed<T extends KubernetesObject> {
     if (event.type === 'ERROR') {
       const { code, reason, message } = event.object;
       const nowMs = settings.clock.now();
-      if (this.#failingAt !== core.version) this.#failingSinceMs = nowMs;
+      // What is told by a watch that has lasted is not part of the failures before it.
+      const isAnother = this.#failingAt !== core.version || nowMs - this.#startMs >= MAX_FAILING_MS;
+      if (isAnother) this.#failingSinceMs = nowMs;
       this.#failingAt = core.version;
       // A change that cannot be told, such as a value that is no object, would be in the way for ever. A list may be without it.
       if (nowMs - this.#failingSinceMs >= MAX_FAILING_MS) this.#hasState = false;
