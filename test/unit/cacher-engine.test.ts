@@ -1,8 +1,10 @@
 // What a cacher tells of itself, what it hands on to its storage, and what is left when something has ended.
 import { describe, expect, test } from 'vitest';
 import type { List, ListOptions } from '../../src/cache/index.ts';
-import { Cacher, type GetOptions, MemoryStorage, type Storage } from '../../src/storage/index.ts';
+import { Cacher, type GetOptions, MemoryStorage, type Storage, type StorageWatchOptions } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { WatchError } from '../../src/watch/errors.ts';
+import { type Status, toStatus } from '../../src/watch/event.ts';
 import { rig, seen } from './cacher-support.ts';
 import { type Pod, type Pods, pod, settle } from './faulty-storage.ts';
 
@@ -104,6 +106,37 @@ describe('timers of watches', () => {
 });
 
 describe('a cacher and its storage', () => {
+  test('the first list has large pages and a signal; the watch is told what there was under a key', async () => {
+    const memory = new MemoryStorage<Pod>();
+    const stored = await memory.create('x/a', pod('x/a'));
+    const lists: ListOptions[] = [];
+    const watches: StorageWatchOptions<Pod>[] = [];
+    const signals: (AbortSignal | undefined)[] = [];
+    const storage = instead(memory, {
+      currentVersion: (options) => {
+        signals.push(options?.signal);
+        return memory.currentVersion(options);
+      },
+      list: (options = {}) => {
+        lists.push(options);
+        return memory.list(options);
+      },
+      watch: (options = {}) => {
+        watches.push(options);
+        return memory.watch(options);
+      },
+    });
+    const cacher = new Cacher<Pod>(storage);
+    await cacher.ready();
+    expect(lists).toEqual([expect.objectContaining({ limit: 10_000, signal: expect.any(AbortSignal) })]);
+    expect(watches).toEqual([expect.objectContaining({ signal: lists[0]?.signal, allowWatchBookmarks: true })]);
+    expect(signals).toEqual([lists[0]?.signal]);
+    expect([watches[0]?.previousOf?.('x/a'), watches[0]?.previousOf?.('x/b')]).toEqual([stored, undefined]);
+    await cacher.close();
+    expect(lists[0]?.signal?.aborted).toBe(true);
+    await memory.close();
+  });
+
   test('a get hands the signal on, and so does a list of the newest', async () => {
     const signals: (AbortSignal | undefined)[] = [];
     const memory = new MemoryStorage<Pod>();
@@ -198,6 +231,11 @@ describe('a cacher and its storage', () => {
   });
 });
 
+const status = (more: Partial<Status>): Status => ({
+  ...toStatus({ code: 500, reason: 'InternalError', message: 'it was told to fail' }),
+  ...more,
+});
+
 describe('failures of the storage', () => {
   test('one that comes after a watch that lasted is told, and waited after, like any other', async () => {
     const { pods, clock, errors, asked } = await rig({}, one);
@@ -208,6 +246,35 @@ describe('failures of the storage', () => {
     clock.advance(50);
     await settle();
     expect([errors.length, asked()]).toEqual([1, 'watch 2']);
+  });
+
+  test.each<[string, Status | undefined, string]>([
+    ['no status', undefined, 'watch 2'],
+    ['no details', status({}), 'watch 2'],
+    ['no causes', status({ details: {} }), 'watch 2'],
+    ['no cause', status({ details: { causes: [] } }), 'watch 2'],
+    ['another cause', status({ details: { causes: [{ reason: 'Other', message: '' }] } }), 'watch 2'],
+    [
+      'a version that it has not heard of',
+      status({ details: { causes: [{ reason: 'ResourceVersionTooLarge', message: '' }] } }),
+      'list , watch 2',
+    ],
+    ['410', status({ code: 410 }), 'list , watch 2'],
+  ])('a refusal with %s is a reason to list, or to ask again', async (_, refusal, expected) => {
+    const { pods, clock, asked, errors } = await rig({}, one);
+    const { storage } = pods;
+    const watch = storage.watch.bind(storage);
+    storage.watch = (options) => {
+      storage.watch = watch;
+      return Promise.reject(new WatchError('REFUSED', `refused ${options?.resourceVersion}`, { status: refusal }));
+    };
+    clock.advance(1_000);
+    storage.cut();
+    for (let times = 0; times < 20; times++) {
+      await settle();
+      clock.advance(100);
+    }
+    expect([asked(), String(errors[0])]).toEqual([expected, 'WatchError: refused 2']);
   });
 
   test.each([
@@ -237,8 +304,9 @@ describe('failures of the storage', () => {
 describe('an ERROR of a watch that has lasted', () => {
   test.each([
     [30_000, 'watch 2'],
-    [29_999, 'list , watch 2'],
-  ])('%d ms is not taken for the one before: asked for next is %s', async (lastsMs, expected) => {
+    [29_950, 'list , watch 2'],
+    [29_949, 'watch 2'],
+  ])('%d ms is, or is not, of the same series: asked for next is %s', async (lastsMs, expected) => {
     const { pods, clock, asked, cacher } = await rig({}, one);
     pods.storage.cut(500);
     await settle();
@@ -248,7 +316,7 @@ describe('an ERROR of a watch that has lasted', () => {
     asked();
     pods.storage.cut(500);
     await settle();
-    expect(cacher.stats.phase).toBe(lastsMs === 30_000 ? 'ready' : 'pending');
+    expect(cacher.stats.phase).toBe(expected === 'watch 2' ? 'ready' : 'pending');
     clock.advance(50);
     await settle();
     expect([asked(), cacher.stats.phase]).toEqual([expected, 'ready']);

@@ -73,6 +73,16 @@ describe('readiness', () => {
     expect(told()).toBeUndefined();
   });
 
+  test('who waits is called at the next change only, and not once it has been forgotten', () => {
+    const { readiness } = make();
+    const calls: string[] = [];
+    readiness.onChange(() => calls.push('first'));
+    readiness.onChange(() => calls.push('second'))();
+    readiness.ready();
+    readiness.stop();
+    expect(calls).toEqual(['first']);
+  });
+
   test('TestCalculateRetryAfterForUnreadyCache: later the longer it lasts, up to 30 s, with jitter (FIX6.8)', () => {
     const table = [0, 1, 12, 20, 30, 40, 50, 60, 600].map((seconds) => retryAfterSeconds(seconds * 1000, () => 0));
     expect(table).toEqual([1, 1, 2, 3, 6, 11, 20, 30, 30]);

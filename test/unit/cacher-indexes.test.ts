@@ -48,6 +48,10 @@ describe('an index', () => {
     indexes.changed(after, undefined);
     indexes.changed(undefined, entry('x/b', 'n2'));
     expect(find('n2')).toBe('x/b');
+    indexes.changed(entry('x/c', 'bad'), undefined);
+    indexes.changed(entry('x/d', 'none yet'), undefined);
+    indexes.changed(entry('x/b', 'n2'), entry('x/b', 'bad'));
+    expect(find('n2')).toBe('');
     expect(node.calls).not.toContain('y/a');
   });
 });

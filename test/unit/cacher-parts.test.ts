@@ -208,7 +208,13 @@ describe('the state', () => {
     core.apply({ type: 'ADDED', object: object('a', 6) });
     expect([core.version, core.size, named(core.select(all)), core.history.length]).toEqual(['6', 2, 'a b', 1]);
     expect(() => core.apply({ type: 'ADDED', object: object('c', 5) })).toThrow(
-      'the storage has told a change of version 5 after 6',
+      expect.objectContaining({ code: 'INVALID_FRAME', message: 'the storage has told a change of version 5 after 6' }),
+    );
+    expect(() => core.apply({ type: 'MODIFIED', object: object('c', 7), previous: object('b', 2) })).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_FRAME',
+        message: 'the storage has told that x/b is x/c now: keyOf is wrong',
+      }),
     );
     expect([core.version, core.size, core.get('x/c')]).toEqual(['6', 2, undefined]);
     core.apply({ type: 'DELETED', object: object('b', 7) });

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ListOptions } from '../../src/cache/index.ts';
-import { Cacher, MemoryStorage, openMemoryStorage } from '../../src/storage/index.ts';
+import { listPast } from '../../src/storage/cacher/past.ts';
+import { Cacher, MemoryStorage, openMemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { refused } from '../../src/storage/statuses.ts';
 import { codeOf, names, type Rig, rig, seen } from './cacher-support.ts';
 import { FaultyStorage, type Pod, type Pods, pod, settle } from './faulty-storage.ts';
@@ -137,6 +138,20 @@ describe('a cacher that begins later', () => {
       await cacher.ready();
       expect(cacher.stats.window).toMatchObject({ items: 0, since: '7' });
     }
+  });
+
+  test.each(['1e3', '0x10', '12 ', ' 12', '', 'v7', '9007199254740993'])('versions like %j are not counted', async (version) => {
+    const asked: unknown[] = [];
+    const storage = {
+      currentVersion: async () => version,
+      list: async (options: ListOptions) => {
+        asked.push(options.resourceVersion);
+        return { items: [], resourceVersion: '7' };
+      },
+    } as unknown as Storage<Pod>;
+    const { signal } = new AbortController();
+    expect(await listPast(storage, { revisions: 10, pageSize: 500, signal })).toBeUndefined();
+    expect(asked).toEqual([]);
   });
 
   test('a storage in a file has the past of before its restart', async () => {

@@ -243,7 +243,7 @@ describe('writes', () => {
     const changed = await cacher.update('x/a', (pod) => ({ ...pod, spec: { n: 9 } }));
     expect(pods.storage.updates.at(-1)?.cached).toBe(cached);
     await cacher.update('x/q', (pod) => ({ ...pod, metadata: { name: 'q', namespace: 'x' } }), { createIfMissing: true });
-    expect(pods.storage.updates.at(-1)).toEqual({ createIfMissing: true });
+    expect(pods.storage.updates.at(-1)).toStrictEqual({ createIfMissing: true });
     expect((await cacher.get('x/a', { resourceVersion: versionOf(changed) }))?.spec?.n).toBe(9);
     await cacher.delete('x/a');
     expect(pods.storage.deletes.at(-1)?.cached).toEqual(changed);

@@ -17,7 +17,7 @@ import {
   symlink,
   writeFile,
 } from 'node:fs/promises';
-import { Server } from 'node:net';
+import { connect, Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -157,6 +157,15 @@ describe.runIf(hasLocks)('the lock of a file', () => {
     const unref = vi.spyOn(Server.prototype, 'unref');
     await start();
     expect(unref).toHaveBeenCalled();
+  });
+
+  test.runIf(process.platform === 'linux')('hangs up on whoever calls', async () => {
+    const listen = vi.spyOn(Server.prototype, 'listen');
+    await start();
+    const [{ path }] = listen.mock.calls[0] as unknown as [{ path: string }];
+    const socket = connect({ path });
+    await once(socket, 'close');
+    expect(socket.bytesRead).toBe(0);
   });
 
   test('has a name as long as one can be, which all versions of Node write alike', async () => {
@@ -480,9 +489,21 @@ describe('a MemoryStorage in a file', () => {
       damaged[at] = (damaged[at] as number) ^ 0x10;
       await writeFile(file, damaged);
       const error = await openMemoryStorage<Thing>({ file }).catch((error: unknown) => error);
-      expect(isWatchError(error, 'INVALID_FRAME') && error.message).toContain('is damaged at byte');
+      expect(isWatchError(error, 'INVALID_FRAME') && error.message).toMatch(/ is damaged at byte \d+: [a-z].+\. Restore it/);
       expect(await readFile(file)).toEqual(Buffer.from(damaged));
     }
+  });
+
+  test('is read whole if it is larger than what is read at once', async () => {
+    const text = 'x'.repeat(2 ** 20);
+    const storage = await openMemoryStorage<Thing & { readonly text: string }>({ file, minCompactBytes: 2 ** 30 });
+    for (let n = 0; n < 70; n++) await storage.create(`${n}`, { ...thing(`${n}`, n), text });
+    await storage.close();
+    expect((await stat(file)).size).toBeGreaterThan(2 * 2 ** 25);
+    const again = await start();
+    const found = (await again.list()).items.map(({ n }) => n).sort((one, other) => one - other);
+    expect(found).toEqual(Array.from({ length: 70 }, (_, n) => n));
+    expect(await again.currentVersion()).toBe('71');
   });
 
   test('takes the zeros of a write that never came to the disk for a torn end', async () => {
@@ -651,6 +672,22 @@ describe('a MemoryStorage in a file', () => {
       expect(synced.map(({ fd }) => fd)).toEqual([-1, -1]);
     });
 
+    test('and writes nothing more where a file took its place, and that fails', async () => {
+      const errors: unknown[] = [];
+      const storage = await start({ minCompactBytes: 500, onError: (error) => errors.push(error) });
+      await withDirectory(broken);
+      let failure: unknown;
+      for (let n = 0; failure === undefined && n < 1_000; n++) {
+        // Ten at once, so that a switch comes also between two groups.
+        const writes = Array.from({ length: 10 }, (_, at) => set(storage, `k${at}`, n));
+        for (const { status, ...rest } of await Promise.allSettled(writes)) {
+          if (status === 'rejected') failure ??= (rest as { reason: unknown }).reason;
+        }
+      }
+      expect(errors).toEqual([broken]);
+      await expect(set(storage, 'b', 1)).rejects.toMatchObject({ status: { code: 500 } });
+    });
+
     test('and makes none where that fails', async () => {
       const synced = await withDirectory(broken);
       await expect(start()).rejects.toBe(broken);
@@ -704,6 +741,41 @@ describe('a frame', () => {
     file.fill(0, one.byteLength, 512);
     expect(frameAt(file, one.byteLength)).toBe('torn');
     expect(frameAt(file.fill(7, 511, 512), one.byteLength)).toBe('corrupt');
+  });
+
+  test('behind a sector that was not written is one only if its head is whole, be it the last thing there is', () => {
+    const head = toFrame(Uint8Array.of(1, 2)).subarray(0, HEAD_BYTES);
+    const file = (tail: Uint8Array): Uint8Array => new Uint8Array([...new Uint8Array(512), ...tail]);
+    expect(frameAt(file(head), 0)).toBe('corrupt');
+    expect(frameAt(file(head.subarray(0, -1)), 0)).toBe('torn');
+    expect(frameAt(file(head.subarray(0, 4)), 0)).toBe('torn');
+    // The first byte of a mark is in many things that are no head.
+    expect(frameAt(file(new Uint8Array(100).fill(head[0] as number)), 0)).toBe('torn');
+    expect(frameAt(file(new Uint8Array([...new Uint8Array(50).fill(head[0] as number), ...head])), 0)).toBe('corrupt');
+  });
+
+  test('has lost a sector only if as much of that is empty as a head takes', () => {
+    /** A frame whose body ends so far behind a sector's beginning, with zeros there, and with one byte changed before. */
+    const changed = (zeros: number): Uint8Array => {
+      const frame = toFrame(new Uint8Array(512 - HEAD_BYTES + zeros).fill(1, 0, 512 - HEAD_BYTES));
+      return frame.fill(9, 100, 101);
+    };
+    expect([1, 15, 16, 17, 400].map((zeros) => frameAt(changed(zeros), 0))).toEqual([
+      'corrupt',
+      'corrupt',
+      'torn',
+      'torn',
+      'torn',
+    ]);
+  });
+
+  test('has its sectors where the file has them, wherever it begins itself', () => {
+    const first = toFrame(new Uint8Array(84).fill(1));
+    const second = toFrame(new Uint8Array(1_400).fill(2));
+    const file = new Uint8Array([...first, ...second]);
+    expect(frameAt(file.slice().fill(0, 512, 1_024), first.byteLength)).toBe('torn');
+    expect(frameAt(file.slice().fill(0, 513, 1_024), first.byteLength)).toBe('corrupt');
+    expect(frameAt(file.slice().fill(0, 600, 1_112), first.byteLength)).toBe('corrupt');
   });
 });
 

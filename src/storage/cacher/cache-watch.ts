@@ -175,8 +175,9 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
     const position = this.view.positionOf(this.place);
     if (position >= this.view.head || this.place < this.view.lostBefore) return super.takeBatch(limit);
     const events = this.view.from(position);
-    this.place = this.view.placeAt(this.view.head - 1) + 1;
-    this.deliveredVersion = versionOf(events.at(-1)?.object);
+    const last = this.view.head - 1;
+    this.place = this.view.placeAt(last) + 1;
+    this.deliveredVersion = versionOf(this.view.at(last).object);
     return events;
   }
 

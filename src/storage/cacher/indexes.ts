@@ -39,8 +39,7 @@ export class Indexes<T extends KubernetesObject> {
 }
 
 function add<T extends KubernetesObject>(index: Index<T>, field: Field, entry: Entry<T>): void {
-  if (!entry.key.startsWith(field.prefix)) return;
-  const value = field.read(entry.object);
+  const value = readOf(field, entry);
   if (value === undefined) return;
   const entries = index.get(value);
   if (entries) entries.set(entry.key, entry);
@@ -48,9 +47,13 @@ function add<T extends KubernetesObject>(index: Index<T>, field: Field, entry: E
 }
 
 function remove<T extends KubernetesObject>(index: Index<T>, field: Field, entry: Entry<T>): void {
-  if (!entry.key.startsWith(field.prefix)) return;
-  const value = field.read(entry.object) ?? '';
-  const entries = index.get(value);
-  entries?.delete(entry.key);
-  if (entries?.size === 0) index.delete(value);
+  const value = readOf(field, entry);
+  const entries = value === undefined ? undefined : index.get(value);
+  if (!entries?.delete(entry.key) || entries.size > 0) return;
+  index.delete(value as string);
+}
+
+/** Undefined for an object that is not of the field's part, or of which nobody can tell. */
+function readOf<T extends KubernetesObject>(field: Field, { key, object }: Entry<T>): string | undefined {
+  return key.startsWith(field.prefix) ? field.read(object) : undefined;
 }
