@@ -71,6 +71,12 @@ describe('a cacher whose keyOf tells another key', () => {
     await vi.waitFor(async () => expect((await cacher.list()).items).toEqual([renamed]), 10_000);
   });
 
+  it.each([null, undefined, 5, 'x'])('an object that is none: %j', async (object) => {
+    const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('object: expected an object') };
+    await expect(cached().create('a', object as never)).rejects.toMatchObject(refused);
+    await expect(cached().update('a', () => object as never, { createIfMissing: true })).rejects.toMatchObject(refused);
+  });
+
   it.each([null, 5, 'x'])('options that are none: %j', async (options) => {
     const cacher = cached();
     const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('options') };

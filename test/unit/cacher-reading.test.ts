@@ -124,6 +124,23 @@ describe('an end', () => {
     expect(cacher.stats.watches).toBe(0);
   });
 
+  test('with 410 says after which version it was too slow', async () => {
+    const { cacher, pods } = await rig({ windowItems: 2 }, three);
+    const watch = await cacher.watch({ resourceVersion: '4' });
+    await pods.put('x/d');
+    await settle();
+    expect(watch.tryNext()).toMatchObject({ type: 'ADDED' });
+    for (let n = 1; n <= 3; n++) await pods.put('x/d', { n });
+    await settle();
+    expect(watch.tryNext()).toMatchObject({
+      type: 'ERROR',
+      object: {
+        code: 410,
+        message: 'too old resource version: 5: the watch was too slow, and what follows is not kept',
+      },
+    });
+  });
+
   test('does not come by itself, without a time or with one of 0', async () => {
     const { cacher, clock } = await rig({}, three);
     const watches = [

@@ -25,6 +25,8 @@ import type { KubernetesObject } from '../../src/cache/index.ts';
 import { isWatchError } from '../../src/index.ts';
 import { type MemoryStorage, openMemoryStorage, type TornTail } from '../../src/storage/index.ts';
 import { FileJournal } from '../../src/storage/journal/file-journal.ts';
+
+import { writeSnapshot } from '../../src/storage/journal/files.ts';
 import { crc32, frameAt, HEAD_BYTES, toFrame } from '../../src/storage/journal/frames.ts';
 import { Lines } from '../../src/storage/journal/records.ts';
 import { FakeClock } from '../../src/testing/index.ts';
@@ -248,7 +250,10 @@ describe('a MemoryStorage in a file', () => {
     const storage = await start();
     await copyFile(file, `${file}2`);
     await rename(`${file}2`, file);
-    await expect(set(storage, 'a', 1)).rejects.toMatchObject({ code: 'INVALID_FRAME' });
+    await expect(set(storage, 'a', 1)).rejects.toMatchObject({
+      code: 'INVALID_FRAME',
+      message: `the journal ${file} was changed by somebody else: one process may have it open`,
+    });
   });
 
   test('without a lock, of two processes that write the same number of bytes at the same moment, one answers', async () => {
@@ -777,6 +782,38 @@ describe('a frame', () => {
     expect(frameAt(file.slice().fill(0, 513, 1_024), first.byteLength)).toBe('corrupt');
     expect(frameAt(file.slice().fill(0, 600, 1_112), first.byteLength)).toBe('corrupt');
   });
+});
+
+test.each<[number, number[]]>([
+  [1, []],
+  [1, [10, 20, 30]],
+  [1, [600_000, 600_000]],
+  [2, [600_000, 600_000, 10]],
+  [3, Array.from({ length: 8 }, () => 500_000)],
+])('a snapshot is in frames of about 1 MiB: in %d, with records of %j', async (expected, sizes) => {
+  const records = sizes.map((size, n) => {
+    const json = new TextEncoder().encode(JSON.stringify({ metadata: { name: `${n}` }, text: 'x'.repeat(size) }));
+    return { revision: n + 2, key: `${n}`, json };
+  });
+  const handle = await open(file, 'w+');
+  const size = await writeSnapshot(handle, { revision: 100, records }, 0);
+  await handle.close();
+  const bytes = await readFile(file);
+  expect(size).toBe(bytes.byteLength);
+  const frames: number[] = [];
+  for (let at = 0; at < size; ) {
+    const found = frameAt(bytes, at);
+    if (typeof found === 'string') throw new Error(found);
+    frames.push(found.body.byteLength);
+    at = found.end;
+  }
+  const mib = 2 ** 20;
+  expect(frames).toHaveLength(expected);
+  for (const [at, length] of frames.entries()) {
+    expect(length).toBeGreaterThan(0);
+    if (at < frames.length - 1) expect(length).toBeGreaterThanOrEqual(mib);
+    expect(length).toBeLessThan(mib + 600_000);
+  }
 });
 
 test('a record that is read keeps nothing else of its file in memory', () => {

@@ -305,6 +305,7 @@ describe('a MemoryStorage', () => {
     await expect(storage.update('a', 1 as never)).rejects.toThrow('change: expected a function');
     await expect(storage.delete('a', { validate: 1 as never })).rejects.toThrow('validate: expected a function');
     await expect(storage.list({ limit: -1 })).rejects.toThrow('limit: expected');
+    await expect(storage.create('a', { metadata: 5 } as never)).rejects.toThrow('object.metadata: expected an object, got 5');
     expect(storage.stats.historyItems).toBe(0);
   });
 
@@ -312,6 +313,8 @@ describe('a MemoryStorage', () => {
     const storage = new MemoryStorage<Thing>({ maxBytes: 100 });
     expect(await storage.create('a', {})).toEqual({ metadata: { resourceVersion: '2' } });
     const { bytes } = storage.stats;
+    const exactly = new MemoryStorage<Thing>({ maxBytes: bytes });
+    expect((await exactly.create('a', {})).metadata).toBeDefined();
     const full = await storage.create('b', thing('b'.repeat(90))).catch((error) => error.status);
     expect(full).toMatchObject({
       code: 429,
