@@ -98,10 +98,9 @@ export class Engine<T extends KubernetesObject> implements CacheWatchHost<T> {
       readers = new Map();
       this.#readers.set(fields, readers);
     }
-    const known = readers.get(prefix) as FieldReader<U> | undefined;
-    const reader = known ?? new FieldReader<U>(fields, { prefix, onError: this.settings.onError });
-    if (!known) readers.set(prefix, reader as unknown as FieldReader<never>);
-    return reader;
+    const reader = readers.get(prefix) ?? new FieldReader(fields, { prefix, onError: this.settings.onError });
+    readers.set(prefix, reader);
+    return reader as unknown as FieldReader<U>;
   }
 
   /** Resolves when the cache can be asked. Waits only if it is about to be ready for the first time. */

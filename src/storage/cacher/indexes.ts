@@ -47,10 +47,9 @@ function add<T extends KubernetesObject>(index: Index<T>, field: Field, entry: E
 }
 
 function remove<T extends KubernetesObject>(index: Index<T>, field: Field, entry: Entry<T>): void {
-  const value = readOf(field, entry);
-  const entries = value === undefined ? undefined : index.get(value);
-  if (!entries?.delete(entry.key) || entries.size > 0) return;
-  index.delete(value as string);
+  const value = readOf(field, entry) as string; // if it is undefined, nothing is under it
+  const entries = index.get(value);
+  if (entries?.delete(entry.key) && entries.size === 0) index.delete(value);
 }
 
 /** Undefined for an object that is not of the field's part, or of which nobody can tell. */
