@@ -1,7 +1,7 @@
 // How what a watch of a cacher has is read: one by one or in batches, before and after its end, and what it counts meanwhile.
 import { describe, expect, test } from 'vitest';
 import type { CacheWatch } from '../../src/storage/cacher/cache-watch.ts';
-import { Cacher } from '../../src/storage/index.ts';
+import { Cacher, MemoryStorage } from '../../src/storage/index.ts';
 import { type PodWatch, rig, seen, told } from './cacher-support.ts';
 import { FIELDS, type Pod, type Pods, settle } from './faulty-storage.ts';
 
@@ -180,6 +180,24 @@ describe('many views', () => {
     await pods.put('x/a', { node: 'n9' });
     await settle();
     expect(calls).toBeLessThan(5); // the indexes of lists and watches that there were are kept
+  });
+
+  test('a change is told in every scope that it is in, however deep, and in no other', async () => {
+    const storage = new MemoryStorage<Pod>();
+    const cacher = new Cacher<Pod>(storage, { pastRevisions: 0, keyOf: ({ metadata }) => `${metadata?.labels?.app}` });
+    const prefixes = ['', 'a/', 'a/x/', 'a/x/deep/', 'a/y/', 'b/'];
+    const watches: PodWatch[] = [];
+    for (const prefix of prefixes) {
+      watches.push(await (prefix === '' ? cacher : cacher.scope<Pod>(prefix)).watch({ sendInitialEvents: false }));
+    }
+    for (const [at, key] of ['one', 'a/two', 'a/x/three', 'a/x/deep/four', 'b/five'].entries()) {
+      await storage.create(key, { metadata: { name: `${at + 1}`, labels: { app: key } } });
+    }
+    const told: string[] = [];
+    for (const watch of watches) told.push((await seen(watch)).replaceAll(/ADDED |@\d+|, /g, ''));
+    expect(told).toEqual(['12345', '234', '34', '4', '', '5']);
+    await cacher.close();
+    await storage.close();
   });
 
   test('one too many is refused, with the limit and its name', async () => {
