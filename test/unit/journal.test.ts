@@ -482,7 +482,7 @@ describe('a MemoryStorage in a file', () => {
       expect((await third.get('new'))?.n).toBe(1);
       await third.close();
     }
-  }, 120_000); // every opening is synced several times, which a slow disk makes long
+  });
 
   test('refuses what is damaged in the middle, and leaves it as it is', async () => {
     const storage = await start();
