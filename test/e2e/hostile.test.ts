@@ -12,6 +12,7 @@ import type { WebSocketOptions } from '../../src/bridge/websocket.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import type { Clock } from '../../src/watch/clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
+import { runs } from '../runs.ts';
 import { httpStream, open, until, webSocket } from './cli.ts';
 import type { Raw, Served } from './servers.ts';
 import { closeAll, connections, get, raw, serve, serveFetch, start, upgrade } from './servers.ts';
@@ -99,7 +100,7 @@ describe('WebSocket frames', () => {
         served.hub.tryPublish(added('x'));
         socket.destroySoon();
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
     await isUnharmed(served);
   });
@@ -139,7 +140,7 @@ describe('requests', () => {
         expect(heard()).toMatch(/^HTTP\/1\.1 (101|200|400|410) /);
         socket.destroy();
       }),
-      { numRuns: 80 },
+      { numRuns: runs(80) },
     );
     await isUnharmed(served);
   });

@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { afterAll, expect, test } from 'vitest';
+import { runs } from '../runs.ts';
 
-const ROUNDS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 100);
+const ROUNDS = runs(15);
 const directory = mkdtempSync(join(tmpdir(), 'watchmux-kill-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 

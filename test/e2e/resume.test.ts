@@ -7,6 +7,7 @@ import type { Connection } from '../../src/testing/checkers/check-streams.ts';
 import { checkResumable } from '../../src/testing/checkers/check-streams.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
+import { runs } from '../runs.ts';
 import type { Client, ClientOptions } from './cli.ts';
 import { httpStream, open, sse, text, until, webSocket } from './cli.ts';
 import type { Served } from './servers.ts';
@@ -244,7 +245,7 @@ describe.each(HOSTS)('%s', (name, serveAt, connect) => {
         const known = ['e.0', ...published];
         expect(checkResumable({ published: known, connections: row })).toBeUndefined();
       }),
-      { numRuns: 12 },
+      { numRuns: runs(12) },
     );
   });
 });

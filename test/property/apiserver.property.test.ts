@@ -5,9 +5,10 @@ import { expect, test } from 'vitest';
 import { ApiServer, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
+import { runs } from '../runs.ts';
 import { ORDERS, ORDERS_PATH, type Order } from '../unit/apiserver-rig.ts';
 
-const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 5);
+const RUNS = runs(300);
 const timeout = 30_000 + RUNS * 100;
 
 /** One verb on one object. The version is what is sent with it, where one is. */

@@ -6,6 +6,7 @@ import { isWatchError } from '../../src/watch/errors.ts';
 import { isErrorEvent } from '../../src/watch/event.ts';
 import { OVERFLOWS, type Overflow } from '../../src/watch/overflow.ts';
 import type { Watch, WatchBatches } from '../../src/watch/watch.ts';
+import { runs } from '../runs.ts';
 import {
   ModelBroadcaster,
   type ModelEvent,
@@ -316,7 +317,7 @@ function attempt(code: () => unknown): unknown {
   }
 }
 
-const RUNS = Number(process.env.WATCHMUX_RUNS ?? 1500);
+const RUNS = runs(1_500);
 
 describe('the broadcaster compared with an array per watcher (Exact, Ordered, Unique, Complete, Counted)', () => {
   it(

@@ -4,9 +4,10 @@ import { describe, expect, test } from 'vitest';
 import { Cacher } from '../../src/storage/index.ts';
 import { checkLinearizable, FakeClock, GUARANTEES, type StorageRequest } from '../../src/testing/index.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
+import { runs } from '../runs.ts';
 import { type Pod, Pods, pod, settle } from '../unit/faulty-storage.ts';
 
-const RUNS = Number(process.env.WATCHMUX_RUNS ?? 1500);
+const RUNS = runs(1_500);
 
 const step = fc.record({
   key: fc.constantFrom('x/a', 'x/b'),

@@ -2,8 +2,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { SortedMap } from '../../src/storage/cacher/sorted-map.ts';
+import { runs } from '../runs.ts';
 
-const RUNS = Math.max(30, Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 10));
+const RUNS = Math.max(30, runs(150));
 
 const PREFIXES = ['', 'a/', 'b/', 'a/x/'];
 /** Of few letters, so that keys meet; the two behind `/` and before it are the neighbours of a prefix. */

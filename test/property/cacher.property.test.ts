@@ -4,10 +4,11 @@
 // S5 (ADDED where there is nothing, else MODIFIED or DELETED) hold beside S1, S2, S6 and S7.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { runs } from '../runs.ts';
 import { settle } from '../unit/faulty-storage.ts';
 import { command, past, World } from './cacher-world.ts';
 
-const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 5);
+const RUNS = runs(300);
 
 const options = fc.record({
   windowItems: fc.constantFrom(1, 3, 6, 1_000),

@@ -10,6 +10,7 @@ import { toBookmark, toVersion } from '../../src/bridge/protocol.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { MAX_HINT_MS } from '../../src/watch/backoff.ts';
 import { isErrorEvent, toStatus } from '../../src/watch/event.ts';
+import { runs } from '../runs.ts';
 import type { Kind, Link } from '../unit/client-network.ts';
 import { FakeNetwork, KINDS, settle } from '../unit/client-network.ts';
 
@@ -290,7 +291,7 @@ describe.each(KINDS)('any schedule of cuts, over %s', (kind) => {
           expect(server.forgetful).toBe(true);
         }
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 
@@ -303,7 +304,7 @@ describe.each(KINDS)('any schedule of cuts, over %s', (kind) => {
         if (!server.forgetful) expect(parts).toHaveLength(1);
         if (last !== undefined) expect(last).toEqual({ epoch: server.epoch, sequence: server.head });
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 
@@ -323,7 +324,7 @@ describe.each(KINDS)('any schedule of cuts, over %s', (kind) => {
           if (!server.forgetful && overflow === 'drop-oldest') expect(last?.sequence ?? 0).toBe(server.head);
         },
       ),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 });
@@ -416,7 +417,7 @@ describe('the machine', () => {
           } else expect.unreachable('an action is to wait or to end');
         }
       }),
-      { numRuns: 3_000 },
+      { numRuns: runs(3_000) },
     );
   });
 });

@@ -5,10 +5,11 @@ import { describe, expect, it } from 'vitest';
 import { Informer } from '../../src/cache/index.ts';
 import { FakeClock, FakeListWatcher } from '../../src/testing/index.ts';
 import { Controller, exponential, WorkQueue } from '../../src/workqueue/index.ts';
+import { runs } from '../runs.ts';
 import { type Pod, pod } from '../unit/informer-support.ts';
 import { fate, macrotask } from '../unit/support.ts';
 
-const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1000) / 5);
+const RUNS = runs(200);
 const timeout = Math.max(30_000, 100 * RUNS);
 const name = fc.constantFrom('a', 'b', 'c', 'd');
 const step = fc.oneof(

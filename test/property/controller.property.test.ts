@@ -5,9 +5,10 @@ import { describe, expect, it } from 'vitest';
 import { checkSerial, type QueueStep } from '../../src/testing/checkers/check-serial.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { Controller, type ControllerHandler, exponential, type ReconcileContext, WorkQueue } from '../../src/workqueue/index.ts';
+import { runs } from '../runs.ts';
 import { FakeInformer, type Thing } from '../unit/fake-informer.ts';
 
-const RUNS = Number(process.env.WATCHMUX_RUNS ?? 1000);
+const RUNS = runs(1_000);
 const timeout = Math.max(30_000, 20 * RUNS);
 const MAX_RETRIES = 2;
 const WROTE_TIMEOUT_MS = 20;

@@ -6,11 +6,12 @@ import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { filterTransitions } from '../../src/broadcast/transitions.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
+import { runs } from '../runs.ts';
 import { turn } from '../unit/support.ts';
 import type { Change, Copy, Thing } from './copies.ts';
 import { apply, copyOf, isCaught, LOSSY, NAMES, OVERFLOWS, State, same, visible } from './copies.ts';
 
-const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 2);
+const RUNS = runs(750);
 /** The suite's own, or more for more runs: a run took 8 ms on a loaded machine. */
 const timeout = Math.max(30_000, 40 * RUNS);
 

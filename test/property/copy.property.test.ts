@@ -3,13 +3,14 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Feed } from '../../src/bridge/hub/feed.ts';
 import { coreOf } from '../../src/bridge/hub/hub.ts';
+import { runs } from '../runs.ts';
 import { turn } from '../unit/fake-sink.ts';
 import type { Change, Options, Thing } from './copies.ts';
 import { isCaught, LOSSY, MAX_AGE_MS, NAMES, OVERFLOWS, Server, SOURCES, State, same } from './copies.ts';
 import type { Taste } from './copy-reader.ts';
 import { Reader } from './copy-reader.ts';
 
-const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 2);
+const RUNS = runs(750);
 /** The suite's own, or more for more runs: a run took 8 ms on a loaded machine. */
 const timeout = Math.max(30_000, 40 * RUNS);
 

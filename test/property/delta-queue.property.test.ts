@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DeltaFifo, type RealDelta, RealFifo } from '../../src/cache/index.ts';
+import { runs } from '../runs.ts';
 import { inferred, shown, type Thing, thing } from '../unit/delta-support.ts';
 
 type Type = 'Added' | 'Updated' | 'Deleted' | 'Deleted?' | 'Replaced' | 'Sync' | 'ReplacedAll' | 'SyncAll' | 'Bookmark';
@@ -256,7 +257,7 @@ describe.each<[string, () => { model: Model; real: Real }]>([
   test('delivers what the model does: P11.1 to P11.5', async () => {
     await fc.assert(
       fc.asyncProperty(fc.commands(COMMANDS, { maxCommands: 40 }), (commands) => fc.asyncModelRun(setup, commands)),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     );
   });
 });

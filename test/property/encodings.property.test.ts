@@ -5,9 +5,10 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { ApiServer } from '../../src/apiserver/index.ts';
+import { runs } from '../runs.ts';
 import { listening, ORDERS_PATH, rig } from '../unit/apiserver-rig.ts';
 
-const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 75);
+const RUNS = runs(20);
 const timeout = 30_000 + RUNS * 400;
 const END = 'end';
 

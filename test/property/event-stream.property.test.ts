@@ -4,6 +4,7 @@ import { createParser } from 'eventsource-parser';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { serverSentEvents } from '../../src/bridge/client/lines.ts';
+import { runs } from '../runs.ts';
 
 /** What a parser has found, in order. */
 type Found =
@@ -83,7 +84,7 @@ test('finds the same messages, comments and retry fields as eventsource-parser',
       expect(found).toEqual(theirs(text, cuts));
       messages += found.filter((each) => 'data' in each).length;
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   );
   expect(messages).toBeGreaterThan(2_000);
 });

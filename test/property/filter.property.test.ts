@@ -4,6 +4,7 @@ import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import { filter, Recorder } from '../../src/broadcast/filter.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
+import { runs } from '../runs.ts';
 import { macrotask } from '../unit/support.ts';
 
 /**
@@ -79,7 +80,7 @@ test('any mix of reads returns the source, mapped and filtered, in order, with f
       expect(judged).toEqual(Array.from({ length: published }, (_, at) => at));
       expect([watch.queued, watch.dropped, watch.stopped]).toEqual([0, 0, true]);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
@@ -107,7 +108,7 @@ test('a throwing fn: all earlier events, the error once, the end, upstream retur
       expect(failures).toEqual(['fn']);
       expect(source.watchers).toBe(0);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 
@@ -136,7 +137,7 @@ test('fn may read the watch it filters, in any way: every event passes once, in 
         expect([...got].sort()).toEqual([...passed].sort());
       },
     ),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 

@@ -5,6 +5,7 @@ import { Hub } from '../../src/bridge/hub/hub.ts';
 import type { Session } from '../../src/bridge/hub/session.ts';
 import type { Overflow } from '../../src/broadcast/broadcaster.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
+import { runs } from '../runs.ts';
 import { connect, FakeSink } from '../unit/fake-sink.ts';
 
 /** Turns that come when they are told to. */
@@ -128,7 +129,7 @@ describe('any schedule of backpressure', () => {
           }
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

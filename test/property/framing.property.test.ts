@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Framer, type FramerOptions, LengthPrefixedFramer, NewlineFramer } from '../../src/decode/framing.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
+import { runs } from '../runs.ts';
 
 /** A frame as a list of bytes; 'TOO LARGE' in the place of an oversize one. */
 type Got = number[] | 'TOO LARGE';
@@ -117,7 +118,7 @@ describe.each(framings)('$name', ({ make, model, stream }) => {
         if (got.length > expected.length) expect(got.pop()).toBe('TOO LARGE');
         expect(got).toEqual(expected);
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 
@@ -131,7 +132,7 @@ describe.each(framings)('$name', ({ make, model, stream }) => {
         expect(framer.skipped).toBe(refused.filter((frame) => frame === 'TOO LARGE').length);
         expect(told).toBe(framer.skipped);
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 
@@ -142,7 +143,7 @@ describe.each(framings)('$name', ({ make, model, stream }) => {
         for (const chunk of cut(data, sizes)) framer.push(chunk);
         expect(run(framer, [new Uint8Array(0)], 16 * 1024 * 1024)).toEqual(model(data, 16 * 1024 * 1024));
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

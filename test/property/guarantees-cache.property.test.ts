@@ -5,10 +5,11 @@ import { describe, expect, it } from 'vitest';
 import { Informer, type KubernetesObject } from '../../src/cache/index.ts';
 import { toStatus } from '../../src/index.ts';
 import { CacheRecorder, checkCacheHistory, FakeClock, FakeListWatcher, type Violation } from '../../src/testing/index.ts';
+import { runs } from '../runs.ts';
 import { turn } from '../unit/support.ts';
 import { BREAKS, type Flaw, ToyCache } from './cache-world.ts';
 
-const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 5);
+const RUNS = runs(300);
 
 type Command =
   | { readonly do: 'add' | 'delete'; readonly name: string; readonly app: string }
@@ -250,7 +251,7 @@ describe('a toy cache', () => {
       fc.asyncProperty(script, async (commands) => {
         for (const message of await history(commands, flaw)) wrong.add(message.split(' ')[0] as string);
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
     expect(wrong).toContain(guarantee);
   });

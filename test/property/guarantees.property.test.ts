@@ -2,9 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CHECKERS, checkHistory } from '../../src/testing/checkers/checkers.ts';
 import { GUARANTEES } from '../../src/testing/checkers/guarantees.ts';
+import { runs } from '../runs.ts';
 import { type Deed, OVERFLOWS, perform, planArb } from './actors.ts';
 
-const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 10);
+const RUNS = runs(150);
 /** The suite's own, or more for more runs: a run took 30 ms on a loaded machine. */
 const timeout = Math.max(30_000, 200 * RUNS);
 const TOPICS = [undefined, ['a'], ['a'], ['b'], ['a', 'b'], ['c'], [], ['x']];

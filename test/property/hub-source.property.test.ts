@@ -9,9 +9,10 @@ import { checkResumable } from '../../src/testing/checkers/check-streams.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { FakeSource } from '../../src/testing/fakes/fake-source.ts';
 import { isStatus } from '../../src/watch/event.ts';
+import { runs } from '../runs.ts';
 import { connect, FakeSink, turn } from '../unit/fake-sink.ts';
 
-const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 15);
+const RUNS = runs(100);
 const timeout = Math.max(60_000, 400 * RUNS);
 const HUBS = 2;
 const READERS = 3;

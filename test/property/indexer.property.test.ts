@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Indexer } from '../../src/cache/index.ts';
+import { runs } from '../runs.ts';
 
 interface Thing {
   readonly metadata: { readonly name: string; readonly namespace: string };
@@ -117,6 +118,6 @@ test('an indexer has what an array has, and finds what a search finds', () => {
         compare(indexer, naive);
       }
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   );
 });

@@ -7,9 +7,10 @@ import { type HandlerRegistration, Informer, isInitialEventsEnd, type List, type
 import { FakeClock, FakeListWatcher } from '../../src/testing/index.ts';
 import { type ObjectEvent, toStatus } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
+import { runs } from '../runs.ts';
 import { type Pod, pod } from '../unit/informer-support.ts';
 
-const RUNS = Number(process.env.WATCHMUX_RUNS ?? 1500);
+const RUNS = runs(1_500);
 const timeout = Math.max(60_000, 40 * RUNS);
 const KEYS = ['a', 'b', 'c', 'd', 'e'];
 

@@ -3,9 +3,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Lead, LeaderElector } from '../../src/workqueue/index.ts';
+import { runs } from '../runs.ts';
 import { type Fate, LeaseServer, World } from './election-world.ts';
 
-const RUNS = Number(process.env.WATCHMUX_RUNS ?? 60);
+const RUNS = runs(60);
 const timeout = Math.max(30_000, 100 * RUNS);
 const TERMS = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryMs: 200, requestTimeoutMs: 1_200 } as const;
 /** The quotient of the two spans is 1.5. */

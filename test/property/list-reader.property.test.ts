@@ -2,8 +2,9 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ListReader } from '../../src/cache/http/list-reader.ts';
+import { runs } from '../runs.ts';
 
-const RUNS = Number(process.env.WATCHMUX_RUNS ?? 1500);
+const RUNS = runs(1_500);
 const timeout = Math.max(30_000, 10 * RUNS);
 
 /** What reading gives, or undefined if it refuses. */

@@ -7,9 +7,10 @@ import type { List, ListOptions } from '../../src/cache/index.ts';
 import { isWatchError, type Watch } from '../../src/index.ts';
 import { MemoryStorage, type Storage, type StorageEvent } from '../../src/storage/index.ts';
 import { checkLinearizable, GUARANTEES, type StorageRequest } from '../../src/testing/index.ts';
+import { runs } from '../runs.ts';
 import { type Item, lineOf, type Selects, StorageModel, WatchModel } from './storage-model.ts';
 
-const RUNS = Number(process.env.WATCHMUX_RUNS ?? 1500);
+const RUNS = runs(1_500);
 const timeout = 30_000 + RUNS * 40;
 
 const PREFIXES = ['', 'x/', 'x/p/', 'y/'] as const;

@@ -5,6 +5,7 @@ import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import type { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
+import { runs } from '../runs.ts';
 
 interface Sized {
   readonly metadata: { readonly name: string };
@@ -51,7 +52,7 @@ test.each(OVERFLOWS)('under %s', (overflow) => {
     expect(size).toBe(rest);
     expect(measure()).toBe(0);
   };
-  fc.assert(fc.property(fc.array(action, { maxLength: 120 }), fc.record(settings), run), { numRuns: 300 });
+  fc.assert(fc.property(fc.array(action, { maxLength: 120 }), fc.record(settings), run), { numRuns: runs(300) });
 });
 
 type Settings = { readonly [K in keyof typeof settings]: (typeof settings)[K] extends fc.Arbitrary<infer T> ? T : never };

@@ -3,8 +3,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { FakeClock } from '../../src/testing/index.ts';
 import { bucket, exponential } from '../../src/workqueue/index.ts';
+import { runs } from '../runs.ts';
 
-const RUNS = Number(process.env.WATCHMUX_RUNS ?? 1500);
+const RUNS = runs(1_500);
 const timeout = 30_000 + RUNS * 10;
 /** A sum of fractions of milliseconds is not exact. */
 const NEARLY = 1e-6;

@@ -7,9 +7,10 @@ import { Reflector, type ReflectorOptions, type ReflectorStore } from '../../src
 import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeClock, FakeListWatcher } from '../../src/testing/index.ts';
 import { toStatus } from '../../src/watch/event.ts';
+import { runs } from '../runs.ts';
 import { FaultySource, type Streaming, settle, type Thing, thing } from '../unit/faulty-source.ts';
 
-const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 5);
+const RUNS = runs(300);
 
 const name = fc.constantFrom('a', 'b', 'c', 'd');
 const code = fc.constantFrom(401, 404, 410, 429, 500, 503, 504);

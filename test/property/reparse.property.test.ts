@@ -3,8 +3,9 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { Reparser } from '../../src/cache/http/reparse.ts';
 import { readStored } from '../../src/cache/http/stored-event.ts';
+import { runs } from '../runs.ts';
 
-const RUNS = Number(process.env.WATCHMUX_RUNS ?? 1500);
+const RUNS = runs(1_500);
 const timeout = Math.max(30_000, 10 * RUNS);
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };

@@ -14,9 +14,10 @@ import { checkResumable } from '../../src/testing/checkers/check-streams.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import type { Status } from '../../src/watch/event.ts';
 import { isErrorEvent, isStatus } from '../../src/watch/event.ts';
+import { runs } from '../runs.ts';
 import { connect, FakeSink, turn } from '../unit/fake-sink.ts';
 
-const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 10);
+const RUNS = runs(150);
 /** The suite's own, or more for more runs: a run took 30 ms on a loaded machine. */
 const timeout = Math.max(30_000, 200 * RUNS);
 

@@ -6,9 +6,10 @@ import { RetryWatcher } from '../../src/cache/index.ts';
 import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeClock, FakeListWatcher } from '../../src/testing/index.ts';
 import { type ObjectEvent, toStatus } from '../../src/watch/event.ts';
+import { runs } from '../runs.ts';
 import { FaultySource, settle, type Thing, thing } from '../unit/faulty-source.ts';
 
-const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 5);
+const RUNS = runs(300);
 
 const command = fc.oneof(
   {

@@ -5,6 +5,7 @@ import { fromObservable, observe } from '../../src/adapters/rxjs.ts';
 import { Broadcaster, type Overflow } from '../../src/broadcast/broadcaster.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
+import { runs } from '../runs.ts';
 import { macrotask } from '../unit/support.ts';
 
 type Count = WatchEvent<string, number>;
@@ -73,7 +74,7 @@ test('observe: each observer gets the events accepted from its subscription to i
       }
       expect(source.watchers).toBe(0);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
@@ -155,7 +156,7 @@ test('fromObservable: holds, loses, fails and ends like a plain queue, and unsub
       else expect(failure).toBeUndefined();
       if (overflow !== 'wait') expect(watch.dropped).toBe(model.lost);
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   );
 });
 
@@ -203,6 +204,6 @@ test('fromObservable: reads get what a watcher of a broadcaster gives them, howe
       expect(watches[0].dropped).toBe(watches[1].dropped);
       expect(subject.observed).toBe(false);
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   );
 });

@@ -7,8 +7,9 @@ import { FieldSelector, type FieldTerm, parseFieldSelector } from '../../src/sel
 import { LabelSelector, parseLabelSelector } from '../../src/selectors/label-selector.ts';
 import { Requirement } from '../../src/selectors/requirement.ts';
 import { isWatchError, type WatchError } from '../../src/watch/errors.ts';
+import { runs } from '../runs.ts';
 
-const RUNS = Number(process.env.WATCHMUX_RUNS ?? 1500);
+const RUNS = runs(1_500);
 const timeout = Math.max(30_000, 10 * RUNS);
 const check = <T>(arb: fc.Arbitrary<T>, property: (value: T) => void): void =>
   fc.assert(fc.property(arb, property), { numRuns: RUNS });

@@ -5,9 +5,10 @@ import type { KubernetesObject } from '../../src/cache/index.ts';
 import { Cacher, MemoryStorage, type Storage, type StorageEvent } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
 import type { Watch } from '../../src/watch/watch.ts';
+import { runs } from '../runs.ts';
 import { settle } from '../unit/faulty-storage.ts';
 
-const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 10);
+const RUNS = runs(150);
 const timeout = 30_000 + RUNS * 100;
 const WINDOW = 6;
 

@@ -8,11 +8,12 @@ import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import type { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import { isStatus, type WatchEvent } from '../../src/watch/event.ts';
 import { OVERFLOWS, type Overflow } from '../../src/watch/overflow.ts';
+import { runs } from '../runs.ts';
 import { connect, FakeSink, turn } from '../unit/fake-sink.ts';
 import { event, type TestEvent } from '../unit/support.ts';
 import { topicsOf } from './model.ts';
 
-const RUNS = Number(process.env.WATCHMUX_RUNS ?? 1500);
+const RUNS = runs(1_500);
 
 /** What a watcher may ask for; undefined: all events. */
 const topicsArb = fc.constantFrom(undefined, ['a'], ['a'], ['b'], ['a', 'b'], ['c', 'a', 'c'], ['c'], [], ['x']);

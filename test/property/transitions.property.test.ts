@@ -4,6 +4,7 @@ import { filterTransitions } from '../../src/broadcast/transitions.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
 import type { Watch } from '../../src/watch/watch.ts';
+import { runs } from '../runs.ts';
 
 /**
  * The model: two sets, the objects that are in and those that are not. Whoever applies the filtered events to an empty map must
@@ -104,7 +105,7 @@ test('Transitional: with previous objects and without, the history of a store ma
       expect((await follow(history, { previousOf })).map(bare)).toEqual(model);
       expect((await follow(history)).map(bare)).toEqual(model);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
@@ -116,7 +117,7 @@ test('Transitional: any sequence of events matches the model, if only keys are k
       const model = changes.flatMap((change) => expected(change, within));
       expect(await follow(changes)).toEqual(model);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
@@ -141,7 +142,7 @@ test('a client that applies the events has exactly the matching objects, and get
       expect([...seen.values()].map(keyOf).sort()).toEqual([...store.values()].filter(isOn).map(keyOf).sort());
       for (const [key, object] of seen) expect(object).toBe(store.get(key));
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
@@ -158,6 +159,6 @@ test('stacked filters: with previous objects, the second one sees the transition
       for await (const event of at) both.push(bare(event));
       expect(stacked.filter(({ type }) => type !== 'BOOKMARK')).toEqual(both.filter(({ type }) => type !== 'BOOKMARK'));
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });

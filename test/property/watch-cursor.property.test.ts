@@ -3,8 +3,9 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { WatchCursor } from '../../src/storage/etcd/watch-cursor.ts';
 import type { KeyEvent } from '../../src/storage/etcd/wire/messages.ts';
+import { runs } from '../runs.ts';
 
-const numRuns = Number(process.env.WATCHMUX_RUNS ?? 1_500);
+const numRuns = runs(1_500);
 
 /** An event, as text: its revision, and its place in that. */
 interface Event extends KeyEvent {

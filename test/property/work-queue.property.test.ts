@@ -9,9 +9,10 @@ import { checkSerial, type QueueStep } from '../../src/testing/checkers/check-se
 import { GUARANTEES } from '../../src/testing/checkers/guarantees.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { exponential, WorkQueue } from '../../src/workqueue/index.ts';
+import { runs } from '../runs.ts';
 import { QueueModel } from './queue-model.ts';
 
-const RUNS = Number(process.env.WATCHMUX_RUNS ?? 1500);
+const RUNS = runs(1_500);
 const timeout = Math.max(30_000, 20 * RUNS);
 const KEYS = ['a', 'b', 'c', 'd', 'e'];
 const AGING_MS = 3;

@@ -7,9 +7,10 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { ApiServerOptions } from '../../src/apiserver/index.ts';
 import { PATIENCE } from '../../src/cli/server/server.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { runs } from '../runs.ts';
 import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
-const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1_500) / 5);
+const RUNS = runs(300);
 const CONFIG_MAPS_PATH = '/api/v1/namespaces/default/configmaps';
 
 const closing: (() => unknown)[] = [];

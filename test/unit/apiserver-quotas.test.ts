@@ -7,6 +7,7 @@ import { Quotas } from '../../src/apiserver/quotas/quotas.ts';
 import { Rates } from '../../src/apiserver/quotas/rates.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { runs } from '../runs.ts';
 import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const closing: (() => unknown)[] = [];
@@ -357,7 +358,7 @@ describe('rates', () => {
       }
       if (taken.length > 0) expect(most(taken)).toBeLessThanOrEqual(10);
     });
-    fc.assert(property, { numRuns: 200 });
+    fc.assert(property, { numRuns: runs(200) });
     const rates = new Rates(10);
     let count = 0;
     for (let ms = 0; ms < 11_000; ms += 7) if (rates.take('a', ms)) count++;

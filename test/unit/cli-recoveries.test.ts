@@ -4,6 +4,7 @@ import { coreOf, Hub } from '../../src/bridge/hub/hub.ts';
 import type { ParsedQuery } from '../../src/bridge/hub/query.ts';
 import type { Start } from '../../src/bridge/hub/start.ts';
 import { Recoveries } from '../../src/cli/server/recoveries.ts';
+import { runs } from '../runs.ts';
 import { added, FakeSink, turn } from './fake-sink.ts';
 
 interface Rig {
@@ -110,6 +111,6 @@ test('never more is recovered than was dropped, whatever clients do', async () =
         expect(own.recoveries.total).toBeLessThanOrEqual(own.hub.stats().total.dropped);
       }
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });

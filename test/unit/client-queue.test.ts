@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ClientQueue } from '../../src/bridge/client/queue.ts';
+import { runs } from '../runs.ts';
 
 /** What the queue is, with plain arrays: a row of events and errors, and losses before them. */
 interface Entry {
@@ -44,7 +45,7 @@ test('behaves like plain arrays: events in order, losses before the next event, 
         expect(queue.allRead).toBe(model.length === 0);
       }
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   );
 });
 

@@ -10,9 +10,10 @@ import { readLease, readRange, readText, readWatch, readWrite, writeGuarded } fr
 import { ProtoReader, ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
 import { isTooOld } from '../../src/storage/etcd/wire/server-version.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
+import { runs } from '../runs.ts';
 import { macrotask } from './support.ts';
 
-const RUNS = { numRuns: Number(process.env.WATCHMUX_RUNS ?? 500) };
+const RUNS = { numRuns: runs(500) };
 const bytes = fc.uint8Array({ maxLength: 200 });
 
 describe('protobuf', () => {

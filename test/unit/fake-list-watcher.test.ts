@@ -4,6 +4,7 @@ import { isInitialEventsEnd, type KubernetesObject } from '../../src/cache/index
 import { type ObjectEvent, toStatus, type Watch } from '../../src/index.ts';
 import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeListWatcher } from '../../src/testing/index.ts';
+import { runs } from '../runs.ts';
 import { fate, turn } from './support.ts';
 
 const named = (name: string): KubernetesObject => ({ metadata: { name } });
@@ -201,7 +202,7 @@ describe('a FakeListWatcher', () => {
         await uncut.return();
         expect(source.openWatches).toBe(0);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 });

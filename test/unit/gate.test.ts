@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Gate, type Gated } from '../../src/broadcast/watchers/gate.ts';
+import { runs } from '../runs.ts';
 import { collectedUntil, gated, NO_GC } from './support.ts';
 
 class Member implements Gated {
@@ -262,7 +263,7 @@ describe('Gate', () => {
           }
         }
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 

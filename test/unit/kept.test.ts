@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Kept } from '../../src/broadcast/cursor/kept.ts';
+import { runs } from '../runs.ts';
 
 const inside = (kept: Kept<number>): unknown[] => (kept as unknown as { events: unknown[] }).events;
 const take = (kept: Kept<number>): { gap: number; event: number } => ({ gap: kept.gap, event: kept.shift() });
@@ -144,7 +145,7 @@ describe('Kept', () => {
           expect(kept.gap).toBe(array[0]?.gap ?? 0);
         });
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 

@@ -5,6 +5,7 @@ import type { HubOptions } from '../../src/bridge/hub/hub.ts';
 import { Hub } from '../../src/bridge/hub/hub.ts';
 import type { WireEvent } from '../../src/bridge/protocol.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
+import { runs } from '../runs.ts';
 import { join, turn } from './fake-sink.ts';
 import { hubOf } from './snapshot-source.ts';
 
@@ -211,7 +212,7 @@ describe('a client that gets a snapshot, then folded events', () => {
         const { delivered, dropped, queued } = sink.session.stats();
         expect(delivered + dropped + queued).toBe(early.length + late.length + after.length);
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 });

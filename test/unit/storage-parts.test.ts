@@ -11,8 +11,9 @@ import { Sorted } from '../../src/storage/memory/sorted.ts';
 import { copyOf, isSameContent, toValue } from '../../src/storage/memory/value.ts';
 import { parseVersion, planList, planWatch, predicateOf } from '../../src/storage/selection.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { runs } from '../runs.ts';
 
-const RUNS = Number(process.env.WATCHMUX_RUNS ?? 1500);
+const RUNS = runs(1_500);
 const codeOf = (run: () => unknown): unknown => {
   try {
     return run();
