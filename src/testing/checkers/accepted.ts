@@ -3,7 +3,7 @@ import { show } from './guarantees.ts';
 import type { Step } from './history.ts';
 import { RULES } from './policy-rules.ts';
 
-/** An accepted event. `called` is the step at which its publisher asked, `at` the step at which the publisher was told. */
+/** An accepted event. `called` is the step of the call of `publish`, `at` the step of its answer. */
 export interface Accepted<E> {
   readonly event: E;
   readonly id: unknown;
@@ -12,8 +12,8 @@ export interface Accepted<E> {
 }
 
 /**
- * Returns the accepted events in the order in which they were accepted. Throws INVALID_ARGUMENT for two with one identity: every
- * checker would blame the broadcaster for what it cannot tell apart.
+ * Returns the accepted events in the order in which they were accepted. Throws INVALID_ARGUMENT if two have the same identity: no
+ * checker could tell them apart, and each would blame the broadcaster.
  */
 export function acceptedOf<E>(steps: readonly Step<E>[], idOf: (event: E) => unknown): Accepted<E>[] {
   const called = new Map<unknown, number>();
@@ -30,7 +30,7 @@ export function acceptedOf<E>(steps: readonly Step<E>[], idOf: (event: E) => unk
     // Both publishes ran at the same time, one inside the other. Only watchers that received both can tell which came first.
     const behind = accepted.findIndex((other) => {
       if (other.at <= one.called) return false;
-      // The inner publish was told first. If nobody received its event, nothing proves that it was accepted first.
+      // The inner publish was answered first. If nobody received its event, nothing proves that it was accepted first.
       return gotLater(other.id, id) || (other.called > one.called && got(id) && !got(other.id));
     });
     accepted.splice(behind < 0 ? accepted.length : behind, 0, one);

@@ -6,7 +6,7 @@ import { RULES } from './policy-rules.ts';
 const NEVER = Number.POSITIVE_INFINITY;
 
 /**
- * **Isolated**: a stalled, throwing or stopped watcher changes nothing for another; only `wait`, by design, holds others back.
+ * **Isolated**: a stalled, throwing or stopped watcher changes nothing for the others; only `wait`, by design, holds them back.
  */
 export function checkIsolated<E>(history: History<E>): Violation | undefined {
   const known = digest(history);

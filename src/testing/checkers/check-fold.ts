@@ -4,7 +4,7 @@ import { type Violation, violation } from './guarantees.ts';
 
 /**
  * **Exact** with `coalesce`: each event is the net change of its key since the one before, and its latest state. A BOOKMARK comes
- * after all that it covers.
+ * after everything that it covers.
  */
 export function wrongFold<E>(run: Run<E>): Violation | undefined {
   const story = storyOf(run);
@@ -103,7 +103,7 @@ function typesOf<E>(changes: readonly Owed<E>[]): string {
   return changes.map(({ event }) => (event as WatchEvent).type).join(', ') || 'nothing';
 }
 
-/** Whether there may be nothing to tell of these changes, the first `sure` of which have certainly happened. */
+/** Whether these changes may need no event. The first `sure` of which have certainly happened. */
 function mayBeNothing<E>(changes: readonly Owed<E>[], sure: number): boolean {
   return sure === 0 || changes.some((_, index) => index + 1 >= sure && netTypes(changes.slice(0, index + 1)).has(''));
 }

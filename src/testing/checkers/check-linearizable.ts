@@ -80,7 +80,7 @@ interface Step {
   readonly to: number;
 }
 
-/** One place in the order: the request that was put there, and what was there before. */
+/** One place in the order: the request that was put there, and the value before it. */
 interface Placed {
   readonly at: number;
   readonly state: string;
@@ -97,7 +97,7 @@ class Search {
   constructor(requests: readonly StorageRequest[], state: string) {
     this.#state = state;
     this.#steps = requests
-      // A read that nobody heard says nothing.
+      // A read without an answer proves nothing.
       .filter(({ call, answer }) => answer !== undefined || call.do !== 'read')
       .map((request) => ({ request, from: request.from, to: request.answer ? (request.to ?? Infinity) : Infinity }))
       .sort((a, b) => a.from - b.from);
@@ -121,14 +121,14 @@ class Search {
     }
   }
 
-  /** Whether all that must have happened is placed. */
+  /** Whether every request that must have happened is placed. */
   #isWhole(): boolean {
     return this.#steps.every(({ request }, at) => this.#placed[at] || !request.answer);
   }
 
   /** Places the first request from `next` on that may be next; returns whether there is one. */
   #place(next: number): boolean {
-    // Whatever was answered must come before what began after its answer.
+    // A request that was answered comes before those that began after its answer.
     const limit = Math.min(...this.#steps.map(({ to }, at) => (this.#placed[at] ? Infinity : to)));
     for (let at = next; at < this.#steps.length; at++) {
       const step = this.#steps[at] as Step;
@@ -163,7 +163,7 @@ class Search {
 
 const NOTHING = 'nothing';
 
-/** What is there after a request took effect; undefined if its answer would have been another. */
+/** The value after a request took effect; undefined if its answer would have been different. */
 function effect({ call, answer }: StorageRequest, state: string): string | undefined {
   if (call.do === 'read') return answer?.is === 'done' && textOf(answer.value) === state ? state : undefined;
   const holds = call.if ? textOf(call.if.value) === state : call.do === 'write' || state !== NOTHING;

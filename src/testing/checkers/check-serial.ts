@@ -2,39 +2,39 @@ import { show, type Violation, violation } from './guarantees.ts';
 
 /** One thing that happened to a work queue, in the order in which it was seen. */
 export type QueueStep<K = unknown> =
-  /** `add` was called; or what was delayed has been added. */
+  /** `add` was called, or a delayed key was added. */
   | { readonly step: 'add'; readonly key: K }
   /** `addAfter` or `addRateLimited` was called: it will be added, unless the queue is shut down before. */
   | { readonly step: 'delay'; readonly key: K }
-  /** A worker has the key, and begins to work on it. */
+  /** A worker got the key, and begins to process it. */
   | { readonly step: 'get'; readonly key: K; readonly worker?: string }
   | { readonly step: 'done'; readonly key: K }
   /** `shutDown` or `drain` was called. */
   | { readonly step: 'shutdown' }
-  /** `drain` has resolved, and no `shutDown` made it. */
+  /** `drain` has resolved, and not because of a `shutDown`. */
   | { readonly step: 'drained' };
 
 /** What happened to a work queue. A test records it where it calls the queue, and where its workers begin and end. */
 export interface QueueHistory<K = unknown> {
   readonly steps: readonly QueueStep<K>[];
-  /** Returns what makes two keys the same; default: the key itself. */
+  /** Two keys are the same if this returns equal values for them; default: the key itself. */
   readonly keyOf?: ((key: K) => unknown) | undefined;
 }
 
-/** What is known of a key. */
+/** What is known about a key. */
 interface Known {
   worker: string | undefined;
   inHand: boolean;
-  /** The place of the first add that no run has answered. */
+  /** The place of the first add that no run has followed. */
   owedSince: number | undefined;
-  /** Adds and delays, less the runs: each run needs one of its own. */
+  /** Adds and delays minus runs: each run needs one of its own. */
   asked: number;
 }
 
 /**
- * **Serial**: no key is in two hands; every add before shutdown is followed by a run that starts after it. A run that was not
- * requested is a violation, too. Whether every add was followed by a run is checked where the history says `drained`: before
- * that, the key may still be queued.
+ * **Serial**: no key is processed by two workers at once; every add before shutdown is followed by a run that starts after it. A run
+ * that was not requested is also a violation. Whether every add was followed by a run is checked where the history says `drained`:
+ * before that, the key may still be queued.
  */
 export function checkSerial<K>({ steps, keyOf = (key) => key }: QueueHistory<K>): Violation | undefined {
   const keys = new Map<unknown, Known>();

@@ -21,7 +21,7 @@ export interface Owed<E> {
 /** An event that a watcher received. */
 export interface Given<E> {
   readonly event: E;
-  /** Its index among the owed events; -1 if it is none of them, and then `reason` says why. */
+  /** Its index among the owed events; -1 if it is not one of them, and `reason` says why. */
   readonly place: number;
   readonly reason: string;
   /** When the read was called, and when its result was seen. */
@@ -37,7 +37,7 @@ export interface Given<E> {
 /** One watcher's part of a history. */
 export interface Run<E> {
   readonly name: string;
-  /** `keyOf` returns the key under which `coalesce` folds the event: a BOOKMARK or an ERROR is no change of an object. */
+  /** `keyOf` returns the key under which `coalesce` folds the event: a BOOKMARK or an ERROR does not change an object. */
   readonly options: WatcherOptions<E> & { readonly keyOf: (event: E) => unknown };
   readonly joined: number;
   readonly owed: readonly Owed<E>[];
@@ -154,7 +154,7 @@ function owedTo<E>(
 
 /**
  * Filters the events that are owed. A filter or a `keyOf` that throws ends the watch. At an event that may not belong to the
- * watch, it may have thrown or not, so all later ones are as doubtful.
+ * watch, it may or may not have thrown, so all later events are equally doubtful.
  */
 function passed<E>(owed: readonly Owed<E>[], passes: (event: E) => boolean): { owed: Owed<E>[]; broken: boolean } {
   const rest: Owed<E>[] = [];

@@ -27,25 +27,26 @@ export const GUARANTEES: Readonly<Record<GuaranteeName, string>> = {
   Exact: 'With any policy, a watcher gets precisely what its own bounded array, filled at each event, would have given it.',
   Counted:
     'Delivered + dropped + queued equals the events accepted since `watch()`, after the filter; each gap is counted exactly.',
-  Isolated: 'A stalled, throwing or stopped watcher changes nothing for another; only `wait`, by design, holds others back.',
+  Isolated: 'A stalled, throwing or stopped watcher changes nothing for the others; only `wait`, by design, holds them back.',
   Bounded: 'Memory never exceeds what the capacities allow: no queue exceeds its capacity, whatever its watcher does.',
   Eager: 'A watcher sees no event from before `watch()`, and loses none between `watch()` and its first read.',
   Drained: '`shutdown` delivers every accepted event, then ends every watch.',
   Settled: 'After a watch ends, in whatever way, no promise stays pending, no timer runs and no listener stays registered.',
   Resumable: 'Reconnecting from the last version repeats nothing and skips nothing, or reports one 410.',
   Transitional: 'What enters a selector is ADDED, what changes within it MODIFIED, and what leaves it DELETED.',
-  Serial: 'No key of a work queue is in two hands; every add before shutdown is followed by a run that starts after it.',
+  Serial:
+    'No key of a work queue is processed by two workers at once; every add before shutdown is followed by a run that starts after it.',
   Linearizable:
-    'Each write, read and refusal of an object took effect at one moment between its call and its answer, in one order for all.',
+    'Each write, read and refusal of an object takes effect at one moment between its call and its answer, in one order for all.',
   Consistent: 'A cache at version v holds exactly what the source held at v.',
   Monotonic: 'A cache, a list and a watch never go back in version.',
   Fresh:
     'A list for "not older than v" never answers from before v; one without a version sees every write completed before it began.',
   Convergent: 'When faults stop, every informer equals the server within one backoff and one relist; nothing dies silently.',
-  Folded: "Folding a handler's calls, or a watch's events, from nothing gives the store.",
+  Folded: "Folding a handler's calls, or a watch's events, into an empty map gives the store's contents.",
   Synced:
     "`synced` implies that every initial object is in the store; a registration's `synced`, that every initial `onAdd` has returned.",
-  Told: 'Whoever cannot be served everything hears 410; a watch never just ends with something missing.',
+  Told: 'A client that cannot be served everything gets a 410; a watch never just ends with something missing.',
 };
 
 /** A violation of a guarantee in a history: which guarantee, for which watcher, and how. */

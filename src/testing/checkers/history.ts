@@ -7,8 +7,8 @@ import type { Overflow } from '../../watch/overflow.ts';
  *     publish a | accepted a | watch w | publish b | accepted b | read w#0 | delivered w#0 [b] | stop w | counts w
  *
  * Promises delay what is seen: an event that is seen as accepted or delivered, or an end, happened at some moment since it was
- * asked for. The checkers treat each as an interval from the call to the observation, and reject only what no moment in it
- * explains.
+ * asked for. The checkers treat each as an interval from the call to the observation, and reject only what cannot be explained by
+ * any moment in it.
  */
 export interface History<E = unknown> {
   /**
@@ -17,7 +17,7 @@ export interface History<E = unknown> {
    */
   readonly incoming?: number | undefined;
   /**
-   * Returns the identity of a published event; default its `object`, so each event needs an object of its own. The checkers throw
+   * Returns the identity of a published event; default: its `object`, so each event needs its own object. The checkers throw
    * INVALID_ARGUMENT if two accepted events have the same identity.
    */
   readonly idOf?: ((event: E) => unknown) | undefined;
@@ -37,7 +37,7 @@ export interface WatcherOptions<E = unknown> {
 
 /** One thing that happened. */
 export type Step<E = unknown> =
-  /** A publisher asked. May be omitted if `accepted` follows at once. */
+  /** `publish` was called. May be omitted if `accepted` follows at once. */
   | { readonly step: 'publish'; readonly event: E }
   /** The publisher was told that the event is accepted. */
   | { readonly step: 'accepted'; readonly event: E }
@@ -45,7 +45,7 @@ export type Step<E = unknown> =
   | { readonly step: 'refused'; readonly event: E; readonly code: string }
   /** A watcher was created. */
   | { readonly step: 'watch'; readonly watcher: string; readonly options: WatcherOptions<E> }
-  /** A watcher asked for an event, by `next` unless stated. Reads have unique numbers, in the order of their calls. */
+  /** A watcher asked for an event, by `next` unless stated otherwise. Reads have unique numbers, in the order of their calls. */
   | { readonly step: 'read'; readonly watcher: string; readonly read: number; readonly by?: 'next' | 'batch' | 'tryNext' }
   /** The call of a read returned. May be omitted if nothing else happened during the call. */
   | { readonly step: 'asked'; readonly watcher: string; readonly read: number }

@@ -8,15 +8,15 @@ export interface PolicyRules {
   readonly dropsOldest: boolean;
   /** It may cut a watch, with an ERROR with code 410. */
   readonly cuts: boolean;
-  /** It cuts at the first loss, and delivers what was queued by then. */
+  /** It cuts at the first loss; what was queued by then is still delivered. */
   readonly cutsAtLoss: boolean;
-  /** Its queue holds the net change of each key, and not events. */
+  /** Its queue holds the net change of each key instead of events. */
   readonly folds: boolean;
 }
 
 const KEEPS: PolicyRules = { waits: false, dropsOldest: false, cuts: false, cutsAtLoss: false, folds: false };
 
-/** The rules of every policy. The checkers ask only these, so a new policy is checked as soon as it stands here. */
+/** The rules of every policy. The checkers ask only these, so a new policy is checked as soon as it is listed here. */
 export const RULES: Readonly<Record<Overflow, PolicyRules>> = {
   wait: { ...KEEPS, waits: true },
   'drop-newest': KEEPS,

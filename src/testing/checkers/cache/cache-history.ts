@@ -17,8 +17,8 @@ export type CacheState = Readonly<Record<string, string>>;
  *     { step: 'cache', cache: 'mine', version: '1', state: { a: '1' } }
  *     { step: 'changed', version: '2', key: 'a' }                              // a was deleted
  *
- * Nothing that is observed of a cache or a request may be from the future: record a change before anybody can know of it, and
- * only once it has been made.
+ * No observation of a cache or a request may be from the future: record a change once it has been made, but before anyone can
+ * know of it.
  */
 export interface CacheHistory {
   readonly steps: readonly CacheStep[];
@@ -33,7 +33,7 @@ export type CacheStep = SourceStep | StoreStep | HandlerStep | RequestStep;
 export type SourceStep =
   /** What it holds at the beginning; without this step, nothing. */
   | { readonly step: 'source'; readonly version: string; readonly state: CacheState }
-  /** An object is there, or another one in its place. Without `object`: it was deleted. Without `key`: something else changed. */
+  /** An object was created or replaced. Without `object`: it was deleted. Without `key`: something else changed. */
   | { readonly step: 'changed'; readonly version: string; readonly key?: string; readonly object?: string | undefined }
   /** What came before this version is forgotten: a watch from an earlier one cannot be served everything. */
   | { readonly step: 'expired'; readonly version: string }
@@ -48,7 +48,7 @@ export type StoreStep =
   | { readonly step: 'synced'; readonly cache: string }
   /** It says that it has reached a version. */
   | { readonly step: 'reached'; readonly cache: string; readonly version: string }
-  /** It was stopped: nothing is expected of it any more. */
+  /** It was stopped: nothing more is expected of it. */
   | { readonly step: 'stopped'; readonly cache: string };
 
 /** What was observed of a cache's handler. */
@@ -58,10 +58,10 @@ export type HandlerStep =
       readonly step: 'handler';
       readonly handler: string;
       readonly cache: string;
-      /** Which objects it is told of; default all. */
+      /** Which objects it is called for; default all. */
       readonly selects?: ((key: string, object: string) => boolean) | undefined;
     }
-  /** It is called. `old` is what `onUpdate` was given as such. */
+  /** It is called. `old` is the old object that `onUpdate` got. */
   | {
       readonly step: 'call';
       readonly handler: string;
@@ -70,7 +70,7 @@ export type HandlerStep =
       readonly object: string;
       readonly old?: string | undefined;
     }
-  /** That call has returned, or thrown; if it gave a promise, that has settled. */
+  /** That call has returned, or thrown; if it returned a promise, that has settled. */
   | { readonly step: 'returned'; readonly handler: string }
   /** Its registration says that it has synced. */
   | { readonly step: 'handler-synced'; readonly handler: string }
@@ -81,12 +81,12 @@ export type RequestStep =
   | {
       readonly step: 'list';
       readonly list: string;
-      /** Who asks. Whoever is told 410 must start over. */
+      /** Who asks. A client that gets a 410 must start over. */
       readonly client?: string | undefined;
       readonly resourceVersion?: string | undefined;
       readonly resourceVersionMatch?: ResourceVersionMatch | undefined;
     }
-  /** It was answered: all of it, if it has pages. */
+  /** It was answered; if it has pages, all of them. */
   | { readonly step: 'listed'; readonly list: string; readonly version: string; readonly state: CacheState }
   | {
       readonly step: 'watch';
@@ -110,7 +110,7 @@ export type RequestStep =
   | { readonly step: 'bookmark'; readonly watch: string; readonly version: string; readonly end?: boolean | undefined }
   /** The consumer stops a watch. */
   | { readonly step: 'stop'; readonly watch: string }
-  /** It has ended; `code` is that of its ERROR. */
+  /** It has ended; `code` is the code of its ERROR. */
   | { readonly step: 'end'; readonly watch: string; readonly code?: number | undefined }
   /** A list or a watch was refused, or has failed without a code. */
   | { readonly step: 'refused'; readonly request: string; readonly code?: number | undefined };

@@ -4,7 +4,7 @@ import { difference, judged, type SourceLog } from './source-log.ts';
 
 type Wrong = Omit<Violation, 'guarantee' | 'message'>;
 
-/** **Consistent**: a cache at version v holds exactly what the source held at v. A list counts as a cache, too. */
+/** **Consistent**: a cache at version v holds exactly what the source held at v. A list also counts as a cache. */
 export function checkConsistent(history: CacheHistory): Violation | undefined {
   return judged('Consistent', history, (step, source) => {
     if (step.step === 'cache') return inconsistent(step.cache, step, source);
@@ -26,9 +26,9 @@ function inconsistent(
   return wrong && { watcher, ...wrong, expected: `${wrong.expected} at version ${version}` };
 }
 
-/** **Fresh**: a list for "not older than v" never answers from before v; one without a version sees every write before it. */
+/** **Fresh**: a list for "not older than v" never answers from before v; one without a version sees every earlier write. */
 export function checkFresh(history: CacheHistory): Violation | undefined {
-  /** By request: the version from which on it may be answered. */
+  /** By request: the oldest version with which it may be answered. */
   const floors = new Map<string, string>();
   const exact = new Map<string, string>();
   const caches = new Map<string, string>();
@@ -44,7 +44,7 @@ export function checkFresh(history: CacheHistory): Violation | undefined {
       const { resourceVersion: asked = '' } = step;
       const name = step.step === 'list' ? step.list : step.watch;
       if (step.step === 'list' && step.resourceVersionMatch === 'Exact') exact.set(name, asked);
-      // A cache is as new as it is.
+      // A watch of a cache may begin at any version.
       else if (step.step === 'list' || step.cache === undefined) {
         floors.set(name, asked === '' ? source.version : asked === '0' ? '' : asked);
       }

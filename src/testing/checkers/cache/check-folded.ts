@@ -8,7 +8,7 @@ type StepOf<S extends CacheStep['step']> = Extract<CacheStep, { step: S }>;
 
 /** What a handler or a watch has been told, folded. */
 interface Fold {
-  /** The cache that it must lead to; undefined for a watch of the source. */
+  /** The cache whose contents it must give; undefined for a watch of the source. */
   readonly cache: string | undefined;
   readonly selects: (key: string, object: string) => boolean;
   readonly state: Map<string, string>;
@@ -19,9 +19,9 @@ interface Fold {
 const KINDS = { ADDED: 'add', MODIFIED: 'update', DELETED: 'delete' } as const;
 
 /**
- * **Folded**: folding a handler's calls, or a watch's events, from nothing gives the store. An object is added where there is none,
- * and changed or deleted where there is one. A watch of the source that starts at a version is folded from the state there, and
- * gives what the source held at every version that it reaches: nothing is missing.
+ * **Folded**: folding a handler's calls, or a watch's events, into an empty map gives the store's contents. An object is added only
+ * if it is not there, and changed or deleted only if it is. A watch of the source that starts at a version is folded into the state
+ * there, and gives what the source held at every version that it reaches: nothing is missing.
  */
 export function checkFolded(history: CacheHistory): Violation | undefined {
   const folds = new Map<string, Fold>();

@@ -5,7 +5,7 @@ import { judged, type SourceLog } from './source-log.ts';
 type Wrong = Omit<Violation, 'guarantee' | 'message'>;
 type Told = Extract<CacheStep, { step: 'event' | 'bookmark' }>;
 
-/** How far a watch has come. */
+/** How far a watch has got. */
 interface Progress {
   /** Of a cache, whose events may be folded by key. */
   readonly folded: boolean;
@@ -72,8 +72,8 @@ function back(
 function advance(progress: Progress, step: Told, source: SourceLog): Wrong | undefined {
   const { watch: watcher, version } = step;
   const { folded, initial, version: last, keys } = progress;
-  // What is folded comes where its key is in the queue, and may be newer than a BOOKMARK behind it: the versions of one key are in
-  // order, and so are those of BOOKMARKs.
+  // A folded event keeps its key's place in the queue, so it may be newer than a BOOKMARK behind it: only the versions of one key
+  // are in order, and those of BOOKMARKs.
   const wrong = (folded || initial) && step.step === 'event' ? undefined : back(watcher, { last, version, source });
   if (wrong) return wrong;
   if (source.compare(version, last) > 0 && !(folded && step.step === 'event')) progress.version = version;
@@ -84,7 +84,7 @@ function advance(progress: Progress, step: Told, source: SourceLog): Wrong | und
   const before = keys.get(step.key);
   keys.set(step.key, version);
   const order = before === undefined ? 1 : source.compare(version, before);
-  // A cache does not know at which version an object went that a new list lacks.
+  // If a new list lacks an object, a cache does not know at which version it was deleted.
   if (order > 0 || (order === 0 && folded)) return undefined;
   const event = `${step.type} ${step.key}`;
   return { watcher, event, expected: `a version after ${before}`, seen: version };

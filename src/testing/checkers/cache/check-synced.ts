@@ -17,13 +17,13 @@ interface Handler {
   initial: Seen | undefined;
   /** The call that has not returned. */
   running: string | undefined;
-  /** The keys of which it has been told. */
+  /** The keys for which it has been called. */
   readonly told: Set<string>;
 }
 
 /**
  * **Synced**: `synced` implies that every initial object is in the store; a registration's `synced`, that every initial `onAdd`
- * has returned, and that the cache has synced before. An object that has been deleted by its turn need not be reported.
+ * has returned, and that the cache has synced before. An object that was deleted before its turn need not be reported.
  */
 export function checkSynced(history: CacheHistory): Violation | undefined {
   const caches = new Map<string, Cache>();

@@ -10,13 +10,13 @@ interface Open {
   readonly cache: string | undefined;
   /** The version from which it cannot be served everything; undefined if it can. */
   readonly tooOld: string | undefined;
-  /** The last version that it was told. */
+  /** The last version that it got. */
   version: string;
   stopped: boolean;
   ended: boolean;
 }
 
-/** A client that was told 410, and has been told nothing else since. */
+/** A client that got a 410, and nothing else since. */
 interface Gone {
   readonly watch: string;
   readonly version: string;
@@ -24,11 +24,11 @@ interface Gone {
 }
 
 /**
- * **Told**: whoever cannot be served everything hears 410; a watch never just ends with something missing.
- * - A watch from a version that is forgotten gets nothing but 410, or it fails; nothing comes after an end.
+ * **Told**: a client that cannot be served everything gets a 410; a watch never just ends with something missing.
+ * - A watch from a version that is no longer kept gets nothing but a 410, or it fails; nothing comes after an end.
  * - A client that gets a 410 starts over: its next watch is not from a version, unless it has listed. A client that was about to
  *   disconnect may have missed the 410, and may ask for the same once more.
- * - A watch of a cache that is neither stopped nor its cache ends with an ERROR.
+ * - If neither a watch of a cache nor the cache was stopped, the watch ends with an ERROR.
  */
 export function checkTold(history: CacheHistory): Violation | undefined {
   const watches = new Map<string, Open>();
@@ -66,7 +66,7 @@ export function checkTold(history: CacheHistory): Violation | undefined {
           return undefined;
         }
         watch.ended = true;
-        // Whoever has hung up hears nothing.
+        // A client that has disconnected does not see the code.
         if (!watch.stopped) hears(step.watch, step.code);
         const silent = watch.cache !== undefined && step.code === undefined && !watch.stopped && !stopped.has(watch.cache);
         return silent ? { watcher: step.watch, expected: 'an ERROR, because its cache goes on', seen: 'an end' } : undefined;

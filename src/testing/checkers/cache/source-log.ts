@@ -4,7 +4,7 @@ import type { CacheHistory, CacheState, CacheStep } from './cache-history.ts';
 
 type Changed = Extract<CacheStep, { step: 'changed' }>;
 
-/** What a source held at any version, as far as a history has told it until now. */
+/** What a source held at any version, according to the history so far. */
 export class SourceLog {
   readonly #compare: VersionComparator;
   readonly #changes: Changed[] = [];
