@@ -144,9 +144,12 @@ describe('the facts in the documents', () => {
         .join(' ');
       expect(cells).toContain('`maxWatchersPerTenant`');
       for (const [, name = ''] of cells.matchAll(/`(max\w+|\w+Ms)`/g)) {
-        const [, value] = new RegExp(`\\b${name}: \\{ default: ([\\d_]+)`).exec(options) ?? [];
-        const told = value && Number(value.replaceAll('_', '')).toLocaleString('en');
-        if (told !== undefined && name !== 'maxBodyBytes') expect(cells).toContain(told);
+        const [, shared, value] = new RegExp(`\\b${name}: \\{ default: (?:DEFAULTS\\.(\\w+)|([\\d_]+))`).exec(options) ?? [];
+        const told = new Map<string | undefined, number>(Object.entries(DEFAULTS)).get(shared) ?? value?.replaceAll('_', '');
+        // These two are given in MiB.
+        if (told !== undefined && !['maxBodyBytes', 'maxBufferedBytes'].includes(name)) {
+          expect(cells).toContain(Number(told).toLocaleString('en'));
+        }
       }
     }
     const events = rows(section(monitoring, 'Logs of an API server')).flatMap(([names = '']) =>
