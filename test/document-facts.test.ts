@@ -64,16 +64,26 @@ describe('the facts in the documents', () => {
     expect(Object.fromEntries(listed)).toEqual(GUARANTEES);
   });
 
-  test('the table of errors matches the code', () => {
-    const table = rows(section(read('docs/embed.md'), 'Errors'));
-    expect(table.length).toBeGreaterThan(4);
-    expect(table).toEqual(rows(read('src/watch/errors.ts')));
+  test('the list of errors matches the table in the code', () => {
+    const listed = Array.from(
+      section(read('docs/embed.md'), 'Errors').matchAll(/^- \*\*(`\w+`):\*\* (.*(?:\n {2}.*)*)/gm),
+      ([, code, text = '']) => {
+        const [when, data = ''] = text.replaceAll('\n  ', ' ').replace(/\.$/, '').split('. Data: ');
+        return [code, when, data];
+      },
+    );
+    expect(listed.length).toBeGreaterThan(4);
+    expect(listed).toEqual(rows(read('src/watch/errors.ts')));
   });
 
-  test('the policies are all in both tables, in the order of the code', () => {
-    const table = rows(section(read('README.md'), 'Overflow policies'));
-    expect(table.map(([policy]) => policy)).toEqual(OVERFLOWS.map((policy) => `\`${policy}\``));
-    expect(rows(read('docs/policies.md'))).toEqual(table);
+  test('the policies are all in their table, in the order of the code, and README.md names them all', () => {
+    const policies = OVERFLOWS.map((policy) => `\`${policy}\``);
+    expect(rows(read('docs/policies.md')).map(([policy]) => policy)).toEqual(policies);
+    const listed =
+      section(read('README.md'), 'Overflow policies')
+        .match(/^- .*$/gm)
+        ?.join() ?? '';
+    expect(policies.filter((policy) => !listed.includes(policy))).toEqual([]);
   });
 
   test('the limits match the code', () => {
@@ -101,7 +111,7 @@ describe('the facts in the documents', () => {
   });
 
   test('the metrics are those of a hub and of pipe', () => {
-    const table = rows(section(read('docs/proxies-and-operation.md'), 'Prometheus'));
+    const table = rows(section(read('docs/monitoring.md'), 'Metrics of a hub'));
     const listed = table.flatMap(([names = '', types = '']) =>
       Array.from(names.matchAll(/`(\w+)(?:\{\w+\})?`/g), ([, name]) => `watchmux_${name} ${types}`),
     );
@@ -116,8 +126,8 @@ describe('the facts in the documents', () => {
   });
 
   test('the metrics, limits and events of an API server are those of the code', async () => {
-    const page = read('docs/operation.md');
-    const listed = rows(section(page, 'Metrics')).flatMap(([names = '', type = '']) =>
+    const monitoring = read('docs/monitoring.md');
+    const listed = rows(section(monitoring, 'Metrics of an API server')).flatMap(([names = '', type = '']) =>
       Array.from(names.matchAll(/`(\w+)(?:\{\w+\})?`/g), ([, name]) => `watchmux_apiserver_${name} ${type}`),
     );
     const server = new ApiServer({ storage: new MemoryStorage(), resources: [] });
@@ -125,15 +135,24 @@ describe('the facts in the documents', () => {
     expect(listed).toEqual(Array.from(server.metrics.matchAll(/^# TYPE (.*)$/gm), ([, metric]) => metric));
     await server.shutdown();
     const options = read('src/apiserver/options.ts');
-    for (const text of [section(page, 'Limits per address and tenant'), section(read('docs/apiserver.md'), 'Limits')]) {
-      const cells = rows(text).flat().join(' ');
+    for (const [page, heading] of [
+      ['docs/operation.md', 'Limits per address and tenant'],
+      ['docs/apiserver.md', 'Limits'],
+    ] as const) {
+      const cells = rows(section(read(page), heading))
+        .flat()
+        .join(' ');
+      expect(cells).toContain('`maxWatchersPerTenant`');
       for (const [, name = ''] of cells.matchAll(/`(max\w+|\w+Ms)`/g)) {
-        const [, value] = new RegExp(`\\b${name}: \\{ default: ([\\d_]+)`).exec(options) ?? [];
-        const told = value && Number(value.replaceAll('_', '')).toLocaleString('en');
-        if (told !== undefined && name !== 'maxBodyBytes') expect(cells).toContain(told);
+        const [, shared, value] = new RegExp(`\\b${name}: \\{ default: (?:DEFAULTS\\.(\\w+)|([\\d_]+))`).exec(options) ?? [];
+        const told = new Map<string | undefined, number>(Object.entries(DEFAULTS)).get(shared) ?? value?.replaceAll('_', '');
+        // These two are given in MiB.
+        if (told !== undefined && !['maxBodyBytes', 'maxBufferedBytes'].includes(name)) {
+          expect(cells).toContain(Number(told).toLocaleString('en'));
+        }
       }
     }
-    const events = rows(section(page, 'Logs')).flatMap(([names = '']) =>
+    const events = rows(section(monitoring, 'Logs of an API server')).flatMap(([names = '']) =>
       Array.from(names.matchAll(/`([\w-]+)`/g), ([, name]) => name),
     );
     const code = ['serve', 'serve-events', 'storages', 'health-monitor', 'log']
