@@ -4,6 +4,13 @@ import { defineConfig } from 'vitest/config';
 
 const src = (path: string): string => fileURLToPath(new URL(`./src/${path}`, import.meta.url));
 
+/** Of a test, a hook, and a wait for a condition. */
+const LIMIT_MS = 30_000;
+
+const PROCESSES = ['test/e2e/**/*.test.ts', 'test/peers/**/*.test.ts'];
+const OWN_PROCESS: readonly string[] = [];
+const ALONE = ['test/e2e/stopped.test.ts', 'test/unit/apiserver-attack-memory.test.ts'];
+
 export default defineConfig({
   resolve: {
     // Tests import the entry points by the names that users write.
@@ -27,12 +34,25 @@ export default defineConfig({
   },
   test: {
     reporters: ['default', './config/skipped-reporter.ts'],
-    include: ['test/**/*.test.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // A line for each file: how long each test took is nobody's question until one fails.
+    slowTestThreshold: LIMIT_MS,
+    silent: 'passed-only',
+    testTimeout: LIMIT_MS,
+    hookTimeout: LIMIT_MS,
     pool: 'forks',
     // Tests mostly wait for other processes, so three files run at once even on two cores.
     maxWorkers: Math.max(3, availableParallelism() - 1),
     execArgv: ['--expose-gc'],
+    projects: [
+      // These start other programs, or listen to what concerns the whole process.
+      { extends: true, test: { name: 'processes', include: [...PROCESSES, ...OWN_PROCESS], exclude: ALONE } },
+      // Loading the sources for each of these files anew would take as long as the tests.
+      {
+        extends: true,
+        test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: [...PROCESSES, ...OWN_PROCESS, ...ALONE], isolate: false },
+      },
+      // These measure memory or time, so nothing runs beside them.
+      { extends: true, test: { name: 'alone', include: ALONE, maxWorkers: 1, sequence: { groupOrder: 1 } } },
+    ],
   },
 });

@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -19,8 +20,11 @@ export const CLIENT_GO = { name: 'client-go', requires: 'k8s.io/client-go', vari
 /** The watcher of kube-rs. A peer in Rust has a crate: src/main.rs, Cargo.toml and Cargo.lock. */
 export const KUBE_RS = { name: 'kube-rs', requires: 'kube', variable: 'WATCHMUX_KUBE_RS', language: 'rust' };
 
-/** Binaries and their logs; git ignores it. */
-export const OUTPUT = join(HERE, '..', '..', 'reports', 'peers');
+/** Where users' caches are. */
+const CACHE = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
+
+/** Where binaries are, by the hash of their sources. It is outside of the clone, so that the next clone builds nothing. */
+export const OUTPUT = process.env.WATCHMUX_PEERS || join(CACHE, 'watchmux', 'peers');
 
 /** What tells how to get the binary, in one line. */
 export const HOW =

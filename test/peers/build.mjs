@@ -2,7 +2,8 @@
 // [client-go] [kube-rs], by default all of them, one after the other. A kubectl after a kube-apiserver takes half a minute: they have
 // most packages in common.
 //
-// It does so once; afterwards it only prints the paths. The first build downloads 90 MB of Go modules and takes both cores of a small
+// They are kept in the folder that WATCHMUX_PEERS names, by default ~/.cache/watchmux/peers, so this happens once, for any number of clones;
+// afterwards it only prints the paths. The first build downloads 90 MB of Go modules and takes both cores of a small
 // machine for four to nine minutes and 2.4 GB of memory; that of kube-rs downloads 25 MB of crates and takes one to two minutes. The caches of
 // Go and of cargo make the next one, after a change of main.go or main.rs, take seconds.
 
@@ -15,6 +16,9 @@ import { toolchainOf } from './toolchains.mjs';
 
 const PEERS = [KUBE_APISERVER, KUBECTL, CLIENT_GO, KUBE_RS];
 const PROGRESS_MS = 15_000;
+/** Binaries of one peer that are kept: each has 20 to 140 MB. */
+const KEPT = 3;
+const ABORTED_MS = 3_600_000;
 const run = promisify(execFile);
 const started = performance.now();
 
@@ -72,11 +76,17 @@ function compile(output, packages) {
   });
 }
 
-/** Binaries of other sources, and what an aborted build left. */
-function removeOthers(name) {
-  for (const each of readdirSync(OUTPUT)) {
-    if (each.startsWith(`${peer.name}-`) && each !== name) rmSync(join(OUTPUT, each), { force: true });
-  }
+/**
+ * Removes binaries of older sources, and what aborted builds left. The newest ones stay: other clones may be at other commits, or be
+ * building.
+ */
+function removeOld() {
+  const own = readdirSync(OUTPUT)
+    .filter((name) => name.startsWith(`${peer.name}-`))
+    .map((name) => ({ path: join(OUTPUT, name), ageMs: Date.now() - statSync(join(OUTPUT, name)).mtimeMs }))
+    .sort((a, b) => a.ageMs - b.ageMs);
+  for (const { path } of own.slice(KEPT)) rmSync(path, { force: true });
+  for (const { path, ageMs } of own) if (path.endsWith('.part') && ageMs > ABORTED_MS) rmSync(path, { force: true });
 }
 
 async function build() {
@@ -92,7 +102,7 @@ async function build() {
     deliver(peer, part);
     chmodSync(part, 0o755);
     renameSync(part, output);
-    removeOthers(name);
+    removeOld();
     say(`compiled ${compiled} packages and linked them, ${Math.round(statSync(output).size / 2 ** 20)} MB`);
   }
   say('ready');
