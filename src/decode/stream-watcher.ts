@@ -99,7 +99,7 @@ export class StreamWatcher<E> extends PullWatch<E> {
       poll: () => decoder.poll?.(),
       cancel: () => decoder.close(),
     });
-    if (typeof decoder?.decode !== 'function') throw invalid('decoder', decoder, 'a Decoder; toDecoder makes one of bytes');
+    if (typeof decoder?.decode !== 'function') throw invalid('decoder', decoder, 'a Decoder (see toDecoder)');
     this.reportError = callable('reportError', checkOptions(options, ['reportError']).reportError) ?? errorToStatus;
   }
 

@@ -30,7 +30,7 @@ export class Kept<E> {
     return this.events.length - this.#start;
   }
 
-  /** The sum of a number that each event has. */
+  /** The sum of `of` over all events. */
   total(of: (event: E) => number): number {
     let sum = 0;
     for (let index = this.#start; index < this.events.length; index++) sum += of(this.at(index).event);
