@@ -3,7 +3,7 @@ import { isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
 import { metadataOf, versionOf } from '../object.ts';
 import { compareVersions } from '../version.ts';
 
-/** What an event is to a reader who trusts nothing that comes from a wire. */
+/** What an event is to a reader that trusts nothing from the wire. */
 export type EventShape = 'change' | 'bookmark' | 'initialEnd' | 'error' | 'broken';
 
 const CHANGES: readonly unknown[] = ['ADDED', 'MODIFIED', 'DELETED'];
@@ -44,7 +44,7 @@ function isObject({ object }: ObjectEvent<unknown>): boolean {
   return has && typeof metadata === 'object' && !(kind === 'Table' && String(apiVersion).startsWith('meta.k8s.io/'));
 }
 
-/** Whether `a` is known to be before `b`. Versions that are no numbers of Kubernetes cannot be compared. */
+/** Whether `a` is known to be before `b`. Versions that are not Kubernetes' numbers cannot be compared. */
 export function isOlder(a: string, b: string): boolean {
   try {
     return compareVersions(a, b) < 0;
