@@ -35,14 +35,14 @@ interface Claim {
   follower: Follower | undefined;
 }
 
-/** Who hears that a response has closed, without a listener of its own. */
+/** Is notified that a response has closed, without a separate listener. */
 export interface Follower {
   gone(): void;
 }
 
 /**
  * Closes the connection of this response if another request comes while the response is open: a request for any route, for a
- * WebSocket, or one that Node would answer by itself, such as one without `Host`. No event of the server tells of all of these, so
+ * WebSocket, or one that Node would answer by itself, such as one without `Host`. No event of the server reports all of these, so
  * this takes the place of the parser's own listener. Calls `refused` first.
  */
 export function claimConnection(response: Claimable, refused: () => void): void {
@@ -77,7 +77,7 @@ function release(this: Claimed): void {
   follower?.gone();
 }
 
-/** Has somebody hear when the response of a claimed connection has closed. Returns whether it is claimed. */
+/** Notifies a follower when the response of a claimed connection has closed. Returns whether it is claimed. */
 export function followClaim(response: object, follower: Follower): boolean {
   const claim = (response as Claimed)[CLAIM];
   if (claim !== undefined) claim.follower = follower;

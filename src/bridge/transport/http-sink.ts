@@ -44,7 +44,7 @@ export interface HttpSinkOptions extends Beginning {
   readonly wrapped: boolean;
 }
 
-/** How a sink writes: nearly all of those of a server in the same way, so they share it. */
+/** How a sink writes. Nearly all sinks of a server write in the same way, so they share this. */
 interface WriteMode extends Omit<HttpSinkOptions, 'response' | 'stream'> {
   readonly form: Form;
   /** Whether to write in pieces: an HTTP/2 stream reports its progress by whole writes only. */
