@@ -14,7 +14,7 @@ export interface FileState {
 /** A change of a file. */
 export type FileEvent = ObjectEvent<FileState>;
 
-/** The inode tells a file from another one that has taken its name. */
+/** The inode distinguishes a file from another one that has taken its name. */
 type Seen = FileState & { readonly inode: number };
 
 /**
