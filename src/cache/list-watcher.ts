@@ -1,6 +1,6 @@
 /**
- * The second port of this package besides `Watch`: a collection that can be listed and watched. A kube-apiserver's collection, a
- * server of one's own and a test's fake are all a `ListWatcher`, so each can replace another.
+ * The second port of this package besides `Watch`: a collection that can be listed and watched. A kube-apiserver's collection,
+ * your own server and a test's fake are all a `ListWatcher`, so each can replace another.
  *
  *     list() ----> { items, resourceVersion: '7' }        the state at version 7
  *                                        |

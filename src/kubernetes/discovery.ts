@@ -1,5 +1,5 @@
 /**
- * Finds a resource by what people call it, as kubectl does: the server tells what it has.
+ * Finds a resource by what people call it, as kubectl does: the server says what it has.
  *
  *     deployments.apps/v1 ---> /apis/apps/v1                         one version of one group
  *     deployments.apps    ---> /apis/apps ---> its versions          the preferred one first

@@ -73,7 +73,7 @@ interface Begun {
 
 function begin(url: URL, { method = 'GET', body, headers, signal }: NodeRequest, prepared: RequestOptions): Begun {
   const all = { 'accept-encoding': 'gzip', ...headers, ...prepared.headers };
-  // Node sends no length with the body of a DELETE, unless it is told.
+  // Node sends no length with the body of a DELETE, unless it is set.
   const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) };
   const send = url.protocol === 'https:' ? overHttps : overHttp;
   const request = send(url, { ...prepared, method, headers: { ...all, ...length }, ...(signal && { signal }) });

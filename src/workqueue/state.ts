@@ -30,7 +30,7 @@ export interface StateOptions<K> {
  *                                        |  in work?                                |
  *                                        '--- stays so until done() puts it into the line
  *
- * Two marks per key tell where it is, as upstream's two sets do:
+ * Two marks per key show where it is, as upstream's two sets do:
  *
  *     dirty  working
  *       -       -      idle: there is no entry for it, unless it is delayed

@@ -4,7 +4,7 @@ import type { WatchEvent } from '../../watch/event.ts';
 import type { BookmarkOptions } from '../protocol.ts';
 import { toBookmark } from '../protocol.ts';
 
-/** The place of an envelope in the stream, and what is known of its text. */
+/** The place of an envelope in the stream, and what is known about its text. */
 export interface EnvelopeInit {
   /** Counts from 1; 0 for an event outside the stream. */
   readonly sequence: number;

@@ -61,7 +61,7 @@ export class HubCore {
   private readonly host: SessionHost<Session> & { seen: number; closing: boolean };
   /** The additional parts of a hub with a source. */
   readonly sourced: Sourced | undefined = undefined;
-  /** Readers in this process, which are told when the source cannot be continued. */
+  /** Readers in this process, which are notified when the source cannot be continued. */
   readonly readers: Set<{ lose(why: string): void }> = new Set();
   private readonly listener: CatchUpListener = {
     ready: (session) => this.flusher.ready(session),
@@ -322,7 +322,7 @@ export class HubCore {
     return (event) => concerns(toTopics(this.settings.topicsOf?.(event)), topics) && (filter?.(event) ?? true);
   }
 
-  /** Whether this is the ERROR that tells every client of a failed source. */
+  /** Whether this is the ERROR that tells every client about a failed source. */
   private isOwnFailure(event: WatchEvent): boolean {
     return this.lifetime.failure !== undefined && event.object === this.lifetime.failure;
   }

@@ -8,7 +8,7 @@
 /** Bytes of a body that are read and dropped. A request for a watch has none; a stream of tiny chunks would only cost time. */
 export const MAX_BODY_BYTES = 65_536;
 
-/** What is used of a response. HTTP/2, Bun and Deno have no parser, and Bun does not accept pipelined requests. */
+/** The used part of a response. HTTP/2, Bun and Deno have no parser, and Bun does not accept pipelined requests. */
 export interface Claimable {
   readonly socket: unknown;
   on(event: 'close', listener: () => void): unknown;
@@ -89,7 +89,7 @@ export function isPipelined(response: Pick<Claimable, 'socket'>): boolean {
   return response.socket === null;
 }
 
-/** What is used of a request; `stream` is that of HTTP/2, whose socket carries other clients' requests behind a proxy. */
+/** The used part of a request; `stream` is that of HTTP/2, whose socket carries other clients' requests behind a proxy. */
 export interface WithBody {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly socket: { readonly remoteAddress?: string | undefined; destroy(): unknown };

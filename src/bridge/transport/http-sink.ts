@@ -27,7 +27,9 @@ export interface EndableResponse {
   readonly stream?: { _writev?: unknown };
 }
 
-/** Whether a response has already closed; `close` is emitted only once. An HTTP/2 response does not tell, but its stream does. */
+/**
+ * Whether a response has already closed; `close` is emitted only once. An HTTP/2 response does not say so, but its stream does.
+ */
 export function hasClosed(response: { readonly destroyed: boolean; readonly stream?: { readonly destroyed: boolean } }): boolean {
   return response.destroyed || response.stream?.destroyed === true;
 }

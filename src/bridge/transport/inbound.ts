@@ -91,7 +91,7 @@ const CLIENT: unique symbol = Symbol('client');
  * costs a listener that all clients of a server share, and no guard.
  */
 export function guardInbound(limits: InboundLimits): (client: InboundClient, socket: InboundSocket) => void {
-  // Called before the listener of ws, so that the messages of these bytes count, too.
+  // Called before the listener of ws, so that the messages of these bytes also count.
   function onFirst(this: Quiet, chunk: Uint8Array): void {
     this.off('data', onFirst);
     const client = this[CLIENT] as InboundClient;

@@ -228,7 +228,7 @@ export class Cursor<E> extends Queue<E> {
   }
 
   /**
-   * Calls `onGap` before the event behind a gap is delivered. Returns false if the event must not be delivered: the watch was
+   * Calls `onGap` before the event after a gap is delivered. Returns false if the event must not be delivered: the watch was
    * returned, or `onGap` threw.
    */
   private tell(gap: number): boolean {

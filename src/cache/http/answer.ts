@@ -47,7 +47,7 @@ export function toRefused(response: Head, body: string, url?: URL): WatchError {
   return refused(checked(toStatus({ ...own, details: { causes } }), code, hintMs));
 }
 
-/** Where a redirect that was not followed leads. Browsers do not tell. */
+/** Where a redirect that was not followed leads. Browsers do not say. */
 function redirectOf({ status, headers, type }: Head, url?: URL): string | undefined {
   const location = headers.get('location');
   const to = status < 400 && location && URL.canParse(location, url) && ` to ${shownUrl(new URL(location, url))}`;

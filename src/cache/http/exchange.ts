@@ -58,7 +58,7 @@ export class Exchange {
     return this.#abort.signal;
   }
 
-  /** The server has sent something: the time limit starts anew. */
+  /** The server has sent something: the time limit starts again. */
   rearmTimeout(): void {
     const { clock, timeoutMs } = this.#means;
     this.disarmTimeout();

@@ -203,7 +203,7 @@ export class Informer<T, Name extends string = string> {
   }
 
   #moved(): void {
-    if (this.#isStopping) return; // because of what `onError` was told about an object of this very write
+    if (this.#isStopping) return; // because `onError` was called for an object of this very write
     this.#synced.open(); // a list is the first thing that the reflector reports
     this.#versions.reach(this.#live.resourceVersion);
   }

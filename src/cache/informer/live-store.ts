@@ -36,7 +36,7 @@ import { Indexer, type IndexerOptions } from '../store/indexer.ts';
 import { checkIterable, type FailedChange, type StoreChange } from '../store/store.ts';
 import { type Change, type LogEvent, takesRoom } from './change.ts';
 
-/** Who is told about what a {@link LiveStore} does. */
+/** Is notified of what a {@link LiveStore} does. */
 export interface LiveStoreHost<T> {
   /** User code has refused an object. */
   onRefused(error: unknown, object: T): void;

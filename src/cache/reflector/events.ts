@@ -8,7 +8,9 @@ export type EventShape = 'change' | 'bookmark' | 'initialEnd' | 'error' | 'broke
 
 const CHANGES: readonly unknown[] = ['ADDED', 'MODIFIED', 'DELETED'];
 
-/** Tells what an event is. `broken`: its type is unknown, or its object has no metadata, or is a Table; or a BOOKMARK has no version. */
+/**
+ * Classifies an event. `broken`: its type is unknown, or its object has no metadata, or is a Table; or a BOOKMARK has no version.
+ */
 export function shapeOf(event: ObjectEvent<unknown>): EventShape {
   const type: unknown = (event as Partial<typeof event> | null)?.type;
   if (type === 'ERROR') return 'error';
@@ -21,7 +23,7 @@ export function versionIn(event: ObjectEvent<unknown>): string {
   return versionBeside(event) ?? versionOf((event as Partial<typeof event> | null)?.object);
 }
 
-/** The version that an event has beside its object, as those of a hub do; see `fromHub`. Its object may be anything then. */
+/** The version that an event has besides its object, as those of a hub do; see `fromHub`. Its object may be anything then. */
 export function versionBeside(event: ObjectEvent<unknown>): string | undefined {
   const { resourceVersion } = (event ?? {}) as { resourceVersion?: unknown };
   return typeof resourceVersion === 'string' ? resourceVersion : undefined;

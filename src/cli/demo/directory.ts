@@ -92,7 +92,7 @@ export class DirectoryWatch {
       const type = difference(before, now);
       if (type === undefined) continue;
       const { bytes, modifiedMs } = (now ?? before) as FileState;
-      // The listener may have ended; that is no reason to stop looking.
+      // The listener may have ended; that is not a reason to stop looking.
       await this.tell({ type, object: { name, bytes, modifiedMs } }).catch(() => {});
     }
   }

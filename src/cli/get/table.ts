@@ -101,7 +101,7 @@ export function clean(cell: unknown): string {
 }
 
 const [S, M, H, D, Y] = [1, 60, 3_600, 86_400, 365 * 86_400];
-/** Up to a limit, in seconds: a large unit, and a small one beside it. */
+/** Up to a limit, in seconds: a large unit, and a small one next to it. */
 const UNITS: readonly (readonly [limit: number, large: number, small?: number])[] = [
   [2 * M, S],
   [10 * M, M, S],

@@ -140,7 +140,7 @@ export function isMeant(request: IncomingMessage, { server, host }: Listener): b
   return own || !isLocal(server);
 }
 
-/** Whether only this machine can reach a server. The host's name does not tell: many a name means the loopback address. */
+/** Whether only this machine can reach a server. The host's name does not show it: many names mean the loopback address. */
 function isLocal(server: Server): boolean {
   // There is none while the server closes.
   const bound = server.address() as AddressInfo | null;
