@@ -12,7 +12,7 @@ export interface ReadableOptions {
 
 /**
  * Returns a watch as a Node `Readable` in object mode. The stream reads the watch only while it is below `highWaterMark`. The
- * other events stay in the watch's own queue, under its overflow policy. Destroying the stream returns the watch, also while a
+ * other events stay in the watch's own queue, under its overflow policy. Destroying the stream returns the watch, even while a
  * read is pending. The end of the watch ends the stream. An error of the watch destroys the stream with that error, which drops
  * what the stream has buffered, as always in Node. An event of `null` would end the stream.
  */

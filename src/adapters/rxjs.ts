@@ -35,7 +35,7 @@ export interface Watchable<E extends WatchEvent, Plain = E> {
  * The ERROR event of a watch that was cut is a value. An error of the watch becomes an error notification, and so does whatever
  * `broadcaster.watch` throws: CLOSED, INVALID_ARGUMENT, the reason of an aborted signal. If an observer throws, RxJS reports that
  * and goes on; nobody else is affected. Only `watch` is used, so a wrapper around a broadcaster, such as a test's
- * `HistoryRecorder`, can be observed, too.
+ * `HistoryRecorder`, can also be observed.
  */
 export function observe<E extends WatchEvent, Plain = E>(
   broadcaster: Watchable<E, Plain>,
@@ -58,7 +58,7 @@ export function observe<E extends WatchEvent>(
  * Returns a watch as an observable for one subscription. On `subscribe` it starts to read, with the queued events. It returns the
  * watch when it unsubscribes, errors or completes.
  *
- * A watch has one consumer, so a second subscription fails with INVALID_ARGUMENT, also after the first one has ended. For several
+ * A watch has one consumer, so a second subscription fails with INVALID_ARGUMENT, even after the first one has ended. For several
  * observers, use RxJS' `share()` on the result, or {@link observe}.
  */
 export function toObservable<E>(watch: Watch<E>): Observable<E> {

@@ -7,7 +7,7 @@
  *
  * - **Resumable**: a new connection asks for what follows the last event that arrived in order. No event is repeated or skipped.
  *   If that is impossible, the watch delivers one ERROR with code 410.
- * - **Bounded**: at most `capacity` events and `maxBufferedBytes` wait for the reader. With `wait`, the server waits, too.
+ * - **Bounded**: at most `capacity` events and `maxBufferedBytes` wait for the reader. With `wait`, the server also waits.
  * - **Alive**: a connection that breaks or goes silent is replaced, after a random, growing delay. `state` and `onStateChange`
  *   show the current state.
  * - **Settled**: after `stop`, `return`, an abort or any other end there is no connection, timer or listener.

@@ -78,7 +78,7 @@ export interface FetchOptions<I = unknown, E extends WatchEvent = WatchEvent>
  * If nothing is sent on a stream, only the host can notice that its client has vanished. On Node, let the server probe
  * connections: `createServer({ keepAlive: true, keepAliveInitialDelay: 60_000 }, listener)`.
  *
- * On Node, @hono/node-server passes node:http's request and response, in Hono as `c.env`: pass them on, too. They provide the
+ * On Node, @hono/node-server passes node:http's request and response, in Hono as `c.env`: pass them on as well. They provide the
  * client's address, and make sure that a connection carries one watch and nothing else, as with `createHttpHandler`. Without
  * them, pipelined requests may keep their slots when their connection closes.
  *
@@ -158,7 +158,7 @@ class FetchHandler<I> {
     try {
       return this.begin(caller, verdict);
     } finally {
-      // Has no effect if a session has taken over the slot. Frees it in all other cases, also if the host threw.
+      // Has no effect if a session has taken over the slot. Frees it in all other cases, even if the host threw.
       verdict.reservation.release();
     }
   }

@@ -171,7 +171,7 @@ class HttpHandler<I> {
       // The application may have answered itself in the meantime.
       if (!response.headersSent) this.begin(caller, response, verdict);
     } finally {
-      // Has no effect if a session has taken over the slot. Frees it in all other cases, also if middleware threw.
+      // Has no effect if a session has taken over the slot. Frees it in all other cases, even if middleware threw.
       verdict.reservation.release();
     }
   }

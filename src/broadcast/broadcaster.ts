@@ -49,7 +49,7 @@ const WATCH_OPTIONS: readonly (keyof WatchOptions<never>)[] = [
   'onGap',
 ];
 
-/** The `capacity` of a broadcaster of which the number of objects is the only limit. Not exported from the package. */
+/** The `capacity` of a broadcaster whose only limit is the number of objects. Not exported from the package. */
 export const UNLIMITED: number = Number.MAX_SAFE_INTEGER;
 
 const ACCEPTED: Promise<void> = Promise.resolve();
@@ -141,7 +141,7 @@ export interface BroadcasterConstructor {
   ): Broadcaster<E, Lost>;
 }
 
-// Which of its types a broadcaster or a watch has depends on options alone. In here they are all one.
+// Which of its types a broadcaster or a watch has depends only on options. In here they are all the same.
 export const Broadcaster: BroadcasterConstructor = class Broadcaster<E extends WatchEvent> {
   readonly #mux: Mux<E>;
   readonly #capacity: number;

@@ -16,9 +16,9 @@ export interface MuxOptions<E> {
   readonly capacity: number;
   readonly incoming: number;
   readonly keyOf: (event: E) => unknown;
-  /** Whether `coalesce` forgets what has come to nothing, and folds soon: for queues that only the number of objects limits. */
+  /** Whether `coalesce` forgets changes that cancel out, and folds soon: for queues limited only by the number of objects. */
   readonly forgets?: boolean;
-  /** An empty one, if watchers may ask for topics. */
+  /** An empty instance, if watchers may ask for topics. */
   readonly topics?: TopicViews<E> | undefined;
   /** How many of the last events are kept, and how many bytes of them at most; default 0, and no limit. */
   readonly replayItems?: number;
@@ -259,7 +259,7 @@ export class Mux<E> {
     if (log.end - log.head >= this.options.incoming && this.#holding > 0) return false;
     if (pending) this.#unline(pending);
     const views = this.#viewsOf(routing);
-    // What waits is stored, also if nobody stands in the log.
+    // What waits is stored, even if nobody stands in the log.
     this.log.need();
     for (const view of views) view.log.need();
     this.#append(views, event, routing);
@@ -286,7 +286,7 @@ export class Mux<E> {
 
   #append(views: readonly View<E>[], event: E, routing: Routing | undefined): void {
     const { log } = this;
-    // The routing is noted where it can be asked for again, and places where they are told.
+    // The routing is noted if it may be needed again, and the place if places are reported.
     const place = this.all.window && log.end;
     log.append(event, this.all.window && routing);
     if (views !== NONE) for (const view of views) view.log.append(event, place);

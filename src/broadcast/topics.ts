@@ -10,7 +10,7 @@ export interface Routing {
   readonly bytes: number;
 }
 
-/** No views of topics: what every event has while nobody asks for topics. */
+/** No views of topics, as for every event while nobody asks for topics. */
 export const NONE: readonly never[] = [];
 
 /** The topics of an event that is for every watcher. Not for `topicsOf` of an application. */
@@ -23,8 +23,8 @@ export const EVERY_TOPIC: readonly string[] = [];
  *                                   b --> {b}, {a, b}        -----> {b}, {a, b}, {c}: each once
  *                                   c --> {c}
  *
- * A watcher of several topics stands in the view of exactly that set, so it gets an event once, and in order, whatever number of
- * its topics the event has. A view lives as long as it has watchers: a topic that nobody watches is not in the table.
+ * A watcher of several topics stands in the view of exactly that set, so it gets an event once, and in order, however many of its
+ * topics the event has. A view lives as long as it has watchers: a topic that nobody watches is not in the table.
  */
 export class TopicViews<E> {
   /** The views that include a topic. */
@@ -75,8 +75,8 @@ export class TopicViews<E> {
 }
 
 /**
- * Returns what `topicsOf` has returned, if it is valid; throws INVALID_ARGUMENT otherwise. An array is copied: the event may wait, and
- * be asked for again, and `topicsOf` may change its array for the next one.
+ * Returns what `topicsOf` has returned, if it is valid; throws INVALID_ARGUMENT otherwise. An array is copied: the event may wait
+ * and its topics be needed later, while `topicsOf` may reuse its array for the next event.
  */
 export function toTopics(topics: Topics): Topics {
   if (topics === undefined || typeof topics === 'string' || topics === EVERY_TOPIC) return topics;
@@ -87,7 +87,7 @@ export function toTopics(topics: Topics): Topics {
 
 /**
  * Returns the topics of a watcher without repetitions, and sorted, so that equal sets are equal lists; throws INVALID_ARGUMENT if
- * they are no list of strings.
+ * they are not a list of strings.
  */
 export function toTopicSet(topics: readonly string[]): readonly string[] {
   const list = toList(topics);

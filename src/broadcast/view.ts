@@ -35,8 +35,8 @@ export interface ViewHost<E> {
 const OPEN: Gate = new Gate();
 
 /**
- * The events that some watchers see, as a log of their own, and these watchers: those who see every event, or those of the same
- * topics (see topics.ts).
+ * A group of watchers that see the same events, with a log of these: those that see every event, or those of the same topics (see
+ * topics.ts).
  *
  *     Mux ---- every event --------> View of all     log | gate, laggards, judged, park
  *       '----- of topic a, b ------> View of {a}     log | gate, laggards, judged, park

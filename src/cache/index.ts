@@ -1,5 +1,5 @@
 /**
- * The entry point `watchmux/cache`: a live copy of a collection, for Kubernetes and for anyone's own. Runs in browsers and Node.
+ * The entry point `watchmux/cache`: a live copy of a collection, from Kubernetes or your own. Runs in browsers and Node.
  *
  *     ListWatcher ---> Reflector ---> Informer: Store and Indexer, handlers, watches
  *                          '--------> queue of deltas

@@ -1,6 +1,6 @@
 /**
- * The second port of this package beside `Watch`: a collection that can be listed and watched. A kube-apiserver's collection, a
- * server of one's own and a test's fake are all a `ListWatcher`, so each can stand where another does.
+ * The second port of this package besides `Watch`: a collection that can be listed and watched. A kube-apiserver's collection,
+ * your own server and a test's fake are all a `ListWatcher`, so each can replace another.
  *
  *     list() ----> { items, resourceVersion: '7' }        the state at version 7
  *                                        |
@@ -8,7 +8,7 @@
  *
  * What an implementer promises; `LIST_WATCHER_CONTRACT` of `watchmux/testing` checks it:
  * - A list is the state at its `resourceVersion`, and a watch from there delivers every later change once, in order. Its end
- *   hides nothing: whoever resumes at the last version it got misses nothing, and gets nothing twice.
+ *   hides nothing: a client that resumes at the last version it got misses nothing, and gets nothing twice.
  * - A source that cannot deliver everything after a version says so with code 410: the promise rejects, or the first event is
  *   that ERROR.
  * - A DELETED has the last content of the object, and the version of the deletion.

@@ -59,7 +59,7 @@ interface Pages {
   readonly maxTotalListBytes: number;
 }
 
-/** Does what {@link listAll} says, for those who have checked its options already. */
+/** The same as {@link listAll}, for callers that have checked its options. */
 export async function readAll<T>(source: ListWatcher<T>, options: Pages): Promise<WholeList<T>> {
   const { selection, pageSize: limit, maxPages = MAX_PAGES, maxObjects, maxTotalListBytes } = options;
   let pages = 1;
@@ -88,23 +88,23 @@ export async function readAll<T>(source: ListWatcher<T>, options: Pages): Promis
     } catch (error) {
       if (!isWatchError(error, 'REFUSED') || error.status?.code !== 410) throw error;
       const whole = await source.list(selection);
-      if (whole.continue) throw new WatchError('INVALID_FRAME', 'the server has sent a page where a whole list was asked for');
+      if (whole.continue) throw new WatchError('INVALID_FRAME', 'the server sent a page instead of the whole list');
       objects = bytes = 0;
       check(whole);
       return { items: whole.items, resourceVersion: whole.resourceVersion, paged: true };
     }
     const next = page.continue;
-    if (next && (next === token || next === seen)) throw new WatchError('INVALID_FRAME', 'the server has sent a continue twice');
+    if (next && (next === token || next === seen)) throw new WatchError('INVALID_FRAME', 'the server repeated a continue');
     check(page);
     for (const item of page.items) items.push(item);
     token = next;
-    // However long a circle is, it comes back to what is remembered for so long (Brent).
+    // However long a cycle is, it comes back to a token that is remembered for long enough (Brent).
     if (token && (pages & (pages - 1)) === 0) seen = token;
   }
   return { items, resourceVersion: first.resourceVersion, paged: true };
 }
 
-/** Throws OVERLOADED if there is more of something than there may be. */
+/** Throws OVERLOADED if an amount exceeds its limit. */
 function within(name: string, amount: number, limit: number): void {
   if (amount > limit) throw new WatchError('OVERLOADED', `the list has more than ${name} (${limit})`, { limit });
 }

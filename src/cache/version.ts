@@ -3,7 +3,7 @@ import { invalid } from '../watch/errors.ts';
 /** The largest version: 2^128 - 1. */
 const LARGEST = '340282366920938463463374607431768211455';
 
-/** Tells which of two versions is newer: negative if `b` is, positive if `a` is, 0 if they are the same. */
+/** Says which of two versions is newer: negative if `b` is, positive if `a` is, 0 if they are the same. */
 export type VersionComparator = (a: string, b: string) => number;
 
 /**

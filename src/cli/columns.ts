@@ -111,7 +111,7 @@ export type Style = 'added' | 'changed' | 'removed' | 'lost' | 'bold' | 'dim';
 
 const CODES: Readonly<Record<Style, string>> = { added: '32', changed: '33', removed: '31', lost: '1;35', bold: '1', dim: '2' };
 
-/** A bar of `cells` characters: how full a queue is. What is not empty shows at least one. */
+/** A bar of `cells` characters: how full a queue is. A queue that is not empty shows at least one. */
 export function gauge(queued: number, capacity: number, cells: number): string {
   const full = Math.min(cells, Math.ceil((queued / capacity) * cells));
   return `[${'#'.repeat(full)}${'.'.repeat(cells - full)}]`;

@@ -12,8 +12,8 @@ export interface StandardStream {
 /**
  * Standard output, or standard error. Waits for its reader, and notices when nothing more can be written.
  *
- * A reader that has ended, such as that of `| head`, is no failure: what it has not read, nobody wanted. Anything else is, for
- * example a full disk.
+ * A reader that has ended, such as that of `| head`, is not a failure: nobody wanted what it has not read. Anything else is a
+ * failure, for example a full disk.
  */
 export class Output {
   /** Nothing more can be written. */
@@ -57,7 +57,7 @@ export class Output {
   /** Resolves when everything has been written, or nothing more can be. */
   flushed(): Promise<void> {
     return new Promise((resolve) => {
-      // The callback may come before the event that tells the same error, but in the same turn of the event loop.
+      // The callback may come before the event that reports the same error, but in the same turn of the event loop.
       if (this.gone) resolve();
       else this.stream.write('', () => setImmediate(resolve));
     });

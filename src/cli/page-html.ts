@@ -11,8 +11,8 @@ const OVERVIEW = overview({
     ['watching', 'clients', 'Clients that are connected now'],
     ['delivered', 'delivered', 'Events handed to connections, in total'],
     ['sent', 'sent', 'Bytes of events handed to connections, in total'],
-    ['dropped', 'dropped', 'Events that clients did not get, in total, without those that they recovered'],
-    ['recovered', 'recovered', 'Events that did not fit in a queue, and that their clients got after all, because they resumed'],
+    ['dropped', 'dropped', 'Events that clients did not get, in total, not counting those that they recovered'],
+    ['recovered', 'recovered', 'Events that did not fit in a queue, but that clients got after all when they resumed'],
     ['resumes', 'resumes', 'Clients that have reconnected and resumed'],
     ['cut', 'cut', 'Clients that the server has cut'],
     ['refused', 'refused', 'Requests that the server has refused'],
@@ -77,7 +77,7 @@ const TEMPLATES = `
   <td><span data-part="dropped"></span>${chart('dropped')}</td>
 </tr></template>`;
 
-/** The parts of the page that are not always the same. */
+/** The parts of the page that vary. */
 interface Parts {
   readonly style: string;
   readonly script: string;

@@ -56,7 +56,7 @@ export interface Frame {
   readonly heading: string;
   /** Where the first link leads: an id, and what is there. */
   readonly skip: { readonly to: string; readonly name: string };
-  /** What is in `main`, and the templates behind it; as markup. */
+  /** The content of `main`, and the templates after it; as markup. */
   readonly main: string;
   readonly templates: string;
 }

@@ -34,11 +34,11 @@ export async function pipe(command: PipeCommand, output: Output): Promise<number
   const url = await listen(server, command).catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(explain(error, command), 'pipe');
   });
-  // For example too many open files. That costs one connection, but is no reason to drop the others.
+  // For example too many open files. That costs one connection, but is not a reason to drop the others.
   server.on('error', (error) => reports.say(error.message));
   const stop = new AbortController();
   const release = onSignals(() => stop.abort());
-  // A server whose address nobody learns is of no use. If its reader has read it and ended, that is something else.
+  // A server is of no use if nobody can read its address. A reader that has read the address and ended is not a failure.
   output.onGone = () => {
     if (output.failure !== undefined) stop.abort();
   };
@@ -71,7 +71,7 @@ function isDirectory(descriptor: number): boolean {
   try {
     return fstatSync(descriptor).isDirectory();
   } catch {
-    // Whatever it is, reading it will tell.
+    // Whatever is wrong, reading it will tell.
     return false;
   }
 }
@@ -140,8 +140,8 @@ async function feed(
 }
 
 /**
- * Returns what the hub needs of an event whose text it has. A value in memory is often many times as large as its text, and only
- * `coalesce` looks at it, for the key.
+ * Returns what the hub needs from an event whose text it has. A value in memory is often many times as large as its text, and
+ * only `coalesce` looks at it, for the key.
  */
 function needed({ event, json }: Found, { overflow }: PipeCommand): WatchEvent {
   return overflow === 'coalesce' || json === undefined ? event : { type: event.type, object: undefined };

@@ -11,7 +11,7 @@ export interface ReportOutput {
 
 /**
  * What `watchmux pipe` says on stderr. The program that reads it may have stopped, and input may consist of nothing but bad lines:
- * of reports that do not fit in, only the number is kept.
+ * reports that do not fit are only counted.
  */
 export class Reports {
   /** Lines that were skipped. */

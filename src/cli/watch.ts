@@ -74,7 +74,7 @@ class Story implements Codec<Printed> {
   private opened: boolean = false;
   private failure: Status | undefined = undefined;
   private answer: Answer | undefined = undefined;
-  /** The line that is no event. If the client has not reported it, it is the last one. */
+  /** The line that is not an event. If the client has not reported it, it is the last one. */
   private unread: string | undefined = undefined;
   private readonly target: URL;
 
@@ -90,7 +90,7 @@ class Story implements Codec<Printed> {
     return response;
   };
 
-  /** Returns a WebSocket that tells what a server has answered in place of a handshake, if it is the one of ws. */
+  /** Returns a WebSocket that reports what a server has answered in place of a handshake, if it is the one of ws. */
   listenTo(type: WebSocketConstructor | undefined): WebSocketConstructor | undefined {
     if (type === undefined || !('on' in type.prototype)) return type;
     const told = (_request: unknown, { statusCode, headers }: IncomingMessage): void => {
@@ -157,7 +157,7 @@ class Story implements Codec<Printed> {
 
   /** What is wrong with the end of a stream that ended regularly: a server of something else, or a response that was cut off. */
   get rest(): string | undefined {
-    return this.unread === undefined ? undefined : `the stream ended with a line that is no event: ${excerpt(this.unread)}`;
+    return this.unread === undefined ? undefined : `the stream ended with a line that is not an event: ${excerpt(this.unread)}`;
   }
 }
 

@@ -61,7 +61,9 @@ function toBytes(chunk: unknown): Uint8Array {
   throw invalid('chunk', chunk, 'bytes (a Uint8Array) or a string');
 }
 
-/** What {@link toDecoder} returns, of parts that were made: who needs one kind of frames imports no other. */
+/**
+ * Like {@link toDecoder}, but given a framer and a codec, so that code that needs one kind of frames does not import the other.
+ */
 export function decoderOf<E>(source: ByteSource, framer: Framer, codec: Codec<E>): ByteDecoder<E> {
   const input = open(source);
   let over = false;
@@ -140,8 +142,8 @@ export function decoderOf<E>(source: ByteSource, framer: Framer, codec: Codec<E>
 
 /**
  * Creates a {@link Decoder} over a source of bytes. It decodes one frame per event, and only on demand. If the end of the stream
- * cuts off the last frame, that frame is dropped. A last line without a line end counts if it can be decoded, also if the source then
- * fails. If it cannot, it was cut off, unless the stream has ended and the codec knows better ({@link Codec.isWhole}), as
+ * cuts off the last frame, that frame is dropped. A last line without a line end counts if it can be decoded, even if the source
+ * then fails. If it cannot, it was cut off, unless the stream has ended and the codec knows better ({@link Codec.isWhole}), as
  * `jsonCodec` does.
  *
  * `decode` rejects with FRAME_TOO_LARGE, with what the codec throws (INVALID_FRAME), with INVALID_ARGUMENT for a chunk that is

@@ -7,7 +7,7 @@
  *   without an end, or a length header of gigabytes, is refused before it is stored.
  * - Speed: a frame that lies in one chunk is a view of that chunk, not a copy. One that spans chunks is collected in a buffer
  *   that doubles as it fills, and is copied out unless it is lent. A long frame costs its length however it is cut.
- * - Oversize: an error, after which `next` continues behind that frame; or, by option, the frame is skipped and counted.
+ * - Oversize: an error, after which `next` continues after that frame; or, by option, the frame is skipped and counted.
  *
  *              at            end of frame
  *               v              v
@@ -127,7 +127,7 @@ abstract class BufferedFramer implements Framer {
       const frame = this.skipping ? undefined : this.whole ? this.take(to) : this.keep(to);
       this.at = to;
       if (this.whole) this.skipping = false;
-      // Last, because this may throw, and the next call must continue behind the frame.
+      // Last, because this may throw, and the next call must continue after the frame.
       if (refused) this.refuse();
       if (frame !== undefined) return frame;
     }

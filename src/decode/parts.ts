@@ -1,4 +1,6 @@
-/** Adds a part. Each is shorter than the one before it: a view costs 100 bytes, and somebody may send a byte at a time. */
+/**
+ * Adds a part. Joins parts so that each is shorter than the one before: a view costs 100 bytes, and a peer may send single bytes.
+ */
 export function hold(parts: Uint8Array[], bytes: Uint8Array): void {
   let last = bytes;
   for (let before = parts.at(-1); before && before.length <= last.length; before = parts.at(-1)) {

@@ -29,9 +29,9 @@ const BROKEN_CODE =
   /^(ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|Z_BUF_ERROR|UND_ERR_SOCKET|UND_ERR_\w+_TIMEOUT|ERR_STREAM_PREMATURE_CLOSE|ERR_HTTP2_GOAWAY_SESSION)$/;
 // The errors of a fetch body in undici, Chromium, Firefox and Safari (two). They have no code, so the text has to do.
 const BROKEN_FETCH = /^(terminated$|network ?error|error in input stream|load failed|the network connection)/i;
-// Undici also terminates a body whose bytes are bad. Its cause is then an error of zlib, zstd, brotli or the HTTP parser. They, too,
-// may say that the connection broke: Z_BUF_ERROR is an unexpected end, and so is HPE_INVALID_EOF_STATE, which some releases call
-// "HTTPParserError: ... (Invalid EOF state)".
+// Undici also terminates a body whose bytes are bad. Its cause is then an error of zlib, zstd, brotli or the HTTP parser. They
+// may also say that the connection broke: Z_BUF_ERROR is an unexpected end, and so is HPE_INVALID_EOF_STATE, which some releases
+// call "HTTPParserError: ... (Invalid EOF state)".
 const BAD_BYTES = /^(Z(?!_BUF)|H(?!.*EOF)|ERR__)/;
 
 interface Failure {
@@ -99,7 +99,7 @@ export class StreamWatcher<E> extends PullWatch<E> {
       poll: () => decoder.poll?.(),
       cancel: () => decoder.close(),
     });
-    if (typeof decoder?.decode !== 'function') throw invalid('decoder', decoder, 'a Decoder; toDecoder makes one of bytes');
+    if (typeof decoder?.decode !== 'function') throw invalid('decoder', decoder, 'a Decoder (see toDecoder)');
     this.reportError = callable('reportError', checkOptions(options, ['reportError']).reportError) ?? errorToStatus;
   }
 

@@ -9,7 +9,7 @@ export interface AskOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Resolves with what the server answers; undefined if that is only that all is done. */
+/** Resolves with the object that the server returns; undefined if it only reports success. */
 export async function ask<T>(means: HttpSettings, url: URL, { question, signal }: AskOptions = {}): Promise<T | undefined> {
   const exchange = new Exchange(means, signal);
   try {

@@ -1,7 +1,7 @@
 /**
- * What each request to a cluster needs: who asks, whom to trust, and a connection. The kubeconfig is asked before every request,
- * because tokens and certificates change while a program runs: files are replaced, exec plugins and OIDC hand out new ones.
- * Requests that start together ask once, so that a plugin does not run for each of them.
+ * What each request to a cluster needs: who asks, whom to trust, and a connection. The kubeconfig is consulted before every
+ * request, because tokens and certificates change while a program runs: files are replaced, exec plugins and OIDC hand out new
+ * ones. Requests that start together ask once, so that a plugin does not run for each of them.
  *
  * Connections are kept for the next request, in a pool for each identity: after a certificate has changed, none with the old one
  * is used again.
@@ -11,10 +11,13 @@ import { Agent as HttpsAgent, type RequestOptions } from 'node:https';
 import { invalid } from '../watch/errors.ts';
 import type { KubeConfigLike } from './kube-config.ts';
 
-/** A kube-apiserver closes an idle connection after 90 s. Ours are closed before, so that no request is sent into that. */
+/**
+ * A kube-apiserver closes an idle connection after 90 s. Ours are closed earlier, so that no request is sent on a closing
+ * connection.
+ */
 const IDLE_MS = 60_000;
 
-/** Those options of a request that say who asks, and whom to trust. */
+/** The options of a request that say who asks, and whom to trust. */
 const IDENTITY = ['ca', 'cert', 'key', 'pfx', 'passphrase', 'servername', 'rejectUnauthorized', 'auth'] as const;
 
 export class Credentials {
@@ -35,7 +38,7 @@ export class Credentials {
 
   /** The options of the next request. */
   async options(): Promise<RequestOptions> {
-    // As kubectl does: over plain HTTP everybody on the way would read the token. client-node refuses such servers altogether.
+    // As kubectl does: over plain HTTP everybody on the way could read the token. client-node refuses such servers altogether.
     if (this.#plain) return { agent: this.#agent };
     this.#pending ??= this.#ask().finally(() => {
       this.#pending = undefined;
@@ -43,7 +46,7 @@ export class Credentials {
     return this.#pending;
   }
 
-  /** Closes idle connections. The agent's own `destroy` would break those in use, too. */
+  /** Closes idle connections. The agent's own `destroy` would also break those in use. */
   close(): void {
     for (const idle of Object.values(this.#agent.freeSockets)) for (const socket of idle ?? []) socket.destroy();
   }

@@ -1,5 +1,5 @@
 /**
- * Finds a resource by what people call it, as kubectl does: the server tells what it has.
+ * Finds a resource by what people call it, as kubectl does: the server says what it has.
  *
  *     deployments.apps/v1 ---> /apis/apps/v1                         one version of one group
  *     deployments.apps    ---> /apis/apps ---> its versions          the preferred one first
@@ -11,7 +11,7 @@ import { invalid, isWatchError } from '../watch/errors.ts';
 import { ask } from './ask.ts';
 import { type ResourceType, segment } from './resource-type.ts';
 
-/** What the server says of one kind. Upstream: `metav1.APIResource`. Of a wire, so nothing of it is sure. */
+/** What the server says about one kind. Upstream: `metav1.APIResource`. It comes over the wire, so no member is certain. */
 interface Described {
   readonly name?: unknown;
   readonly singularName?: unknown;
@@ -36,7 +36,7 @@ export interface Asker {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Resolves with the resource. Rejects with INVALID_ARGUMENT if the server has none of this name. */
+/** Resolves with the resource. Rejects with INVALID_ARGUMENT if the server has none with this name. */
 export async function findResource(asker: Asker, text: string): Promise<ResourceType> {
   const [, word = '', group = '', version = ''] = /^([^./]+)(?:\.([^/]+))?(?:\/([^/]+))?$/.exec(text) ?? [];
   if (!word) throw invalid('resource', text, '"NAME", "NAME.GROUP" or "NAME.GROUP/VERSION"');
@@ -88,7 +88,9 @@ async function findIn(asker: Asker, { group, version }: GroupVersion, word: stri
   return undefined;
 }
 
-/** What the server has at a path; undefined if nothing, or if the server behind it is away: others may have what is asked for. */
+/**
+ * What the server has at a path; undefined if nothing, or if the server behind it is unavailable: others may have the resource.
+ */
 async function read<T>({ server, means, signal }: Asker, path: string): Promise<T | undefined> {
   const url = new URL(server);
   url.pathname = `${server.pathname.replace(/\/$/, '')}/${path}`;

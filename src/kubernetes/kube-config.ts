@@ -40,8 +40,8 @@ export async function loadKubeConfig({ file, context, inCluster = false }: KubeC
     else config.loadFromDefault();
   } catch (cause) {
     const which = file ?? (inside ? 'the service account' : '$KUBECONFIG or ~/.kube/config');
-    // client-node looks into whatever the file is, and stumbles over an empty one.
-    const reason = cause instanceof TypeError ? 'it is no kubeconfig' : (cause as Error).message;
+    // client-node does not check the file's content, and stumbles over an empty one.
+    const reason = cause instanceof TypeError ? 'it is not a kubeconfig' : (cause as Error).message;
     throw new WatchError('INVALID_ARGUMENT', `kubeconfig: cannot read ${which}: ${reason}`, { cause });
   }
   checkFound(config, inside);
@@ -73,7 +73,7 @@ async function importClientNode(): Promise<ClientNode> {
     return await import('@kubernetes/client-node');
   } catch (cause) {
     const message = 'reading a kubeconfig needs the package @kubernetes/client-node: npm install @kubernetes/client-node';
-    // The second one is of CommonJS, in which this is built as well.
+    // The second code is that of CommonJS, for which this is also built.
     if (!['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND'].includes((cause as NodeJS.ErrnoException).code ?? '')) throw cause;
     throw new WatchError('INVALID_ARGUMENT', message, { cause });
   }

@@ -7,7 +7,7 @@
  * - The body is read from the network only as fast as its reader reads, so that a slow reader holds the server back.
  * - An abort rejects what is pending, or breaks the body. A cancelled body closes its connection.
  * - Compressed answers may consist of many gzip members: a kube-apiserver ends one at every flush, and each event arrives at once.
- * - Every connection has TCP keep-alive probes: one whose other end has vanished without a word ends, even if nobody writes.
+ * - Every connection has TCP keep-alive probes: one whose other end has vanished silently ends, even if nobody writes.
  * - A server may close an idle connection just when a request is sent on it. A GET is then sent once more, on a new connection.
  * - Redirects are not followed.
  */
@@ -33,7 +33,7 @@ export type NodeFetch = (url: URL, init?: NodeRequest) => Promise<Response>;
 /** Adds what a request needs: its agent, TLS options, and headers. */
 export type Prepare = (url: URL) => RequestOptions | Promise<RequestOptions>;
 
-/** A connection that is silent for this long is probed, and taken for dead about ten seconds later. */
+/** A connection that is silent for this long is probed, and counts as dead about ten seconds later. */
 const PROBE_AFTER_MS = 30_000;
 
 /**
@@ -73,7 +73,7 @@ interface Begun {
 
 function begin(url: URL, { method = 'GET', body, headers, signal }: NodeRequest, prepared: RequestOptions): Begun {
   const all = { 'accept-encoding': 'gzip', ...headers, ...prepared.headers };
-  // Node sends no length with the body of a DELETE, unless it is told.
+  // Node sends no length with the body of a DELETE, unless it is set.
   const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) };
   const send = url.protocol === 'https:' ? overHttps : overHttp;
   const request = send(url, { ...prepared, method, headers: { ...all, ...length }, ...(signal && { signal }) });
@@ -93,7 +93,7 @@ function toResponse(incoming: IncomingMessage): Response {
   const { statusCode: status = 0 } = incoming;
   // The reader of the body gets the error. This only keeps it from being uncaught.
   incoming.on('error', () => {});
-  if (status < 200 || status > 599) throw new Error(`status ${status}, which is none of HTTP`);
+  if (status < 200 || status > 599) throw new Error(`status ${status} is not an HTTP status`);
   const headers = Object.entries(incoming.headers).map(([name, value]): [string, string] => [name, String(value)]);
   if (BARE.includes(status)) {
     incoming.resume(); // so that the connection can be used again

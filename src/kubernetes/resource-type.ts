@@ -16,7 +16,7 @@ export interface ResourceType {
 }
 
 /**
- * Reads `PLURAL.GROUP/VERSION`, such as `deployments.apps/v1`. Those of the core group are `PLURAL/VERSION`, such as `pods/v1`, or
+ * Reads `PLURAL.GROUP/VERSION`, such as `deployments.apps/v1`. In the core group it is `PLURAL/VERSION`, such as `pods/v1`, or
  * only `pods`. This is the form in which `watchmux/apiserver` names what it serves; a group and a version are always next to each
  * other, as in `apiVersion`.
  */
@@ -29,7 +29,7 @@ export function toResourceType(text: string): ResourceType {
 /** Checks a resource's name, of either form. */
 export function checkedType(type: string | ResourceType): ResourceType {
   if (typeof type === 'string') return checkedType(toResourceType(type));
-  if (!type || typeof type !== 'object') throw invalid('resource', type, 'a text or an object');
+  if (!type || typeof type !== 'object') throw invalid('resource', type, 'a string or an object');
   if (type.group) segment('resource.group', type.group);
   segment('resource.version', type.version);
   segment('resource.plural', type.plural);

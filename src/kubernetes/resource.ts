@@ -1,11 +1,11 @@
 /**
  * The objects of one kind in a cluster, in all namespaces or in one. It is a `ListWatcher`, so it can be given to an informer as
- * it is; beside that it reads and writes single objects.
+ * it is; it also reads and writes single objects.
  *
  *     resource('pods') ---> list, watch: the collection          |  in('default')  ---> the same, of one namespace
  *                      ---> get, create, update, patch, delete: one object, `/name`, `/name/status`
  *
- * Nothing is retried here, and nothing is kept: an answer is what the server has sent.
+ * Nothing is retried here, and nothing is kept: results are what the server sent.
  */
 import type { RequestSpec } from '../cache/http/exchange.ts';
 import type { HttpSettings } from '../cache/http/means.ts';
@@ -30,7 +30,7 @@ import {
   type WriteOptions,
 } from './write-options.ts';
 
-/** What a resource needs of its cluster. */
+/** What a resource needs from its cluster. */
 export interface ResourceDeps {
   readonly server: URL;
   readonly means: HttpSettings;
@@ -93,8 +93,9 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
   }
 
   /**
-   * Creates an object. If it has no name but a `metadata.generateName`, the server generates its name. For a subresource that is done
-   * and not kept, such as `eviction`, the server only says so: this then resolves with the object as it was given.
+   * Creates an object. If it has no name but a `metadata.generateName`, the server generates its name. For a subresource that is
+   * an action and not stored, such as `eviction`, the server only reports success: this then resolves with the object as it was
+   * given.
    */
   async create(object: T, options: WriteOptions = {}): Promise<T> {
     const parameters = toParameters(checkOptions(options, WRITE_NAMES));

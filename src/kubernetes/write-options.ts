@@ -6,7 +6,7 @@ import { checkOptions } from '../watch/options.ts';
 export interface ObjectOptions {
   /** A part of the object with a path of its own, such as `status` or `scale`. */
   readonly subresource?: string | undefined;
-  /** Aborts the request. What has been sent may have been done. */
+  /** Aborts the request. The server may have carried it out all the same. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -70,7 +70,7 @@ const CONTENT_TYPES: Readonly<Record<PatchType, string>> = {
   merge: 'application/merge-patch+json',
   json: 'application/json-patch+json',
   strategic: 'application/strategic-merge-patch+json',
-  apply: 'application/apply-patch+yaml', // of which JSON is a part
+  apply: 'application/apply-patch+yaml', // of which JSON is a subset
 };
 
 /** The content type of a patch. Throws for one that cannot be of its type. */

@@ -12,13 +12,13 @@ export interface Connected {
   readonly manager: JetStreamManager;
 }
 
-/** How long the server may take for one answer. */
+/** How long the server may take to answer. */
 export const ANSWER_MS = 10_000;
 const LOST = 'the connection to NATS is lost';
 
 /**
- * The one connection of a stream. It is made when it is first needed, and anew whenever it must be. nats.js reconnects by itself, but
- * throws away what is sent meanwhile and never answers what was asked before, so whoever waits is told of a loss.
+ * The one connection of a stream. It is made when it is first needed, and again whenever necessary. nats.js reconnects by itself,
+ * but drops what is sent meanwhile and never answers earlier requests, so pending calls are told about a loss.
  */
 export class NatsLink {
   private readonly options: NodeConnectionOptions;
@@ -39,7 +39,7 @@ export class NatsLink {
     return this.ended.signal;
   }
 
-  /** Returns the connection, the same for all. Rejects if there is none within this time; it is still being made then. */
+  /** Returns the connection, the same for all. Rejects if there is none within this time; the attempt then continues. */
   async connection(limitMs: number): Promise<Connected> {
     if (this.closed.aborted) throw new WatchError('CLOSED', 'the stream is closed');
     this.connected ??= this.connect();
@@ -56,7 +56,7 @@ export class NatsLink {
     }
   }
 
-  /** An answer, or a failure as soon as the connection is lost: then there will be none. */
+  /** Resolves with the answer, or rejects as soon as the connection is lost, because no answer comes then. */
   async answered<T>(answer: Promise<T>): Promise<T> {
     let forget: () => void = () => {};
     const loss = new Promise<never>((_, reject) => {
@@ -65,7 +65,9 @@ export class NatsLink {
     return Promise.race([answer, loss]).finally(forget);
   }
 
-  /** Calls back at every loss of the connection. Returns a function that ends that; it returns false if it was called before. */
+  /**
+   * Calls back at every loss of the connection. Returns a function that stops this, and returns false if it was called before.
+   */
   onLoss(lost: (error: Error) => void): () => boolean {
     this.losses.add(lost);
     return () => this.losses.delete(lost);
@@ -73,7 +75,7 @@ export class NatsLink {
 
   async close(): Promise<void> {
     this.ended.abort();
-    // One that is still being made is closed as soon as it is there.
+    // A connection that is still being made is closed as soon as it is open.
     await this.nats?.close();
   }
 
@@ -91,7 +93,7 @@ export class NatsLink {
     return connecting;
   }
 
-  /** Tells who waits when the connection is lost. One that has closed for good is made anew when it is next needed. */
+  /** Tells pending calls when the connection is lost. One that has closed for good is replaced when it is next needed. */
   private async observe(nats: NatsConnection): Promise<void> {
     let isBack = (): void => {};
     for await (const { type } of nats.status()) {

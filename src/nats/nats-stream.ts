@@ -31,7 +31,7 @@ interface Extent {
   readonly isWhole: boolean;
 }
 
-/** After which a consumer that nobody asks goes away by itself. */
+/** The server removes a consumer that nobody has asked for this long. */
 const UNUSED_MS = 30_000;
 const PORTION: Portion = { items: 512, bytes: 4_194_304 };
 const RETRY_MS = { min: 50, max: 1_000 } as const;
@@ -130,12 +130,12 @@ export class NatsStream implements HubSource {
     if (after.epoch !== epoch || after.sequence > last.sequence) return undefined;
     const atEnd = after.sequence === last.sequence;
     if (atEnd && after.mark !== last.mark) return undefined;
-    // The event before is asked for, too: only that shows that it is still the same.
+    // The preceding event is requested as well: only that shows that it is still the same stream.
     const proof = !atEnd && after.sequence >= first && after.mark !== UNKNOWN;
     const isFirst = after.sequence === 0 || after.mark === UNKNOWN;
     if (!proof && !atEnd && !(isFirst && first <= after.sequence + 1)) return undefined;
     const handle = await this.consume(proof ? after.sequence : after.sequence + 1);
-    // Since it was asked, the stream may have become another one, in which the consumer would wait for a distant sequence.
+    // The stream may have been replaced meanwhile, by one in which the consumer would wait for a distant sequence.
     const now = await this.describe();
     if (now.epoch !== epoch || now.last.sequence < after.sequence || signal.aborted) {
       handle.remove();
@@ -151,11 +151,11 @@ export class NatsStream implements HubSource {
   }
 
   private portionFor({ nats }: Handle, { items, bytes }: Portion): Portion {
-    // A message that is larger than what may be sent would never come.
+    // A message that is larger than the request allows would never come.
     return { items, bytes: Math.max(bytes, 2 * (nats.info?.max_payload ?? bytes)) };
   }
 
-  /** Reads until the end, or until the signal aborts, also if nobody ever iterates. */
+  /** Reads until the end, or until the signal aborts, even if nobody ever iterates. */
   private batchesOf(pull: Pull, handle: Consumer, signal: AbortSignal): Batches {
     const forget = this.link.onLoss((error) => pull.fail(error));
     const end = (): void => {
@@ -187,7 +187,7 @@ export class NatsStream implements HubSource {
     return { nats, subject: `$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`, remove };
   }
 
-  /** Asks where the stream begins and ends. Creates it if it may. */
+  /** Asks where the stream begins and ends. Creates it if that is allowed. */
   private async describe(): Promise<Extent> {
     const { stream, create } = this.settings;
     const { manager } = await this.link.connection(ANSWER_MS);
@@ -207,7 +207,7 @@ export class NatsStream implements HubSource {
     return { epoch, first: Math.max(1, state.first_seq), last: { epoch, sequence: state.last_seq, mark }, isWhole };
   }
 
-  /** Returns the sequence of the last event that is still there: somebody may have deleted those behind it. */
+  /** Returns the sequence of the last event that is still there: later ones may have been deleted. */
   private async lastHeld({ last }: Extent): Promise<number> {
     const { stream } = this.settings;
     const { manager } = await this.link.connection(ANSWER_MS);
@@ -226,7 +226,7 @@ interface Consumer extends Handle {
 
 type Batches = AsyncGenerator<readonly SourceEvent[], undefined>;
 
-/** The mark of a position that nobody has been told, and which is the oldest that there is. */
+/** The mark of a position before the last events: no client has it, so there is nothing to compare it with. */
 const UNKNOWN = 'unknown';
 
 /** Returns the position before the last events. */
@@ -236,7 +236,7 @@ function beforeLast(count: number, { epoch, first, last, end }: Extent & { reado
   return sequence === 0 ? { epoch, sequence, mark: '0' } : { epoch, sequence, mark: UNKNOWN };
 }
 
-/** Whether another attempt would fail, too. */
+/** Whether another attempt would also fail. */
 function isFinal(error: unknown): boolean {
   const { code, status } = error as { code?: unknown; status?: unknown };
   if (code === 'INVALID_ARGUMENT' || code === 'CLOSED') return true;

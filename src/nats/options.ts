@@ -18,7 +18,10 @@ export interface NatsStreamOptions {
    * remembers its id.
    */
   publishTimeoutMs?: number | undefined;
-  /** Connection options: credentials, TLS, names. Default: those of `connect` in `@nats-io/transport-node`, but without giving up. */
+  /**
+   * Connection options: credentials, TLS, names. Default: those of `connect` in `@nats-io/transport-node`, except that it never
+   * gives up.
+   */
   connection?: Omit<NodeConnectionOptions, 'servers'> | undefined;
 }
 
@@ -50,7 +53,7 @@ export interface NatsSettings {
 const OPTIONS = ['servers', 'stream', 'subject', 'create', 'publishTimeoutMs', 'connection'] as const;
 const LIMITS = ['maxItems', 'maxBytes', 'maxAgeMs', 'duplicateWindowMs', 'replicas', 'storage'] as const;
 
-/** How a connection is kept: a server that is gone comes back, and one that says nothing is left. */
+/** How a connection is kept: it retries a server that is gone, and leaves one that is silent. */
 const KEEP_ALIVE: NodeConnectionOptions = {
   maxReconnectAttempts: -1,
   timeout: 5_000,

@@ -14,13 +14,13 @@ export interface Portion {
   readonly bytes: number;
 }
 
-/** The server says that often that it is still there; after three of them without a word, it is taken for gone. */
+/** How often the server says that it is still there; after three such intervals of silence it counts as gone. */
 const HEARTBEAT_MS = 5_000;
 const SILENCE_MS = 3 * HEARTBEAT_MS;
 /** A request for messages ends after this, and is made again. */
 const EXPIRES_MS = 30_000;
 
-/** What a request for messages has ended with, unless it was given all that it asked for. */
+/** The statuses that end a request for messages that did not get all it asked for. */
 const NO_MORE_NOW = new Set([404, 408]);
 
 /**

@@ -21,11 +21,11 @@ export function toConfig({ stream, subject, create = {} }: NatsSettings): Partia
   };
 }
 
-/** Refuses a stream that would drop events from among others, or that does not listen to the events' subjects. */
+/** Refuses a stream that would drop events from between others, or that does not listen to the events' subjects. */
 export function checkConfig(config: StreamConfig, { stream, subject }: NatsSettings): void {
   const holes = config.retention !== RetentionPolicy.Limits || config.max_msgs_per_subject > 0 || config.allow_msg_ttl === true;
   if (holes) {
-    throw invalid('stream', stream, 'a stream that keeps events by limits of items, bytes and age alone');
+    throw invalid('stream', stream, 'a stream that drops events only by limits of items, bytes and age');
   }
   if (config.no_ack) throw invalid('stream', stream, 'a stream that acknowledges');
   const covers = [subject, `${subject}.>`].every((each) => config.subjects?.some((own) => own === each || own === '>'));

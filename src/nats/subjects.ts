@@ -8,17 +8,17 @@ import { invalid } from '../watch/errors.ts';
  *     'lobby'              chat.lobby
  *     'lobby', 'a.b *'     chat.lobby.a=2Eb=20=2A
  *
- * In a subject, dots separate tokens, and `*` and `>` stand for any of them. So every byte of a topic but letters, digits, `-` and
- * `_` becomes `=` and two digits, and no topic can reach a subject that is not its own.
+ * In a subject, dots separate tokens, and `*` and `>` stand for any of them. So every byte of a topic except letters, digits, `-`
+ * and `_` becomes `=` and two hex digits, and no topic can reach a subject that is not its own.
  */
 
-/** NATS limits a line of its protocol to 4 KiB, and this is only a part of one. */
+/** NATS limits a line of its protocol to 4 KiB, and a subject is only part of one. */
 const MAX_SUBJECT_CHARS = 1_024;
 const ESCAPED = /[.!~*'()]/g;
 
 /**
- * Returns the subject of an event with these topics. Throws INVALID_ARGUMENT for topics that are too long together, or no text that
- * UTF-8 can represent.
+ * Returns the subject of an event with these topics. Throws INVALID_ARGUMENT for topics that are too long together, or that UTF-8
+ * cannot represent.
  */
 export function toSubject(root: string, topics: readonly string[]): string {
   const subject = [root, ...topics.map(toToken)].join('.');
@@ -28,7 +28,10 @@ export function toSubject(root: string, topics: readonly string[]): string {
   return subject;
 }
 
-/** Returns the topics of a subject, or undefined if it is not below this root. A topic that somebody else has made is taken as it is. */
+/**
+ * Returns the topics of a subject, or undefined if it is not below this root. A topic that another program wrote is taken as it
+ * is.
+ */
 export function toTopics(root: string, subject: string): readonly string[] | undefined {
   if (subject === root) return [];
   return subject.startsWith(`${root}.`)
@@ -40,13 +43,13 @@ export function toTopics(root: string, subject: string): readonly string[] | und
 }
 
 function toToken(topic: string): string {
-  // An empty token is no token.
+  // A token cannot be empty.
   if (topic === '') return '=';
   let escaped: string;
   try {
     escaped = encodeURIComponent(topic);
   } catch {
-    throw invalid('topics', topic, 'text without half characters');
+    throw invalid('topics', topic, 'text without lone surrogates');
   }
   const hex = (character: string): string => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
   return escaped.replace(ESCAPED, hex).replaceAll('%', '=');

@@ -20,8 +20,8 @@ export type Labels = Readonly<Record<string, string>>;
 export type LabelOperator = '=' | '==' | 'in' | '!=' | 'notin' | 'exists' | '!' | 'gt' | 'lt';
 
 /**
- * One condition on one label, such as `app in (web,api)`, which is known to be well-formed. This is all that selecting takes; so who
- * imports only that is spared what {@link Requirement} knows besides: to check what it is made of, and to print itself.
+ * One condition on one label, such as `app in (web,api)`, which is known to be well-formed. This is all that selecting needs, so
+ * code that imports only this does without the rest of a {@link Requirement}: checking its parts, and printing.
  */
 export class Condition {
   readonly key: string;
@@ -68,7 +68,7 @@ export function labelOf(labels: Labels | null | undefined, key: string): string 
   return labels && Object.hasOwn(labels, key) ? labels[key] : undefined;
 }
 
-/** What is wrong with the value behind `>` or `<`. */
+/** What is wrong with the value after `>` or `<`. */
 export function faultOfInteger(value: string): Fault | undefined {
   return toInt64(value) === undefined ? { at: 0, expected: 'a 64-bit integer' } : undefined;
 }

@@ -22,7 +22,7 @@ interface ReadTerm {
  *     '-----------' '--'   '----------' '----'
  *        field     value      field      value
  *
- * First the text is cut at the commas that no backslash stands before; pieces without any text are skipped. In a piece, the first
+ * First the text is cut at the commas without a backslash before them; pieces without any text are skipped. In a piece, the first
  * operator ends the field. What follows is the value, in which only `\\`, `\,` and `\=` are escapes, and an `=` must be one: so
  * `a==b==c` is wrong, and not a value with `==` in it.
  *
@@ -86,7 +86,7 @@ function unescaped(text: string, { from, to }: Span): string {
     at++;
     const escaped = at < to ? text.charAt(at) : '';
     if (escaped === '' || !'\\,='.includes(escaped)) {
-      throw selectorError(KIND, text, { at, expected: '"\\", "," or "=" behind a "\\"' });
+      throw selectorError(KIND, text, { at, expected: '"\\", "," or "=" after a "\\"' });
     }
     value += escaped;
   }
@@ -99,7 +99,7 @@ export function escapeFieldValue(value: string): string {
 }
 
 /**
- * Reads a value back that {@link escapeFieldValue} has written.
+ * Reads back a value that {@link escapeFieldValue} has written.
  *
  * @throws {WatchError} INVALID_SELECTOR for any other escape, and for `,` or `=` without a backslash.
  */

@@ -116,7 +116,7 @@ function print(terms: readonly FieldTerm[]): string {
   return terms.map(({ field, operator, value }) => `${field}${operator}${escapeFieldValue(value)}`).join(',');
 }
 
-/** Returns a copy of the term. It must come back when it is printed and parsed: a field's name cannot be escaped. */
+/** Returns a copy of the term. It must survive printing and parsing, and a field's name cannot be escaped. */
 function checkedTerm({ field, operator, value }: FieldTerm): FieldTerm {
   if (operator !== '=' && operator !== '!=') throw invalid('operator', operator, '= or !=');
   if (typeof value !== 'string') throw invalid('value', value, 'a string');
@@ -127,7 +127,7 @@ function checkedTerm({ field, operator, value }: FieldTerm): FieldTerm {
   return { field, operator, value };
 }
 
-/** The terms that are left when those that say the same, or nothing new, are dropped. */
+/** The terms without duplicates and those that add nothing. */
 function reduced(terms: readonly FieldTerm[]): readonly FieldTerm[] {
   const left: FieldTerm[] = [];
   for (const field of new Set(terms.map((term) => term.field))) {

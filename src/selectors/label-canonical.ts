@@ -2,7 +2,7 @@ import type { Condition } from './condition.ts';
 import { toInt64 } from './label-text.ts';
 import { byCodeUnit } from './syntax.ts';
 
-/** The text of a selector that nothing matches. There is no other way to say it in the language, so it is the canonical one. */
+/** The text of a selector that nothing matches. The language has no direct way to say that, so this is the canonical one. */
 export const NOTHING = 'nothing,!nothing';
 
 /**
@@ -34,8 +34,8 @@ interface Possible {
  *     a in (1,2),a!=2,b,b    a=1,b
  *     a=1,a=2                nothing,!nothing
  *
- * Requirements come sorted by key, as a selector has them. It holds for labels of any text, also such as no server accepts. That is
- * what makes it simple: there are always more values than a selector excludes, so a set that is described by what it excludes is
+ * Requirements come sorted by key, as a selector has them. This holds for labels of any text, even text that no server accepts.
+ * That makes it simple: there are always more values than a selector excludes, so a set that is described by what it excludes is
  * never empty.
  */
 export function canonicalLabels(requirements: readonly Condition[]): string {
@@ -101,7 +101,7 @@ function printed(key: string, { absent, present, only, low, high, not }: Possibl
   return texts;
 }
 
-/** The bounds that every 64-bit integer is between. Literals: bundlers would keep what is computed, even if nobody uses it. */
+/** The bounds between which every 64-bit integer lies. Literals: bundlers would keep a computed value even if it is unused. */
 const BELOW_ALL = -9_223_372_036_854_775_809n;
 const ABOVE_ALL = 9_223_372_036_854_775_808n;
 

@@ -17,9 +17,9 @@ const SPECIAL = '=!(),><';
  *
  *     app in (web, api),!old   ->   app  in  (  web  ,  api  )  ,  !  old
  *
- * Spaces, tabs and line ends separate, and mean nothing else. Of the operators the longest that fits is taken. Every other run of
- * characters is a word, whatever they are: the parser knows what a word is to be, so it can say better what is wrong with it. `in`
- * and `notin` are words, too, and only their place makes them operators.
+ * Spaces, tabs and line ends only separate tokens. The longest operator that fits is taken. Every other run of characters is a
+ * word, whatever they are: the parser knows what is expected, so it can better say what is wrong. `in` and `notin` are also
+ * words; only their place makes them operators.
  */
 export class LabelLexer {
   readonly text: string;

@@ -13,7 +13,7 @@ import { checkText, type Fault, type ParseOptions } from './syntax.ts';
  *                 | key ( "in" | "notin" ) "(" [ value ] { "," [ value ] } ")"
  *
  * @throws {WatchError} INVALID_SELECTOR with the `position` of the first character that does not fit; with the `limit` for a text
- *   longer than `maxChars`. INVALID_ARGUMENT for what is no text.
+ *   longer than `maxChars`. INVALID_ARGUMENT for anything but a string.
  */
 export function readConditions(text: string, options: ParseOptions = {}): Condition[] {
   checkText('label selector', text, options);
@@ -60,7 +60,7 @@ function operatorOf(lexer: LabelLexer): LabelOperator {
   return operator;
 }
 
-/** The value behind `=`, `==`, `!=`, `>` or `<`. A missing one is the empty value, which is no integer. */
+/** The value after `=`, `==`, `!=`, `>` or `<`. A missing one is the empty value, which is not an integer. */
 function value(lexer: LabelLexer, operator: LabelOperator): string {
   const integer = operator === 'gt' || operator === 'lt';
   const { kind, at } = lexer.next;
@@ -69,7 +69,7 @@ function value(lexer: LabelLexer, operator: LabelOperator): string {
   return checked(lexer, lexer.take(), (text) => (integer ? faultOfInteger(text) : undefined) ?? faultOfValue(text));
 }
 
-/** The values in parentheses. Nothing between two commas, or beside one, is the empty value. */
+/** The values in parentheses. Nothing between two commas, or next to one, means the empty value. */
 function values(lexer: LabelLexer): string[] {
   lexer.expect('(', '"("');
   const found: string[] = [];

@@ -23,7 +23,7 @@ export function parseLabels(text: string, options: ParseOptions = {}): Record<st
   let at = 0;
   for (const pair of text.split(',')) {
     const equals = pair.indexOf('=');
-    if (equals < 0) throw selectorError(KIND, text, { at: at + pair.length, expected: '"=" behind a label key' });
+    if (equals < 0) throw selectorError(KIND, text, { at: at + pair.length, expected: '"=" after a label key' });
     const key = part(text, { from: at, to: at + equals }, faultOfKey);
     const value = part(text, { from: at + equals + 1, to: at + pair.length }, faultOfValue);
     found.push([key, value]);

@@ -30,7 +30,7 @@ export interface SelectionPredicateOptions<T> {
   readonly allowWatchBookmarks?: boolean | undefined;
 }
 
-/** A part of an index in which all objects are that a predicate selects: `{ index: 'f:spec.nodeName', value: 'node-1' }`. */
+/** A part of an index that contains all objects that a predicate selects: `{ index: 'f:spec.nodeName', value: 'node-1' }`. */
 export interface IndexHint {
   /** `f:` or `l:`, and the name of the field or label. */
   readonly index: string;

@@ -40,7 +40,7 @@ export function selectorError(kind: string, text: string, { at, expected }: Faul
   return new WatchError('INVALID_SELECTOR', message, { position: at });
 }
 
-/** Throws INVALID_SELECTOR for a text that is too long, and INVALID_ARGUMENT for what is no text. */
+/** Throws INVALID_SELECTOR for a text that is too long, and INVALID_ARGUMENT for anything but a string. */
 export function checkText(kind: string, text: string, options: ParseOptions): void {
   const maxChars = wholeNumber('maxChars', checkOptions(options, ['maxChars']).maxChars ?? MAX_SELECTOR_CHARS);
   if (typeof text !== 'string') throw new WatchError('INVALID_ARGUMENT', `${kind}: expected a string, got ${typeof text}`);
@@ -59,7 +59,10 @@ function printable(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, ' ');
 }
 
-/** Compares by code unit: what `sort()` does, said where it matters. Label text is ASCII, so it is also the order of its bytes. */
+/**
+ * Compares by code unit, as `sort()` does, but explicitly where it matters. Label text is ASCII, so it is also the order of its
+ * bytes.
+ */
 export function byCodeUnit(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0;
 }

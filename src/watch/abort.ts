@@ -9,10 +9,10 @@ class Callbacks extends Set<(reason: unknown) => void> {
 const waiting: WeakMap<AbortSignal, Callbacks> = new WeakMap();
 
 /**
- * Calls `callback` with the signal's reason when it aborts; at once if it has. Returns what stops that, which must be called in the
- * end: signals may live longer than what listens to them. The callback must not throw.
+ * Calls `callback` with the signal's reason when it aborts, or at once if it already has. Returns a function that removes the
+ * callback; call it in the end, because signals may outlive their listeners. The callback must not throw.
  *
- * However many wait for a signal, it has one listener of ours: Node 20 warns of a leak from the eleventh on.
+ * However many callbacks wait for a signal, it gets only one listener: Node 20 warns of a leak from the eleventh on.
  */
 export function whenAborted(signal: AbortSignal | undefined, callback: (reason: unknown) => void): () => void {
   if (signal?.aborted) callback(signal.reason);
@@ -27,7 +27,7 @@ export function whenAborted(signal: AbortSignal | undefined, callback: (reason: 
   };
 }
 
-/** The same promise, but rejected with the signal's reason as soon as that aborts, whatever the promise does. */
+/** Settles like the promise, but rejects with the signal's reason as soon as the signal aborts. */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const leave = whenAborted(signal, reject);

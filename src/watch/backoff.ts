@@ -5,19 +5,18 @@ export interface BackoffOptions {
   readonly factor: number;
   readonly random: () => number;
   /**
-   * Whether attempts begin at least the delay apart, with the jitter on top of it. Otherwise a delay is all jitter: from nothing to
-   * its length.
+   * Whether attempts begin at least the delay apart, with jitter added. Otherwise the wait is a random time from 0 to the delay.
    */
   readonly apart?: boolean | undefined;
 }
 
-/** What an attempt has ended with. */
+/** How an attempt failed. */
 export interface FailedAttempt {
   /** The delay that the server asked for. */
   readonly hintMs?: number | undefined;
   /** How long the attempt took. With `apart`, this time counts. */
   readonly ranMs?: number | undefined;
-  /** The version to resume from is lost: 410. */
+  /** The server no longer has the version to resume from (410). */
   readonly expired?: boolean | undefined;
   /** The next attempt cures what made this one fail. */
   readonly curable?: boolean | undefined;
@@ -27,11 +26,11 @@ export interface FailedAttempt {
 export const MAX_HINT_MS = 300_000;
 
 /**
- * When to try again: what all that reconnect in this package have in common. It counts failures in a row, and each makes the next
+ * Decides when to try again, for everything in this package that reconnects. It counts failures in a row, and each makes the next
  * delay longer, up to a limit. Every delay has jitter, because thousands of clients lose the same server at the same time.
  *
- * A 410 is followed by a start over at once: the server answers, and nothing else is known. After two in a row it waits like any
- * other failure.
+ * After a 410 the watch starts over at once, because the server does answer. From the second 410 in a row on, it waits as after
+ * any other failure.
  */
 export class Backoff {
   /** Failures in a row. */
@@ -44,7 +43,7 @@ export class Backoff {
     this.#options = options;
   }
 
-  /** What is connected has worked for long enough: what comes is not part of a series of failures. */
+  /** The connection has worked for long enough: the next failure begins a new series. */
   healthy(): void {
     this.failures = 0;
     this.expired = false;
@@ -60,12 +59,12 @@ export class Backoff {
     return this.#delay(prompt ? 0 : longestMs, hintMs, ranMs);
   }
 
-  /** The delay after an attempt that was no failure. It is the shortest one, and is not counted. */
+  /** Returns the delay after an attempt that did not fail: the shortest one. The attempt is not counted. */
   renewed(ranMs: number): number {
     return this.#delay(this.#options.minMs, 0, ranMs);
   }
 
-  /** The jitter is on top of the server's delay, because the server may have told the same delay to thousands of clients. */
+  /** The jitter is added to the server's delay, because the server may have given the same delay to thousands of clients. */
   #delay(longestMs: number, hintMs: number = 0, ranMs: number = 0): number {
     const { random, apart } = this.#options;
     // A negative hint or NaN means no hint.

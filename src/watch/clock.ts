@@ -9,7 +9,9 @@ export interface Clock {
   schedule(delayMs: number, callback: () => void): () => void;
 }
 
-/** The host's clock. Delays longer than 2^31 - 1 ms (about 24 days) are shortened to that. Overdue calls run next. */
+/**
+ * The host's clock. Delays longer than 2^31 - 1 ms (about 24 days) are shortened to that. Overdue calls run as soon as possible.
+ */
 export const systemClock: Clock = {
   now: () => performance.now(),
   schedule: (delayMs, callback) => {
@@ -24,8 +26,8 @@ function toTimerDelay(delayMs: number): number {
 }
 
 /**
- * The clock for upkeep that nobody waits for: where it is the host's, its timers do not keep a process alive. A program that forgets
- * to close something idle ends all the same.
+ * The clock for upkeep that nobody waits for. If it is the host's, its timers do not keep the process alive, so a program that
+ * forgets to close something idle still ends.
  */
 export function upkeepClock(clock: Clock): Clock {
   if (clock !== systemClock) return clock;

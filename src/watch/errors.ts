@@ -10,7 +10,7 @@ import type { Status } from './event.ts';
  * | `CLOSED` | `publish`, `tryPublish` or `watch` after `shutdown`; a pending `publish` when the signal of `shutdown` aborts; calls to an informer, storage or server that has stopped or was closed, and calls that wait when it stops | |
  * | `OVERLOADED` | `publish` while `maxPending` publishes are pending; `fromObservable` with `wait` when its queue is full; adding a key to a work queue that holds `maxKeys` others; a list beyond `maxPages`, `maxObjects` or `maxTotalListBytes` | `limit` |
  * | `INVALID_ARGUMENT` | an option or argument of the wrong kind; the message names the value and what was expected | |
- * | `FRAME_TOO_LARGE` | a frame of a byte stream is longer than `maxFrameBytes`, or a response than its limit | `limit` |
+ * | `FRAME_TOO_LARGE` | a frame of a byte stream is longer than `maxFrameBytes`, or a response is longer than its limit | `limit` |
  * | `INVALID_FRAME` | a frame, a response or a storage's file is not what was expected: not JSON, not an event, or damaged | |
  * | `QUEUE_FULL` | a fake was given more events than its queue holds | `limit` |
  * | `INVALID_SELECTOR` | the text of a selector is invalid or too long; the message shows where | `position`, `limit` |
@@ -64,7 +64,7 @@ export function invalid(name: string, value: unknown, expected: string): WatchEr
   try {
     shown = shown === 'string' ? JSON.stringify(value) : String(value);
   } catch {
-    // No text can be had of it: its type must do.
+    // It cannot be converted to text, so its type has to do.
   }
   return new WatchError('INVALID_ARGUMENT', `${name}: expected ${expected}, got ${shown.slice(0, 80)}`);
 }

@@ -46,7 +46,7 @@ export interface AddedEvent<Obj = unknown> {
 /** The type of the objects of a union's events, except BOOKMARK and ERROR. */
 export type ObjectOf<E extends WatchEvent> = Exclude<E, { readonly type: 'BOOKMARK' | 'ERROR' }>['object'];
 
-/** All that is known of the object of a BOOKMARK: its version, and the annotation that ends a snapshot. */
+/** All that is known about the object of a BOOKMARK: its version, and the annotation that ends a snapshot. */
 export interface Bookmark {
   readonly kind?: string | undefined;
   readonly apiVersion?: string | undefined;

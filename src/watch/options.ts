@@ -2,8 +2,8 @@ import { invalid, WatchError } from './errors.ts';
 
 /**
  * Returns `options`. Throws INVALID_ARGUMENT for anything but an object, and for an option that is not in `names`: a misspelt one
- * would otherwise mean the default. An option of undefined is not given. Instances of classes may have members of their own, so
- * only plain objects are searched.
+ * would otherwise mean the default. An option that is undefined counts as not given. Class instances may have other members, so
+ * only plain objects are checked.
  */
 export function checkOptions<O extends object>(options: O, names: readonly (keyof O & string)[]): O {
   if (!options || typeof options !== 'object') throw invalid('options', options, 'an object');
@@ -15,7 +15,7 @@ export function checkOptions<O extends object>(options: O, names: readonly (keyo
   return options;
 }
 
-/** Whether an object is a plain one, of any realm: it has no prototype, or one that has none itself. */
+/** Whether an object is plain, whatever its realm: it has no prototype, or one without a prototype. */
 function isPlain(object: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(object);
   return !prototype || !Object.getPrototypeOf(prototype);

@@ -9,7 +9,7 @@
  * - `coalesce`: unseen changes are folded to the latest per key. ADDED then MODIFIED is ADDED, ADDED then DELETED is nothing,
  *   MODIFIED then DELETED is DELETED, DELETED then ADDED is MODIFIED; of custom types the last event stays. Keys are in the order
  *   of their first unseen change. With more than `capacity` keys the watch is cut: unlike `disconnect` it delivers none of them,
- *   only that ERROR, which counts all events behind them.
+ *   only that ERROR, which counts all events that they stand for.
  */
 export type Overflow = (typeof OVERFLOWS)[number];
 

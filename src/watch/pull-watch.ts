@@ -158,7 +158,7 @@ export function iteratorOf<E>(events: AsyncIterable<E> | AsyncIterator<E, unknow
 
 /**
  * Creates a watch over an async iterable or iterator. Nothing is read ahead. The iterator's `return` is called when the watch
- * ends, also when the iterator itself ended.
+ * ends, even if the iterator itself ended.
  *
  * @throws {WatchError} INVALID_ARGUMENT for anything else.
  */

@@ -36,8 +36,8 @@ export interface Watch<E> {
   /**
    * Where this watch is, if its source keeps past events: a watch that begins `after` this position gets everything that this one
    * has not delivered. What is queued counts as not delivered, and so does what `return` discarded or what a cut left out. A number
-   * that never decreases. A broadcaster tells it if it has `replay`; with `coalesce`, events that were folded into a delivered one
-   * may come again.
+   * that never decreases. A broadcaster reports it if it has `replay`; with `coalesce`, events that were folded into a delivered
+   * one may come again.
    */
   readonly position?: number | undefined;
   [Symbol.asyncIterator](): Watch<E>;

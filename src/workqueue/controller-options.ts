@@ -2,8 +2,8 @@ import type { KubernetesObject } from '../cache/object.ts';
 import type { WorkQueue } from './queue.ts';
 
 /**
- * What a controller needs of an informer. `Informer` of `watchmux/cache` is one. The parameters are those of methods, so that
- * informers of several types fit into one list.
+ * What a controller needs from an informer. `Informer` of `watchmux/cache` is one. Declared with methods, whose parameters are
+ * bivariant, so that informers of several types fit into one list.
  */
 export interface ControllerInformer<T> {
   /** The key of an object. */
@@ -34,7 +34,10 @@ export interface ControllerHandler<T> {
   onDelete(object: T): void;
 }
 
-/** A function whose parameter is that of a method: where objects of several types are meant, one for some of them will do. */
+/**
+ * A function whose parameter is bivariant, as a method's is: where objects of several types are possible, one for some of them
+ * fits.
+ */
 type Asked<T, Answer> = { ask(object: T): Answer }['ask'];
 
 /** An informer, and which keys its objects concern. */

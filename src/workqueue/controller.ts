@@ -22,7 +22,7 @@ import { enqueuer, sourceOf } from './sources.ts';
  *     informers --- changes ---> keysOf ---> WorkQueue ---> reconcile(key) ---> succeeded: failures are forgotten
  *         ^                                     ^                |                '--> requeueAfterMs: run again then
  *         |                                     |                |
- *         |                                     '-- backoff ---- failed: up to maxRetries, then dropped and told
+ *         |                                     '-- backoff ---- failed: up to maxRetries, then dropped and reported
  *         |                                                      |
  *         '------------------ atLeast(version) --------------- wrote(object): the key is not done before that
  *

@@ -5,12 +5,13 @@ import { Heap, type HeapNode } from './heap.ts';
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * What is delayed, by time, and the one timer for all of it: it is set for the first, and again if that is still not due.
+ * What is delayed, ordered by time, with one timer for all of it. The timer is set for the first, and again if that is not yet
+ * due.
  *
  *     heap   first --- due in 5 ms ---> timer
  *            others                       |
  *                                         v
- *                                   due(each) in order of time, and of arrival at one time
+ *                                   due(each) in order of time, and of arrival if the times are equal
  */
 export class Delays<D extends HeapNode> {
   readonly #clock: Clock;
@@ -29,7 +30,7 @@ export class Delays<D extends HeapNode> {
     return this.#heap.nodes.length;
   }
 
-  /** Adds one, or moves one that is here already to an earlier time. A later time changes nothing. */
+  /** Adds one, or moves one that is already here to an earlier time. A later time changes nothing. */
   add(one: D, delayMs: number): void {
     const dueAtMs = this.#clock.now() + delayMs;
     if (one.place < 0) this.#heap.add(one, dueAtMs);

@@ -1,6 +1,6 @@
 /**
- * Who leads, as one candidate sees it. Nothing here waits, asks, or reads a clock: it is told the time and what was answered, and
- * says what to do next.
+ * Who leads, as one candidate sees it. Nothing here waits, sends requests or reads a clock: it is given the time and the answers,
+ * and says what to do next.
  *
  *                   .------------------ wait, read again <----------------.
  *                   v                                                     | no
@@ -11,18 +11,18 @@
  *         '-- leadsUntilMs is over ---- leader -- every retryMs: write
  *             somebody else's
  *
- * Why two never lead at once. A leader counts `renewDeadlineMs` from before it has *sent* its last successful write. A candidate
- * counts the lease's duration from after it has *received* that write's version, and takes the lease only if it still has that
+ * Why two never lead at once. A leader counts `renewDeadlineMs` from before it *sent* its last successful write. A candidate
+ * counts the lease's duration from after it *received* that write's version, and takes the lease only if it still has that
  * version. The first span begins no later than the second and is shorter. So clocks need not agree on the time, and may run at
  * speeds that differ by less than the quotient of the two spans. How long requests take, and which of them are lost, does not
- * matter: what comes late is refused, because the version has changed.
+ * matter: a late write is refused, because the version has changed.
  *
  * Upstream: `tryAcquireOrRenew` of client-go, which counts both spans from after the answer.
  */
 import { splitKey, versionOf } from '../cache/object.ts';
 import type { Lease, LeaseSpec } from './lease.ts';
 
-/** What an election goes by. */
+/** The settings of an election. */
 export interface ElectionSettings {
   /** The lease's name, or `namespace/name`. */
   readonly name: string;
@@ -35,13 +35,13 @@ export interface ElectionSettings {
   readonly now: () => number;
 }
 
-/** What is to be done next. `takes`: it begins a leadership, and does not prolong one. */
+/** What to do next. `takes`: the write begins a leadership, rather than prolonging one. */
 export type Step =
   | { readonly do: 'get' }
   | { readonly do: 'create' | 'update'; readonly lease: Lease; readonly takes: boolean }
   | { readonly do: 'wait'; readonly untilMs: number };
 
-/** What became of a step: a lease, or none; 409; or nobody knows. */
+/** The outcome of a step: a lease, or none; 409; or unknown. */
 export type Answer = { readonly lease: Lease | undefined } | 'conflict' | 'failed';
 
 /** When a step was begun, and when it was answered. */
@@ -60,7 +60,7 @@ export class Election {
   #seen: { readonly lease: Lease | undefined; readonly sinceMs: number } | undefined;
   /** Whether it may have changed since. */
   #isStale: boolean = true;
-  /** Whether a write that nobody has answered may have made the lease ours. */
+  /** Whether a write without an answer may have made the lease ours. */
   #mayHold: boolean = false;
   #conflicts: number = 0;
   #nextMs: number = -Infinity;
@@ -76,12 +76,12 @@ export class Election {
     return holderOf(this.#seen?.lease);
   }
 
-  /** Which leadership it is: grows with each. */
+  /** The number of the leadership: each one has a greater number. */
   get term(): number {
     return transitionsOf(this.#seen?.lease) ?? 0;
   }
 
-  /** We lead before this moment, and not from it on. */
+  /** We lead until this moment, exclusive. */
   get leadsUntilMs(): number {
     return this.#leadsUntilMs;
   }
@@ -90,7 +90,7 @@ export class Election {
     return nowMs < this.#leadsUntilMs;
   }
 
-  /** We lead no longer, whatever is answered to what was asked before. */
+  /** We no longer lead, whatever the answers to earlier requests are. */
   lose(): void {
     this.#leadsUntilMs = -Infinity;
   }
@@ -104,7 +104,7 @@ export class Election {
     return { do: lease ? 'update' : 'create', lease: this.#ours(lease, takes), takes };
   }
 
-  /** What gives the lease back; undefined if it is not ours. To be asked again after each answer. */
+  /** Returns the step that gives the lease back; undefined if it is not ours. Call it again after each answer. */
   resign(): Exclude<Step, { readonly do: 'wait' }> | undefined {
     this.lose();
     if (!this.#mayHold && this.holder !== this.#settings.identity) return undefined;
@@ -115,7 +115,7 @@ export class Election {
     return { do: 'update', lease: { ...lease, spec: { ...lease.spec, ...spec } }, takes: false };
   }
 
-  /** Tells what a step has come to. */
+  /** Takes the answer to a step. */
   answered(step: Step, answer: Answer, times: StepTimes): void {
     const isWrite = step.do === 'create' || step.do === 'update';
     if (answer === 'failed' && isWrite) this.#mayHold = true;
@@ -147,7 +147,7 @@ export class Election {
 
   #written(step: Step & { readonly lease: Lease; readonly takes: boolean }, lease: Lease | undefined, times: StepTimes): void {
     const { sentMs, nowMs } = times;
-    // A write that changes nothing is seen by nobody.
+    // Nobody sees a write that changes nothing.
     if (!lease || isSame(lease, step.lease)) {
       this.#failed('failed', nowMs);
       return;
@@ -166,7 +166,7 @@ export class Election {
     this.#nextMs = Math.max(nowMs, sentMs + this.#pause(1, LEADER_JITTER));
   }
 
-  /** When the lease may be taken, if nothing happens to it. */
+  /** When the lease may be taken if it does not change. */
   #expiryMs(): number {
     const { identity, leaseDurationMs } = this.#settings;
     const { lease, sinceMs } = this.#seen ?? {};
@@ -181,7 +181,7 @@ export class Election {
     return holder === undefined || holder === this.#settings.identity || nowMs >= this.#expiryMs();
   }
 
-  /** The lease as it is when we hold it. Everything else in it stays. */
+  /** The lease as it is when we hold it. Everything else in it is kept. */
   #ours(lease: Lease | undefined, takes: boolean): Lease {
     const { identity, leaseDurationMs, name: key } = this.#settings;
     const time = this.#time();
@@ -198,7 +198,7 @@ export class Election {
     return { ...LEASE, ...lease, ...(metadata && { metadata }), spec };
   }
 
-  /** The time as a Lease has it, to the microsecond. No two are the same, or a write might change nothing. */
+  /** The time in the format of a Lease, to the microsecond. No two are equal, or a write might change nothing. */
   #time(): string {
     this.#writtenAt = Math.max(this.#settings.now(), this.#writtenAt + 1);
     return new Date(this.#writtenAt).toISOString().replace('Z', '000Z');
@@ -212,7 +212,7 @@ export class Election {
 
 const LEASE = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' } as const;
 
-/** Others write leases, too: what is no name is nobody's. */
+/** Others write leases as well: a holder that is not a name counts as nobody. */
 function holderOf(lease: Lease | undefined): string | undefined {
   const holder: unknown = lease?.spec?.holderIdentity;
   return typeof holder === 'string' && holder !== '' ? holder : undefined;

@@ -3,12 +3,12 @@ import type { KeyTiming } from './meter.ts';
 
 /** All that a queue knows about a key. It exists while the key is dirty, in work, or delayed. It is a node of the line. */
 export interface Entry<K> extends HeapNode, KeyTiming {
-  /** As it was added last. */
+  /** The key as it was last added. */
   key: K;
   readonly id: unknown;
-  /** Whether a run is owed: it was added, and not handed out since. */
+  /** Whether a run is owed: it was added, and has not been handed out since. */
   dirty: boolean;
-  /** Whether it was handed out, and is not done. */
+  /** Whether it was handed out and is not done. */
   working: boolean;
   priority: number;
   /** Its place among the delayed, if it has one. */

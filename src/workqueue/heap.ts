@@ -1,8 +1,8 @@
-/** An element of a {@link Heap}. The heap writes all of it. */
+/** An element of a {@link Heap}. Only the heap writes its members. */
 export interface HeapNode {
   /** The smallest is first. */
   rank: number;
-  /** Of those with one rank, the one that was added first is first. */
+  /** Among equal ranks, the one that was added first comes first. */
   turn: number;
   /** Its index, so that it can be moved or removed without a search; -1 while it is in no heap. */
   place: number;
@@ -21,27 +21,27 @@ export class Heap<N extends HeapNode> {
   readonly nodes: N[] = [];
   #turns: number = 0;
 
-  /** Adds one that is not here. */
+  /** Adds a node that is not in the heap. */
   add(node: N, rank: number): void {
     node.turn = this.#turns++;
     this.put(node, rank);
   }
 
-  /** Moves one that is here to another rank, or puts one back that was here. Among those of its rank it keeps its turn. */
+  /** Moves a node to another rank, or puts back one that was removed. Among equal ranks it keeps its turn. */
   put(node: N, rank: number): void {
     node.rank = rank;
     if (node.place < 0) node.place = this.nodes.push(node) - 1;
     this.#sift(node, node.place);
   }
 
-  /** Removes one that is here. */
+  /** Removes a node that is in the heap. */
   remove(node: N): void {
     const last = this.nodes.pop() as N;
     if (last !== node) this.#sift(last, node.place);
     node.place = -1;
   }
 
-  /** Puts a node where it belongs, from a place that is free for it: up, past those that come after it, or down. */
+  /** Moves a node from a free place to where it belongs: up, past nodes that come after it, or down. */
   #sift(node: N, from: number): void {
     const { nodes } = this;
     let at = from;

@@ -8,7 +8,7 @@ export interface KeyIterator<K> extends AsyncIterator<K, undefined> {
 
 /**
  * An iterator over what `get` returns, until it is undefined. Written by hand, because `return` must settle while `next` is pending:
- * then it takes its request back, so that no key goes to a loop that has ended.
+ * then it withdraws its request, so that no key goes to a loop that has ended.
  */
 export function iterate<K>(get: (signal: AbortSignal) => Promise<K | undefined>): KeyIterator<K> {
   const stopped = new AbortController();

@@ -1,6 +1,7 @@
 /**
- * One of several programs leads, and only it does the work. They agree by a lease: an object that the leader renews, and that others
- * take when it has not been renewed for long enough. This is the part that asks and waits; what to ask, and when, is in election.ts.
+ * One of several programs leads, and only it does the work. They agree by means of a lease: an object that the leader renews, and
+ * that others take when it has not been renewed for long enough. This is the part that asks and waits; what to ask, and when, is
+ * in election.ts.
  *
  *     run ---> campaign ---- won ----> lead({ signal, term }) ---- has returned ----> give the lease back ---> end
  *                 ^                     |  meanwhile: renew
@@ -8,8 +9,8 @@
  *
  * Invariants
  * - `lead` runs at most once at a time, and begins only while the lease is held.
- * - The lease is renewed until `lead` has returned, also when it was told to stop: nobody else begins before it has ended. Only if
- *   the lease is lost does another one begin meanwhile, at the earliest when `signal` has aborted.
+ * - The lease is renewed until `lead` has returned, even after it was told to stop: no other program begins before it has ended.
+ *   Only if the lease is lost can another one begin meanwhile, and not before `signal` has aborted.
  * - After `run` has settled, no timer runs, no request pends, and no listener is left.
  */
 import { untilAborted, whenAborted } from '../watch/abort.ts';
@@ -101,14 +102,14 @@ export class LeaderElector {
     if (this.#broken) throw this.#broken.error;
   }
 
-  /** Resolves to whether the lease is ours; false: it is to stop. */
+  /** Resolves with true if the lease is ours, and with false if the elector is to stop. */
   async #campaign(): Promise<boolean> {
     const { signal } = this.#stopped;
     while (!this.#leads) {
       if (signal.aborted) return false;
       await this.#turn(signal);
     }
-    // A write that was answered after the abort has its effect all the same: the lease is given back.
+    // A write that was answered after the abort has taken effect: the lease is given back.
     return !signal.aborted;
   }
 
@@ -132,7 +133,7 @@ export class LeaderElector {
     return { lost, thrown };
   }
 
-  /** Renews the lease until the work has settled. Resolves to whether it was lost before. */
+  /** Renews the lease until the work has settled. Resolves with whether it was lost before that. */
   async #renew(leading: AbortController, settled: AbortSignal): Promise<boolean> {
     const { clock, renewDeadlineMs } = this.#settings;
     const late = `the lease was not renewed for ${renewDeadlineMs} ms`;
@@ -147,14 +148,14 @@ export class LeaderElector {
       );
     };
     while (this.#leads) {
-      // It may have been lost, and taken again since: what has ended is the work of before.
+      // The lease may have been lost and taken again since: the work that has ended is that of the earlier leadership.
       if (settled.aborted) return isLost;
-      // A request may take longer than what is left.
+      // A request may take longer than the time that is left.
       const cancel = clock.schedule(this.#election.leadsUntilMs - clock.now(), lose);
       await this.#turn(settled);
       cancel();
     }
-    // Work that has ended because of that has lost it all the same.
+    // Work that ended because the lease was lost still counts as having lost it.
     if (isLost || !settled.aborted) lose();
     return isLost;
   }
@@ -167,7 +168,7 @@ export class LeaderElector {
     }
   }
 
-  /** Does the next thing. The end cuts a wait or a read; of a write it must be known what has become of it. */
+  /** Takes the next step. `end` interrupts a wait or a read, but not a write, whose outcome must be known. */
   async #turn(end: AbortSignal): Promise<void> {
     const { clock } = this.#settings;
     const nowMs = clock.now();
@@ -228,7 +229,7 @@ export class LeaderElector {
 /** A read, a write, and both once more if the write is refused. */
 const MAX_RESIGN_REQUESTS = 4;
 
-/** What an error says of the lease. That something is missing for a new one, such as its namespace, is a failure. */
+/** What an error says about the lease. If something is missing for a new one, such as its namespace, that is a failure. */
 function answerOf(error: unknown, { do: what }: Request): Answer {
   const code = isWatchError(error, 'REFUSED') ? error.status?.code : undefined;
   if (code === 404 && what === 'get') return { lease: undefined };

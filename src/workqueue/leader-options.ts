@@ -56,7 +56,7 @@ export interface LeaderElectorOptions {
   readonly random?: (() => number) | undefined;
 }
 
-/** The options, all of them. */
+/** The options with all defaults filled in. */
 export type LeaderSettings = { readonly [Name in keyof LeaderElectorOptions]-?: NonNullable<LeaderElectorOptions[Name]> };
 
 const NAMES = [
@@ -114,7 +114,7 @@ function toDurations(options: LeaderElectorOptions): Durations {
 }
 
 function text(name: string, value: string): string {
-  if (typeof value !== 'string' || value === '') throw invalid(name, value, 'a text that is not empty');
+  if (typeof value !== 'string' || value === '') throw invalid(name, value, 'a non-empty string');
   return value;
 }
 

@@ -1,4 +1,4 @@
-/** The object that candidates agree by on who leads, and what is needed of the place where it is. */
+/** The object by which candidates agree on who leads, and what they need from the place where it is kept. */
 import { type KubernetesObject, keyOf, versionOf } from '../cache/object.ts';
 import { requireMethod } from '../watch/errors.ts';
 

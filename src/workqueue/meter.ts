@@ -39,8 +39,8 @@ export interface KeyTiming {
 const REFRESH_MS = 500;
 
 /**
- * Measures a queue, for `onMetric`. That is user code, which may call the queue, or throw: so it is called in a microtask of its own,
- * when the queue is in order. What it throws is told to `console.error`, and harms neither the queue nor its caller.
+ * Measures a queue, for `onMetric`. That is user code, which may call the queue, or throw, so it is called in a separate
+ * microtask, when the queue is consistent. What it throws goes to `console.error`, and harms neither the queue nor its caller.
  */
 export class Meter {
   readonly #clock: Clock;
@@ -88,7 +88,7 @@ export class Meter {
     this.#tell('workDurationMs', this.#clock.now() - one.startedAtMs);
   }
 
-  /** Leaves no timer. */
+  /** Stops the timer. */
   end(): void {
     this.#ended = true;
     this.#disarm();

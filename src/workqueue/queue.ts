@@ -254,12 +254,12 @@ export class WorkQueue<K> implements AsyncIterable<K> {
     this.#state.end();
   }
 
-  /** Whether somebody who finds nothing queued is to be told the end. */
+  /** Whether a `get` that finds nothing queued resolves with undefined. */
   #isOverFor(patient: boolean): boolean {
     return this.#ending && !(patient && this.#drains.size > 0 && this.#state.working > 0);
   }
 
-  /** Called after each change: gives keys to those who wait for them, and the end when nothing more is to come. */
+  /** Called after each change: hands keys to waiting calls, and ends the calls when nothing more is to come. */
   #serve(): void {
     if (this.#getters.size > 0) this.#feed();
     if (this.#drains.size > 0 && this.#state.size === 0 && this.#state.working === 0) this.shutDown();

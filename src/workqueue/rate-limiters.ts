@@ -64,7 +64,7 @@ export function bucket(
   const { perSecond = 10, burst = 100, clock = systemClock } = checkOptions(options, ['perSecond', 'burst', 'clock']);
   if (!(perSecond > 0 && Number.isFinite(perSecond))) throw invalid('perSecond', perSecond, 'a finite number > 0');
   wholeNumber('burst', burst, 1);
-  let tokens = burst; // less than none: they are promised to those who wait
+  let tokens = burst; // below 0: promised to keys that wait
   let countedAtMs = clock.now();
   return {
     when() {
@@ -97,7 +97,7 @@ export function maxWait(limiter: RateLimiter, maxMs: number): RateLimiter {
 }
 
 /**
- * The default of a queue, as of upstream's controllers: {@link exponential} from 5 ms to 1,000 s for each key, and for all keys
+ * The default of a queue, as in upstream's controllers: {@link exponential} from 5 ms to 1,000 s for each key, and for all keys
  * together a {@link bucket} of 10 per second with a burst of 100.
  */
 export function defaultRateLimiter(options: { readonly clock?: Clock | undefined } = {}): RateLimiter {

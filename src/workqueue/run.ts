@@ -13,14 +13,14 @@ interface Queue<K> {
   forget(key: K): void;
 }
 
-/** One call of `run`, and what of the queue is not public. */
+/** One call of `run`, and the parts of the queue that are not public. */
 interface Job<K> {
   readonly name: string;
   readonly concurrency: number;
   readonly work: Work<K>;
   readonly options: RunOptions<K>;
   readonly clock: Clock;
-  /** The next key. Undefined when the queue is shut down, and nothing more comes of a drain. */
+  /** The next key. Undefined when the queue is shut down, and a drain has no more keys. */
   next(signal: AbortSignal): Promise<K | undefined>;
   /** The number of this try. */
   attemptOf(key: K): number;
@@ -34,7 +34,7 @@ interface Job<K> {
 export type Work<K> = (key: K, context: WorkContext) => unknown;
 
 /**
- * Works off a queue. Each of the workers is this loop:
+ * Processes a queue. Each worker is this loop:
  *
  *     get ---> undefined: shut down and empty -----------------------------------> end
  *      |                                                                            ^
@@ -45,8 +45,8 @@ export type Work<K> = (key: K, context: WorkContext) => unknown;
  *                                                         |
  *      hold(promise) ---> settled, later: the worker goes on with another key meanwhile
  *
- * The signal is asked twice. While a worker waits in `get`, an abort takes its request back. And a key that was handed out in the
- * same turn is put back where it stood: it was asked for, and nobody else would run it.
+ * The signal is checked twice. While a worker waits in `get`, an abort withdraws its request. And a key that was handed out in
+ * the same turn is put back where it stood, because nobody else would run it.
  */
 export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void> {
   const report = (error: unknown, { key, attempt: number }: WorkFailure<K>): void =>
@@ -75,7 +75,7 @@ export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void>
   do {
     await Promise.all(Array.from({ length: job.concurrency }, loop));
     await Promise.all(turns.values());
-    // A key that was held, and added meanwhile, is owed a run, even if all others have heard that the queue is shut down.
+    // A key that was held, and added meanwhile, is owed a run, even if all other workers have ended because of the shutdown.
   } while (!isOver() && queue.size > 0);
   leave();
   if (broken) throw broken.error;
@@ -84,8 +84,8 @@ export async function runWorkers<K>(queue: Queue<K>, job: Job<K>): Promise<void>
 const MAX_CONCURRENCY = 10_000;
 
 /**
- * One controller per worker, and one per key that is in work without a worker, with when that ends. They abort together: of one signal
- * for all, Node warns at the 11th listener.
+ * One controller per worker, and one per key that is in work without a worker, with the promise of its end. They abort together.
+ * One signal for all would make Node warn at the 11th listener.
  */
 type Turns = Map<AbortController, Promise<unknown> | undefined>;
 
@@ -99,11 +99,12 @@ interface Task<K> extends Job<K> {
 const STRETCH_MS = 20;
 
 /**
- * One worker. Rejects only with what `onError` or the rate limiter has thrown.
+ * One worker. Rejects only with what `onError` or the rate limiter threw.
  *
- * Work that waits for nothing outside, such as a controller on a server in its process, goes on in promises alone, and a key that is
- * added again at once never ends: no timer, no signal and no probe would be served. So a worker waits for a timer at times. While all
- * the others go on, none comes back, so they all wait soon. By a clock of somebody's own nobody does: that says when something happens.
+ * Work that waits for nothing outside the process, such as a controller of an in-process server, runs in promises alone. If it
+ * always adds its key again, it never ends, and no timer, signal or probe would be served. So a worker waits for a timer from
+ * time to time. While the others run, no timer fires, so they all wait soon. With a custom clock no worker waits: that clock
+ * decides when things happen.
  */
 async function workOff<K>(queue: Queue<K>, task: Task<K>): Promise<void> {
   const { clock, turns } = task;

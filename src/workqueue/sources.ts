@@ -2,7 +2,7 @@ import { callable, invalid, requireMethod } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
 import type { ControllerHandler, ControllerInformer, ControllerSource } from './controller-options.ts';
 
-/** Checks what the options of a controller say of an informer, and gives both forms one. */
+/** Checks what the options of a controller say about an informer, and converts both forms to one. */
 export function sourceOf<T>(given: ControllerInformer<T> | ControllerSource<T>): ControllerSource<T> {
   const source =
     given && 'informer' in given ? checkOptions(given, ['informer', 'keysOf', 'filter', 'resyncMs']) : { informer: given };
@@ -16,11 +16,11 @@ export function sourceOf<T>(given: ControllerInformer<T> | ControllerSource<T>):
  * From a change to the keys that it concerns:
  *
  *     onAdd(object)          ---> keysOf(object)
- *     onUpdate(old, object)  ---> keysOf(old), keysOf(object)     what has another owner now concerns both
+ *     onUpdate(old, object)  ---> keysOf(old), keysOf(object)     with a new owner, this concerns both
  *     onDelete(object)       ---> keysOf(object)
  *
- * A resync is an update of an object by itself, and is reconciled as any other. What one call of `keysOf` throws is told, and harms
- * nothing else.
+ * A resync is an update of an object by itself, and is reconciled like any other. What one call of `keysOf` throws is reported,
+ * and affects nothing else.
  */
 export function enqueuer<T>(
   { informer, keysOf }: ControllerSource<T>,
@@ -46,7 +46,7 @@ export function enqueuer<T>(
   };
 }
 
-/** A string is iterable, too, and a common mistake. */
+/** A string is also iterable, and a common mistake. */
 function listed(keys: readonly string[]): readonly string[] {
   if (!Array.isArray(keys)) throw invalid('keysOf', keys, 'it to return an array of strings');
   return keys;

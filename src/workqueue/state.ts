@@ -18,8 +18,8 @@ export interface StateOptions<K> {
 }
 
 /**
- * The state of a work queue: which keys there are, and where each of them is. It decides, and it waits for nothing; who waits for a
- * key, or for the end, is the business of `WorkQueue`.
+ * The state of a work queue: which keys there are, and where each of them is. It decides, and waits for nothing; `WorkQueue`
+ * handles the calls that wait for a key or for the end.
  *
  *                       delay()
  *                          |
@@ -30,7 +30,7 @@ export interface StateOptions<K> {
  *                                        |  in work?                                |
  *                                        '--- stays so until done() puts it into the line
  *
- * Two marks per key tell where it is, as upstream's two sets do:
+ * Two marks per key show where it is, as upstream's two sets do:
  *
  *     dirty  working
  *       -       -      idle: there is no entry for it, unless it is delayed
@@ -42,14 +42,15 @@ export interface StateOptions<K> {
  *
  *     rank = the time at which the key joined the line - priority * agingMs
  *
- * which is the whole of aging. A key gains one level of priority for each `agingMs` that it waits; but all keys age alike, so
- * whoever is ahead stays ahead, and a number that never changes says it. Nothing starves: a key of priority p is overtaken by one
- * of priority q > p only if that one joins less than (q - p) * agingMs after it. With one priority, it is first come, first served.
+ * which is all there is to aging. A key gains one level of priority for each `agingMs` that it waits; but all keys age alike, so
+ * a key that is ahead stays ahead, and a rank that never changes is enough. Nothing starves: a key of priority p is overtaken by
+ * one of priority q > p only if that one joins less than (q - p) * agingMs after it. With one priority, it is first come, first
+ * served.
  *
  * Invariants
  * - A key stands in the line if, and only if, it is dirty and not working.
- * - `take` moves a key from dirty to working in one step; `done` ends working. So no key is in two hands.
- * - A delayed key waits for the earliest of the times that it was given. Being marked in between neither needs nor cancels it.
+ * - `take` moves a key from dirty to working in one step; `done` ends working. So no key is processed by two workers at once.
+ * - A delayed key waits for the earliest of the times that it was given. Marking it in the meantime does not cancel the delay.
  * - After `end`, nothing is delayed, and no timer runs.
  */
 export class QueueState<K> {
@@ -78,7 +79,7 @@ export class QueueState<K> {
     return this.#delays.size;
   }
 
-  /** What tells keys apart. */
+  /** The identity of a key: by it, two keys are the same or not. */
   idOf(key: K): unknown {
     const { keyOf } = this.#options;
     if (key === undefined) throw invalid('key', key, 'any other value');
@@ -126,7 +127,7 @@ export class QueueState<K> {
     this.#options.meter?.added(entry);
   }
 
-  /** A run of this key is owed after a time, or after the one it waits for already, if that is shorter. */
+  /** A run of this key is owed after a delay, or after the one it already waits for, if that is shorter. */
   delay(entry: Entry<K>, delayMs: number, priority: number): void {
     entry.delay ??= newDelay(entry, priority);
     entry.delay.priority = Math.max(entry.delay.priority, priority);
@@ -164,7 +165,7 @@ export class QueueState<K> {
     else this.#release(entry);
   }
 
-  /** Takes a key back on which no work was begun. It gets its old place in the line. */
+  /** Takes back a key on which no work was begun. It gets its old place in the line. */
   putBack(key: K): void {
     const entry = this.find(key);
     if (!entry?.working) return;

@@ -85,7 +85,7 @@ describe('watchmux get URL', () => {
     expect([await got.exit, got.out(), got.err()]).toEqual([
       0,
       'a\nb\n',
-      'watchmux get: the list has changed while it was read: what follows is newer\n',
+      'watchmux get: the list changed while it was being read: what follows is newer\n',
     ]);
   });
 
@@ -150,7 +150,7 @@ describe('watchmux get URL', () => {
   test('no server, no collection, no answer', async () => {
     const none = run('get', 'http://user:secret@127.0.0.1:1/pods');
     expect(await none.exit).toBe(1);
-    expect(none.err()).toBe('watchmux get: cannot ask http://127.0.0.1:1/pods: connect ECONNREFUSED 127.0.0.1:1\n');
+    expect(none.err()).toBe('watchmux get: cannot read http://127.0.0.1:1/pods: connect ECONNREFUSED 127.0.0.1:1\n');
     const page = await serve((_request, response) => void response.setHeader('content-type', 'text/html').end('<html>'));
     const other = run('get', page);
     expect(await other.exit).toBe(1);
@@ -207,7 +207,7 @@ describe('watchmux get URL --watch', () => {
     const none = run('get', 'http://127.0.0.1:1/pods', '-w');
     expect([await none.exit, none.err()]).toEqual([
       1,
-      'watchmux get: cannot ask http://127.0.0.1:1/pods: connect ECONNREFUSED 127.0.0.1:1\n',
+      'watchmux get: cannot read http://127.0.0.1:1/pods: connect ECONNREFUSED 127.0.0.1:1\n',
     ]);
     const got = run('get', url, '-w');
     await until(() => source.openWatches > 0 && got.out().includes('t-0'));

@@ -124,7 +124,9 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     await send(server, 'PATCH', `${SHOP}/tea`, { spec: { count: 7 } });
     await eventually(() => page.locator('#object-rows .detail pre').textContent()).toContain('"count": 7');
     await send(server, 'DELETE', `${SHOP}/tea`);
-    await eventually(() => page.locator('#object-rows .detail p').textContent()).toMatch(/^Deleted at .* This is what it was\.$/);
+    await eventually(() => page.locator('#object-rows .detail p').textContent()).toMatch(
+      /^Deleted at .* This was its last state\.$/,
+    );
     expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('tea');
     await page.keyboard.press('Enter');
     await eventually(async () => (await rows(page)).map(([, name]) => name)).toEqual(['bread', 'coffee', 'sugar']);
@@ -179,7 +181,7 @@ describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {
     await page.focus('#resources [aria-current]');
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
-    await eventually(() => page.locator('#none').textContent()).toBe('No object has such labels.');
+    await eventually(() => page.locator('#none').textContent()).toBe('No object has these labels.');
     expect(await page.locator('#namespace').isVisible()).toBe(false);
     expect(new URL(page.url()).hash).toBe('#namespaces%2Fv1');
     expect(faults).toEqual([]);

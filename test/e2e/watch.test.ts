@@ -144,7 +144,9 @@ describe('watchmux watch', () => {
     const watching = run('watch', url);
     expect(await watching.exit).toBe(1);
     expect(watching.out()).toBe('{"type":"A","object":1}\n'.repeat(events));
-    expect(watching.err()).toBe(`watchmux watch: the stream ended with a line that is no event: ${body.split('\n')[events]}\n`);
+    expect(watching.err()).toBe(
+      `watchmux watch: the stream ended with a line that is not an event: ${body.split('\n')[events]}\n`,
+    );
   });
 
   test('an ERROR without a Status at the end is exit code 1, too', async () => {

@@ -192,7 +192,7 @@ describe('where the cluster is', () => {
 
   it.each([
     ['a file that is not there', '/nonexistent/config', 'cannot read /nonexistent/config: ENOENT'],
-    ['a file that is empty', '', 'broken: it is no kubeconfig'],
+    ['a file that is empty', '', 'broken: it is not a kubeconfig'],
     ['a file that is no YAML', '{', 'cannot read'],
   ])('%s is an error that names it', async (_what, text, message) => {
     const file = text.startsWith('/') ? text : server.file('broken', text);

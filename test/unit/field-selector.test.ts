@@ -173,7 +173,7 @@ describe('a field selector', () => {
     ['a=b=c', 3, '"\\="'],
     ['x,a=b', 1, 'an operator'],
     ['a=b,=c', 4, 'the name of a field'],
-    ['a=\\b', 3, 'behind a "\\"'],
+    ['a=\\b', 3, 'after a "\\"'],
     ['a\\b=c', 1, 'without "\\"'],
   ])('an error in %j points at character %i', (text, position, expected) => {
     const { position: at, message } = refused(text);

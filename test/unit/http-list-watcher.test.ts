@@ -213,8 +213,8 @@ describe('list', () => {
     ['no version', { metadata: {}, items: [] }, 'the list has no resourceVersion'],
     ['an empty version', { metadata: { resourceVersion: '' }, items: [] }, 'the list has no resourceVersion'],
     ['a version that is a number', { metadata: { resourceVersion: 7 }, items: [] }, 'the list has no resourceVersion'],
-    ['an item of null', listOf(null), 'the list has an item that is no object'],
-    ['an item that is a list', listOf([]), 'the list has an item that is no object'],
+    ['an item of null', listOf(null), 'the list has an item that is not an object'],
+    ['an item that is a list', listOf([]), 'the list has an item that is not an object'],
     ['a Status of success', status(200, '', { status: 'Success' }), 'not a list: expected items, got kind Status'],
   ])('refuses %s in place of a list', async (_, body, message) => {
     answer = json(body);

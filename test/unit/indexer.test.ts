@@ -240,7 +240,7 @@ describe('an indexer', () => {
             return [];
           },
         });
-      expect(added).toThrow('a function that a store asks must not change that store');
+      expect(added).toThrow('a function that a store calls must not change that store');
     }
     expect(indexer.keys()).toEqual(['x/a', 'x/b']);
   });

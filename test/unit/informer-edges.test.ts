@@ -372,7 +372,7 @@ describe('a hub as a source', () => {
     await settle();
     expect(list.error).toMatchObject({
       code: 'REFUSED',
-      status: { code: 503, reason: 'ServiceUnavailable', message: 'the snapshot of the hub has ended early' },
+      status: { code: 503, reason: 'ServiceUnavailable', message: 'the snapshot of the hub ended early' },
     });
   });
 

@@ -264,8 +264,8 @@ describe('LeaderElector', () => {
 
   test.each([
     [{ leases: {} }, 'leases: expected a resource of leases, got [object Object]'],
-    [{ name: '' }, 'name: expected a text that is not empty, got ""'],
-    [{ identity: '' }, 'identity: expected a text that is not empty, got ""'],
+    [{ name: '' }, 'name: expected a non-empty string, got ""'],
+    [{ identity: '' }, 'identity: expected a non-empty string, got ""'],
     [{ leaseDurationMs: 1_500 }, 'leaseDurationMs: expected whole seconds, such as 15000, got 1500'],
     [{ renewDeadlineMs: 15_000 }, 'renewDeadlineMs: expected less than leaseDurationMs (15000), got 15000'],
     [{ retryMs: 9_000 }, 'retryMs: expected less than renewDeadlineMs (10000) divided by 1.2, got 9000'],

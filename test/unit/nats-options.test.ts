@@ -67,7 +67,7 @@ describe('subjects', () => {
   });
 
   test('what cannot be a subject is refused', () => {
-    expect(() => toSubject('chat', ['\ud800'])).toThrow('topics: expected text without half characters');
+    expect(() => toSubject('chat', ['\ud800'])).toThrow('topics: expected text without lone surrogates');
     expect(() => toSubject('chat', ['x'.repeat(1_020)])).toThrow('at most 1024 characters');
   });
 });

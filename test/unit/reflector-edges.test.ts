@@ -138,7 +138,7 @@ describe('a stream that ends before its state is complete, and has brought nothi
     machine.take({ type: 'opened' }, 0);
     const step = machine.take({ type: 'ended', ranMs, empty: true }, ranMs);
     expect(step.action.do).toBe(action);
-    const message = 'the watch has ended within its initial state';
+    const message = 'the watch ended within its initial state';
     if (action === 'wait') expect(step.failure).toMatchObject({ kind: 'other', error: { code: 'CLOSED', message } });
   });
 });
@@ -150,7 +150,7 @@ describe('a watch', () => {
     rig.source.last.finish();
     await settle();
     expect(rig.failures).toMatchObject([
-      { kind: 'short', error: { code: 'CLOSED', message: expect.stringContaining('within 1000 ms, and had brought nothing') } },
+      { kind: 'short', error: { code: 'CLOSED', message: expect.stringContaining('within 1000 ms without an event') } },
     ]);
     expect(await rig.stop()).toEqual(CLEAN);
   });

@@ -83,7 +83,7 @@ describe('a retry watcher', () => {
 
   test.each<[string, unknown, string]>([
     ...RETRY,
-    ['resourceVersion', '0', 'resourceVersion: expected a version that the collection has told, neither empty nor 0'],
+    ['resourceVersion', '0', 'resourceVersion: expected a version of the collection, neither empty nor 0'],
   ])('refuses %s: %j', (name, value, text) => {
     const error = thrown(() => make({ minMs: 10, [name]: value }));
     expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(text) });
@@ -103,7 +103,7 @@ describe('until', () => {
     await expect(late).rejects.toMatchObject({ code: 'TIMEOUT', message: 'not all conditions were met within 1000 ms' });
     const ended = new FakeWatcher();
     ended.stop();
-    const message = 'the watch has ended before all conditions were met';
+    const message = 'the watch ended before all conditions were met';
     await expect(until(ended, [() => true])).rejects.toMatchObject({ code: 'CLOSED', message });
   });
 

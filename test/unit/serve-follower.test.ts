@@ -84,7 +84,7 @@ test('a token that is missing or wrong ends it; what is no token is not sent', a
   followed.follow(ALL);
   await expect.poll(() => told).toContain('denied');
   expect(followed.scope).toBeUndefined();
-  await expect(access.text('/stats')).rejects.toThrow('the server wants a token');
+  await expect(access.text('/stats')).rejects.toThrow('the server requires a token');
   expect([access.use('two words'), access.use('line\nbreak'), access.use(''), access.hasToken]).toEqual([
     false,
     false,

@@ -194,7 +194,7 @@ describe('words', () => {
     expect(windowWords({ ...cache, window: { items: 0, bytes: 0, since: '' } })).toBe(
       'Version 1,234. No past changes are kept yet.',
     );
-    expect(noteWords(cache, 2)).toBe('1 more watch in the server itself. 1 watch was too slow, and told 410.');
+    expect(noteWords(cache, 2)).toBe('1 more watch in the server itself. 1 watch was too slow, and got a 410.');
     expect(noteWords({ ...cache, phase: 'pending', error: 'no etcd', fellBehind: 0 }, 3)).toBe('Not ready: no etcd.');
   });
 });

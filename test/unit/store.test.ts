@@ -142,7 +142,7 @@ describe('a store', () => {
         return object;
       },
     });
-    expect(() => store.add(thing('a'))).toThrow('a function that a store asks must not change that store');
+    expect(() => store.add(thing('a'))).toThrow('a function that a store calls must not change that store');
     expect(store.size).toBe(0);
     store.delete(thing('a')); // no transform is asked: the refusal has not locked the store
   });

@@ -456,9 +456,9 @@ describe('what is no decoder, or no function', () => {
     [
       'the body of a response',
       new Response('{}').body,
-      'decoder: expected a Decoder; toDecoder makes one of bytes, got [object ReadableStream]',
+      'decoder: expected a Decoder (see toDecoder), got [object ReadableStream]',
     ],
-    ['nothing', undefined, 'decoder: expected a Decoder; toDecoder makes one of bytes, got undefined'],
+    ['nothing', undefined, 'decoder: expected a Decoder (see toDecoder), got undefined'],
   ])('%s is refused at once', (_, decoder, message) => {
     const refused = expect(() => new StreamWatcher(decoder as never));
     refused.toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', message }));

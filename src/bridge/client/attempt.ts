@@ -19,8 +19,8 @@ export interface Means extends Pick<ConnectOptions<never>, 'transport' | 'header
 type Headed = Readonly<Record<string, string>> | undefined;
 
 /**
- * Returns a function that opens one connection. What is known now is checked now. What functions answer is checked at each
- * attempt, and if it is invalid, that is final: the function would answer the same the next time.
+ * Returns a function that opens one connection. Fixed values are checked now. What functions return is checked at each attempt,
+ * and an invalid result is final: the function would return the same the next time.
  */
 export function toOpener(url: PerAttempt<string | URL>, means: Means): Open {
   const { headers } = means;
@@ -51,12 +51,12 @@ export function toOpener(url: PerAttempt<string | URL>, means: Means): Open {
   };
 }
 
-/** Async, so that what a function throws is a rejection, too. */
+/** Async, so that what a function throws also becomes a rejection. */
 async function ask<T>(value: PerAttempt<T>, attempt: Attempt): Promise<T> {
   return typeof value === 'function' ? (value as (attempt: Attempt) => T)(attempt) : value;
 }
 
-/** Opens a connection as soon as it is known which. Until then, it can be closed like any other. */
+/** Opens a connection as soon as its URL and headers are known. Until then, it can be closed like any other. */
 function openLater(prepare: (attempt: Attempt) => Promise<() => Connection>, receiver: Receiver): Connection {
   const abort = new AbortController();
   const { signal } = abort;
@@ -101,13 +101,13 @@ function transportOf(url: URL | undefined, { transport }: Means): Means['transpo
   return transport ?? (url && (url.protocol[0] === 'w' ? 'websocket' : 'http'));
 }
 
-/** What the global object of a page has. Its base may differ from its location. */
+/** The used part of a page's global object. Its base may differ from its location. */
 interface Page {
   readonly document: { readonly baseURI: string };
   readonly location: { readonly href: string };
 }
 
-/** Resolves a URL, a relative one against the page. Throws INVALID_ARGUMENT for other schemes than those of the web. */
+/** Resolves a URL, a relative one against the page. Throws INVALID_ARGUMENT for schemes other than those of the web. */
 export function toUrl(url: string | URL): URL {
   // A worker has no document.
   const { document, location } = globalThis as Partial<Page>;

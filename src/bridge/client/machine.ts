@@ -16,7 +16,8 @@
  *   ERROR with code 410 before anything else.
  * - `failures` counts the consecutive connections that delivered no event to resume from, and did not last for `maxMs`. It
  *   determines the delay. The failure after `maxAttempts` of them ends the watch.
- * - After a 410 the start over is at once: the server answers, and nothing is known. After two in a row it waits like any other.
+ * - After a 410 it starts over at once, because the server does answer. From the second in a row on, it waits as after any other
+ *   failure.
  * - `closed` is final: every later input returns no action.
  */
 import { Backoff, type BackoffOptions } from '../../watch/backoff.ts';
@@ -130,7 +131,7 @@ export class ClientMachine {
     if (notice) this.position = undefined;
     this.state = 'waiting';
     const expired = code === 410;
-    // The position is also lost with a snapshot that failed, and that error has a code of its own.
+    // A failed snapshot also loses the position, and its error has another code.
     const delayMs = this.#backoff.failed({ hintMs, ranMs, expired, curable: expired && error.code === 410 });
     return { delayMs, error: reported, notice };
   }

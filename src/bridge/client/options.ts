@@ -57,7 +57,7 @@ export interface ConnectOptions<E> {
    *   server then waits or cuts the client, which resumes later. Messages from a WebSocket's last network read (64 KiB) may
    *   exceed `capacity`. A browser's WebSocket cannot be paused: the client closes it, and reconnects when half of the queue is
    *   free. Events without a version, such as a snapshot's, may then exceed `capacity`, up to `maxBufferedBytes`.
-   * - `drop-newest` and `drop-oldest` lose events. `dropped` counts them, and `onGap` tells where.
+   * - `drop-newest` and `drop-oldest` lose events. `dropped` counts them, and `onGap` says where.
    * - `disconnect` ends the watch with an ERROR with code 410, after the queued events. Resume with `resourceVersion`.
    *
    * There is no `coalesce`: use it on the server, where folded events cost no network traffic.

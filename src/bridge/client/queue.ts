@@ -17,8 +17,8 @@ interface QueueEntry<E> {
 /**
  * Events that have arrived and were not read yet, bounded in number and in characters. The queue is full when either limit is
  * reached, so the last event may exceed `maxBufferedBytes`. An ERROR created by the client takes no room and is never dropped. If
- * the event after it is dropped, the ERROR moves before the next one. What was lost before an ERROR is counted there, because a
- * reader that starts over at the ERROR has to hear of what was lost since.
+ * the event after it is dropped, the ERROR moves before the next one. Events lost before an ERROR are counted there, because a
+ * reader that starts over at the ERROR must learn what was lost since.
  *
  *     head                                           tail: gaps and an error wait here for the next event
  *      v                                              v

@@ -19,7 +19,7 @@ interface Read<E> {
  *     push --> [queue] --serve()--> first <- second <- third <-- next(), batches()
  *
  * Invariants
- * - While a read is pending, nothing is queued: whoever queues an event or ends the watch calls `serve`.
+ * - While a read is pending, nothing is queued: code that queues an event or ends the watch calls `serve`.
  * - Reads settle in the order in which they were started; `return` settles them all.
  * - User code (`onGap`) may call any method of this watch. Its reads join the line behind the one being served.
  */

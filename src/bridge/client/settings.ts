@@ -6,7 +6,7 @@ import type { Watch } from '../../watch/watch.ts';
 import type { ClientState, MachineOptions } from './machine.ts';
 import type { Connection, Receiver } from './transport.ts';
 
-/** The policies that a client has, too. Folding is the server's to do. */
+/** The policies that a client also has. Folding is up to the server. */
 type Has = Complete<{ wait: true; 'drop-newest': true; 'drop-oldest': true; disconnect: true; coalesce: false }>;
 type Complete<All extends Record<Overflow, boolean>> = All;
 
@@ -43,7 +43,7 @@ export interface ClientSettings<E> extends MachineOptions {
   /** Whether to ask for BOOKMARKs if the URL does not say. */
   readonly bookmarks: boolean;
   readonly connectTimeoutMs: number;
-  /** 0: never. Undefined: what the server's signs of life make of it. */
+  /** 0: never. Undefined: derived from the server's signs of life. */
   readonly idleTimeoutMs?: number | undefined;
   readonly clock: Clock;
   readonly codec?: Pick<Codec<E>, 'decode'> | undefined;
@@ -52,5 +52,8 @@ export interface ClientSettings<E> extends MachineOptions {
   readonly onGap?: ((missed: number) => void) | undefined;
 }
 
-/** Opens a connection. `complete` is called once with the query of its URL: it adds from where, and whether with BOOKMARKs. */
+/**
+ * Opens a connection. `complete` is called once with the query of its URL: it adds where to resume, and whether to send
+ * BOOKMARKs.
+ */
 export type Open = (complete: (query: URLSearchParams) => void, receiver: Receiver) => Connection;

@@ -46,10 +46,10 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
     const { fetch, url, headers, sse, maxFrameChars } = opening;
     const accept = sse ? EVENT_STREAM : JSON_LINES;
     const init = { signal, cache: 'no-store', headers: { ...headers, accept } } as const;
-    // To wherever a redirect leads, `fetch` would pass on the caller's headers, all but `authorization`.
+    // `fetch` would pass on the caller's headers, all but `authorization`, to wherever a redirect leads.
     const answer = await fetch(url, headers ? { ...init, redirect: 'manual' } : init);
     const { body, headers: answered } = answer;
-    const status = answer.status || 302; // browsers do not tell where a redirect leads, and not even that it is one
+    const status = answer.status || 302; // browsers do not show where a redirect leads, nor that it is one
     const location = status < 400 && answered.get('location');
     const streams = status === 200;
     const type = answered.get('content-type');
@@ -77,7 +77,7 @@ export function openStream(opening: StreamOpening, receiver: Receiver): Connecti
 
     if (streams && !type?.toLowerCase().includes(sse ? accept : 'json')) over({ code: UNREADABLE, why: `not a stream: ${type}` });
     else if (streams && !signal.aborted) receiver.opened();
-    // Also if the connection has already ended: the aborted signal then releases the body, because a custom `fetch` may not.
+    // Even if the connection has already ended: the aborted signal then releases the body, because a custom `fetch` may not.
     const broken = await body?.pipeTo(new WritableStream({ write }), { signal }).catch(lost);
     // A frame cut off by the end of the stream, or of the connection, counts only if it can be decoded.
     await feed().catch(() => {});

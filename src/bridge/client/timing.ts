@@ -3,12 +3,12 @@ import { BOOKMARK_INTERVAL, fromAnnotation, RETRY_AFTER } from '../protocol.ts';
 
 /** A connection without data is lost after this many intervals between BOOKMARKs. */
 const IDLE_INTERVALS = 5;
-/** That interval if the server does not tell it, and the limits of what it can tell. */
+/** That interval if the server does not report it, and the limits of what it can report. */
 const DEFAULT_INTERVAL_MS = 30_000;
 const MIN_INTERVAL_MS = 3_000;
 const MAX_INTERVAL_MS = 86_400_000;
 
-/** What the server has told about its timing. */
+/** What the server has said about its timing. */
 export class ServerTiming {
   /**
    * A connection without data for this long is lost; 0 (never) before the first sign of life. Outlasts a connection: the server

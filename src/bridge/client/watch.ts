@@ -129,7 +129,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     const { clock, maxMs } = this.#settings;
     if (this.state === 'open' && clock.now() - this.#openedMs >= maxMs) this.#machine.lasted();
     const error = isStatus(why) ? why : toFailure(code, why);
-    // Not every host of a server can break a response off. One that has told when to reconnect has not ended its stream.
+    // Not every host of a server can break off a response. A server that has said when to reconnect has not ended its stream.
     const { retryAfterMs } = this.#timing;
     const ended = this.#errored ? COMPLETE : retryAfterMs === undefined ? ENDED : LOST;
     const loss = {
@@ -160,7 +160,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     }
     const order = this.#machine.accept(version);
     this.#first ||= version;
-    // A snapshot ends with a BOOKMARK also for those who have not asked, and get no other one.
+    // A snapshot ends with a BOOKMARK even for clients that have not asked for any, and get no other one.
     if (mark && this.#asks) {
       this.#timing.learn(object);
       this.alive();
@@ -230,7 +230,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.#tell();
   }
 
-  /** Adds to the query of an attempt from where it resumes, and whether with BOOKMARKs. */
+  /** Adds to the query of an attempt where to resume, and whether to send BOOKMARKs. */
   #complete(query: URLSearchParams): void {
     const machine = this.#machine;
     const given = query.get('resourceVersion');

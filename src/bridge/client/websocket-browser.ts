@@ -8,7 +8,7 @@ export function checkWebSocket(_WebSocket: unknown, header: unknown): void {
   if (header) throw invalid('headers', header, 'none with a WebSocket');
 }
 
-/** A browser does not tell why it was refused, so a refusal counts as a failed connection. It cannot be paused. */
+/** A browser does not say why it was refused, so a refusal counts as a failed connection. It cannot be paused. */
 export function openWebSocket({ url, WebSocket }: WebSocketOpening, receiver: Receiver): Connection {
   const socket = new WebSocket(url.href);
   // It may not be a browser's. An unhandled error of ws ends the process, and Node's may emit nothing else.

@@ -27,7 +27,7 @@ export function checkWebSocket(type: WebSocketConstructor | undefined, header: u
   );
 }
 
-/** Opens a WebSocket of any kind. Only ws tells why an upgrade was refused; elsewhere a refusal counts as a failed connection. */
+/** Opens a WebSocket of any kind. Only ws says why an upgrade was refused; elsewhere a refusal counts as a failed connection. */
 export function openWebSocket(opening: WebSocketOpening, receiver: Receiver): Connection {
   const { url, headers, maxFrameChars, WebSocket } = opening;
   const withHeaders = takesHeaders(WebSocket);

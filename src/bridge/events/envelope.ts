@@ -4,7 +4,7 @@ import type { WatchEvent } from '../../watch/event.ts';
 import type { BookmarkOptions } from '../protocol.ts';
 import { toBookmark } from '../protocol.ts';
 
-/** The place of an envelope in the stream, and what is known of its text. */
+/** The place of an envelope in the stream, and what is known about its text. */
 export interface EnvelopeInit {
   /** Counts from 1; 0 for an event outside the stream. */
   readonly sequence: number;
@@ -16,7 +16,7 @@ export interface EnvelopeInit {
   readonly json?: string | undefined;
   /** The encoded text, including the version. */
   readonly bytes?: Uint8Array | undefined;
-  /** Whether `coalesce` tells of a deletion that it would fold away; default false. */
+  /** Whether `coalesce` reports a deletion that it would fold away; default false. */
   readonly reportsDeletion?: boolean | undefined;
 }
 
@@ -34,7 +34,7 @@ export class Envelope implements WatchEvent, ReportsDeletion {
   readonly version: string | undefined;
   readonly id: string | undefined;
   readonly bytes: Uint8Array;
-  /** Clients may know the object from a snapshot that was ahead of its ADDED event, so `coalesce` must tell of its deletion. */
+  /** Clients may know the object from a snapshot that was ahead of its ADDED event, so `coalesce` must report its deletion. */
   readonly reportsDeletion: boolean;
   /** The compressed bytes, created on first use. */
   deflated: Uint8Array | undefined = undefined;

@@ -1,6 +1,6 @@
 /**
- * After how much a publisher writes to its clients, and gives their connections a turn: half of what the smallest queue holds, so
- * that a burst does not overflow it, and no more than `most`.
+ * How much a publisher accepts before it writes to its clients, and gives their connections a turn: half of what the smallest
+ * queue holds, so that a burst does not overflow it, and no more than `most`.
  */
 export class Pace {
   /** Events, or bytes. */

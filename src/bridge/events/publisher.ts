@@ -22,9 +22,9 @@ export interface PublisherOptions {
   readonly nextTurn: Turn;
   /** Writes to every client what is available for it. */
   readonly flush: () => void;
-  /** Is told the size of each event that has been distributed, and may then look for queues that hold too much. */
+  /** Gets the size of each event that has been distributed, and may then look for queues that hold too much. */
   readonly backlog: { grow(bytes: number): void; check(): void };
-  /** Is told each event that has been distributed, before clients are written to. */
+  /** Called with each event that has been distributed, before clients are written to. */
   readonly accepted?: ((envelope: Envelope) => void) | undefined;
   /** The most events that have come for one client since the last flush: clients may see the events of some topics only. */
   readonly most: () => number;
@@ -131,13 +131,13 @@ export class Publisher {
       await this.publishLater(envelope);
       this.options.accepted?.(envelope);
       this.options.backlog.grow(envelope.bytes.length);
-      this.options.backlog.check(); // the flush may have been before
+      this.options.backlog.check(); // the flush may have come before
     } finally {
       this.pending--;
     }
   }
 
-  /** Waiting publishes may have been accepted without having been told yet. Filters are then asked about this event now. */
+  /** Waiting publishes may have been accepted without having resolved yet. Filters are then asked about this event now. */
   private publishLater(envelope: Envelope): Promise<void> {
     this.busy = true;
     try {

@@ -89,7 +89,7 @@ export class Flusher {
     return this.hasTopics ? (this.byView.get(view) ?? NOBODY) : this.sessions;
   }
 
-  /** Writes to every client that may have got events as much as is available and has room. */
+  /** Writes to every client that may have got events, as much as is available and fits. */
   flush(): void {
     if (this.flushing) return;
     this.before();
@@ -116,7 +116,7 @@ export class Flusher {
     // A watch without a session is just being opened: its client has got nothing yet.
     if (!view.topics || sessions.size < view.watchers) return;
     for (const session of sessions) if (!session.upToDate) return;
-    // To ask whether they are may run filters, which may publish.
+    // Finding out may run filters, which may publish.
     if (view.log.head === head) view.forget();
   }
 

@@ -59,9 +59,9 @@ export class HubCore {
   private readonly slots: ConnectionSlots;
   private readonly snapshots: Snapshots;
   private readonly host: SessionHost<Session> & { seen: number; closing: boolean };
-  /** What a hub with a source has besides. */
+  /** The additional parts of a hub with a source. */
   readonly sourced: Sourced | undefined = undefined;
-  /** Readers in this process, which are told when the source cannot be continued. */
+  /** Readers in this process, which are notified when the source cannot be continued. */
   readonly readers: Set<{ lose(why: string): void }> = new Set();
   private readonly listener: CatchUpListener = {
     ready: (session) => this.flusher.ready(session),
@@ -255,7 +255,7 @@ export class HubCore {
     return session;
   }
 
-  /** The source cannot be continued: whoever is connected must not take what follows for what came next. */
+  /** The source cannot be continued: connected clients must not mistake what follows for a continuation. */
   private reset(): void {
     const why = 'the stream was replaced, or has lost events';
     for (const session of [...this.sessions]) session.expire(why);
@@ -322,7 +322,7 @@ export class HubCore {
     return (event) => concerns(toTopics(this.settings.topicsOf?.(event)), topics) && (filter?.(event) ?? true);
   }
 
-  /** Whether this is the ERROR that tells every client of a failed source. */
+  /** Whether this is the ERROR that tells every client about a failed source. */
   private isOwnFailure(event: WatchEvent): boolean {
     return this.lifetime.failure !== undefined && event.object === this.lifetime.failure;
   }
@@ -341,10 +341,10 @@ export class HubCore {
   }
 }
 
-/** How long clients have to spread out when a hub with a source goes away, and does not say. */
+/** How long clients have to spread out when a hub with a source goes away, by default. */
 const RETRY_AFTER_MS = 1_000;
 
-/** What is known of a client that asks where it starts. */
+/** What is known about a client that asks where it starts. */
 export interface StartContext {
   readonly address?: string;
   readonly options?: ClientOptions;

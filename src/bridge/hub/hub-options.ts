@@ -168,8 +168,9 @@ export interface PublishOptions {
   /** The event's JSON text, if the caller has it. It is sent as it is. */
   readonly json?: string | undefined;
   /**
-   * Identifies the event, in a hub with a source: what is published twice with one id is stored once, within a time that the source
-   * tells. 1 to 256 characters that ASCII can print, without spaces. Default: a random one, which covers the attempts of one call.
+   * Identifies the event, in a hub with a source: an event that is published twice with one id is stored once, within a time that
+   * the source defines. 1 to 256 printable ASCII characters without spaces. Default: a random one, which covers the attempts of
+   * one call.
    */
   readonly id?: string | undefined;
 }
@@ -238,7 +239,7 @@ export function toSettings<E extends WatchEvent>(options: HubOptions<E>): HubSet
   const { source } = options;
   if (source !== undefined) {
     requireMethod('source', source, 'follow', 'a HubSource, such as a NatsStream');
-    if (options.epoch !== undefined) throw invalid('epoch', epoch, 'none, because the source tells it');
+    if (options.epoch !== undefined) throw invalid('epoch', epoch, 'none, because the source sets it');
   }
   return {
     epoch,

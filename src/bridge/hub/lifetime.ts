@@ -13,7 +13,7 @@ import type { Ending } from '../protocol.ts';
 export class Lifetime {
   /** Every event has been distributed, and no more will follow. */
   ended: boolean = false;
-  /** The Status that tells clients of a failed source. It passes every filter. */
+  /** The Status that tells clients about a failed source. It passes every filter. */
   failure: Status | undefined = undefined;
   private gone: Promise<void> | undefined = undefined;
   private retryAfterMs: number | undefined = undefined;

@@ -52,15 +52,15 @@ export function hubMetrics({ accepted, clients, total }: HubStats): readonly Met
   });
   return [
     counter('events_accepted_total', 'Events that were published and accepted.', accepted),
-    counter('events_delivered_total', 'Events written to connections, of all clients.', total.delivered),
-    counter('events_dropped_total', 'Events that clients did not get because their queues were full, or folded.', total.dropped),
+    counter('events_delivered_total', 'Events written to connections, over all clients.', total.delivered),
+    counter('events_dropped_total', 'Events that clients did not get: their queues were full, or folded them.', total.dropped),
     counter('sent_bytes_total', 'Bytes of events written to connections.', total.sentBytes),
     counter('clients_opened_total', 'Clients that have connected.', total.clients),
     counter('clients_resumed_total', 'Clients that have reconnected and continued where they were.', total.resumes),
     counter('clients_refused_total', 'Clients that were refused, by reason.', by('reason', total.refusals)),
     counter('clients_cut_total', 'Clients that were cut, by reason.', by('reason', total.cuts)),
     gauge('clients', 'Clients that are connected, by transport.', by('transport', transports)),
-    gauge('queued_events', 'Events that wait for connections, of all clients.', queued),
+    gauge('queued_events', 'Events queued for connections, over all clients.', queued),
     gauge('max_lag_events', 'Positions between the slowest client and the head of the stream.', lag),
     gauge('buffered_bytes', 'Bytes in connections that the network has not taken yet.', buffered),
   ];

@@ -1,6 +1,6 @@
 /**
- * A semaphore with two lines. Each line is first come, first served. Those who have begun and paused go before those who have not
- * begun, because unfinished work holds more memory.
+ * A semaphore with two lines. Each line is first come, first served. Callers that have begun and paused go before callers that
+ * have not begun, because unfinished work holds more memory.
  */
 export class Semaphore {
   private free: number;

@@ -51,7 +51,7 @@ export interface SessionOptions<S> extends ClientInfo {
   readonly maxQueuedBytes: number;
 }
 
-/** What a session needs of a watch: a read that never waits. */
+/** What a session needs from a watch: a read that never waits. */
 export interface SessionWatch<E = WatchEvent> extends Pick<Watch<E>, 'stopped' | 'queued' | 'dropped' | 'stop' | 'return'> {
   tryBatch(): readonly E[] | undefined;
   /** The view it stands in, unless it had ended before it began; see broadcast/view.ts. */

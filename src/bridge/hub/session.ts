@@ -78,7 +78,7 @@ export class Session implements Served {
   private lost: number = 0;
   /** The version of the head when the session was stopped. Later events are not for this client. */
   private lastVersion: string = '';
-  /** How the hub has said to end. The last BOOKMARK and the transport tell the same delay. */
+  /** How the hub has said to end. The last BOOKMARK and the transport report the same delay. */
   private hubEnd: ReturnType<SessionHost<Session>['endOfStream']> | undefined = undefined;
   private cleanups: Cleanup[] | undefined = undefined;
 
@@ -143,7 +143,7 @@ export class Session implements Served {
     void this.watch.return();
     this.settleSend(false);
     const tooMuch = `too slow: ${missed} events were lost, because more than ${this.maxQueuedBytes} bytes were queued`;
-    // How many a stream has lost is not known.
+    // How many events a stream has lost is not known.
     const object = toExpired(`${why ?? tooMuch}; watch again from a fresh state`, why === undefined ? missed : undefined);
     this.batch = [new Envelope({ type: 'ERROR', object }, { sequence: 0 })];
     this.from = 0;

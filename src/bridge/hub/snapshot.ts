@@ -49,11 +49,11 @@ const BATCH = 256;
  *
  *     open: watch, held --> in line --> copying --> BOOKMARK, release
  *                 |            ^           |   client gone, at any point: signal aborted, slot released
- *                 |            '-----------' connection full: its slot is another's until it has room
+ *                 |            '-----------' connection full: another gets its slot until it has room
  *
  * The number of snapshots copied at the same time is limited. Waiting clients count as clients, so `maxClients` limits them. A
  * client whose connection is full holds no slot; otherwise four slow readers would block all others. Nor may four sources that
- * produce nothing: each wait for one is limited.
+ * produce nothing block them: each wait for a source is limited.
  */
 export class Snapshots {
   private readonly slots: Semaphore;

@@ -8,7 +8,7 @@
 /** Bytes of a body that are read and dropped. A request for a watch has none; a stream of tiny chunks would only cost time. */
 export const MAX_BODY_BYTES = 65_536;
 
-/** What is used of a response. HTTP/2, Bun and Deno have no parser, and Bun does not accept pipelined requests. */
+/** The used part of a response. HTTP/2, Bun and Deno have no parser, and Bun does not accept pipelined requests. */
 export interface Claimable {
   readonly socket: unknown;
   on(event: 'close', listener: () => void): unknown;
@@ -35,14 +35,14 @@ interface Claim {
   follower: Follower | undefined;
 }
 
-/** Who hears that a response has closed, without a listener of its own. */
+/** Is notified that a response has closed, without a separate listener. */
 export interface Follower {
   gone(): void;
 }
 
 /**
  * Closes the connection of this response if another request comes while the response is open: a request for any route, for a
- * WebSocket, or one that Node would answer by itself, such as one without `Host`. No event of the server tells of all of these, so
+ * WebSocket, or one that Node would answer by itself, such as one without `Host`. No event of the server reports all of these, so
  * this takes the place of the parser's own listener. Calls `refused` first.
  */
 export function claimConnection(response: Claimable, refused: () => void): void {
@@ -77,7 +77,7 @@ function release(this: Claimed): void {
   follower?.gone();
 }
 
-/** Has somebody hear when the response of a claimed connection has closed. Returns whether it is claimed. */
+/** Notifies a follower when the response of a claimed connection has closed. Returns whether it is claimed. */
 export function followClaim(response: object, follower: Follower): boolean {
   const claim = (response as Claimed)[CLAIM];
   if (claim !== undefined) claim.follower = follower;
@@ -89,7 +89,7 @@ export function isPipelined(response: Pick<Claimable, 'socket'>): boolean {
   return response.socket === null;
 }
 
-/** What is used of a request; `stream` is that of HTTP/2, whose socket carries other clients' requests behind a proxy. */
+/** The used part of a request; `stream` is that of HTTP/2, whose socket carries other clients' requests behind a proxy. */
 export interface WithBody {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly socket: { readonly remoteAddress?: string | undefined; destroy(): unknown };

@@ -57,8 +57,8 @@ export type ConnectionHandler<R = unknown> = (sink: Sink, request: ConnectionReq
  *
  * The handler resolves to undefined once the client is served, or has left. Otherwise it resolves to the Status of the refusal, and
  * the sink is not used: 400 for an invalid query; 401, 403 and 503 as in {@link AdmissionOptions}; 410 for a version that is too
- * old; 503 if the hub is full or shutting down; 204, which is no failure, if the stream has ended and the client has all of it.
- * Tell the client, and close the connection.
+ * old; 503 if the hub is full or shutting down; 204, which is not a failure, if the stream has ended and the client has all of
+ * it. Tell the client, and close the connection.
  *
  * `stallTimeoutMs` uses the sink's `bufferedBytes`: a client is cut if nothing leaves the connection for that long.
  *

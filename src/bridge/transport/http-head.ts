@@ -53,9 +53,9 @@ export function toPreface({ sse, bookmarks }: Beginning, version: string | undef
 }
 
 /**
- * Tells the position of an event stream without an event. By the HTML standard, an EventSource stores an id that comes alone, as
- * Chromium does. Firefox and WebKit store it only with a dispatched message. So this message has empty data, and a name that no
- * page listens to.
+ * Reports the position of an event stream without an event. By the HTML standard, an EventSource stores an id that comes alone,
+ * as Chromium does. Firefox and WebKit store it only with a dispatched message. So this message has empty data, and a name that
+ * no page listens to.
  */
 export function toMark(version: string): string {
   return `id: ${version}\nevent: bookmark\ndata\n\n`;

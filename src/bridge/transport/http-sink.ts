@@ -27,7 +27,9 @@ export interface EndableResponse {
   readonly stream?: { _writev?: unknown };
 }
 
-/** Whether a response has already closed; `close` is emitted only once. An HTTP/2 response does not tell, but its stream does. */
+/**
+ * Whether a response has already closed; `close` is emitted only once. An HTTP/2 response does not say so, but its stream does.
+ */
 export function hasClosed(response: { readonly destroyed: boolean; readonly stream?: { readonly destroyed: boolean } }): boolean {
   return response.destroyed || response.stream?.destroyed === true;
 }
@@ -44,7 +46,7 @@ export interface HttpSinkOptions extends Beginning {
   readonly wrapped: boolean;
 }
 
-/** How a sink writes: nearly all of those of a server in the same way, so they share it. */
+/** How a sink writes. Nearly all sinks of a server write in the same way, so they share this. */
 interface WriteMode extends Omit<HttpSinkOptions, 'response' | 'stream'> {
   readonly form: Form;
   /** Whether to write in pieces: an HTTP/2 stream reports its progress by whole writes only. */

@@ -30,10 +30,10 @@ type Guarded = { [GUARD]?: InboundGuard };
 const FRAMES = ['message', 'ping', 'pong'] as const;
 
 /**
- * Cuts a client that sends more than a watch can have to say. Nothing of it is used, but parsing it takes time that others lack:
+ * Cuts a client that sends more than a watch needs. Nothing that it sends is used, but parsing it takes time from others:
  * megabytes of tiny messages are read in one turn of the event loop.
  *
- * Bytes are counted at the socket, where fragments and heads count, too. Bun does not show its socket; there, those of whole
+ * Bytes are counted at the socket, where fragments and heads also count. Bun does not show its socket; there, those of whole
  * messages are counted.
  */
 export class InboundGuard {
@@ -55,7 +55,7 @@ export class InboundGuard {
     if (!IN_BUN) socket.on('data', onData);
   }
 
-  /** Counts what has come. */
+  /** Counts what has arrived. */
   count(bytes: number, messages: number): void {
     if (this.isCut) return; // a listener of the same bytes
     const { maxInboundBytesPerSecond, maxInboundMessagesPerSecond, clock } = this.limits;
@@ -91,7 +91,7 @@ const CLIENT: unique symbol = Symbol('client');
  * costs a listener that all clients of a server share, and no guard.
  */
 export function guardInbound(limits: InboundLimits): (client: InboundClient, socket: InboundSocket) => void {
-  // Called before the listener of ws, so that the messages of these bytes count, too.
+  // Called before the listener of ws, so that the messages of these bytes also count.
   function onFirst(this: Quiet, chunk: Uint8Array): void {
     this.off('data', onFirst);
     const client = this[CLIENT] as InboundClient;

@@ -10,7 +10,7 @@ export interface Outbound {
    * Bytes ever written, including those that wait. Unknown for a stream that is not a socket; the session's count is then used.
    */
   readonly bytesWritten?: number | undefined;
-  /** What is left of the current write. Node's own socket timer reads this, because no public property tells. */
+  /** What is left of the current write. Node's own socket timer reads this, because no public property has it. */
   readonly _handle?: { readonly writeQueueSize?: number } | null;
 }
 

@@ -10,7 +10,7 @@ export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Bu
 
 const servers: WeakMap<Server, Upgrades> = new WeakMap();
 
-/** Marks the listeners that refuse, also those of another copy of this package: a server can have been given to both builds. */
+/** Marks the listeners that refuse, including those of another copy of this package: a server may be passed to both builds. */
 const REFUSES: unique symbol = Symbol.for('watchmux.refuses');
 
 type Refuser = ((request: IncomingMessage, socket: Duplex) => void) & { [REFUSES]?: true };
@@ -70,7 +70,7 @@ class Upgrades {
     server.on('upgrade', refuse);
     this.restore = () => {
       server.off('upgrade', refuse);
-      // Whoever has wrapped it since keeps it. Without handlers it changes nothing.
+      // Code that has wrapped it since keeps it. Without handlers it changes nothing.
       if (server.emit !== claim) return;
       if (isOwn) server.emit = emit as Server['emit'];
       else delete (server as Partial<Server>).emit;
@@ -135,7 +135,7 @@ export class WaitingUpgrade {
     this.socket = socket;
     this.maxBytes = maxBytes;
     socket.on('data', this.onData).on('end', this.onEnd).on('close', this.onEnd).on('error', this.onEnd);
-    // What has come with the request counts, too.
+    // What came with the request also counts.
     this.onData(head);
   }
 

@@ -125,7 +125,10 @@ export class WebSocketSink implements Sink, TimerMember {
     if (String(data) === String(this.pings)) this.pongs = this.pings;
   }
 
-  /** A client that never answers would hold whoever waits for its end, such as a shutdown. One that still reads is waited for. */
+  /**
+   * A client that never answers would hold up everything that waits for its end, such as a shutdown. One that still reads is
+   * waited for.
+   */
   private awaitClose(): void {
     const { session, socket } = this;
     if (session === undefined || session.over) return;

@@ -19,7 +19,7 @@ import { Queue } from './queue.ts';
  * - delivered + dropped + queued = distributed since watch(), after the filter (**Counted**).
  * - `directLimit` > 0 only while nothing is kept, missed, cut or filtered, and the watcher stands in the log.
  *
- * Methods of its own are `private`: with `#`, each level that has some would make every watcher one word larger.
+ * Its internal methods are `private`: with `#`, each class level that has some would make every watcher one word larger.
  */
 export class Cursor<E> extends Queue<E> {
   /** Whether this cursor is in the park's row of waiting readers. */
@@ -27,7 +27,7 @@ export class Cursor<E> extends Queue<E> {
 
   /**
    * Queues the prefix and joins the gate or the laggards. Called once, right after construction. `place` is where it begins;
-   * `failure` is what its filter threw about the next event of the prefix.
+   * `failure` is what its filter threw for the next event of the prefix.
    */
   join(prefix: readonly E[], { place, failure }: { place: number; failure?: { error: unknown } | undefined }): void {
     // Events that wait at the gates are not for this watch.
@@ -228,7 +228,7 @@ export class Cursor<E> extends Queue<E> {
   }
 
   /**
-   * Calls `onGap` before the event behind a gap is delivered. Returns false if the event must not be delivered: the watch was
+   * Calls `onGap` before the event after a gap is delivered. Returns false if the event must not be delivered: the watch was
    * returned, or `onGap` threw.
    */
   private tell(gap: number): boolean {
@@ -245,8 +245,8 @@ export class Cursor<E> extends Queue<E> {
   }
 
   /**
-   * Called when nothing is queued as it came. Returns what is folded, or the final ERROR event of a cut watch. Leaves if
-   * this is the end.
+   * Called when no unfolded event is queued. Returns what is folded, or the final ERROR event of a cut watch. Leaves if this is
+   * the end.
    */
   private takeFinal(): E | typeof NONE {
     const folded = this.extra.fold?.take();

@@ -25,7 +25,7 @@ export class Extra<E> {
   judging: boolean = false;
   /** Set while `onGap` is called on behalf of a pending read. That read has its event already, so it is not room for another. */
   reportingGap: boolean = false;
-  /** Where the event that is being queued has its place among all events; kept only if positions are told (see window.ts). */
+  /** The place among all events of the event that is being queued; kept only if positions are reported (see window.ts). */
   place: number = 0;
   /** Where it began among all events, if that was not distributed yet. */
   begin: number = 0;
@@ -41,7 +41,8 @@ export class Extra<E> {
 const NOTHING: Extra<never> = Object.freeze(new Extra<never>());
 
 /**
- * The instance shared by all watchers with nothing set aside. It is frozen: a write that should have gone to an own one throws.
+ * The instance shared by all watchers with nothing set aside. It is frozen: a write that should have gone to a watcher's own
+ * instance throws.
  */
 export function noExtra<E>(): Extra<E> {
   return NOTHING;

@@ -30,7 +30,7 @@ export class Kept<E> {
     return this.events.length - this.#start;
   }
 
-  /** The sum of a number that each event has. */
+  /** The sum of `of` over all events. */
   total(of: (event: E) => number): number {
     let sum = 0;
     for (let index = this.#start; index < this.events.length; index++) sum += of(this.at(index).event);
@@ -66,9 +66,7 @@ export class Kept<E> {
     return event;
   }
 
-  /**
-   * Drops the event at `index`, which must exist. Returns the size of the gap it leaves if no event is behind it, otherwise 0.
-   */
+  /** Drops the event at `index`, which must exist. Returns the size of the gap it leaves if no event is after it, otherwise 0. */
   drop(index: number): number {
     const events = this.own();
     const at = this.#start + index;
@@ -78,7 +76,7 @@ export class Kept<E> {
       const { event, gap, place } = this.at(at + 1);
       events[at + 1] = new Noted(event, gap + lost, place);
     }
-    // Moves the few events before it up by one: O(index), however many are behind it.
+    // Moves the few events before it up by one: O(index), however many are after it.
     events.copyWithin(this.#start + 1, this.#start, at);
     this.shift();
     return last ? lost : 0;

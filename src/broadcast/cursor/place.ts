@@ -29,7 +29,7 @@ export interface CursorOptions<E> {
  * - Judged: the log keeps nothing for it, except what its policy retains.
  * - Over: no set, no listener and no publisher references it any more.
  *
- * The set that holds the watcher tells which of the three it is. Programs have many idle watchers, so state that only some need
+ * The set that holds the watcher shows which of the three it is. Programs have many idle watchers, so state that only some need
  * is stored in {@link Extra}, and what differs by policy in a {@link Policy} that all its watchers share.
  */
 export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
@@ -59,7 +59,7 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
   abstract lag(): void;
   abstract wake(): void;
 
-  // What a policy needs of the queue, which is built on top of this class.
+  // What a policy needs from the queue, which is built on top of this class.
   abstract get room(): number;
   abstract get claims(): number;
   abstract get oneByOne(): boolean;
@@ -79,7 +79,7 @@ export abstract class Place<E> extends Reader<E> implements Laggard, Gated {
     return this.inSet === undefined;
   }
 
-  /** Whether the watch tells its position, because the broadcaster keeps events to resume from. */
+  /** Whether the watch reports its position, because the broadcaster keeps events to resume from. */
   protected get tellsPlace(): boolean {
     return this.view.window !== undefined;
   }

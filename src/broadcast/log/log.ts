@@ -23,7 +23,7 @@ import { Largest } from './largest.ts';
  *   up to whole chunks. If no watcher stands and nothing is retained, it keeps nothing.
  * - `head` enters a new chunk only after the chunk before it is full.
  *
- * Here and in its neighbours, what is `private` rather than `#` is what tests look at.
+ * Here and in the neighbouring files, members that tests look at are `private` rather than `#`.
  */
 export class EventLog<E> {
   head: number = 0;
@@ -50,7 +50,7 @@ export class EventLog<E> {
     this.#chunkLength = 1 << this.#shift;
   }
 
-  /** Counts positions from here on. Only before the first event, and before anybody stands but at the beginning. */
+  /** Counts positions from here on. Only before the first event, while nobody stands anywhere but at the beginning. */
   begin(position: number): void {
     this.head = this.end = this.base = this.#readTo = position;
   }
@@ -129,7 +129,7 @@ export class EventLog<E> {
     batch.events = undefined;
   };
 
-  /** Returns the number of the chunk that holds a position, which may be far ahead: a shift would end at 2^31. */
+  /** Returns the number of the chunk that holds a position, which may be far ahead: a bit shift would fail at 2^31. */
   chunkOf(position: number): number {
     return this.#firstChunk + Math.floor((position - this.base) / this.#chunkLength);
   }
@@ -175,26 +175,26 @@ export class EventLog<E> {
     return this.isEmpty || this.#readTo === this.head;
   }
 
-  /** Called when everybody who stands in the log has read everything, but for the window, which stands at `start`. */
+  /** Called when every watcher in the log has read everything. Only the window, at `start`, has not. */
   forget(start: number = this.end): void {
     // Not `end`: what waits at the gate has not been read.
     this.#readTo = this.head;
     if (this.head < this.end) return;
     if (start < this.end) {
-      // What left the window unread is still there: the last of the dropped events.
+      // The last of the dropped events left the window unread, and are still stored.
       for (let at = start - 1; at >= this.base && this.at(at) !== undefined; at--) this.drop(at);
       return;
     }
     const tail = new Chunk<E>();
     for (const chunk of this.chunks) tail.standing += chunk?.standing ?? 0;
-    // Head stays in the chunk of this number: whoever is due at the next one is examined there.
+    // Head stays in the chunk of this number: watchers due at the next one are examined there.
     this.#firstChunk += this.chunks.length - this.#dead - 1;
     this.chunks = [tail];
     this.#dead = 0;
     this.base = this.end;
   }
 
-  /** Drops a single event that only the window still held: what its chunk keeps for others would not count as the window's. */
+  /** Drops a single event that only the window still held. Otherwise its chunk might keep it, uncounted by the window. */
   drop(position: number): void {
     const chunk = this.#chunkAt(position);
     if (chunk !== this.chunks[this.#dead] || position >= this.head - this.retained.value) return;
@@ -202,7 +202,7 @@ export class EventLog<E> {
     (chunk.events as (E | undefined)[])[(position - this.base) & (this.#chunkLength - 1)] = undefined;
   }
 
-  /** Stores events from now on, whoever stands. */
+  /** Stores events from now on, whether or not anybody stands. */
   need(): void {
     this.needs++;
   }

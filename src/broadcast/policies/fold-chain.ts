@@ -41,7 +41,7 @@ export class FoldChain<E> {
   readonly #capacities: Largest = new Largest();
   readonly #log: EventLog<E>;
   readonly keyOf: (event: E) => unknown;
-  /** Whether the folds forget what has come to nothing. */
+  /** Whether the folds forget changes that cancel out. */
   forgets: boolean = false;
 
   constructor(log: EventLog<E>, keyOf: (event: E) => unknown) {

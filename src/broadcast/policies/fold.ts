@@ -19,7 +19,8 @@ import { isInitialEventsEnd, type WatchEvent } from '../../watch/event.ts';
  *   overtake an event it covers. An ERROR is never folded, nor is the BOOKMARK that ends the initial events.
  * - `count` events were added and not taken out. `live` entries result in an event; the other events have been folded away.
  * - Adding never decreases `size`, so whether a watcher exceeds its number of keys does not depend on when one looks. But a fold
- *   that `forgets` drops a key whose net change is nothing: its size is limited by the objects there are, whatever comes and goes.
+ *   that `forgets` drops a key whose net change is nothing: its size is limited by the number of existing objects, however many
+ *   come and go.
  */
 export class Fold<E> {
   count: number = 0;
@@ -27,8 +28,8 @@ export class Fold<E> {
   #folded: number = 0;
   private readonly entries: Map<unknown, Entry<E>> = new Map();
   /**
-   * Where `take` goes on, so that it does not pass the places of all that it has taken before. An iterator keeps the tables that a
-   * Map has outgrown, with what they hold, so it is dropped by whatever adds.
+   * Where `take` continues, so that it does not walk past everything that it took before. An iterator keeps the tables that a Map
+   * has outgrown, with their contents, so anything that adds drops it.
    */
   #rest: Iterator<[unknown, Entry<E>]> | undefined;
   readonly #forgets: boolean;
@@ -52,7 +53,7 @@ export class Fold<E> {
     return this.#folded + this.count - this.live;
   }
 
-  /** The sum of a number that the last event of each key has. */
+  /** The sum of `of` over the last event of each key. */
   total(of: (event: E) => number): number {
     let sum = 0;
     for (const { last } of this.entries.values()) sum += of(last);
@@ -156,13 +157,16 @@ interface Entry<E> {
   readonly count: number;
   /** The place of the first event. */
   readonly place: number;
-  /** The place of the first event after the last deletion. If the object did not exist before, the rest has come to nothing. */
+  /**
+   * The place of the first event after the last deletion. If the object did not exist before, everything earlier has cancelled
+   * out.
+   */
   readonly again: number | undefined;
-  /** What the first event has as `previous`. */
+  /** The `previous` of the first event. */
   readonly previous: unknown;
 }
 
-/** The event that an entry comes to. */
+/** The event that an entry results in. */
 function result<E>({ existed, last, previous }: Entry<E>): E {
   const { type: own, previous: before } = last as WatchEvent & HasPrevious;
   // Custom types have no defined meaning here, so the last event is passed on.
@@ -185,7 +189,7 @@ export interface ReportsDeletion {
   readonly reportsDeletion?: boolean;
 }
 
-/** An event that has the object as it was before the change. A fold of several has that of the first. */
+/** An event that carries the object as it was before the change. A fold of several carries that of the first. */
 export interface HasPrevious {
   readonly previous?: unknown;
 }

@@ -1,4 +1,4 @@
-// What servers answer: lists, events and refusals. All of it comes from a wire, so nothing of it is believed.
+// Server responses: lists, events and refusals. All of it comes over the wire, so none of it is trusted.
 
 import { toRefusal } from '../../bridge/client/transport.ts';
 import { type Codec, jsonCodec } from '../../decode/codec.ts';
@@ -10,7 +10,7 @@ import { shownUrl } from './exchange.ts';
 import { ListReader } from './list-reader.ts';
 import { readStored } from './stored-event.ts';
 
-/** The reasons of codes whose Status a server did not send. */
+/** The reasons for codes that a server sent without a Status. */
 const REASONS: Readonly<Record<number, string>> = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -32,7 +32,7 @@ const REASONS: Readonly<Record<number, string>> = {
 /** The head of a response. Only that of a `fetch` has a type. */
 type Head = Pick<Response, 'status' | 'headers'> & { readonly type?: Response['type'] };
 
-/** The error of a refusal: the Status in its body or, if it has none, one that is made of the response's code and text. */
+/** The error of a refusal: the Status in its body or, if it has none, one that is made from the response's code and text. */
 export function toRefused(response: Head, body: string, url?: URL): WatchError {
   const { status, headers } = response;
   const { why, hintMs = 0 } = toRefusal(status, body, { retryAfter: headers.get('retry-after'), date: headers.get('date') });
@@ -47,7 +47,7 @@ export function toRefused(response: Head, body: string, url?: URL): WatchError {
   return refused(checked(toStatus({ ...own, details: { causes } }), code, hintMs));
 }
 
-/** Where a redirect leads that was not followed. Browsers do not tell. */
+/** Where a redirect that was not followed leads. Browsers do not say. */
 function redirectOf({ status, headers, type }: Head, url?: URL): string | undefined {
   const location = headers.get('location');
   const to = status < 400 && location && URL.canParse(location, url) && ` to ${shownUrl(new URL(location, url))}`;
@@ -58,7 +58,7 @@ function refused(status: Status): WatchError {
   return new WatchError('REFUSED', `${status.code} ${status.reason}: ${status.message}`, { status });
 }
 
-/** A Status whose parts have the types that they claim. The delay of the header counts if the body has none. */
+/** A Status whose members are checked to have their types. The delay of the header counts if the body has none. */
 function checked(status: Status, fallback: number, hintMs: number): Status {
   const { code, reason, message, metadata, details } = status as Partial<Status>;
   const known =
@@ -80,7 +80,7 @@ function checked(status: Status, fallback: number, hintMs: number): Status {
   };
 }
 
-/** Throws INVALID_FRAME for a response that claims to be something else than JSON, such as the page of a proxy. */
+/** Throws INVALID_FRAME for a response that claims to be something other than JSON, such as the page of a proxy. */
 export function checkType(response: Pick<Response, 'headers'>): void {
   const type = response.headers.get('content-type');
   if (type && !type.toLowerCase().includes('json')) throw unreadable(`expected JSON, got ${type.slice(0, 80)}`);
@@ -92,7 +92,7 @@ function unreadable(what: string, cause?: unknown): WatchError {
 
 type Known = Readonly<Record<string, unknown>>;
 
-/** Whether a value is an object, and no array. */
+/** Whether a value is an object, and not an array. */
 function isRecord(value: unknown): value is Known {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -126,7 +126,7 @@ function checkedList<T>(value: unknown): List<T> {
   if (typeof resourceVersion !== 'string' || !resourceVersion) throw unreadable('the list has no resourceVersion');
   const own = typeof kind === 'string' && kind.endsWith('List') && kind !== 'List' ? kind.slice(0, -'List'.length) : '';
   for (const item of items) {
-    if (!isRecord(item)) throw unreadable('the list has an item that is no object');
+    if (!isRecord(item)) throw unreadable('the list has an item that is not an object');
     if (own && item.kind === undefined && item.apiVersion === undefined) Object.assign(item, { kind: own, apiVersion });
   }
   return {
@@ -137,10 +137,10 @@ function checkedList<T>(value: unknown): List<T> {
   };
 }
 
-/** Reads one object; undefined for a Status that says that all is done. */
+/** Reads one object; undefined for a Status that reports success. */
 export function toObject<T>(text: string): T | undefined {
   const value = parse('object', text);
-  if (!isRecord(value)) throw unreadable('the answer is no object');
+  if (!isRecord(value)) throw unreadable('the answer is not an object');
   if (value.kind !== 'Status') return value as T;
   if (value.status === 'Success') return undefined;
   throw refused(checked(value as unknown as Status, 500, 0));
@@ -161,8 +161,8 @@ function orUnreadable<R>(what: string, read: () => R): R {
 const TYPES: readonly ObjectEvent<unknown>['type'][] = ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'];
 
 /**
- * Decodes the events of a watch. A Status that stands where an event should is an ERROR. What is no event of Kubernetes is refused
- * with INVALID_FRAME. What is the same as in an object that is stored already is not made again.
+ * Decodes the events of a watch. A Status that stands where an event should is an ERROR. Anything but an event of Kubernetes is
+ * refused with INVALID_FRAME. Parts that are the same in an object that is already stored are reused.
  */
 export function eventCodec<T>(stored?: ObjectLookup): Codec<ObjectEvent<T>> {
   const json = jsonCodec<ObjectEvent<unknown>>({ types: TYPES });
@@ -182,12 +182,12 @@ export function eventCodec<T>(stored?: ObjectLookup): Codec<ObjectEvent<T>> {
   };
 }
 
-/** After that many events about objects that are not stored, there is probably an initial state on its way. */
+/** After this many events about objects that are not stored, an initial state is probably on its way. */
 const MAX_MISSES = 8;
-/** Then only one event of so many is looked up, because that takes a while. */
+/** Then only one event in this many is looked up, because that takes time. */
 const SAMPLE_EVERY = 16;
 
-/** Reads events about objects that are stored. Returns undefined for others, and for some that come behind many others. */
+/** Reads events about objects that are stored. Returns undefined for others, and for some that follow many others. */
 function storedReader(stored: ObjectLookup): (frame: Uint8Array) => ObjectEvent<unknown> | undefined {
   let fresh = 0;
   return (frame) => {

@@ -1,7 +1,7 @@
 /**
- * One request over `fetch`, from its start until its body has been read or dropped. It ends once, by whichever comes first: its
- * user is done with it, the signal of its user aborts, or the server is silent for too long. After that nothing pends, no timer
- * runs, no listener stays, and the connection is released, even if a `fetch` of one's own ignores its signal.
+ * One request over `fetch`, from its start until its body has been read or dropped. It ends once, by whichever comes first: the
+ * caller is done with it, the caller's signal aborts, or the server is silent for too long. After that nothing is pending, no
+ * timer runs, no listener is left, and the connection is released, even if a custom `fetch` ignores its signal.
  */
 
 import type { PerAttempt } from '../../bridge/client/options.ts';
@@ -10,7 +10,7 @@ import { untilAborted, whenAborted } from '../../watch/abort.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 
-/** What a request asks for, beside its URL. Default: a GET of JSON. */
+/** What a request asks for, besides its URL. Default: a GET of JSON. */
 export interface RequestSpec {
   readonly method?: string;
   readonly body?: string;
@@ -18,7 +18,7 @@ export interface RequestSpec {
   readonly accept?: string;
 }
 
-/** A `fetch` that is told the method and the body, if there are any: each function of type {@link FetchLike} is one. */
+/** A `fetch` that is given the method and the body, if there are any: each function of type {@link FetchLike} is one. */
 type FetchAny = (url: URL, init: Parameters<FetchLike>[1] & { method?: string; body?: string }) => Promise<Response>;
 
 /** How a body is read. */
@@ -58,7 +58,7 @@ export class Exchange {
     return this.#abort.signal;
   }
 
-  /** The server has sent something: it has as long again for the next. */
+  /** The server has sent something: the time limit starts again. */
   rearmTimeout(): void {
     const { clock, timeoutMs } = this.#means;
     this.disarmTimeout();
@@ -68,7 +68,7 @@ export class Exchange {
     });
   }
 
-  /** The server may be silent from now on, as that of a watch is. */
+  /** From now on the server may be silent, as it may in a watch. */
   disarmTimeout(): void {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
@@ -79,7 +79,7 @@ export class Exchange {
     this.disarmTimeout();
     this.#leave();
     this.#abort.abort(reason);
-    // For a `fetch` that does not know signals. If somebody reads the body, that one releases it.
+    // For a `fetch` that ignores signals. If the body is being read, its reader releases it.
     this.#body?.cancel().catch(() => {});
   }
 
@@ -91,9 +91,9 @@ export class Exchange {
     const all = { ...own, accept, ...(contentType && { 'content-type': contentType }) };
     const init = { ...rest, headers: all, signal: this.signal, cache: 'no-store' } as const;
     this.#url = url;
-    // To wherever a redirect leads, `fetch` would pass on the caller's headers, all but `authorization`.
+    // `fetch` would pass on the caller's headers, all but `authorization`, to wherever a redirect leads.
     const answer = Promise.resolve(fetch(url, own ? { ...init, redirect: 'manual' } : init)).catch(this.#broken);
-    // It may come too late, from a `fetch` that does not know signals.
+    // The response may come too late, from a `fetch` that ignores signals.
     answer.then(({ body }) => this.signal.aborted && void body?.cancel().catch(() => {})).catch(() => {});
     const response = await this.during(answer);
     this.#body = response.body;
@@ -131,7 +131,7 @@ export class Exchange {
     }
   }
 
-  /** Tells where the network has failed, and why: `fetch` hides that in the cause. */
+  /** Says where the network failed, and why: `fetch` hides that in the cause. */
   readonly #broken = (error: unknown): never => {
     if (isWatchError(error)) throw error;
     const { message, code, cause } = (error ?? {}) as Failed;
@@ -145,7 +145,7 @@ export class Exchange {
   }
 }
 
-/** What errors of the network have. */
+/** The members of network errors. */
 type Failed = Partial<{ message: string; code: string; cause: Failed }>;
 
 /** A URL without what may be secret: user, password, query. */
@@ -153,10 +153,10 @@ export function shownUrl({ origin, pathname }: URL): string {
   return origin + pathname;
 }
 
-/** The same error, naming the URL that was asked. What is none of ours stays. */
+/** The same error, naming the URL that was requested. Errors that are not ours stay as they are. */
 export function named(error: unknown, url: URL, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted || !isWatchError(error)) return error;
-  // Behind the first line, so that what points at a character of a selector stays below it.
+  // After the first line, so that a caret under a character of a selector stays below it.
   return new WatchError(
     error.code,
     error.message.replace(/\n|$/, (end) => ` (${shownUrl(url)})${end}`),

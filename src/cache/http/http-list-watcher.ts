@@ -72,7 +72,7 @@ class HttpListWatcher<T> implements ListWatcher<T> {
         list.push(part);
       };
       await partsOf(exchange, response, { limit, onPart });
-      // Not enumerable: a list compares and prints as what the server has said.
+      // Not enumerable: a list compares and prints as the server sent it.
       return Object.defineProperty(list.end(), 'bytes', { value: bytes });
     } catch (error) {
       throw named(error, url, options.signal);
@@ -86,7 +86,7 @@ class HttpListWatcher<T> implements ListWatcher<T> {
     const exchange = new Exchange(this.#means, options.signal);
     try {
       const response = await accepted(exchange, url);
-      exchange.signal.throwIfAborted(); // no await from here on, so whatever comes later finds the watch
+      exchange.signal.throwIfAborted(); // no await from here on, so a later abort finds the watch
       exchange.disarmTimeout();
       return this.#open(exchange, response, options.stored);
     } catch (error) {
@@ -95,7 +95,7 @@ class HttpListWatcher<T> implements ListWatcher<T> {
     }
   }
 
-  /** The end of the watch is that of its exchange, and the other way round. */
+  /** The watch ends with its exchange, and vice versa. */
   #open(exchange: Exchange, { body }: Response, stored: ObjectLookup | undefined): Watch<ObjectEvent<T>> {
     const { maxFrameBytes } = this.#means;
     const source = body ?? new ReadableStream<Uint8Array>({ start: (controller) => controller.close() });
@@ -104,7 +104,7 @@ class HttpListWatcher<T> implements ListWatcher<T> {
       decode: () => decoder.decode(),
       poll: () => decoder.poll(),
       close: () => {
-        // A stop would drop the ERROR that a watch which has failed holds.
+        // A stop would drop the ERROR that a failed watch still holds.
         exchange.signal.removeEventListener('abort', stop);
         decoder.close();
         exchange.end();

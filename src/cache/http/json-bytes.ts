@@ -1,4 +1,4 @@
-/** The bytes that JSON is structured by. */
+/** The bytes that structure JSON. */
 export const QUOTE = 0x22;
 export const COMMA = 0x2c;
 export const COLON = 0x3a;

@@ -1,18 +1,19 @@
 /**
- * Reads a list while it comes, item by item. A server that has no pages sends 10,000 objects in one answer; as a text, that would be
- * in memory twice, in pieces and as a whole, beside what is made of it. It works on bytes, because a text that is decoded piece by
- * piece may take two bytes per character, and twice as long to parse.
+ * Reads a list as it arrives, item by item. A server without pages sends 10,000 objects in one response; as text, that would be
+ * in memory twice, in pieces and as a whole, besides the objects. It works on bytes, because text that is decoded piece by piece
+ * may take two bytes per character, and twice as long to parse.
  *
  *     {"kind":"PodList","metadata":{...},"items":[{...},{...},{...}],"more":1}
  *     '------------------ frame ----------------' '---' '---' '---' '- frame -'
- *                                         each is parsed as soon as it is here
+ *                                         each is parsed as soon as it is complete
  *
  * Invariants
- * - The result is what `JSON.parse` returns for the whole text; what it refuses is refused. Each item is valid by itself, between any
- *   two there is one comma, and the frame is valid with a number in their place. (If the frame has that number for `items` again,
- *   which no server sends, the items before it count.)
- * - Held are the frame, the bytes of one unfinished item, and the items. A long list costs its length, however it is cut.
- * - What has no such array is all frame.
+ * - The result is what `JSON.parse` returns for the whole text; what it refuses is refused. For that, each item must be valid by
+ *   itself, with one comma between any two, and the frame must be valid with a number in their place. (If the frame has that
+ *   number for `items` again, which no server sends, the items before it count.)
+ * - It holds the frame, the bytes of one unfinished item, and the items. The cost of a list is proportional to its length,
+ *   however it is cut.
+ * - A text without such an array is all frame.
  */
 import { hold, joined } from '../../decode/parts.ts';
 import { BACKSLASH, CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from './json-bytes.ts';
@@ -27,7 +28,7 @@ const PLACEHOLDER_TEXT: Uint8Array = new TextEncoder().encode(`${PLACEHOLDER}`);
 const UTF8: TextDecoder = new TextDecoder();
 const ITEM_UTF8: TextDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** What a byte does to the depth of the bytes behind it. */
+/** What a byte does to the depth of the bytes after it. */
 const DEEPER: Int8Array = new Int8Array(256);
 DEEPER[OPEN_ARRAY] = DEEPER[OPEN_OBJECT] = 1;
 DEEPER[CLOSE_ARRAY] = DEEPER[CLOSE_OBJECT] = -1;
@@ -36,7 +37,7 @@ DEEPER[CLOSE_ARRAY] = DEEPER[CLOSE_OBJECT] = -1;
 export class ListReader {
   readonly #items: unknown[] = [];
   readonly #frame: Uint8Array[] = [];
-  /** What has come of the current item. */
+  /** The parts of the current item so far. */
   #parts: Uint8Array[] = [];
   #place: 'head' | 'items' | 'tail' = 'head';
   #depth: number = 0;
@@ -44,10 +45,10 @@ export class ListReader {
   #escaped: boolean = false;
   /** How much of the name the current text is so far; NaN if it is another text. */
   #matched: number = Number.NaN;
-  /** What has to follow for the array of items to begin. */
+  /** The byte that must come next for the array of items to begin. */
   #due: number | undefined;
 
-  /** Takes the next part. Throws a SyntaxError for an item that is no JSON. */
+  /** Takes the next part. Throws a SyntaxError for an item that is not JSON. */
   push(bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length; ) {
       if (this.#place === 'head') at = this.#head(bytes);
@@ -59,7 +60,7 @@ export class ListReader {
     }
   }
 
-  /** Returns the list. Throws a SyntaxError if the text is no JSON, or not whole. */
+  /** Returns the list. Throws a SyntaxError if the text is not JSON, or incomplete. */
   end(): unknown {
     const value = JSON.parse(UTF8.decode(joined(this.#frame))) as { items?: unknown };
     if (this.#place === 'tail' && value.items === PLACEHOLDER) value.items = this.#items;
@@ -87,7 +88,7 @@ export class ListReader {
     return bytes.length;
   }
 
-  /** In a text of the head, or at its beginning. */
+  /** Within a string of the head, or at its beginning. */
   #passText(code: number): void {
     if (!this.#inText) {
       this.#inText = true;
@@ -102,7 +103,7 @@ export class ListReader {
     } else this.#matched = code === NAME[this.#matched] ? this.#matched + 1 : Number.NaN;
   }
 
-  /** Reads an item or, of one that is not all here, what is here. Returns where the next one begins. */
+  /** Reads an item, or as much of it as has arrived. Returns where the next one begins. */
   #item(bytes: Uint8Array, from: number): number {
     const { length } = bytes;
     let depth = this.#depth;
@@ -123,7 +124,7 @@ export class ListReader {
     return length;
   }
 
-  /** Passes a text within an item, and returns where it ends. */
+  /** Passes a string within an item, and returns where it ends. */
   #skipText(bytes: Uint8Array, from: number): number {
     const { length } = bytes;
     let at = from;

@@ -31,7 +31,7 @@ export interface ListWatcherOptions {
 const MAX_LIST_BYTES = 268_435_456;
 const MAX_FRAME_BYTES = 16_777_216;
 const RESPONSE_TIMEOUT_MS = 60_000;
-/** Of a refusal, more is of no interest. */
+/** The rest of a longer refusal is of no interest. */
 const MAX_REFUSAL_BYTES = 65_536;
 
 /** What is needed to make requests and to read their answers. */
@@ -40,10 +40,10 @@ export interface HttpSettings extends ExchangeSettings {
   readonly maxFrameBytes: number;
 }
 
-/** Checks the options, of which unknown ones have been refused, and adds the defaults. */
+/** Checks the options, whose names have been checked, and adds the defaults. */
 export function toHttpSettings(options: ListWatcherOptions): HttpSettings {
   const { fetch = globalThis.fetch as FetchLike, headers, clock = systemClock, ...limits } = options;
-  if (typeof headers !== 'function') new Headers(headers); // throws for what is no header
+  if (typeof headers !== 'function') new Headers(headers); // throws for an invalid header
   return {
     fetch: callable('fetch', fetch ?? null),
     headers,
@@ -54,10 +54,10 @@ export function toHttpSettings(options: ListWatcherOptions): HttpSettings {
   };
 }
 
-/** Sends a request, and resolves with a response of JSON. Any other answer than success rejects with what the server says. */
+/** Sends a request, and resolves with a response of JSON. Any answer but success rejects with what the server says. */
 export async function accepted(exchange: Exchange, url: URL, question?: RequestSpec): Promise<Response> {
   const response = await exchange.send(url, question);
-  // A list and a watch are answered with 200 only; what writes may be answered with 201 or 202.
+  // A list and a watch are answered with 200 only; a write may be answered with 201 or 202.
   const fine = question?.method ? response.ok : response.status === 200;
   if (!fine) throw toRefused(response, await exchange.text(response, MAX_REFUSAL_BYTES, () => {}), url);
   checkType(response);

@@ -1,18 +1,18 @@
 /**
- * Reads JSON that is mostly known already. An update of an object differs from what it replaces in a version and a few fields, and
- * an object of a new list often not at all; yet `JSON.parse` makes all of it anew, and the garbage collector has to move what is
- * kept. So the bytes are compared with the value that is there:
+ * Reads JSON that is mostly known already. An updated object differs from the one it replaces in a version and a few fields, and
+ * an object of a new list often not at all; yet `JSON.parse` creates all of it again, and the garbage collector has to move what
+ * is kept. So the bytes are compared with the known value:
  *
  *     known     { name: 'a', labels: L, phase: 'Pending' }
  *     bytes     {"name":"a","labels":{...},"phase":"Running"}
  *     result    { name: 'a', labels: L, phase: 'Running' }      L is the same object; with equal bytes, all of it is
  *
  * Invariants:
- * - The result is what `JSON.parse` returns for the same bytes, whatever `known` is. It is only believed where the bytes say the
- *   same, so it may even have been changed by somebody.
- * - Nothing of `known` is changed.
- * - Whatever is unusual is left to `JSON.parse`: escapes, numbers that are not integers, deep nesting, and all that is no JSON, so
- *   that the errors are its errors.
+ * - The result is what `JSON.parse` returns for the same bytes, whatever `known` is. It is used only where the bytes say the
+ *   same, so it may even have been modified.
+ * - `known` is not modified.
+ * - Anything unusual is left to `JSON.parse`: escapes, numbers that are not integers, deep nesting, and anything that is not
+ *   JSON, so that errors are those of `JSON.parse`.
  */
 import { BACKSLASH, CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from './json-bytes.ts';
 
@@ -24,15 +24,15 @@ const SHORT = 100;
 /** Integers with at most this many digits are exact. */
 const MAX_DIGITS = 15;
 
-/** The characters that stand in a text as they are, and are a byte each. */
+/** The characters that stand unescaped in a string, and are one byte each. */
 const PLAIN: Uint8Array = Uint8Array.from({ length: 256 }, (_, code) =>
   code >= 0x20 && code < 0x7f && code !== QUOTE && code !== BACKSLASH ? 1 : 0,
 );
 
-/** A byte order mark is no JSON, so it must not vanish. */
+/** A byte order mark is not JSON, so it must not be dropped. */
 const UTF8: TextDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Thrown when the bytes are nothing that this can read. */
+/** Thrown for bytes that this cannot read. */
 export const UNUSUAL: unique symbol = Symbol('unusual');
 
 type Members = Record<string, unknown>;
@@ -71,7 +71,7 @@ export class Reparser {
     return JSON.parse(UTF8.decode(this.#bytes.subarray(from, this.at)));
   }
 
-  /** Passes a value without looking whether it is valid. */
+  /** Passes a value without checking whether it is valid. */
   skip(): void {
     const bytes = this.#bytes;
     let depth = 0;
@@ -94,7 +94,7 @@ export class Reparser {
   name(): string {
     if (this.#bytes[this.at] !== QUOTE) throw UNUSUAL;
     const name = this.parsed() as string;
-    // Assigning to it would do something else.
+    // Assigning to it would set the prototype.
     if (name === '__proto__') throw UNUSUAL;
     this.expect(COLON);
     return name;
@@ -132,7 +132,7 @@ export class Reparser {
     this.at = at + 1;
   }
 
-  /** A number or a literal ends where it can. */
+  /** Passes a number or a literal, up to the first byte that can end it. */
   #skipBare(): void {
     const bytes = this.#bytes;
     let at = this.at;
@@ -143,7 +143,7 @@ export class Reparser {
     this.at = at;
   }
 
-  /** Passes this text, if it stands here, in ASCII. This is where the time goes. */
+  /** Passes this text, if it stands here, in ASCII. Most of the time is spent here. */
   #isText(known: string): boolean {
     const bytes = this.#bytes;
     const from = this.at + 1;
@@ -234,7 +234,7 @@ export class Reparser {
     return made ?? (count === known.length ? known : known.slice(0, count));
   }
 
-  /** As long as the names are those of the known object, in its order, nothing is made unless a value differs. */
+  /** As long as the names are those of the known object, in its order, nothing is created unless a value differs. */
   #object(known: Members, depth: number): unknown {
     if (this.#bytes[this.at] !== OPEN_OBJECT) return this.parsed();
     this.at++;
@@ -260,8 +260,8 @@ export class Reparser {
   }
 
   /**
-   * Other names, or another order: what has the same name may still be the same. Goes on where the names were no longer the same:
-   * whoever read the object again would do so on each level, and that doubles from level to level.
+   * Other names, or another order: members with the same name may still be the same. Continues where the names began to differ:
+   * to read the object again on each level would double the work from level to level.
    */
   #rest(made: Members, known: Members, depth: number): unknown {
     do {
@@ -272,7 +272,7 @@ export class Reparser {
   }
 }
 
-/** The first so many members. */
+/** The first `count` members. */
 function first(count: number, members: Members): Members {
   const some: Members = {};
   let left = count;

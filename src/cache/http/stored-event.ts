@@ -3,9 +3,9 @@ import { CLOSE_OBJECT, COMMA, OPEN_OBJECT } from './json-bytes.ts';
 import { Reparser, UNUSUAL } from './reparse.ts';
 
 /**
- * Reads an event about an object that is stored already, and shares with it what is the same. The event has the members `type` and
- * `object`, in this order and without white space, as servers write it. Returns undefined if it is not like that, or if no such
- * object is stored: then others read it.
+ * Reads an event about an object that is already stored, and shares with it the parts that are the same. The event has the
+ * members `type` and `object`, in this order and without white space, as servers write it. Returns undefined if it is different,
+ * or if no such object is stored: then another decoder reads it.
  */
 export function readStored(
   frame: Uint8Array,
@@ -31,7 +31,7 @@ export function readStored(
   }
 }
 
-/** Finds the name and the namespace in the metadata, which stand near its beginning where Kubernetes writes it. */
+/** Finds the name and the namespace in the metadata; Kubernetes writes them near its beginning. */
 function storedOf(reader: Reparser, stored: ObjectLookup): unknown {
   let [name, namespace] = ['', ''];
   reader.expect(OPEN_OBJECT);

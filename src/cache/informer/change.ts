@@ -2,7 +2,7 @@ import { withVersionOf } from '../../broadcast/transitions.ts';
 import type { BookmarkEvent, ErrorEvent, ObjectEvent } from '../../watch/event.ts';
 
 /**
- * One change of an informer's state, as its log has it. Engine and fold take it for an event: `type` tells what has happened to
+ * One change of an informer's state, as in its log. The engine and the fold treat it as an event: `type` says what happened to
  * the object, and `previous` is the object before. A fold of several changes has the `previous` of the first, which is the object
  * that the reader knows.
  */
@@ -30,7 +30,7 @@ export function isChange<T>(event: LogEvent<T>): event is Change<T> {
 
 /**
  * What a change is to a reader who sees only the objects that match: an object that starts to match is ADDED, one that
- * stops is DELETED. Undefined: nothing. Only the two objects count, so this holds for folded changes, too.
+ * stops is DELETED. Undefined: nothing. Only the two objects count, so this also holds for folded changes.
  */
 export function transitionOf<T>(
   { type, object, previous }: Change<T>,

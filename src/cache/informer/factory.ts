@@ -93,7 +93,7 @@ export class InformerFactory<Resource = string, T = unknown> {
       for (const { informer } of fresh) void informer.stop();
     });
     const runs = fresh.map(({ resource, informer }) =>
-      // With what `onError` has thrown, which nobody could catch here; `run` of one's own informer can.
+      // Rejects with what `onError` threw. Nobody can catch that here; code that calls `run` itself can.
       informer.run().catch((error) => console.error('an informer has stopped:', resource, error)),
     );
     this.#ends.push(Promise.all(runs).then(leave));

@@ -47,12 +47,12 @@ class HubListWatcher<T> implements ListWatcher<T> {
       else if (isInitialEventsEnd(event)) return { items, resourceVersion: event.object.metadata.resourceVersion };
     }
     signal?.throwIfAborted();
-    throw refusal(503, 'ServiceUnavailable', 'the snapshot of the hub has ended early');
+    throw refusal(503, 'ServiceUnavailable', 'the snapshot of the hub ended early');
   }
 
   async watch(options: ListWatchOptions = {}): Promise<Watch<ObjectEvent<T>>> {
     const { resourceVersion, sendInitialEvents, labelSelector, fieldSelector, signal } = options;
-    // Everything, where a part was asked for, would be taken for that part.
+    // If a part was asked for, everything would be mistaken for that part.
     const selector = labelSelector || fieldSelector;
     if (selector) throw refusal(400, 'BadRequest', `a hub knows no selectors, and cannot select ${JSON.stringify(selector)}`);
     const resumes = !sendInitialEvents && !!resourceVersion && resourceVersion !== '0';
@@ -63,7 +63,7 @@ class HubListWatcher<T> implements ListWatcher<T> {
       if (isErrorEvent(event)) return { type: 'ERROR', object: resumable(event.object) };
       if (isInitialEventsEnd(event)) initial = false;
       else if (event.type !== 'BOOKMARK') {
-        // The objects of a snapshot have no version, and whatever is live comes behind it.
+        // The objects of a snapshot have no version, and live events come after it.
         if (initial && beside !== undefined) throw refusal(405, 'MethodNotAllowed', 'the hub has no snapshot');
         // Says that the version is not that of the object.
         if (beside === undefined) return { ...event, resourceVersion: '' } as ObjectEvent<T>;
@@ -84,7 +84,7 @@ class HubListWatcher<T> implements ListWatcher<T> {
     };
     const watch = this.#connect({
       ...options,
-      // Who does not read it does not pass it on, and would never be told.
+      // A `connect` that does not read it does not pass it on, and so would never report a state.
       get onStateChange() {
         isPassedOn = true;
         return onStateChange;
@@ -100,7 +100,7 @@ class HubListWatcher<T> implements ListWatcher<T> {
 }
 
 /**
- * A 503 is how a client says that its connection broke, or could not be made. The version is as good as before: with a time to come
+ * A 503 is how a client says that its connection broke, or could not be made. The version is still good: with a time to come
  * back, a reflector resumes there, and does not read the whole snapshot again.
  */
 function resumable(status: Status): Status {

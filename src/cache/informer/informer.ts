@@ -157,7 +157,7 @@ export class Informer<T, Name extends string = string> {
    */
   addHandler(handler: Handler<T>, options: HandlerOptions<T> = {}): HandlerRegistration {
     if (!handler || typeof handler !== 'object') throw invalid('handler', handler, 'an object with functions');
-    // It may have members of its own, but none that looks like one of ours.
+    // It may have other members, but none that looks like one of ours.
     const own = Object.keys(handler).filter((name) => !/^on[A-Z]/.test(name)) as never[];
     checkOptions(handler, [...HANDLER, ...own]);
     const given = HANDLER.filter((name) => callable(name, handler[name]));
@@ -203,12 +203,12 @@ export class Informer<T, Name extends string = string> {
   }
 
   #moved(): void {
-    if (this.#isStopping) return; // because of what `onError` was told about an object of this very write
-    this.#synced.open(); // a list is the first that the reflector tells
+    if (this.#isStopping) return; // because `onError` was called for an object of this very write
+    this.#synced.open(); // a list is the first thing that the reflector reports
     this.#versions.reach(this.#live.resourceVersion);
   }
 
-  /** Checks now who is due for a resync, and tells them. */
+  /** Checks now which handlers are due for a resync, and starts it. */
   #resync(): void {
     const due = this.#times.due(this.#clock.now());
     const idle = due.filter((registration) => registration.resync());

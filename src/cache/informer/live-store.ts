@@ -9,19 +9,19 @@
  *                         v            no user code from here on
  *        state: set, drop ----> log: one change each ----> handlers, watches: each has a cursor in the log
  *
- * Who joins gets the state as ADDED, a BOOKMARK that ends it, and from then on the log: taken in one step, so there is no gap
- * between the two, and nothing comes twice.
+ * A reader that joins gets the state as ADDED, a BOOKMARK that ends it, and from then on the log: taken in one step, so there is
+ * no gap between the two, and nothing comes twice.
  *
  * Upstream has a queue between reflector and store (RealFIFO), because they run at the same time and share a lock. Here a write
- * is one step, so what that queue is for comes for nothing: one order over all objects, and a list that replaces the state in one
- * go. Nothing is queued before the store; behind it, each reader's queue is bounded by its own policy.
+ * is one step, so what that queue is for comes for free: one order over all objects, and a list that replaces the state in one
+ * go. Nothing is queued before the store; after it, each reader's queue is bounded by its own policy.
  *
  * Invariants
- * - The state at version v is what the source had at v, but for objects that user code has refused; those are reported.
- * - Folding the log from nothing gives the state, also up to any change in its middle.
+ * - The state at version v is what the source had at v, except for objects that user code has refused; those are reported.
+ * - Folding the log from nothing gives the state; up to any change in its middle, the state at that change.
  * - Each write publishes, before it returns, exactly the changes that it made: those of a list in one go, deletions first.
- * - An object of the same uid and version as the stored one is no change. The stored one stays, so a list without changes calls
- *   nobody, and keeps every reference.
+ * - An object of the same uid and version as the stored one is not a change. The stored one stays, so a list without changes
+ *   calls no handler, and keeps every reference.
  */
 import { Cursor } from '../../broadcast/cursor/cursor.ts';
 import type { BroadcastWatch } from '../../broadcast/handle.ts';
@@ -36,7 +36,7 @@ import { Indexer, type IndexerOptions } from '../store/indexer.ts';
 import { checkIterable, type FailedChange, type StoreChange } from '../store/store.ts';
 import { type Change, type LogEvent, takesRoom } from './change.ts';
 
-/** Who is told about what a {@link LiveStore} does. */
+/** Is notified of what a {@link LiveStore} does. */
 export interface LiveStoreHost<T> {
   /** User code has refused an object. */
   onRefused(error: unknown, object: T): void;
@@ -58,7 +58,7 @@ export interface JoinOptions<T> {
 }
 
 const DEFAULT_CAPACITY = 1_000;
-/** Of a queue that folds: the number of objects is its only limit. */
+/** The capacity of a queue that folds: the number of objects is its only limit. */
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
 /** What is to be stored: user code has accepted it. */
@@ -162,7 +162,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
     return [];
   }
 
-  /** See `ReflectorStore`. A transform may change what it gets, so nothing of what it got before may come again. */
+  /** See `ReflectorStore`. A transform may change what it gets, so nothing that it got before may be reused. */
   stored(name: string, namespace: string): T | undefined {
     if (!this.#isPlain) return undefined;
     return this.get(namespace ? `${namespace}/${name}` : name);
@@ -203,7 +203,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
     this.#log.end();
   }
 
-  /** Runs one write, and tells what it has changed. */
+  /** Runs one write, and publishes what it has changed. */
   #apply(code: () => void): void {
     if (this.#closed) return;
     const { resourceVersion } = this;

@@ -22,7 +22,7 @@ export interface InformerStore<T, Name extends string = string>
     | 'resourceVersion'
     | 'size'
   > {
-  /** Adds indexes, also while the informer runs. Returns this store, whose type then has the new names, too. */
+  /** Adds indexes, even while the informer runs. Returns this store, whose type then also has the new names. */
   addIndexers<More extends string>(indexers: Indexers<T, More>): InformerStore<T, Name | More>;
 }
 
@@ -56,9 +56,9 @@ export interface InformerOptions<T, Name extends string = string>
   readonly indexers?: Indexers<T, Name> | undefined;
   /**
    * Called once for each object before it is stored; the result is stored instead, for example without the fields that nobody
-   * needs. It should keep the name and the namespace, which handlers make keys of (that of the store is the original object's), `uid`
-   * and `resourceVersion`, which identify an object's state, and the labels that selectors use. It must not change its argument,
-   * which may be shared: a storage in the same process would keep the change.
+   * needs. It should keep the name and the namespace, which handlers make keys from (the store's key is that of the original
+   * object), `uid` and `resourceVersion`, which identify an object's state, and the labels that selectors use. It must not change
+   * its argument, which may be shared: a storage in the same process would keep the change.
    */
   readonly transform?: ((object: T) => T) | undefined;
   /** The key of an object; default: namespace and name. */

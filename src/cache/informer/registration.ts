@@ -5,14 +5,14 @@
  *                                              |
  *                                              '-- none left: the next object of a resync
  *
- * A resync needs no room in the queue: when it is due, the handler is called with the objects of the store, each at a moment at
- * which it has no other change to read, so that what it is told is in order.
+ * A resync needs no room in the queue: when it is due, the handler is called with the objects of the store, each at a moment when
+ * it has no other change to read, so that its calls are in order.
  *
  * Invariants
  * - At most one call is in progress. After `remove`, or the end of the informer, none begins.
- * - Per object the calls are onAdd (onUpdate)* onDelete, again and again, each `old` being what the call before has told; unless
+ * - Per object the calls are onAdd (onUpdate)* onDelete, again and again, each `old` being the object of the call before, unless
  *   changes were lost by a policy that was asked for.
- * - What a handler throws is reported, and ends nothing. Its end is told: a handler that was cut is reported, too.
+ * - What a handler throws is reported, and ends nothing. A handler that was cut is also reported.
  */
 import type { BroadcastWatch } from '../../broadcast/handle.ts';
 import { WatchError } from '../../watch/errors.ts';
@@ -23,7 +23,7 @@ import { Latch } from './latch.ts';
 import type { LiveStore } from './live-store.ts';
 import type { ResyncEntry } from './resync.ts';
 
-/** What a handler needs of its informer. */
+/** What a handler needs from its informer. */
 export interface RegistrationHost<T> {
   readonly live: LiveStore<T>;
   /** Reports what a handler has thrown, or why it was ended. Does not throw. */
@@ -42,7 +42,7 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
   readonly #matches: ((object: T) => boolean) | undefined;
   readonly #watch: BroadcastWatch<LogEvent<T>>;
   readonly #synced: Latch = new Latch();
-  /** The keys of the objects of a resync that are still to be told, from the last to the first. */
+  /** The keys of the objects of a resync that the handler has yet to get, from the last to the first. */
   #resync: string[] = [];
   #resyncDue: boolean = false;
   /** Whether it has nothing to do. */
@@ -90,7 +90,7 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
   }
 
   async #run(): Promise<void> {
-    await null; // whoever adds a handler has its registration before the first call
+    await null; // the caller of `addHandler` has the registration before the first call
     try {
       while (!this.#removed) {
         const event = this.#watch.tryNext();
@@ -98,7 +98,7 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
         if (calls) await calls;
       }
     } catch (error) {
-      this.#fail(error); // of `onGap`
+      this.#fail(error); // thrown by `onGap`
     }
   }
 
@@ -107,7 +107,7 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
     const { live } = this.#host;
     // A policy that loses events may have lost the one that says so.
     if (live.hasSynced) this.#synced.open();
-    // Not before the last one is over: a slow handler would be told of the same few objects again and again.
+    // Not before the last one is over: a slow handler would get the same few objects again and again.
     if (this.#resyncDue && this.#resync.length === 0) {
       this.#resyncDue = false;
       this.#resync = live.keys().reverse();
@@ -134,7 +134,7 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
     return undefined;
   }
 
-  /** Calls the handler, if it is to know of a change. Returns a promise if it has returned one. */
+  /** Calls the handler, if the change concerns it. Returns a promise if the handler returned one. */
   #tell(change: Change<T>): Promise<void> | undefined {
     try {
       const result = this.#call(change) as PromiseLike<unknown> | null | undefined;
@@ -163,7 +163,9 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
     }
   }
 
-  /** An object for which the filter throws does not match: neither now, which is reported, nor when it is the one before. */
+  /**
+   * An object for which the filter throws does not match: neither as the current one, which is reported, nor as the previous one.
+   */
   #transitionOf(change: Change<T>): Change<T>['type'] | undefined {
     const guarded = (object: T): boolean => {
       try {
@@ -174,7 +176,7 @@ export class Registration<T> implements HandlerRegistration, ResyncEntry {
       }
     };
     const type = transitionOf(change, this.#matches && guarded);
-    return this.#removed ? undefined : type; // by the filter, or by who was told
+    return this.#removed ? undefined : type; // by the filter, or by `onError`
   }
 
   #cut(status: Status): void {

@@ -1,16 +1,19 @@
 /**
- * Decides when a handler is told again of every object: numbers only, no timer.
+ * Decides when a handler gets every object again: numbers only, no timer.
  *
- *     every `checkMs`: due(now) ---> those whose time has come; their next one is a period later
+ *     every `checkMs`: due(now) ---> those that are due; they are due again a period later
  *
  * As upstream: a handler's period is at least a second. Before the informer starts, a shorter period shortens
- * the interval of the checks, and with it everyone's period can become what was asked for. Later a period is at least that
- * interval. An informer with `resyncMs: 0` checks never, so nobody is told again; one without the option checks as often as its
- * handlers ask for. Unlike upstream, nobody is due before a period has passed.
+ * the interval of the checks, and with it every handler's period can become what it asked for. Later a period is at least that
+ * interval. An informer with `resyncMs: 0` never checks, so no handler resyncs; one without the option checks as often as its
+ * handlers ask for. Unlike upstream, no handler is due before a period has passed.
  */
 
 const MIN_PERIOD_MS = 1_000;
-/** Timers of hosts count whole milliseconds, so a check may come that much before its time: who is due then would wait for another. */
+/**
+ * Timers of hosts count whole milliseconds, so a check may come this much early: a handler that is due then would wait for
+ * another.
+ */
 const EARLY_MS = 1;
 
 /** What one handler has asked for. */
@@ -66,7 +69,7 @@ export class ResyncTimes<Entry extends ResyncEntry = ResyncEntry> {
     this.#entries.delete(entry);
   }
 
-  /** Those whose time has come. Their next one is a period from now. */
+  /** Those that are due. They are due again a period from now. */
   due(now: number): Entry[] {
     const due = [...this.#entries].filter(({ periodMs, dueMs }) => periodMs > 0 && dueMs - now < EARLY_MS);
     for (const entry of due) entry.dueMs = now + entry.periodMs;

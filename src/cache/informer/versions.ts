@@ -12,13 +12,15 @@ export interface AtLeastOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** Somebody who waits for a version. */
+/** A call that waits for a version. */
 interface Waiter {
   readonly version: string;
   settle(failure?: { readonly error: unknown }): void;
 }
 
-/** Those who wait until a cache has reached a version. Invariant: who is in `waiting` waits for a version that is not reached. */
+/**
+ * The calls that wait until a cache has reached a version. Invariant: those in `waiting` wait for a version that is not reached.
+ */
 export class Versions {
   readonly #clock: Clock;
   readonly #compare: VersionComparator;
@@ -35,7 +37,7 @@ export class Versions {
   wait(version: string, options: AtLeastOptions): Promise<void> {
     return new Promise((resolve, reject) => {
       const { signal, timeoutMs } = checkOptions(options, ['signal', 'timeoutMs']);
-      this.#compare(version, version); // refuses what is no version
+      this.#compare(version, version); // refuses an invalid version
       if (timeoutMs !== undefined) wholeNumber('timeoutMs', timeoutMs);
       if (this.#ended) throw this.#ended.error;
       signal?.throwIfAborted();

@@ -122,7 +122,7 @@ export class DeltaFifo<T> extends DeltaQueue<T, Delta<T>> {
       return;
     }
     this.#pending--;
-    // Of two deletions, the one that was observed tells more; otherwise the newer one if the older one was inferred.
+    // Of two deletions, the one that was observed says more; otherwise the newer one if the older one was inferred.
     if (last.finalStateUnknown) deltas[deltas.length - 1] = delta;
   }
 }

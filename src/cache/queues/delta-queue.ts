@@ -50,7 +50,7 @@ interface Pop<D> {
   readonly reject: (error: unknown) => void;
 }
 
-/** The names of the options, for those who check them. */
+/** The names of the options, for code that checks them. */
 export const QUEUE_OPTIONS: readonly ['keyOf', 'knownObjects', 'transform', 'capacity'] = [
   'keyOf',
   'knownObjects',
@@ -93,7 +93,7 @@ export abstract class DeltaQueue<T, D> implements ReflectorStore<T> {
   abstract delete(object: T | DeletedFinalStateUnknown<T>): void;
   abstract replace(list: Iterable<T>, resourceVersion: string): void;
   abstract resync(): void;
-  /** Puts a delta behind all others of its key. */
+  /** Puts a delta after all others of its key. */
   protected abstract append(delta: StateDelta<T>): void;
   /** Removes what one pop gets, at most `limit` deltas. */
   protected abstract take(limit: number): readonly D[];

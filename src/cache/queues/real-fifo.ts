@@ -80,7 +80,7 @@ export class RealFifo<T> extends DeltaQueue<T, RealDelta<T>> {
     this.wake();
   }
 
-  /** Queues a bookmark, which tells the consumer the source's version in order with the changes. Ignored with `knownObjects`. */
+  /** Queues a bookmark, which gives the consumer the source's version in order with the changes. Ignored with `knownObjects`. */
   bookmark(resourceVersion: string): void {
     if (this.known) return;
     this.append({ type: 'Bookmark', resourceVersion });

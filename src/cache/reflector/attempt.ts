@@ -1,6 +1,6 @@
 /**
  * One request of a reflector or a retry watcher: a list, or a watch from its request to its end. It can be interrupted at any time,
- * and ends once: then no timer runs, the watch has been returned, and a watch that comes too late is.
+ * and ends once: then no timer runs, and the watch has been returned; one that comes too late is returned as well.
  *
  *     new --open()--> during(source.watch) --> poll(), next() ... --> close()
  *                              ^                  ^
@@ -12,7 +12,7 @@ import type { ObjectEvent } from '../../watch/event.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ListWatcher, ListWatchOptions } from '../list-watcher.ts';
 
-/** What has become of something that was waited for. An interruption comes first, always. */
+/** The outcome of a wait. An interruption always comes first. */
 export type Outcome<V, I> =
   | { readonly is: 'value'; readonly value: V }
   | { readonly is: 'error'; readonly error: unknown }
@@ -140,7 +140,7 @@ export class Attempt<T, I> {
   }
 }
 
-/** Async, so that what a source throws is a rejection, too. */
+/** Async, so that what a source throws also becomes a rejection. */
 async function call<V>(code: () => Promise<V>): Promise<V> {
   return await code();
 }

@@ -115,7 +115,7 @@ export function read(state: State): Step {
   return { state, action: { do: 'read' } };
 }
 
-/** The source does what it is asked for. When it has done so for long enough, what was before is forgotten. */
+/** The source does what it is asked for. When it has done so for long enough, earlier failures are forgotten. */
 export function well(memory: Memory, nowMs: number): void {
   memory.healthySinceMs ??= nowMs;
   if (nowMs - memory.healthySinceMs >= memory.settings.resetMs) memory.backoff.healthy();
@@ -145,7 +145,7 @@ export function relist(memory: Memory, failed: Failed, nowMs: number): Step {
   return wait(memory, { ...failed, next: 'begin', nowMs });
 }
 
-/** The version is of no use. The first time, a state not older than it is the cure; the second time, only the newest one is. */
+/** The version is of no use. The first time, a state not older than it is enough; the second time, only the newest one is. */
 function restart(memory: Memory, failed: Failed, nowMs: number): Step {
   if (memory.backoff.expired) memory.unavailable = true;
   return relist(memory, failed, nowMs);
@@ -163,7 +163,7 @@ export function listFailed(memory: Memory, failed: Failed, nowMs: number): Step 
   return list(memory);
 }
 
-/** A stream has failed before its initial state was complete. Whoever cannot stream may be able to list. */
+/** A stream has failed before its initial state was complete. A source that cannot stream may be able to list. */
 export function streamFailed(memory: Memory, failed: Failed, nowMs: number): Step {
   if (failed.kind === 'throttled') return relist(memory, failed, nowMs);
   if (failed.kind === 'expired') {
@@ -171,12 +171,12 @@ export function streamFailed(memory: Memory, failed: Failed, nowMs: number): Ste
     memory.unavailable = true;
     return begin(memory);
   }
-  // A source that throws something of its own may mean that it does not stream.
+  // An error of the source's own may mean that it does not stream.
   if (failed.kind !== 'unreachable' || ++memory.broken > 1) return list(memory);
   return relist(memory, failed, nowMs);
 }
 
-/** The same for one that was refused: the list tells whether there is more behind it than a source that does not stream. */
+/** The same for one that was refused: the list shows whether the source only does not stream, or more is wrong. */
 export function streamRefused(memory: Memory, failed: Failed, nowMs: number): Step {
   const step = streamFailed(memory, failed, nowMs);
   return step.action.do === 'list' ? { ...step, quiet: true } : step;
@@ -186,7 +186,7 @@ export function streamRefused(memory: Memory, failed: Failed, nowMs: number): St
 export function streamEnded(memory: Memory, ended: Extract<Input, { type: 'ended' }>, nowMs: number): Step {
   const { ranMs, empty } = ended;
   if (++memory.broken > 1 || (empty && ranMs < SHORT_MS)) return list(memory);
-  const failure: Failure = { kind: 'other', error: new WatchError('CLOSED', 'the watch has ended within its initial state') };
+  const failure: Failure = { kind: 'other', error: new WatchError('CLOSED', 'the watch ended within its initial state') };
   return { ...relist(memory, { ...failure, ranMs }, nowMs), failure };
 }
 
@@ -219,7 +219,7 @@ export function watchEnded(memory: Memory, ended: Extract<Input, { type: 'ended'
   if (!empty || ranMs >= SHORT_MS) return renew(memory, ranMs);
   const failure: Failure = {
     kind: 'short',
-    error: new WatchError('CLOSED', `the watch has ended within ${SHORT_MS} ms, and had brought nothing`),
+    error: new WatchError('CLOSED', `the watch ended within ${SHORT_MS} ms without an event`),
   };
   return { ...relist(memory, { ...failure, ranMs }, nowMs), failure };
 }

@@ -3,12 +3,14 @@ import { isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
 import { metadataOf, versionOf } from '../object.ts';
 import { compareVersions } from '../version.ts';
 
-/** What an event is to a reader who trusts nothing that comes from a wire. */
+/** What an event is to a reader that trusts nothing from the wire. */
 export type EventShape = 'change' | 'bookmark' | 'initialEnd' | 'error' | 'broken';
 
 const CHANGES: readonly unknown[] = ['ADDED', 'MODIFIED', 'DELETED'];
 
-/** Tells what an event is. `broken`: its type is unknown, or its object has no metadata, or is a Table; or a BOOKMARK has no version. */
+/**
+ * Classifies an event. `broken`: its type is unknown, or its object has no metadata, or is a Table; or a BOOKMARK has no version.
+ */
 export function shapeOf(event: ObjectEvent<unknown>): EventShape {
   const type: unknown = (event as Partial<typeof event> | null)?.type;
   if (type === 'ERROR') return 'error';
@@ -21,7 +23,7 @@ export function versionIn(event: ObjectEvent<unknown>): string {
   return versionBeside(event) ?? versionOf((event as Partial<typeof event> | null)?.object);
 }
 
-/** The version that an event has beside its object, as those of a hub do; see `fromHub`. Its object may be anything then. */
+/** The version that an event has besides its object, as those of a hub do; see `fromHub`. Its object may be anything then. */
 export function versionBeside(event: ObjectEvent<unknown>): string | undefined {
   const { resourceVersion } = (event ?? {}) as { resourceVersion?: unknown };
   return typeof resourceVersion === 'string' ? resourceVersion : undefined;
@@ -44,7 +46,7 @@ function isObject({ object }: ObjectEvent<unknown>): boolean {
   return has && typeof metadata === 'object' && !(kind === 'Table' && String(apiVersion).startsWith('meta.k8s.io/'));
 }
 
-/** Whether `a` is known to be before `b`. Versions that are no numbers of Kubernetes cannot be compared. */
+/** Whether `a` is known to be before `b`. Versions that are not Kubernetes' numbers cannot be compared. */
 export function isOlder(a: string, b: string): boolean {
   try {
     return compareVersions(a, b) < 0;

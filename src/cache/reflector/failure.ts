@@ -10,12 +10,12 @@ export interface Failure {
   readonly hintMs?: number | undefined;
 }
 
-/** Tells what sort of failure it is that a list or a watch has rejected with, or that reading a watch has. */
+/** Classifies the error with which a list or a watch, or reading a watch, has rejected. */
 export function toFailure(error: unknown): Failure {
   if (isWatchError(error, 'REFUSED') && isStatus(error.status)) {
     return { kind: kindOf(error.status), error, hintMs: hintOf(error.status) };
   }
-  // What is no error of ours comes from the network, or from code that has none.
+  // An error that is not ours comes from the network, or from code that throws others.
   return { kind: isWatchError(error) && error.code !== 'TIMEOUT' ? 'other' : 'unreachable', error };
 }
 
@@ -29,7 +29,7 @@ export function fromErrorEvent(object: unknown): Failure {
 function kindOf(status: Status): ReflectorFailureKind {
   const { code, reason, details } = status;
   if (code === 410 || reason === 'Expired' || reason === 'Gone' || isTooLarge(status)) return 'expired';
-  // A server, which may be about to go, sends its clients away for a time: the version is as good as before.
+  // A server, perhaps about to shut down, sends its clients away for a while: the version is still good.
   const isBusy = code === 503 && details?.retryAfterSeconds;
   if (code === 429 || reason === 'TooManyRequests' || isBusy) return 'throttled';
   if (code === 401 || code === 403) return 'denied';
@@ -39,7 +39,7 @@ function kindOf(status: Status): ReflectorFailureKind {
 const TOO_LARGE = 'Too large resource version';
 
 /**
- * Whether the version has yet to come for this server, which is one behind the server that has told it, or has lost its data.
+ * Whether this server has not reached the version yet: it lags behind the server that reported it, or has lost its data.
  * Kubernetes has said so in three ways over the years. Upstream: `isTooLargeResourceVersionError`.
  */
 function isTooLarge({ code, reason, message, details }: Status): boolean {

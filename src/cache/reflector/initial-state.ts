@@ -1,8 +1,8 @@
 import type { BookmarkEvent, ErrorEvent, ObjectEvent } from '../../watch/event.ts';
 
 /**
- * The state of a collection while it is being streamed, until its end is told. It may take a while, so changes come in between.
- * Upstream: the temporary store of `watchList`.
+ * The state of a collection while it is being streamed, until its end is reported. That may take a while, so changes come in
+ * between. Upstream: the temporary store of `watchList`.
  */
 export class InitialState<T> {
   readonly #objects: Map<unknown, T> = new Map();
@@ -29,7 +29,7 @@ export class InitialState<T> {
     else this.#objects.set(key, object);
   }
 
-  /** An object without a key stands for itself. The store will say what it thinks of it. */
+  /** An object without a key stands for itself. The store decides whether to accept it. */
   #key(object: T): unknown {
     try {
       return this.#keyOf(object);

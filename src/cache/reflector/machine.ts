@@ -13,8 +13,8 @@
  *              listing ------------------ listed -------------------------'
  *
  * Invariants
- * - `resourceVersion` is a version that the source has told, with a list, an event or a BOOKMARK, and the store has got what
- *   belongs to it. No request names another one, but for `0` (any state) and the empty one (the newest).
+ * - `resourceVersion` is a version that the source has reported, with a list, an event or a BOOKMARK, and the store has got what
+ *   belongs to it. No request names another one, except `0` (any state) and the empty one (the newest).
  * - A store sees a whole state at once, or one change after the other. It sees nothing of a list that failed.
  * - Between two requests is a delay with jitter, which grows with each failure. There are three exceptions, each of which happens
  *   once in a row: a list instead of a stream, a list without a version after a 410, and a list after the 410 of a watch.
@@ -42,7 +42,7 @@ const PHASES: Readonly<Record<State, ReflectorPhase>> = {
 
 const STOP: Step = { state: 'stopped', action: { do: 'end' } };
 
-/** What each state can get, but for `stop`: it gets nothing else, because no action of it has another outcome. */
+/** The inputs of each state, except `stop`. It gets no others, because its actions have no other outcomes. */
 const TABLE: Table = {
   idle: { start: decide.begin },
   streaming: {

@@ -1,15 +1,15 @@
 /**
- * A reflector keeps a store equal to a collection: it lists, then watches, and starts over when it has to, for ever. All decisions
- * are those of {@link ReflectorMachine}; here they are carried out: what concerns the
- * source by {@link Requests}, what concerns the store here.
+ * A reflector keeps a store equal to a collection: it lists, then watches, and starts over when it has to, for ever. {@link
+ * ReflectorMachine} makes all decisions. {@link Requests} carries out those that concern the source; those that concern the store
+ * are carried out here.
  *
  *     machine.take(input) --> action --> perform: list, watch, read, wait; or call the store --> input
  *          ^                                                                                      |
  *          '--------------------------------------------------------------------------------------'
  *
  * Invariants
- * - One action at a time, and no `await` between an event and its change in the store, but for room in it.
- * - Each watch is read by one reader, and ended once. What was aborted leaves nothing that pends.
+ * - One action at a time, and no `await` between an event and its change in the store, except for room in it.
+ * - Each watch is read by one reader, and ended once. An abort leaves nothing pending.
  * - No call of the store, `onError` or `onStateChange` follows the end of `run`.
  */
 import { whenAborted } from '../../watch/abort.ts';
@@ -24,7 +24,7 @@ import { Requests } from './requests.ts';
 import { type ReflectorSettings, toSettings } from './settings.ts';
 import type { Action, Input } from './states.ts';
 
-/** What a source that does what it is asked for says to a request. */
+/** The inputs that mean that the source answered a request as asked. */
 const ANSWERS: readonly Input['type'][] = ['opened', 'listed'];
 
 /**
@@ -107,13 +107,13 @@ export class Reflector<T> {
     for (;;) {
       const action = this.#take(this.#stopping ? { type: 'stop' } : input);
       if (action.do === 'end') return;
-      if (this.#stopping) continue; // by who was told just now: the request of before is over, and the next one must not begin
+      if (this.#stopping) continue; // by a callback just now: the previous request is over, and the next one must not begin
       const outcome = this.#perform(action);
       input = outcome instanceof Promise ? await outcome : outcome;
     }
   }
 
-  /** Asks the machine what to do, and tells what has changed. */
+  /** Asks the machine what to do, and reports what has changed. */
   #take(input: Input): Action {
     const nowMs = this.#settings.clock.now();
     const { phase } = this.#machine;
@@ -162,7 +162,7 @@ export class Reflector<T> {
     }
   }
 
-  /** It is told at once: nothing ends with it. */
+  /** Reported at once, because nothing ends with it. */
   #broken(event: ObjectEvent<T>): void {
     const { phase, failures } = this.#machine;
     this.#settings.onError?.(toBroken(event), { kind: 'event', phase, failures });
@@ -209,7 +209,7 @@ export class Reflector<T> {
     return { type: 'stored', resourceVersion };
   }
 
-  /** Has the store resync while a watch is open. A period goes on in the next watch, unless it has ended between the two. */
+  /** Has the store resync while a watch is open. A period continues in the next watch, unless it has ended between the two. */
   #resyncIfDue(attempt: Attempt<T, Input>): void {
     const { resyncMs, shouldResync, clock } = this.#settings;
     if (resyncMs === 0 || this.#resyncing === attempt || this.#machine.state !== 'watching') return;

@@ -1,6 +1,6 @@
 /**
- * What a reflector asks of its source: one request after the other, each an {@link Attempt}, and what they have brought until the
- * store gets it.
+ * The requests of a reflector to its source, one after the other, each an {@link Attempt}; and their results, until the store
+ * gets them.
  *
  * How dead connections are noticed. A half-open connection looks like a collection in which nothing happens, and BOOKMARKs are no
  * heartbeat: a server sends none while its version stands still. So each watch asks the server to end it after a time, and one that
@@ -24,14 +24,14 @@ interface WholeState<T> {
   readonly resourceVersion: string;
 }
 
-/** What an event is that the machine has told to collect. */
+/** An event that the machine has decided to collect. */
 type Change<T> = Parameters<InitialState<T>['take']>[0];
 
 /** What a reflector adds to its settings. */
 export interface RequestsHost<T> {
-  /** Told of each event that is passed over. */
+  /** Called with each event that is skipped. */
   readonly onBroken: (event: ObjectEvent<T>) => void;
-  /** What the store has as it came from the source. */
+  /** Looks up objects that the store holds as the source delivered them. */
   readonly stored: ObjectLookup | undefined;
 }
 
@@ -54,7 +54,7 @@ export class Requests<T> {
   /** The version that was asked for. */
   #asked: string = '';
   #event: ObjectEvent<T> | undefined;
-  /** Whether the watch has brought nothing, but for broken events. */
+  /** Whether the watch has delivered nothing but broken events. */
   #empty: boolean = true;
 
   constructor(source: ListWatcher<T>, settings: ReflectorSettings<T>, host: RequestsHost<T>) {
@@ -64,7 +64,7 @@ export class Requests<T> {
     this.attempt = new Attempt(settings.clock);
   }
 
-  /** Ends what there is, and lets time pass. */
+  /** Ends the current request, and waits. */
   async wait(delayMs: number): Promise<Input> {
     const attempt = this.#begin();
     attempt.after(delayMs, () => attempt.interrupt({ type: 'due' }));
@@ -127,7 +127,7 @@ export class Requests<T> {
     } catch (error) {
       return this.#failed('error', toFailure(error));
     }
-    // What it throws is `onError`'s, and no failure of the watch.
+    // What it throws comes from `onError`, and is not a failure of the watch.
     return event === undefined ? attempt.next().then((outcome) => this.#gotLater(outcome)) : this.#got(event);
   }
 
@@ -143,7 +143,7 @@ export class Requests<T> {
     if (shape === 'error') return this.#failed('error', fromErrorEvent(event.object));
     if (shape === 'broken') {
       this.#host.onBroken(event);
-      // Whoever resumed before it would get it again.
+      // A watch that resumed before it would get it again.
       return { type: 'stored', resourceVersion: versionIn(event) };
     }
     this.#empty = false;
@@ -180,14 +180,14 @@ export class Requests<T> {
     return whole;
   }
 
-  /** Ends the current request, and forgets what it has brought. */
+  /** Ends the current request, and drops its results. */
   close(): void {
     this.attempt.close();
     this.#event = this.#whole = this.#streamed = undefined;
     this.#empty = true;
   }
 
-  /** Begins a request: whatever there was before ends. */
+  /** Begins a request: the previous one ends. */
   #begin(): Attempt<T, Input> {
     this.close();
     this.attempt = new Attempt(this.#settings.clock);
@@ -224,6 +224,6 @@ function checkList({ resourceVersion }: { readonly resourceVersion: string }, as
     return { kind: 'other', error: new WatchError('INVALID_FRAME', 'a list without a version') };
   }
   if (!isOlder(resourceVersion, asked)) return undefined; // nothing is older than no version
-  const text = `the list is of version ${resourceVersion}, which is older than ${asked}`;
+  const text = `the list has version ${resourceVersion}, which is older than ${asked}`;
   return { kind: 'expired', error: new WatchError('INVALID_FRAME', text) };
 }

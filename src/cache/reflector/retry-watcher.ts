@@ -1,15 +1,16 @@
 /**
- * A watch that never ends by itself: when its connection does, it opens the next one from the last version. It decides as a client
- * of a hub does, so it has the same machine; here is what reads Kubernetes' events.
+ * A watch that never ends by itself: when its connection does, it opens the next one from the last version. It decides as a hub's
+ * client does, with the same machine; this file reads Kubernetes' events.
  *
  *     read --> pull --> wait for the delay --> open --> event --> read
  *                          ^                              |  ERROR that may pass, or the end
  *                          '------------------------------'
  *
  * Invariants
- * - Its events are those of the source after the first version, in order, each once. What cannot be had is told: one ERROR, last.
+ * - Its events are those of the source after the first version, in order, each once. If some are no longer available, one ERROR
+ *   says so, as the last event.
  * - `resourceVersion` is what the reader has got. An event that was fetched, but not read, does not count.
- * - Nothing is fetched ahead of the reader, but for one event. So it opens its first connection with the first read.
+ * - Nothing is fetched ahead of the reader, except one event. So it opens its first connection with the first read.
  */
 import { ClientMachine, ENDED, LOST, toFailure as toLost } from '../../bridge/client/machine.ts';
 import { whenAborted } from '../../watch/abort.ts';
@@ -90,7 +91,7 @@ function toSettings(options: RetryWatcherOptions): Settings {
   checkOptions(options, [...RETRY_NAMES, 'resourceVersion', 'labelSelector', 'fieldSelector', 'idleTimeoutMs', 'signal']);
   const { resourceVersion, labelSelector, fieldSelector, idleTimeoutMs = 0, signal } = options;
   if (typeof resourceVersion !== 'string' || resourceVersion === '' || resourceVersion === '0') {
-    throw invalid('resourceVersion', resourceVersion, 'a version that the collection has told, neither empty nor 0');
+    throw invalid('resourceVersion', resourceVersion, 'a version of the collection, neither empty nor 0');
   }
   return {
     ...checkRetry(options, 1_000),
@@ -210,7 +211,7 @@ class Connections<T> implements PullSource<ObjectEvent<T>> {
     const final = failure?.kind === 'denied' || status?.code === 410;
     const error = status ?? toLost(LOST, failure?.error instanceof Error ? failure.error.message : 'no answer');
     const code = final ? error.code : failure ? LOST : ENDED;
-    // After an end that is no failure, the time since the connection was asked for counts.
+    // After an end that is not a failure, the time since the connection was asked for counts.
     const ranMs = failure ? 0 : this.#attempt.ranMs;
     const action = this.#machine.over({ code, error, hintMs: failure?.hintMs, ranMs });
     this.#attempt.close();

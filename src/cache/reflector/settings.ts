@@ -6,10 +6,10 @@ import { MAX_TOTAL_LIST_BYTES } from '../pager.ts';
 import type { MachineSettings } from './decisions.ts';
 import type { ReflectorOptions, RetryOptions } from './options.ts';
 
-/** The names of what both reconnecting things have in common. */
+/** The names of the options that a `Reflector` and a `RetryWatcher` have in common. */
 export const RETRY_NAMES = ['minMs', 'maxMs', 'factor', 'random', 'clock'] as const;
 
-/** The names of what a reflector and the informer around it have in common, besides {@link RETRY_NAMES}. */
+/** The names of the options that a reflector and the informer around it have in common, besides {@link RETRY_NAMES}. */
 export const REFLECTOR_NAMES = [
   'resetMs',
   'labelSelector',

@@ -11,7 +11,7 @@ interface Ran {
   readonly ranMs: number;
 }
 
-/** What has happened. Each is the outcome of the action before it, but for `stop`, which may come any time. */
+/** What has happened. Each is the outcome of the action before it, except `stop`, which may come at any time. */
 export type Input =
   | { readonly type: 'start' }
   /** The source has accepted a watch. */
@@ -64,8 +64,8 @@ export type Action =
 export interface Step {
   readonly state: State;
   readonly action: Action;
-  /** A failure to tell to nobody: the next request will show whether it matters. */
+  /** A failure that is not reported: the next request will show whether it matters. */
   readonly quiet?: boolean | undefined;
-  /** A failure that is none of the input's. */
+  /** A failure that is not the input's. */
   readonly failure?: Failure | undefined;
 }

@@ -112,7 +112,7 @@ class Wait<E> {
     this.#check();
     const { done, value } = await this.#watch.next();
     this.#check();
-    if (done) throw new WatchError('CLOSED', 'the watch has ended before all conditions were met', { cause: this.last });
+    if (done) throw new WatchError('CLOSED', 'the watch ended before all conditions were met', { cause: this.last });
     this.last = value;
   }
 

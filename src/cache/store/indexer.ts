@@ -13,7 +13,7 @@ export interface IndexerOptions<T, Name extends string = string> extends StoreOp
   indexers?: Indexers<T, Name> | undefined;
 }
 
-/** The index that `list({ namespace })` uses. No string, so it is nobody's name. */
+/** The index that `list({ namespace })` uses. Not a string, so it cannot be the name of another index. */
 const NAMESPACE: unique symbol = Symbol('namespace');
 
 /**
@@ -39,8 +39,8 @@ export class Indexer<T, Name extends string = string> extends Store<T> {
   }
 
   /**
-   * Adds indexes, even while objects are stored. If it throws, none is added. Returns this indexer, whose type then has the new
-   * names, too.
+   * Adds indexes, even while objects are stored. If it throws, none is added. Returns this indexer, whose type then also has the
+   * new names.
    *
    * @throws {WatchError} INVALID_ARGUMENT for a name that exists, and for anything but functions. What an index function throws.
    */
@@ -82,7 +82,7 @@ export class Indexer<T, Name extends string = string> extends Store<T> {
   }
 
   protected override inNamespace(namespace: string): T[] {
-    // User code that is asked by a write may read, but nothing is built meanwhile.
+    // User code that a write calls may read, but no index is built meanwhile.
     if (this.writing) return super.inNamespace(namespace);
     if (!this.#indexes.has(NAMESPACE)) this.#build([[NAMESPACE, (object) => [namespaceOf(object)]]]);
     return this.#objects(this.#index(NAMESPACE).keys(namespace));

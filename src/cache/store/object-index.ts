@@ -5,8 +5,8 @@ import { checkText } from '../object.ts';
 export type IndexFunction<T> = (object: T) => readonly string[];
 
 /**
- * One index: the keys by value, and the values by key. The values are kept, so an index function is asked once per object: one
- * that throws or changes its mind cannot leave a key behind.
+ * One index: the keys by value, and the values by key. The values are kept, so an index function is called once per object: one
+ * that throws or changes its result cannot leave a key behind.
  *
  *     values  'default/a' -> ['n1', 'n2']         keys  'n1' -> { 'default/a', 'default/b' }
  *

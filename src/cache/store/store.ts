@@ -6,8 +6,8 @@
  *                     user code: may throw                        |  nothing here can
  *
  * Invariants
- * - No user code runs between the first and the last change of a write. User code that writes into the store it is asked by is
- *   refused.
+ * - No user code runs between the first and the last change of a write. User code that a store calls must not write to that
+ *   store: such a write is refused.
  * - Objects are shared with all readers. Treat them as read-only.
  */
 import { readConditions } from '../../selectors/label-parser.ts';
@@ -193,7 +193,7 @@ export class Store<T> implements ReflectorStore<T> {
     if (this.#objects.delete(key)) this.changed(key, undefined);
   }
 
-  /** Asks user code about an object that is to be stored. May throw: nothing has changed yet. */
+  /** Calls user code for an object that is to be stored. May throw: nothing has changed yet. */
   protected examine(_object: T): unknown {
     return undefined;
   }
@@ -206,14 +206,14 @@ export class Store<T> implements ReflectorStore<T> {
     return this.#objects;
   }
 
-  /** Whether user code is being asked by a write. */
+  /** Whether a write is calling user code. */
   protected get writing(): boolean {
     return this.#writing;
   }
 
   /** Runs one write. */
   protected write<R>(code: () => R): R {
-    if (this.#writing) throw new WatchError('INVALID_ARGUMENT', 'a function that a store asks must not change that store');
+    if (this.#writing) throw new WatchError('INVALID_ARGUMENT', 'a function that a store calls must not change that store');
     this.#writing = true;
     try {
       return code();

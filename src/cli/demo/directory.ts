@@ -14,7 +14,7 @@ export interface FileState {
 /** A change of a file. */
 export type FileEvent = ObjectEvent<FileState>;
 
-/** The inode tells a file from another one that has taken its name. */
+/** The inode distinguishes a file from another one that has taken its name. */
 type Seen = FileState & { readonly inode: number };
 
 /**
@@ -92,7 +92,7 @@ export class DirectoryWatch {
       const type = difference(before, now);
       if (type === undefined) continue;
       const { bytes, modifiedMs } = (now ?? before) as FileState;
-      // The listener may have ended; that is no reason to stop looking.
+      // The listener may have ended; that is not a reason to stop looking.
       await this.tell({ type, object: { name, bytes, modifiedMs } }).catch(() => {});
     }
   }

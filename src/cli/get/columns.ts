@@ -1,6 +1,6 @@
 /**
  * Lines of columns. Their widths are those of the first lines that are printed together; later ones may only make them wider,
- * because what is printed stays. So a list of any length is printed page by page.
+ * because printed lines stay. So a list of any length is printed page by page.
  */
 export class AlignedColumns {
   readonly #widths: number[] = [];

@@ -8,11 +8,11 @@ import type { Change } from './printer.ts';
 import type { Work } from './work.ts';
 
 /**
- * Prints what there is, and then every change, until a signal or the end of the output's reader. An informer does the work: it
- * survives broken connections, and lists again after 410. Its watch folds what is not read, so a slow reader of the output costs no
- * memory beyond the objects themselves.
+ * Prints the current objects, and then every change, until a signal or the end of the output's reader. An informer does the work:
+ * it survives broken connections, and lists again after 410. Its watch folds what is not read, so a slow reader of the output
+ * costs no memory beyond the objects themselves.
  *
- * Rejects with the first failure if nothing could be read at all: that is more likely a mistake than a passing trouble.
+ * Rejects with the first failure if nothing could be read at all: that is more likely a mistake than a temporary problem.
  */
 export async function follow({ command, source, printer, output, signal, note }: Work): Promise<number> {
   const { labelSelector, fieldSelector } = command;
@@ -23,7 +23,7 @@ export async function follow({ command, source, printer, output, signal, note }:
       return;
     }
     const { delayMs, kind } = failure;
-    if (delayMs === undefined) return; // it goes on at once, another way
+    if (delayMs === undefined) return; // it continues at once, another way
     if (informer.hasSynced || kind === 'throttled') {
       note(`${excerpt(messageOf(error))}; retrying in ${(delayMs / 1_000).toFixed(1)} s`);
       return;

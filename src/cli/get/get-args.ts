@@ -42,7 +42,7 @@ export const GET_OPTIONS: Options = {
 
 const FORMATS: readonly Format[] = ['table', 'json', 'name'];
 
-/** Options that are about a kubeconfig, which a URL does without. */
+/** Options that concern a kubeconfig, which a URL does not need. */
 const OF_CLUSTERS = ['kubeconfig', 'context', 'namespace', 'all-namespaces'] as const;
 
 export function toGet({ values, positionals }: Parsed): GetCommand {
@@ -58,14 +58,14 @@ export function toGet({ values, positionals }: Parsed): GetCommand {
   const output = FORMATS.find((format) => format === values.output);
   if (output === undefined) throw wrong('get', 'output', values.output, `one of ${FORMATS.join(', ')}`);
   if (values.namespace !== undefined && values['all-namespaces']) {
-    throw new UsageError('--namespace and --all-namespaces exclude each other', 'get');
+    throw new UsageError('--namespace and --all-namespaces cannot be combined', 'get');
   }
   // A script whose variable is empty would silently ask for something else.
   for (const option of ['selector', 'field-selector', 'kubeconfig', 'context', 'namespace', 'token'] as const) {
-    if (values[option] === '') throw wrong('get', option, '', 'something that is not empty');
+    if (values[option] === '') throw wrong('get', option, '', 'a non-empty value');
   }
   const watch = values.watch === true;
-  if (watch && values.limit !== undefined) throw new UsageError('--limit and --watch exclude each other', 'get');
+  if (watch && values.limit !== undefined) throw new UsageError('--limit and --watch cannot be combined', 'get');
   const text = (option: string): string | undefined => values[option] as string | undefined;
   return {
     command: 'get',

@@ -40,7 +40,7 @@ export async function get(command: GetCommand, output: Output): Promise<number> 
   }
 }
 
-/** Prints what there is now. */
+/** Prints the current objects. */
 async function list({ command, source, printer, output, signal }: Work): Promise<number> {
   let count = 0;
   let begun = false;
@@ -68,17 +68,18 @@ async function* pages<T>(source: ListWatcher<T>, command: GetCommand, signal: Ab
     try {
       page = await source.list(options);
     } catch (error) {
-      // The output was read so slowly that the server has forgotten the version of this list. It offers to go on with a newer one.
+      // The output was read so slowly that the server has forgotten the version of this list. It offers to continue with a newer
+      // one.
       const next = isWatchError(error, 'REFUSED') && error.status?.code === 410 ? error.status.metadata.continue : undefined;
       if (next === undefined || next === last || token === undefined) throw error;
-      note('the list has changed while it was read: what follows is newer');
+      note('the list changed while it was being read: what follows is newer');
       last = token = next;
       continue;
     }
     yield { ...page, items: page.items.slice(0, left) };
     left -= page.items.length;
     if (left <= 0 || page.continue === undefined) return;
-    if (page.continue === token) throw new Error('the server has sent the same continue twice');
+    if (page.continue === token) throw new Error('the server repeated a continue');
     token = page.continue;
   }
 }
@@ -89,19 +90,19 @@ function explain(error: unknown, where: string): string {
   if (isWatchError(error, 'REFUSED')) return `${where} answered ${pointed(message)}${hint(error.status?.code, where)}`;
   if (isWatchError(error, 'INVALID_FRAME')) return `${where} is not a collection: ${excerpt(message, 200)}`;
   if (isWatchError(error)) return `${where}: ${excerpt(message, 200)}`;
-  return `cannot ask ${where}: ${excerpt(message, 200)}`;
+  return `cannot read ${where}: ${excerpt(message, 200)}`;
 }
 
-/** The URL that errors name at their end: it is said already. */
+/** The URL that errors name at their end, which the message already has. */
 const PLACE = / \(https?:[^ \n]*\)$/m;
 
-/** A message in one line; but what points at a character of a selector has lines of its own, and is below it. */
+/** A message in one line; but a caret under a character of a selector keeps its own lines, below it. */
 function pointed(message: string): string {
   const [, fault = message, text, caret] = /^(.*)\n( {2}.{1,90})\n( {2,90}\^)$/.exec(message) ?? [];
   return [excerpt(fault, 300), ...(text && caret ? [excerpt(text, 100), caret] : [])].join('\n');
 }
 
-/** Collections are not where people look first. */
+/** Collections are not at the path that people try first. */
 function hint(code: number | undefined, where: string): string {
   if (code !== 404 || /\/(api\/[^/]+|apis\/[^/]+\/[^/]+)\/[^/]+/.test(where)) return '';
   return '; collections of Kubernetes are at /api/v1/PLURAL or /apis/GROUP/VERSION/PLURAL';

@@ -4,7 +4,7 @@ import { AlignedColumns } from './columns.ts';
 import type { Format } from './get-args.ts';
 import { age, clean, type Row } from './table.ts';
 
-/** What has become of an object. */
+/** What has happened to an object. */
 export interface Change {
   readonly type: string;
   readonly object: KubernetesObject;
@@ -15,7 +15,7 @@ export interface Printer {
   /** The text before the first object. */
   begin(resourceVersion: string): string;
   objects(some: readonly KubernetesObject[]): string;
-  /** The text behind the last object. */
+  /** The text after the last object. */
   end(): string;
   /** Changes. */
   events(some: readonly Change[]): string;
@@ -58,10 +58,10 @@ class Names implements Printer {
   }
 }
 
-/** What a terminal may act on, and JSON leaves as it is: 0x9b begins a sequence as ESC and [ do, others turn the line round. */
+/** What a terminal may act on, and JSON leaves as it is: 0x9b begins a sequence, as ESC and [ do; others reverse the line. */
 const ACTS = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** JSON that says the same, and does nothing to a terminal. */
+/** JSON with the same meaning that does nothing to a terminal. */
 function jsonOf(value: object): string {
   return JSON.stringify(value).replace(ACTS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

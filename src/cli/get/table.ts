@@ -1,6 +1,6 @@
 /**
  * Objects as rows. A Kubernetes server makes tables itself, with columns that fit the kind, if it is asked for one; other servers
- * ignore the question, and send objects. Of these, rows with the name and the age are made here.
+ * ignore the request, and send objects. From these, rows with the name and the age are made here.
  */
 import { toList } from '../../cache/http/answer.ts';
 import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
@@ -25,7 +25,7 @@ export interface Page {
   readonly continue?: string | undefined;
 }
 
-/** What a server sends as a table. Upstream: `metav1.Table`. Of a wire, so nothing of it is sure. */
+/** What a server sends as a table. Upstream: `metav1.Table`. It comes over the wire, so no member is certain. */
 interface Table {
   readonly metadata?: Readonly<Record<string, unknown>>;
   readonly columnDefinitions?: unknown;
@@ -34,7 +34,7 @@ interface Table {
 
 const isTable = (value: unknown): value is Table => (value as { kind?: unknown } | null)?.kind === 'Table';
 
-/** Which cells are shown, as the server's `priority` says: the others are for who asks for all. */
+/** Which cells are shown, as the server's `priority` says: the others are for users who ask for all. */
 export class Shown {
   #columns: readonly string[] | undefined;
   #shown: readonly boolean[] = [];
@@ -101,7 +101,7 @@ export function clean(cell: unknown): string {
 }
 
 const [S, M, H, D, Y] = [1, 60, 3_600, 86_400, 365 * 86_400];
-/** Up to a limit, in seconds: a large unit, and a small one beside it. */
+/** Up to a limit, in seconds: a large unit, and a small one next to it. */
 const UNITS: readonly (readonly [limit: number, large: number, small?: number])[] = [
   [2 * M, S],
   [10 * M, M, S],

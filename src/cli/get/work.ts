@@ -4,7 +4,7 @@ import type { Output } from '../output.ts';
 import type { GetCommand } from './get-args.ts';
 import type { Printer } from './printer.ts';
 
-/** What is to be printed, from where, how, and where to. */
+/** What to print: from where, how, and where to. */
 export interface Work {
   readonly command: GetCommand;
   readonly source: ListWatcher<KubernetesObject>;
@@ -12,6 +12,6 @@ export interface Work {
   readonly output: Output;
   /** Aborts when nobody reads the output any more. */
   readonly signal: AbortSignal;
-  /** Says something beside the output. */
+  /** Says something outside the output. */
   readonly note: (text: string) => void;
 }

@@ -77,7 +77,7 @@ class ClientRow extends FigureRow {
     this.part('own').toggleAttribute('hidden', !own);
     this.part('resumed').toggleAttribute('hidden', !client.resumed);
     this.element.classList.toggle('full', client.queued >= capacity);
-    // A client that is cut can come back for what it has missed, so that is no loss yet.
+    // A client that is cut can come back for what it has missed, so that is not a loss yet.
     this.element.classList.toggle('loses', client.dropped > 0 && !returns);
     this.element.classList.toggle('misses', client.dropped > 0 && returns);
     this.part('recovered').toggleAttribute('hidden', client.recovered === 0);

@@ -61,12 +61,12 @@ export class ConnectionPanel {
     this.explain(own);
   }
 
-  /** Shows what this page has got after all. While it is not connected, that is what it was. */
+  /** Shows what this page has got after all. While it is not connected, the last number stays. */
   private showRecovered(own: PipeClient | undefined): void {
     if (own !== undefined) say(byId('own-recovered'), count(own.recovered));
   }
 
-  /** Measures how much this page is sent per second at full speed, smoothed over some seconds. */
+  /** Measures how much the server sends this page per second at full speed, smoothed over some seconds. */
   private measure({ id, sentBytes }: { readonly id: number; readonly sentBytes: number }): void {
     const atMs = performance.now();
     const { last } = this;

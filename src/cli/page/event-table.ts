@@ -24,8 +24,8 @@ export interface TableParts {
 type Why = 'asked' | 'open' | 'focus';
 
 /**
- * The newest matching events, at most {@link MAX_ROWS}. Only rows that will be displayed are created. Nothing moves while
- * somebody reads: on request, or while a row is open or has the keyboard's focus, the table stands still and counts new events.
+ * The newest matching events, at most {@link MAX_ROWS}. Only rows that will be displayed are created. Nothing moves while the
+ * user reads: on request, or while a row is open or has the keyboard's focus, the table stands still and counts new events.
  *
  * Keyboard: the rows are one tab stop. Arrow keys, Home and End move between them, Enter opens one.
  */
@@ -53,7 +53,7 @@ export class EventTable {
     });
     parts.body.addEventListener('focusout', ({ relatedTarget }) => {
       if (this.paused !== 'focus' || parts.body.contains(relatedTarget as Element | null)) return;
-      // Who goes to that button finds there what it said.
+      // If the focus moves to that button, the button keeps what it said.
       this.hold(relatedTarget === parts.pause ? 'asked' : undefined);
     });
   }
@@ -90,20 +90,20 @@ export class EventTable {
     this.drawn = this.store.head - 1;
     if (made === 0) return;
     body.prepend(fresh);
-    // A column of a fixed width needs to know how long the numbers are.
+    // A column of a fixed width depends on how long the numbers are.
     const digits = body.querySelector('button')?.textContent?.length ?? 1;
     body.parentElement?.style.setProperty('--digits', String(digits));
     const focused = body.contains(document.activeElement);
     while (body.rows.length > MAX_ROWS) body.deleteRow(-1);
     this.stops.keep();
-    // Where the focus was is gone. From the newest row it can go on.
+    // The element that had the focus is gone. It continues at the newest row.
     if (focused && !body.contains(document.activeElement)) body.querySelector('button')?.focus();
   }
 
   private hold(paused: Why | undefined): void {
     this.paused = paused;
     const { pause } = this.parts;
-    // Its name says what it does next. To say also that it is pressed would be the opposite.
+    // Its name says what it does next. Saying also that it is pressed would mean the opposite.
     pause.classList.toggle('on', paused !== undefined);
     if (paused === undefined) say(pause, 'Pause');
     this.draw();

@@ -51,7 +51,7 @@ export class Poller<T> {
     try {
       answer = { is: await ask(round.signal) };
     } catch {
-      // Whatever the error was, the next request will show.
+      // If the error persists, the next request will show it.
     }
     // Stopped or restarted while the request was pending.
     if (this.round !== round) return;

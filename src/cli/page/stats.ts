@@ -21,7 +21,7 @@ export interface PipeStats {
   readonly total: HubTotals;
 }
 
-/** The parameter with which the page limits what it is sent, in bytes per second; 0 means no limit. */
+/** The parameter with which the page limits how fast it is served, in bytes per second; 0 means no limit. */
 export const SLOW = 'slow';
 
 /** The header that tells a page which of the clients it is. */

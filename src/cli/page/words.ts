@@ -59,7 +59,7 @@ export function parseExactly(text: string): unknown {
     try {
       return JSON.parse(text, exact as (key: string, value: unknown) => unknown);
     } catch {
-      // Nested too deeply for this way, or no JSON at all.
+      // Nested too deeply for this way, or not JSON at all.
     }
   }
   return JSON.parse(text);

@@ -1,14 +1,14 @@
 import type { Clock } from '../../watch/clock.ts';
 import type { LogFields } from './log.ts';
 
-/** How often one kind of event has a line. */
+/** How often one kind of event may have a line. */
 const EVERY_MS = 1_000;
-/** How many different keys a line has. */
+/** How many different keys a line may have. */
 const MAX_KEYS = 20;
 
 /** Options of a {@link Digest}. */
 export interface DigestOptions {
-  /** What the line has in place of single events: how many of each key, such as `429:17,401:2`. */
+  /** The field that stands for single events: how many of each key, such as `429:17,401:2`. */
   readonly keys: string;
   readonly clock: Clock;
   /** Writes the line. */
@@ -16,8 +16,8 @@ export interface DigestOptions {
 }
 
 /**
- * Something that may happen any number of times, in one line per second at most. The first is told at once; what follows is counted,
- * and told with the last of it.
+ * Logs something that may happen any number of times, in one line per second at most. The first is logged at once; those that
+ * follow are counted, and logged with the last of them.
  */
 export class Digest {
   private readonly options: DigestOptions;
@@ -36,7 +36,7 @@ export class Digest {
     if (this.cancel === undefined) this.flush();
   }
 
-  /** Tells what is left, and leaves no timer behind. */
+  /** Logs what is left, and leaves no timer behind. */
   end(): void {
     this.cancel?.();
     this.tell();

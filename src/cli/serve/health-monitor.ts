@@ -2,7 +2,7 @@ import type { Health, HealthCheck } from '../../apiserver/health.ts';
 import type { Clock } from '../../watch/clock.ts';
 import { type Log, messageOf } from './log.ts';
 
-/** How often a server is asked how it is. */
+/** How often a server's health is checked. */
 const EVERY_MS = 1_000;
 
 /** Options of a {@link HealthMonitor}. */
@@ -12,7 +12,7 @@ export interface HealthMonitorOptions {
   readonly clock: Clock;
 }
 
-/** Writes a line when a server becomes ready or is so no more, and when its storage is lost or back. */
+/** Writes a line when a server becomes ready or no longer is, and when its storage is lost or back. */
 export class HealthMonitor {
   private readonly options: HealthMonitorOptions;
   private isReady: boolean = false;
@@ -27,7 +27,7 @@ export class HealthMonitor {
     void this.look();
   }
 
-  /** Looks no more. */
+  /** Stops checking. */
   end(): void {
     this.ended = true;
     this.cancel();

@@ -4,15 +4,15 @@
  *     watchmux serve: storage-lost error="unavailable: connect ECONNREFUSED 127.0.0.1:2379"
  *     {"time":"2026-01-02T03:04:05.678Z","level":"error","event":"storage-lost","error":"unavailable: connect ..."}
  *
- * Lines have no line breaks and no control characters, whatever a client has sent. A reader that has stopped costs no memory: what
- * does not fit is counted, and told later. Whoever calls this passes no token, and no URL with a password.
+ * Lines have no line breaks and no control characters, whatever a client has sent. A reader that has stopped costs no memory:
+ * lines that do not fit are counted, and the number is logged later. Callers pass no token, and no URL with a password.
  */
 
 export type LogFormat = 'text' | 'json';
 
 export type LogLevel = 'info' | 'warn' | 'error';
 
-/** What is said beside the name of the event. Undefined members are left out. */
+/** What is said besides the name of the event. Undefined members are left out. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /** The part of a standard stream that is used. */
@@ -29,11 +29,11 @@ export interface LogOptions {
   readonly now: () => number;
 }
 
-/** More than this does not wait for a reader. */
+/** At most this waits for a reader. */
 const MAX_WAITING_BYTES = 65_536;
 /** The longest value. */
 const MAX_CHARS = 1_000;
-/** What needs no quotes. */
+/** A value that needs no quotes. */
 const WORD = /^[\w.:/@+\-[\]]+$/;
 
 export class Log {
@@ -85,7 +85,7 @@ function cleaned(text: string): string {
   return text.slice(0, MAX_CHARS).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '.');
 }
 
-/** What an error says. Not its stack: that would be many lines. */
+/** The message of an error. Not its stack, which has many lines. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

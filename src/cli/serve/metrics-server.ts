@@ -7,7 +7,8 @@ import { isMeant, METRICS_PATH, PATIENCE } from '../server/server.ts';
 const HEALTH: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz']);
 
 /**
- * The server of `--metrics`: numbers and health, and no objects, so it asks for no token. It goes on while the other one drains.
+ * The server of `--metrics`: numbers and health, but no objects, so it asks for no token. It keeps running while the other one
+ * drains.
  */
 export function createMetricsServer(api: Pick<ApiServer, 'handler' | 'metrics'>, host: string): Server {
   const listener: RequestListener = (request, response) => {
@@ -37,5 +38,5 @@ export function createMetricsServer(api: Pick<ApiServer, 'handler' | 'metrics'>,
 const WRONG: Readonly<Record<number, string>> = {
   404: 'not found: there are only /metrics, /healthz, /livez and /readyz',
   405: 'only GET and HEAD',
-  421: 'this server does not have the name in the header Host',
+  421: 'the header Host does not name this server',
 };

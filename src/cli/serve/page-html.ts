@@ -6,23 +6,23 @@ const OVERVIEW = overview({
   all: 'all objects',
   here: 'this page',
   tiles: [
-    ['objects', 'objects', 'Objects of all resources that somebody has asked for'],
-    ['changes', 'changes', 'Changes of objects since the server has started'],
+    ['objects', 'objects', 'Objects of all resources that clients have asked for'],
+    ['changes', 'changes', 'Changes of objects since the server started'],
     ['watchers', 'watchers', 'Watches that are open'],
-    ['behind', 'behind', 'Watches for which events wait, because their connections have no room'],
-    ['cut', 'cut', 'Watches that the server has cut, because their clients took nothing'],
+    ['behind', 'behind', 'Watches whose events are queued because their connections have no room'],
+    ['cut', 'cut', 'Watches that the server has cut because their clients stopped reading'],
     ['delivered', 'delivered', 'Events handed to connections, in total'],
     ['sent', 'sent', 'Bytes of watches and long lists handed to connections, in total'],
     ['requests', 'requests', 'Requests that the server has answered'],
-    ['refused', 'refused', 'Requests that the server has refused, by the code of the answer'],
-    ['expired', 'expired', 'Watches that were ended with 410, because they were too slow'],
+    ['refused', 'refused', 'Requests that the server has refused, by status code'],
+    ['expired', 'expired', 'Watches that were ended with 410 because they were too slow'],
   ],
 });
 
 const ASK = `
 <form id="ask" aria-labelledby="ask-title">
-  <h2 id="ask-title">This server wants a token</h2>
-  <p class="dim">It is the one that <code>watchmux serve --token</code> was given. This page forgets it when it is closed or reloaded.</p>
+  <h2 id="ask-title">This server requires a token</h2>
+  <p class="dim">It is the one that was passed to <code>watchmux serve --token</code>. This page forgets it when it is closed or reloaded.</p>
   <div class="row">
     <label class="hidden" for="token">Token</label>
     <input id="token" type="password" placeholder="Token" autocomplete="off" spellcheck="false" maxlength="1000" aria-describedby="ask-fault" required>
@@ -45,10 +45,10 @@ const CACHE = `
   <h2 id="cache-title">Cache</h2>
   <dl class="own">
     <div title="Watches that are open"><dt>watchers</dt><dd id="cache-watchers">0</dd></div>
-    <div title="Watches for which events wait, because their connections have no room"><dt>behind</dt><dd id="cache-behind">0</dd></div>
-    <div title="The most events that wait for one watch"><dt>lag</dt><dd id="cache-lag">0</dd></div>
-    <div title="Different selections among the watches: a change is judged once for each"><dt>views</dt><dd id="cache-views">0</dd></div>
-    <div title="How often all watches were ended with 410, because the storage could not tell what had happened"><dt>gaps</dt><dd id="cache-gaps">0</dd></div>
+    <div title="Watches whose events are queued because their connections have no room"><dt>behind</dt><dd id="cache-behind">0</dd></div>
+    <div title="The most events that are queued for one watch"><dt>lag</dt><dd id="cache-lag">0</dd></div>
+    <div title="Different selections among the watches: each change is matched once per selection"><dt>views</dt><dd id="cache-views">0</dd></div>
+    <div title="How often all watches were ended with 410 because the storage could not tell what had changed"><dt>gaps</dt><dd id="cache-gaps">0</dd></div>
   </dl>
   <p id="cache-window" class="dim"></p>
   <p id="cache-note" class="dim"></p>

@@ -1,4 +1,4 @@
-/** What the page of objects has beside the style of all pages. */
+/** What the page of objects has besides the style of all pages. */
 export const OBJECTS_STYLE = `
 main { grid-template-rows: auto auto 1fr; }
 #objects { grid-column: 2; grid-row: 2 / span 2; }

@@ -7,17 +7,17 @@ import { objectsHtml } from './page-html.ts';
 import { OBJECTS_STYLE } from './page-style.ts';
 
 /**
- * Creates the page that `watchmux serve` shows to browsers at `/`: the resources, the objects of one of them, and how the server is.
- * It has nothing of the server's data in it: it asks for that, as any client does, with a token if there is one. Its script is
- * `page/main.ts` with its imports.
+ * Creates the page that `watchmux serve` shows to browsers at `/`: the resources, the objects of one of them, and the state of
+ * the server. It contains no data of the server: it asks for that, as any client does, with a token if there is one. Its script
+ * is `page/main.ts` with its imports.
  */
 export function objectsPage(script: string = builtScript('objects-page.js')): LivePage {
   return inOneFile({ script, style: STYLE + OBJECTS_STYLE, toHtml: objectsHtml });
 }
 
 /**
- * Whether a request is for the page, and not for the API: at `/`, by whoever takes HTML before JSON, as browsers do. Clients of the
- * API, and curl, which takes anything, do not.
+ * Whether a request is for the page, and not for the API: at `/`, by a client that prefers HTML to JSON, as browsers do. Clients
+ * of the API, and curl, which takes anything, do not.
  */
 export function wantsPage({ method, url, headers }: Pick<IncomingMessage, 'method' | 'url' | 'headers'>): boolean {
   if (pathOf(url) !== '/' || (method !== 'GET' && method !== 'HEAD')) return false;

@@ -25,16 +25,16 @@ export function toServedResource(value: string): ServedResource {
   if (!LABEL.test(plural) || plural !== plural.toLowerCase())
     throw wrong(value, `the plural ${quote(plural)} is not in lower-case letters`);
   if (group.length > MAX_GROUP_CHARS || !group.split('.').every((part) => LABEL.test(part))) {
-    throw wrong(value, `the group ${quote(group)} is no domain name in lower case`);
+    throw wrong(value, `the group ${quote(group)} is not a domain name in lower case`);
   }
-  if (!LABEL.test(version)) throw wrong(value, `the version ${quote(version)} is not such as v1 or v1beta1`);
-  if (!KIND.test(kind)) throw wrong(value, `the kind ${quote(kind)} is no word`);
+  if (!LABEL.test(version)) throw wrong(value, `the version ${quote(version)} is not like v1 or v1beta1`);
+  if (!KIND.test(kind)) throw wrong(value, `the kind ${quote(kind)} is not a word`);
   if (scope !== undefined && scope !== 'cluster')
-    throw wrong(value, `after the kind there may be :cluster, and not ${quote(`:${scope}`)}`);
+    throw wrong(value, `after the kind only :cluster may follow, not ${quote(`:${scope}`)}`);
   return { group, version, plural, kind, namespaced: scope === undefined };
 }
 
-/** All of them. No two may have one name, and all versions of one are of one kind. */
+/** Reads all of them. No two may have the same name, and all versions of a resource must have the same kind. */
 export function toServedResources(values: readonly string[]): ServedResource[] {
   const resources = values.map(toServedResource);
   for (const [at, { group, version, plural, kind, namespaced }] of resources.entries()) {

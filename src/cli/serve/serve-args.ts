@@ -22,10 +22,10 @@ export interface ServeCommand {
   readonly dataFile: string | undefined;
   /** The file of tokens and the tenants that have them. */
   readonly tokenFile: string | undefined;
-  /** Where numbers and health are told without a token. */
+  /** Where numbers and health are served without a token. */
   readonly metrics: { readonly host: string; readonly port: number } | undefined;
   readonly log: LogFormat;
-  /** How long a shutdown may take, and how long of that everything is served while `/readyz` says no. */
+  /** How long a shutdown may take, and how long within that everything is served while `/readyz` fails. */
   readonly drainMs: number;
   readonly drainDelayMs: number;
   /** The header in which a proxy passes on the client's address. */
@@ -79,12 +79,12 @@ export function toServe({ values, positionals }: Parsed): ServeCommand {
   if (extra !== undefined) throw new UsageError(`unexpected argument ${quote(extra)}: serve takes options only`, 'serve');
   // A script whose variable is empty would silently serve without what it names.
   for (const option of ['data', 'prefix', 'tls-cert', 'tls-key', 'token-file'] as const) {
-    if (values[option] === '') throw wrong('serve', option, '', 'something that is not empty');
+    if (values[option] === '') throw wrong('serve', option, '', 'a non-empty value');
   }
   const text = (option: string): string | undefined => values[option] as string | undefined;
   const list = (option: string): readonly string[] => (values[option] as string[] | undefined) ?? [];
   const etcd = list('etcd').map(toEtcdUrl);
-  if (etcd.length > 0 && text('data') !== undefined) throw new UsageError('--data and --etcd exclude each other', 'serve');
+  if (etcd.length > 0 && text('data') !== undefined) throw new UsageError('--data and --etcd cannot be combined', 'serve');
   if (etcd.length === 0 && text('prefix') !== undefined) throw new UsageError('--prefix goes with --etcd', 'serve');
   const stray = OF_TENANTS.find((option) => values[option] !== undefined);
   if (stray !== undefined && text('token-file') === undefined && text('token') === undefined) {
@@ -111,14 +111,14 @@ export function toServe({ values, positionals }: Parsed): ServeCommand {
   return command;
 }
 
-/** Whoever reaches this server can read and write everything: other machines need a token. */
+/** Anyone who reaches this server can read and write everything: other machines need a token. */
 function checkExposure({ host, token, tokenFile, tls }: ServeCommand): void {
   if (isLoopback(host) || token !== undefined || tokenFile !== undefined) return;
   const also = tls === undefined ? '; kubectl sends a token over HTTPS only, so add --tls-cert and --tls-key too' : '';
   throw new UsageError(`--host ${quote(host)} lets other machines in, and needs --token${also}`, 'serve');
 }
 
-/** Whether only this machine can reach an address. Of a name nobody knows what it means tomorrow, except `localhost`. */
+/** Whether only this machine can reach an address. Nobody knows what a name means tomorrow, except `localhost`. */
 export function isLoopback(host: string): boolean {
   return /^127(\.\d{1,3}){3}$/.test(host) || host === '::1' || host.toLowerCase() === 'localhost';
 }

@@ -6,10 +6,13 @@ import { Digest } from './digest.ts';
 import { type Log, messageOf } from './log.ts';
 import type { ServeCommand } from './serve-args.ts';
 
-/** Refusals that an operator wants to hear of: who is not known, not allowed, too many, or comes to a server that goes away. */
+/**
+ * Refusals that matter to an operator: clients that are unknown, forbidden or too many, or come to a server that is shutting
+ * down.
+ */
 const REFUSALS: ReadonlySet<number> = new Set([401, 403, 421, 429, 503]);
 
-/** What asks again and again. How it is answered is no news: `not-ready` tells once, and why. */
+/** Requests that come again and again. Their answers are not news: `not-ready` is logged once, with the reason. */
 const PROBES = /^\/(healthz|livez|readyz)\b/;
 
 /** What a server does with its clients, as lines of a log: each kind has one line per second at most. */
@@ -36,7 +39,7 @@ export class ServeEvents {
     };
   }
 
-  /** The server has begun. Says what it was told, and no secret: of a URL only where it leads. */
+  /** The server has begun. Logs its options without secrets: only the address of a URL. */
   started({ etcd, prefix, dataFile, resources, token, tokenFile, tls }: ServeCommand): void {
     this.log.info('start', {
       version,
@@ -56,7 +59,7 @@ export class ServeEvents {
     this.refused.add('421', { method, path: url.split('?', 1)[0], address: socket.remoteAddress });
   }
 
-  /** Tells what has not been told, and leaves no timer behind. */
+  /** Logs what has not been logged, and leaves no timer behind. */
   end(): void {
     for (const digest of this.digests) digest.end();
   }

@@ -87,12 +87,12 @@ function listening(server: Server, address: Address, scheme: string = 'http'): P
   });
 }
 
-/** Prints the addresses, and resolves when the server shall end. */
+/** Prints the addresses, and resolves when the server should end. */
 async function untilEnd({ command, output, tls, log }: Means, lines: readonly string[]): Promise<void> {
   const stop = new AbortController();
   // From then on a signal exits at once: the listener stays until the process ends.
   onSignals((signal) => stop.abort(signal));
-  // A server whose address nobody learns is of no use. If its reader has read it and ended, that is something else.
+  // A server is of no use if nobody can read its address. A reader that has read the address and ended is not a failure.
   output.onGone = () => {
     if (output.failure !== undefined) stop.abort('output');
   };
@@ -100,7 +100,7 @@ async function untilEnd({ command, output, tls, log }: Means, lines: readonly st
   if (command.token !== undefined && tls === undefined) {
     log.warn('token-unencrypted', {
       message:
-        'the token is sent without encryption, and kubectl does not send it at all: it does so over HTTPS only, see --tls-cert',
+        'the token is sent without encryption, and kubectl does not send it at all, because it does so only over HTTPS; see --tls-cert',
     });
   }
   await new Promise<void>((resolve) => {
@@ -133,7 +133,7 @@ function hooksOf({ command, tokens }: Means): Pick<ApiServerOptions<string>, 'au
   };
 }
 
-/** What the nearest proxy has seen: the last entry. What stands before it, the client may have written. */
+/** The last entry, which the nearest proxy has added. The client may have written the entries before it. */
 function addressOf({ headers, socket }: IncomingMessage, header: string): string {
   const told = [headers[header] ?? ''].flat().join(',').split(',').at(-1)?.trim();
   return told || (socket.remoteAddress ?? '');
@@ -158,7 +158,7 @@ function createHttpServer(
   const page = objectsPage();
   const listener: RequestListener = (request, response) => {
     if (state.isLeaving) response.setHeader('connection', 'close');
-    // Anybody's name may mean this machine; a page of that name would be taken for one of this server's own.
+    // Any host name may resolve to this machine; a page from that host would be mistaken for one of this server's own.
     if (!isMeant(request, { server, host })) {
       events.misdirected(request);
       request.resume();

@@ -5,13 +5,14 @@ import { quote, UsageError } from '../usage.ts';
 import { type Log, messageOf } from './log.ts';
 import type { ServeCommand } from './serve-args.ts';
 
-/** Whoever starts a server is told after this time what it waits for. */
+/** After this time, the user who starts a server is told what it waits for. */
 const PATIENCE_MS = 2_000;
 
 /** Opens what a command names: memory, memory with a file, or etcd. */
 export async function openStorage({ dataFile, etcd, prefix }: ServeCommand, log: Log): Promise<Storage> {
   if (etcd.length > 0) return openEtcd({ etcd, prefix }, log);
-  // Above all versions of a server that ran before: its clients are told 410 instead of waiting for versions that mean something else.
+  // Above all versions of a server that ran before: its clients get a 410 instead of waiting for versions that mean something
+  // else.
   if (dataFile === undefined) return new MemoryStorage({ startRevision: Date.now() * 1_000 });
   try {
     return await openMemoryStorage({
@@ -19,7 +20,7 @@ export async function openStorage({ dataFile, etcd, prefix }: ServeCommand, log:
       onTornTail: () =>
         log.warn('torn-write', {
           file: dataFile,
-          message: 'the last write was cut short, and had not been answered: it is not there',
+          message: 'the last write was cut short before it was answered, so it was dropped',
         }),
       onError: (error) => log.error('storage-failed', { file: dataFile, error: messageOf(error) }),
     });

@@ -10,7 +10,7 @@ export function isToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text) && text.length <= MAX_TOKEN_CHARS;
 }
 
-/** Who has which token. Of tokens only hashes are kept: how long a look-up takes says nothing of how much of a token is right. */
+/** Who has which token. Only hashes of tokens are kept: the time of a look-up does not reveal how much of a token is right. */
 export class Tokens {
   private readonly names: Map<string, string> = new Map();
 
@@ -18,7 +18,7 @@ export class Tokens {
     this.names.set(hashOf(token), name);
   }
 
-  /** The name of whoever sends this header; undefined if nobody's token is in it. */
+  /** The name of the client that sends this header; undefined if it has no known token. */
   nameOf(authorization: string | undefined): string | undefined {
     const [, token] = /^bearer +(\S+)$/i.exec(authorization ?? '') ?? [];
     return token === undefined ? undefined : this.names.get(hashOf(token));

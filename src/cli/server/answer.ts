@@ -6,9 +6,9 @@ export const MAX_AGE_MS = 250;
 const SHARE = 1 / 20;
 
 /**
- * The body of an answer that takes time in proportion to the number of clients. It is made once per interval, and whoever asks in
- * between gets the same bytes. So no number of requests costs more than a small part of the processor, and while there are few
- * clients the numbers are those of now.
+ * The body of an answer that takes time in proportion to the number of clients. It is made once per interval, and requests in
+ * between get the same bytes. So no number of requests costs more than a small part of the processor, and while there are few
+ * clients the numbers are current.
  */
 export class Answer {
   private readonly make: () => string;

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { refuseUpgrade } from '../../bridge/transport/upgrades.ts';
 import { type Status, toStatus } from '../../watch/event.ts';
 
-const BAD_REQUEST: Status = toStatus({ code: 400, reason: 'BadRequest', message: 'this is no request of HTTP/1.1' });
+const BAD_REQUEST: Status = toStatus({ code: 400, reason: 'BadRequest', message: 'this is not an HTTP/1.1 request' });
 const REQUESTS: Readonly<Record<string, Status>> = {
   HPE_HEADER_OVERFLOW: toStatus({
     code: 431,
@@ -19,8 +19,9 @@ const REQUESTS: Readonly<Record<string, Status>> = {
 };
 
 /**
- * Answers with a Status what Node cannot read as a request, or waits for in vain, and closes the connection. Nobody else sees it. If
- * the answer to another request may be on its way, there is no answer: it would be taken for that one, or for a part of it.
+ * Answers with a Status whatever Node cannot read as a request, or waits for in vain, and closes the connection. No other code
+ * sees it. If the answer to another request may be on its way, there is no answer: it would be mistaken for that one, or for a
+ * part of it.
  */
 export function refuseBadRequests(server: Server): void {
   const open: WeakMap<Duplex, Set<ServerResponse>> = new WeakMap();
@@ -30,7 +31,7 @@ export function refuseBadRequests(server: Server): void {
     response.once('close', () => responses.delete(response));
   });
   server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket) => {
-    // The request that is read has no answer yet.
+    // The request that is being read has no answer yet.
     const isFree = [...(open.get(socket) ?? [])].every(({ headersSent, req }) => !headersSent && !req.complete);
     const status = code.startsWith('HPE_') || Object.hasOwn(REQUESTS, code) ? (REQUESTS[code] ?? BAD_REQUEST) : undefined;
     if (status && isFree && socket.writable) refuseUpgrade(socket, status);

@@ -19,7 +19,7 @@ export class Pipelining {
     // A response gets its socket when it is its turn.
     if (response.socket !== null) return true;
     const count = (this.waiting.get(socket) ?? 0) + 1;
-    // Behind a stream there is no turn.
+    // After a stream there is no turn.
     if (count > MAX_PIPELINED || this.streaming.has(socket)) {
       socket.destroy();
       return false;

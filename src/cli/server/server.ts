@@ -59,7 +59,7 @@ export function createPipeServer(hub: Hub, options: PipeServerOptions): Server {
       watch(request, response);
     } else answer(request, response, routes[path]?.() ?? NOT_FOUND);
   });
-  // Before that of the hub, which knows nothing of names.
+  // Before that of the hub, which knows nothing about names.
   attachHandler(server, (request, socket) => {
     if (isMeant(request, { server, host })) return false;
     refuseUpgrade(socket, MISDIRECTED);
@@ -84,8 +84,8 @@ function toRoutes(hub: Hub, options: PipeServerOptions): Routes {
   const metrics = new Answer(() =>
     toText([
       ...hubMetrics(hub.stats()),
-      counter('events_recovered_total', 'Dropped events that clients got after all, when they resumed.', recovered()),
-      counter('lines_skipped_total', 'Lines of input that were no events.', skipped()),
+      counter('events_recovered_total', 'Dropped events that clients got after all when they resumed.', recovered()),
+      counter('lines_skipped_total', 'Lines of input that were not events.', skipped()),
     ]),
   );
   const html = { type: 'text/html; charset=utf-8', body: Buffer.from(page.html), policy: page.policy };
@@ -94,7 +94,7 @@ function toRoutes(hub: Hub, options: PipeServerOptions): Routes {
     [STATS_PATH]: () => ({ type: 'application/json', body: stats.body }),
     [METRICS_PATH]: () => ({ type: METRICS_TYPE, body: metrics.body }),
   };
-  // A path such as `constructor` is none of them.
+  // A path such as `constructor` is not one of them.
   return Object.assign(Object.create(null) as Routes, routes);
 }
 
@@ -118,7 +118,7 @@ function createWatch(
 }
 
 /** How a request under another host's name is refused; see {@link isMeant}. */
-export const WRONG_NAME = 'this server does not have the name in the header Host';
+export const WRONG_NAME = 'the header Host does not name this server';
 export const MISDIRECTED: Status = toStatus({ code: 421, reason: 'Misdirected', message: WRONG_NAME });
 
 /** A server, and the host that it was told to listen on. */
@@ -140,7 +140,7 @@ export function isMeant(request: IncomingMessage, { server, host }: Listener): b
   return own || !isLocal(server);
 }
 
-/** Whether only this machine can reach a server. The host's name does not tell: many a name means the loopback address. */
+/** Whether only this machine can reach a server. The host's name does not show it: many names mean the loopback address. */
 function isLocal(server: Server): boolean {
   // There is none while the server closes.
   const bound = server.address() as AddressInfo | null;

@@ -20,7 +20,7 @@ export class ConnectionSlots {
     return this.take(address) ?? new Reservation(this, address);
   }
 
-  /** Takes a slot, which whoever asks releases, or tells why there is none. */
+  /** Takes a slot, which the caller releases, or returns why there is none. */
   take(address: string): NoSlot | undefined {
     const { maxClients, maxClientsPerAddress, byAddress } = this;
     if (this.taken >= maxClients) {
@@ -52,7 +52,7 @@ export class ConnectionSlots {
   }
 }
 
-/** A client's slot. It is taken before the client is identified, so that clients waiting for admission are bounded, too. */
+/** A client's slot. It is taken before the client is identified, so that clients waiting for admission are also bounded. */
 export class Reservation {
   private held: boolean = true;
   private readonly slots: ConnectionSlots;

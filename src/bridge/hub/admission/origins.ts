@@ -5,7 +5,7 @@ import { forbidden } from './refusals.ts';
 /** Which web pages may connect. `R` is the host's request. */
 export type AllowedOrigins<R> = '*' | readonly string[] | ((origin: string, request: R) => boolean) | undefined;
 
-/** What is known of where a request comes from. */
+/** What is known about where a request comes from. */
 export interface FromWhere<R> {
   readonly request: R;
   readonly origin: string | undefined;
@@ -14,14 +14,14 @@ export interface FromWhere<R> {
   readonly host: string | undefined;
 }
 
-/** What `Sec-Fetch-Site` says of another origin. With `none`, a person has typed the address. */
+/** What `Sec-Fetch-Site` says about another origin. With `none`, the user has typed the address. */
 const FOREIGN_SITES: ReadonlySet<string | undefined> = new Set(['cross-site', 'same-site']);
 
-/** Decides which web pages may connect. Without a rule, only those of the host that they ask. */
+/** Decides which web pages may connect. Without a rule, only those of the requested host. */
 export class Origins<R> {
   private readonly allowed: AllowedOrigins<R>;
 
-  /** @throws {WatchError} INVALID_ARGUMENT for a rule that is none. */
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid rule. */
   constructor(allowed: AllowedOrigins<R>) {
     // A string would admit every origin that is part of it. Other values would throw only at the first request.
     if (allowed !== undefined && allowed !== '*' && typeof allowed !== 'function' && !Array.isArray(allowed)) {

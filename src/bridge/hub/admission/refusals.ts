@@ -13,7 +13,7 @@ export const LEAVING: Status = unavailable('this server is shutting down, or its
 /** A hub with a source that has not come to the end of the stream. */
 export const NOT_READY: Status = unavailable('this server is not connected to its stream yet');
 
-/** What observers are told of a pipelined request. Its client gets no answer: behind a watch, that would wait forever. */
+/** What observers are told about a pipelined request. Its client gets no answer: behind a watch, that would wait forever. */
 export const PIPELINED: Status = unavailable(
   'a connection can carry only one watch, and an earlier request of this one is still pending',
 );
@@ -41,7 +41,7 @@ export function forbidden(message: string): Status {
   return toStatus({ code: 403, reason: 'Forbidden', message });
 }
 
-/** What `authenticate` may return. Nothing falsy is an identity: an empty text is what an empty header comes to. */
+/** What `authenticate` may return. No falsy value is an identity: an empty header becomes an empty string. */
 export type Identified<I> = I | Nobody | { readonly status: 401 | 403; readonly message?: string | undefined };
 
 type Nobody = undefined | null | false | '' | 0 | 0n;

@@ -15,7 +15,7 @@ export interface FollowerOptions {
   readonly last: number;
   readonly clock: Clock;
   readonly random: () => number;
-  /** The stream cannot be continued. Everybody must be told, in this synchronous step. */
+  /** The stream cannot be continued. Everybody must be notified, in this synchronous step. */
   readonly onReset: () => void;
 }
 
@@ -27,7 +27,7 @@ const BACKOFF = { minMs: 50, maxMs: 2_000, factor: 2 } as const;
  *     waiting --follow--> caught up with the end? --> following --connection lost--> reconnecting --follow after position--.
  *        ^                                               ^                               |                                 |
  *        |                                               '-------------------------------+---- it continues exactly there -'
- *        '---- reset: everybody hears 410, nothing is known <----------------------------'---- it does not; a sequence is skipped
+ *        '---- reset: everybody gets 410, nothing is known <-----------------------------'---- it does not; a sequence is skipped
  *
  * Invariant: `position` is the last event that was distributed, or undefined before the first and after a reset. So each event comes
  * right after the one before it, or after a reset.
@@ -158,7 +158,7 @@ export class Follower {
     await publisher.publish(event, json, toSourceVersion(position));
   }
 
-  /** An event is missing before this one. Nobody who has not seen it can continue; this hub begins again behind the gap. */
+  /** An event is missing before this one. A client that has not seen it cannot continue; this hub begins again after the gap. */
   private skipTo(sequence: number, epoch: string): void {
     this.reset();
     this.position = { epoch, sequence: sequence - 1, mark: 'unknown' };
@@ -185,7 +185,7 @@ export class Follower {
   }
 }
 
-/** Returns the event of a JSON text. Others may write to a stream, too: what is no event gives undefined. */
+/** Returns the event of a JSON text. Others may also write to a stream: undefined for anything but an event. */
 export function parse(json: string): WatchEvent | undefined {
   try {
     const event = JSON.parse(json) as WatchEvent | null;

@@ -6,17 +6,17 @@ import type { SourcePosition } from './source.ts';
 import { toPosition } from './source.ts';
 import type { SourceFeed } from './source-feed.ts';
 
-/** Limits of what clients may have read for them. */
+/** Limits of what is read for clients. */
 export interface CatchUpLimits {
   /** How many events, and bytes, one client may be behind. */
   readonly maxCatchUpItems: number;
   readonly maxCatchUpBytes: number;
-  /** How many reads there are at a time. */
+  /** How many reads there may be at a time. */
   readonly maxReads: number;
 }
 
 /**
- * Finds where in the stream a client continues whose version this hub does not keep.
+ * Finds where in the stream a client continues if this hub does not keep its version.
  *
  *     version --> kept here? -----------------------------> continue here
  *        |          '-- ask the stream --> unknown -------> 410
@@ -24,7 +24,7 @@ export interface CatchUpLimits {
  *        |                '-- known, this hub is behind --> wait for this hub, again
  *        |                '-- known ----------------------> CatchUp
  *
- * A client that comes from another replica may be ahead of this one, so a version from the future is no error here.
+ * A client that comes from another replica may be ahead of this one, so a version from the future is not an error here.
  */
 export class Locator {
   private readonly past: Past;
@@ -70,7 +70,7 @@ export class Locator {
     }
   }
 
-  /** Asks the follower to look at the stream again, and waits for what comes of it. */
+  /** Asks the follower to look at the stream again, and waits for the outcome. */
   private async renewed(own: SourcePosition, gone: AbortSignal): Promise<void> {
     this.follower.renew();
     await this.follower.until(() => this.follower.position !== own && this.follower.ready, gone);

@@ -4,12 +4,12 @@ import type { SourcePosition } from './source.ts';
 /** An entry of a hub's source that was read from there. */
 export interface PastEvent {
   readonly position: SourcePosition;
-  /** Undefined if it is no event. */
+  /** Undefined if it is not an event. */
   readonly envelope: Envelope | undefined;
   readonly topics: readonly string[];
 }
 
-/** Where a client is that is brought up from the source: its position, and the events right after it. */
+/** Where a client that is brought up from the source is: its position, and the events right after it. */
 export interface CatchUp {
   /** What it asked for. */
   readonly version: string;

@@ -6,7 +6,7 @@ import type { HubSource, SourceEvent, SourcePosition } from './source.ts';
 import { toSourceVersion } from './source.ts';
 import type { SourceFeed } from './source-feed.ts';
 
-/** So many entries are read at once, for whoever needs any of them. */
+/** How many entries are read at once, for all clients that need any of them. */
 const PAGE_ITEMS = 256;
 const PAGE_BYTES = 1_048_576;
 /** Pages that are kept for the next client, in characters of their texts. */
@@ -25,8 +25,8 @@ interface Page {
  *     client a      ^ after 200: the rest of page 0, then page 1 ...
  *     client b              ^ after 300: the rest of page 1: no read
  *
- * What is kept is true for as long as the hub can continue in the stream. Once it has begun again elsewhere, all of it is forgotten;
- * not before, because until then it is not known how much of the stream is lost.
+ * What is kept is valid for as long as the hub can continue in the stream. Once it has begun again elsewhere, all of it is
+ * forgotten; not before, because until then it is not known how much of the stream is lost.
  */
 export class Past {
   private readonly source: HubSource;
@@ -71,7 +71,7 @@ export class Past {
   private async pageWith(epoch: string, sequence: number): Promise<Page | undefined> {
     const number = Math.floor((sequence - 1) / PAGE_ITEMS);
     const page = await (epoch === this.feed.epoch ? this.shared(epoch, number) : this.read(epoch, firstOf(number)));
-    // Large events: the page may have ended before it. By how many bytes is for the source to know.
+    // With large events, the page may have ended before it. How many bytes they take, only the source knows.
     const last = page?.entries.at(-1)?.position.sequence ?? sequence;
     return last < sequence ? this.read(epoch, sequence) : page;
   }
@@ -121,7 +121,7 @@ export class Past {
 
   private async read(epoch: string, first: number): Promise<Page | undefined> {
     const { signal } = this.ended;
-    // A signal of its own: hundreds of listeners at one would look like a leak. Whoever waits when all ends has its turn soon.
+    // A separate signal: hundreds of listeners on one would look like a leak. A read that waits when all ends soon has its turn.
     await this.slots.enter(new AbortController().signal);
     try {
       signal.throwIfAborted();

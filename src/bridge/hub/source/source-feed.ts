@@ -6,21 +6,21 @@ import type { SourcePosition } from './source.ts';
 import { toPosition, toSourceVersion } from './source.ts';
 
 /**
- * The place of the first event that a hub with a source distributes. Events from before it have places, too, when a client is
- * brought up from the source: such a place must not be 0, which stands for no place. All are small integers to V8.
+ * The place of the first event that a hub with a source distributes. Earlier events also have places when a client is brought up
+ * from the source: such a place must not be 0, which stands for no place. All are small integers to V8.
  */
 export const FIRST_PLACE: number = 2 ** 28;
 
 /**
  * The events of a hub with a source. Places count the events in this process; versions are those of the stream. Both grow together,
- * but not in step: what is in the stream and is no event has a version and no place. So the place of a version is looked up among
- * the events that are kept.
+ * but not in step: an entry of the stream that is not an event has a version and no place. So the place of a version is looked up
+ * among the events that are kept.
  *
- *     stream     41  42  43  44  45          43 is no event
+ *     stream     41  42  43  44  45          43 is not an event
  *     place       6   7       8   9          after version 43: not found here, so the source is asked
  */
 export class SourceFeed extends Feed {
-  /** The topics of the event that is being published. The stream tells them. */
+  /** The topics of the event that is being published. They come from the stream. */
   topics: readonly string[] = [];
   /** How often it has begun at a position that does not continue what was before. */
   restarts: number = 0;

@@ -39,8 +39,8 @@ export interface SourcePosition {
   /** The sequence of that event; 0 is before the first. */
   readonly sequence: number;
   /**
-   * Something else that is known of that event, such as its time, so that another one which got its sequence after a loss is not
-   * taken for it. 1 to 16 lower-case letters and digits; `0` before the first event.
+   * Something else that is known about that event, such as its time, so that another event that got its sequence after a loss is
+   * not mistaken for it. 1 to 16 lower-case letters and digits; `0` before the first event.
    */
   readonly mark: string;
 }
@@ -64,7 +64,9 @@ export interface SourceEvent {
 export interface SourceMessage {
   readonly json: string;
   readonly topics: readonly string[];
-  /** Identifies it: the stream stores one event with it, however often it is published within the time that the source tells. */
+  /**
+   * Identifies it: the stream stores one event with it, however often it is published within the time that the source defines.
+   */
   readonly id: string;
 }
 
@@ -72,7 +74,7 @@ export interface SourceMessage {
 export interface Following {
   /** Where it starts: the asked position, or that before the first of the last events. */
   readonly position: SourcePosition;
-  /** The sequence of the last event that the stream holds right now, so not of one that was removed: it would be waited for. */
+  /** The sequence of the last event that the stream holds right now, not of one that was removed: that would be waited for. */
   readonly last: number;
   /** The events after `position`. Fails when the connection is lost; ends when the signal aborts. */
   readonly batches: AsyncIterable<readonly SourceEvent[]>;
@@ -92,15 +94,15 @@ export interface ReadLimits {
   readonly signal: AbortSignal;
 }
 
-/** How a hub and its source are getting on. */
+/** The state of a hub's connection to its source. */
 export interface SourceStats {
   /** `waiting`: not connected, or not up to date for the first time. Clients that come are kept waiting. */
   readonly phase: 'waiting' | 'following' | 'reconnecting' | 'stopped';
-  /** How often the stream could not be continued, and every client was told 410. */
+  /** How often the stream could not be continued, and every client got a 410. */
   readonly resets: number;
-  /** What was in the stream and is no event. */
+  /** Number of entries in the stream that are not events. */
   readonly skipped: number;
-  /** Why the last attempt to follow has ended, until another one has worked. */
+  /** Why the last attempt to follow ended, until another one succeeds. */
   readonly error?: unknown;
 }
 

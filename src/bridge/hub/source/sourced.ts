@@ -19,17 +19,17 @@ export interface SourcedOptions {
   readonly feed: SourceFeed;
   readonly publisher: Publisher;
   readonly settings: HubSettings<WatchEvent>;
-  /** The source cannot be continued. Everybody must be told, in this synchronous step. */
+  /** The source cannot be continued. Everybody must be notified, in this synchronous step. */
   readonly onReset: () => void;
 }
 
-/** What needs to be told when a client has come to the live events, or cannot. */
+/** What is notified when a client has come to the live events, or cannot. */
 export interface CatchUpListener {
   readonly ready: (session: Session) => void;
   readonly joined: (session: Session) => void;
 }
 
-/** The parts that only a hub with a source has: who follows it, who reads its past, and who knows where a client is in it. */
+/** The parts that only a hub with a source has: one follows it, one reads its past, and one finds a client's place in it. */
 export class Sourced {
   readonly feed: SourceFeed;
   readonly follower: Follower;

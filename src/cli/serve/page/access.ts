@@ -3,7 +3,7 @@ import type { FetchLike } from '../../../bridge/client.ts';
 /** The server wants another token. */
 export class Denied extends Error {}
 
-/** The server has refused a request, or is not there. */
+/** The server has refused a request, or cannot be reached. */
 export class Refused extends Error {
   readonly code: number;
 
@@ -35,14 +35,14 @@ export class Access {
     return this.#token !== undefined;
   }
 
-  /** As that of the host, with the token. */
+  /** The host's `fetch`, with the token. */
   readonly fetch: FetchLike = (url, init) => fetch(url, { ...init, headers: { ...init.headers, ...this.headers } });
 
-  /** Gets a text. Rejects with {@link Denied} for 401, and with {@link Refused} for what is no success. */
+  /** Gets a text. Rejects with {@link Denied} for 401, and with {@link Refused} for anything but success. */
   async text(path: string, { signal, accept }: { signal?: AbortSignal; accept?: string } = {}): Promise<string> {
     const headers = { ...this.headers, accept: accept ?? 'application/json' };
     const response = await fetch(path, { headers, cache: 'no-store', ...(signal && { signal }) });
-    if (response.status === 401) throw new Denied('the server wants a token');
+    if (response.status === 401) throw new Denied('the server requires a token');
     const text = await response.text();
     if (!response.ok) throw new Refused(response.status, messageIn(text) ?? `status ${response.status}`);
     return text;

@@ -11,7 +11,7 @@ export function showCache({ plural: name }: PageResource, stats: ResourceStats |
   for (const [id, value] of Object.entries(numbers)) say(byId(`cache-${id}`), short(value));
   byId('cache-behind').classList.toggle('some', behind > 0);
   say(byId('cache-window'), cache === undefined ? '' : windowWords(cache));
-  say(byId('cache-note'), cache === undefined ? 'Nobody has asked for it yet.' : noteWords(cache, watchers));
+  say(byId('cache-note'), cache === undefined ? 'No client has asked for it yet.' : noteWords(cache, watchers));
 }
 
 /** How far back a watch may begin. */
@@ -21,13 +21,13 @@ export function windowWords({ window, resourceVersion }: CacheStats): string {
   return `Window: a watch can begin at any version from ${versionText(window.since)} to ${versionText(resourceVersion)} (${kept}).`;
 }
 
-/** What else there is to say. */
+/** Further remarks. */
 export function noteWords({ phase, error, watches, fellBehind }: CacheStats, watchers: number): string {
   const inProcess = watches - watchers;
   const notes = [
     ...(phase === 'ready' ? [] : [`Not ready${error === undefined ? '' : `: ${error}`}.`]),
     ...(inProcess > 0 ? [`${plural(inProcess, 'more watch', 'more watches')} in the server itself.`] : []),
-    ...(fellBehind > 0 ? [`${plural(fellBehind, 'watch was', 'watches were')} too slow, and told 410.`] : []),
+    ...(fellBehind > 0 ? [`${plural(fellBehind, 'watch was', 'watches were')} too slow, and got a 410.`] : []),
   ];
   return notes.join(' ');
 }

@@ -1,4 +1,4 @@
-/** What a server has, as its discovery says. It comes over a wire: what is not as expected is left out. */
+/** What a server has, as its discovery says. It comes over the wire: anything unexpected is left out. */
 
 /** A kind of objects. */
 export interface PageResource {
@@ -20,7 +20,7 @@ export const DISCOVERY_PATHS: readonly string[] = ['/api', '/apis'];
 
 type Wire = Readonly<Record<string, unknown>>;
 
-/** Reads the documents. Kinds of one's own come first, because they are why the server is there. */
+/** Reads the documents. Custom kinds come first, because they are what the server is for. */
 export function toResources(documents: readonly unknown[]): readonly PageResource[] {
   const all = documents.flatMap((document) =>
     list(document, 'items').flatMap((group) =>
@@ -34,7 +34,7 @@ function toResource(wire: Wire): readonly PageResource[] {
   const { resource, scope, verbs, responseKind } = wire;
   const { group = '', version, kind } = (responseKind ?? {}) as Wire;
   if (![resource, group, version, kind].every((each) => typeof each === 'string')) return [];
-  // What cannot be followed is not shown.
+  // Resources that cannot be followed are not shown.
   if (!Array.isArray(verbs) || !['list', 'watch'].every((verb) => verbs.includes(verb))) return [];
   const name = group === '' ? resource : `${resource}.${group}`;
   const named = { id: `${name}/${version}`, name, group, version, plural: resource, kind } as Omit<PageResource, 'namespaced'>;

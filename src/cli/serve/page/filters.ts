@@ -6,7 +6,7 @@ import { count, visible } from '../../page/words.ts';
 export const MAX_NAMESPACES = 500;
 /** The longest selector that the server takes. */
 const MAX_SELECTOR_CHARS = 4_096;
-/** Whoever is still typing is not finished. */
+/** A user who is still typing has not finished. */
 const TYPING_MS = 400;
 
 /** What is wrong with a label selector, with a mark below the place; undefined: nothing. */
@@ -26,7 +26,7 @@ export interface Filter {
   readonly labelSelector: string;
 }
 
-/** The namespace and the label selector, which the server applies. A selector that is wrong is not asked for. */
+/** The namespace and the label selector, which the server applies. An invalid selector is not requested. */
 export class Filters {
   private readonly namespace: HTMLSelectElement = byId<HTMLSelectElement>('namespace');
   private readonly selector: HTMLInputElement = byId<HTMLInputElement>('selector');
@@ -44,7 +44,7 @@ export class Filters {
     this.selector.addEventListener('change', () => this.select());
   }
 
-  /** What holds now. */
+  /** The filter as it is now. */
   get filter(): Filter {
     return { namespace: this.namespace.value, labelSelector: this.applied };
   }

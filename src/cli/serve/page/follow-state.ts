@@ -7,7 +7,7 @@ import type { StateLine } from '../../page/state-line.ts';
 import { count, plural } from '../../page/words.ts';
 import type { Scope } from './follower.ts';
 
-/** What is told when a state has been read. */
+/** What is reported when a state has been read. */
 export interface Arrival {
   readonly scope: Scope;
   readonly objects: number;
@@ -57,7 +57,7 @@ export class FollowState {
     this.broken = true;
     if (failure.kind === 'expired') {
       this.expired = true;
-      this.history.add('Expired (410): the server does not keep the changes that this page has missed.', 'cut');
+      this.history.add('Expired (410): the server no longer has the changes that this page missed.', 'cut');
       return;
     }
     this.history.add(failureWords(error), 'note');

@@ -39,7 +39,7 @@ interface Run {
 
 /** Follows one collection at a time: an informer of rows, which survives broken connections and restarts of the server. */
 export class Follower {
-  /** Changes that have come to this page, of all collections. */
+  /** Changes that this page has received, of all collections. */
   received: number = 0;
   private changed: Set<string> = new Set();
   private run: Run | undefined = undefined;
@@ -114,7 +114,7 @@ export class Follower {
   }
 
   private async read(informer: Informer<Row>): Promise<void> {
-    // What is there already is no change; a BOOKMARK ends it.
+    // Objects that exist already are not changes; a BOOKMARK ends them.
     let begun = false;
     for await (const batch of informer.watch().batches()) {
       if (this.run?.informer !== informer) return;

@@ -43,7 +43,7 @@ let resources: readonly PageResource[] = [];
 let chosen: PageResource | undefined;
 let stats: ApiServerStats | undefined;
 let namespaces: number | undefined;
-/** Whether the collection's state has been told of. */
+/** Whether the collection's state has been reported. */
 let arrived = false;
 
 const follower = new Follower(access, {
@@ -109,7 +109,7 @@ async function read({ metadata: { namespace = '', name = '' } }: Row, signal: Ab
   }
 }
 
-/** Learns what there is, and follows something. Without a token, if the server wants one, asks for it. */
+/** Finds out what resources there are, and follows one. Without a token, if the server wants one, asks for it. */
 async function start(): Promise<void> {
   line.show('connecting', 'connecting');
   try {
@@ -138,7 +138,7 @@ async function discover(): Promise<void> {
   say(byId('policy'), plural(resources.length, 'resource'));
 }
 
-/** The server counts the objects of what somebody has asked for: so this asks, for what nobody has. */
+/** The server counts the objects only of resources that a client has asked for, so this asks for the others. */
 async function count(): Promise<void> {
   for (const resource of resources) {
     if (stats?.resources.some((each) => each.resource === resource.name)) continue;
@@ -172,7 +172,7 @@ function follow(): void {
   table.clear();
 }
 
-/** The token is missing, or wrong. Nothing is asked without it. */
+/** The token is missing, or wrong. Nothing is requested without it. */
 function lock(): void {
   poller.stop();
   follower.stop();

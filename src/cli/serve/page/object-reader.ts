@@ -19,8 +19,8 @@ export interface ReaderOptions {
 const REST_MS = 250;
 
 /**
- * Keeps the content of one object up to date. A row says that the object has changed, and not what it is now; so it is read again,
- * one read at a time. Changes that come meanwhile become one more read.
+ * Keeps the content of one object up to date. A row says that the object has changed, but not what it is now; so it is read
+ * again, one read at a time. Changes that come meanwhile become one more read.
  *
  *     idle --changed--> reading --answer--> resting --REST_MS--> idle, or reading if it has changed again
  */

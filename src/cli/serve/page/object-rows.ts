@@ -7,7 +7,7 @@ export interface Choice {
   readonly text: string;
   /** Not more than this. */
   readonly max: number;
-  /** A row that is shown in any case, because somebody reads it. */
+  /** A row that is shown in any case, because the user reads it. */
   readonly pinned?: Row | undefined;
 }
 
@@ -18,8 +18,8 @@ export interface Chosen {
 }
 
 /**
- * Chooses the first rows by key. Of a hundred thousand rows most are compared once, with the last of those that are in so far;
- * to sort all of them for each change would take too long.
+ * Chooses the first rows by key. Of a hundred thousand rows, most are compared only once, with the last of those chosen so far;
+ * sorting all of them for each change would take too long.
  */
 export function chooseRows(all: Iterable<Row>, { text, max, pinned }: Choice): Chosen {
   const first: { readonly key: string; readonly row: Row }[] = [];

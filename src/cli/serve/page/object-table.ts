@@ -11,7 +11,7 @@ import { OpenObject } from './open-object.ts';
 
 /** Rows in the table. */
 const MAX_ROWS = 500;
-/** If more rows than this have changed at once, none is marked: a table that blinks tells nothing. */
+/** If more rows than this have changed at once, none is marked: if everything blinks, nothing stands out. */
 const MAX_MARKED = 20;
 const MARK_MS = 1_200;
 /** What a server shows as the age of an object: `5m30s`. A column of this name may have another meaning. */
@@ -41,8 +41,9 @@ interface Shown {
 }
 
 /**
- * The objects of a collection, in the order of their keys, at most {@link MAX_ROWS}. A row that stays keeps its element and its place, so
- * the focus stays, too, while others come and go around it. One row can be open; it then stays, even if its object is deleted.
+ * The objects of a collection, in the order of their keys, at most {@link MAX_ROWS}. A row that stays keeps its element and its
+ * place, so the focus also stays, while others come and go around it. One row can be open; it then stays, even if its object is
+ * deleted.
  *
  * Keyboard: the rows are one tab stop. Arrow keys, Home and End move between them, Enter opens one.
  */
@@ -52,7 +53,7 @@ export class ObjectTable {
   private readonly stops: TabStops;
   private readonly shown: Map<string, Shown> = new Map();
   private columns: readonly string[] = [];
-  /** Which of them has the name; the namespace, if it is shown, is before it. */
+  /** The index of the name's column; the namespace, if it is shown, is before it. */
   private nameAt: number = 0;
   private open: OpenObject | undefined = undefined;
 
@@ -70,7 +71,7 @@ export class ObjectTable {
     });
   }
 
-  /** Another collection is followed: what was shown is of no interest. */
+  /** Another collection is followed: what was shown is removed. */
   clear(): void {
     this.close();
     this.shown.clear();
@@ -103,7 +104,7 @@ export class ObjectTable {
     for (const { age: cell, row } of this.shown.values()) if (cell) say(cell, age(row.metadata.creationTimestamp, now));
   }
 
-  /** Makes the head, and makes all rows anew, if the columns are others. */
+  /** Makes the head, and all rows again, if the columns have changed. */
   private layOut(): void {
     const { scope, columns = ['NAME', 'AGE'] } = this.means.follower;
     const hasNamespace = scope?.resource.namespaced === true && scope.namespace === '';
@@ -162,7 +163,7 @@ export class ObjectTable {
     say(button, visible(name));
   }
 
-  /** Where the focus was may be gone. From the row that has taken its place it can go on. */
+  /** The element that had the focus may be gone. It continues at the row that has taken its place. */
   private keepFocus(change: () => void): void {
     const { body } = this.parts;
     const row = body.contains(document.activeElement) ? document.activeElement?.closest('tr') : undefined;
@@ -217,7 +218,7 @@ export class ObjectTable {
           : found,
     );
     empty.toggleAttribute('hidden', shown > 0 || scope === undefined);
-    const none = scope?.labelSelector ? 'No object has such labels.' : 'No objects yet. They appear here as they are created.';
+    const none = scope?.labelSelector ? 'No object has these labels.' : 'No objects yet. They appear here as they are created.';
     say(empty, !hasSynced ? 'Reading \u2026' : searched ? 'Nothing matches.' : none);
   }
 

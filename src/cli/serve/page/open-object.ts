@@ -18,7 +18,7 @@ export class OpenObject {
   readonly key: string;
   readonly element: HTMLTableRowElement = make('tr', { name: 'detail' });
   isGone: boolean = false;
-  /** The last that is known of it. */
+  /** Its last known row. */
   row: Row;
   private readonly facts: HTMLParagraphElement = make('p', { text: 'Reading \u2026' });
   private readonly json: HTMLPreElement = jsonBox('');
@@ -34,7 +34,7 @@ export class OpenObject {
     this.reader = new ObjectReader({ read, onContent: (content) => this.onContent(content) });
   }
 
-  /** It is as this row says. */
+  /** Shows this row as its current state. */
   show(row: Row): void {
     if (row === this.row && !this.isGone) return;
     this.row = row;
@@ -42,11 +42,11 @@ export class OpenObject {
     this.reader.changed();
   }
 
-  /** It is not there any more. What it was stays. */
+  /** It no longer exists. Its last state stays. */
   gone(): void {
     if (this.isGone) return;
     this.isGone = true;
-    say(this.facts, `Deleted at ${timeOf(new Date())}. This is what it was.`);
+    say(this.facts, `Deleted at ${timeOf(new Date())}. This was its last state.`);
   }
 
   close(): void {

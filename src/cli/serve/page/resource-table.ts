@@ -69,7 +69,7 @@ class ResourceRow extends FigureRow {
     this.say('version', visible(group === '' ? version : `${group}/${version}`));
   }
 
-  /** Undefined: nobody has asked for it yet, and nothing is known. */
+  /** Undefined: no client has asked for it yet, and nothing is known. */
   show(stats: ResourceStats | undefined): void {
     const objects = stats?.cache?.objects;
     this.say('objects', objects === undefined ? '\u2013' : short(objects));

@@ -4,7 +4,7 @@ import { sayTotals, words } from '../../page/overview.ts';
 import { RateChart } from '../../page/rate-chart.ts';
 import { size } from '../../page/words.ts';
 
-/** The server as a whole: changes per second, as its caches have taken them and as this page has received them, and the totals. */
+/** The server as a whole: changes per second, as taken by its caches and as received by this page, and the totals. */
 export class ServerOverview {
   private readonly chart: RateChart = new RateChart('Changes');
 

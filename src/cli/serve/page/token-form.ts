@@ -1,6 +1,9 @@
 import { byId, say } from '../../page/elements.ts';
 
-/** Asks for the token of a server that wants one. It goes from the field to its user, and stays nowhere in the page. */
+/**
+ * Asks for the token of a server that requires one. It goes from the field to the code that uses it, and stays nowhere in the
+ * page.
+ */
 export class TokenForm {
   private readonly field: HTMLInputElement = byId<HTMLInputElement>('token');
 
