@@ -1,15 +1,26 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
-const src = (path: string): string => fileURLToPath(new URL(`./src/${path}`, import.meta.url));
+const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+const src = (path: string): string => here(`src/${path}`);
 
 /** Of a test, a hook, and a wait for a condition. */
 const LIMIT_MS = 30_000;
 
-const PROCESSES = ['test/e2e/**/*.test.ts', 'test/peers/**/*.test.ts'];
-const OWN_PROCESS: readonly string[] = [];
-const ALONE = ['test/e2e/stopped.test.ts', 'test/unit/apiserver-attack-memory.test.ts'];
+/** These measure memory or time, so nothing runs beside them. */
+const ALONE: readonly string[] = ['test/e2e/stopped.test.ts', 'test/unit/apiserver-attack-memory.test.ts'];
+
+/** What changes the process for whatever runs in it afterwards. */
+const CHANGES_PROCESS = /\bvi\.(mock|doMock|resetModules|useFakeTimers|stubGlobal|stubEnv|spyOn\(globalThis)\b/;
+
+/** These need a process of their own: they start other programs, or change what is the process's. */
+const OWN_PROCESS = readdirSync(here('test'), { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.test.ts'))
+  .map((file) => `test/${file.replaceAll('\\', '/')}`)
+  .filter((file) => !ALONE.includes(file))
+  .filter((file) => /^test\/(e2e|peers)\//.test(file) || CHANGES_PROCESS.test(readFileSync(here(file), 'utf8')));
 
 export default defineConfig({
   resolve: {
@@ -44,15 +55,13 @@ export default defineConfig({
     maxWorkers: Math.max(3, availableParallelism() - 1),
     execArgv: ['--expose-gc'],
     projects: [
-      // These start other programs, or listen to what concerns the whole process.
-      { extends: true, test: { name: 'processes', include: [...PROCESSES, ...OWN_PROCESS], exclude: ALONE } },
-      // Loading the sources for each of these files anew would take as long as the tests.
+      { extends: true, test: { name: 'own process', include: [...OWN_PROCESS] } },
+      // Loading the sources anew for each of these files would take as long as their tests.
       {
         extends: true,
-        test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: [...PROCESSES, ...OWN_PROCESS, ...ALONE], isolate: false },
+        test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: [...OWN_PROCESS, ...ALONE], isolate: false },
       },
-      // These measure memory or time, so nothing runs beside them.
-      { extends: true, test: { name: 'alone', include: ALONE, maxWorkers: 1, sequence: { groupOrder: 1 } } },
+      { extends: true, test: { name: 'alone', include: [...ALONE], maxWorkers: 1, sequence: { groupOrder: 1 } } },
     ],
   },
 });
