@@ -238,7 +238,7 @@ describe('an upgrade that a server ignores', () => {
     expect(text).toMatch(/^HTTP\/1.1 411 /);
     expect(JSON.parse(text.slice(text.indexOf('\r\n\r\n')))).toMatchObject({
       reason: 'LengthRequired',
-      message: 'a body behind an upgrade needs a Content-Length',
+      message: 'a body after an upgrade needs a Content-Length',
     });
   });
 
