@@ -1,4 +1,4 @@
-// Requests for an upgrade: what a handshake must have, where its token goes, and what is answered to one that is none.
+// Requests for an upgrade: what a handshake must have, where its token goes, and the answer to a request that is not one.
 import { IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
