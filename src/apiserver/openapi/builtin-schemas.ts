@@ -41,13 +41,13 @@ export const BUILT_IN_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
         properties: {
           phase: { description: 'Active or Terminating.', type: 'string' },
           conditions: {
-            description: 'What was observed while it is being removed.',
+            description: 'What is observed while it is being removed.',
             type: 'array',
             items: {
               type: 'object',
               required: ['type', 'status'],
               properties: {
-                type: text('What was observed.'),
+                type: text('What is observed.'),
                 status: text('True, False or Unknown.'),
                 lastTransitionTime: text('When the status changed.', { format: 'date-time' }),
                 reason: text('Why, in one word.'),

@@ -193,7 +193,7 @@ const remaining: StorageCase = {
       if (remainingItemCount !== undefined) expectSame(remainingItemCount, left, 'what is left');
     }
     const selected = await storage.list({ limit: 2, fieldSelector: 'metadata.name!=a' });
-    expectSame(selected.remainingItemCount, undefined, 'what is told with a selector');
+    expectSame(selected.remainingItemCount, undefined, 'the count with a selector');
   },
 };
 
