@@ -18,7 +18,7 @@ const hub = new Hub({ source: stream, topicsOf: ({ object }) => object.room, rep
 if (mode === 'worker') await work();
 else await serve();
 
-/** Serves clients. Start it as often as you like: every one has every message, and a client resumes at any of them. */
+/** Serves clients. Start as many as you like: each has every message, and a client can resume at any of them. */
 async function serve() {
   const oneRoom = {
     /** @param {import('node:http').IncomingMessage} request */
@@ -66,7 +66,7 @@ async function say(request, response) {
   }
 }
 
-/** Handles every message once, also those that came while it was not running: it prints the version to go on with. */
+/** Handles every message once, even those sent while it was not running: it prints the version to resume from. */
 async function work() {
   await hub.ready();
   const messages = hub.watch({ after });

@@ -10,8 +10,8 @@ import { attachWebSocket } from 'watchmux/ws';
 /** @typedef {import('watchmux').WatchEvent<'message', Message>} MessageEvent */
 
 /**
- * A room is a topic, so a message costs nothing for the clients of other rooms. A new client gets those of the last 50 messages
- * that are of its room. One that reconnects gets what it missed.
+ * A room is a topic, so a message costs nothing for the clients of other rooms. A new client gets its room's
+ * messages among the last 50. One that reconnects gets what it missed.
  *
  * @type {Hub<MessageEvent>}
  */

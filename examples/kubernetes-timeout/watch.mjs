@@ -16,7 +16,7 @@ const pods = /** @type {import('watchmux/kubernetes').Resource<Pod>} */ (cluster
 );
 const { resourceVersion } = await pods.list({ signal: stop.signal });
 
-// The server ends the watch when the time is up. If the network fails before, the watch ends, too: here nobody reconnects.
+// The server ends the watch when the time is up. If the network fails before that, the watch ends as well: nothing reconnects here.
 const watch = await pods.watch({ resourceVersion, timeoutSeconds, signal: stop.signal });
 let events = 0;
 for await (const event of watch) {

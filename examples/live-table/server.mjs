@@ -28,7 +28,7 @@ function remove(name) {
   if (object && jobs.delete(name)) void hub.publish({ type: 'DELETED', object });
 }
 
-/** A busy shop floor: jobs are queued, run, and are cleared away. */
+/** A busy shop floor: jobs are queued, run, and are removed. */
 let number = 0;
 function work() {
   const queued = [...jobs.values()].filter(({ state }) => state === 'queued');

@@ -2,8 +2,8 @@
 import { useEffect, useMemo, useSyncExternalStore } from 'react';
 
 /**
- * Runs an informer while the component is there, and renders once per frame when its store or its state has changed. Strict Mode
- * runs effects twice, and an informer runs once: so `create` is asked for a new one each time.
+ * Runs an informer while the component is mounted, and renders once per frame if its store or its state has changed. Strict Mode
+ * runs effects twice, but an informer runs only once: so `create` makes a new one each time.
  *
  * @template T
  * @template {string} Name

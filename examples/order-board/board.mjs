@@ -21,7 +21,7 @@ const orders = new Informer(source, {
   onStateChange: ({ connected }) => show(connected ? '' : '(offline: as it was)'),
 });
 
-/** Many changes may come at once: what is shown is their outcome. */
+/** Many changes may come at once: only their result is shown. */
 let shown = '';
 function show(note = '') {
   const columns = STATES.map((state) => {

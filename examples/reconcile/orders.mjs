@@ -10,14 +10,14 @@ import { INITIAL_EVENTS_END } from 'watchmux/cache';
 const KEPT = 1_000;
 
 /**
- * Orders in memory that can be listed and watched, as a database of yours could be. Each change makes one version and one event.
+ * Orders in memory that can be listed and watched, as in your own database. Each change makes one version and one event.
  * @implements {ListWatcher<Order>}
  */
 export class Orders {
   /** @type {Map<string, Order>} */
   #orders = new Map();
   #version = 0;
-  /** @type {Broadcaster<OrderEvent, import('watchmux').ErrorEvent>} A reader that is too slow is told 410, and lists again. */
+  /** @type {Broadcaster<OrderEvent, import('watchmux').ErrorEvent>} A reader that is too slow gets a 410, and lists again. */
   #changes = new Broadcaster({ replay: KEPT, overflow: 'disconnect' });
 
   /** @param {Order} order */

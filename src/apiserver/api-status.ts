@@ -43,7 +43,7 @@ export function methodNotAllowed(): WatchError {
   return refused(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource');
 }
 
-/** The most causes that an answer has: each byte of an object could be wrong, and be told in a hundred. */
+/** The most causes in an answer: every byte of an object could be wrong, and reported in a hundred bytes. */
 const MAX_CAUSES = 100;
 
 /** 422: what is wrong with each field of an object. */
@@ -64,7 +64,7 @@ export function invalidOptions(kind: string, causes: readonly FieldCause[]): Wat
   return invalidObject(about, '', causes);
 }
 
-/** Kubernetes' messages begin with what kind of error it is. */
+/** Kubernetes' messages begin with the kind of error. */
 function reasonOf(message: string): string {
   if (message.startsWith('Required value')) return 'FieldValueRequired';
   if (message.startsWith('Forbidden')) return 'FieldValueForbidden';
@@ -79,7 +79,7 @@ export function hasCode(error: unknown, code: number, reason?: string): boolean 
   return error.status?.code === code && (reason === undefined || error.status.reason === reason);
 }
 
-/** The refusal of a storage, which speaks of keys, in the words of a resource. Other errors are returned as they are. */
+/** A storage's refusal, which names keys, in terms of a resource. Other errors are returned as they are. */
 export function translated(error: unknown, about: About, name: string): unknown {
   if (hasCode(error, 404, 'NotFound')) return notFound(about, name);
   if (hasCode(error, 409, 'AlreadyExists')) return alreadyExists(about, name);
@@ -87,7 +87,7 @@ export function translated(error: unknown, about: About, name: string): unknown 
   return error;
 }
 
-/** The Status with which an error is answered, and whether it is one of the server's own, which its owner should hear of. */
+/** The Status with which an error is answered, and whether it is an error of the server's own, to be reported to its owner. */
 export function statusOf(error: unknown): { readonly status: Status; readonly unexpected: boolean } {
   if (isWatchError(error)) {
     const { status, code, message } = error;
@@ -101,7 +101,7 @@ export function statusOf(error: unknown): { readonly status: Status; readonly un
   return { status: INTERNAL, unexpected: true };
 }
 
-/** 503: the server goes away. */
+/** 503: the server is shutting down. */
 export const LEAVING: Status = toStatus({
   code: 503,
   reason: 'ServiceUnavailable',
@@ -116,19 +116,19 @@ export const TIMED_OUT: Status = toStatus({
   message: 'Timeout: request did not complete within the allowed duration',
 });
 
-/** 504, and no time to try again: it may have been done, and whoever did it once more would do it twice. */
+/** 504 without a time to retry: the write may have happened, and a client that repeated it would do it twice. */
 const UNFINISHED: Status = toStatus({
   code: 504,
   reason: 'Timeout',
-  message: 'Timeout: this server shut down before it knew what became of the request: it may have been done all the same',
+  message: 'Timeout: this server shut down before it knew the outcome of the request: it may have been done anyway',
 });
 
-/** What a write has failed with that has begun. That it shall be tried again is said only of what has not. */
+/** The error of a write that has begun. Only a write that has not begun may ask the client to retry. */
 export function unfinished(error: unknown): unknown {
   return statusOf(error).status === LEAVING ? toError(UNFINISHED) : error;
 }
 
-/** 500. What went wrong is for the server's owner and not for its clients. */
+/** 500. The cause is for the server's owner, not for its clients. */
 const INTERNAL: Status = toStatus({ code: 500, reason: 'InternalError', message: 'Internal error occurred' });
 
 /** The error that carries a Status. */

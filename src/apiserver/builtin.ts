@@ -1,4 +1,6 @@
-/** Kinds of Kubernetes' own that a server can serve beside those of its program: what kubectl can create at once, and where. */
+/**
+ * Kubernetes' own kinds that a server can serve besides those of its program, such as the ones that kubectl can create at once.
+ */
 import type { KubernetesObject } from '../cache/object.ts';
 import { badRequest } from '../storage/statuses.ts';
 import type { FieldCause, PrinterColumn, ResourceDefinition } from './definition.ts';
@@ -17,11 +19,11 @@ export interface Namespace extends KubernetesObject {
   readonly status?: { readonly phase?: string | undefined } | undefined;
 }
 
-/** All of a ConfigMap's values together. Upstream: `v1.MaxSecretSize`. */
+/** The limit for all of a ConfigMap's values together. Upstream: `v1.MaxSecretSize`. */
 const MAX_DATA_BYTES = 2 ** 20;
 const MAX_KEY_CHARS = 253;
 
-/** What most kinds show last. */
+/** The last column of most kinds. */
 export const AGE: PrinterColumn = {
   name: 'Age',
   type: 'date',
@@ -40,7 +42,7 @@ export const CONFIG_MAPS: ResourceDefinition<ConfigMap> = {
     {
       name: 'Data',
       type: 'integer',
-      description: 'How many keys there are.',
+      description: 'The number of keys.',
       value: ({ data, binaryData }) => Object.keys(data ?? {}).length + Object.keys(binaryData ?? {}).length,
     },
     AGE,
@@ -77,11 +79,11 @@ export const NAMESPACES: ResourceDefinition<Namespace> = {
   ],
 };
 
-/** Refuses what cannot be read as a ConfigMap. Upstream has no values of a wrong type to validate: decoding has failed before. */
+/** Refuses what cannot be read as a ConfigMap. Upstream never validates values of a wrong type: decoding fails before. */
 function checkForm({ data, binaryData, immutable }: ConfigMap): void {
   const base64 = (value: unknown): boolean =>
     /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(String(value));
-  if (!isTexts(data)) throw unreadable('data: expected texts under names');
+  if (!isTexts(data)) throw unreadable('data: expected an object of strings');
   if (!isTexts(binaryData) || !Object.values(binaryData ?? {}).every(base64)) throw unreadable('binaryData: expected base64');
   if (!['undefined', 'boolean'].includes(typeof (immutable ?? undefined))) throw unreadable('immutable: expected true or false');
 }
@@ -157,7 +159,7 @@ function frozen(object: ConfigMap, old: ConfigMap | undefined): FieldCause[] {
   return causes;
 }
 
-/** Values under names, whatever their order. */
+/** The values by name, as a text that does not depend on their order. */
 function text(values: Readonly<Record<string, string>> | undefined): string {
   return JSON.stringify(Object.entries(values ?? {}).sort(([one], [other]) => (one < other ? -1 : 1)));
 }

@@ -1,4 +1,7 @@
-/** Checks what a program says of a resource: what would only break discovery, tables or a write later is told when the server is made. */
+/**
+ * Checks a program's definition of a resource: what would only break discovery, tables or a write later is reported when the
+ * server is created.
+ */
 import { callable, invalid, oneOf, wholeNumber } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
 import type { JsonSchema, PrinterColumn, ResourceDefinition, SchemaDefinition } from './definition.ts';
@@ -13,7 +16,7 @@ const TYPES = ['string', 'integer', 'number', 'boolean', 'date'] as const;
 /** Throws INVALID_ARGUMENT for a definition that could not be served. */
 export function checkDefinition(definition: ResourceDefinition | SchemaDefinition): void {
   const { group, version, plural, kind, namespaced = true, status = false, ...more } = definition;
-  if (group !== '') checkText('group', group, { form: SUBDOMAIN, expected: 'a name such as example.com, or an empty text' });
+  if (group !== '') checkText('group', group, { form: SUBDOMAIN, expected: 'a name such as example.com, or an empty string' });
   checkText('version', version, { form: LABEL, expected: 'a version such as v1' });
   checkText('plural', plural, { form: LABEL, expected: 'a name in lower case, such as orders' });
   checkText('kind', kind, { form: KIND, expected: 'a name such as Order' });
@@ -34,7 +37,7 @@ export function checkDefinition(definition: ResourceDefinition | SchemaDefinitio
   for (const [name, read] of Object.entries(fields)) callable(`resource.fields.${name}`, read ?? null);
 }
 
-/** Whether what stands in the place of the function `validate` is a schema. */
+/** Whether the value given as the function `validate` is a schema. */
 export function isSchema(validate: unknown): validate is JsonSchema {
   return isObject(validate);
 }
@@ -44,14 +47,14 @@ function checkValidation({ validate, schema }: Pick<ResourceDefinition | SchemaD
   if (schema !== undefined) checkSchema('resource.schema', schema);
   if (validate === undefined || typeof validate === 'function') return;
   if (!isSchema(validate)) throw invalid('resource.validate', validate, 'a function, or a JSON schema as an object');
-  if (schema !== undefined) throw invalid('resource.validate', validate, 'a function beside a schema');
+  if (schema !== undefined) throw invalid('resource.validate', validate, 'a function, as there is a schema');
   checkSchema('resource.validate', validate);
 }
 
 function checkColumn(path: string, column: PrinterColumn): void {
   if (!isObject(column)) throw invalid(path, column, 'a column: { name, type, value }');
   const { name, type, value, description = '', priority = 0 } = column;
-  if (typeof name !== 'string' || name === '') throw invalid(`${path}.name`, name, 'a non-empty text');
+  if (typeof name !== 'string' || name === '') throw invalid(`${path}.name`, name, 'a non-empty string');
   oneOf(`${path}.type`, type, TYPES);
   if (typeof value !== 'function') throw invalid(`${path}.value`, value, 'a function of an object');
   if (typeof description !== 'string') throw invalid(`${path}.description`, description, 'a text');
@@ -60,7 +63,7 @@ function checkColumn(path: string, column: PrinterColumn): void {
 }
 
 function checkText(name: string, text: unknown, { form, expected }: { form: RegExp; expected: string }): void {
-  // A pattern alone would take what is missing for the text `undefined`.
+  // A pattern alone would read a missing value as the text `undefined`.
   if (typeof text !== 'string' || !form.test(text)) throw invalid(`resource.${name}`, text, expected);
 }
 

@@ -1,4 +1,4 @@
-/** What a program says about each kind of object that its API server serves. Upstream: `CustomResourceDefinitionSpec`. */
+/** A program's definition of each kind of object that its API server serves. Upstream: `CustomResourceDefinitionSpec`. */
 import type { KubernetesObject } from '../cache/object.ts';
 
 /** One kind of object that an API server serves. */
@@ -22,13 +22,13 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
   /** Whether objects are in namespaces. Default true. */
   readonly namespaced?: boolean | undefined;
   /**
-   * Returns what is wrong with an object; the write is then refused with 422. `old` is undefined for a new object. If it throws, or
-   * returns anything else, the write fails with 500, and only `onError` gets the error.
+   * Returns what is wrong with an object; a write with any causes is refused with 422. `old` is undefined for a new object. If it
+   * throws, or returns anything else, the write fails with 500, and only `onError` gets the error.
    */
   readonly validate?: Of<T, [old: T | undefined], ValidationResult | Promise<ValidationResult>> | undefined;
   /**
-   * An OpenAPI v3 schema of the object: checked on every write, served to `kubectl explain`. Members that it allows and does not name are
-   * kept; `fieldValidation` of a write says who is told of them.
+   * An OpenAPI v3 schema of the object, checked on every write and served to `kubectl explain`. Members that it allows but does
+   * not name are kept; the `fieldValidation` of a write decides whether they are reported.
    */
   readonly schema?: JsonSchema | undefined;
   /** Whether `status` is a subresource: written only at its own path, and ignored elsewhere. Default false. */
@@ -45,9 +45,9 @@ export interface ResourceDefinition<T extends KubernetesObject = KubernetesObjec
  */
 type Of<T, More extends unknown[], Result> = { of(object: T, ...more: More): Result }['of'];
 
-/** A definition with a JSON schema in place of the function `validate`: the same as `schema`. */
+/** A definition with a JSON schema instead of the function `validate`: the same as `schema`. */
 export interface SchemaDefinition extends Omit<ResourceDefinition, 'validate' | 'schema'> {
-  /** Not a function, although a function is an object, too. */
+  /** Not a function, although a function is an object as well. */
   readonly validate: JsonSchema & { readonly call?: never };
   readonly schema?: undefined;
 }
@@ -72,8 +72,8 @@ export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {
   readonly name: string;
   readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
   /**
-   * What the cell shows. In a column of type `date`, how long ago that was. If it throws an error, the cell is empty, and `onError`
-   * hears of it, once for each column.
+   * What the cell shows. In a column of type `date`, the time since then. If it throws an error, the cell is empty, and `onError`
+   * is called with the error, once for each column.
    */
   readonly value: Of<T, [], string | number | bigint | boolean | Date | null | undefined>;
   readonly description?: string | undefined;

@@ -1,12 +1,13 @@
 /**
  * Whether a server can do its work, and whether clients should be sent to it.
  *
- *     /livez     the process answers: restarting it would not help against anything else
+ *     /livez     the process answers: a restart would not help against any other failure
  *     /healthz   the storage answers, and every cache follows it
- *     /readyz    the same, everything that must exist does, and the server does not go away
+ *     /readyz    the same, everything that must exist does, and the server is not shutting down
  *
- * The storage is asked when somebody asks, and at most once per second: for its version, which it can tell only with the agreement of
- * all that it consists of, and then whether it can still be written to. A cache alone would not do: it goes on for a while when its storage has gone, and knows nothing of writes.
+ * The storage is asked when a client asks, and at most once per second: for its version, which requires the agreement of all its
+ * parts, and then whether it can still be written to. A cache alone would not do: it goes on for a while when its storage is
+ * gone, and knows nothing of writes.
  */
 
 import type { Cacher } from '../storage/cacher/cacher.ts';
@@ -31,25 +32,25 @@ export interface Health {
   readonly checks: readonly HealthCheck[];
 }
 
-/** What is looked at. */
+/** What is checked. */
 export interface HealthDeps {
   readonly storage: Pick<Storage, 'currentVersion' | 'checkHealth'>;
   readonly clock: Clock;
-  /** The caches that are in use, by the resource. */
+  /** The caches in use, by resource. */
   readonly caches: () => Iterable<readonly [string, Pick<Cacher, 'stats'>]>;
-  /** Aborts when nothing is asked any more. */
+  /** Aborts when nothing is checked any more. */
   readonly closing: AbortSignal;
 }
 
 /** How long the storage may take to answer. */
 const ANSWER_MS = 2_000;
-/** How long its answer counts. */
+/** How long its answer remains valid. */
 const FRESH_MS = 1_000;
 
 const SHUTTING_DOWN = new WatchError('CLOSED', 'the server is shutting down');
 
 export class HealthChecks {
-  /** The start has not ended, or has failed with an error. */
+  /** The start has not finished, or has failed with an error. */
   start: HealthCheck = { name: 'start', ok: false };
   isLeaving: boolean = false;
   private readonly deps: HealthDeps;
@@ -102,7 +103,7 @@ export class HealthChecks {
   }
 }
 
-/** Checks as Kubernetes writes them. */
+/** Checks in Kubernetes' text format. */
 export function healthText(path: string, checks: readonly HealthCheck[]): string {
   const lines = checks.map(({ name, ok }) => (ok ? `[+]${name} ok` : `[-]${name} failed: reason withheld`));
   const passed = checks.every(({ ok }) => ok);

@@ -1,4 +1,4 @@
-/** Leases, by which programs that may lead agree on one that does: client-go's leader election needs nothing else of a server. */
+/** Leases, by which programs agree on which of them leads: client-go's leader election needs nothing else from a server. */
 import type { KubernetesObject } from '../cache/object.ts';
 import { badRequest } from '../storage/statuses.ts';
 import { AGE } from './builtin.ts';
@@ -19,7 +19,7 @@ export interface LeaseSpec {
   /** With microseconds, such as `2026-01-02T03:04:05.000006Z`. */
   readonly acquireTime?: string | undefined;
   readonly renewTime?: string | undefined;
-  /** How often the lease went from one holder to another. */
+  /** How often the holder has changed. */
   readonly leaseTransitions?: number | undefined;
 }
 
@@ -30,7 +30,7 @@ export const LEASES: ResourceDefinition<Lease> = {
   plural: 'leases',
   kind: 'Lease',
   columns: [
-    { name: 'Holder', type: 'string', description: 'Who holds it.', value: ({ spec }) => spec?.holderIdentity },
+    { name: 'Holder', type: 'string', description: 'The current holder.', value: ({ spec }) => spec?.holderIdentity },
     AGE as NonNullable<ResourceDefinition<Lease>['columns']>[number],
   ],
   validate: ({ spec }) => {
@@ -55,7 +55,7 @@ const FORM: { readonly [Name in keyof LeaseSpec]-?: readonly [(value: unknown) =
   leaseTransitions: [isCount, 'a whole number'],
 };
 
-/** Refuses what cannot be read as a Lease: no client that has a type for it could. */
+/** Refuses what cannot be read as a Lease: no typed client could. */
 function checkForm(spec: unknown): void {
   if (spec === undefined || spec === null) return;
   if (!isRecord(spec)) throw unreadable('spec: expected an object');

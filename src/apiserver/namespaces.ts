@@ -1,16 +1,16 @@
 /**
- * Namespaces contain objects: they must exist before, and their objects go before they do. Nothing of this happens if a server does
- * not serve `namespaces`: then every namespace exists.
+ * Namespaces contain objects: a namespace must exist before its objects, and they are gone before it is. None of this applies if
+ * a server does not serve `namespaces`: then every namespace exists.
  *
  *     create namespace ---> objects may be created
  *     delete namespace ---> Terminating: creating is 403 ---> its objects are deleted ---> none left (finalizers!): gone
  *
- * Several servers may share a storage, and each of them may be the one that deletes a namespace, that deletes the last object in it,
- * or that ends in between. So nothing is decided by what one of them remembers:
- * - A namespace is Terminating because the stored object says so. Whoever creates an object in a namespace looks at the namespace
- *   *after* that once more, and takes the object back if the namespace is about to go; whoever deletes a namespace looks for objects
- *   after it has been marked. One of the two sees the other (terminating.ts, for the second).
- * - What is deleted is deleted by its uid, and while the namespace is still the same: another one of its name is left alone.
+ * Several servers may share a storage, and each of them may be the one that deletes a namespace, that deletes the last object in
+ * it, or that ends in between. So no decision depends on what one of them remembers:
+ * - A namespace is Terminating because the stored object says so. A server that creates an object in a namespace looks at the
+ *   namespace once more *after* that, and takes the object back if the namespace is Terminating; a server that deletes a
+ *   namespace looks for objects after it has been marked. One of the two sees the other (terminating.ts, for the second).
+ * - Everything is deleted by its uid, and while the namespace is still the same: a new one with the same name is left alone.
  */
 import { type KubernetesObject, versionOf } from '../cache/object.ts';
 import { compareVersions } from '../cache/version.ts';
@@ -39,7 +39,7 @@ export interface Confirmation {
   readonly created: KubernetesObject;
 }
 
-/** What the namespaces of a server need of it. */
+/** What a server's namespaces need from it. */
 export interface NamespacesDeps extends Pick<TerminatingDeps, 'clock' | 'random' | 'onError'> {
   readonly catalog: Catalog;
   readonly contextOf: (info: ResourceInfo) => ResourceContext;
@@ -56,7 +56,7 @@ export class Namespaces {
     this.terminating = new Terminating({ ...deps, finish: (name, uid, signal) => this.finish(name, uid, signal) });
   }
 
-  /** Creates what must always exist, and begins to look after namespaces that are about to go, whoever has deleted them. */
+  /** Creates what must always exist, and begins to watch for Terminating namespaces, whichever server has deleted them. */
   async prepare(): Promise<void> {
     if (this.info === undefined) return;
     const context = this.deps.contextOf(this.info);
@@ -67,7 +67,7 @@ export class Namespaces {
     await this.terminating.start(context.storage);
   }
 
-  /** Resolves when nothing goes on any more. */
+  /** Resolves when nothing is running any more. */
   stop(): Promise<void> {
     return this.terminating.stop();
   }
@@ -80,21 +80,21 @@ export class Namespaces {
   }
 
   /**
-   * Rejects with what is told if nothing may be created in a namespace. Resolves with what {@link confirm} needs once an object has
-   * been created; undefined if that need not be asked.
+   * Rejects with the error for the client if nothing may be created in a namespace. Resolves with what {@link confirm} needs once
+   * an object has been created; undefined if that is not needed.
    */
   async check(namespace: string, about: About): Promise<string | undefined> {
     if (this.info === undefined || namespace === DEFAULT) return undefined;
     const { storage } = this.deps.contextOf(this.info);
-    // A cache may be late. What it says against a namespace may be over.
+    // A cache may be late: what it says against a namespace may no longer be true.
     const cached = await storage.get(namespace, { resourceVersion: '0' });
     const isActive = cached !== undefined && cached.metadata?.deletionTimestamp === undefined;
     return this.uidOf(isActive ? cached : await storage.get(namespace), { namespace, about });
   }
 
   /**
-   * Rejects if the namespace of an object that was just created is about to go, or is another one than was checked; but for one that
-   * was there before the object.
+   * Rejects if the namespace of a new object is Terminating, or is not the one that was checked, unless that one existed before
+   * the object.
    */
   async confirm(namespace: string, { uid, created }: Confirmation, info: ResourceInfo): Promise<void> {
     if (this.info === undefined) return;
@@ -115,8 +115,8 @@ export class Namespaces {
   }
 
   /**
-   * Deletes what is in a namespace, whether or not it has finalizers of its own. Resolves to false if something stays, because
-   * finalizers hold it. Rejects with 404 if the namespace has gone meanwhile, or is another one.
+   * Deletes what is in a namespace, whether or not the namespace itself has finalizers. Resolves to false if finalizers keep
+   * something. Rejects with 404 if the namespace has gone meanwhile, or is another one.
    */
   async empty({ metadata }: KubernetesObject, { dryRun, signal }: EmptyTerms): Promise<boolean> {
     const [namespace, uid] = [metadata?.name ?? '', metadata?.uid];
@@ -135,25 +135,25 @@ export class Namespaces {
     return isEmpty;
   }
 
-  /** An object of a namespace is gone. If that was the last one of a namespace that waits for it, so is the namespace. */
+  /** An object of a namespace is gone. If it was the last one of a Terminating namespace, that goes as well. */
   removed(namespace: string | undefined): void {
     if (namespace !== undefined) this.terminating.hurry(namespace);
   }
 
-  /** Ends the deletion of a namespace. Resolves to whether it is gone. */
+  /** Finishes the deletion of a namespace. Resolves to whether it is gone. */
   private async finish(name: string, uid: string | undefined, signal: AbortSignal): Promise<boolean> {
     const context = this.deps.contextOf(this.info as ResourceInfo);
     const terms = { dryRun: false, preconditions: { uid }, signal };
     try {
       return (await deleteObject(context, { namespace: undefined, name }, terms)).gone;
     } catch (error) {
-      // Somebody else has ended it.
+      // Another server has finished it.
       if (hasCode(error, 404) || hasCode(error, 409)) return true;
       throw error;
     }
   }
 
-  /** Each kind once, in whichever version. */
+  /** Each kind once, in any of its versions. */
   private contained(): readonly ResourceInfo[] {
     const all = this.deps.catalog.all.filter(({ namespaced }) => namespaced);
     return all.filter((info) => all.find(({ prefix }) => prefix === info.prefix) === info);
@@ -178,7 +178,7 @@ async function clear(
   const scope = context.storage.scope(`${namespace}/`);
   const list = async (page: { limit: number; continue: string }): ReturnType<typeof scope.list> => {
     const listed = await scope.list({ limit: page.limit, continue: page.continue || undefined, signal });
-    // Behind the list: what was in it is of this namespace, and not of another one that came after it.
+    // After the list: its objects are those of this namespace, not of a later one with the same name.
     await check();
     return listed;
   };

@@ -208,13 +208,13 @@ export function toSettings<I>(options: ApiServerOptions<I>): Settings {
   };
 }
 
-/** What user code throws while it is told something is of no interest. */
+/** Calls a function of the application, and ignores what it throws. */
 function guarded<T>(told: ((value: T) => void) | undefined): (value: T) => void {
   return (value) => {
     try {
       told?.(value);
     } catch {
-      // Nobody is left to tell.
+      // There is nobody to report it to.
     }
   };
 }

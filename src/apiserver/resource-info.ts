@@ -1,4 +1,4 @@
-/** What the server knows of each kind that it serves: the definition with its defaults, and how to find it. */
+/** What the server knows about each kind that it serves: the definition with its defaults, and how to find it. */
 import type { KubernetesObject } from '../cache/object.ts';
 import { invalid } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
@@ -25,7 +25,7 @@ export interface ResourceInfo<T extends KubernetesObject = KubernetesObject> {
   readonly fields: Readonly<Record<string, (object: T) => string | undefined>>;
   /** The prefix of all keys of this resource in the storage. Versions of one resource share it. */
   readonly prefix: string;
-  /** Whether other versions of this resource are served, which write objects with another `apiVersion`. */
+  /** Whether other versions of this resource, which write objects with another `apiVersion`, are served as well. */
   readonly shared: boolean;
   /** As messages name the resource, `orders.example.com`, and the kind, `Order.example.com`. */
   readonly resourceName: string;
@@ -37,7 +37,7 @@ const NAMES = [
   ...(['validate', 'schema', 'status', 'columns', 'fields'] as const),
 ] as const;
 
-/** Fills in defaults. Throws INVALID_ARGUMENT for a definition that could not be served. */
+/** Fills in defaults. Throws INVALID_ARGUMENT for a definition that cannot be served. */
 export function toInfo<T extends KubernetesObject>(definition: ResourceDefinition<T> | SchemaDefinition): ResourceInfo<T> {
   const { group, version, plural, kind, namespaced = true, status = false, ...more } = checkOptions(definition, NAMES);
   checkDefinition(definition as ResourceDefinition);
@@ -57,18 +57,18 @@ export function toInfo<T extends KubernetesObject>(definition: ResourceDefinitio
   };
 }
 
-/** Whether two that are kept in one place are versions of one resource. */
+/** Whether two definitions with the same place in the storage are versions of one resource. */
 function isVersionOf(one: ResourceInfo, other: ResourceInfo): boolean {
   return one.group === other.group && one.kind === other.kind && one.namespaced === other.namespaced;
 }
 
-/** All that a server serves, by name. */
+/** Everything that a server serves, by name. */
 export class Catalog {
   readonly all: readonly ResourceInfo[];
   private readonly byPath: Map<string, ResourceInfo> = new Map();
   private readonly apiVersions: Set<string> = new Set();
 
-  /** @throws {WatchError} INVALID_ARGUMENT for an invalid definition, and for two of one name. */
+  /** @throws {WatchError} INVALID_ARGUMENT for an invalid definition, and for two of the same name. */
   constructor(definitions: readonly (ResourceDefinition | SchemaDefinition)[]) {
     if (!Array.isArray(definitions)) throw invalid('resources', definitions, 'an array of definitions');
     const infos = definitions.map((each) => toInfo(each));
@@ -81,7 +81,7 @@ export class Catalog {
       const twin = this.all.find(
         (each) => each.plural !== info.plural && each.apiVersion === info.apiVersion && each.kind === info.kind,
       );
-      if (twin) throw invalid('resources', path, `no kind of ${twin.apiVersion}/${twin.plural}, by which clients find that`);
+      if (twin) throw invalid('resources', path, `another kind than that of ${twin.apiVersion}/${twin.plural}`);
       this.byPath.set(path, info);
       this.apiVersions.add(info.apiVersion);
     }

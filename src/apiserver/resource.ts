@@ -6,10 +6,10 @@
  *                                              +---> verbs ---> storage
  *     kubectl, client-go ------> HTTP --------'
  *
- * It is trusted: neither `authenticate` nor `authorize` is asked. Its methods are those of `Resource` of `watchmux/kubernetes`.
+ * It is trusted: neither `authenticate` nor `authorize` is called. Its methods are those of `Resource` of `watchmux/kubernetes`.
  *
- * What it resolves with for one object is a copy, as over the wire: whoever reads an object, changes it and updates it would else
- * change what is stored, and the update would find nothing to write. Objects of lists and watches are shared by all who read them.
+ * Single objects are copies, as over the wire: otherwise a caller that reads an object, changes it and updates it would change
+ * the stored object, and the update would find nothing to write. Objects of lists and watches are shared by all readers.
  */
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import { type KubernetesObject, metadataOf, namespaceOf, splitKey } from '../cache/object.ts';
@@ -31,7 +31,7 @@ import { createObject, type UpdateTerms, updateObject } from './verbs/write.ts';
 
 /** Options of all requests for one object. */
 export interface ObjectOptions {
-  /** A part of the object that is written on its own: `status`, if the resource has one. */
+  /** A part of the object that is written separately: `status`, if the resource has one. */
   readonly subresource?: 'status' | undefined;
   /** Aborts the request. Anything already written stays written. */
   readonly signal?: AbortSignal | undefined;
@@ -131,7 +131,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     const asked = {
       namespace: this.namespace,
       parameters: fromWatchOptions(options),
-      // The end of the server ends its watches.
+      // The server's shutdown ends its watches.
       signal: signal && context.closing ? AbortSignal.any([signal, context.closing]) : (signal ?? context.closing),
     };
     return (await answered(context, asked, watchObjects(context, asked))) as unknown as Watch<ObjectEvent<T>>;
@@ -219,7 +219,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
     return this.#shown(await answered(context, terms, updateObject(context, terms)));
   }
 
-  /** What looks at the fields of a write; undefined: nobody does. */
+  /** The check of a write's fields; undefined: they are not checked. */
   #fieldCheck(fieldValidation: FieldValidation = 'Ignore'): FieldCheck | undefined {
     oneOf('fieldValidation', fieldValidation, FIELD_VALIDATIONS);
     return fieldValidation === 'Strict' ? new FieldCheck(this.#context().info) : undefined;
@@ -257,7 +257,7 @@ export class Resource<T extends object = KubernetesObject> implements ListWatche
   }
 }
 
-/** What a verb comes to. What nobody has expected is refused as over HTTP, and the server's owner hears of it. */
+/** The result of a verb. Unexpected errors are refused as over HTTP, and reported to the server's owner. */
 async function answered<R>(
   { onError }: ResourceContext,
   { signal }: { readonly signal?: AbortSignal | undefined },
@@ -273,7 +273,7 @@ async function answered<R>(
   }
 }
 
-/** What JSON makes of an object, as if it had come over the wire: nothing of it is shared with whoever passed it. */
+/** The object as if it had come over the wire as JSON: it shares nothing with the caller. */
 function plain(object: object): KubernetesObject {
   const text = JSON.stringify(object);
   if (text === undefined) throw invalid('object', object, 'an object');

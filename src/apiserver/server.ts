@@ -1,14 +1,14 @@
 /**
- * An API server: Kubernetes' HTTP protocol over a storage, for kinds of one's own.
+ * An API server: Kubernetes' HTTP protocol over a storage, for custom kinds.
  *
  *     node:http, fetch, WebSocket ---> Api: who may do what ---> verbs ---> storage (a scope per resource)
  *     resource('orders.example.com/v1'), in process -------------^
  *
  * Invariants
- * - Whatever way a request came, the same functions check it, do it and refuse it.
+ * - The same functions check, perform and refuse every request, however it arrives.
  * - Objects are encoded once. Lists and watches are spliced from these bytes.
- * - A client that takes nothing holds its slot, at most `maxBufferedBytes` and a slice, until it is cut; nobody waits for it.
- * - After `shutdown` has resolved, no request pends, no watch is open, and no timer runs.
+ * - A client that stops reading holds its slot, at most `maxBufferedBytes` and a slice, until it is cut; nobody waits for it.
+ * - After `shutdown` has resolved, no request is pending, no watch is open, and no timer runs.
  */
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -72,9 +72,9 @@ export class ApiServer<I = unknown> {
   readonly #documents: Documents;
   readonly #schemas: Schemas = new Schemas();
   readonly #health: HealthChecks;
-  /** Nothing is admitted any more. */
+  /** Aborts when nothing is admitted any more. */
   readonly #closing: AbortController = new AbortController();
-  /** Nobody waits any more for what was. */
+  /** Aborts when admitted requests are no longer waited for. */
   readonly #cut: AbortController = new AbortController();
   readonly #storages: Map<string, Storage> = new Map();
   readonly #contexts: Map<ResourceInfo, ResourceContext> = new Map();
@@ -99,7 +99,7 @@ export class ApiServer<I = unknown> {
   /** @throws {WatchError} INVALID_ARGUMENT for an unknown or invalid option, and for a resource that cannot be served. */
   constructor(options: ApiServerOptions<I>) {
     this.#settings = toSettings(options);
-    // Each request listens until it is answered, each watch in process until it ends: node 20 would warn of a leak.
+    // Each request listens until it is answered, each in-process watch until it ends: node 20 would warn of a leak.
     setMaxListeners(0, this.#closing.signal, this.#cut.signal);
     this.#catalog = new Catalog(this.#settings.resources);
     this.#documents = new Documents(this.#catalog.all);
@@ -121,7 +121,7 @@ export class ApiServer<I = unknown> {
     const upgrades = new Upgrades(deps, this.#settings);
     this.upgrade = (request, socket, head) => void upgrades.serve(request, socket, head).catch(onError);
     this.ready = this.#start();
-    // Whoever does not wait for it hears of it, and so does `/readyz`.
+    // Reported even if nobody waits for it; `/readyz` shows it as well.
     this.ready.catch((error: unknown) => closing.aborted || onError(error));
   }
 
@@ -229,7 +229,7 @@ export class ApiServer<I = unknown> {
       const { cache, now, random, uid, maxSelectorLength, onError } = this.#settings;
       context = {
         ...{ info, now, random, uid, maxSelectorLength, onError },
-        // A cache ends its watches when it is closed, and needs no listener for each of them.
+        // A cache ends its watches when it is closed, so they need no listeners.
         closing: cache === false ? this.#closing.signal : undefined,
         storage: this.#storageOf(info),
         bySchema: this.#schemas.checkOf(info),
@@ -244,7 +244,7 @@ export class ApiServer<I = unknown> {
     return context;
   }
 
-  /** The part of the storage that has a resource, with its cache; all versions of the resource share them. */
+  /** The part of the storage for a resource, with its cache; all versions of the resource share them. */
   #storageOf(info: ResourceInfo): Storage {
     let storage = this.#storages.get(info.prefix);
     if (storage === undefined) {

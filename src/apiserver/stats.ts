@@ -1,18 +1,18 @@
-/** What a server tells about itself, as JSON at `/stats` and as text for Prometheus at `/metrics`. */
+/** A server's statistics, as JSON at `/stats` and as text for Prometheus at `/metrics`. */
 import { messageOf } from '../bridge/client/transport.ts';
 import { counter, type Metric, toText } from '../bridge/hub/metrics.ts';
 import type { CacherStats } from '../storage/cacher/options.ts';
 
 /** The statistics of a server at one moment. */
 export interface ApiServerStats {
-  /** Requests that were answered, by status code. */
+  /** Answered requests, by status code. */
   readonly requests: Readonly<Record<string, number>>;
-  /** Those that were refused with 429, by the limit: `full`, `address`, `tenant` or `writes`. */
+  /** Requests refused with 429, by the limit: `full`, `address`, `tenant` or `writes`. */
   readonly requestsLimited: Readonly<Record<string, number>>;
   /** Open watches over the network. */
   readonly watchers: number;
   readonly watchersOpened: number;
-  /** Watches that were cut because their clients took nothing. */
+  /** Watches that were cut because their clients stopped reading. */
   readonly watchersStalled: number;
   /** Watch events that were sent. */
   readonly events: number;
@@ -43,7 +43,7 @@ export function toCacheStats({ error, ...stats }: CacherStats): CacheStats {
   return error === undefined ? stats : { ...stats, error: messageOf(error) };
 }
 
-/** Nothing is labelled by client or by name: their number has no bound. That of resources has. */
+/** No labels for clients or names, whose number has no bound. The number of resources has one. */
 export function toMetricsText(stats: ApiServerStats, requestsByVerb: Readonly<Record<string, number>>): string {
   const gauge = (name: string, help: string, value: Metric['value']): Metric => ({ name, type: 'gauge', help, value });
   const by = (read: (resource: ResourceStats) => number | undefined): Metric['value'] => {
@@ -52,68 +52,68 @@ export function toMetricsText(stats: ApiServerStats, requestsByVerb: Readonly<Re
   };
   return toText(
     [
-      counter('requests_total', 'Requests that were answered, by the code of the answer.', {
+      counter('requests_total', 'Answered requests, by status code.', {
         label: 'code',
         values: stats.requests,
       }),
-      counter('requests_by_verb_total', 'Requests that were answered, by verb.', { label: 'verb', values: requestsByVerb }),
-      counter('requests_limited_total', 'Requests beyond a limit, by the limit.', {
+      counter('requests_by_verb_total', 'Answered requests, by verb.', { label: 'verb', values: requestsByVerb }),
+      counter('requests_limited_total', 'Requests refused with 429, by the limit.', {
         label: 'limit',
         values: stats.requestsLimited,
       }),
-      gauge('watchers', 'Watches that are open.', stats.watchers),
-      counter('watchers_opened_total', 'Watches that were opened.', stats.watchersOpened),
-      counter('watchers_stalled_total', 'Watches that were cut because their clients took nothing.', stats.watchersStalled),
-      counter('watch_events_total', 'Events of watches that were sent.', stats.events),
-      counter('sent_bytes_total', 'Bytes of watches and of long lists that were sent.', stats.sentBytes),
+      gauge('watchers', 'Open watches.', stats.watchers),
+      counter('watchers_opened_total', 'Watches opened.', stats.watchersOpened),
+      counter('watchers_stalled_total', 'Watches cut because their clients stopped reading.', stats.watchersStalled),
+      counter('watch_events_total', 'Watch events sent.', stats.events),
+      counter('sent_bytes_total', 'Bytes sent for watches and long lists.', stats.sentBytes),
       gauge(
         'resource_watchers',
-        'Watches that are open, by resource.',
+        'Open watches, by resource.',
         by(({ watchers }) => watchers),
       ),
       gauge(
         'resource_watchers_behind',
-        'Those of them for which events wait.',
+        'Open watches with events waiting because their connections are full, by resource.',
         by(({ behind }) => behind),
       ),
       gauge(
         'resource_max_lag_events',
-        'The most events that wait for one watch, by resource.',
+        'The largest number of events waiting for one watch, by resource.',
         by(({ lag }) => lag),
       ),
       gauge(
         'cache_ready',
-        'Whether the cache follows the storage, by resource.',
+        'Whether the cache follows the storage (1) or not (0), by resource.',
         by(({ cache }) => (cache?.phase === 'ready' ? 1 : 0)),
       ),
       gauge(
         'cache_objects',
-        'Objects, by resource.',
+        'Objects in the cache, by resource.',
         by(({ cache }) => cache?.objects),
       ),
       gauge(
         'cache_window_events',
-        'Past changes that are kept for watches, by resource.',
+        'Past changes kept in the cache for watches, by resource.',
         by(({ cache }) => cache?.window.items),
       ),
       gauge(
         'cache_window_bytes',
-        'Bytes that they take.',
+        'Bytes of the past changes kept in the cache, by resource.',
         by(({ cache }) => cache?.window.bytes),
       ),
       counter(
         'cache_changes_total',
-        'Changes of objects, by resource.',
+        'Object changes that reached the cache, by resource.',
         by(({ cache }) => cache?.changes),
       ),
       counter(
         'cache_expired_watches_total',
-        'Watches ended with 410: too slow.',
+        'Watches that got a 410 because they were too slow, by resource.',
         by(({ cache }) => cache?.fellBehind),
       ),
       counter(
         'cache_gaps_total',
-        'How often all were, because the storage had lost the past.',
+        'How often all watches got a 410 because the storage had lost past changes, by resource.',
         by(({ cache }) => cache?.gaps),
       ),
     ],

@@ -1,11 +1,12 @@
 /**
- * Looks after namespaces that are about to go, in each of the servers that share a storage.
+ * Finishes the deletion of Terminating namespaces, in each of the servers that share a storage.
  *
  *     list, watch ---> Terminating, and no finalizers of its own ---> after a second or two: finish ---> gone
  *                        '- an object of it is gone (hurry): finish now -^        '- not yet: again, later and later
  *
- * The server that has been asked to delete a namespace does so while it answers; most of the time it is gone before another one looks.
- * The others are there for what is left when an object goes later, by a request to one of them, or when a server dies in between.
+ * The server that was asked to delete a namespace does so while it answers; most of the time the namespace is gone before another
+ * server looks. The others finish what is left when an object goes later, by a request to one of them, or when a server dies in
+ * between.
  */
 import { setMaxListeners } from 'node:events';
 import type { KubernetesObject } from '../cache/object.ts';
@@ -14,16 +15,16 @@ import { Backoff } from '../watch/backoff.ts';
 import { type Clock, sleep } from '../watch/clock.ts';
 import { isWatchError } from '../watch/errors.ts';
 
-/** What the end of namespaces needs. */
+/** What the deletion of namespaces needs. */
 export interface TerminatingDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly onError: (error: unknown) => void;
-  /** Tries to end a deletion. Resolves to whether it is gone. */
+  /** Tries to finish a deletion. Resolves to whether the namespace is gone. */
   readonly finish: (name: string, uid: string | undefined, signal: AbortSignal) => Promise<boolean>;
 }
 
-/** A namespace that is about to go. */
+/** A Terminating namespace. */
 interface Job {
   readonly name: string;
   readonly uid: string | undefined;
@@ -31,7 +32,7 @@ interface Job {
   /** Cancels the next attempt. */
   cancel: () => void;
   running: Promise<void> | undefined;
-  /** Whether something has happened since the attempt that runs has begun. */
+  /** Whether something has happened since the current attempt began. */
   again: boolean;
 }
 
@@ -46,17 +47,17 @@ export class Terminating {
 
   constructor(deps: TerminatingDeps) {
     this.deps = deps;
-    // Many may be about to go at once: node 20 would warn of a leak.
+    // Many may be Terminating at once: node 20 would warn of a leak.
     setMaxListeners(0, this.stopping.signal);
   }
 
-  /** Resolves when those that there are have been seen. From then on it follows the storage. */
+  /** Resolves when the existing ones have been seen. From then on it follows the storage. */
   async start(storage: Storage<KubernetesObject>): Promise<void> {
     const after = await this.list(storage);
     if (!this.stopping.signal.aborted) this.following = this.follow(storage, after);
   }
 
-  /** Something has happened in a namespace: if it waits, this may have been what it waits for. */
+  /** Something has happened in a namespace: if its deletion waits, it may have waited for this. */
   hurry(name: string): void {
     const job = this.jobs.get(name);
     if (job) this.attempt(job);
@@ -90,7 +91,7 @@ export class Terminating {
           if (this.isOver(event)) break;
         }
       } catch (error) {
-        // A cache has told already what its storage refuses.
+        // A cache has already reported what its storage refuses.
         if (!signal.aborted && !isWatchError(error)) onError(error);
       }
       after = undefined;
@@ -109,7 +110,7 @@ export class Terminating {
   private see({ metadata }: KubernetesObject): void {
     const { name = '', uid, deletionTimestamp, finalizers = [] } = metadata ?? {};
     const known = this.jobs.get(name);
-    // Whoever removes the last finalizer of a namespace brings it here.
+    // The removal of a namespace's last finalizer leads here.
     const isDue = deletionTimestamp !== undefined && finalizers.length === 0;
     if (known && (!isDue || known.uid !== uid)) this.forget(name);
     if (!isDue || this.jobs.has(name) || this.stopping.signal.aborted) return;
@@ -132,7 +133,7 @@ export class Terminating {
     job.again = true;
     job.running ??= this.work(job).finally(() => {
       job.running = undefined;
-      // It may have happened after the attempt had looked for the last time.
+      // It may have happened after the attempt's last look.
       if (job.again && !this.stopping.signal.aborted && this.jobs.get(job.name) === job) this.attempt(job);
     });
   }

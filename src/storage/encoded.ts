@@ -1,6 +1,6 @@
 /**
- * The JSON of an object as bytes, made once. An object in a storage never changes, so its bytes belong to its identity: whoever
- * writes them, be it the storage, a list or five hundred watches, shares one buffer. Nothing has to carry bytes beside objects.
+ * The JSON of an object as bytes, made once. An object in a storage never changes, so its bytes belong to its identity: the
+ * storage, a list and five hundred watches write the same buffer, and no code has to carry bytes beside objects.
  *
  *     object --- JSON.stringify, at the first use ---> bytes
  *        '---- every later use: the same bytes ----------^
@@ -21,7 +21,7 @@ export function encoded(object: object): Uint8Array {
   return bytes;
 }
 
-/** Says what the JSON of an object is, for whoever has it already. */
+/** Sets the JSON of an object, for callers that already have it. */
 export function setEncoded(object: object, bytes: Uint8Array): void {
   made.set(object, bytes);
 }

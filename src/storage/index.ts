@@ -1,7 +1,7 @@
 /**
  * The entry point `watchmux/storage`: objects with versions, kept in memory, and a cache that serves many watchers.
  *
- *     MemoryStorage, EtcdStorage ---> Cacher ---> ApiServer, or whoever asks in process
+ *     MemoryStorage, EtcdStorage ---> Cacher ---> ApiServer, or callers in the process
  */
 
 export { FieldSelector, type Fields, type FieldTerm, parseFieldSelector } from '../selectors/field-selector.ts';

@@ -1,4 +1,4 @@
-/** What is a key and a prefix of a storage. Keys come over wires, prefixes from programs. */
+/** The keys and prefixes that a storage accepts. Keys come over the wire, prefixes from programs. */
 import { invalid } from '../watch/errors.ts';
 import { badRequest } from './statuses.ts';
 
@@ -9,7 +9,7 @@ export const MAX_KEY_CHARS = 1_024;
 const BAD_SEGMENT = /(?:^|\/)\.{0,2}(?:\/|$)/;
 
 /**
- * Returns `key` if it is one, as `storage.ts` defines it.
+ * Returns `key` if it is valid, as `storage.ts` defines it.
  *
  * @throws {WatchError} REFUSED with code 400 if it is not.
  */
@@ -20,7 +20,7 @@ export function checkKey(key: string): string {
 }
 
 /**
- * Returns `prefix` if a scope can have it.
+ * Returns `prefix` if it is valid for a scope.
  *
  * @throws {WatchError} INVALID_ARGUMENT if it does not end with `/`, or is not a key without that.
  */

@@ -1,4 +1,4 @@
-/** What the options of a list and a watch say, checked as a server must: they may have come over a wire. */
+/** The options of a list or a watch, checked as a server must: they may have come over the wire. */
 import type { ListOptions, ListWatchOptions } from '../cache/list-watcher.ts';
 import { metadataOf } from '../cache/object.ts';
 import {
@@ -24,7 +24,7 @@ const META_FIELDS: FieldFunctions<unknown> = {
 /**
  * What a request selects: labels, the fields `metadata.name` and `metadata.namespace`, and those of `fields`.
  *
- * @throws {WatchError} REFUSED with code 400 for a selector that is wrong, or names another field.
+ * @throws {WatchError} REFUSED with code 400 for an invalid selector, or one that names another field.
  */
 export function predicateOf<T>(
   { labelSelector = '', fieldSelector = '' }: Pick<ListOptions, 'labelSelector' | 'fieldSelector'>,
@@ -62,16 +62,16 @@ function attributes<T>(names: readonly string[], fields: FieldFunctions<T>): (ob
 export interface ListPlan {
   /** That revision and no other; undefined: the newest. */
   readonly exact: string | undefined;
-  /** The newest must not be older than this; undefined: whichever it is. */
+  /** The newest must not be older than this; undefined: it may be of any age. */
   readonly atLeast: string | undefined;
   /** Where a further page begins. */
   readonly from: Continuation | undefined;
 }
 
 /**
- * Tells what a list reads. Upstream: `ValidateListOptions` of storage.
+ * Decides what a list reads. Upstream: `ValidateListOptions` of storage.
  *
- * @throws {WatchError} REFUSED with code 400 for a version, match or `continue` that is none, or that does not fit the others.
+ * @throws {WatchError} REFUSED with code 400 for a version, match or `continue` that is invalid, or that does not fit the others.
  */
 export function planList({ resourceVersion, resourceVersionMatch, limit = 0, continue: token }: ListOptions): ListPlan {
   const version = parseVersion(resourceVersion);
@@ -80,7 +80,7 @@ export function planList({ resourceVersion, resourceVersionMatch, limit = 0, con
     if (version !== undefined) throw badRequest('specifying resource version is not allowed when using continue');
     return { exact: undefined, atLeast: undefined, from: decodeContinue(token) };
   }
-  // Without a match, a page of a version has always been just that version.
+  // Without a match, a page of a version has always meant exactly that version.
   const isExact = resourceVersionMatch === 'Exact' || (resourceVersionMatch === undefined && limit > 0);
   return isExact && version !== undefined
     ? { exact: version, atLeast: undefined, from: undefined }
@@ -114,9 +114,9 @@ export interface WatchPlan {
 }
 
 /**
- * Tells what a watch begins with.
+ * Decides what a watch begins with.
  *
- * @throws {WatchError} REFUSED with code 400 for a version that is none, and for options that do not fit each other.
+ * @throws {WatchError} REFUSED with code 400 for an invalid version, and for options that do not fit each other.
  */
 export function planWatch(options: ListWatchOptions): WatchPlan {
   const { resourceVersionMatch, sendInitialEvents = false, allowWatchBookmarks = sendInitialEvents } = options;

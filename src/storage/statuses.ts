@@ -2,7 +2,7 @@
 import { WatchError } from '../watch/errors.ts';
 import { type Status, type StatusDetails, toStatus } from '../watch/event.ts';
 
-/** A refusal with a status of its own. */
+/** A refusal with the given status. */
 export function refused(code: number, reason: string, message: string, details?: StatusDetails): WatchError {
   const status = toStatus({ code, reason, message, ...(details && { details }) });
   return new WatchError('REFUSED', `${code} ${reason}: ${message}`, { status });
@@ -28,14 +28,14 @@ export function expired(version: string, oldest: string): WatchError {
   return refused(410, 'Expired', `too old resource version: ${version} (${oldest})`);
 }
 
-/** 504: a version has not come yet. Whoever asked may ask again after a second. */
+/** 504: a version has not come yet. The caller may ask again after a second. */
 export function tooLarge(version: string, current: string): WatchError {
   const message = `Too large resource version: ${version}, current: ${current}`;
   const causes = [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }];
   return refused(504, 'Timeout', message, { retryAfterSeconds: 1, causes });
 }
 
-/** 400: an argument that came over a wire is none. */
+/** 400: an argument that came over the wire is invalid. */
 export function badRequest(message: string): WatchError {
   return refused(400, 'BadRequest', message);
 }
@@ -50,8 +50,8 @@ export function expiredContinue(token: string): WatchError {
   const error = refused(
     410,
     'Expired',
-    'The provided continue parameter is too old to display a consistent list result. Start a new list without it, or go on with ' +
-      'the one in this response: what changed between the pages then may be missing from the list, or be there in part.',
+    'The provided continue parameter is too old to display a consistent list result. Start a new list without it, or continue with ' +
+      'the one in this response: then changes between the pages may be missing from the list, or incomplete.',
   );
   return new WatchError('REFUSED', error.message, { status: { ...(error.status as Status), metadata: { continue: token } } });
 }

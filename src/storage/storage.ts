@@ -10,8 +10,8 @@
  *
  * What an implementer promises, beside the promises of a `ListWatcher`; `STORAGE_CONTRACT` of `watchmux/testing` checks it:
  * - A write is one step: it happens whole, at one revision that no other write has, or not at all and its promise rejects. Only
- *   where the connection broke before the answer came may it have happened all the same; the error then says so (code TIMEOUT, or
- *   that of the transport).
+ *   if the connection broke before the answer came may it have happened anyway; the error then says so (code TIMEOUT, or that of
+ *   the transport).
  * - Linearizable: `get` and `list` without a version, and the state that `update` and `delete` decide by, contain every write that
  *   was answered before they began.
  * - Objects that come out have `metadata.resourceVersion`, the revision of their last write; what goes in need not have it.
@@ -19,11 +19,11 @@
  * - A key is relative to the scope: not empty, without an empty, `.` or `..` segment between slashes, at most 1,024 characters.
  *   Lists are in the order of keys, by UTF-16 code unit.
  *
- * Refusals reject with a WatchError with code REFUSED, whose `status.code` is: 404 NotFound; 409 AlreadyExists (create) or Conflict
- * (preconditions); 410 Expired (a version before the oldest kept one, or a `continue` of such); 504 Timeout with the cause
- * ResourceVersionTooLarge (a version that has not come yet); 400 BadRequest (a version, a key, a selector or a `continue` that is
- * none); 413 RequestEntityTooLarge; 429 TooManyRequests (not ready, or full). A watch from a version that is too old may also
- * resolve, and deliver the ERROR 410 first. See `statuses.ts`, which makes them.
+ * Refusals reject with a WatchError with code REFUSED, whose `status.code` is: 404 NotFound; 409 AlreadyExists (create) or
+ * Conflict (preconditions); 410 Expired (a version before the oldest kept one, or a `continue` of such); 504 Timeout with the
+ * cause ResourceVersionTooLarge (a version that has not come yet); 400 BadRequest (an invalid version, key, selector or
+ * `continue`); 413 RequestEntityTooLarge; 429 TooManyRequests (not ready, or full). A watch from a version that is too old may
+ * also resolve, and deliver the ERROR 410 first. See `statuses.ts`, which makes them.
  *
  * Upstream: `storage.Interface` of k8s.io/apiserver.
  */

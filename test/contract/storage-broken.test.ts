@@ -99,7 +99,7 @@ const BROKEN: readonly (readonly [string, string, Alter])[] = [
   ],
   [
     'reads and then writes',
-    'increments at once',
+    'concurrent increments',
     (s) => ({
       update: async (k, c, o) => {
         const made = await c((await s.get(k)) as Thing);

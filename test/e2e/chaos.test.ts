@@ -1,5 +1,5 @@
 // A network that does its worst, by a seed: bytes come one by one, late or joined, and connections break at any byte, in any way.
-// Whoever applies what `connect` delivers to a copy ends with the state of the server, and nobody is left behind.
+// A client that applies what `connect` delivers to a copy ends with the state of the server, and none is left behind.
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer, connect as dial } from 'node:net';
 import { Writable } from 'node:stream';

@@ -42,7 +42,7 @@ function runtime(name: 'Bun' | 'Deno', ...before: string[]): Runtime {
         resolve([code ?? (signal as NodeJS.Signals), code === 0 ? out() : out() + err()]);
       });
     });
-    // If the binary cannot be started, whoever awaits this gets the error.
+    // If the binary cannot be started, code that awaits this gets the error.
     ended.catch(() => {});
     return { child, out, ended };
   };

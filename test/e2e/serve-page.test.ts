@@ -12,7 +12,7 @@ const MAPS = '/api/v1/namespaces/default/configmaps';
 const SHOP = '/apis/example.com/v1/namespaces/shop/orders';
 /** Other processes have their say in when. */
 const eventually = <T>(read: () => T): ReturnType<typeof expect.poll<T>> => expect.poll(read, { timeout: 20_000 });
-/** Whoever takes this for markup runs it. */
+/** A browser that takes this for markup runs it. */
 const HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\u202e';
 
 describe.skipIf(CHROMIUM_BROWSER.missing)('the page of serve', () => {

@@ -243,8 +243,8 @@ export class ApiServer {
   }
 
   /**
-   * Makes etcd forget what was before that revision; by default, everything that has happened so far. Then a watch without a watch
-   * cache hears 410, from every version before the last write.
+   * Makes etcd forget what was before that revision; by default, everything that has happened so far. Then a watch without a
+   * watch cache gets a 410, from every version before the last write.
    */
   async compact(revision?: string): Promise<string> {
     // A watch from just before the compacted revision misses nothing and is still served, so there has to be one more.

@@ -54,7 +54,7 @@ export class ClientProgram {
   constructor(path: string, args: readonly string[]) {
     const child = spawn(path, args);
     this.#child = child;
-    // It may be gone when it is asked. Whoever waits for it is told by its end.
+    // It may be gone when it is asked. Its end rejects the promises that wait for it.
     child.stdin.on('error', () => {});
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.log = (this.log + text).slice(-LOG_CHARS);

@@ -129,7 +129,7 @@ describe.skipIf(missing)('a real etcd', () => {
       expect(value).toMatchObject({ type: 'DELETED', object: { metadata: { name: 'a', resourceVersion: revision } } });
       await watch.return();
     }
-    // What etcd has forgotten is what was deleted. Whoever does not know it must list again, and is told so.
+    // etcd has forgotten what was deleted. A watch that does not know it gets a 410, and its client must list again.
     const ignorant = await storage.watch({ resourceVersion });
     expect((await ignorant.next()).value).toMatchObject({ type: 'ERROR', object: { code: 410 } });
     const { items } = await storage.list({ resourceVersion: revision, resourceVersionMatch: 'Exact' });

@@ -256,7 +256,7 @@ class Copier {
     if (versionOf(copy) < (this.written.get(key) ?? 0n)) this.faults.push(`${key} does not see what it wrote`);
     if (of === copy?.data?.of) return undefined;
     const { name } = splitKey(key);
-    this.written.delete(key); // whoever gets no answer does not know
+    this.written.delete(key); // without an answer, nobody knows
     const ask = async (method: string, path: string, body?: object): Promise<Answer> => {
       const patch = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
       const within = AbortSignal.any([signal, AbortSignal.timeout(1_000)]);

@@ -113,7 +113,7 @@ describe.skipIf(noEtcd || noProxy)('examples/replicas', () => {
       process.kill(pids[0] as number, 'SIGKILL');
       await until(async () => [201, 409].includes(await create(url, 'second')));
       await until(() => seen.includes('second'));
-      // The next one says first that it goes away: whoever asks through the balancer notices nothing.
+      // The next one announces its shutdown first: clients of the balancer notice nothing.
       process.kill(pids[1] as number, 'SIGTERM');
       const codes: number[] = [];
       for (let at = 0; await isOpen(metrics[1] as number); at++) {

@@ -1,6 +1,6 @@
 // A rolling restart: three API servers on one etcd, each ended with SIGTERM and replaced, one after the other, while writers write
-// through a balancer. No watcher hears 410, misses an event or gets one twice, no informer lists again, and those of a server that
-// leaves go to both of the others.
+// through a balancer. No watcher gets a 410, misses an event or gets one twice, no informer lists again, and those of a server
+// that leaves go to both of the others.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createListWatcher, Informer, type KubernetesObject, type ListWatcher, RetryWatcher } from '../../src/cache/index.ts';
 import { checkLinearizable } from '../../src/testing/index.ts';

@@ -78,8 +78,8 @@ describe('a definition', () => {
   });
 
   it.each<[object, string]>([
-    [{ group: 'Example' }, 'group: expected a name such as example.com, or an empty text'],
-    [{ group: undefined }, 'group: expected a name such as example.com, or an empty text'],
+    [{ group: 'Example' }, 'group: expected a name such as example.com, or an empty string'],
+    [{ group: undefined }, 'group: expected a name such as example.com, or an empty string'],
     [{ version: 'v/1' }, 'version: expected a version such as v1'],
     [{ plural: 'Orders' }, 'plural: expected a name in lower case, such as orders'],
     [{ kind: 'my order' }, 'kind: expected a name such as Order'],
@@ -93,7 +93,7 @@ describe('a definition', () => {
     [{ validate: 7 }, 'validate: expected a function, or a JSON schema as an object'],
     [{ columns: 7 }, 'columns: expected an array of columns'],
     [{ columns: [7] }, 'columns[0]: expected a column: { name, type, value }'],
-    [{ columns: [{ name: '', type: 'string', value }] }, 'columns[0].name: expected a non-empty text'],
+    [{ columns: [{ name: '', type: 'string', value }] }, 'columns[0].name: expected a non-empty string'],
     [{ columns: [{ name: 'A', type: 'string' }] }, 'columns[0].value: expected a function of an object'],
     [{ columns: [{ name: 'A', type: 'string', value, description: 7 }] }, 'columns[0].description: expected a text'],
     [{ fields: 7 }, 'fields: expected an object of functions'],
@@ -153,7 +153,7 @@ describe('a definition', () => {
   it('is refused for a kind that another one of its version has', () => {
     const resources = [NAMES, { ...NAMES, plural: 'purchases' }];
     const make = (): ApiServer => new ApiServer({ storage: new MemoryStorage(), resources });
-    expect(make).toThrow('resources: expected no kind of example.com/v1/purchases, by which clients find that');
+    expect(make).toThrow('resources: expected another kind than that of example.com/v1/purchases');
   });
 
   it('may have no columns and no fields, and a schema where it has no function', async () => {
@@ -162,7 +162,7 @@ describe('a definition', () => {
     expect(await post(server, { metadata: { name: 'a' }, spec: {} })).toMatchObject({ code: 422 });
     expect(await post(server, { metadata: { name: 'a' }, spec: { count: 1 } })).toMatchObject({ code: 201 });
     expect(errors).toEqual([]);
-    expect(() => serving({ validate, schema: validate })).toThrow('resource.validate: expected a function beside a schema');
+    expect(() => serving({ validate, schema: validate })).toThrow('resource.validate: expected a function, as there is a schema');
   });
 });
 

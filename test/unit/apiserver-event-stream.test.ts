@@ -114,7 +114,7 @@ describe.each([true, false])('cache: %s', (cache) => {
   );
 
   test.each(['text/event-stream', 'application/json;as=Table;v=v1;g=meta.k8s.io, text/event-stream'])(
-    'a state has no ids, and only whoever asks for BOOKMARKs is told of one: %s',
+    'a state has no ids, and only a client that asks for BOOKMARKs gets one: %s',
     async (accept) => {
       const { url, call } = await open({ cache });
       const version = await fill({ call });

@@ -1,5 +1,5 @@
-// Namespaces of several servers on one storage: whoever is asked, a namespace ends when its last object has gone, nothing stays behind
-// in one that is gone, and another one of the same name is left alone.
+// Namespaces of several servers on one storage: whichever server is asked, a namespace ends when its last object has gone,
+// nothing stays behind in one that is gone, and another one of the same name is left alone.
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { type ApiServerOptions, NAMESPACES as NAMESPACE_KIND, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { Terminating } from '../../src/apiserver/terminating.ts';

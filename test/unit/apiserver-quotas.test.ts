@@ -1,4 +1,4 @@
-// What one address and one tenant may cost: whoever wants more is told 429, and nobody else notices.
+// What one address and one tenant may cost: a client that wants more gets a 429, and no other notices.
 import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { ApiServerOptions, CutReport } from '../../src/apiserver/index.ts';

@@ -144,10 +144,7 @@ describe('a refusal', () => {
 
   it('because a server is leaving says that a request may have been done', () => {
     const error = unfinished(new WatchErrorClass('CLOSED', 'x')) as WatchError;
-    expect([error.status?.code, error.status?.message]).toEqual([
-      504,
-      expect.stringContaining('it may have been done all the same'),
-    ]);
+    expect([error.status?.code, error.status?.message]).toEqual([504, expect.stringContaining('it may have been done anyway')]);
     const other = new Error('x');
     expect(unfinished(other)).toBe(other);
     expect(statusOf(new WatchErrorClass('CLOSED', 'x')).status.details).toEqual({ retryAfterSeconds: 1 });

@@ -1,4 +1,4 @@
-// Requests for an upgrade: what a handshake must have, where its token goes, and what is answered to one that is none.
+// Requests for an upgrade: what a handshake must have, where its token goes, and the answer to a request that is not one.
 import { IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -238,7 +238,7 @@ describe('an upgrade that a server ignores', () => {
     expect(text).toMatch(/^HTTP\/1.1 411 /);
     expect(JSON.parse(text.slice(text.indexOf('\r\n\r\n')))).toMatchObject({
       reason: 'LengthRequired',
-      message: 'a body behind an upgrade needs a Content-Length',
+      message: 'a body after an upgrade needs a Content-Length',
     });
   });
 

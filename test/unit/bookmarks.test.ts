@@ -290,7 +290,7 @@ describe('bookmarks', () => {
     await until(() => sink.ended !== undefined);
     expect(sink.objects.slice(1, 3)).toEqual([1, 2]);
     expect(sink.ended).toBe('timeout');
-    // It ended at 2: whoever goes on from the bookmark must get the third.
+    // It ended at 2: a client that resumes from the bookmark must get the third.
     expect(sink.events.at(-1)).toEqual(bookmark('e.2'));
   });
 

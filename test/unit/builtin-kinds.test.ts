@@ -83,7 +83,7 @@ describe('configmaps', () => {
     await expect(async () => check({ immutable: 'x' } as unknown as ConfigMap)).rejects.toThrow(
       'immutable: expected true or false',
     );
-    await expect(async () => check({ data: [] } as unknown as ConfigMap)).rejects.toThrow('data: expected texts under names');
+    await expect(async () => check({ data: [] } as unknown as ConfigMap)).rejects.toThrow('data: expected an object of strings');
     for (const a of ['%', 'A', 'AA', 'AA=', 'AAAAA', 'AAAAAAA', 'AAA==', '%%%=', 'A=', 'AA==A'])
       await expect(async () => check({ binaryData: { a } }), a).rejects.toThrow('binaryData: expected base64');
     for (const a of ['', 'AA==', 'AAA=', '+/09', 'AAAAAA==']) expect(await check({ binaryData: { a } }), a).toEqual([]);

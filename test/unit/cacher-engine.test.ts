@@ -225,7 +225,7 @@ describe('a cacher and its storage', () => {
       type: 'ERROR',
       object: {
         code: 410,
-        message: 'too old resource version: 2 (4): the storage has lost what happened between',
+        message: 'too old resource version: 2 (4): the storage lost the changes in between',
       },
     });
   });

@@ -283,7 +283,7 @@ describe('how it follows', () => {
       await settle();
       clock.advance(1_000);
     }
-    // It may be of the passing kind, so whoever watches is left alone for a while.
+    // It may be of the passing kind, so the watches are left alone for a while.
     expect(await seen(watch)).toBe('');
     for (let seconds = 0; seconds < 60; seconds++) {
       await settle();

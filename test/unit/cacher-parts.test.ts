@@ -208,12 +208,12 @@ describe('the state', () => {
     core.apply({ type: 'ADDED', object: object('a', 6) });
     expect([core.version, core.size, named(core.select(all)), core.history.length]).toEqual(['6', 2, 'a b', 1]);
     expect(() => core.apply({ type: 'ADDED', object: object('c', 5) })).toThrow(
-      expect.objectContaining({ code: 'INVALID_FRAME', message: 'the storage has told a change of version 5 after 6' }),
+      expect.objectContaining({ code: 'INVALID_FRAME', message: 'the storage sent a change of version 5 after 6' }),
     );
     expect(() => core.apply({ type: 'MODIFIED', object: object('c', 7), previous: object('b', 2) })).toThrow(
       expect.objectContaining({
         code: 'INVALID_FRAME',
-        message: 'the storage has told that x/b is x/c now: keyOf is wrong',
+        message: 'the key changed from x/b to x/c: keyOf is wrong',
       }),
     );
     expect([core.version, core.size, core.get('x/c')]).toEqual(['6', 2, undefined]);

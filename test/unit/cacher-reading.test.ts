@@ -136,7 +136,7 @@ describe('an end', () => {
       type: 'ERROR',
       object: {
         code: 410,
-        message: 'too old resource version: 5: the watch was too slow, and what follows is not kept',
+        message: 'too old resource version: 5: the watch was too slow, and the next changes are gone',
       },
     });
   });

@@ -403,7 +403,7 @@ describe('the end of a watch', () => {
     let calls = 0;
     const listen = (): void => watch.listen({ readable: () => void calls++ });
     listen();
-    // Whoever listens ends it.
+    // The code that listens ends it.
     expect(listeners.count).toBe(0);
     abort.abort();
     await settle();

@@ -104,7 +104,7 @@ describe('previousOf', () => {
     expect((await watch.next()).value).toMatchObject({ type: 'ADDED' });
     const { value } = await watch.next();
     expect(value).toMatchObject({ type: 'ERROR', object: { code: 500 } });
-    expect((value as { object: { message: string } }).object.message).toContain('"é", which was changed at 9');
+    expect((value as { object: { message: string } }).object.message).toContain('"é", which changed at 9');
     expect((await watch.next()).done).toBe(true);
   });
 

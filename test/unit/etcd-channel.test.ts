@@ -53,7 +53,7 @@ describe('requests and members', () => {
     clock.advance(1_000);
     expect(await writing).toMatchObject({
       code: 'TIMEOUT',
-      message: 'create a: no answer within 1000 ms; it may have happened all the same',
+      message: 'create a: no answer within 1000 ms; it may have happened anyway',
     });
     expect(members.map((each) => each.of(TXN).length)).toEqual([0, 1, 0]);
   });

@@ -98,7 +98,7 @@ describe('a watch that was cut', () => {
     etcd.cut();
     expect((await next).value).toMatchObject({
       type: 'ERROR',
-      object: { code: 410, message: expect.stringContaining('etcd was started with other data, which are at 9') },
+      object: { code: 410, message: expect.stringContaining('etcd was started with other data, now at 9') },
     });
     expect(etcd.of(WATCH)).toHaveLength(1);
   });

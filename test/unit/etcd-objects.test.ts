@@ -69,10 +69,10 @@ describe('what is read', () => {
     ['7', 'is not a JSON object'],
     ['null', 'is not a JSON object'],
     ['"x"', 'is not a JSON object'],
-    ['{"metadata":7}', 'has metadata that are no object'],
-    ['{"metadata":null}', 'has metadata that are no object'],
-    ['{"metadata":[]}', 'has metadata that are no object'],
-    ['{"metadata":{"name":"a"},"metadata":null}', 'has metadata that are no object'],
+    ['{"metadata":7}', 'has metadata that is not an object'],
+    ['{"metadata":null}', 'has metadata that is not an object'],
+    ['{"metadata":[]}', 'has metadata that is not an object'],
+    ['{"metadata":{"name":"a"},"metadata":null}', 'has metadata that is not an object'],
   ])('%j is none: 500, with its key', (value, why) => {
     const status = { code: 500, reason: 'StorageReadError', message: expect.stringContaining(`the value under "/a/ä" ${why}`) };
     expect(() => objectOf(kv(value))).toThrow(

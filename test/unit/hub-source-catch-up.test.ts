@@ -135,7 +135,7 @@ describe('a client that is further behind than the hub remembers', () => {
   test.each([
     ['all', 600],
     ['the next', 300],
-  ])('hears 410 when the stream loses %s of what it has not got yet', async (_, count) => {
+  ])('gets a 410 when the stream loses %s of what it has not got yet', async (_, count) => {
     const all = await world(600, { replayItems: 2 });
     const sink = new FakeSink();
     sink.stall();

@@ -252,7 +252,7 @@ describe('a MemoryStorage in a file', () => {
     await rename(`${file}2`, file);
     await expect(set(storage, 'a', 1)).rejects.toMatchObject({
       code: 'INVALID_FRAME',
-      message: `the journal ${file} was changed by somebody else: one process may have it open`,
+      message: `the journal ${file} was changed by another process: only one may have it open`,
     });
   });
 
@@ -313,7 +313,7 @@ describe('a MemoryStorage in a file', () => {
   test('is no device, and nothing takes the place of one', async () => {
     const fifo = join(directory, 'pipe');
     execFileSync('mkfifo', [fifo]);
-    await expect(start({ file: fifo })).rejects.toThrow('file: expected the path of a file, or of nothing');
+    await expect(start({ file: fifo })).rejects.toThrow('file: expected the path of a file, or an unused path');
     expect((await stat(fifo)).isFIFO()).toBe(true);
   });
 
@@ -343,9 +343,9 @@ describe('a MemoryStorage in a file', () => {
 
   test.each([
     ['no whole frame', undefined, 'byte 0: its snapshot is incomplete'],
-    ['another format', ['{"journal":2,"r":1,"items":0}'], 'it is no journal of format 1'],
-    ['no title', ['null'], 'it is no journal of format 1'],
-    ['a revision that is none', ['{"journal":1,"r":-1,"items":0}'], '-1 is no whole number'],
+    ['another format', ['{"journal":2,"r":1,"items":0}'], 'not a journal of format 1'],
+    ['no title', ['null'], 'not a journal of format 1'],
+    ['a revision that is none', ['{"journal":1,"r":-1,"items":0}'], '-1 is not a whole number'],
     ['fewer objects than its title says', ['{"journal":1,"r":1,"items":1}'], 'its snapshot is incomplete'],
     ['a record without a key', ['{"journal":1,"r":1,"items":0}', '{"r":2,"d":true}'], 'a record has no key'],
     ['a record without its object', ['{"journal":1,"r":1,"items":0}', '{"r":2,"k":"a"}'], 'a line has no end'],

@@ -82,10 +82,10 @@ describe('jsonPatch', () => {
     expect(failure({}, { op: 'test', path: '/a' })).toBe('operation 0, test, has no value');
     expect(failure({}, { op: 'constructor', path: '/a', value: 1 })).toBe('operation 0 has an unknown op');
     for (const path of [undefined, null, 7, 'a', 'a/', '/~', '/~2', '/a~'])
-      expect(failure({}, { op: 'remove', path })).toBe('the path of operation 0 is no JSON pointer');
-    expect(failure({}, ok, { op: 'move', path: '/a' })).toBe('the from of operation 1 is no JSON pointer');
+      expect(failure({}, { op: 'remove', path })).toBe('the path of operation 0 is not a JSON pointer');
+    expect(failure({}, ok, { op: 'move', path: '/a' })).toBe('the from of operation 1 is not a JSON pointer');
     expect(failure({ 'a/b': { '~': 1 } }, { op: 'test', path: '/a~1b/~0', value: 2 })).toBe('test failed at "/a~1b/~0"');
-    expect(failure({ a: 'x' }, { op: 'add', path: '/a/b', value: 1 })).toBe('"/a/b" is in something without members');
+    expect(failure({ a: 'x' }, { op: 'add', path: '/a/b', value: 1 })).toBe('"/a/b" is inside a value without members');
     expect(failure({}, { op: 'test', path: `/${'x'.repeat(300)}`, value: 1 })).toBe(`there is no "${'x'.repeat(200)}"`);
     expect(failure([], { op: 'remove', path: `/${'9'.repeat(60)}` })).toBe(`there is no element "${'9'.repeat(40)}"`);
     const long = { ['x'.repeat(300)]: 1 };
@@ -118,7 +118,7 @@ describe('jsonPatch', () => {
   it('what is not there cannot be removed, replaced or moved', () => {
     for (const op of ['remove', 'replace']) {
       expect(() => apply({ a: {} }, [{ op, path: '/a/b', value: 1 }])).toThrow('there is no "b"');
-      expect(() => apply({ a: 1 }, [{ op, path: '/a/b', value: 1 }])).toThrow('is in something without members');
+      expect(() => apply({ a: 1 }, [{ op, path: '/a/b', value: 1 }])).toThrow('is inside a value without members');
     }
     expect(() => apply({}, [{ op: 'move', from: '/a', path: '/b' }])).toThrow('there is no "a"');
     expect(() => apply({}, [{ op: 'remove', path: '/toString' }])).toThrow('there is no "toString"');
@@ -201,7 +201,7 @@ describe('jsonPatch', () => {
     }
     expect(() => apply({ a: 1 }, [{ op: 'remove', path: '' }])).toThrow('the document itself cannot be removed');
     expect(() => apply({ a: {} }, [{ op: 'move', from: '/a', path: '/a/b' }])).toThrow('cannot move "/a" into itself');
-    expect(() => apply({ a: 'text' }, [{ op: 'add', path: '/a/b', value: 1 }])).toThrow('is in something without members');
+    expect(() => apply({ a: 'text' }, [{ op: 'add', path: '/a/b', value: 1 }])).toThrow('is inside a value without members');
     expect(() => apply([1], [{ op: 'replace', path: '/01', value: 1 }])).toThrow('there is no element "01"');
     expect(() => apply([1], [{ op: 'replace', path: '/1', value: 1 }])).toThrow('there is no element "1"');
   });

@@ -1,4 +1,4 @@
-// Node warns of a leak when a signal gets its eleventh listener. Whoever has eleven workers, informers or keys has no leak.
+// Node warns of a leak when a signal gets its eleventh listener. A program with eleven workers, informers or keys has no leak.
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Informer, InformerFactory, type KubernetesObject } from '../../src/cache/index.ts';

@@ -194,7 +194,7 @@ function toKeyValue({ key, value, created, modified, lease }: Version): Uint8Arr
 }
 
 /** The last value of each field: bytes, or numbers where that is said. */
-// biome-ignore lint/suspicious/noExplicitAny: whoever asks knows what a field has
+// biome-ignore lint/suspicious/noExplicitAny: the caller knows what a field has
 function parse(message: Uint8Array, numbers: readonly number[] = []): Record<number, any> {
   const fields: Record<number, unknown> = {};
   for (const reader = new ProtoReader(message); reader.next(); ) {

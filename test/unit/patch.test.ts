@@ -82,14 +82,14 @@ describe('merge patch', () => {
 
 describe('what a patch may be', () => {
   it('is said of one that is none', () => {
-    expect(words(() => apply(MERGE, {}, []))).toBe('400 error decoding patch: a merge patch is an object');
-    expect(words(() => apply(STRATEGIC, {}, null))).toBe('400 error decoding patch: a strategic patch is an object');
-    expect(words(() => apply(JSON_PATCH, {}, {}))).toBe('400 error decoding patch: a JSON patch is a list of operations');
+    expect(words(() => apply(MERGE, {}, []))).toBe('400 error decoding patch: a merge patch must be an object');
+    expect(words(() => apply(STRATEGIC, {}, null))).toBe('400 error decoding patch: a strategic patch must be an object');
+    expect(words(() => apply(JSON_PATCH, {}, {}))).toBe('400 error decoding patch: a JSON patch must be a list of operations');
     const rejected = '422 the server rejected our request due to an error in our request: ';
     expect(words(() => apply(JSON_PATCH, {}, [{ op: 'test', path: '/a', value: 1 }]))).toBe(`${rejected}there is no "a"`);
     expect(words(() => apply(JSON_PATCH, {}, [1]))).toBe(`${rejected}operation 0 is not an object`);
     expect(words(() => apply(JSON_PATCH, {}, [{ op: 'add', path: '', value: [] }]))).toBe(
-      '422 the patch makes something that is not an object',
+      '422 the result of the patch is not an object',
     );
   });
 
@@ -115,7 +115,7 @@ describe('what a patch may be', () => {
   it('is read once, and applied as often as it takes', () => {
     const patch = toPatch([{ op: 'add', path: '/list/-', value: 1 }], { type: JSON_PATCH, kind });
     expect([patch({ list: [] }), patch({ list: [0] })]).toEqual([{ list: [1] }, { list: [0, 1] }]);
-    expect(words(() => toPatch([{ op: 'add', path: 'a' }], { type: JSON_PATCH, kind }))).toContain('no JSON pointer');
+    expect(words(() => toPatch([{ op: 'add', path: 'a' }], { type: JSON_PATCH, kind }))).toContain('is not a JSON pointer');
   });
 });
 
@@ -254,7 +254,7 @@ describe('strategic merge patch', () => {
     expect(words(() => merge({}, { $patch: 'x'.repeat(900) }))).toBe(`400 unknown patch type: "${'x'.repeat(199)}`);
     expect(words(() => merge({}, { $retainKeys: [1] }))).toBe('400 invalid patch format of retainKeys');
     expect(words(() => merge({}, { $retainKeys: ['a'], b: 1 }))).toBe('400 invalid patch format of retainKeys');
-    expect(words(() => merge(current, meta({ finalizers: 'b' })))).toBe('422 metadata.finalizers is no list');
+    expect(words(() => merge(current, meta({ finalizers: 'b' })))).toBe('422 metadata.finalizers is not a list');
     expect(words(() => merge(current, meta({ '$deleteFromPrimitiveList/finalizers': 'b' })))).toBe(
       '400 invalid patch format of primitive list',
     );
@@ -262,7 +262,7 @@ describe('strategic merge patch', () => {
       '400 invalid patch format of setElementOrder list',
     );
     expect(words(() => merge(current, meta({ ownerReferences: [null] })))).toBe(
-      '422 an element of metadata.ownerReferences is no object',
+      '422 an element of metadata.ownerReferences is not an object',
     );
     expect(words(() => merge(current, meta({ ownerReferences: [{ name: 'x' }] })))).toBe(
       '400 map: {"name":"x"} does not contain declared merge key: uid',

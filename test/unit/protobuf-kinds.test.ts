@@ -96,7 +96,7 @@ describe('built-in kinds in protobuf', () => {
 
   it('what is none says why', () => {
     const read = (...object: Uint8Array[]): unknown => readProtobuf(envelope('ConfigMap', ...object), CONFIG_MAP);
-    const refused = (why: string): string => `the body is no protobuf of this kind: ${why}`;
+    const refused = (why: string): string => `the body is not protobuf of this kind: ${why}`;
     expect(() => read(Buffer.from([2, 0]))).toThrow(refused('a field has no number'));
     expect(() => read(n(1, 5))).toThrow(refused('metadata has another type'));
     expect(() => read(f(1, f(7, 'x')))).toThrow(refused('generation has another type'));
@@ -163,7 +163,7 @@ describe('built-in kinds in protobuf', () => {
     ['another type than described', Buffer.concat([magic, n(1, 1)])],
     ['a text that is not UTF-8', envelope('ConfigMap', f(1, f(1, Buffer.from([0xff]))))],
   ])('%s is refused with 400', (_, bytes) => {
-    expect(() => readProtobuf(bytes, CONFIG_MAP)).toThrow('400 BadRequest: the body is no protobuf');
+    expect(() => readProtobuf(bytes, CONFIG_MAP)).toThrow('400 BadRequest: the body is not protobuf');
   });
 
   it('other kinds are sent as JSON', () => {
@@ -183,7 +183,7 @@ describe('built-in kinds in protobuf', () => {
     ['a second of more than 10^9 nanoseconds', time(4, 1, 1_000_000_000)],
     ['negative nanoseconds', f(4, negative(2, -1))],
   ])('%s is refused with 400', (_, bytes) => {
-    expect(() => readProtobuf(leaseOf(bytes), LEASE)).toThrow('400 BadRequest: the body is no protobuf of this kind: a time');
+    expect(() => readProtobuf(leaseOf(bytes), LEASE)).toThrow('400 BadRequest: the body is not protobuf of this kind: a time');
   });
 });
 

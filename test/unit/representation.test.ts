@@ -131,7 +131,7 @@ describe('toTable', () => {
     toTable(definition, [{ kind: 'Order' }, object('b')], { now, onError });
     toTable({ columns: columns as ResourceDefinition['columns'] }, [object('b')], { now, onError });
     expect(told.map(String)).toEqual(
-      ['undefined', 'b'].map((name) => `Error: the column Bad has failed for ${name}; if it fails again, that is not told`),
+      ['undefined', 'b'].map((name) => `Error: the column Bad failed for ${name}; further failures are not reported`),
     );
     expect((told[0] as Error).cause).toBeInstanceOf(TypeError);
   });

@@ -77,7 +77,7 @@ describe.each([
     async (resourceVersion, sendInitialEvents, allowWatchBookmarks, expected) => {
       const storage = await filled();
       const options = { resourceVersion, sendInitialEvents, allowWatchBookmarks };
-      // The end of the state is not hidden from whoever asks for it.
+      // The end of the state is not hidden from a caller that asks for it.
       if (expected === '400') {
         expect(await codeOf(storage.watch(options))).toBe(400);
         return;

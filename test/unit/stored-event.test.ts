@@ -175,7 +175,7 @@ describe('reading what is known', () => {
       const [before, after] = ['{"a":', `,"${name}":1}`];
       return `${before.repeat(90)}{}${after.repeat(90)}`;
     };
-    // Whoever began an object again for each difference would take 2^90 steps.
+    // Restarting an object for each difference would take 2^90 steps.
     expect(read(nested('y'), JSON.parse(nested('x')))).toEqual(JSON.parse(nested('y')));
     const fewer = nested('x').replaceAll(',"x":1', '');
     expect(read(fewer, JSON.parse(nested('x')))).toEqual(JSON.parse(fewer));

@@ -10,7 +10,7 @@ const publish = (broadcaster: Pick<Broadcaster<TestEvent>, 'tryPublish'>, from: 
   for (let at = from; at < to; at++) broadcaster.tryPublish(event(at, 'MODIFIED', topic));
 };
 
-/** The events that a watch's log holds, whoever for. */
+/** The events that a watch's log holds, for any watch. */
 function stored(watch: Watch<unknown>): number {
   const { chunks } = (watch as BroadcastWatch<TestEvent>).view.log as unknown as {
     chunks: ({ events: unknown[] } | undefined)[];

@@ -29,7 +29,7 @@ class Rig {
     return log.slice(window?.positionOf(place) as number, log.head);
   }
 
-  /** The events that the log holds, whoever for. */
+  /** The events that the log holds, for any watch. */
   get stored(): number[] {
     const { chunks } = this.log as unknown as { chunks: ({ events: (number | undefined)[] } | undefined)[] };
     return chunks.flatMap((chunk) => chunk?.events ?? []).filter((event): event is number => event !== undefined);

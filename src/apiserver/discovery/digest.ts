@@ -1,6 +1,6 @@
 /**
- * Sixty-four bits of a text as hexadecimal digits, to tell by whether a document has changed. It needs no builtin of Node, and is no
- * protection against whoever wants two texts to have the same.
+ * Sixty-four bits of a text as hexadecimal digits, which show whether a document has changed. It needs no builtin of Node, and is
+ * no protection against anybody who tries to find two texts with the same digest.
  */
 export function digest(text: string): string {
   let [one, other] = [0x811c9dc5, 0x1000193];

@@ -1,5 +1,5 @@
 /**
- * The documents by which clients learn what a server has, made once from its definitions:
+ * The documents from which clients learn what a server serves, made once from its definitions:
  *
  *     /api, /apis                    the versions, the groups; or all of it at once, if a client takes an aggregated document
  *     /apis/<group>                  the versions of a group
@@ -14,11 +14,11 @@ import { conversionOf, isJson, readAccept } from '../request/accept.ts';
 import { digest } from './digest.ts';
 import { type Described, type Group, groupVersion, STATUS_VERBS, singularOf, toGroups, verbsOf } from './resources.ts';
 
-/** A document: its type and its bytes as text, and what tells whether it has changed. */
+/** A document: its type, its bytes as text, and a tag that changes with it. */
 export interface Document {
   readonly contentType: string;
   readonly body: string;
-  /** In quotes, as in the header ETag. Absent: it cannot be asked for conditionally. */
+  /** In quotes, as in the header ETag. Absent: conditional requests are not supported. */
   readonly etag?: string | undefined;
 }
 
@@ -26,13 +26,13 @@ export interface Document {
 export interface DiscoveryOptions {
   /** What `/version` says. Default: the release of Kubernetes whose protocol this is, marked as ours. */
   readonly gitVersion?: string | undefined;
-  /** Such as `127.0.0.1:8080`. Told in `/api`; no client is known to use it. */
+  /** Such as `127.0.0.1:8080`. Reported in `/api`; no client is known to use it. */
   readonly serverAddress?: string | undefined;
 }
 
 /** The release of Kubernetes that the tests compare with. */
 const RELEASE = 'v1.37.2+watchmux';
-/** What else a server answers, for the list of its paths. */
+/** What else a server serves, for the list of its paths. */
 const OTHER_PATHS = ['/healthz', '/livez', '/metrics', '/openapi/v2', '/openapi/v3', '/readyz', '/stats'] as const;
 const JSON_TYPE = 'application/json';
 const AGGREGATED = 'APIGroupDiscoveryList';
@@ -71,8 +71,8 @@ export class Discovery {
   }
 
   /**
-   * The document at a path, in the form that a client prefers; undefined if there is none at this path. A trailing slash does not
-   * count.
+   * The document at a path, in the form that a client prefers; undefined if there is none at this path. A trailing slash is
+   * ignored.
    *
    * @throws {WatchError} REFUSED with 406.
    */

@@ -1,19 +1,19 @@
-/** What a definition says about its resource, with everything that it leaves out filled in. */
+/** A resource's definition with all defaults filled in. */
 import type { ResourceDefinition } from '../definition.ts';
 import { compareApiVersions } from './versions.ts';
 
 const VERBS: readonly string[] = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 const SINGLE: readonly string[] = VERBS.filter((verb) => verb !== 'deletecollection');
 
-/** What can be done with the objects of a collection. Namespaces are deleted one by one. */
+/** The verbs for the objects of a collection. Namespaces are deleted one by one. */
 export function verbsOf({ group, plural }: Pick<Described, 'group' | 'plural'>): readonly string[] {
   return group === '' && plural === 'namespaces' ? SINGLE : VERBS;
 }
 
-/** What can be done with their status, where that is apart. */
+/** The verbs for their status, if that is a subresource. */
 export const STATUS_VERBS: readonly string[] = ['get', 'patch', 'update'];
 
-/** The part of a definition that is told to clients. */
+/** The part of a definition that clients see. */
 export type Described = Pick<
   ResourceDefinition,
   'group' | 'version' | 'plural' | 'kind' | 'singular' | 'shortNames' | 'categories' | 'namespaced' | 'status'

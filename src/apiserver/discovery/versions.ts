@@ -2,8 +2,8 @@ const FORM = /^v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?$/;
 const STABILITY: readonly (string | undefined)[] = ['alpha', 'beta', undefined];
 
 /**
- * Compares versions of an API, so that the best comes first: `v2`, `v1`, `v2beta1`, `v1alpha1`, and then other words by the
- * alphabet. Upstream: `version.CompareKubeAwareVersionStrings`, the other way round.
+ * Compares versions of an API, so that the best comes first: `v2`, `v1`, `v2beta1`, `v1alpha1`, and then other words in
+ * alphabetical order. Upstream: `version.CompareKubeAwareVersionStrings`, in reverse.
  */
 export function compareApiVersions(one: string, other: string): number {
   const [a, b] = [FORM.exec(one), FORM.exec(other)];

@@ -4,8 +4,9 @@
  *     URL --> origin --> preflight --> path --> closing? --> place --> authenticate --> tenant --> verb --> authorize --> verbs --> answer
  *   414 400     403        204       404 400      503         429       401 403 503       429     404 405      403      4xx, 5xx
  *
- * Everything but a watch has a deadline, until its answer begins; and everything has a place, until its answer has been sent: a long
- * one is sent bit by bit, so that a client that takes nothing is noticed. Health is told to everybody, at any time, without a place.
+ * Everything but a watch has a deadline until its answer begins, and everything has a place until its answer has been sent: a
+ * long one is sent bit by bit, so that a client that stops reading is noticed. Health is answered to everybody, at any time,
+ * without a place.
  */
 
 import { Origins } from '../../bridge/hub/admission/origins.ts';
@@ -28,23 +29,23 @@ import { perform } from './verbs-over-http.ts';
 import { toWarning } from './warnings.ts';
 import { type Answer, refusal, type StreamAnswer, type WholeAnswer, type WireRequest } from './wire.ts';
 
-/** What the way through the server needs. */
+/** What is needed to answer requests. */
 export interface ApiDeps {
   readonly settings: Settings;
   readonly catalog: Catalog;
   readonly contextOf: (info: ResourceInfo) => ResourceContext;
   readonly counts: ApiCounts;
-  /** Aborts when the server shuts down: what has not been admitted is refused. */
+  /** Aborts when the server shuts down: requests that have not been admitted are refused. */
   readonly closing: AbortSignal;
-  /** Aborts when it waits no longer for what has been. */
+  /** Aborts when the server no longer waits for admitted requests. */
   readonly cut: AbortSignal;
-  /** Answers a path that is no resource; undefined if it is none of its own. */
+  /** Answers a path that is not a resource; undefined if it is unknown. */
   readonly other: (path: OtherPath, request: WireRequest) => WholeAnswer | Promise<WholeAnswer> | undefined;
-  /** Whether a path that is no resource is answered to everybody. */
+  /** Whether a path that is not a resource is answered to everybody. */
   readonly isPublic: (path: OtherPath) => boolean;
 }
 
-/** What is counted for a client that has left before it was answered. */
+/** What is counted for a client that left before it was answered. */
 const LEFT = {
   status: toStatus({ code: 499, reason: 'ClientClosedRequest', message: 'the client has left' }),
   unexpected: false,
@@ -57,11 +58,11 @@ interface Progress {
   address: string;
   verb?: Verb | undefined;
   path?: string;
-  /** What is wrong with the fields of an object that is written. */
+  /** What is wrong with the fields of a written object. */
   faults?: FieldFaults;
 }
 
-/** An answer, with what its client is warned of. */
+/** An answer with its client's warnings. */
 function warned(answer: Answer, { faults }: Progress): Answer {
   const warning = faults && toWarning(faults);
   return warning === undefined ? answer : { ...answer, headers: { ...answer.headers, warning } };
@@ -91,12 +92,12 @@ export class Api {
     this.origins = new Origins(settings.allowedOrigins);
     this.hooks = new Hooks(settings);
     this.quotas = new Quotas(settings, (reason) => counts.limited(reason));
-    // The reasons why the server closes are errors that say so.
+    // The reasons for closing are errors that say so.
     this.untilClosing = new Deadlines(deps.closing);
     this.untilCut = new Deadlines(deps.cut);
   }
 
-  /** Answers a request. Never rejects. Whoever gets a stream must send it, or call its `over` and close its source. */
+  /** Answers a request. Never rejects. A caller that gets a stream must send it, or release its slot and close its source. */
   async answer(request: WireRequest): Promise<Answer> {
     const { settings, counts } = this.deps;
     const begun = settings.clock.now();
@@ -192,7 +193,7 @@ export class Api {
     return { ...sent, slot: verb === undefined ? place : place.hold({ target: request.target, verb }) };
   }
 
-  /** The time for a request. Call `finish` with it. */
+  /** The deadline for a request. Call `finish` with it. */
   private deadline({ client }: WireRequest, afterMs: number, until: Deadlines): Deadline {
     const deadline = new Deadline(afterMs, { clock: this.deps.settings.clock, late: timedOut });
     until.add(deadline);
@@ -218,7 +219,7 @@ export class Api {
     const place = this.quotas.enter(isWatch ? 'watch' : 'request', progress.address);
     const timeoutMs = settings.requestTimeoutMs;
     const own = isWatch ? 0 : Number(query.get('timeoutSeconds')) * 1_000;
-    // What has been admitted is finished, but a watch would end at once.
+    // Admitted requests are finished, but a watch would end at once.
     const deadline = this.deadline(
       request,
       own > 0 && own < timeoutMs ? own : timeoutMs,
@@ -251,7 +252,7 @@ export class Api {
     }
   }
 
-  /** Without code of the application there is nothing to wait for. */
+  /** If no code of the application is called, there is nothing to wait for. */
   private admitInTime(deadline: Deadline, args: Parameters<Api['admit']>): Promise<ResourceInfo> {
     const { authenticate, authorize, handshakeTimeoutMs, clock } = this.deps.settings;
     if (authenticate === undefined && authorize === undefined) return this.admit(...args);
@@ -275,7 +276,7 @@ export class Api {
     return info;
   }
 
-  /** Those that began together do not end together. */
+  /** A random time, so that watches that began together do not end together. */
   private drawTimeout(): number {
     const { minRequestTimeoutMs, random } = this.deps.settings;
     return Math.floor(minRequestTimeoutMs * (1 + random()));
@@ -287,6 +288,6 @@ function closeLate(answer: Answer): void {
   try {
     (answer as Partial<StreamAnswer>).source?.close();
   } catch {
-    // Nobody is left to tell.
+    // There is nobody to report it to.
   }
 }

@@ -1,4 +1,4 @@
-/** Bodies: their types, and what they may contain. */
+/** Bodies: their types and their contents. */
 import { refused } from '../../storage/statuses.ts';
 import { badRequest, invalidOptions } from '../api-status.ts';
 import type { FieldCause } from '../definition.ts';
@@ -17,10 +17,10 @@ export interface BodyOptions {
   readonly signal: AbortSignal;
 }
 
-/** What is needed to read what is written. */
+/** What is needed to read the body of a write. */
 export interface WrittenBodyMeans extends BodyOptions {
   readonly kind: PatchedKind;
-  /** Is told of members that are sent more than once. */
+  /** Called with the members that are sent more than once. */
   readonly again?: ((duplicates: FieldPaths) => void) | undefined;
 }
 
@@ -30,8 +30,8 @@ function unsupported(given: string, supported: readonly string[]): Error {
 }
 
 /**
- * The type of a body. A page of another origin can send texts and forms without being asked for permission, so those are refused. It can
- * leave out the type too, as old clients do, such as a deletion of kubectl 1.20; these are no browsers, and name no origin.
+ * The type of a body. A page of another origin can send texts and forms without asking for permission, so those are refused. It
+ * can also leave out the type, as old clients do, such as a deletion of kubectl 1.20; these are not browsers, and send no origin.
  */
 function typeOf(request: WireRequest): string {
   const given = request.header('content-type');
@@ -52,7 +52,7 @@ export async function readObject(
 
 const JSON_TYPE = 'application/json';
 
-/** Reads a patch of a kind. */
+/** Reads a patch for a kind. */
 export async function readPatch(
   request: WireRequest,
   { maxBodyBytes, signal, kind, again }: WrittenBodyMeans,
@@ -61,7 +61,7 @@ export async function readPatch(
   return { type, patch: parseJson(await request.body(maxBodyBytes, signal), again) };
 }
 
-/** Whether a request is only to be tried: `dryRun=All`. `kind` is that of its options. */
+/** Whether a request is a dry run: `dryRun=All`. `kind` is that of its options. */
 export function readDryRun(values: readonly string[], kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions'): boolean {
   const causes = dryRunCauses(values);
   if (causes.length > 0) throw invalidOptions(kind, causes);
@@ -81,7 +81,7 @@ function policyCauses(policy: unknown): readonly FieldCause[] {
   return [{ field: 'propagationPolicy', message: `Unsupported value: ${shown(String(policy))}: supported values: ${supported}` }];
 }
 
-/** Reads the options of a deletion: of its body if it has one, and of its query. */
+/** Reads the options of a deletion: from its body if it has one, and from its query. */
 export async function readDeleteTerms(
   request: WireRequest,
   query: URLSearchParams,
@@ -90,7 +90,7 @@ export async function readDeleteTerms(
   const bytes = await request.body(means.maxBodyBytes, means.signal);
   const body = bytes.length === 0 ? {} : readOptions(bytes, typeOf(request));
   if (!isRecord(body) || (body.kind !== undefined && body.kind !== 'DeleteOptions'))
-    throw badRequest('the body is no DeleteOptions');
+    throw badRequest('the body is not a DeleteOptions object');
   const { dryRun = [], preconditions, propagationPolicy = query.get('propagationPolicy') ?? undefined } = body;
   if (!Array.isArray(dryRun)) throw badRequest('dryRun: expected a list');
   const grace = body.gracePeriodSeconds ?? query.get('gracePeriodSeconds') ?? 0;

@@ -1,6 +1,6 @@
 import type { QuotaReason } from '../quotas/place.ts';
 
-/** What a server counts. Each of these only grows, but for `watchers`. */
+/** A server's counters. Each of them only grows, except `watchers`. */
 export class ApiCounts {
   private readonly byCode: Map<string, number> = new Map();
   private readonly byVerb: Map<string, number> = new Map();
@@ -8,7 +8,7 @@ export class ApiCounts {
   watchers: number = 0;
   watchersOpened: number = 0;
   watchersStalled: number = 0;
-  /** Of streams that are over, as are `sentBytes`. */
+  /** Of streams that have ended, as are `sentBytes`. */
   events: number = 0;
   sentBytes: number = 0;
 
@@ -22,7 +22,7 @@ export class ApiCounts {
     this.limitedBy.set(reason, (this.limitedBy.get(reason) ?? 0) + 1);
   }
 
-  /** Requests that were answered, by the code of the answer. */
+  /** Answered requests, by status code. */
   get requests(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.byCode);
   }

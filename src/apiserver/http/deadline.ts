@@ -1,11 +1,11 @@
-/** Things that take time on behalf of a client: they end when it leaves, when they take too long, or when the server shuts down. */
+/** Limits work on behalf of a client: it ends when the client leaves, when it takes too long, or when the server shuts down. */
 import type { Clock } from '../../watch/clock.ts';
 
-/** A time in which something must be done. Its signal aborts at its end, or when it is ended before. */
+/** A time limit for some work. Its signal aborts when the time is over, or when it is ended before. */
 export class Deadline {
   private readonly abort: AbortController = new AbortController();
   private cancel: (() => void) | undefined;
-  /** Rejects what is being done. */
+  /** Rejects the promise of the work. */
   private reject: ((reason: unknown) => void) | undefined = undefined;
 
   constructor(afterMs: number, { clock, late }: { clock: Clock; late: () => unknown }) {
@@ -23,7 +23,9 @@ export class Deadline {
     this.reject?.(reason);
   }
 
-  /** The same promise, but rejected when the signal aborts. `late` is called with what comes after that. One at a time. */
+  /**
+   * The same promise, but rejected when the signal aborts. `late` is called with a result that comes after that. One at a time.
+   */
   during<T>(promise: PromiseLike<T>, late: (value: T) => void = ignore): Promise<T> {
     const { signal } = this;
     if (signal.aborted) {
@@ -46,7 +48,7 @@ export class Deadline {
     });
   }
 
-  /** Leaves no timer behind. The signal aborts no more, unless somebody ends it. */
+  /** Leaves no timer behind. The signal no longer aborts, unless `end` is called. */
   done(): void {
     this.cancel?.();
     this.cancel = undefined;
@@ -57,8 +59,8 @@ export class Deadline {
 function ignore(): void {}
 
 /**
- * The deadlines of what is being done, which a signal ends. One listener for all: to add and remove one for each request costs more
- * than the request's JSON.
+ * The deadlines that one signal ends. There is one listener for all: adding and removing one for each request costs more than the
+ * request's JSON.
  */
 export class Deadlines {
   private readonly open: Set<Deadline> = new Set();

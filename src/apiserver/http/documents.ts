@@ -1,4 +1,4 @@
-/** What a server says about itself, over a wire: discovery and OpenAPI. */
+/** What a server publishes about itself over HTTP: discovery and OpenAPI. */
 import { Discovery, type DiscoveryOptions } from '../discovery/discovery.ts';
 import { OpenApi } from '../openapi/openapi.ts';
 import type { ResourceInfo } from '../resource-info.ts';
@@ -13,14 +13,14 @@ export class Documents {
     this.#openApi = new OpenApi(resources, options.gitVersion);
   }
 
-  /** The document at a path; undefined if there is none. Whoever has it already, by its ETag, is told just that. */
+  /** The document at a path; undefined if there is none. A client whose ETag is current gets only a 304. */
   answer(segments: readonly string[], request: Pick<WireRequest, 'header'>): WholeAnswer | undefined {
     const path = `/${segments.join('/')}`;
     const accept = request.header('accept');
     const found = segments[0] === 'openapi' ? this.#openApi.document(path, accept) : this.#discovery.document(path, accept);
     if (found === undefined) return undefined;
     const { contentType, body, etag } = found;
-    // An ETag without `no-cache` would let a client use what an earlier server at this address has said.
+    // An ETag without `no-cache` would let a client use the answer of an earlier server at this address.
     const headers = { 'cache-control': 'no-cache, private', vary: 'Accept', ...(etag !== undefined && { etag }) };
     if (etag !== undefined && has(request.header('if-none-match'), etag)) return { code: 304, headers, body: null };
     return { code: 200, headers: { ...headers, 'content-type': contentType, 'x-content-type-options': 'nosniff' }, body };

@@ -1,6 +1,6 @@
 /**
- * Who ends at a time of its own. They stand in a heap, the earliest on top, and one timer runs for that one: ten thousand watches
- * that end at ten thousand times cost one timer, and each of them a place in an array.
+ * Ends things at their time. They are in a heap, the earliest on top, and one timer runs for that one: ten thousand watches that
+ * end at ten thousand times cost one timer, and each of them a place in an array.
  */
 import type { Clock } from '../../watch/clock.ts';
 
@@ -8,7 +8,7 @@ import type { Clock } from '../../watch/clock.ts';
 export interface Expiring {
   /** By the clock; 0: never. */
   readonly endMs: number;
-  /** Its place in the heap; -1: it is not there. */
+  /** Its place in the heap; -1: it is not in it. */
   heapAt: number;
   stop(): void;
 }
@@ -23,19 +23,19 @@ export class Ends {
     this.#clock = clock;
   }
 
-  /** When something ends that lasts so long from now; 0: never. In whole milliseconds, which cost no memory of their own. */
+  /** The end of something that lasts this long from now; 0: never. In whole milliseconds, which take no extra memory. */
   after(timeoutMs: number): number {
     return timeoutMs > 0 ? Math.ceil(this.#clock.now() + timeoutMs) : 0;
   }
 
-  /** Stops somebody at its time. */
+  /** Stops something at its time. */
   add(one: Expiring): void {
     if (one.endMs === 0) return;
     this.#up(one, this.#heap.length);
     if (one.endMs < this.#armedMs) this.#arm(one.endMs);
   }
 
-  /** It has ended before its time. A timer that then fires for nobody looks for the next one. */
+  /** It has ended before its time. A timer that then finds nothing due is set for the next one. */
   remove(one: Expiring): void {
     const at = one.heapAt;
     if (at < 0) return;
@@ -48,7 +48,7 @@ export class Ends {
     if (this.#heap.length === 0) this.#disarm();
   }
 
-  /** Moves somebody towards the top, from a place that is free. */
+  /** Moves something towards the top, from a place that is free. */
   #up(one: Expiring, from: number): void {
     const heap = this.#heap;
     let at = from;

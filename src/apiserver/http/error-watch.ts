@@ -4,7 +4,7 @@ import { fromAsyncIterable } from '../../watch/pull-watch.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { statusOf } from '../api-status.ts';
 
-/** A watch that tells one error, and ends. */
+/** A watch that delivers one error, and ends. */
 export function errorWatch(error: unknown): Watch<StorageEvent<KubernetesObject>> {
   async function* events(): AsyncGenerator<StorageEvent<KubernetesObject>> {
     yield { type: 'ERROR', object: statusOf(error).status };

@@ -1,7 +1,7 @@
 /**
- * The wire form of the events of one kind. An event's bytes are spliced from those of its object, once in a turn, whatever the
- * number of its watchers; watchers that read the same batch share the bytes of the whole batch. They are not kept beside those of
- * the object: a window of events would be twice as large.
+ * The wire form of the events of one kind. An event's bytes are spliced from those of its object, once in a turn for any number
+ * of watchers; watchers that read the same batch share the bytes of the whole batch. They are not kept in addition to the
+ * object's: a window of events would be twice as large.
  *
  *     object ---> encoded(object) ----.
  *                                     v
@@ -26,7 +26,7 @@ export interface EventEncoder {
 
 /** What has been made of a batch so far. */
 interface Made {
-  /** The slice that was asked for last: five hundred watchers in step ask for the same one. */
+  /** The last slice that was asked for: five hundred watchers in step ask for the same one. */
   last: Slice | undefined;
   lastForm: Form | undefined;
   lastFrom: number;
@@ -87,7 +87,7 @@ export class PlainEvents implements EventEncoder {
 const encoder = new TextEncoder();
 const heads: Map<string, Uint8Array> = new Map();
 
-/** The envelope of an object in an event of a type: of bytes that are there already. */
+/** The envelope of an object in an event of a type, made from existing bytes. */
 function objectEnvelope(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: KubernetesObject): Envelope {
   const head = remembered(heads, type, () => encoder.encode(`{"type":"${type}","object":`));
   const bytes = encoded(object);
@@ -100,19 +100,19 @@ function objectEnvelope(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: Kubernet
 
 const BRACE = 0x7d;
 
-/** A BOOKMARK has the kind of what is watched, or else typed clients could not read it. */
+/** A BOOKMARK has the kind of the watched resource: otherwise typed clients could not read it. */
 function bookmarkEnvelope({ object }: BookmarkEvent, { apiVersion, kind }: Pick<ResourceInfo, 'apiVersion' | 'kind'>): Envelope {
   const { metadata } = object;
   const told = { kind, apiVersion, metadata };
   return new Envelope({ type: 'BOOKMARK', object: told }, { sequence: 0, id: metadata.resourceVersion });
 }
 
-/** An ERROR: nothing comes behind it. */
+/** An ERROR: nothing comes after it. */
 export function errorEnvelope(event: { readonly type: 'ERROR'; readonly object: object }): Envelope {
   return new Envelope(event, { sequence: 0 });
 }
 
-/** What a map has under a key, or what is made for it now. */
+/** The value under a key of a map; if there is none, it is made now. */
 function remembered<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   const known = map.get(key);
   if (known !== undefined) return known;

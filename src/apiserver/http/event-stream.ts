@@ -1,13 +1,13 @@
 /**
- * Which positions a watch over Server-Sent Events tells. Its client connects again by itself and goes on behind the last `id:`, so
- * there is none from which something would be missed:
+ * The positions that a watch over Server-Sent Events sends. Its client reconnects by itself and resumes after the last `id:`, so
+ * there is no id after which something would be missed:
  *
  *     state:      ADDED ADDED ADDED          in the order of keys: each has a version, but what follows it is older or newer. No ids
  *     its end:    BOOKMARK                   id: the version of the state
  *     afterwards: ADDED MODIFIED DELETED     id: the version of each
- *     too old:    ERROR 410                  id: empty, so that the next attempt has no version and begins anew
+ *     too old:    ERROR 410                  id: empty, so that the next attempt has no version and starts over
  *
- * A client that has not asked for BOOKMARKs gets their ids all the same, in messages that a page does not see.
+ * A client that has not asked for BOOKMARKs still gets their ids, in messages that a page does not see.
  */
 import { Envelope } from '../../bridge/events/envelope.ts';
 import type { Form, Slice } from '../../bridge/events/forms.ts';
@@ -19,7 +19,7 @@ import type { EventEncoder } from './event-encoder.ts';
 
 type Batch = readonly StorageEvent<KubernetesObject>[];
 
-/** The events of one stream, with the positions from which its client can go on. */
+/** The events of one stream, with the positions from which its client can resume. */
 export class EventStream implements EventEncoder {
   private readonly encoder: EventEncoder;
   private readonly bookmarks: boolean;
@@ -55,7 +55,7 @@ export class EventStream implements EventEncoder {
   }
 }
 
-/** How events are written: whether each has its id, and whether a BOOKMARK is told as an event. */
+/** How events are written: whether each has its id, and whether a BOOKMARK is sent as an event. */
 interface Manner {
   readonly ids: boolean;
   readonly bookmarks: boolean;

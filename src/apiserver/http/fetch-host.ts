@@ -8,7 +8,10 @@ import { mayWatch } from './node-host.ts';
 import { Presence } from './presence.ts';
 import type { StreamAnswer, WireRequest } from './wire.ts';
 
-/** The used part of a handler's second argument: the server in Bun, information on the connection in Deno, node:http's in Hono. */
+/**
+ * The used part of a handler's second argument: the server in Bun, information about the connection in Deno, node:http's objects
+ * in Hono.
+ */
 interface Host {
   readonly requestIP?: (request: Request) => { readonly address: string } | null;
   readonly timeout?: (request: Request, seconds: number) => void;
@@ -49,7 +52,7 @@ export async function serveFetch(deps: HostDeps, request: Request, via: unknown)
   return new Response(stream(deps, request, answer), { status: code, headers });
 }
 
-/** On Node, a connection that carries a watch carries nothing else. Returns false if it has been closed because it did. */
+/** On Node, a connection with a watch carries nothing else. Returns false if it has been closed because it did. */
 function claims({ url }: Request, { incoming, outgoing }: Host): boolean {
   if (typeof incoming?.socket?.destroy !== 'function' || typeof outgoing?.on !== 'function' || !mayWatch(url)) return true;
   if (isPipelined(outgoing)) {

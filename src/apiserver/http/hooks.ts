@@ -1,4 +1,4 @@
-/** What the hooks of an application say of a request. What one throws admits nobody. */
+/** The application's hooks for a request. If one throws, nobody is admitted. */
 import { identityOf, toDenied } from '../../bridge/hub/admission/refusals.ts';
 import { refused } from '../../storage/statuses.ts';
 import { toError } from '../api-status.ts';
@@ -12,12 +12,12 @@ export class Hooks {
     this.settings = settings;
   }
 
-  /** The address that a request counts for: where it came from, unless `clientAddress` knows better. */
+  /** The address that a request counts for: the remote one, unless there is `clientAddress`. */
   addressOf({ request, address }: WireRequest): string {
     return this.asked(() => this.settings.clientAddress?.(request)) ?? address;
   }
 
-  /** Whose limits count for a client. Empty: nobody's. */
+  /** The tenant whose limits apply to a client. Empty: none. */
   tenantOf(identity: unknown): string {
     const { tenantOf, authenticate } = this.settings;
     if (authenticate === undefined) return '';
@@ -25,7 +25,7 @@ export class Hooks {
     return typeof tenant === 'string' ? tenant : '';
   }
 
-  /** What `authenticate` says. */
+  /** The identity that `authenticate` returns. */
   async identify(request: WireRequest): Promise<unknown> {
     const { authenticate } = this.settings;
     if (authenticate === undefined) return undefined;
@@ -36,7 +36,7 @@ export class Hooks {
     }
   }
 
-  /** Throws 403 unless `authorize` says true. */
+  /** Throws 403 unless `authorize` returns true. */
   async allow([verb, resource, namespace, name, identity]: Parameters<NonNullable<Settings['authorize']>>): Promise<void> {
     const { authorize } = this.settings;
     if (authorize === undefined || (await authorize(verb, resource, namespace, name, identity)) === true) return;
@@ -45,7 +45,7 @@ export class Hooks {
     throw refused(403, 'Forbidden', `${what} is forbidden: this identity cannot ${verb} it${where}`);
   }
 
-  /** What another hook says. */
+  /** The result of another hook. */
   private asked<T>(hook: () => T): T {
     try {
       return hook();
@@ -54,7 +54,7 @@ export class Hooks {
     }
   }
 
-  /** What a hook throws admits nobody. */
+  /** The refusal for an error that a hook has thrown. */
   private denied(error: unknown): unknown {
     const { reason, status } = toDenied(error);
     if (reason === 'failed') this.settings.onError(error);

@@ -2,14 +2,14 @@ import { refused } from '../../storage/statuses.ts';
 import type { Sessions } from './sessions.ts';
 import type { Answer, WireRequest } from './wire.ts';
 
-/** What a host needs of the server. */
+/** What a host needs from the server. */
 export interface HostDeps {
   readonly answer: (request: WireRequest) => Promise<Answer>;
   readonly sessions: Sessions;
   readonly maxBufferedBytes: number;
 }
 
-/** Releases what nobody will be sent. */
+/** Releases an answer that will not be sent. */
 export function abandon(answer: Answer): void {
   if (answer.source === undefined) return;
   answer.source.close();

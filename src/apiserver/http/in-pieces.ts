@@ -4,8 +4,8 @@ import type { Answer } from './wire.ts';
 const encoder = new TextEncoder();
 
 /**
- * The same answer. A long one becomes a stream, so that a client that stops reading is noticed; so does any answer that must wait
- * for earlier ones of its connection, because nobody knows when the client will read those.
+ * The same answer, but a long one as a stream, so that a client that stops reading is noticed. So is any answer that must wait
+ * for earlier ones on its connection, because nobody knows when the client will read those.
  */
 export function inPieces(answer: Answer, waits: boolean): Answer {
   if (answer.source !== undefined || answer.body === null || (!waits && answer.body.length <= CHUNK_BYTES)) return answer;

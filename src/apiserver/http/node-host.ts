@@ -1,4 +1,4 @@
-/** The server on node:http, and what is compatible with it. */
+/** The server on node:http, and on hosts that are compatible with it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { IN_BUN } from '../../bridge/transport/bun.ts';
 import { claimConnection, dropBody, followClaim, isPipelined } from '../../bridge/transport/claimed-connection.ts';
@@ -17,10 +17,10 @@ import type { StreamAnswer, WholeAnswer, WireRequest } from './wire.ts';
 
 /** How long a connection is silent before the operating system probes the other end. */
 const KEEP_ALIVE_MS = 60_000;
-/** Of a list, little waits in the process: it is made while it is sent. */
+/** The part of a list that may wait in the process, in bytes: a list is made while it is sent. */
 const LIST_BUFFERED_BYTES = 262_144;
 
-/** A request of node:http, and whether somebody has begun to read its body. */
+/** A request of node:http, and whether its body is being read. */
 export class NodeRequest implements WireRequest {
   readonly request: IncomingMessage;
   readonly origin: string | undefined;
@@ -99,7 +99,7 @@ export class NodeRequest implements WireRequest {
   }
 }
 
-/** A body that has come with its head, as most have: there is nothing to wait for, and nobody has to listen. */
+/** A body that has come with its head, as most have: there is nothing to wait or listen for. */
 function arrived(request: IncomingMessage, length: number): Uint8Array | undefined {
   if (length === 0 || request.readableLength !== length || request.readableEncoding !== null) return undefined;
   const whole = request.read() as Uint8Array | null;
@@ -107,14 +107,14 @@ function arrived(request: IncomingMessage, length: number): Uint8Array | undefin
   return whole ?? undefined;
 }
 
-/** A body that middleware, such as that of Express, has read and parsed before. */
+/** A body that middleware, such as that of Express, has already read and parsed. */
 function parsedBody(request: IncomingMessage): Uint8Array {
   const { body } = request as { readonly body?: unknown };
   if (body === undefined) return new Uint8Array();
   return body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-/** Whether a URL may ask for a watch: its letters may be written in hexadecimal, and are read so. */
+/** Whether a URL may ask for a watch: its letters may be percent-encoded. */
 export function mayWatch(url: string): boolean {
   return WATCH.test(
     url.includes('%') ? url.replace(HEXADECIMAL, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))) : url,
@@ -124,7 +124,7 @@ export function mayWatch(url: string): boolean {
 const WATCH = /[?&/]watch\b/;
 const HEXADECIMAL = /%([0-9a-f]{2})/gi;
 
-/** Calls back when the client has left. A response that waits for earlier ones of its connection is not told. */
+/** Calls back when the client has left. A response that waits for earlier ones on its connection gets no event for that. */
 function onGone({ socket }: IncomingMessage, response: ServerResponse, left: () => void): () => void {
   const waiting = isPipelined(response) ? waitingOn(socket) : undefined;
   response.on('close', left);
@@ -135,12 +135,14 @@ function onGone({ socket }: IncomingMessage, response: ServerResponse, left: () 
   };
 }
 
-/** Whether nobody is there any more. The response of a request that waits for earlier ones does not tell, but the connection does. */
+/**
+ * Whether the client is gone. The response of a request that waits for earlier ones does not show that, but the connection does.
+ */
 function isOver({ socket }: IncomingMessage, response: ServerResponse): boolean {
   return hasClosed(response) || socket.destroyed;
 }
 
-/** Those that wait on each connection: one listener for all of them, as node warns of many. */
+/** The requests that wait on each connection: one listener for all of them, because node warns of many. */
 const waitingOnes: WeakMap<IncomingMessage['socket'], Set<() => void>> = new WeakMap();
 
 function waitingOn(socket: IncomingMessage['socket']): Set<() => void> {
@@ -159,7 +161,7 @@ function waitingOn(socket: IncomingMessage['socket']): Set<() => void> {
 /** How many responses of each connection wait for earlier ones. */
 const pipelined: WeakMap<IncomingMessage['socket'], number> = new WeakMap();
 
-/** Counts a response that waits. Each keeps an answer in memory, and a few kilobytes hold thousands of requests. */
+/** Counts a response that waits. Each keeps an answer in memory, and a few kilobytes can contain thousands of requests. */
 function isOneTooMany(socket: IncomingMessage['socket'], response: ServerResponse): boolean {
   const before = pipelined.get(socket) ?? 0;
   if (before >= MAX_PIPELINED) return true;
@@ -171,10 +173,10 @@ function isOneTooMany(socket: IncomingMessage['socket'], response: ServerRespons
 /** Answers one request. */
 export async function serveNode(deps: HostDeps, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { socket } = request;
-  // Node reads on in what it has, though its connection is closed.
+  // Node continues to parse what it has read, though the connection is closed.
   if (socket.destroyed && isPipelined(response)) return;
   const watches = mayWatch(request.url ?? '');
-  // What waits behind a watch on its connection would wait for ever.
+  // A request after a watch on the same connection would wait for ever.
   if (isPipelined(response) && (watches || isOneTooMany(socket, response))) {
     socket.destroy();
     return;
@@ -182,7 +184,7 @@ export async function serveNode(deps: HostDeps, request: IncomingMessage, respon
   if (watches) claimConnection(response, ignore);
   const client = new Presence();
   const forget = onGone(request, response, () => client.leave());
-  // Middleware that takes its time may hand over what has closed before, which is not told again: a body would never end.
+  // Slow middleware may pass on a request that has already closed, which is not signalled again: a body would never end.
   if (isOver(request, response)) client.leave();
   const asked = new NodeRequest(request, client, response);
   const answer = await deps.answer(asked);
@@ -195,7 +197,7 @@ export async function serveNode(deps: HostDeps, request: IncomingMessage, respon
 
 function sendWhole({ method, hasReadBody }: NodeRequest, response: ServerResponse, { code, headers, body }: WholeAnswer): void {
   if (code >= 400 && !mayRefuse(response as Refusable)) return;
-  // What comes behind a body that nobody reads cannot be understood; a closing server waits for its connections.
+  // Nothing after an unread body can be parsed; a closing server waits for its connections.
   if (code === 503 || (code >= 400 && !hasReadBody && method !== 'GET')) response.shouldKeepAlive = false;
   const length = body === null ? 0 : Buffer.byteLength(body);
   response.writeHead(code, code === 204 || code === 304 ? headers : { ...headers, 'content-length': length });
@@ -216,7 +218,7 @@ function sendStream(
   }
   if (isWatch) {
     response.flushHeaders();
-    // On a quiet stream, only this detects a peer that vanished silently.
+    // On a quiet stream, only this detects a peer that has vanished silently.
     request.socket.setKeepAlive?.(true, KEEP_ALIVE_MS);
   }
   const direct = isWatch && isPlain(response);
@@ -234,16 +236,16 @@ function sendStream(
   if (isOver(request, response)) session.gone();
 }
 
-/** Has a session hear of the end of its response. A watch has no listener of its own for that: see {@link followClaim}. */
+/** Notifies a session of the end of its response. A watch has no separate listener for that: see {@link followClaim}. */
 function follow(response: ServerResponse, session: Session): void {
   if (followClaim(response, session)) response.on('error', destroyed);
   else response.on('close', () => session.gone()).on('error', () => session.gone());
 }
 
-/** What has failed is closed. */
+/** Closes a connection that has failed. */
 function destroyed(this: ServerResponse): void {
   this.destroy();
 }
 
-/** Not a closure of a request: it would keep all that the request has made. */
+/** Not a closure of a request, which would keep alive all that the request has made. */
 function ignore(): void {}

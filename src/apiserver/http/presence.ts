@@ -1,4 +1,4 @@
-/** Whether the client of a request is still there. A signal says the same, and costs each request several times as much. */
+/** Whether the client of a request is still there. A signal would say the same, but costs each request several times as much. */
 export class Presence {
   gone: boolean = false;
   private onLeft: ((reason: unknown) => void) | undefined = undefined;

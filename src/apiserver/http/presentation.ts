@@ -1,4 +1,4 @@
-/** How objects are shown to a client: as they are, or as something that is made of them, such as a table. */
+/** How objects are shown to a client: as they are, or in another form, such as a table. */
 import type { List } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { encoded } from '../../storage/encoded.ts';
@@ -14,26 +14,26 @@ import { type EventEncoder, PlainEvents } from './event-encoder.ts';
 export interface Presentation {
   /** The body of an answer that is one object. */
   object(info: ResourceInfo, object: KubernetesObject): Uint8Array;
-  /** The body of an answer that is a list, in pieces. They are taken one after the other, while there is room for them. */
+  /** The body of an answer that is a list, in pieces. They are taken one after the other, as long as there is room for them. */
   list(info: ResourceInfo, list: List<KubernetesObject>): Iterable<Uint8Array>;
   /** The events of one stream. */
   events(info: ResourceInfo): EventEncoder;
 }
 
-/** What a request asks for, beside the clauses of its `Accept`: the parameters of its URL. */
+/** What a request asks for, besides the clauses of its `Accept`: the parameters of its URL. */
 export interface PresentationRequest {
   readonly query: URLSearchParams;
   readonly subject: Subject;
   /** The time of day, for ages. */
   readonly now: () => number;
-  /** Told what fails in a column of a table. */
+  /** Called with failures in a column of a table. */
   readonly onError: (error: unknown) => void;
 }
 
 /** What is shown. */
 export type Subject = 'object' | 'list' | 'watch';
 
-/** Returns the presentation of a request, or undefined if it is none of this kind. */
+/** Returns the presentation of a request, or undefined if it is not of this kind. */
 export type Presenter = (clause: MediaRange, request: PresentationRequest) => Presentation | undefined;
 
 const encoder = new TextEncoder();
@@ -72,10 +72,10 @@ export function listHead(
   return `${head.slice(0, -1)},"items":[`;
 }
 
-/** JSON without a request for a projection. */
+/** JSON as it is stored. */
 const asPlain: Presenter = (clause) => (isJson(clause) && conversionOf(clause) === undefined ? PLAIN : undefined);
 
-/** The version of `meta.k8s.io` in which a kind of it is wanted. */
+/** The version of `meta.k8s.io` that is requested for one of its kinds. */
 function metaVersion(clause: MediaRange, kind: string): 'v1' | 'v1beta1' | undefined {
   const wanted = isJson(clause) ? conversionOf(clause) : undefined;
   if (wanted?.kind !== kind || wanted.group !== 'meta.k8s.io') return undefined;
@@ -89,18 +89,18 @@ function asTable(clause: MediaRange, request: PresentationRequest): Presentation
   return new TablePresentation({ now, version, includeObject: toIncludeObject(request.query.get('includeObject')), onError });
 }
 
-/** A watch takes either name; of one object there is no list, and the other way round. */
+/** A watch takes either name; an object cannot be shown as a list, nor a list as an object. */
 function asPartial(clause: MediaRange, { subject }: PresentationRequest): Presentation | undefined {
   const one = subject === 'list' ? undefined : metaVersion(clause, 'PartialObjectMetadata');
   const version = one ?? (subject === 'object' ? undefined : metaVersion(clause, 'PartialObjectMetadataList'));
   return version && new PartialPresentation(version);
 }
 
-/** All that this server can show objects as, in the order in which they are tried for each clause. */
+/** All presentations of this server, in the order in which they are tried for each clause. */
 const PRESENTERS: readonly Presenter[] = [asPlain, asTable, asPartial];
 
 /**
- * Chooses how a client is shown objects.
+ * Chooses how objects are shown to a client.
  *
  * @throws 406 if nothing that it accepts can be sent.
  */

@@ -1,12 +1,12 @@
 /**
- * One client that is sent something bit by bit: a source, a sink of the bridge, and what ends them.
+ * One response that is sent bit by bit: a source, a sink of the bridge, and what ends them.
  *
  *     source --next--> session --write--> sink ---> network
  *                         ^                 |
  *                         '--- relieved ----'      while the sink has no room, the source is not read
  *
- * It ends once: the source has no more, its time is over, the server shuts down, the client has gone, or takes nothing for too long.
- * After that the source is closed, no timer runs, and the sink is not called any more.
+ * It ends once: when the source is exhausted, its time is over, the server shuts down, or the client has left or stopped reading
+ * for too long. After that the source is closed, no timer runs, and the sink is no longer called.
  */
 
 import type { CutReason } from '../../bridge/hub/client-info.ts';
@@ -23,11 +23,11 @@ export interface SessionHost {
   readonly turns: Turns;
   readonly ends: Ends;
   readonly onError: (error: unknown) => void;
-  /** It is over. Called once. */
+  /** The session has ended. Called once. */
   ended(session: Session): void;
 }
 
-/** What a session sends, and where. */
+/** What a session sends, and to where. */
 export interface SessionOptions {
   readonly sink: Sink;
   readonly answer: Pick<StreamAnswer, 'source' | 'isWatch' | 'resource' | 'timeoutMs' | 'slot'>;
@@ -35,17 +35,17 @@ export interface SessionOptions {
 }
 
 /**
- * One client. Created when its headers have been sent. A server may have ten thousand that wait, so there is no closure in it, no
- * timer and no list, and of the answer it keeps what it needs.
+ * One client. Created when its headers have been sent. A server may have ten thousand idle ones, so it has no closure, timer or
+ * list, and keeps only what it needs of the answer.
  */
 export class Session implements Served, Waits, Expiring, Listener {
   readonly source: Source;
   readonly isWatch: boolean;
-  /** Whose events a watch has. */
+  /** The resource of a watch. */
   readonly resource: string | undefined;
-  /** Where its bytes are, until the network has taken them. */
+  /** The bytes that the network has not taken yet. */
   readonly outbound: Outbound;
-  /** Released when it is over. */
+  /** Released when the session has ended. */
   readonly slot: Slot | undefined;
   /** When it ends, by the clock; 0: never. */
   endMs: number;
@@ -79,7 +79,7 @@ export class Session implements Served, Waits, Expiring, Listener {
     return this.source.version;
   }
 
-  /** Whether its connection has no room, so that its source is not read. */
+  /** Whether its connection is full, so that its source is not read. */
   get isFull(): boolean {
     return this.full;
   }
@@ -89,7 +89,7 @@ export class Session implements Served, Waits, Expiring, Listener {
     this.run();
   }
 
-  /** Ends regularly after a delay, or at its own time, if that is earlier. */
+  /** Ends it properly after a delay, or at its own time if that is earlier. */
   stopAfter(delayMs: number): void {
     if (this.over || this.ended) return;
     const { ends } = this.host;
@@ -100,7 +100,7 @@ export class Session implements Served, Waits, Expiring, Listener {
     ends.add(this);
   }
 
-  /** Ends regularly, between two events. What has not been sent is behind the last event that was. */
+  /** Ends it properly, between two events. A client that resumes after the last event gets what was not sent. */
   stop(): void {
     if (this.over || this.ended) return;
     this.release();
@@ -155,7 +155,7 @@ export class Session implements Served, Waits, Expiring, Listener {
     }
   }
 
-  /** Another turn of the event loop: what has come since the last write is one batch. */
+  /** The next turn of the event loop: what has come since the last write is one batch. */
   turned(): void {
     this.wrote = false;
     this.readable();
@@ -207,7 +207,7 @@ export class Session implements Served, Waits, Expiring, Listener {
     }
   }
 
-  /** A sink that throws, and a source that does: only this client is cut. */
+  /** Cuts only this client if its sink or its source throws. */
   private guarded(act: () => void): void {
     try {
       act();

@@ -9,18 +9,21 @@ import { WatchSource } from './sources.ts';
 import { Turns } from './turns.ts';
 import type { StreamAnswer } from './wire.ts';
 
-/** The watches of one resource that are open, and how far they are behind. */
+/** The open watches of one resource, and how far they are behind. */
 export interface OpenWatches {
   readonly watchers: number;
-  /** Watches for which events wait, because their connections have no room. */
+  /** Watches with events waiting, because their connections are full. */
   readonly behind: number;
-  /** The most events that wait for one of them. */
+  /** The largest number of events that wait for one of them. */
   readonly lag: number;
 }
 
 export const NO_WATCHES: OpenWatches = { watchers: 0, behind: 0, lag: 0 };
 
-/** All that is being sent bit by bit. What one of them needs only at times, such as a guard, is here, and not in each of them. */
+/**
+ * All responses that are being sent bit by bit. What a session needs only at times, such as a guard, is here and not in each of
+ * them.
+ */
 export class Sessions implements SessionHost, TimerMember {
   readonly turns: Turns = new Turns();
   readonly ends: Ends;
@@ -28,7 +31,7 @@ export class Sessions implements SessionHost, TimerMember {
   private readonly counts: ApiCounts;
   private readonly random: () => number;
   private readonly stalls: SharedTimer | undefined;
-  /** For those for which bytes wait. */
+  /** Guards of sessions with waiting bytes. */
   private readonly guards: Map<Session, StallGuard> = new Map();
   private readonly open: Set<Session> = new Set();
   private whenEmpty: (() => void)[] = [];
@@ -59,8 +62,8 @@ export class Sessions implements SessionHost, TimerMember {
   }
 
   /**
-   * Ends all watches regularly, and those that begin later at once. They end at random times within `spreadMs`, but no fewer than a
-   * thousand in a second: their clients come back, to this server or to another. What is being sent otherwise goes on to its end.
+   * Ends all watches properly, and later ones at once. They end at random times within `spreadMs`, but at least a thousand per
+   * second: their clients come back, to this server or another one. Other responses are sent to their end.
    */
   stop(spreadMs: number = 0): void {
     this.isStopped = true;
@@ -73,13 +76,13 @@ export class Sessions implements SessionHost, TimerMember {
     }
   }
 
-  /** Ends everything at once, and what begins later. */
+  /** Ends everything at once, including what begins later. */
   cut(): void {
     this.isCut = true;
     for (const session of [...this.open]) session.cut('disconnected');
   }
 
-  /** What those that are open have been sent so far. `counts` has it when they are over. */
+  /** What open sessions have been sent so far. It is added to `counts` when they end. */
   get sent(): { readonly events: number; readonly bytes: number } {
     let [events, bytes] = [0, 0];
     for (const { source, sentBytes } of this.open) {
@@ -89,13 +92,13 @@ export class Sessions implements SessionHost, TimerMember {
     return { events, bytes };
   }
 
-  /** The watches that are open, by resource. Looks at every one. */
+  /** The open watches, by resource. Looks at every one. */
   get watches(): ReadonlyMap<string, OpenWatches> {
     const all = new Map<string, OpenWatches>();
     for (const { source, resource, isFull } of this.open) {
       if (resource === undefined) continue;
       const { watchers, behind, lag } = all.get(resource) ?? NO_WATCHES;
-      // What waits for the next turn only is on its way.
+      // Events that only wait for the next turn do not count as behind.
       const waiting = isFull && source instanceof WatchSource ? source.waiting : 0;
       all.set(resource, { watchers: watchers + 1, behind: behind + (waiting > 0 ? 1 : 0), lag: Math.max(lag, waiting) });
     }
@@ -108,7 +111,7 @@ export class Sessions implements SessionHost, TimerMember {
     return new Promise((resolve) => void this.whenEmpty.push(resolve));
   }
 
-  /** Looks for clients that take nothing, at each tick of the timer. */
+  /** Looks for clients that have stopped reading, at each tick of the timer. */
   tick(): void {
     for (const session of this.open) {
       const { outbound } = session;

@@ -1,4 +1,4 @@
-/** What is sent to a client bit by bit: the events of a watch, and the pieces of a list. */
+/** Responses that are sent bit by bit: the events of a watch, and the pieces of a list. */
 import type { Form } from '../../bridge/events/forms.ts';
 import { toSlice } from '../../bridge/events/forms.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -8,10 +8,10 @@ import type { Watch, WatchBatches } from '../../watch/watch.ts';
 import { statusOf } from '../api-status.ts';
 import { type EventEncoder, errorEnvelope } from './event-encoder.ts';
 
-/** There is nothing now. Whoever has asked is told when there may be something. */
+/** There is nothing now. The reader is called when there may be something. */
 export const LATER: unique symbol = Symbol('later');
 
-/** Something that is sent. Read by a session, which asks for more only if there is room. */
+/** The content of a response. Read by a session, which asks for more only if there is room. */
 export interface Source {
   /**
    * The next bytes; undefined at the end. If there are none now: a promise, or LATER, after which `reader` is called once. Not called
@@ -20,7 +20,7 @@ export interface Source {
   next(form: Form, reader: Listener): Uint8Array | undefined | Promise<Uint8Array | undefined> | typeof LATER;
   /** Whether events that arrive until the next turn form one batch: a session that has just written then waits for that turn. */
   readonly joins: boolean;
-  /** The position at which it starts, for clients that go on from there; undefined: they begin anew. */
+  /** The position at which it starts, for clients that resume from there; undefined: they start over. */
   readonly version?: string | undefined;
   /** Releases everything. A pending promise settles, or is harmless. */
   close(): void;
@@ -35,22 +35,22 @@ const NOTHING: StorageEvents = [];
  *
  *     nothing there: wait --event--> sent within the turn --> the next turn: all that have come meanwhile, in one slice --> wait
  *
- * A watch of a cache is listened to. A read that waits would be three promises, for each watch that does nothing, and again for each
- * of its batches.
+ * A cache's watch calls a listener. A pending read would take three promises, for each idle watch and again for each of its
+ * batches.
  */
 export class WatchSource implements Source {
   readonly version: string | undefined;
   private readonly watch: Watch<StorageEvent<KubernetesObject>>;
   private readonly encoder: EventEncoder;
   private readonly onError: (error: unknown) => void;
-  /** Made when it is first read, of watches that cannot be listened to. */
+  /** Created at the first read of a watch that takes no listener. */
   private batches: WatchBatches<StorageEvent<KubernetesObject>> | undefined = undefined;
   private batch: StorageEvents = NOTHING;
   private from: number = 0;
   private failed: boolean = false;
   /** Events that were sent. */
   sent: number = 0;
-  /** It was ended with 410 after it had begun: its client was too slow, or the storage has lost the past. */
+  /** Whether it ended with 410 after it had begun: its client was too slow, or the storage has lost the past. */
   isExpired: boolean = false;
 
   constructor(
@@ -72,7 +72,7 @@ export class WatchSource implements Source {
   next(form: Form, reader: Listener): ReturnType<Source['next']> {
     if (this.failed) return undefined;
     if (this.from < this.batch.length) return this.slice(form);
-    // What has been sent is not kept while there is nothing else.
+    // Sent events are not kept while there are no new ones.
     this.batch = NOTHING;
     this.from = 0;
     return this.watch instanceof CacheWatch ? this.nextOf(this.watch, form, reader) : this.waited(form);
@@ -123,7 +123,7 @@ export class WatchSource implements Source {
     }
   }
 
-  /** The client is told: a watch that only ended would look as if nothing had been missed. */
+  /** The client gets the error: a watch that just ended would look as if nothing had been missed. */
   private fail(error: unknown, form: Form): Uint8Array {
     this.failed = true;
     const { status, unexpected } = statusOf(error);
@@ -132,10 +132,10 @@ export class WatchSource implements Source {
   }
 }
 
-/** The most bytes of a list that are put together before they are sent. */
+/** The most bytes of a list that are joined before they are sent. */
 export const CHUNK_BYTES = 131_072;
 
-/** The pieces of a list, put together to chunks. */
+/** The pieces of a list, joined into chunks. */
 export class PiecesSource implements Source {
   readonly joins: boolean = false;
   private readonly pieces: Iterator<Uint8Array>;
@@ -181,7 +181,7 @@ export class PiecesSource implements Source {
   }
 }
 
-/** One chunk that has been read already, and what comes behind it. */
+/** A chunk that has already been read, and the rest of its source. */
 export class Continued implements Source {
   readonly joins: boolean = false;
   private first: Uint8Array | undefined;

@@ -1,6 +1,6 @@
 /**
- * Joins what is sent to a watcher in one turn of the event loop. A change that comes alone is sent at once; those that follow in the
- * same turn, such as the writes of many clients, are one batch and one write to each connection.
+ * Joins what is sent to a watcher in one turn of the event loop. A single change is sent at once; those that follow in the same
+ * turn, such as the writes of many clients, are one batch and one write to each connection.
  *
  *     change --> write --> [ change, change, change ] --> next turn: one write --> [ ... ] --> next turn
  */
@@ -11,7 +11,7 @@ export interface Waits {
   turned(): void;
 }
 
-/** All that wait for the next turn, which is asked for once. */
+/** Everything that waits for the next turn, which is requested once. */
 export class Turns {
   private waiting: Waits[] = [];
 

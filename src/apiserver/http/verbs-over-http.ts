@@ -1,4 +1,4 @@
-/** The verbs over a wire: parameters and bodies become terms, and results answers. Upstream: `endpoints/handlers`. */
+/** The verbs over HTTP: parameters and bodies become terms, and results become answers. Upstream: `endpoints/handlers`. */
 
 import { streamHeaders } from '../../bridge/transport/http-head.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -20,7 +20,7 @@ import { choosePresentation, PLAIN, type Presentation, type Subject, wantsEventS
 import { Continued, PiecesSource, WatchSource } from './sources.ts';
 import { type Answer, JSON_HEADERS, jsonAnswer, type WireRequest } from './wire.ts';
 
-/** A request for a resource that has been admitted. */
+/** An admitted request for a resource. */
 export interface Task {
   readonly request: WireRequest;
   readonly path: ResourcePath;
@@ -29,10 +29,10 @@ export interface Task {
   readonly context: ResourceContext;
   readonly signal: AbortSignal;
   readonly maxBodyBytes: number;
-  /** How long a watch lasts that does not say, in ms; 0: for ever. */
+  /** How long a watch without a timeout lasts, in ms; 0: for ever. */
   readonly watchTimeoutMs: number;
   readonly onError: (error: unknown) => void;
-  /** Is told what is wrong with the fields of a write, whether or not it is done. */
+  /** Called with what is wrong with the fields of a write, whether or not it succeeds. */
   readonly warn: (faults: FieldFaults) => void;
 }
 
@@ -56,14 +56,14 @@ export async function perform(task: Task): Promise<Answer> {
   return verb === 'delete' ? remove(task, presentation) : removeMany(task);
 }
 
-/** The one subresource is `status`, and it can be read and written only. */
+/** The only subresource is `status`, and it can only be read and written. */
 function checkSubresource({ path, verb, context }: Task): void {
   if (path.subresource === undefined) return;
   if (path.subresource !== 'status' || !context.info.status) throw noSuchPath();
   if (verb !== 'get' && verb !== 'update' && verb !== 'patch') throw methodNotAllowed();
 }
 
-/** Where the one object of a request is. What is in namespaces is not found outside of them. */
+/** The place of the one object of a request. A namespaced object is not found outside of a namespace. */
 function placeOf({ path, context }: Task): NamespacedName {
   const { namespace, name = '' } = path;
   if (context.info.namespaced !== (namespace !== undefined)) throw noSuchPath();
@@ -74,13 +74,13 @@ function shown({ context }: Task, presentation: Presentation, code: number, obje
   return { code, headers: JSON_HEADERS, body: presentation.object(context.info, presented(context.info, object)) };
 }
 
-/** What looks at the fields of a write; undefined: nobody does. */
+/** The check of a write's fields; undefined: they are not checked. */
 function fieldCheckOf({ query, context, warn }: Task, options: string): FieldCheck | undefined {
   const mode = readFieldValidation(query.get('fieldValidation') ?? '', options);
   return mode === 'Ignore' ? undefined : new FieldCheck(context.info, mode === 'Warn' ? warn : undefined);
 }
 
-/** What a body is read with. */
+/** What is needed to read a body. */
 function bodyOf({ maxBodyBytes, signal, context }: Task, fields: FieldCheck | undefined): WrittenBodyMeans {
   return { maxBodyBytes, signal, kind: context.info, again: fields?.again };
 }
@@ -104,7 +104,7 @@ async function update(task: Task, presentation: Presentation): Promise<Answer> {
   return shown(task, presentation, 200, await updateObject(context, terms));
 }
 
-/** Reads what takes the place of an object. */
+/** Reads the object that replaces the stored one. */
 async function readReplacement(task: Task): Promise<UpdateTerms['make']> {
   const fields = fieldCheckOf(task, 'UpdateOptions');
   const sent = await readObject(task.request, bodyOf(task, fields));
@@ -112,7 +112,7 @@ async function readReplacement(task: Task): Promise<UpdateTerms['make']> {
   return () => sent;
 }
 
-/** Reads what changes an object. */
+/** Reads the patch of an object. */
 async function readChange(task: Task): Promise<UpdateTerms['make']> {
   const { info: kind } = task.context;
   const fields = fieldCheckOf(task, 'PatchOptions');
@@ -129,7 +129,7 @@ async function remove(task: Task, presentation: Presentation): Promise<Answer> {
   return jsonAnswer(200, success(context.info, object));
 }
 
-/** What says that an object is gone. */
+/** The answer that says that an object is gone. */
 function success({ group, plural }: ResourceInfo, { metadata }: KubernetesObject): object {
   const details = { name: metadata?.name, ...(group && { group }), kind: plural, uid: metadata?.uid };
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details };
@@ -137,11 +137,11 @@ function success({ group, plural }: ResourceInfo, { metadata }: KubernetesObject
 
 async function removeMany(task: Task): Promise<Answer> {
   const { context, path, query, request, signal } = task;
-  // Those of all namespaces can be read together, and no more: who forgets a namespace, or a name of one, must not lose them all.
+  // Objects of all namespaces can only be read together: a client that forgets a namespace, or its name, must not lose them all.
   if (context.info.namespaced !== (path.namespace !== undefined) || context.empty) throw methodNotAllowed();
   const terms = await readDeleteTerms(request, query, task);
   const asked = { ...readListQuery(query), watch: false };
-  // The version is that of the first page; the others are told it by their `continue`.
+  // The version is that of the first page; the `continue` of later pages contains it.
   const later = { ...asked, resourceVersion: '', resourceVersionMatch: '' };
   const items = await deleteObjects(context, path.namespace, {
     ...terms,
@@ -163,7 +163,7 @@ async function list(task: Task): Promise<Answer> {
   return listAnswer(presentation.list(context.info, list));
 }
 
-/** A list may be longer than a text can be. */
+/** A list may be longer than a string can be. */
 function listAnswer(pieces: Iterable<Uint8Array>): Answer {
   const source = new PiecesSource(pieces);
   const first = source.next();
@@ -175,7 +175,7 @@ function listAnswer(pieces: Iterable<Uint8Array>): Answer {
 
 async function watch(task: Task): Promise<Answer> {
   const { context, path, query, request, signal, onError } = task;
-  // Negotiated first: what is refused later would have opened a watch for nothing.
+  // Negotiated first: a later refusal would have opened a watch for nothing.
   const presentation = presentationOf(task, 'watch');
   const sse = wantsEventStream(request.header('accept'));
   const parameters = readListQuery(query, path.forcedWatch);
@@ -185,11 +185,11 @@ async function watch(task: Task): Promise<Answer> {
   const watch = await watchObjects(context, {
     namespace: path.namespace,
     name: path.name,
-    // The session ends it. A storage is told only for the sake of the last BOOKMARK, which comes before.
+    // The session ends it. The storage gets the time only for the last BOOKMARK, which comes before that.
     parameters: { ...asked, timeoutSeconds: asked.allowWatchBookmarks ? Math.ceil(timeoutMs / 1_000) : 0 },
     signal,
   }).catch((error: unknown) => {
-    // Clients expect these as an event, as a server with a cache tells them.
+    // Clients expect these as an event, as a server with a cache sends them.
     refused = hasCode(error, 410) || (hasCode(error, 504) && isWatchError(error));
     if (refused) return errorWatch(error);
     throw error;
@@ -203,8 +203,8 @@ async function watch(task: Task): Promise<Answer> {
 }
 
 /**
- * What a client of Server-Sent Events asks for. It goes on behind the last id that it has been told, whatever its URL says, and needs
- * BOOKMARKs to be told ids where no event has one. `version` is where its stream starts, unless it begins with the state.
+ * The request of a client of Server-Sent Events. It resumes after the last id that it got, whatever its URL says, and needs
+ * BOOKMARKs to get ids where no event has one. `version` is where its stream starts, unless it begins with the state.
  */
 async function resumable(
   { context, request, signal }: Task,

@@ -1,12 +1,15 @@
-/** Warnings to a client, in the header that kubectl prints. Upstream: `WithWarningRecorder` and `NewWarningHeader`. */
+/** Warnings for a client, in the header that kubectl prints. Upstream: `WithWarningRecorder` and `NewWarningHeader`. */
 import type { FieldFaults } from '../validation/field-check.ts';
 
-/** Of all together. Proxies refuse an answer whose headers are longer than their buffer, which may be 4 KiB: what was done looks failed. */
+/**
+ * The limit of all warnings together. Proxies refuse an answer whose headers exceed their buffer, which may be 4 KiB: a
+ * successful write would seem to fail.
+ */
 const MAX_BYTES = 2_048;
 
 const encoder = new TextEncoder();
 
-/** The value of the header; undefined: there is nothing to warn of. What has no room is counted. */
+/** The value of the header; undefined if there are no warnings. Those that do not fit are counted. */
 export function toWarning({ texts, more }: FieldFaults): string | undefined {
   if (texts.length === 0) return undefined;
   const warnings: string[] = [];
@@ -22,7 +25,7 @@ export function toWarning({ texts, more }: FieldFaults): string | undefined {
   return warnings.join(', ');
 }
 
-/** One warning. A character of a header is a byte: those beyond ASCII are written as in UTF-8, which Kubernetes' clients expect. */
+/** One warning. A character of a header is a byte: those beyond ASCII are encoded in UTF-8, which Kubernetes' clients expect. */
 function quoted(text: string): string {
   const bytes = encoder.encode(text.replace(/[\\"]/g, '\\$&'));
   return `299 - "${String.fromCharCode(...bytes)}"`;

@@ -6,18 +6,18 @@ import type { Status } from '../../watch/event.ts';
 import type { Presence } from './presence.ts';
 import type { Source } from './sources.ts';
 
-/** A request, as every host can tell it. `request` is the host's own. */
+/** A request, as far as every host knows it. `request` is the host's own object. */
 export interface WireRequest extends FromWhere<unknown> {
   readonly method: string;
   /** The path and the query, as they were sent. */
   readonly target: string;
   readonly address: string;
-  /** A header by its name in lower case. Several of one name are joined by commas. */
+  /** A header by its name in lower case. Several of the same name are joined by commas. */
   header(name: string): string | undefined;
   /** Reads the body. Rejects with 413 when it is longer than `maxBytes`; what follows is then not read. */
   body(maxBytes: number, signal: AbortSignal): Promise<Uint8Array>;
   readonly client: Presence;
-  /** Whether its answer has to wait for those to earlier requests of its connection. */
+  /** Whether its answer has to wait for those to earlier requests on its connection. */
   readonly waits?: boolean;
 }
 
@@ -29,24 +29,24 @@ export interface WholeAnswer {
   readonly source?: undefined;
 }
 
-/** A place among those that are answered at once. */
+/** A place among the requests that are answered at the same time. */
 export interface Slot {
   /** Frees it, once; with the reason, if its client was cut. */
   release(reason?: CutReason): void;
 }
 
-/** An answer that is sent bit by bit. Whoever does not send it closes the source, and releases the slot. */
+/** An answer that is sent bit by bit. Code that does not send it closes the source, and releases the slot. */
 export interface StreamAnswer {
   readonly code: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly source: Source;
   readonly isWatch: boolean;
-  /** Whose events a watch has, such as `orders.example.com`. */
+  /** The resource of a watch, such as `orders.example.com`. */
   readonly resource?: string | undefined;
   readonly sse: boolean;
-  /** When it ends, in ms; 0: never. */
+  /** How long it lasts, in ms; 0: for ever. */
   readonly timeoutMs: number;
-  /** What the stream has taken, until it is over. */
+  /** The place that the stream holds until it has ended. */
   readonly slot: Slot | undefined;
 }
 
@@ -63,7 +63,7 @@ export const JSON_HEADERS: Readonly<Record<string, string>> = {
   'x-content-type-options': 'nosniff',
 };
 
-/** The answer that refuses. */
+/** The answer for a refusal. */
 export function refusal(status: Status): WholeAnswer {
   const seconds = status.details?.retryAfterSeconds;
   return jsonAnswer(status.code, status, {

@@ -1,6 +1,6 @@
 /**
- * The schemas of the built-in kinds, for `kubectl explain` and for the checks of old clients. The server itself checks these kinds
- * without a schema, so that it needs no package for it.
+ * The schemas of the built-in kinds, for `kubectl explain` and for the checks of old clients. The server itself checks these
+ * kinds without a schema, so it needs no package for that.
  */
 import type { JsonSchema } from '../definition.ts';
 
@@ -20,7 +20,7 @@ export const BUILT_IN_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
     type: 'object',
     properties: {
       data: texts('Data contains the configuration data. Keys are letters, digits, -, _ and a dot.'),
-      binaryData: texts('BinaryData contains binary data in base64. A key is not in Data too.', { format: 'byte' }),
+      binaryData: texts('BinaryData contains binary data in base64. A key must not be in Data as well.', { format: 'byte' }),
       immutable: { description: 'If true, the data cannot be updated.', type: 'boolean' },
     },
   },
@@ -41,13 +41,13 @@ export const BUILT_IN_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
         properties: {
           phase: { description: 'Active or Terminating.', type: 'string' },
           conditions: {
-            description: 'What is found of it while it is removed.',
+            description: 'What is observed while it is being removed.',
             type: 'array',
             items: {
               type: 'object',
               required: ['type', 'status'],
               properties: {
-                type: text('What is found.'),
+                type: text('What is observed.'),
                 status: text('True, False or Unknown.'),
                 lastTransitionTime: text('When the status changed.', { format: 'date-time' }),
                 reason: text('Why, in one word.'),
@@ -60,7 +60,7 @@ export const BUILT_IN_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
     },
   },
   'coordination.k8s.io/v1/Lease': {
-    description: 'Lease says who does something, and until when others may rely on it.',
+    description: 'Lease says who holds a role, and until when others may rely on that.',
     type: 'object',
     properties: {
       spec: {
@@ -71,9 +71,9 @@ export const BUILT_IN_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
           leaseDurationSeconds: count('How long others wait after the last renewal before they take it.'),
           acquireTime: text('When the current holder took it.', { format: 'date-time' }),
           renewTime: text('When the current holder last renewed it.', { format: 'date-time' }),
-          leaseTransitions: count('How often it went from one holder to another.'),
+          leaseTransitions: count('How often the holder has changed.'),
           strategy: text('How the holder is chosen, if another program coordinates that.'),
-          preferredHolder: text('Who shall hold it next, if another program coordinates that.'),
+          preferredHolder: text('Who is to hold it next, if another program coordinates that.'),
         },
       },
     },

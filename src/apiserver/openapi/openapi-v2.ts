@@ -1,7 +1,7 @@
 /**
- * OpenAPI v2, for kubectl before 1.24: it reads nothing else, in protobuf only, and makes no object before it has read it. The
- * document has the schemas, by which that kubectl checks what it sends and explains kinds, and of the paths just the PATCH of each
- * kind, where it looks whether there is a dry run; kubectl up to 1.26 looks for `fieldValidation` there, too.
+ * OpenAPI v2, for kubectl before 1.24, which reads nothing else, only in protobuf, and creates no object before it has read it.
+ * The document has the schemas, by which that kubectl checks what it sends and explains kinds. Of the paths it has only the PATCH
+ * of each kind, where kubectl looks for dry runs; kubectl up to 1.26 also looks for `fieldValidation` there.
  *
  * A kind without a schema is an object of anything, so that no field of it is unknown.
  */
@@ -11,7 +11,7 @@ import { groupVersion } from '../discovery/resources.ts';
 import { Message } from './protobuf.ts';
 import { componentName, type Documented, KIND_EXTENSION, OPEN, SHARED, schemaOf } from './schemas.ts';
 
-/** The type of the protobuf document, as it is answered. */
+/** The type of the protobuf document, as in answers. */
 export const PROTOBUF_TYPE = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
 /** Whether a client that sends this Accept reads protobuf. The `@` is not allowed there, but old clients send it. */
@@ -45,7 +45,7 @@ export function openApiV2(definitions: readonly Documented[], version: string): 
 /** The parameters of a PATCH. */
 const PARAMETERS = ['dryRun', 'fieldValidation'].map((name) => ({ name, in: 'query', type: 'string' }) as const);
 
-/** Where the objects of a kind are, each under its name. */
+/** The path of a kind's objects, each under its name. */
 function pathOf({ group, version, plural, namespaced = true }: Documented): string {
   const root = group === '' ? 'api' : 'apis';
   return `/${root}/${groupVersion(group, version)}/${namespaced ? 'namespaces/{namespace}/' : ''}${plural}/{name}`;
@@ -77,7 +77,7 @@ function extension(name: string, value: unknown): Message {
   return new Message().text(1, name).message(2, new Message().text(2, JSON.stringify(value)));
 }
 
-/** What v2 knows of a schema. What it does not know is left out, and anything fits there. */
+/** The part of a schema that v2 supports. The rest is left out, and anything is valid there. */
 function toV2(schema: JsonSchema): JsonSchema {
   const { description, $ref, allOf, type, format, properties, items, required, additionalProperties } = schema as Parts;
   const extensions = Object.fromEntries(Object.entries(schema).filter(([name]) => name.startsWith('x-kubernetes-')));

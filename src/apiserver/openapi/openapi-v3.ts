@@ -1,6 +1,6 @@
 /**
  * OpenAPI v3 as kubectl reads it: an index at `/openapi/v3`, whose entries lead to one document for each version of a group. A
- * document has just what clients look for: the paths with their kinds, the query parameters of writes, and the schemas.
+ * document has only what clients look for: the paths with their kinds, the query parameters of writes, and the schemas.
  */
 import { digest } from '../discovery/digest.ts';
 import type { Document } from '../discovery/discovery.ts';
@@ -51,14 +51,11 @@ const query = (name: string, description: string): object => ({
   schema: { type: 'string', uniqueItems: true },
 });
 
-/** With `fieldValidation`: so kubectl asks for it, and does not look for unknown fields itself. */
+/** With `fieldValidation`, so that kubectl uses it, and does not look for unknown fields itself. */
 const OF_WRITES: readonly object[] = [
-  query('dryRun', 'All: everything happens but the write itself.'),
-  query('fieldManager', 'A name for who makes this change.'),
-  query(
-    'fieldValidation',
-    'Fields that are unknown, or sent twice: Ignore them, Warn of them, which is the default, or be Strict.',
-  ),
+  query('dryRun', 'All: do everything except the write itself.'),
+  query('fieldManager', 'The name of the author of this change.'),
+  query('fieldValidation', 'What to do about unknown or duplicate fields: Ignore, Warn (the default) or Strict.'),
 ];
 
 function toPaths(definition: Documented): object {

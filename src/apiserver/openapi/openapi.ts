@@ -1,4 +1,4 @@
-/** Everything under `/openapi`, made at the first question: most clients never ask. */
+/** Everything under `/openapi`, made at the first request: most clients never ask. */
 import type { Document } from '../discovery/discovery.ts';
 import { openApiV2, PROTOBUF_TYPE, takesProtobuf } from './openapi-v2.ts';
 import { openApiV3 } from './openapi-v3.ts';

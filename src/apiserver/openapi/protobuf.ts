@@ -1,4 +1,4 @@
-/** As much of protobuf's encoding as an OpenAPI v2 document needs. Upstream: gnostic's `OpenAPIv2.proto`. */
+/** The part of protobuf's encoding that an OpenAPI v2 document needs. Upstream: gnostic's `OpenAPIv2.proto`. */
 const utf8 = new TextEncoder();
 const LENGTH_DELIMITED = 2;
 
@@ -6,7 +6,7 @@ const LENGTH_DELIMITED = 2;
 export class Message {
   readonly #bytes: number[] = [];
 
-  /** A text. Absent: nothing is written. */
+  /** A text. Undefined: nothing is written. */
   text(field: number, value: string | undefined): this {
     return value === undefined || value === '' ? this : this.bytes(field, utf8.encode(value));
   }

@@ -1,23 +1,23 @@
-/** The schemas of objects as both versions of OpenAPI name them. */
+/** The schemas of objects, as both versions of OpenAPI name them. */
 import type { JsonSchema, ResourceDefinition } from '../definition.ts';
 import { groupVersion } from '../discovery/resources.ts';
 import { BUILT_IN_SCHEMAS } from './builtin-schemas.ts';
 
-/** The part of a definition that is told in OpenAPI documents. */
+/** The part of a definition that appears in OpenAPI documents. */
 export type Documented = Pick<
   ResourceDefinition,
   'group' | 'version' | 'plural' | 'kind' | 'listKind' | 'namespaced' | 'status' | 'schema'
 >;
 
-/** The name of a component: the group back to front, as upstream. */
+/** The name of a component: the group in reverse order, as upstream. */
 export function componentName({ group, version, kind }: { group: string; version: string; kind: string }): string {
   const path = group === '' ? 'io.k8s.api.core' : group.split('.').reverse().join('.');
   return `${path}.${version}.${kind}`;
 }
 
-/** By which kubectl finds the schema of a kind. */
+/** The extension by which kubectl finds the schema of a kind. */
 export const KIND_EXTENSION = 'x-kubernetes-group-version-kind';
-/** Marks an object that may have any other members. */
+/** The extension for an object that may have any other members. */
 export const OPEN = 'x-kubernetes-preserve-unknown-fields';
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
@@ -30,7 +30,7 @@ const texts = (description: string): JsonSchema => ({ description, type: 'object
 const time = (description: string): JsonSchema => ({ description, type: 'string', format: 'date-time' });
 const ref = (name: string): string => `#/components/schemas/${name}`;
 
-/** What every document has. */
+/** The schemas that every document has. */
 export const SHARED: Readonly<Record<string, JsonSchema>> = {
   [OBJECT_META]: {
     description: 'ObjectMeta is metadata that all persisted resources must have, which includes all objects users must create.',
@@ -94,7 +94,7 @@ export const SHARED: Readonly<Record<string, JsonSchema>> = {
   },
 };
 
-/** A kind's list, named as a kind. */
+/** A kind's list, as a kind. */
 export function ofList(definition: Documented): Documented {
   return { ...definition, kind: definition.listKind ?? `${definition.kind}List` };
 }

@@ -1,12 +1,12 @@
 /**
- * RFC 6902: a list of operations, each at a place that a JSON pointer (RFC 6901) names. All of them happen, or none.
+ * RFC 6902: a list of operations, each at a place given by a JSON pointer (RFC 6901). All of them happen, or none.
  *
  *     [{ op: 'test', path: '/spec/count', value: 1 }, { op: 'replace', path: '/spec/count', value: 2 }]
  *
- * Written here because it is short, and because the libraries at hand change the object in place, let `__proto__` through or
- * forbid it as a name, and bound nothing: ten `copy` operations of a document into itself make it a thousand times as large.
+ * Written here because it is short, and because existing libraries change the object in place, let `__proto__` through or forbid
+ * it as a name, and have no limits: ten `copy` operations of a document into itself make it a thousand times as large.
  *
- * - What comes in is not changed. Each object or array is copied before its first change, and from then on is the patch's own: so a
+ * - The input is not changed. Each object or array is copied before its first change, and the patch then owns the copy: a
  *   thousand operations on one array copy it once.
  * - What `copy` adds is a deep copy, counted in characters of JSON before it is added: no value is shared between two places.
  */
@@ -46,7 +46,7 @@ export function toOperations(patch: readonly unknown[]): Operation[] {
   });
 }
 
-/** Returns what the operations make of a document, in their order. Throws {@link PatchFailure}. */
+/** Returns the result of applying the operations to a document, in their order. Throws {@link PatchFailure}. */
 export function jsonPatch(document: unknown, operations: readonly Operation[], maxCopied: number = Infinity): unknown {
   const means: Means = { copies: new WeakSet(), maxCopied, copied: 0, moved: 0 };
   let current = document;
@@ -60,11 +60,11 @@ interface Means {
   readonly copies: WeakSet<object>;
   readonly maxCopied: number;
   copied: number;
-  /** Elements of arrays that have moved by one place. */
+  /** Elements of arrays that have been moved by one place. */
   moved: number;
 }
 
-/** Most of them: what goes in at the front of a long array moves all of it, and nobody else is served meanwhile. */
+/** The limit of `moved`: an insertion at the front of a long array moves all of it, and blocks everybody else meanwhile. */
 const MAX_MOVED = 2 ** 28;
 
 function applied(current: unknown, operation: Operation, means: Means): unknown {
@@ -91,7 +91,7 @@ function applied(current: unknown, operation: Operation, means: Means): unknown 
 }
 
 function copyOf(value: unknown, means: Means): unknown {
-  // A copy of what holds it doubles the depth each time, and JSON.stringify needs a stack.
+  // Copying a parent into itself doubles the depth each time, and JSON.stringify needs a stack.
   checkDepth(value);
   const text = JSON.stringify(value);
   means.copied += text.length;
@@ -112,7 +112,7 @@ function moved(current: unknown, { path, from }: Operation & { op: 'move' | 'cop
 /** Reads a pointer: `/a~1b/0` is `a/b`, then `0`. */
 function toPointer(text: unknown, what: string): string[] {
   if (typeof text !== 'string' || (text !== '' && !text.startsWith('/')) || /~(?![01])/.test(text)) {
-    throw new PatchFailure(`the ${what} is no JSON pointer`);
+    throw new PatchFailure(`the ${what} is not a JSON pointer`);
   }
   const tokens = text.split('/').slice(1);
   return tokens.map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
@@ -123,7 +123,9 @@ function show(path: readonly string[]): string {
   return JSON.stringify(text.slice(0, 200));
 }
 
-/** The index that a token means in an array. `-` is behind its end, and so is its length: only `add` takes these. */
+/**
+ * The index that a token means in an array. `-` and the array's length mean the place after its end, which only `add` accepts.
+ */
 function index(array: readonly unknown[], token: string, behind: boolean): number {
   if (behind && token === '-') return array.length;
   const at = /^(0|[1-9]\d{0,15})$/.test(token) ? Number(token) : Infinity;
@@ -131,7 +133,7 @@ function index(array: readonly unknown[], token: string, behind: boolean): numbe
   return at;
 }
 
-/** What a value has under a token. */
+/** The member of a value that a token names. */
 function step(value: unknown, token: string): unknown {
   if (Array.isArray(value)) return value[index(value, token, false)];
   if (isObject(value) && Object.hasOwn(value, token)) return value[token];
@@ -142,7 +144,9 @@ function read(document: unknown, path: readonly string[]): unknown {
   return path.reduce(step, document);
 }
 
-/** Whether an object has no member of a name. A test for null holds then, as in Kubernetes: clients ask so if something is not there. */
+/**
+ * Whether an object has no member of a name. A test for null then succeeds, as in Kubernetes: clients test for absence this way.
+ */
 function isAbsent(document: unknown, path: readonly string[]): boolean {
   const name = path.at(-1);
   const parent = name === undefined ? undefined : read(document, path.slice(0, -1));
@@ -150,15 +154,15 @@ function isAbsent(document: unknown, path: readonly string[]): boolean {
 }
 
 type Changed = JsonObject | unknown[];
-/** What is done to the copy of an object or an array, at its member of a name. */
+/** What is done to the copy of an object or array, at the member of a name. */
 type Act = (parent: Changed, token: string, means: Means) => void;
 
-/** Copies what leads to a place, where that has not been done, and acts at its end. */
+/** Copies everything on the way to a place, unless that has been done already, and acts at its end. */
 function changed(document: unknown, path: readonly string[], { act, means }: { act: Act; means: Means }): unknown {
   const last = path.length - 1;
   if (last < 0) throw new PatchFailure('the document itself cannot be removed');
   const copied = (value: unknown): Changed => {
-    if (!Array.isArray(value) && !isObject(value)) throw new PatchFailure(`${show(path)} is in something without members`);
+    if (!Array.isArray(value) && !isObject(value)) throw new PatchFailure(`${show(path)} is inside a value without members`);
     if (means.copies.has(value)) return value;
     const copy = Array.isArray(value) ? [...value] : shallowCopy(value);
     means.copies.add(copy);

@@ -4,7 +4,7 @@ import { refused } from '../../storage/statuses.ts';
 /** An object of JSON. */
 export type JsonObject = Record<string, unknown>;
 
-/** How deep what a patch makes may be nested. Nothing honest comes near, and deeper values would exhaust the stack. */
+/** The deepest nesting of a patch's result. No honest patch comes near, and deeper values would exhaust the stack. */
 const MAX_DEPTH = 200;
 
 /** Whether a value is an object, and not an array. */
@@ -12,7 +12,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The own value of an object under a name: undefined for `constructor`, unless it has one. */
+/** The own value of an object under a name: undefined for `constructor`, unless the object itself has one. */
 export function ownValue(object: JsonObject, name: string): unknown {
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
@@ -24,12 +24,12 @@ export function setOwnValue(object: JsonObject, name: string, value: unknown): v
   } else object[name] = value;
 }
 
-/** A copy of an object, not of what is in it. */
+/** A copy of an object, but not of its values. */
 export function shallowCopy(object: JsonObject): JsonObject {
   return { ...object };
 }
 
-/** Whether two values are the same JSON. The order of names does not count. */
+/** Whether two values are the same JSON, whatever the order of names. */
 export function isSameJson(one: unknown, other: unknown): boolean {
   if (one === other) return true;
   if (Array.isArray(one)) {
@@ -43,7 +43,7 @@ export function isSameJson(one: unknown, other: unknown): boolean {
   );
 }
 
-/** Throws 400 if a value is nested too deep. Needs no stack itself. */
+/** Throws 400 if a value is nested too deeply. Does not recurse itself. */
 export function checkDepth(value: unknown): void {
   let level: unknown[] = [value];
   for (let depth = 0; level.length > 0; depth++) {

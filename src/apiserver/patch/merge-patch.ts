@@ -1,7 +1,7 @@
 /** RFC 7386: a patch that looks like the object. null removes; objects are merged; everything else replaces. */
 import { isObject, type JsonObject, ownValue, setOwnValue, shallowCopy } from './json.ts';
 
-/** Returns what the patch makes of a value. Neither is changed, but what comes out may share parts with both. */
+/** Returns the result of applying the patch to a value. Neither is changed, but the result may share parts with both. */
 export function mergePatch(current: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch;
   const result: JsonObject = isObject(current) ? shallowCopy(current) : {};

@@ -1,13 +1,13 @@
 /**
- * What a PATCH makes of an object, in three of Kubernetes' four languages:
+ * Applies a PATCH to an object, in three of Kubernetes' four formats:
  *
  *     application/merge-patch+json              RFC 7386: looks like the object
  *     application/json-patch+json               RFC 6902: a list of operations
  *     application/strategic-merge-patch+json    a merge patch that knows the lists of built-in kinds; other kinds refuse it
- *     application/apply-patch+yaml              server-side apply, which is not built: 415
+ *     application/apply-patch+yaml              server-side apply, which is not supported: 415
  *
- * Nothing that comes in is changed. Refusals are those of a kube-apiserver: 400 for a patch that is none, 422 for one that cannot
- * be applied, 413 for too many operations, 415 for an unknown language.
+ * No input is changed. Refusals are those of a kube-apiserver: 400 for an invalid patch, 422 for one that cannot be applied, 413
+ * for too many operations, 415 for an unknown format.
  */
 import { badRequest, refused } from '../../storage/statuses.ts';
 import { checkDepth, isObject, type JsonObject } from './json.ts';
@@ -35,30 +35,33 @@ export interface PatchedKind {
 export interface PatchTerms {
   readonly type: PatchType;
   readonly kind: PatchedKind;
-  /** Most operations of a JSON patch. Default 10,000, as upstream. */
+  /** The most operations of a JSON patch. Default 10,000, as upstream. */
   readonly maxOperations?: number | undefined;
-  /** Most characters of JSON that the `copy` operations of a JSON patch may add together. Default 3 MiB. */
+  /** The most characters of JSON that the `copy` operations of a JSON patch may add together. Default 3 MiB. */
   readonly maxCopied?: number | undefined;
 }
 
 const MAX_OPERATIONS = 10_000;
 const MAX_COPIED = 3 * 2 ** 20;
 
-/** The lists of the built-in kinds that a strategic merge patch merges, beside those of the metadata. Others take no such patch. */
+/**
+ * The lists of the built-in kinds that a strategic merge patch merges, besides those of the metadata. Other kinds accept no such
+ * patch.
+ */
 const BUILT_IN: Readonly<Record<string, MergeStrategies>> = {
   'v1/ConfigMap': {},
   'v1/Namespace': { 'status.conditions': { key: 'type' } },
   'coordination.k8s.io/v1/Lease': {},
 };
 
-/** Undefined for a kind that takes no strategic merge patch. */
+/** Undefined for a kind that accepts no strategic merge patch. */
 function strategiesOf({ group, version, kind }: PatchedKind): MergeStrategies | undefined {
   const name = `${group === '' ? '' : `${group}/`}${version}/${kind}`;
   return Object.hasOwn(BUILT_IN, name) ? { ...METADATA_LISTS, ...BUILT_IN[name] } : undefined;
 }
 
 /**
- * The language that a media type names, of those that a kind takes.
+ * The patch format that a media type names, if the kind accepts it.
  *
  * @throws {WatchError} REFUSED with 415.
  */
@@ -76,7 +79,7 @@ function unsupported(type: PatchType | undefined, kind: PatchedKind): Error {
 }
 
 /**
- * Reads a patch that has been parsed, once; what comes out can be applied as often as a write is tried.
+ * Reads a parsed patch once; the result can be applied as often as a write is tried.
  *
  * @throws {WatchError} REFUSED with 400, 413, 415 or 422.
  */
@@ -89,20 +92,20 @@ export function toPatch(patch: unknown, terms: PatchTerms): (current: object) =>
     const operations = read(patch, terms);
     return (current) => applied(current, operations, terms);
   }
-  if (!isObject(patch)) throw badRequest(`error decoding patch: a ${type} patch is an object`);
+  if (!isObject(patch)) throw badRequest(`error decoding patch: a ${type} patch must be an object`);
   if (strategies !== undefined && type === 'strategic') {
     return (current) => strategicMerge(current as JsonObject, patch, strategies);
   }
   return (current) => mergePatch(current, patch) as JsonObject;
 }
 
-/** Returns what a patch makes of an object. See the top of this file. */
+/** Returns the result of applying a patch to an object. See the top of this file. */
 export function applyPatch(current: object, patch: unknown, terms: PatchTerms): JsonObject {
   return toPatch(patch, terms)(current);
 }
 
 function read(patch: unknown, { maxOperations = MAX_OPERATIONS }: PatchTerms): Operation[] {
-  if (!Array.isArray(patch)) throw badRequest('error decoding patch: a JSON patch is a list of operations');
+  if (!Array.isArray(patch)) throw badRequest('error decoding patch: a JSON patch must be a list of operations');
   if (patch.length > maxOperations) {
     const message = `The allowed maximum operations in a JSON patch is ${maxOperations}, got ${patch.length}`;
     throw refused(413, 'RequestEntityTooLarge', message);
@@ -112,13 +115,13 @@ function read(patch: unknown, { maxOperations = MAX_OPERATIONS }: PatchTerms): O
 
 function applied(current: object, operations: readonly Operation[], { maxCopied = MAX_COPIED }: PatchTerms): JsonObject {
   const result = told(() => jsonPatch(current, operations, maxCopied));
-  if (!isObject(result)) throw refused(422, 'Invalid', 'the patch makes something that is not an object');
-  // A hundred operations that each add one level are no deep patch, but make a deep object.
+  if (!isObject(result)) throw refused(422, 'Invalid', 'the result of the patch is not an object');
+  // A hundred operations that each add one level are not a deep patch, but make a deep object.
   checkDepth(result);
   return result;
 }
 
-/** A failure of a JSON patch is 422: the patch was understood, and does not fit the object. */
+/** A failure of a JSON patch is a 422: the patch was understood, but does not fit the object. */
 function told<T>(work: () => T): T {
   try {
     return work();

@@ -1,18 +1,18 @@
 /**
- * Kubernetes' strategic merge patch: a merge patch with directives, and lists that are merged where the kind says so. kubectl sends
+ * Kubernetes' strategic merge patch: a merge patch with directives, which also merges lists where the kind says so. kubectl sends
  * it for the kinds that it knows, such as ConfigMap and Namespace. Upstream: `strategicpatch`.
  *
  *     finalizers: ['b']                        added to those that are there: a set
  *     $deleteFromPrimitiveList/finalizers: ['a']   taken out of that set
- *     $setElementOrder/finalizers: ['c', 'b']  the order in which they shall be
+ *     $setElementOrder/finalizers: ['c', 'b']  the order that they are to have
  *     ownerReferences: [{ uid, ... }]          merged with the one of the same uid; { uid, $patch: 'delete' } removes it
- *     $patch: 'replace' | 'delete' | 'merge'   of an object: put in its place, empty it, merge
+ *     $patch: 'replace' | 'delete' | 'merge'   of an object: replace it, empty it, merge
  *     $retainKeys: ['type']                    of an object: remove all other members
  */
 import { badRequest, refused } from '../../storage/statuses.ts';
 import { isObject, type JsonObject, ownValue, setOwnValue, shallowCopy } from './json.ts';
 
-/** How a list is merged: as a set of plain values, or as objects of which one member is the key. Others are replaced. */
+/** How a list is merged: as a set of plain values, or as objects with one member as their key. Other lists are replaced. */
 export type ListStrategy = 'set' | { readonly key: string };
 
 /** By the path of a list, such as `metadata.finalizers`. */
@@ -29,7 +29,7 @@ const RETAIN = '$retainKeys';
 const ORDER = '$setElementOrder/';
 const DELETE = '$deleteFromPrimitiveList/';
 
-/** Returns what the patch makes of an object. Neither is changed. Throws a refusal with 400 for a patch that makes no sense. */
+/** Returns the result of applying the patch to an object. Neither is changed. Throws a refusal with 400 for an invalid patch. */
 export function strategicMerge(current: JsonObject, patch: JsonObject, strategies: MergeStrategies): JsonObject {
   return mergeObjects(current, patch, { strategies, path: '' });
 }
@@ -51,7 +51,7 @@ function mergeObjects(current: JsonObject, patch: JsonObject, place: Place): Jso
   return result;
 }
 
-/** The names of all members that a patch is about, be it only by a directive. */
+/** The names of all members that a patch concerns, even if only by a directive. */
 function listsOf(patch: JsonObject): Set<string> {
   const names = new Set<string>();
   for (const name of Object.keys(patch)) {
@@ -70,7 +70,7 @@ function mergeMember(result: JsonObject, patch: JsonObject, place: Place, name: 
     const merged = mergeList(current, patch, { ...place, name, strategy });
     if (merged !== undefined) setOwnValue(result, name, merged);
   } else if (value === undefined || value === null) {
-    // It is removed, or there are only directives, and for no list that is merged: there is nothing to do.
+    // It is removed, or has only directives for a list that is not merged: there is nothing to do.
   } else if (isObject(value)) setOwnValue(result, name, mergeObjects(isObject(current) ? current : {}, value, place));
   else setOwnValue(result, name, value);
 }
@@ -96,7 +96,7 @@ function mergeList(current: unknown, patch: JsonObject, place: ListPlace): unkno
   const given = ownValue(patch, name) ?? [];
   const removed = ownValue(patch, DELETE + name) ?? [];
   const order = ownValue(patch, ORDER + name);
-  if (!Array.isArray(given)) throw invalidList(`${place.path} is no list`);
+  if (!Array.isArray(given)) throw invalidList(`${place.path} is not a list`);
   if (!Array.isArray(removed)) throw badRequest('invalid patch format of primitive list');
   if (order !== undefined && !Array.isArray(order)) throw badRequest('invalid patch format of setElementOrder list');
   const merged = strategy === 'set' ? mergeSet(there, given, removed) : mergeByKey(there, given, { ...place, key: strategy.key });
@@ -115,7 +115,7 @@ function mergeSet(there: readonly unknown[], given: readonly unknown[], removed:
 function mergeByKey(there: readonly unknown[], given: readonly unknown[], place: Place & { key: string }): unknown[] {
   const { key } = place;
   const items = given.map((item) => {
-    if (!isObject(item)) throw invalidList(`an element of ${place.path} is no object`);
+    if (!isObject(item)) throw invalidList(`an element of ${place.path} is not an object`);
     return item;
   });
   if (items.some((item) => ownValue(item, DIRECTIVE) === 'replace')) {
@@ -138,7 +138,9 @@ function mergeByKey(there: readonly unknown[], given: readonly unknown[], place:
   return result.filter((each) => each !== undefined);
 }
 
-/** Where the elements of a list are, by their keys: to search for each of a long list would block the server for minutes. */
+/**
+ * The positions of a list's elements by their keys: searching for each element of a long list would block the server for minutes.
+ */
 function placesOf(list: readonly unknown[], key: string): Map<string, number[]> {
   const places = new Map<string, number[]>();
   for (const [at, each] of list.entries()) {
@@ -152,8 +154,8 @@ function placesOf(list: readonly unknown[], key: string): Map<string, number[]> 
 }
 
 /**
- * Puts what the order names into that order, and what only the server has beside its old neighbours: it stays before those that it
- * was before. Upstream: `normalizeElementOrder`.
+ * Puts the elements that the order names into that order, and elements that only the server has next to their old neighbours:
+ * they stay before those that they preceded. Upstream: `normalizeElementOrder`.
  */
 function inOrder(
   merged: readonly unknown[],

@@ -1,15 +1,16 @@
 /**
- * The built-in kinds in protobuf: client-go's typed clients, and so `kubectl create configmap`, send nothing else since 1.35, and do
- * not try JSON when they are refused. Objects of other kinds are sent as JSON by every client. Answers are in JSON, which these
- * clients take too. Upstream: `generated.proto` of `meta/v1`, `core/v1` and `coordination/v1`, and `runtime.Unknown`.
+ * The built-in kinds in protobuf: client-go's typed clients, and so `kubectl create configmap`, have sent nothing else since
+ * 1.35, and do not try JSON when they are refused. Objects of other kinds are sent as JSON by every client. Answers are in JSON,
+ * which these clients also accept. Upstream: `generated.proto` of `meta/v1`, `core/v1` and `coordination/v1`, and
+ * `runtime.Unknown`.
  */
 import { badRequest } from '../../storage/statuses.ts';
 import { type Field, type MessageKind, readMessage } from './wire.ts';
 
-/** Its media type. */
+/** The media type. */
 export const PROTOBUF: string = 'application/vnd.kubernetes.protobuf';
 
-/** A time of zero seconds is Go's for none. */
+/** Zero seconds stand for Go's zero time, which is no time. */
 const TIME: MessageKind = {
   fields: { 1: ['seconds', 'number'] },
   finish: ({ seconds = 0 }) => {
@@ -18,7 +19,7 @@ const TIME: MessageKind = {
   },
 };
 
-/** With microseconds, all six digits of them. No Lease is from the year 10,000. */
+/** With microseconds, always six digits. No Lease is from the year 10,000. */
 const MICRO_TIME: MessageKind = {
   fields: { 1: ['seconds', 'number'], 2: ['nanos', 'number'] },
   finish: ({ seconds = 0, nanos = 0 }) => {
@@ -26,7 +27,7 @@ const MICRO_TIME: MessageKind = {
     const time = new Date(Number(seconds) * 1_000);
     const micros = Math.floor(Number(nanos) / 1_000);
     if (!(time.getTime() >= YEAR_0 && time.getTime() < YEAR_10_000 && micros >= 0 && micros < 1_000_000)) {
-      throw badRequest('the body is no protobuf of this kind: a time is out of its range');
+      throw badRequest('the body is not protobuf of this kind: a time is out of range');
     }
     return `${time.toISOString().slice(0, 19)}.${String(micros).padStart(6, '0')}Z`;
   },
@@ -81,7 +82,7 @@ const KINDS: Readonly<Record<string, MessageKind>> = {
   },
 };
 
-/** What a deletion is sent with, whatever is deleted. */
+/** The options of a deletion, of any kind. */
 const DELETE_OPTIONS: MessageKind = {
   fields: {
     1: ['gracePeriodSeconds', 'number'],
@@ -118,16 +119,16 @@ export function readDeleteOptions(bytes: Uint8Array): unknown {
   return readEnvelope(bytes, DELETE_OPTIONS);
 }
 
-/** An envelope says what it is, and has the object within. */
+/** Reads an envelope, which names the kind and contains the object. */
 function readEnvelope(bytes: Uint8Array, kind: MessageKind): object {
   if (!MAGIC.every((byte, at) => bytes[at] === byte))
-    throw badRequest('the body is no protobuf of Kubernetes: its first bytes are others');
+    throw badRequest('the body is not protobuf of Kubernetes: it begins differently');
   const envelope: MessageKind = { fields: { 1: ['type', TYPE], 2: ['object', kind] } };
   const { type, object } = readMessage(bytes.subarray(MAGIC.length), envelope) as { type?: object; object?: object };
   return { ...type, ...object };
 }
 
-/** Without what is empty: protobuf cannot tell an empty text from none. */
+/** Without empty values: protobuf cannot distinguish an empty text from a missing one. */
 function plain(message: Record<string, unknown>): unknown {
   return Object.fromEntries(Object.entries(message).filter(([, value]) => value !== '' && value !== 0 && value !== undefined));
 }

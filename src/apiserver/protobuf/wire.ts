@@ -1,14 +1,14 @@
 /**
- * Reads protobuf by a description of its fields. Fields that are not described are passed over, as protobuf wants it. Every length is
- * checked against what is there, and messages are nested no deeper than their descriptions.
+ * Reads protobuf by a description of its fields. Unknown fields are skipped, as protobuf demands. Every length is checked against
+ * the bytes that are there, and messages are nested no deeper than their descriptions.
  */
 import { badRequest } from '../../storage/statuses.ts';
 
-/** What a field is: a value, or a message. A list has each occurrence of it; a map is a list of keys and values. */
+/** The type of a field: a value, or a message. A list has each occurrence of it; a map is a list of keys and values. */
 export type FieldKind = 'text' | 'base64' | 'number' | 'flag' | MessageKind;
 export type Field = readonly [name: string, kind: FieldKind] | readonly [name: string, kind: FieldKind, many: 'list' | 'map'];
 
-/** The fields of a message by their numbers, and what is made of it at last. */
+/** The fields of a message by their numbers, and the conversion of the result. */
 export interface MessageKind {
   readonly fields: Readonly<Record<number, Field>>;
   readonly finish?: ((message: Record<string, unknown>) => unknown) | undefined;
@@ -17,7 +17,7 @@ export interface MessageKind {
 const [VARINT, FIXED64, BYTES, FIXED32] = [0, 1, 2, 5] as const;
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Reads a message. Throws 400 for bytes that are none. */
+/** Reads a message. Throws 400 for invalid bytes. */
 export function readMessage(bytes: Uint8Array, kind: MessageKind): unknown {
   const message: Record<string, unknown> = {};
   const reader = new Reader(bytes);
@@ -44,7 +44,7 @@ function readField(reader: Reader, wire: number, [name, kind, many]: Field): unk
 
 function put(message: Record<string, unknown>, [name, kind, many]: Field, value: unknown): void {
   if (many === undefined) {
-    // A time that is none.
+    // A zero time has no value.
     if (value !== undefined) message[name] = value;
   } else if (many === 'list') {
     const list = (message[name] ?? []) as unknown[];
@@ -71,7 +71,7 @@ function toText(bytes: Uint8Array, kind: 'text' | 'base64' | 'number' | 'flag'):
   }
 }
 
-/** In parts, as a call takes only so many arguments. Not by Buffer: other hosts have none. */
+/** In parts, because a call takes a limited number of arguments. Not with Buffer, which other hosts lack. */
 function toBase64(bytes: Uint8Array): string {
   let text = '';
   for (let at = 0; at < bytes.length; at += 8_192) text += String.fromCharCode(...bytes.subarray(at, at + 8_192));
@@ -90,7 +90,7 @@ class Reader {
     return this.#at < this.#bytes.length;
   }
 
-  /** A whole number of 64 bits with a sign, in two halves. Beyond 2^53 it is not exact. */
+  /** A signed integer of 64 bits, in two halves. Beyond 2^53 it is not exact. */
   varint(): number {
     let [low, high] = [0, 0];
     for (let shift = 0; shift < 70; shift += 7) {
@@ -122,5 +122,5 @@ class Reader {
 }
 
 function broken(why: string): Error {
-  return badRequest(`the body is no protobuf of this kind: ${why}`);
+  return badRequest(`the body is not protobuf of this kind: ${why}`);
 }

@@ -4,13 +4,13 @@ import type { Slot } from '../http/wire.ts';
 import type { Settings } from '../options.ts';
 import { splitTarget, type Verb } from '../request/path.ts';
 
-/** Why there was no place. */
+/** The limit that was reached. */
 export type QuotaReason = 'full' | 'address' | 'tenant' | 'writes';
 
-/** What places are of: watches have their own. */
+/** The kinds of places: watches have separate ones. */
 export type PlaceKind = 'request' | 'watch';
 
-/** What a place is of, in messages. */
+/** What a place stands for, in messages. */
 const MEANT: Readonly<Record<PlaceKind, string>> = { request: 'requests are being answered', watch: 'watches are open' };
 
 /** What all places of one kind share. */
@@ -24,23 +24,23 @@ export interface Places {
   readonly refuse: (reason: QuotaReason, message: string) => never;
 }
 
-/** What a stream answers. */
+/** The request that a stream answers. */
 interface Asked {
   readonly target: string;
   readonly verb: Verb;
 }
 
 /**
- * The place of one request, and of its stream: it tells the application when the client of that was cut. No closure and no list: a
- * server may have ten thousand.
+ * The place of one request, and of its stream: it reports to the application when the stream's client was cut. It has no closure
+ * and no list: a server may have ten thousand.
  */
 export class Place implements Slot {
   private readonly places: Places;
   private readonly address: string;
-  /** Empty: nobody's, or not known yet. */
+  /** Empty: there is none, or it is not known yet. */
   private tenant: string = '';
   private isOver: boolean = false;
-  /** Of a stream: what was asked for, and when its answer began. */
+  /** For a stream: what was asked for, and when its answer began. */
   private target: string | undefined = undefined;
   private verb: Verb | undefined = undefined;
   private begunMs: number = 0;
@@ -55,25 +55,25 @@ export class Place implements Slot {
     this.address = address;
   }
 
-  /** Counts against a tenant, too. Throws 429 if it has no more room. */
+  /** Also counts against a tenant. Throws 429 if it has no more room. */
   join(tenant: string): void {
-    // Whoever was identified too late holds nothing any more.
+    // A client that was identified too late no longer holds a place.
     if (this.isOver || tenant === '') return;
     const { kind, tenants, limits, refuse } = this.places;
     if (tenants.take(tenant)) refuse('tenant', `${limits.perTenant} ${MEANT[kind]} for this tenant`);
     this.tenant = tenant;
   }
 
-  /** It is a stream's from now on. */
+  /** From now on it is the place of a stream. */
   hold({ target, verb }: Asked): this {
     this.target = target;
     this.verb = verb;
-    // In whole milliseconds, which cost no memory of their own.
+    // In whole milliseconds, which take no extra memory.
     this.begunMs = Math.floor(this.places.settings.clock.now());
     return this;
   }
 
-  /** Gives everything back. What is given back twice counts once. */
+  /** Gives everything back. Only the first call counts. */
   release(reason?: CutReason): void {
     if (this.isOver) return;
     this.isOver = true;

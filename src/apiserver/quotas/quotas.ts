@@ -1,10 +1,10 @@
 /**
- * What one address, and one tenant, may cost of a server.
+ * Limits what one address, and one tenant, may use of a server.
  *
  *     request --> a place: in all? of its address? --> who is it? --> of its tenant? --> a write? of its tenant's per second?
  *                              429                                        429                        429
  *
- * A place is held until what was asked for has been sent. The empty name is nobody: it counts only in all.
+ * A place is held until the answer has been sent. The empty name is nobody: it counts only towards the total.
  */
 import { ConnectionSlots } from '../../bridge/hub/admission/connection-slots.ts';
 import { tooManyRequests } from '../../storage/statuses.ts';

@@ -1,12 +1,12 @@
-/** How often each of many may do something within a second. */
+/** Limits how often each of many keys may do something per second. */
 
 const PARTS = 10;
 const PART_MS = 1_000 / PARTS;
 
 /**
- * Counts by key in tenths of a second. What was counted in this tenth and in the ten before it covers any second that ends now, so in
- * none there is more than allowed; whoever asks all the time gets nine tenths of that at least. It needs no timer, and forgets
- * whoever has been quiet for so long.
+ * Counts by key in tenths of a second. This tenth and the ten before it cover any second that ends now, so no second has more
+ * than allowed; a caller that asks all the time gets at least nine tenths of that. It needs no timer, and forgets keys that have
+ * been quiet for that long.
  *
  *     | 0 | 3 | 0 | 0 | 1 | 0 | 2 | 0 | 0 | 0 | 1 |
  *          `------ the last second -------------'

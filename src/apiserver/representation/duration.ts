@@ -4,7 +4,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const YEAR = 365 * DAY;
 
-/** Until when which two units are told, and from when the smaller one is left out. */
+/** Up to when two units are shown, and from when the smaller one is left out. */
 const STEPS: readonly (readonly [below: number, unit: number, name: string, rest?: number, restName?: string])[] = [
   [2 * MINUTE, SECOND, 's'],
   [10 * MINUTE, MINUTE, 'm', SECOND, 's'],

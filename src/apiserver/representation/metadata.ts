@@ -1,7 +1,7 @@
 /** Objects without their content. Upstream: `metav1.PartialObjectMetadata`. */
 import type { KubernetesObject, ObjectMeta } from '../../cache/object.ts';
 
-/** What is left of an object. */
+/** What remains of an object. */
 export interface PartialObjectMetadata {
   readonly kind: 'PartialObjectMetadata';
   readonly apiVersion: string;
@@ -28,7 +28,7 @@ export interface PartialObjectMetadataList {
   readonly items: readonly PartialObjectMetadata[];
 }
 
-/** The metadata of the objects of a list, and its own. */
+/** The metadata of a list's objects, and the list's own. */
 export function toPartialList(
   objects: readonly KubernetesObject[],
   { version = 'v1', metadata = {} }: { version?: 'v1' | 'v1beta1' | undefined; metadata?: ListMeta | undefined } = {},

@@ -1,6 +1,6 @@
 /**
- * Objects as tables and as metadata, over a wire. Lists are made piece by piece, while they are sent. A stream of tables is its
- * client's own, as its first event alone has the columns, and ages are told as of now.
+ * Objects as tables and as metadata, over HTTP. Lists are made piece by piece, while they are sent. A stream of tables is not
+ * shared between clients: only its first event has the columns, and ages are relative to now.
  */
 import { Envelope } from '../../bridge/events/envelope.ts';
 import { type Form, type Slice, toSlice } from '../../bridge/events/forms.ts';
@@ -17,7 +17,7 @@ type Event = StorageEvent<KubernetesObject>;
 const utf8 = new TextEncoder();
 const toBytes = (value: unknown): Uint8Array => utf8.encode(JSON.stringify(value));
 
-/** What a table is made with. */
+/** What is needed to make a table. */
 export interface TableTerms {
   readonly now: () => number;
   readonly version: Version;
@@ -78,7 +78,7 @@ export class PartialPresentation {
   }
 }
 
-/** The events of one stream, with what is made of their objects. An ERROR stays what it is. */
+/** The events of one stream, each with the projection of its object. An ERROR stays as it is. */
 export class ProjectedEvents {
   readonly #project: (object: KubernetesObject, type: string) => object;
   /** The batch that is being sent: a slice may end within it. */
@@ -107,7 +107,7 @@ export class ProjectedEvents {
 const COMMA = utf8.encode(',');
 const END = utf8.encode(']}\n');
 
-/** The pieces of a list: what it is without items, whose last member is their empty list, and each item. */
+/** The pieces of a list: the list without items, whose last member is their empty list, and each item. */
 function* pieces(
   empty: object,
   items: readonly KubernetesObject[],

@@ -1,12 +1,12 @@
 /**
- * Objects as rows of a table, which is what `kubectl get` prints: the server says which columns there are, so kubectl can show kinds
- * that it does not know. Upstream: `metav1.Table`, and `tableconvertor.go` for custom resources.
+ * Objects as rows of a table, which is what `kubectl get` prints: the server defines the columns, so kubectl can show kinds that
+ * it does not know. Upstream: `metav1.Table`, and `tableconvertor.go` for custom resources.
  *
  *     NAME   COUNT   AGE          <- columnDefinitions: the name, then the columns of the kind; the age if it has none
  *     a      3       5m           <- a row: cells, and the object's metadata beside them, so that it can be named and deleted
  *
- * A watch sends a table of one row with each event. The columns are in the first one, and are null in those that follow. A bookmark
- * is a table too: its version is in the table's metadata, and its annotations are in the row's object.
+ * A watch sends a table of one row with each event. The columns are in the first one, and are null in those that follow. A
+ * bookmark is also a table: its version is in the table's metadata, and its annotations are in the row's object.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { badRequest } from '../../storage/statuses.ts';
@@ -14,7 +14,7 @@ import type { PrinterColumn, ResourceDefinition } from '../definition.ts';
 import { humanDuration } from './duration.ts';
 import { type ListMeta, toPartial } from './metadata.ts';
 
-/** How much of an object stands beside the cells of its row. Upstream: `metav1.IncludeObjectPolicy`. */
+/** How much of an object comes with the cells of its row. Upstream: `metav1.IncludeObjectPolicy`. */
 export type IncludeObject = 'None' | 'Metadata' | 'Object';
 
 /** One column. Upstream: `metav1.TableColumnDefinition`. */
@@ -51,13 +51,13 @@ export interface TableOptions {
   readonly version?: 'v1' | 'v1beta1' | undefined;
   /** That of the list. Default: the version of the only object. */
   readonly metadata?: ListMeta | undefined;
-  /** Told that a column has failed, once for each. */
+  /** Called with the failure of a column, once for each column. */
   readonly onError?: ((error: unknown) => void) | undefined;
   /** Whether to name the columns. Default true; false for all events of a watch but the first. */
   readonly columns?: boolean | undefined;
 }
 
-/** What is needed of a definition: its columns. */
+/** The part of a definition that is needed: its columns. */
 export type Columns = Pick<ResourceDefinition, 'columns'>;
 
 const NAME: TableColumn = {
@@ -116,7 +116,7 @@ export function toRow(definition: Columns, object: KubernetesObject, options: Ta
     try {
       return toCell(column, object, options.now);
     } catch (error) {
-      // A column that fails for one object must not keep all others from being listed.
+      // A column that fails for one object must not prevent the listing of all others.
       if (options.onError && isFirst(definition, column)) options.onError(failure(column, object, error));
       return null;
     }
@@ -154,7 +154,7 @@ function toCell(column: PrinterColumn, object: KubernetesObject, now: number): C
   return Number.isNaN(at) ? '<unknown>' : humanDuration(now - at);
 }
 
-/** What JSON has: a number that has all digits of a BigInt or else their text, and the text of what is no cell. */
+/** A JSON value: for a BigInt, the number if that is exact, otherwise its text; for a value that is no cell, its text. */
 function toJsonCell(value: unknown): Cell {
   if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
   if (value instanceof Date) return value.toJSON();
@@ -162,7 +162,7 @@ function toJsonCell(value: unknown): Cell {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
 }
 
-/** The columns of each server that have failed. One fails for a thousand objects of a list, and again in the next list. */
+/** The failed columns of each server. A column fails for a thousand objects of a list, and again in the next list. */
 const failed: WeakMap<Columns, Set<PrinterColumn>> = new WeakMap();
 
 function isFirst(definition: Columns, column: PrinterColumn): boolean {
@@ -172,5 +172,5 @@ function isFirst(definition: Columns, column: PrinterColumn): boolean {
 }
 
 function failure({ name }: PrinterColumn, { metadata }: KubernetesObject, cause: unknown): Error {
-  return new Error(`the column ${name} has failed for ${metadata?.name}; if it fails again, that is not told`, { cause });
+  return new Error(`the column ${name} failed for ${metadata?.name}; further failures are not reported`, { cause });
 }

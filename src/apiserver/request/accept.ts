@@ -1,4 +1,4 @@
-/** Content negotiation: what a client accepts, and what a body claims to be. */
+/** Content negotiation: what a client accepts, and the type that a body declares. */
 
 /** One of the media types that a client accepts. */
 export interface MediaRange {
@@ -10,7 +10,7 @@ export interface MediaRange {
 
 const MAX_CLAUSES = 32;
 
-/** Reads an Accept header: the clauses in the order of preference. Those with `q=0` are left out. None at all means any. */
+/** Reads an Accept header: the clauses in the order of preference. Those with `q=0` are left out. No clauses mean any type. */
 export function readAccept(header: string | undefined): readonly MediaRange[] {
   const text = header?.trim() ?? '';
   if (text === '') return ANYTHING;
@@ -41,14 +41,14 @@ function pair(word: string): [string, string] {
   return [name.trim().toLowerCase(), value.trim().replace(/^"(.*)"$/, '$1')];
 }
 
-/** What JSON is to be converted into. Upstream: the parameters `as`, `g` and `v`. */
+/** The requested conversion of JSON. Upstream: the parameters `as`, `g` and `v`. */
 export interface Conversion {
   readonly kind: string;
   readonly group: string;
   readonly version: string;
 }
 
-/** What a clause wants JSON to be converted into; undefined: nothing. */
+/** The conversion of JSON that a clause requests; undefined: none. */
 export function conversionOf({ parameters }: MediaRange): Conversion | undefined {
   const [kind, group, version] = [parameters.get('as'), parameters.get('g'), parameters.get('v')];
   if (kind === undefined && group === undefined && version === undefined) return undefined;
@@ -60,7 +60,7 @@ export function isJson({ type }: MediaRange): boolean {
   return type === 'application/json' || type === 'application/*' || type === '*/*';
 }
 
-/** The media type of a body, in lower case and without parameters; empty if it says none. */
+/** The media type of a body, in lower case and without parameters; empty if there is none. */
 export function mediaType(header: string | undefined): string {
   return (header ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }

@@ -1,6 +1,6 @@
 /**
- * Members that a JSON text names twice, of which a parser keeps the last. Whether there are any is known without a search: each member
- * has one colon outside of the texts, so there are as many colons as members, unless a name came again.
+ * Members that a JSON text contains twice, of which a parser keeps the last. No search is needed to know whether there are any:
+ * each member has one colon outside of strings, so there are as many colons as members, unless a name is repeated.
  *
  *     text ---> colons --.
  *                        +--> as many? none came twice
@@ -25,19 +25,19 @@ export function membersIn(value: unknown): number {
   return members;
 }
 
-/** An object or a list of the text, whose end has not come yet. */
+/** An open object or list of the text. */
 interface Level {
-  /** The names so far; undefined: a list. */
+  /** The names so far; undefined for a list. */
   readonly names: Set<string> | undefined;
-  /** The element of the list that is read. */
+  /** The current element of the list. */
   index: number;
-  /** The member of the object that is read. */
+  /** The current member of the object. */
   name: string;
-  /** Whether the next text is a name. */
+  /** Whether the next string is a name. */
   isNext: boolean;
 }
 
-/** Finds them in a text that is JSON. */
+/** Finds them in a valid JSON text. */
 export function duplicateFields(text: string): FieldPaths {
   const found = new FieldPaths();
   const levels: Level[] = [];
@@ -71,7 +71,7 @@ function proceed(level: Level): void {
   else level.isNext = true;
 }
 
-/** Whether an object has had no member of this name. */
+/** Whether the object has no member of this name yet. */
 function isNew(level: Level, name: string): boolean {
   level.isNext = false;
   level.name = name;
@@ -81,12 +81,12 @@ function isNew(level: Level, name: string): boolean {
   return true;
 }
 
-/** What is written between quotes. */
+/** The name that is written between quotes. */
 function nameOf(written: string): string {
   return written.includes('\\') ? (JSON.parse(`"${written}"`) as string) : written;
 }
 
-/** Where the text ends that begins here: at its last quote. */
+/** The last quote of the string that begins here. */
 function endOfText(text: string, start: number): number {
   let at = start + 1;
   for (let char = text.charCodeAt(at); char !== QUOTE; char = text.charCodeAt(++at)) if (char === BACKSLASH) at++;

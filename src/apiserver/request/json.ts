@@ -1,14 +1,15 @@
 /**
- * JSON that came over a wire. Its bytes are limited before they come here; this limits how deep it is nested before it is parsed,
- * since whatever walks an object later does so by calling itself. Of members with one name the last counts, and who asks is told; the
- * text is never used again, so no two readers can see different ones. A member `__proto__` is a member like any other. A number that would come out as
- * another one, as an int64 beyond 2^53 may, is refused: clients in other languages keep it, so nobody would notice the loss.
+ * JSON from the wire. Its bytes are limited before they get here; this limits its nesting before it is parsed, since code that
+ * walks an object later is recursive. Of members with the same name, the last counts, and a caller can ask for them; the text is
+ * never used again, so no two readers can see different ones. A member `__proto__` is a member like any other. A number that
+ * JavaScript would change, as it may an int64 beyond 2^53, is refused: clients in other languages keep it, so nobody would notice
+ * the loss.
  */
 import { badRequest } from '../api-status.ts';
 import { duplicateFields, membersIn } from './duplicates.ts';
 import type { FieldPaths } from './field-paths.ts';
 
-/** How deep objects and lists may be nested. */
+/** The deepest nesting of objects and lists. */
 export const MAX_DEPTH = 128;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -16,7 +17,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** What the bytes of a JSON text tell before it is parsed. */
+/** What the bytes of a JSON text show before it is parsed. */
 export interface Extent {
   /** How deep its objects and lists are nested. */
   readonly depth: number;
@@ -41,8 +42,8 @@ export function extentOf(bytes: Uint8Array, limit: number = Number.POSITIVE_INFI
 }
 
 /**
- * Parses a body. Throws 400 for one that is not JSON in UTF-8, too deep, or with a number that cannot be kept. `again`, if given, is
- * told of the members that are written more than once, if there are any.
+ * Parses a body. Throws 400 for one that is not JSON in UTF-8, too deep, or with a number that cannot be kept. `again`, if given,
+ * is called with the members that occur more than once, if there are any.
  */
 export function parseJson(bytes: Uint8Array, again?: (duplicates: FieldPaths) => void): unknown {
   const { depth, members } = extentOf(bytes, MAX_DEPTH);
@@ -60,13 +61,13 @@ export function parseJson(bytes: Uint8Array, again?: (duplicates: FieldPaths) =>
   return value;
 }
 
-/** What every number that cannot be kept contains, and few others: a fast look at a body that has none. */
+/** Matches every number that cannot be kept, and few others: a quick check for bodies without any. */
 const LONG_NUMBER = /[0-9]{16}|[0-9][eE]\+?[0-9]{3}/;
-/** Longer integers are no int64, and floating point everywhere. */
+/** Longer integers are no int64, but floating point everywhere. */
 const LONG_INTEGER = /^-?[0-9]{16,21}$/;
 const MAX_SHOWN = 40;
 
-/** The first number of a JSON text that would be written differently, if it is an integer, or is beyond all numbers. */
+/** The first number of a JSON text that would be changed: an integer, or one beyond the range of numbers. */
 function lossyNumber(text: string): string | undefined {
   for (let at = 0; at < text.length; at++) {
     const quote = text.indexOf('"', at);

@@ -5,10 +5,10 @@
  *     /apis/example.com/v1/orders                        a collection, in all namespaces
  *     /apis/example.com/v1/watch/orders                  the same with `watch` forced
  *     /apis/example.com/v1/namespaces/x/orders/a/status  a subresource
- *     /healthz, /apis, /openapi/v3, ...                  no resource: `segments` say it all
+ *     /healthz, /apis, /openapi/v3, ...                  not a resource: only `segments`
  *
- * A URL comes from a wire. Each segment is decoded once; what is then no plain name, such as `..`, or has a slash or a control
- * character in it, is refused. Nothing is normalised: a path that is not written as clients write it is not served.
+ * A URL comes from the wire. Each segment is decoded once; one that is then not a plain name, such as `..`, or contains a slash
+ * or a control character, is refused. Nothing is normalised: a path that is not written as clients write it is not served.
  */
 import { badRequest, noSuchPath } from '../api-status.ts';
 
@@ -40,7 +40,9 @@ export interface OtherPath {
 const MAX_SEGMENT_CHARS = 512;
 const MAX_SEGMENTS = 12;
 
-/** Splits the target of a request into path and query. An absolute URL, as proxies get it, counts from its path on. */
+/**
+ * Splits the target of a request into path and query. Of an absolute URL, as proxies get it, only the path and query are used.
+ */
 export function splitTarget(target: string): { readonly path: string; readonly search: string } {
   const whole = target.startsWith('/') ? target : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '');
   const relative = whole.includes('#') ? whole.replace(/#.*$/s, '') : whole;
@@ -48,7 +50,7 @@ export function splitTarget(target: string): { readonly path: string; readonly s
   return at < 0 ? { path: relative, search: '' } : { path: relative.slice(0, at), search: relative.slice(at + 1) };
 }
 
-/** Reads a path. Throws 400 for one that is malformed, and 404 for one that cannot be any. */
+/** Reads a path. Throws 400 for a malformed one, and 404 for one that cannot exist. */
 export function readPath(path: string): ResourcePath | OtherPath {
   const segments = toSegments(path);
   const [root, ...rest] = segments;
@@ -60,7 +62,7 @@ export function readPath(path: string): ResourcePath | OtherPath {
   return { isResource: true, group, version, apiVersion, ...readResource(rest.slice(head)) };
 }
 
-/** These behind a namespace's name belong to the namespace; everything else is in it. */
+/** After a namespace's name, these belong to the namespace; everything else is in it. */
 const OF_NAMESPACES: ReadonlySet<string> = new Set(['status', 'finalize']);
 
 type Within = Pick<ResourcePath, 'plural' | 'namespace' | 'name' | 'subresource' | 'forcedWatch'>;
@@ -78,11 +80,11 @@ function toSegments(path: string): readonly string[] {
   if (!path.startsWith('/')) throw badRequest('the URL has no path');
   const raw = path.replace(/\/$/, '').split('/').slice(1);
   if (raw.length > MAX_SEGMENTS) throw noSuchPath();
-  // Nearly all are plain.
+  // Nearly all paths are plain.
   return path.length <= MAX_SEGMENT_CHARS && PLAIN.test(path) ? raw : raw.map(toSegment);
 }
 
-/** Segments that are what they are, and no `..`: letters and digits first. */
+/** Segments that need no decoding, and no `..`: each begins with a letter or digit. */
 const PLAIN = /^(?:\/[a-zA-Z0-9][-a-zA-Z0-9._:]*)+\/?$/;
 
 function toSegment(raw: string): string {

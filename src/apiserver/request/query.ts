@@ -1,6 +1,6 @@
 /**
- * The parameters of a list and of a watch: read from a query or from options, completed, and checked. Whether they fit together is a
- * function of the parameters alone. Upstream: `metainternalversion` defaults and validation.
+ * The parameters of a list and of a watch: read from a query or from options, completed, and checked. Whether they fit together
+ * depends only on the parameters. Upstream: `metainternalversion` defaults and validation.
  */
 import type { ListOptions, ListWatchOptions } from '../../cache/list-watcher.ts';
 import { invalid } from '../../watch/errors.ts';
@@ -30,7 +30,10 @@ export interface QueryLimits {
 
 const MAX_CONTINUE_CHARS = 4_096;
 
-/** A flag of Kubernetes: absent means no; `0` and `false` in any case mean no; anything else, nothing among it, means yes. */
+/**
+ * A flag of Kubernetes: absent means no; `0` and `false` in upper or lower case mean no; anything else, even an empty value,
+ * means yes.
+ */
 export function readFlag(text: string | null): boolean | undefined {
   return text === null ? undefined : !/^(0|false)$/i.test(text);
 }
@@ -62,13 +65,16 @@ export function readListQuery(query: URLSearchParams, forcedWatch: boolean = fal
 
 const COMMON = ['labelSelector', 'fieldSelector', 'resourceVersion', 'resourceVersionMatch', 'timeoutSeconds', 'signal'] as const;
 
-/** The same of the options of a list in process. */
+/** The same from the options of a list in process. */
 export function fromListOptions(options: ListOptions): ListParameters {
   checkOptions(options, [...COMMON, 'limit', 'continue']);
   return { ...common(options), watch: false, limit: count('limit', options.limit), continue: text('continue', options.continue) };
 }
 
-/** The same of the options of a watch in process. What `sendInitialEvents` needs is implied, as `createListWatcher` does. */
+/**
+ * The same from the options of a watch in process. The requirements of `sendInitialEvents` are implied, as `createListWatcher`
+ * does.
+ */
 export function fromWatchOptions(options: ListWatchOptions): ListParameters {
   checkOptions(options, [...COMMON, 'sendInitialEvents', 'allowWatchBookmarks', 'stored']);
   const { sendInitialEvents, allowWatchBookmarks = sendInitialEvents ?? false } = options;
@@ -102,10 +108,10 @@ function count(name: string, value: number = 0): number {
 }
 
 /**
- * Completes and checks parameters. A watch without a version begins with the state, so that what clients did before there was
- * `sendInitialEvents` still works.
+ * Completes and checks parameters. A watch without a version begins with the state, so that clients from before
+ * `sendInitialEvents` still work.
  *
- * @throws 400 for a text that is none of its kind, 422 for parameters that do not fit together.
+ * @throws 400 for a malformed value, 422 for parameters that do not fit together.
  */
 export function checkedParameters(given: ListParameters, { maxSelectorLength }: QueryLimits): ListParameters {
   for (const name of ['labelSelector', 'fieldSelector'] as const) {
@@ -123,7 +129,7 @@ export function checkedParameters(given: ListParameters, { maxSelectorLength }: 
   return meant;
 }
 
-/** Throws 400 for a version that is no decimal number. */
+/** Throws 400 for a version that is not a decimal number. */
 export function checkVersion(name: string, version: string): void {
   if (version !== '' && !/^(0|[1-9][0-9]{0,38})$/.test(version)) {
     throw badRequest(`${name}: Invalid value: ${shown(version)}: expected a decimal number`);

@@ -1,9 +1,9 @@
 /**
- * What a write is told of fields that are unknown, or were sent twice. Upstream: `fieldValidation` of `endpoints/handlers`, whose words
- * these are.
+ * Reports fields of a write that are unknown, or were sent twice. Upstream: `fieldValidation` of `endpoints/handlers`, whose
+ * words these are.
  *
  *     body ----> sent twice --.
- *                             +--> Strict: 400, or 422 for what a patch makes    Warn: told, and stored
+ *                             +--> Strict: 400, or 422 for a patch's result    Warn: reported, and stored
  *     object --> unknown -----'
  */
 import { badRequest, invalidObject, invalidOptions } from '../api-status.ts';
@@ -14,12 +14,12 @@ import { isOfKind } from '../verbs/metadata.ts';
 import { shown } from '../verbs/names.ts';
 import { type KnownFields, toKnownFields, unknownFields } from './known-fields.ts';
 
-/** What becomes of a write with such fields. Upstream: `metav1.FieldValidationStrict` and its like. */
+/** What happens to a write with such fields. Upstream: `metav1.FieldValidationStrict` and the like. */
 export type FieldValidation = 'Ignore' | 'Strict' | 'Warn';
 
 export const FIELD_VALIDATIONS: readonly FieldValidation[] = ['Ignore', 'Strict', 'Warn'];
 
-/** Reads the parameter of a write. Throws 422, which names the `options` of its verb. */
+/** Reads the parameter of a write. Throws 422, which names the `options` of the verb. */
 export function readFieldValidation(text: string, options: string): FieldValidation {
   if (text === '') return 'Warn';
   const found = FIELD_VALIDATIONS.find((each) => each === text);
@@ -36,24 +36,24 @@ export interface FieldFaults {
   readonly more: number;
 }
 
-/** Looks at the fields of one write. */
+/** Checks the fields of one write. */
 export class FieldCheck {
   readonly #info: ResourceInfo;
   readonly #warn: ((faults: FieldFaults) => void) | undefined;
   #twice: FieldPaths | undefined;
 
-  /** `warn` is told what is wrong whenever that has been looked for. Without it, what is wrong is refused. */
+  /** `warn` is called with what is wrong after each check. Without it, anything wrong is refused. */
   constructor(info: ResourceInfo, warn?: (faults: FieldFaults) => void) {
     this.#info = info;
     this.#warn = warn;
   }
 
-  /** Whoever reads the body tells which members come twice. */
+  /** Called by the reader of the body with the members that occur twice. */
   readonly again = (duplicates: FieldPaths): void => {
     this.#twice = duplicates;
   };
 
-  /** Looks at an object that was sent. Throws 400. One of another kind is refused by whoever reads it. */
+  /** Checks an object that was sent. Throws 400. An object of another kind is refused by its reader. */
   object(sent: unknown): void {
     const { kind, version } = this.#info;
     if (!isOfKind(this.#info, sent)) return;
@@ -65,8 +65,8 @@ export class FieldCheck {
   }
 
   /**
-   * Looks at what a patch makes of an object. What was unknown there before is not told: it is kept here, and a patch of something else
-   * must not fail for it. Throws 422, as upstream.
+   * Checks the result of a patch. Fields that were unknown before are not reported: they are kept here, and a patch of something
+   * else must not fail because of them. Throws 422, as upstream.
    */
   patched(patch: unknown, made: object, current: object): void {
     const of = Array.isArray(patch) ? 'json patch ' : '';
@@ -91,16 +91,16 @@ export class FieldCheck {
   }
 }
 
-/** What is wrong with fields, which, and with how many more. */
+/** What is wrong with fields, with which, and with how many more. */
 type Found = readonly [what: string, paths?: readonly string[] | undefined, more?: number | undefined];
 
-/** Those of the metadata come first. */
+/** Sorted, with those of the metadata first. */
 function sorted({ told, more }: FieldPaths): readonly [readonly string[], number] {
   const rank = (path: string): number => (path.startsWith('metadata.') ? 0 : 1);
   return [told.sort((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1)), more];
 }
 
-/** What a patch makes has no name yet. */
+/** The result of a patch has no name yet. */
 const NOTHING = { group: '', plural: '', kind: '', resourceName: '', kindName: '' } as const;
 
 /** The fields of the operations of a JSON patch. */

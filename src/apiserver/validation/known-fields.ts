@@ -1,22 +1,22 @@
 /**
- * Which fields a schema knows, and which of an object it does not: those that are probably misspelt.
+ * Finds the fields of an object that its schema does not know: they are probably misspelt.
  *
  *     schema of a kind ---> KnownFields, a tree, made once ---> unknownFields(tree, object) ---> their paths
  *
- * A JSON schema allows members that it does not name, unless it says `additionalProperties: false`. So to be unknown is no fault of an
- * object: it is stored as it is. Kubernetes has it the other way round, and so has who reads a schema that names members: what is not
- * among them is unknown, unless `additionalProperties`, `patternProperties` or `x-kubernetes-preserve-unknown-fields` lets others in.
- * A schema that names none knows any. Of `allOf`, `anyOf` and the like, each part may name some. What is behind a `$ref` of its own is
- * not looked at: any member may be there.
+ * A JSON schema allows members that it does not name, unless it says `additionalProperties: false`. So unknown fields are not
+ * errors: the object is stored as it is. In Kubernetes, and to a reader of a schema that names members, it is the other way
+ * round: other members are unknown, unless `additionalProperties`, `patternProperties` or `x-kubernetes-preserve-unknown-fields`
+ * admits them. A schema that names no members knows any. Each part of `allOf`, `anyOf` and the like may name some. A `$ref`
+ * within the schema is not followed: any member may be there.
  */
 import type { JsonSchema } from '../definition.ts';
 import { OBJECT_META, OPEN, SHARED } from '../openapi/schemas.ts';
 import { FieldPaths, type Step } from '../request/field-paths.ts';
 import { isRecord, type Json } from '../request/json.ts';
 
-/** What a schema says of the names in one place, and of what is below. */
+/** What a schema says about the names in one place, and about what is below. */
 export interface KnownFields {
-  /** Those that it names. */
+  /** The members that it names. */
   readonly members: ReadonlyMap<string, KnownFields>;
   readonly patterns: readonly (readonly [RegExp, KnownFields])[];
   /** What is below all others; undefined: there are no others. */
@@ -25,14 +25,14 @@ export interface KnownFields {
   readonly items: KnownFields | undefined;
 }
 
-/** Where nothing is unknown, however deep: nobody looks further. */
+/** Where nothing is unknown, at any depth: the check goes no further. */
 const ANY: KnownFields = { members: new Map(), patterns: [], others: undefined, items: undefined };
 
-/** By which a schema says which names there are. */
+/** The keywords that say which names there are. */
 const NAMING = ['properties', 'patternProperties', 'additionalProperties'] as const;
 const IN_LISTS = ['allOf', 'anyOf', 'oneOf'] as const;
 const AS_SUCH = ['if', 'then', 'else'] as const;
-/** Keywords that lead to schemas which are not looked at. */
+/** Keywords that lead to schemas which are not followed. */
 const BEYOND = ['$ref', '$dynamicRef', '$recursiveRef', 'dependencies', 'dependentSchemas'] as const;
 const REFERENCE = '#/components/schemas/';
 
@@ -41,7 +41,7 @@ export function toKnownFields(schema: JsonSchema): KnownFields {
   return combined([schema], false);
 }
 
-/** What several schemas of one place know together. What a list preserves, its elements do. */
+/** What several schemas of one place know together. If a list preserves unknown fields, so do its elements. */
 function combined(schemas: readonly unknown[], preserved: boolean): KnownFields {
   const parts = schemas.flatMap(partsOf);
   if (parts.length === 0) return ANY;
@@ -66,7 +66,7 @@ function isAny({ members, patterns, others, items }: KnownFields): boolean {
   return [others, items, ...named].every((each) => each === ANY);
 }
 
-/** A schema, and those of which it is made. Whatever is no schema knows anything. */
+/** A schema, and the schemas of which it is composed. A value that is not a schema knows anything. */
 function partsOf(schema: unknown): Json[] {
   if (!isRecord(schema)) return [];
   const { $ref, ...own } = schema;
@@ -77,7 +77,7 @@ function partsOf(schema: unknown): Json[] {
   return [withEmbedded(schema), ...[...listed, ...AS_SUCH.map((name) => schema[name])].flatMap(partsOf)];
 }
 
-/** An object within an object has metadata, too. */
+/** An object within an object also has metadata. */
 function withEmbedded(schema: Json): Json {
   if (schema['x-kubernetes-embedded-resource'] !== true) return schema;
   const properties = isRecord(schema.properties) ? schema.properties : {};
@@ -96,8 +96,8 @@ function grouped(parts: readonly Json[], keyword: 'properties' | 'patternPropert
 }
 
 /**
- * Finds the fields of an object that are unknown. Those that `before` has in the same place are not told: whoever changes a part of an
- * object is not told of the rest.
+ * Finds the unknown fields of an object. Those that `before` has in the same place are left out: a change of one part of an
+ * object does not report the rest.
  */
 export function unknownFields(known: KnownFields, object: unknown, before?: unknown): FieldPaths {
   const found = new FieldPaths();

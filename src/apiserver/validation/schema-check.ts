@@ -1,13 +1,13 @@
 /**
- * Finds what is wrong with a schema before anything is checked against it: a keyword that is misspelt checks nothing, and says nothing.
+ * Finds what is wrong with a schema before anything is checked against it: a misspelt keyword checks nothing, silently.
  *
- * A schema may have keywords that only other tools know, so an unknown one is refused if a known one is near.
+ * A schema may have keywords that only other tools know, so an unknown one is refused only if it resembles a known one.
  */
 import { invalid, WatchError } from '../../watch/errors.ts';
 import { distance } from '../../watch/options.ts';
 import type { JsonSchema } from '../definition.ts';
 
-/** Keywords below which each member is a schema, of a list each element, and which are schemas themselves. */
+/** Keywords with schemas as members, keywords with schemas as list elements, and keywords that are schemas themselves. */
 const NAMED = ['properties', 'patternProperties', 'definitions', '$defs', 'dependentSchemas'] as const;
 const LISTED = ['allOf', 'anyOf', 'oneOf', 'prefixItems'] as const;
 const SINGLE = [
@@ -15,7 +15,7 @@ const SINGLE = [
   ...(['additionalProperties', 'unevaluatedProperties', 'propertyNames', 'contentSchema'] as const),
 ] as const;
 
-/** Those of JSON Schema, from draft 4 to 2020-12, and of OpenAPI v3. */
+/** The keywords of JSON Schema, from draft 4 to 2020-12, and of OpenAPI v3. */
 const KEYWORDS: readonly string[] = [
   ...NAMED,
   ...LISTED,
@@ -29,7 +29,7 @@ const KEYWORDS: readonly string[] = [
 ];
 
 /**
- * Looks at a schema of objects.
+ * Checks a schema of objects.
  *
  * @throws {WatchError} INVALID_ARGUMENT that names the place.
  */
@@ -64,7 +64,7 @@ function check(name: string, schema: unknown): void {
 
 function checkKeyword(name: string, keyword: string): void {
   if (KEYWORDS.includes(keyword) || keyword.startsWith('x-')) return;
-  // Of a word that is taken for another one, a third of the letters may be wrong.
+  // A word resembles another one if at most a third of its letters are wrong.
   const near = KEYWORDS.find((each) => distance(keyword, each) <= keyword.length / 3);
   if (near === undefined) return;
   throw new WatchError('INVALID_ARGUMENT', `${name}: unknown keyword ${keyword.slice(0, 80)}: did you mean ${near}?`);

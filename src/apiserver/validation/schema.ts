@@ -4,23 +4,23 @@
  *     schema -- expanded(): as OpenAPI v3 means it --> ajv --> errors --> causes, in Kubernetes' words
  *
  * What OpenAPI v3 has beyond JSON schema: `nullable`, which ajv knows; formats of numbers, which their types imply; and the
- * extensions, which are no matter of validity except `x-kubernetes-int-or-string`. Formats of texts are not checked, as ajv has
- * them in another package.
+ * extensions, of which only `x-kubernetes-int-or-string` affects validity. Formats of strings are not checked, as ajv has them in
+ * another package.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { WatchError } from '../../watch/errors.ts';
 import type { FieldCause, JsonSchema } from '../definition.ts';
 
-/** Says what is wrong with an object: nothing, if it returns an empty list. */
+/** Returns what is wrong with an object; an empty list if nothing is. */
 export type SchemaCheck = (object: KubernetesObject) => readonly FieldCause[];
 
-/** More causes are not told: nobody reads them, and a hostile object could have millions. */
+/** The most causes that are reported: nobody reads more, and a hostile object could have millions. */
 const MAX_CAUSES = 50;
 
 /**
  * Compiles a schema.
  *
- * @throws {WatchError} INVALID_ARGUMENT if the schema is none, or ajv is not installed.
+ * @throws {WatchError} INVALID_ARGUMENT if the schema is invalid, or ajv is not installed.
  */
 export async function compileSchema(schema: JsonSchema): Promise<SchemaCheck> {
   const Ajv = await loadAjv();
@@ -39,7 +39,7 @@ interface AjvClass {
   new (options: object): { compile(schema: object): unknown };
 }
 
-/** What ajv makes of a schema. */
+/** A compiled schema of ajv. */
 interface ValidateFunction {
   (data: unknown): boolean;
   errors?: readonly AjvError[] | null;
@@ -63,10 +63,10 @@ async function loadAjv(): Promise<AjvClass> {
   }
 }
 
-/** The members that every object has, and that the server checks itself. */
+/** The members that every object has, which the server checks itself. */
 const COMMON: JsonSchema = { apiVersion: { type: 'string' }, kind: { type: 'string' }, metadata: { type: 'object' } };
 
-/** The schema of an object as ajv takes it. */
+/** The schema of an object in the form that ajv takes. */
 function toJsonSchema(schema: JsonSchema): JsonSchema {
   const properties = schema.properties as JsonSchema | undefined;
   const { metadata: _, ...own } = properties ?? {};
@@ -77,7 +77,7 @@ function toJsonSchema(schema: JsonSchema): JsonSchema {
   });
 }
 
-/** Turns `x-kubernetes-int-or-string`, and bounds that are only marked as exclusive, into what they mean, at any depth. */
+/** Replaces `x-kubernetes-int-or-string`, and bounds that are only marked as exclusive, by what they mean, at any depth. */
 function expanded(schema: JsonSchema): JsonSchema {
   const entries = Object.entries(schema).filter(([name]) => !name.startsWith('x-'));
   const inner = entries.map(([name, value]): [string, unknown] => [name, expandedPart(name, value)]);
@@ -91,7 +91,7 @@ function expanded(schema: JsonSchema): JsonSchema {
   return { ...rest, type: ['integer', 'string'] };
 }
 
-/** OpenAPI 3.0 marks a bound as exclusive; JSON schema has a bound of its own for that. */
+/** OpenAPI 3.0 marks a bound as exclusive; JSON schema has a separate keyword for that. */
 function withExclusive(schema: JsonSchema, bound: string, exclusive: string): JsonSchema {
   const mark = schema[exclusive];
   if (typeof mark !== 'boolean') return schema;
@@ -100,7 +100,7 @@ function withExclusive(schema: JsonSchema, bound: string, exclusive: string): Js
   return { ...rest, [mark ? exclusive : bound]: limit };
 }
 
-/** Where schemas are in a schema: under names, in a list, or as such. */
+/** Where a schema contains schemas: under names, in a list, or directly. */
 const UNDER_NAMES: readonly string[] = ['properties', 'patternProperties', 'definitions'];
 const IN_A_LIST: readonly string[] = ['allOf', 'anyOf', 'oneOf'];
 const AS_SUCH: readonly string[] = ['items', 'additionalProperties', 'not'];
@@ -114,7 +114,7 @@ function expandedPart(name: string, value: unknown): unknown {
   return AS_SUCH.includes(name) && !Array.isArray(value) ? expanded(value as JsonSchema) : value;
 }
 
-/** Kubernetes' words for ajv's errors. */
+/** ajv's errors in Kubernetes' words. */
 export function toCauses(errors: readonly AjvError[], object: unknown): FieldCause[] {
   const causes = errors.slice(0, MAX_CAUSES).map((error) => toCause(error, object));
   return causes.length > 0 ? causes : [{ field: '', message: 'Invalid value: does not fit the schema' }];

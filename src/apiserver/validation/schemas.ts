@@ -10,20 +10,20 @@ export class Schemas {
   readonly #compiled: Map<Schema, Promise<SchemaCheck>> = new Map();
 
   /**
-   * Compiles all of them, so that their owner hears of a schema that is none, or of the package that is missing, before any client
-   * does. Rejects with that.
+   * Compiles all of them, so that their owner learns of an invalid schema, or of the missing package, before any client does.
+   * Rejects with that error.
    */
   async prepare(resources: readonly Pick<ResourceInfo, 'schema'>[]): Promise<void> {
     for (const { schema } of resources) if (schema !== undefined) await this.#compile(schema);
   }
 
-  /** Says what is wrong with an object of a resource; undefined for a resource without a schema. */
+  /** The check of a resource's objects; undefined for a resource without a schema. */
   checkOf({ schema }: Pick<ResourceInfo, 'schema'>): ((object: AnyObject) => Promise<readonly FieldCause[]>) | undefined {
     if (schema === undefined) return undefined;
     return async (object) => (await this.#checked(schema))(object);
   }
 
-  /** A schema that cannot be compiled is no fault of whoever writes an object: it is an error of the server's. */
+  /** A schema that cannot be compiled is the server's error, not that of a client that writes an object. */
   #checked(schema: Schema): Promise<SchemaCheck> {
     return this.#compile(schema).catch((cause: unknown) => {
       throw new Error((cause as Error).message, { cause });

@@ -4,15 +4,15 @@ import type { ResourceInfo } from '../resource-info.ts';
 import type { FieldCheck } from '../validation/field-check.ts';
 import { presented } from './read.ts';
 
-/** What a patch is made a change with. */
+/** What is needed to turn a patch into a change. */
 export interface ChangeTerms {
   readonly type: PatchType;
   readonly kind: ResourceInfo;
-  /** Looks at the fields of what is made; undefined: nobody does. */
+  /** The check of the result's fields; undefined: they are not checked. */
   readonly fields: FieldCheck | undefined;
 }
 
-/** What a patch makes of an object of a kind, in the version of that kind. Refuses a patch that is none. */
+/** The change that a patch makes to an object of a kind, in that kind's version. Refuses an invalid patch. */
 export function toChange(patch: unknown, { type, kind, fields }: ChangeTerms): (current: KubernetesObject) => object {
   const patched = toPatch(patch, { type, kind });
   return (current) => {

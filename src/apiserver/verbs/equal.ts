@@ -1,6 +1,6 @@
 /**
- * Whether two JSON values are the same, whatever the order of members. A member of undefined is the same as none. At the top, some
- * members may be left out of account.
+ * Whether two JSON values are the same, whatever the order of members. An undefined member is the same as none. At the top level,
+ * some members may be ignored.
  */
 export function sameJson(one: unknown, other: unknown, but: readonly string[] = NOTHING): boolean {
   if (one === other) return true;

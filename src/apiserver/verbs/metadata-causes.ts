@@ -7,7 +7,7 @@ import { faultOfLabel, faultOfSubdomain, shown, utf8Bytes } from './names.ts';
 
 const MAX_ANNOTATION_BYTES = 262_144;
 
-/** What is wrong with metadata, whoever has written it. */
+/** What is wrong with metadata, in any write. */
 export function metadataCauses(metadata: Meta): FieldCause[] {
   const causes: FieldCause[] = [];
   const at = (field: string, value: string, expected: string): void =>
@@ -49,7 +49,7 @@ function ownerCauses({ ownerReferences = [] }: Meta): FieldCause[] {
   return [...causes, { field: 'metadata.ownerReferences', message }];
 }
 
-/** What is wrong with the name of an object, and that of its namespace. */
+/** What is wrong with the name of an object, and with that of its namespace. */
 export function nameCauses(name: string, namespace: string | undefined): FieldCause[] {
   const named = faultOfSubdomain(name);
   const spaced = namespace === undefined ? undefined : faultOfLabel(namespace);
@@ -62,7 +62,7 @@ export function nameCauses(name: string, namespace: string | undefined): FieldCa
 /** What an update may not change. */
 export function updateCauses(sent: Meta, old: Meta, next: Meta): FieldCause[] {
   const causes: FieldCause[] = [];
-  // What is said of other times is ignored: whoever writes from a file knows those of another object. Upstream: `BeforeUpdate`.
+  // Other times are ignored: those in a file may be of another object. Upstream: `BeforeUpdate`.
   const { deletionTimestamp } = sent;
   if (deletionTimestamp !== undefined && old.deletionTimestamp === undefined) {
     const message = `Invalid value: ${shown(String(deletionTimestamp))}: field is immutable`;

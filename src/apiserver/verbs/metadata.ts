@@ -9,20 +9,20 @@ export type Mutable = KubernetesObject & Json & { readonly metadata: Meta };
 
 export type Meta = ObjectMeta & Json;
 
-/** Whether what was sent is an object that does not say that it is of another kind. */
+/** Whether what was sent is an object that does not declare another kind. */
 export function isOfKind(info: ResourceInfo, sent: unknown): boolean {
   if (!isRecord(sent)) return false;
   const { apiVersion = info.apiVersion, kind = info.kind } = sent;
   return apiVersion === info.apiVersion && kind === info.kind;
 }
 
-/** Checks that what was sent is an object of this kind at all, and fills in what all of them have in common. */
+/** Checks that what was sent is an object of this kind, and fills in what all objects have in common. */
 export function normalized(info: ResourceInfo, sent: unknown): Mutable {
   if (!isRecord(sent)) throw badRequest('expected an object');
   const { apiVersion = info.apiVersion, kind = info.kind, metadata, ...rest } = sent;
   if (!isOfKind(info, sent)) {
-    const given = typeof apiVersion === 'string' && typeof kind === 'string' ? `${kind} of ${apiVersion}` : 'something else';
-    throw badRequest(`expected a ${info.kind} of ${info.apiVersion}, got a ${given.slice(0, 200)}`);
+    const given = typeof apiVersion === 'string' && typeof kind === 'string' ? `a ${kind} of ${apiVersion}` : 'something else';
+    throw badRequest(`expected a ${info.kind} of ${info.apiVersion}, got ${given.slice(0, 202)}`);
   }
   if (metadata !== undefined && metadata !== null && !isRecord(metadata)) throw badRequest('metadata: expected an object');
   const checked = (metadata ?? {}) as Json;
@@ -41,7 +41,7 @@ export function normalized(info: ResourceInfo, sent: unknown): Mutable {
 const TEXTS = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'] as const;
 const MAPS = ['labels', 'annotations'] as const;
 const LISTS = ['finalizers', 'ownerReferences', 'managedFields'] as const;
-/** The members of metadata in the order in which they are stored, whatever the order in which they come. */
+/** The members of metadata in the order in which they are stored, in whatever order they come. */
 const ORDER = [
   ...(['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'generation', 'creationTimestamp'] as const),
   ...(['deletionTimestamp', 'deletionGracePeriodSeconds', 'labels', 'annotations', 'ownerReferences', 'finalizers'] as const),
@@ -57,11 +57,11 @@ function checkMap(name: string, value: unknown): void {
   if (isNullish(value)) return;
   if (!isRecord(value)) throw badRequest(`metadata.${name}: expected an object`);
   for (const each of Object.values(value)) {
-    if (typeof each !== 'string') throw badRequest(`metadata.${name}: expected texts as values`);
+    if (typeof each !== 'string') throw badRequest(`metadata.${name}: expected strings as values`);
   }
 }
 
-/** Metadata has known members only, as upstream. Empty ones are left out, and so is what this server does not keep. */
+/** Metadata has known members only, as upstream. Empty ones are left out, and so are those that this server does not keep. */
 function ordered(metadata: Json, changes: Json = UNCHANGED): Meta {
   const known: Record<string, unknown> = {};
   for (const name of ORDER) {
@@ -71,7 +71,7 @@ function ordered(metadata: Json, changes: Json = UNCHANGED): Meta {
   return known as Meta;
 }
 
-/** What Kubernetes leaves out: no value, an empty text, list or map. */
+/** What Kubernetes leaves out: null, and empty texts, lists and maps. */
 function isEmptyValue(value: unknown): boolean {
   return isNullish(value) || value === '' || (typeof value === 'object' && isEmpty(value as object));
 }

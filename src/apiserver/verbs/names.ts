@@ -19,17 +19,17 @@ export function faultOfLabel(name: string): string | undefined {
   return `Invalid value: ${shown(name)}: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`;
 }
 
-/** A value in a message: short, and without characters that could forge lines of a log. */
+/** A value in a message: short, and without characters that could forge log lines. */
 export function shown(value: string): string {
   const short = value.length > 300 ? `${value.slice(0, 300)}...` : value;
   return JSON.stringify(short.replace(/\p{C}/gu, '.'));
 }
 
-/** What generated names end with: no vowels, and nothing that looks like something else. Upstream: `rand.String`. */
+/** The characters that generated names end with: no vowels, and none that look alike. Upstream: `rand.String`. */
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 const RANDOM_CHARS = 5;
 
-/** A name that begins as its owner wants. Upstream: `names.SimpleNameGenerator`. */
+/** A name with the given beginning. Upstream: `names.SimpleNameGenerator`. */
 export function generateName(base: string, random: () => number): string {
   const start = base.slice(0, MAX_LABEL_CHARS - RANDOM_CHARS);
   const end = Array.from({ length: RANDOM_CHARS }, () => ALPHABET.charAt(Math.floor(random() * ALPHABET.length)));

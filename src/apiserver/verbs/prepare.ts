@@ -1,8 +1,8 @@
 /**
- * What becomes of an object on its way into the storage. Pure functions: they take what was sent and what is there, and return what
- * is written, or throw what is told. Upstream: `rest.BeforeCreate` and `rest.BeforeUpdate`.
+ * Prepares an object for the storage. Pure functions: they take what was sent and what is there, and return what is written, or
+ * throw the client's error. Upstream: `rest.BeforeCreate` and `rest.BeforeUpdate`.
  *
- *     sent ---> shape (400) ---> fields of the server's own ---> metadata (422) ---> schema, validate (422) ---> stored
+ *     sent ---> shape (400) ---> the server's own fields ---> metadata (422) ---> schema, validate (422) ---> stored
  */
 
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -19,7 +19,7 @@ import { generateName, shown } from './names.ts';
 import type { NamespacedName, ResourceContext } from './resource-context.ts';
 import { timestamp } from './resource-context.ts';
 
-/** The namespace that an object gets: that of the request, or none. Throws 400 if it says another one than that. */
+/** The namespace that an object gets: that of the request, or none. Throws 400 if the object names another one. */
 function inNamespace(object: Mutable, namespace: string | undefined): Mutable {
   const { namespace: own } = object.metadata;
   if (own !== undefined && namespace !== undefined && own !== namespace) {
@@ -28,15 +28,15 @@ function inNamespace(object: Mutable, namespace: string | undefined): Mutable {
   return own === namespace ? object : withMeta(object, { namespace });
 }
 
-/** Whether the server counts the generations of this kind. Kubernetes does for all but its oldest kinds, and Leases. */
+/** Whether the server counts this kind's generations. Kubernetes does so for all but its oldest kinds, and Leases. */
 const countsGenerations = ({ group }: ResourceInfo): boolean => group !== '' && group !== 'coordination.k8s.io';
 
-/** What was sent to be created, if it can be read, and belongs where it was sent to. */
+/** What was sent to be created, if it can be read, and belongs at the place that it was sent to. */
 export function decodeCreate(info: ResourceInfo, sent: unknown, namespace: string | undefined): Mutable {
   return inNamespace(normalized(info, sent), namespace);
 }
 
-/** The object that a creation writes. It has a name of the server's making if it has only `generateName`. */
+/** The object that a creation writes. The server makes its name if it has only `generateName`. */
 export async function prepareCreate(context: ResourceContext, object: Mutable): Promise<Mutable> {
   const { info } = context;
   const { metadata } = object;
@@ -69,7 +69,7 @@ interface Checked {
   readonly old: KubernetesObject | undefined;
 }
 
-/** Throws, or rejects, if something is wrong with an object. A promise only if somebody has to be waited for. */
+/** Throws, or rejects, if something is wrong with an object. Returns a promise only if there is something to wait for. */
 function check(context: ResourceContext, object: Mutable, { causes, old }: Checked): Promise<void> | undefined {
   const { info, bySchema } = context;
   const found = [...causes, ...metadataCauses(object.metadata)];
@@ -86,7 +86,9 @@ async function checkBySchema({ info, bySchema }: ResourceContext, object: Mutabl
   refuseFor(found, info, object);
 }
 
-/** What `validate` has returned. Anything but causes is a fault of its owner, and not of whoever writes: it throws what becomes 500. */
+/**
+ * The causes that `validate` returned. Anything else is an error of its owner, not of the writer: it throws, which becomes a 500.
+ */
 function causesOf(said: unknown, { resourceName }: ResourceInfo): readonly FieldCause[] {
   if (isNullish(said)) return [];
   const isCause = (each: unknown): boolean =>
@@ -102,8 +104,8 @@ function refuseFor(causes: readonly FieldCause[], info: ResourceInfo, { metadata
 }
 
 /**
- * The object that an update writes: `sent`, with what only the server writes as it was. Made at once, unless a check takes time: a
- * storage in memory then writes it in the same turn, and nobody has to begin again.
+ * The object that an update writes: `sent`, with the old values of what only the server writes. Synchronous, unless a check takes
+ * time: a storage in memory then writes it in the same turn, and never has to start again.
  */
 export function prepareUpdate(
   context: ResourceContext,
@@ -122,7 +124,10 @@ export function prepareUpdate(
   return check(context, next, { causes, old: current })?.then(() => next) ?? next;
 }
 
-/** What an object says about itself must be so: otherwise somebody updates something else than what he has read. */
+/**
+ * An object's own name and versions must match the stored ones: otherwise a client would update something other than what it has
+ * read.
+ */
 function checkIdentity(
   info: ResourceInfo,
   { metadata }: Mutable,
@@ -137,7 +142,7 @@ function checkIdentity(
     const message = `Precondition failed: UID in precondition: ${uid.slice(0, 100)}, UID in object meta: ${currentUid}`;
     throw conflict(info, name, message);
   }
-  // Version 0 is no version: whoever sends it wants no check.
+  // Version 0 is no version: a client that sends it wants no check.
   const expected = resourceVersion === '0' ? undefined : resourceVersion;
   if (expected !== undefined && expected !== currentVersion) throw modified(info, name, expected);
 }
@@ -154,7 +159,7 @@ function onlyStatus(object: Mutable, old: Mutable): Mutable {
   return { ...without(old, 'status'), ...pick(object, 'status') } as Mutable;
 }
 
-/** The status of a namespace is the server's. Upstream: `namespaceStrategy`. */
+/** The status of a namespace belongs to the server. Upstream: `namespaceStrategy`. */
 function keepOwn({ info, empty }: ResourceContext, object: Mutable, old: Mutable): Mutable {
   return info.status || empty ? { ...without(object, 'status'), ...pick(old, 'status') } : object;
 }
@@ -174,7 +179,10 @@ function serverMembers(info: ResourceInfo, old: Mutable, { sent, isSame }: { sen
   };
 }
 
-/** Whether all that is not metadata is the same, and no status that is written apart. Upstream: `customResourceStrategy`. */
+/**
+ * Whether everything except the metadata is the same, ignoring a status that is written separately. Upstream:
+ * `customResourceStrategy`.
+ */
 function sameSpec({ status: isApart }: ResourceInfo, next: Mutable, old: Mutable): boolean {
   return sameJson(next, old, isApart ? META_AND_STATUS : META);
 }

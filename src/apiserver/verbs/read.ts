@@ -1,4 +1,4 @@
-/** Get, list and watch: parameters that have been checked become requests to the storage, and its answers those of the resource. */
+/** Get, list and watch: turns checked parameters into requests to the storage, and its answers into those of the resource. */
 import { filter } from '../../broadcast/filter.ts';
 import type { List } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -12,7 +12,7 @@ import type { ResourceInfo } from '../resource-info.ts';
 import type { NamespacedName, ResourceContext } from './resource-context.ts';
 import { storageKey } from './resource-context.ts';
 
-/** What a list or a watch is asked for. */
+/** The request of a list or a watch. */
 export interface Asked {
   readonly namespace: string | undefined;
   /** Only the object of this name. */
@@ -45,7 +45,7 @@ export async function listObjects(context: ResourceContext, asked: Asked): Promi
     ...selectors,
     ...given({ resourceVersion, continue: next }),
     resourceVersionMatch: (resourceVersionMatch as 'Exact' | 'NotOlderThan') || undefined,
-    // Kubernetes gives whoever asks for any state all of it.
+    // Kubernetes sends all of it to a client that accepts any state.
     limit: limit > 0 && resourceVersion !== '0' ? limit : undefined,
     signal: asked.signal,
   });
@@ -60,11 +60,11 @@ export async function watchObjects(context: ResourceContext, asked: Asked): Prom
   const { sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = parameters;
   let { resourceVersion } = parameters;
   const isUnset = resourceVersion === '' || resourceVersion === '0';
-  // The state, and no BOOKMARK behind it: that is what a watch without a version means to a storage.
+  // The state without a BOOKMARK after it: to a storage, that is a watch without a version.
   const plain = sendInitialEvents === true && !allowWatchBookmarks && isUnset;
   if (sendInitialEvents === false && isUnset) resourceVersion = await context.storage.currentVersion({ signal: asked.signal });
   const initial = sendInitialEvents === true && !plain;
-  // Without a version a client wants the state as it is now, and not what a cache has of it.
+  // Without a version a client wants the current state, not that of a cache.
   const isFresh = initial || (plain && resourceVersion === '');
   const watch = await storage.watch({
     ...selectors,
@@ -79,8 +79,8 @@ export async function watchObjects(context: ResourceContext, asked: Asked): Prom
 }
 
 /**
- * Passes on what a client can read. The common case costs nothing: a watch is wrapped only if an event may have to be left out, or
- * the kind is served in several versions.
+ * Leaves out what the client must not get. The common case costs nothing: a watch is wrapped only if an event may have to be left
+ * out, or the kind is served in several versions.
  */
 function adapted(
   info: ResourceInfo,
@@ -96,7 +96,7 @@ function adapted(
   });
 }
 
-/** What is given, without what is empty. */
+/** The given values, without the empty ones. */
 function given<T extends Readonly<Record<string, string>>>(texts: T): Partial<T> {
   return Object.fromEntries(Object.entries(texts).filter(([, value]) => value !== '')) as Partial<T>;
 }
@@ -107,12 +107,12 @@ interface Narrowed {
   readonly selectors: { readonly labelSelector?: string; readonly fieldSelector?: string };
 }
 
-/** The part of the storage that a request is about: that of its namespace, or the one that its selector pins. */
+/** The part of the storage for a request: that of its namespace, or of the one that its selector pins. */
 function toStorage(context: ResourceContext, { namespace, name, parameters: raw }: Asked): Narrowed {
   const parameters = checkedParameters(raw, context);
   const fields = checkSelectors(context.info, parameters);
   const pinned = fields.requiresExactMatch('metadata.namespace');
-  // A page goes on where the one before began: the same selector gives the same part.
+  // Later pages read the same part as the first: the same selector gives the same part.
   const scope = namespace ?? (context.info.namespaced && pinned && isSegment(pinned) ? pinned : undefined);
   const storage = scope === undefined ? context.storage : context.storage.scope(`${scope}/`);
   const fieldSelector =
@@ -128,7 +128,7 @@ function withName(fieldSelector: string, pinned: string | undefined, name: strin
   return fieldSelector;
 }
 
-/** Whether a text can be a part of a key. What is none is in no namespace. */
+/** Whether a text can be a segment of a key. Otherwise it is not in any namespace. */
 function isSegment(text: string): boolean {
   return /^[^/]+$/.test(text) && text !== '.' && text !== '..';
 }

@@ -1,5 +1,5 @@
 /**
- * Deletion. An object with finalizers is not deleted: it gets a time of deletion, and is gone with the last finalizer.
+ * Deletion. An object with finalizers is not deleted at once: it gets a deletion time, and goes with its last finalizer.
  *
  *     there --delete, no finalizers-------------------------------------> gone
  *       '----delete, finalizers---> waiting --last one removed (update)-----^
@@ -17,7 +17,7 @@ export interface DeleteTerms {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What has become of an object: its last content, and whether it is gone. */
+/** The result for an object: its last content, and whether it is gone. */
 export interface Deleted {
   readonly object: KubernetesObject;
   readonly gone: boolean;
@@ -33,7 +33,7 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
   let { preconditions } = terms;
   let emptied: KubernetesObject | undefined;
   const validate = (current: KubernetesObject): void => {
-    // Another object of this name has not been emptied, and nobody wants it deleted.
+    // Another object of this name has not been emptied, and is not the one to delete.
     if (emptied && current.metadata?.uid !== emptied.metadata?.uid) throw notFound(info, place.name);
     checkPreconditions(context, current, preconditions);
     if (isHeld(current)) throw new HasFinalizers();
@@ -45,7 +45,7 @@ export async function deleteObject(context: ResourceContext, place: NamespacedNa
         emptied = await storage.get(key, { signal });
         if (emptied === undefined) throw notFound(info, place.name);
         checkPreconditions(context, emptied, preconditions);
-        // What empties it marks it before: from then on it has another version.
+        // Emptying marks it first: from then on it has another version.
         if (!dryRun) preconditions = { uid: emptied.metadata?.uid };
         const left = (await context.empty(emptied, { dryRun, signal })) ? undefined : await storage.get(key, { signal });
         if (left !== undefined) return { object: left, gone: false };
@@ -104,13 +104,13 @@ function checkPreconditions(
 
 const isHeld = ({ metadata }: KubernetesObject): boolean => (metadata?.finalizers ?? []).length > 0;
 
-/** Objects that one page of a deletion of many reads at a time. */
+/** The number of objects that a page of a collection's deletion reads. */
 const PAGE = 500;
 
 /**
- * Deletes what a list selects, one object after the other, and nothing that has come in its place since. Returns what was there. What
- * others delete meanwhile is no failure. All of it is listed before: to delete much could make a storage forget the version at which
- * the list is.
+ * Deletes the objects that a list selects, one after the other, and nothing that has replaced them since. Returns what was there.
+ * Objects that others delete meanwhile are not failures. Everything is listed first: many deletions could make a storage drop the
+ * list's version.
  */
 export async function deleteObjects(
   context: ResourceContext,
@@ -120,7 +120,7 @@ export async function deleteObjects(
     limit = 0,
     ...terms
   }: DeleteTerms & {
-    /** No more than so many; 0: all. */
+    /** At most this many; 0: all. */
     readonly limit?: number;
     readonly list: (page: {
       limit: number;
@@ -152,7 +152,7 @@ export async function deleteObjects(
 
 /** It has finalizers. */
 class HasFinalizers extends Error {}
-/** It has none any more. */
+/** It no longer has any. */
 class FinalizersGone extends Error {}
 /** A dry run has shown that it could be deleted. */
 class DryRunDone extends Error {

@@ -1,6 +1,6 @@
 /**
- * Create, update and patch. Each is one step in the storage: what an update is made of is read and written by the same revision, and
- * if somebody else was faster, it is made again of what is there then.
+ * Create, update and patch. Each is one step in the storage: an update reads and writes the same revision, and if another writer
+ * was faster, it is repeated with what is there then.
  */
 
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -20,7 +20,7 @@ export interface WriteTerms {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How often another name is tried if a generated one is taken. */
+/** How many other names are tried if a generated one is taken. */
 const MAX_NAME_ATTEMPTS = 8;
 
 /** Creates an object. */
@@ -31,7 +31,7 @@ export async function createObject(
 ): Promise<KubernetesObject> {
   const readable = decodeCreate(context.info, sent, namespace);
   for (let attempt = 1; ; attempt++) {
-    // What is wrong with an object is told where there could be one. Upstream: the plugin `NamespaceLifecycle`, before validation.
+    // Causes are reported only where the object could exist. Upstream: the plugin `NamespaceLifecycle`, before validation.
     const asked = readable.metadata.name ?? '';
     const within = namespace === undefined ? undefined : await context.namespaceExists(namespace, asked);
     const object = await prepareCreate(context, readable);
@@ -55,7 +55,7 @@ export async function createObject(
   }
 }
 
-/** Deletes what was created in a namespace that is about to go: whoever empties it may have looked before. */
+/** Deletes an object that was created in a Terminating namespace: the server that empties it may have looked before. */
 function takeBack(context: ResourceContext, key: string, { metadata }: KubernetesObject): (why: unknown) => Promise<never> {
   return async (why) => {
     if (hasCode(why, 403) || hasCode(why, 404)) {
@@ -71,15 +71,15 @@ function takeBack(context: ResourceContext, key: string, { metadata }: Kubernete
 /** Options of {@link updateObject}. */
 export interface UpdateTerms extends WriteTerms {
   readonly place: NamespacedName;
-  /** Only the status is written; otherwise everything but the status, if the kind has one of its own. */
+  /** Only the status is written; otherwise everything except the status, if that is a subresource of the kind. */
   readonly status: boolean;
-  /** Returns what was sent, or makes it of what is there. May be called several times. */
+  /** Returns what was sent, or applies it to what is there. May be called several times. */
   readonly make: (current: KubernetesObject) => unknown;
 }
 
 type Change = (current: KubernetesObject) => KubernetesObject | Promise<KubernetesObject>;
 
-/** How often an update may find that others were faster, before it gives up. */
+/** How often other writers may be faster before an update gives up. */
 const MAX_ATTEMPTS = 100;
 
 /** Updates an object. If that removes the last finalizer of one that is being deleted, it is gone. */
@@ -99,7 +99,7 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
     try {
       if (terms.dryRun) return await dry(context, terms, change);
       const updated = await storage.update(key, change, { signal });
-      // What contains others goes when those have gone.
+      // A container goes when its contents have gone.
       if (context.empty && isDone(updated)) await deleteEmpty(context, updated, terms);
       return updated;
     } catch (error) {
@@ -114,7 +114,7 @@ export async function updateObject(context: ResourceContext, terms: UpdateTerms)
   }
 }
 
-/** Deletes what has no finalizers any more. Another server may be faster. */
+/** Deletes an object that has no finalizers any more. Another server may be faster. */
 async function deleteEmpty(
   context: ResourceContext,
   { metadata }: KubernetesObject,
@@ -132,7 +132,7 @@ async function dry(context: ResourceContext, { place, signal }: UpdateTerms, cha
   return change(current);
 }
 
-/** Deletes what nobody holds any more. Its last content is what was to be written. */
+/** Deletes an object that no finalizer holds any more. Its last content is what was to be written. */
 async function finish(
   context: ResourceContext,
   { place, signal }: UpdateTerms,

@@ -1,12 +1,12 @@
 /**
- * A watch of a cacher. It holds its place in the log and nothing else: what it has not read yet is read from its view when its
- * consumer asks. So a slow one costs nothing, and harms nobody; if the log forgets what it has not read, it is told, with 410.
+ * A watch of a cacher. It keeps only its place in the log: events are read from its view when its consumer asks for them. So a
+ * slow watch costs nothing and delays nobody; if the log drops changes that it has not read, it gets an ERROR 410.
  *
  *     the state as ADDED --> BOOKMARK that ends it --> events of the view, after `place` --> [ all read: a BOOKMARK that is owed ]
  *                                                       '-- no longer kept --> ERROR 410
  *
- * A BOOKMARK is owed, not queued: when it is due, the watch notes that, and tells the version of the cache when it has read
- * everything. So it is in order with events whatever its consumer does, and none is lost because there was no room.
+ * A BOOKMARK is owed, not queued: when one is due, the watch notes that, and delivers the cache's version once it has read
+ * everything. So BOOKMARKs are in order with events however fast the consumer reads, and none is lost for lack of room.
  */
 import type { Parked } from '../../broadcast/watchers/park.ts';
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
@@ -17,23 +17,23 @@ import type { ChangeEvent, StorageEvent } from '../storage.ts';
 import type { Due } from './schedule.ts';
 import type { View } from './view.ts';
 
-/** What a watch needs of its cacher. */
+/** What a watch needs from its cacher. */
 export interface CacheWatchHost<T extends KubernetesObject> {
   readonly compareVersions: VersionComparator;
-  /** The places of the first change that is kept, and behind the last. */
+  /** The place of the first change that is kept, and the place after the last. */
   readonly start: number;
   readonly place: number;
-  /** The BOOKMARK of the version that the cache has now. */
+  /** The BOOKMARK with the cache's current version. */
   readonly bookmark: BookmarkEvent;
-  /** It has ended, by whichever side. Called once. */
+  /** The watch has ended, from either side. Called once. */
   left(watch: CacheWatch<T>): void;
-  /** It has been ended because it was too slow. */
+  /** The watch was ended because it was too slow. */
   fellBehind(watch: CacheWatch<T>): void;
-  /** It is due, as was asked for when it was put in the schedule. */
+  /** The time for which the watch was scheduled has come. */
   due(watch: CacheWatch<T>, nowMs: number): void;
 }
 
-/** Who is told, once, that a watch may have something to read, or has ended. It must not throw. */
+/** Called once when a watch may have something to read, or has ended. Must not throw. */
 export interface Listener {
   readable(): void;
 }
@@ -59,7 +59,7 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
   readonly view: View<T>;
   inPark: boolean = false;
   dueMs: number = 0;
-  /** When it ends, by the clock of the cacher; 0: never. In whole milliseconds, which cost no memory of their own. */
+  /** When it ends, by the cacher's clock; 0: never. In whole milliseconds, which take no extra memory. */
   deadlineMs: number = 0;
   /** Whether it may get BOOKMARKs. */
   bookmarks: boolean = false;
@@ -67,15 +67,15 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
   protected override failure: { readonly error: unknown } | undefined = undefined;
   private readonly host: CacheWatchHost<T>;
   private place: number;
-  /** What comes before the changes, until all of it was read: a watch that waits has none. */
+  /** What comes before the changes, until it has been read; a waiting watch has none. */
   private opening: Opening<T> | undefined;
   /** The version of the last event that was read. */
   private deliveredVersion: string;
-  /** Whether it owes a BOOKMARK: if there is news, or in any case. */
+  /** Whether it owes a BOOKMARK: only if the version is new, or in any case. */
   private owed: 'news' | 'any' | undefined = undefined;
-  /** No event of this place or a later one will be read. */
+  /** No event at this place or a later one will be read. */
   private until: number | undefined = undefined;
-  /** Who waits in the place of a read. */
+  /** What waits instead of a read. */
   private listener: Listener | undefined = undefined;
   /** Whether nothing more can be read. */
   over: boolean = false;
@@ -105,15 +105,15 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
     return this.lost;
   }
 
-  /** Has it tell the version of the cache, once it has read everything: if that is news, or `any`. */
+  /** Makes it deliver the cache's version once it has read everything: only if that is new, or, with `any`, in any case. */
   owe(any: boolean = false): void {
     this.owed = any ? 'any' : (this.owed ?? 'news');
     this.serve();
   }
 
   /**
-   * Tells somebody when there may be something to read, in the place of a read that waits: for those who have many watches. It is
-   * also that somebody who ends the watch, so the signal that it was opened with does no more.
+   * Calls the listener once when there may be something to read, instead of a waiting read: for callers with many watches. Such a
+   * caller also ends the watch itself: the signal that it was opened with no longer has an effect.
    */
   listen(listener: Listener): void {
     this.listener = listener;
@@ -197,7 +197,7 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
     return this.over ? NONE : this.takeBookmark();
   }
 
-  /** Everything is read: tells how far the cache is, if that is owed, and news. */
+  /** Everything has been read: returns the BOOKMARK that is owed, if there is one. */
   private takeBookmark(): StorageEvent<T> | typeof NONE {
     this.place = this.host.place;
     const { owed } = this;
@@ -213,7 +213,7 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
   private expireTooSlow(): ErrorEvent {
     this.host.fellBehind(this);
     return this.fail(
-      lostStatus(`too old resource version: ${this.deliveredVersion}: the watch was too slow, and what follows is not kept`),
+      lostStatus(`too old resource version: ${this.deliveredVersion}: the watch was too slow, and the next changes are gone`),
     );
   }
 
@@ -257,7 +257,7 @@ export class CacheWatch<T extends KubernetesObject> extends Reader<StorageEvent<
   }
 }
 
-/** 410, for whoever cannot be told everything. */
+/** 410, for a watch that cannot get every change. */
 export function lostStatus(message: string): Status {
   return toStatus({ code: 410, reason: 'Expired', message });
 }

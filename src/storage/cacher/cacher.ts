@@ -1,6 +1,6 @@
 /**
- * A cache in front of a storage, which serves any number of watches and lists and asks the storage for none of them. It is a
- * storage itself, so it stands where one does; writes pass through.
+ * A cache in front of a storage. It serves any number of watches and lists without asking the storage for each. It is itself a
+ * storage, so it can stand wherever one does; writes pass through.
  *
  *                      create, update, delete
  *      ApiServer ------------------------------------------> storage
@@ -13,23 +13,24 @@
  *          | place
  *      watches (cache-watch.ts)
  *
- * **State and log are one thing.** The state at version v, and the changes that led to it, are written in one step. A watch begins
- * with the state, or at any version that the log still has, and joins in one step, too. Undoing changes gives a state of the past.
+ * **State and log are one thing.** The state at version v, and the changes that led to it, are written in one step. A watch
+ * begins with the state, or at any version that the log still has, and also joins in one step. Undoing changes gives a past
+ * state.
  *
- * **Routed, not filtered.** A change is brought to the views of the scopes and the values that its object has or had. Watches of
- * one selection share a view: it is judged once for all of them, and they get the same event objects. So an object's bytes, which
- * belong to its identity (encoded.ts), are made once.
+ * **Routed, not filtered.** A change goes only to the views of the scopes and field values that its object has or had. Watches
+ * with the same selection share a view: the change is evaluated once for all of them, and they get the same event objects. So an
+ * object's bytes, which belong to its identity (encoded.ts), are made once.
  *
- * **Slow watches re-read.** A watch has a place and no queue. What it has not read costs nothing as long as the window has it
- * anyway. If the window has forgotten it, the watch is told ERROR 410. Nobody waits for a slow one, and no time is allotted to it.
+ * **Slow watches re-read.** A watch has a place and no queue. Unread changes cost nothing while the window keeps them anyway.
+ * Once the window has dropped them, the watch gets an ERROR 410. Nobody waits for a slow watch, and none has a time budget.
  *
- * **Fresh when asked.** A read without a version asks the storage for its newest, and waits until the cache is there; the storage
- * is asked for progress meanwhile. A read from any version asks nobody.
+ * **Fresh when asked.** A read without a version asks the storage for its newest version, and waits until the cache has reached
+ * it; meanwhile the storage is asked for progress. A read that accepts any version asks nobody.
  *
- * **Told.** As long as the storage can go on from the last version, watches do not notice its failures. If it cannot (410), they
- * are ended with 410 after all that is known, because nobody knows what happened between.
+ * **Told.** As long as the storage can resume from the last version, watches do not notice its failures. If it cannot (410), they
+ * get everything that is known and then end with 410, because nobody knows what happened in between.
  *
- * Where it differs from upstream on purpose, docs/storage.md says so. Upstream: `storage/cacher`.
+ * docs/storage.md lists the deliberate differences from upstream. Upstream: `storage/cacher`.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { requireMethod } from '../../watch/errors.ts';

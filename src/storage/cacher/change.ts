@@ -1,4 +1,4 @@
-/** What is in the state of a cacher, and what is in its log. */
+/** An entry of a cacher's state, and a change in its log. */
 import { withVersionOf } from '../../broadcast/transitions.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
 import { encoded } from '../encoded.ts';
@@ -18,7 +18,7 @@ export class Entry<T extends KubernetesObject> {
     this.place = place;
   }
 
-  /** What a watch that begins with the state is told. The same event for all of them. */
+  /** The event for watches that begin with the state: the same one for all of them. */
   get added(): ChangeEvent<T> {
     this.#added ??= { type: 'ADDED', object: this.object };
     return this.#added;
@@ -26,8 +26,8 @@ export class Entry<T extends KubernetesObject> {
 }
 
 /**
- * A change in the log, with all that anybody may be told of it. Each of these events is made once, so that all watchers have the
- * same, and the bytes of its object are made once.
+ * A change in the log, with every event that a watch may get for it. Each event is made once, so all watches share it, and the
+ * bytes of its object are made once.
  */
 export class Change<T extends KubernetesObject> {
   readonly key: string;
@@ -37,7 +37,7 @@ export class Change<T extends KubernetesObject> {
   readonly isDeletion: boolean;
   readonly version: string;
   readonly atMs: number;
-  /** What the log keeps alive by it. */
+  /** The bytes that the log keeps alive because of it. */
   readonly bytes: number;
   #event: ChangeEvent<T> | undefined = undefined;
   #entered: ChangeEvent<T> | undefined = undefined;
@@ -81,7 +81,7 @@ export class Change<T extends KubernetesObject> {
 /** An object takes about twice the size of its JSON (measured: a Pod of 14.5 KB takes 29 KB), and its bytes are kept beside it. */
 const EXPANSION = 3;
 
-/** About how much memory an object takes. Its bytes are made for it, if it has none. */
+/** About how many bytes of memory an object takes. Makes its JSON if there is none yet. */
 export function sizeOf(object: object): number {
   return encoded(object).byteLength * EXPANSION;
 }

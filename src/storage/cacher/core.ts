@@ -1,12 +1,13 @@
 /**
  * State and log of a cacher, under one version. Everything here is synchronous: a change is in the state, in the log and in all
- * views that it concerns before anybody can look; and a watch joins state and log in one step, so nothing comes twice or never.
+ * views that it concerns before anybody can look; and a watch joins state and log in one step, so no event is missed or comes
+ * twice.
  *
  *     feed --- apply(event) ---> state: set, drop ----> log of all ---> router ---> views ---> watches
- *          '-- replace(list) --> another state; an empty log; old watches are told 410
+ *          '-- replace(list) --> another state; an empty log; old watches get 410
  *
  * Invariants
- * - The state at version v is what the storage had at v. The version never decreases but by `replace`.
+ * - The state at version v is what the storage had at v. Only `replace` can decrease the version.
  * - Undoing the changes of the log, last first, gives the state at any version from `base` on.
  */
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
@@ -23,17 +24,17 @@ import type { Selection } from './selection.ts';
 import { SortedMap } from './sorted-map.ts';
 import { View } from './view.ts';
 
-/** Where a watch shall begin. */
+/** Where a watch begins. */
 export interface JoinOptions {
   /** The state first. */
   readonly initial: boolean;
-  /** A BOOKMARK behind that. */
+  /** A BOOKMARK after it. */
   readonly mark: boolean;
-  /** Without the state: after which version, which must have come. Default: now. */
+  /** Without the state: the version to begin after, which the cache must have reached. Default: now. */
   readonly after?: string | undefined;
 }
 
-/** Views are trimmed after so many changes, or as many as there are views, so it costs one look per change at most. */
+/** Views are trimmed after this many changes, or as many as there are views if that is more: at most one look per change. */
 const TRIM_EVERY = 256;
 
 export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>, 'place' | 'bookmark'> {
@@ -46,12 +47,12 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
   #router: Router<T> = new Router();
   #views: Map<string, View<T>> = new Map();
   #bookmark: BookmarkEvent | undefined;
-  /** The last copy of a state that was asked for, and the place of the change after it: the next page is of the same one. */
+  /** The last past state that was asked for, and the place of the change after it: the next page reads the same state. */
   #past: { readonly place: number; readonly state: SortedMap<Entry<T>> } | undefined;
-  /** All objects in order, if nothing has changed since somebody asked. */
+  /** All objects in order, if nothing has changed since they were last asked for. */
   #objects: readonly T[] | undefined;
   #trimAt: number = TRIM_EVERY;
-  /** Whether everything up to `version` was said to be told, so that no change can have it. */
+  /** Whether the storage has said that `version` is complete, so that no further change can have it. */
   #sealed: boolean = false;
 
   constructor(settings: CacherSettings<T>) {
@@ -83,17 +84,17 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
     return this.#state.get(key)?.object;
   }
 
-  /** Takes a change of the storage. Throws if it cannot be: then nothing has changed. */
+  /** Applies a change from the storage. Throws if it is impossible; then nothing has changed. */
   apply({ type, object, previous }: ChangeEvent<T>): void {
     const { compareVersions, keyOf, clock } = this.#settings;
     const version = versionOf(object);
     const order = compareVersions(version, this.version);
     if (order < 0 || (order === 0 && this.#sealed)) {
-      throw new WatchError('INVALID_FRAME', `the storage has told a change of version ${version} after ${this.version}`);
+      throw new WatchError('INVALID_FRAME', `the storage sent a change of version ${version} after ${this.version}`);
     }
     const key = keyOf(object);
     if (previous && keyOf(previous) !== key) {
-      throw new WatchError('INVALID_FRAME', `the storage has told that ${keyOf(previous)} is ${key} now: keyOf is wrong`);
+      throw new WatchError('INVALID_FRAME', `the key changed from ${keyOf(previous)} to ${key}: keyOf is wrong`);
     }
     const before = this.#state.get(key);
     const isDeletion = type === 'DELETED';
@@ -113,20 +114,20 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
     this.trim();
   }
 
-  /** There is no change up to this version but those that were told. */
+  /** There are no changes up to this version except those already applied. */
   moveTo(version: string): void {
     if (this.#settings.compareVersions(version, this.version) < 0) return;
     this.version = version;
     this.#sealed = true;
   }
 
-  /** Whether these are the objects of the state. */
+  /** Whether the state consists of exactly these objects. */
   isJust(objects: readonly T[]): boolean {
     const isHere = (object: T): boolean => JSON.stringify(this.get(this.#settings.keyOf(object))) === JSON.stringify(object);
     return objects.length === this.size && objects.every(isHere);
   }
 
-  /** There is another state, and nobody knows what has led to it: every watch is told `status`, once it has read all. */
+  /** Replaces the state, and nobody knows what happened in between: every watch gets `status` once it has read everything. */
   replace(objects: readonly T[], version: string, status: Status): void {
     const state = new SortedMap<Entry<T>>();
     for (const object of objects) {
@@ -142,7 +143,7 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
     this.#sealed = true;
   }
 
-  /** Ends all watches, once they have read all; with a status, they are told that. */
+  /** Ends all watches once they have read everything; with a status, each gets it last. */
   end(status?: Status): void {
     const views = this.#views;
     this.#views = new Map();
@@ -159,18 +160,18 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
     for (const view of this.#views.values()) view.trim(this.history.start);
   }
 
-  /** Drops what the window is too small for. */
+  /** Drops the changes that exceed the window's limits. */
   trim(): void {
     this.history.trim(this.#settings.clock.now());
     const { start } = this.history;
-    // Up to here the window has the objects of the past anyway.
+    // While its place is in the window, the window keeps its objects alive anyway.
     if ((this.#past?.place ?? start) < start) this.#past = undefined;
     if (start < this.#trimAt) return;
     this.#trimAt = start + Math.max(TRIM_EVERY, this.#views.size);
     for (const view of this.#views.values()) view.trim(start);
   }
 
-  /** Starts a watch. Undefined if what it asks for is not kept any more. */
+  /** Starts a watch. Undefined if what it asks for is no longer kept. */
   join(selection: Selection<T>, { initial, mark, after }: JoinOptions, host: CacheWatchHost<T>): CacheWatch<T> | undefined {
     this.trim();
     const place = initial || after === undefined ? this.place : this.history.after(after);
@@ -178,7 +179,7 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
     const view = this.#viewOf(selection, place);
     const start: WatchStart<T> = {
       place,
-      // Most begin where the cache is: they need no text of their own.
+      // Most begin at the cache's version, and can share its string.
       version: after === undefined || after === this.version ? this.version : after,
       ...(initial && { initial: view.initial(() => Array.from(this.entries(selection), ({ added }) => added)) }),
       ...(mark && { mark: this.#mark() }),
@@ -200,12 +201,12 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
     return this.#objects;
   }
 
-  /** How many objects there are whose keys begin with a prefix, from a key on. */
+  /** How many objects from a key on have keys that begin with a prefix. */
   count(prefix: string, from: string): number {
     return this.#state.count(prefix, from);
   }
 
-  /** The state as it was at a version; undefined if that is not known any more, or not yet. */
+  /** The state as it was at a version; undefined if that is no longer known, or not yet. */
   snapshotAt(version: string): SortedMap<Entry<T>> | undefined {
     if (this.#settings.compareVersions(version, this.version) > 0) return undefined;
     const from = this.history.after(version);
@@ -224,7 +225,7 @@ export class Core<T extends KubernetesObject> implements Pick<CacheWatchHost<T>,
     return past.state;
   }
 
-  /** The entries that are selected, in the order of their keys, from a key on. To be read in one step. */
+  /** The entries that are selected, in the order of their keys, from a key on. Must be read in one step. */
   *entries(selection: Selection<T>, from: string = selection.prefix): IterableIterator<Entry<T>> {
     const { pin, prefix } = selection;
     const entries = pin ? this.#indexes.find(pin, () => this.#state.values()) : this.#state.values(prefix, from);

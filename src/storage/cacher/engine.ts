@@ -18,10 +18,10 @@ import { Readiness } from './readiness.ts';
 import { Schedule } from './schedule.ts';
 import { FieldReader, type Selection } from './selection.ts';
 
-/** The last BOOKMARK comes so long before the end of a watch. */
+/** The last BOOKMARK comes this long before a watch ends. */
 const BEFORE_END_MS = 2_000;
 
-/** What a watch begins with, and which version the cache must have before. */
+/** What a watch begins with, and the version that the cache must have reached before. */
 interface StartPlan extends JoinOptions {
   /** `newest`: what the storage has now. Undefined: any. */
   readonly required: string | 'newest' | undefined;
@@ -91,7 +91,10 @@ export class Engine<T extends KubernetesObject> implements CacheWatchHost<T> {
     };
   }
 
-  /** What reads these fields of the objects below a prefix: the same for all scopes that have it, so that they share indexes. */
+  /**
+   * The reader of these fields for objects below a prefix: scopes with the same fields and prefix share it, and thereby its
+   * indexes.
+   */
   readerOf<U extends KubernetesObject>(fields: FieldFunctions<U>, prefix: string): FieldReader<U> {
     let readers = this.#readers.get(fields);
     if (!readers) {
@@ -103,7 +106,7 @@ export class Engine<T extends KubernetesObject> implements CacheWatchHost<T> {
     return reader as unknown as FieldReader<U>;
   }
 
-  /** Resolves when the cache can be asked. Waits only if it is about to be ready for the first time. */
+  /** Resolves when the cache can be read. Waits only while it is becoming ready for the first time. */
   async ready(signal: AbortSignal | undefined): Promise<void> {
     this.pending.check(signal);
     if (this.readiness.isStarting) await this.#started(signal);
@@ -137,7 +140,7 @@ export class Engine<T extends KubernetesObject> implements CacheWatchHost<T> {
       await this.freshness.wait(version, signal);
       if (!plan.initial) after = version;
     }
-    // Whoever has given up meanwhile listens no more.
+    // The caller may have given up in the meantime.
     this.pending.check(signal);
     this.readiness.check();
     const { maxWatches } = this.settings;
@@ -157,7 +160,7 @@ export class Engine<T extends KubernetesObject> implements CacheWatchHost<T> {
     if (signal) watch.onLeave = whenAborted(signal, () => watch.stop());
   }
 
-  /** Plans when a watch is due next: for a BOOKMARK, or for its end. */
+  /** Schedules when a watch is due next: for a BOOKMARK, or for its end. */
   #plan(watch: CacheWatch<T>, nowMs: number): void {
     const { bookmarks } = watch;
     const deadlineMs = watch.deadlineMs || Infinity;
@@ -181,7 +184,7 @@ export class Engine<T extends KubernetesObject> implements CacheWatchHost<T> {
     this.core.left(watch.view);
   }
 
-  /** Has every watch that allows BOOKMARKs tell the version of the cache, whether it has moved or not. */
+  /** Makes every watch that allows BOOKMARKs deliver the cache's version, whether it has changed or not. */
   oweAll(): void {
     for (const watch of this.#watches) if (watch.bookmarks) watch.owe(true);
   }
@@ -209,9 +212,9 @@ function startOf(options: ListWatchOptions): StartPlan {
   const isAny = !!options.resourceVersion && parseVersion(options.resourceVersion) === undefined;
   if (after !== undefined) return { initial: false, mark: false, after, required: after };
   if (marksEnd) return { initial: true, mark: true, required: atLeast ?? (isAny ? undefined : 'newest') };
-  // Only whoever says so does not want the state.
+  // Only an explicit false leaves out the state.
   if (options.sendInitialEvents === false) return { initial: false, mark: false, required: isAny ? undefined : 'newest' };
-  // Without a version any state will do, unless a match says that an old one will not.
+  // Without a version any state will do, unless the match excludes an old one.
   const isFresh = options.resourceVersionMatch === 'NotOlderThan' && !isAny;
   return { initial: true, mark: false, required: isFresh ? 'newest' : undefined };
 }

@@ -3,21 +3,22 @@
  *
  *     list ----> watch after the list ---- events ----> core
  *      ^           ^   '- ends, fails --.
- *      |           '---- after a delay -'      from the last version: nothing is lost, so nobody is told
- *      '--------------- 410 ------------'      what happened is lost: the watches of the cacher are told so, if there was anything
+ *      |           '---- after a delay -'      from the last version: nothing is lost, so no watch notices
+ *      '--------------- 410 ------------'      changes are lost: if there were any, the cacher's watches get 410
  *
- * The first list is of the past (past.ts), and nobody is answered before the watch has come to what was the newest then: until that,
- * the state is old. If it does not come there, the next list is of now. So are all lists after a 410: what a cacher has to begin with
- * is for clients of others; after a gap nobody knows whether the past is still the same one.
+ * The first list reads a past state (past.ts), and no request is answered until the watch has reached the version that was the
+ * newest then: before that, the state is old. If it does not get there, the next list reads the current state. So does every list
+ * after a 410: the past is there for clients that come from another cacher, and after a gap nobody knows whether it is still the
+ * same past.
  *
- * It goes on from the last version as long as the storage can, whatever has failed. Only if the past is gone does it list, or if the
- * storage has answered with nothing but errors for so long that there may be a change in it which it can never tell. What has
- * happened between the last version and that of the list cannot be told by comparing the two states: an object may have come and
- * gone, or changed twice. So if the versions differ, old watches are ended with 410. The storage is asked regularly how far it is,
- * so a quiet collection in a busy storage does not get behind its past.
+ * It resumes from the last version as long as the storage can, whatever has failed. It lists again only if the past is gone, or
+ * if the storage has answered with nothing but errors for so long that it may have a change that it can never deliver. Comparing
+ * the two states cannot show what happened between the last version and that of the list: an object may have come and gone, or
+ * changed twice. So if the versions differ, old watches end with 410. The storage is regularly asked for its progress, so that
+ * the version of a quiet collection in a busy storage does not become too old.
  *
- * A `Reflector` would do the same but for that: it lists after failures of other kinds, too, after which a store can be replaced
- * but a log has a gap; and it takes events one by one, each in a turn of its own.
+ * A `Reflector` would not do: it also lists after other failures, which suits a store that can be replaced but leaves a gap in a
+ * log; and it takes events one by one, each in a separate turn.
  */
 
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
@@ -38,13 +39,13 @@ import type { Readiness } from './readiness.ts';
 /** Upstream: `storageWatchListPageSize`. */
 const PAGE_SIZE = 10_000;
 
-/** A watch that lasts so long is a good one: what comes next is not part of a series of failures. */
+/** A watch that lasts this long is healthy: the next failure does not continue a series. */
 const SHORT_MS = 1_000;
 
-/** How long a storage may tell errors in the place of what comes next. Upstream: the retries of an internal error. */
+/** How long a storage may deliver errors instead of the next event. Upstream: the retries of an internal error. */
 const MAX_FAILING_MS = 30_000;
 
-/** How often it is waited `freshnessTimeoutMs` for the changes since the past, before it is given up. */
+/** How many times `freshnessTimeoutMs` it waits for the changes since the past state before it gives that up. */
 const MAX_GOAL_WAITS = 4;
 
 /** What a feed feeds. */
@@ -57,23 +58,23 @@ export interface FeedTarget<T extends KubernetesObject> {
 }
 
 export class Feed<T extends KubernetesObject> {
-  /** How often watches were ended because what had happened was lost. */
+  /** How often watches were ended because changes were lost. */
   gaps: number = 0;
   readonly #target: FeedTarget<T>;
   readonly #backoff: Backoff;
   #hasState: boolean = false;
   /** Whether the state may be wrong, though the version is right. */
   #mayBeWrong: boolean = false;
-  /** Whether the watch is open. While one is reopened, the cache is as good as before. */
+  /** Whether the watch is open. While it is being reopened, the cache is as good as before. */
   #isOpen: boolean = false;
-  /** When the attempt to follow that goes on has begun. */
+  /** When the current attempt to follow the storage began. */
   #startMs: number = 0;
-  /** Where an ERROR was told that nothing has come after, and since when. */
+  /** The version at which an ERROR came that nothing has followed, and since when. */
   #failingAt: string | undefined;
   #failingSinceMs: number = 0;
-  /** Whether the next list is of the past. */
+  /** Whether the next list reads a past state. */
   #listsPast: boolean = true;
-  /** The version that the state must have before anybody may see it; undefined if it has. */
+  /** The version that the state must reach before it may be read; undefined once it has. */
   #goal: string | undefined;
 
   constructor(target: FeedTarget<T>) {
@@ -122,7 +123,7 @@ export class Feed<T extends KubernetesObject> {
     // At the same version nothing has happened, so nobody has missed anything; unless the storage was started with other data.
     if (resourceVersion !== core.version || this.#mayBeWrong || !core.isJust(items)) {
       if (readiness.generation > 0) this.gaps++;
-      const message = `too old resource version: ${core.version} (${resourceVersion}): the storage has lost what happened between`;
+      const message = `too old resource version: ${core.version} (${resourceVersion}): the storage lost the changes in between`;
       core.replace(items, resourceVersion, lostStatus(message));
     }
     this.#hasState = true;
@@ -147,12 +148,12 @@ export class Feed<T extends KubernetesObject> {
       over.abort();
       stopAsking?.();
       void watch.return();
-      // What was in its way may be in the past only.
+      // What stopped it may be only in the past.
       if (this.#goal !== undefined) this.#hasState = false;
     }
   }
 
-  /** Lets everybody in when the state is as new as it was when this began. Ends the watch if that takes too long. */
+  /** Makes the cache ready once the state has reached `goal`. Ends the watch if that takes too long. */
   async #reach(goal: string, { watch, over }: { watch: Watch<StorageEvent<T>>; over: AbortSignal }): Promise<void> {
     const { freshness, readiness } = this.#target;
     try {
@@ -165,7 +166,7 @@ export class Feed<T extends KubernetesObject> {
       }
       watch.stop();
     } catch {
-      // The watch has ended, or the cacher has: whoever reads it knows why.
+      // The watch or the cacher has ended: the reader of the watch gets the reason.
     }
   }
 
@@ -186,25 +187,25 @@ export class Feed<T extends KubernetesObject> {
     if (event.type === 'ERROR') {
       const { code, reason, message } = event.object;
       const nowMs = settings.clock.now();
-      // What is told by a watch that has lasted is not part of the failures before it.
+      // An error from a watch that has lasted does not continue the failures before it.
       const isAnother = this.#failingAt !== core.version || nowMs - this.#startMs >= MAX_FAILING_MS;
       if (isAnother) this.#failingSinceMs = nowMs;
       this.#failingAt = core.version;
-      // A change that cannot be told, such as a value that is no object, would be in the way for ever. A list may be without it.
+      // A change that cannot be delivered, such as a value that is not an object, would block it for ever. A list may succeed.
       if (nowMs - this.#failingSinceMs >= MAX_FAILING_MS) this.#hasState = false;
       throw new WatchError('REFUSED', `${code} ${reason}: ${message}`, { status: event.object });
     }
     try {
       core.apply(event);
     } catch (error) {
-      // It cannot be passed over, or the state would be wrong for ever. Upstream does.
+      // It must not be skipped, or the state would be wrong for ever. Upstream skips it.
       this.#hasState = false;
       this.#mayBeWrong = true;
       throw error;
     }
   }
 
-  /** So that watches of a quiet collection are told BOOKMARKs that move. */
+  /** Keeps asking for progress, so that watches of a quiet collection get BOOKMARKs with new versions. */
   #askForProgress(): () => void {
     const { storage, settings } = this.#target;
     const clock = upkeepClock(settings.clock);
@@ -220,7 +221,10 @@ export class Feed<T extends KubernetesObject> {
   }
 }
 
-/** Whether a storage refuses to go on from a version that it has told: it has forgotten what follows, or has never heard of it. */
+/**
+ * Whether a storage cannot resume from a version that it has delivered: it has dropped what follows, or does not know the
+ * version.
+ */
 function hasLost(status: Status | undefined): boolean {
   return status?.code === 410 || status?.details?.causes?.[0]?.reason === 'ResourceVersionTooLarge';
 }

@@ -1,6 +1,6 @@
 /**
- * Waits until the cache has reached a version. While somebody waits, the storage is asked to tell how far it is, at once and then
- * again and again: a version may be that of a write elsewhere, of which nothing else would ever be told here.
+ * Waits until the cache has reached a version. Meanwhile the storage is asked for its progress, at once and then repeatedly: the
+ * version may be that of a write elsewhere, which no event would ever show here.
  *
  * Upstream: `waitUntilFreshAndBlock`, `conditionalProgressRequester`.
  */
@@ -9,7 +9,7 @@ import type { Clock } from '../../watch/clock.ts';
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 import { tooLarge } from '../statuses.ts';
 
-/** What it needs to know, and whom it asks. */
+/** What it needs from the cacher. */
 export interface FreshnessHost {
   readonly clock: Clock;
   readonly compareVersions: VersionComparator;
@@ -44,7 +44,7 @@ export class Freshness {
     return this.#host.compareVersions(this.#host.version(), version) >= 0;
   }
 
-  /** Rejects with 504 after the time that is allowed, with the signal's reason if it aborts. */
+  /** Rejects with 504 after the allowed time, or with the signal's reason if it aborts. */
   wait(version: string, signal?: AbortSignal): Promise<void> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#closed) return Promise.reject(closed());
@@ -86,7 +86,7 @@ export class Freshness {
       cancel();
       this.#cancelProgress = undefined;
     };
-    // If it fails, whoever waits will be told that the version has not come.
+    // If it fails, the waiting reads time out.
     new Promise((resolve) => resolve(this.#host.requestProgress())).catch(() => {});
   }
 }
@@ -95,7 +95,7 @@ function closed(): WatchError {
   return new WatchError('CLOSED', 'the cacher is closed');
 }
 
-/** Whether the version that was waited for has not come in time. What else has happened is thrown. */
+/** Whether the error says that the version did not come in time. Any other error is thrown. */
 export function isLate(error: unknown): boolean {
   if (isWatchError(error, 'REFUSED') && error.status?.code === 504) return true;
   throw error;

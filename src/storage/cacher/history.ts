@@ -5,11 +5,11 @@
  *     . . . . . . . . | c12  c15  c16  c21  c22  c30          |
  *              base 9 ^start                                  ^head: the next change goes here
  *
- * `base` is the version of the last change that was dropped, or that of the list with which all began: every change after it is
- * here, so a watch may begin at it, and at any later version. It only grows, whatever the limits are.
+ * `base` is the version of the last change that was dropped, or of the list with which all began: every change after it is here,
+ * so a watch may begin at it or at any later version. It only grows, whatever the limits are.
  *
- * A change is dropped when there are too many of them, or too many bytes, or if it is too old; age alone leaves the last LEAST
- * changes, because in a quiet collection they cost little, and save whoever comes back late a list.
+ * Changes are dropped when there are too many of them, when they take too many bytes, or when they are too old. The last LEAST
+ * changes are never dropped for their age: in a quiet collection they cost little, and save clients that come back late a list.
  */
 
 import { EventLog } from '../../broadcast/log/log.ts';
@@ -66,20 +66,20 @@ export class History<T extends KubernetesObject> {
     this.bytes += change.bytes;
   }
 
-  /** Drops what is beyond the limits. */
+  /** Drops what exceeds the limits. */
   trim(nowMs: number): void {
     const { windowItems, windowBytes, windowMs } = this.#limits;
     while (this.length > windowItems || this.bytes > windowBytes) this.#drop();
     while (this.length > LEAST && nowMs - this.at(this.start).atMs > windowMs) this.#drop();
   }
 
-  /** Drops everything: the state is another one, at this version. */
+  /** Drops everything: the state has been replaced, and has this version. */
   clear(version: string): void {
     while (this.length > 0) this.#drop();
     this.base = version;
   }
 
-  /** The place of the first change after a version; undefined if some of them are not kept any more. */
+  /** The place of the first change after a version; undefined if some of them are no longer kept. */
   after(version: string): number | undefined {
     if (this.#compare(version, this.base) < 0) return undefined;
     let low = this.start;

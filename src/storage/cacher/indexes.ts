@@ -24,7 +24,7 @@ export class Indexes<T extends KubernetesObject> {
     return found.sort((one, other) => (one.key < other.key ? -1 : 1));
   }
 
-  /** There is another entry under a key than before, or none. */
+  /** The entry under a key has been replaced, added or removed. */
   changed(before: Entry<T> | undefined, after: Entry<T> | undefined): void {
     for (const [field, index] of this.#byField) {
       if (before) remove(index, field, before);
@@ -32,7 +32,7 @@ export class Indexes<T extends KubernetesObject> {
     }
   }
 
-  /** The state is another one. */
+  /** The state has been replaced. */
   clear(): void {
     this.#byField.clear();
   }
@@ -47,12 +47,12 @@ function add<T extends KubernetesObject>(index: Index<T>, field: Field, entry: E
 }
 
 function remove<T extends KubernetesObject>(index: Index<T>, field: Field, entry: Entry<T>): void {
-  const value = readOf(field, entry) as string; // if it is undefined, nothing is under it
+  const value = readOf(field, entry) as string; // nothing is under undefined
   const entries = index.get(value);
   if (entries?.delete(entry.key) && entries.size === 0) index.delete(value);
 }
 
-/** Undefined for an object that is not of the field's part, or of which nobody can tell. */
+/** Undefined for an object outside the field's prefix, or if the value cannot be read. */
 function readOf<T extends KubernetesObject>(field: Field, { key, object }: Entry<T>): string | undefined {
   return key.startsWith(field.prefix) ? field.read(object) : undefined;
 }

@@ -6,10 +6,10 @@
  * | no version | the cache, once it has the version that the storage has now; from the storage if that takes too long |
  * | 0 | the cache as it is; all of it, whatever `limit` says |
  * | a version, with `NotOlderThan`, or with neither match nor `limit` | the cache, once it has that version; or 504 |
- * | a version, with `Exact`, or with `limit` and no match | the cache as it was at that version; from the storage if it has forgotten |
- * | `continue` | the same at the version of the first page; 410 with another `continue` if the storage has forgotten, too |
+ * | a version, with `Exact`, or with `limit` and no match | the cache as it was at that version; from the storage if it is gone |
+ * | `continue` | the same at the version of the first page; 410 with another `continue` if the storage has dropped it as well |
  *
- * Only an exact past, and a page of it, need a copy of the state: it is made by undoing changes of the log.
+ * Only an exact past version, and pages of it, need a copy of the state. It is made by undoing changes of the log.
  */
 import type { List, ListOptions } from '../../cache/list-watcher.ts';
 import type { KubernetesObject } from '../../cache/object.ts';
@@ -23,7 +23,7 @@ import type { Core } from './core.ts';
 import { type Freshness, isLate } from './freshness.ts';
 import type { Selection } from './selection.ts';
 
-/** What a list needs of its cacher. */
+/** What a list needs from its cacher. */
 export interface ListSource<T extends KubernetesObject> {
   readonly core: Core<T>;
   readonly freshness: Freshness;
@@ -45,7 +45,7 @@ interface Request<T extends KubernetesObject> {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Objects of one version in the order of their keys, those of `selection` among them. */
+/** Objects of one version in the order of their keys, including those of `selection`. */
 interface State<T> {
   readonly resourceVersion: string;
   readonly entries: Iterable<{ readonly key: string; readonly object: T }>;

@@ -78,7 +78,7 @@ export interface CacherStats {
   readonly waiting: number;
 }
 
-/** The options, all of them. */
+/** The options with their defaults. */
 export type CacherSettings<T extends KubernetesObject> = {
   readonly [Name in keyof CacherOptions<T>]-?: NonNullable<CacherOptions<T>[Name]>;
 };
@@ -119,13 +119,13 @@ export function toSettings<T extends KubernetesObject>(options: CacherOptions<T>
   };
 }
 
-/** What the application throws when it is told an error would be told to nobody. */
+/** Calls `onError`, and ignores what it throws. */
 function guarded(onError: ((error: unknown) => void) | undefined): (error: unknown) => void {
   return (error) => {
     try {
       onError?.(error);
     } catch {
-      // That is its own affair.
+      // There is nobody to report it to.
     }
   };
 }

@@ -1,19 +1,20 @@
 /**
- * Where a cacher begins: not now, but some revisions before, so that its window has what clients of another cacher may not know yet.
+ * Where a cacher begins: not at the current state, but some revisions earlier, so that its window has the changes that clients of
+ * another cacher may not have seen yet.
  *
  *     storage   ... 9,000 ...................... 19,000
  *                   ^ the list, exactly then     ^ `goal`: the newest when it was asked
- *                     '------- as changes -------'      from then on the cacher may be asked
+ *                     '------- as changes -------'      from here on the cacher answers requests
  *
- * A storage may have forgotten that, and does not say what it still has. So it is asked for a quarter of the way back, and so on:
- * whatever it keeps, a window of at least a quarter of that is had for a few requests that cost nothing.
+ * The storage may no longer have that revision, and does not say which ones it has. So the next attempt goes back a quarter as
+ * far, and so on: a few requests that cost nothing give a window of at least a quarter of what the storage keeps.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { listAll } from '../../cache/pager.ts';
 import { isWatchError } from '../../watch/errors.ts';
 import type { Storage } from '../storage.ts';
 
-/** A state of the past, and the version that must be reached before it is of any use. */
+/** A past state, and the version that must be reached before it is of use. */
 export interface Past<T> {
   readonly items: readonly T[];
   readonly resourceVersion: string;
@@ -22,7 +23,7 @@ export interface Past<T> {
 
 /** How to look for it. */
 export interface PastOptions {
-  /** So many before the newest, at most. */
+  /** At most this many before the newest. */
   readonly revisions: number;
   readonly pageSize: number;
   readonly signal: AbortSignal;
@@ -30,7 +31,7 @@ export interface PastOptions {
 
 const STEP = 4;
 
-/** Lists the state of some revisions ago. Undefined if there is none, or the storage cannot tell. */
+/** Lists the state of some revisions ago. Undefined if there is none, or if the storage cannot list it. */
 export async function listPast<T extends KubernetesObject>(
   storage: Storage<T>,
   { revisions, pageSize, signal }: PastOptions,
@@ -47,7 +48,7 @@ export async function listPast<T extends KubernetesObject>(
       return { items, resourceVersion, goal };
     } catch (error) {
       if (!isWatchError(error, 'REFUSED')) throw error;
-      // Another refusal may be one of the past. If it is not, the list that follows meets with it, too.
+      // Another refusal may concern only the past. If not, the list that follows fails as well.
       if (error.status?.code !== 410) return undefined;
     }
   }

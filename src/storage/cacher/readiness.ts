@@ -1,5 +1,5 @@
 /**
- * Whether a cache can be asked. Each time it becomes ready is another generation. Upstream: `ready` of the cacher.
+ * Whether a cache can be read. Each time it becomes ready, a new generation begins. Upstream: `ready` of the cacher.
  *
  *     pending --- ready() ---> ready     the state is that of the storage, and changes arrive
  *        ^<--- failed(error) ---'
@@ -13,9 +13,9 @@ export type ReadinessPhase = 'pending' | 'ready' | 'stopped';
 export class Readiness {
   phase: ReadinessPhase = 'pending';
   generation: number = 0;
-  /** When the phase has changed last. */
+  /** When the phase last changed. */
   sinceMs: number;
-  /** Why it is not ready, if it is known. Undefined while the first attempt goes on. */
+  /** Why it is not ready, if that is known. Undefined during the first attempt. */
   error: unknown;
   readonly #now: () => number;
   readonly #random: () => number;
@@ -45,22 +45,22 @@ export class Readiness {
     if (this.phase !== 'stopped') this.#turn('stopped');
   }
 
-  /** Throws unless it is ready: CLOSED if it has stopped, 429 if it is not ready yet, or no more. */
+  /** Throws unless it is ready: CLOSED if it has stopped, 429 if it is not ready yet, or no longer ready. */
   check(): void {
     if (this.phase === 'ready') return;
     if (this.phase === 'stopped') throw new WatchError('CLOSED', 'the cacher is closed');
     const refusal = tooManyRequests('storage is (re)initializing', retryAfterSeconds(this.#now() - this.sinceMs, this.#random));
-    // Not in the text: it may go to strangers, who need not know where the storage is. Upstream tells them.
+    // Not in the text, which may go to strangers: they need not know where the storage is. Upstream includes it.
     refusal.cause = this.error;
     throw refusal;
   }
 
-  /** Whether it makes sense to wait: it is about to be ready, and nothing has failed yet. */
+  /** Whether waiting makes sense: it is becoming ready for the first time, and nothing has failed yet. */
   get isStarting(): boolean {
     return this.phase === 'pending' && this.error === undefined;
   }
 
-  /** Calls back at the next change, of the phase or of what is known. Returns a function that forgets that. */
+  /** Calls back once, at the next change of the phase or the error. Returns a function that cancels that. */
   onChange(callback: () => void): () => void {
     this.#waiters.add(callback);
     return () => void this.#waiters.delete(callback);
@@ -80,8 +80,9 @@ export class Readiness {
 }
 
 /**
- * When to ask again: the longer it has not been ready, the later, from 1 to 30 seconds; and up to twice that, so that those who were
- * refused together do not come back together. Upstream: `calculateRetryAfterForUnreadyCache`, which has no jitter.
+ * When clients are to ask again: from 1 to 30 seconds, growing with the time that the cache has not been ready, and with jitter
+ * up to twice that, so that clients that were refused together do not come back together. Upstream:
+ * `calculateRetryAfterForUnreadyCache`, which has no jitter.
  */
 export function retryAfterSeconds(downMs: number, random: () => number): number {
   const seconds = Math.min(30, Math.max(1, Math.floor(Math.exp((0.06 * downMs) / 1000))));

@@ -1,13 +1,13 @@
 /**
- * Which views a change concerns. Each view stands in one place, by what narrows it most: a field that must have one value, or the
- * prefix of its keys, or nothing. A change is brought to those places only where its object is, or was.
+ * Finds the views that a change concerns. Each view is filed in one place, by what narrows it most: a field that must have one
+ * value, the prefix of its keys, or nothing. A change goes only to the places where its object is or was.
  *
  *     prefix ''           --> views of everything
  *     prefix 'ns/'        --> views of that scope
  *     field, value        --> views that pin it: spec.nodeName=n1
  *
- * So a change costs nothing to the thousands of views that pin another value. What else a selection asks for, the view examines
- * itself. Upstream: the scopes and triggers of `indexedWatchers`.
+ * So a change costs nothing to the thousands of views that pin another value. The view itself checks the rest of its selection.
+ * Upstream: the scopes and triggers of `indexedWatchers`.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import type { Change } from './change.ts';
@@ -46,7 +46,7 @@ export class Router<T extends KubernetesObject> {
     if (places.size === 0) this.#byField.delete(pin.field);
   }
 
-  /** Brings a change to all views that it may concern, to each once. */
+  /** Gives a change to all views that it may concern, once to each. */
   route(change: Change<T>, place: number): void {
     const { key, object, before } = change;
     let end = 0;

@@ -1,15 +1,15 @@
 /**
- * When watchers are due, for a bookmark or for their end. They stand in a row of short buckets of time, and one timer runs for
- * the next bucket that has some, so ten thousand watchers cost one timer. Upstream: `watcherBookmarkTimeBuckets`.
+ * When watchers are due, for a bookmark or for their end. They are kept in short buckets of time, and one timer runs for the next
+ * bucket that is not empty, so ten thousand watchers cost one timer. Upstream: `watcherBookmarkTimeBuckets`.
  */
 import type { Clock } from '../../watch/clock.ts';
 
-/** What is due is at most this much late. */
+/** The longest that a watcher is called late. */
 const BUCKET_MS = 250;
 
-/** Who is due. */
+/** What can be scheduled. */
 export interface Due {
-  /** When it was put in the row. 0: it is in none. */
+  /** The end of its bucket; 0 before it was ever scheduled. */
   dueMs: number;
   due(nowMs: number): void;
 }
@@ -30,7 +30,7 @@ export class Schedule {
     return size;
   }
 
-  /** Puts somebody in the row, in one place. */
+  /** Schedules it once: an earlier time is replaced. */
   add(due: Due, atMs: number): void {
     this.remove(due);
     due.dueMs = Math.ceil(Math.max(atMs, 1) / BUCKET_MS) * BUCKET_MS;

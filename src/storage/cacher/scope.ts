@@ -21,7 +21,7 @@ import type { Engine } from './engine.ts';
 import { listFrom } from './lists.ts';
 import { type FieldReader, Selection } from './selection.ts';
 
-/** A part of a cacher, and what it is of. */
+/** A part of a cacher, and where it belongs. */
 export interface ScopeParts<T extends KubernetesObject> {
   readonly engine: Engine<T>;
   /** What its keys begin with in the cacher. */
@@ -39,7 +39,7 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
     this.#parts = parts;
   }
 
-  /** Without a version it asks the storage, which is no slower than to ask it for its version. */
+  /** Without a version it reads the storage, which is no slower than asking for its version. */
   async get(key: string, options: GetOptions = {}): Promise<T | undefined> {
     const { resourceVersion, signal } = checkOptions(options, ['resourceVersion', 'signal']);
     const { engine, prefix, storage } = this.#parts;
@@ -98,12 +98,12 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
     return this.#write(options.signal, (storage) => storage.currentVersion(options));
   }
 
-  /** What the storage says. */
+  /** Passes on what the storage says. */
   checkHealth(): Promise<void> {
     return this.#write(undefined, async (storage) => storage.checkHealth?.());
   }
 
-  /** Has every watch that allows BOOKMARKs told how far the cache is, as soon as it is as far as the storage is now. */
+  /** Sends the cache's version to every watch that allows BOOKMARKs, once the cache has reached the storage's current version. */
   async requestProgress(): Promise<void> {
     const { engine, storage } = this.#parts;
     await engine.ready(undefined);
@@ -134,25 +134,25 @@ export class CacherScope<T extends KubernetesObject = KubernetesObject> implemen
   }
 
   /**
-   * An object that may be written: where `keyOf` tells another key, nobody would find it here, and no failure would say so.
+   * Returns the object if it may be written: if `keyOf` gives another key, nobody would find it here, and no error would say so.
    *
-   * @throws {WatchError} INVALID_ARGUMENT. Also what `keyOf` throws.
+   * @throws {WatchError} INVALID_ARGUMENT if it may not. What `keyOf` throws is passed on.
    */
   #placed(key: string, object: T): T {
     const { engine, prefix } = this.#parts;
-    // What is no object the storage refuses.
+    // The storage refuses what is not an object.
     const found = typeof object === 'object' && object !== null ? engine.settings.keyOf(object) : prefix + key;
     if (found === prefix + key) return object;
     throw invalid('keyOf(object)', found, `${JSON.stringify(prefix + key)}, under which the object is to be written`);
   }
 
-  /** What a write may begin with instead of a read. */
+  /** The object that a write may begin with instead of a read. */
   #hint(key: string): T | undefined {
     const { engine, prefix } = this.#parts;
     return engine.readiness.phase === 'ready' ? engine.core.get(prefix + key) : undefined;
   }
 
-  /** The object of the cache, if it is the same state: whoever knows that has its bytes. */
+  /** The cache's object, if it is the same state: its bytes may have been made already. */
   #known(key: string, object: T | undefined): T | undefined {
     const { engine, prefix } = this.#parts;
     const cached = object && engine.core.get(prefix + key);

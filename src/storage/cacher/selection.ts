@@ -7,7 +7,7 @@ import type { FieldFunctions } from '../storage.ts';
 /** A field of the objects whose keys begin with a prefix. */
 export interface Field {
   readonly prefix: string;
-  /** The value of the field, empty if there is none; undefined if nobody can tell: then the object is not selected. */
+  /** The value of the field, empty if there is none; undefined if it cannot be read: then the object is not selected. */
   read(object: KubernetesObject): string | undefined;
 }
 
@@ -22,9 +22,12 @@ const NAMESPACE: Field = { prefix: '', read: (object) => metadataOf(object).name
 
 let readers = 0;
 
-/** The fields by which objects below a prefix can be selected. If a function of the application throws, that is told once per object. */
+/**
+ * The fields by which objects below a prefix can be selected. If a function of the application throws, that is reported once per
+ * object.
+ */
 export class FieldReader<T extends KubernetesObject> {
-  /** Tells readers with other functions apart. */
+  /** Distinguishes readers with different functions. */
   readonly id: number = readers++;
   readonly functions: FieldFunctions<T>;
   readonly #fields: ReadonlyMap<string, Field>;
@@ -35,7 +38,7 @@ export class FieldReader<T extends KubernetesObject> {
   ) {
     this.functions = functions;
     const own = Object.entries(functions).map(([name, readFrom]) => [name, toField(readFrom, prefix, onError)] as const);
-    // By how few objects have the same value, most likely: by the first of them that is pinned, objects are found.
+    // Those with the fewest objects per value first, most likely: objects are found by the first field that is pinned.
     this.#fields = new Map([['metadata.name', NAME], ...own, ['metadata.namespace', NAMESPACE]]);
   }
 
@@ -75,19 +78,19 @@ export interface SelectionOptions {
   readonly fieldSelector?: string | undefined;
 }
 
-/** A selection of objects. Two of them with the same `id` select the same. */
+/** A selection of objects. Selections with the same `id` select the same objects. */
 export class Selection<T extends KubernetesObject> {
-  /** What keys begin with. */
+  /** The beginning of all keys. */
   readonly prefix: string;
   readonly id: string;
-  /** The one field by whose value its objects are found; undefined if it says nothing of the kind. */
+  /** The field value by which its objects are found; undefined if it pins none. */
   readonly pin: Pin | undefined;
-  /** Whether there is nothing but the prefix. */
+  /** Whether it selects by the prefix alone. */
   readonly isWhole: boolean;
   readonly #labels: LabelSelector;
   readonly #terms: readonly { readonly field: Field; readonly equal: boolean; readonly value: string }[];
 
-  /** @throws {WatchError} REFUSED with code 400 for a selector that is wrong, or names a field that there is not. */
+  /** @throws {WatchError} REFUSED with code 400 for an invalid selector, or one that names an unknown field. */
   constructor(reader: FieldReader<T>, { prefix, ...selectors }: SelectionOptions) {
     const { labels, fields } = predicateOf<T>(selectors, reader.functions);
     this.prefix = prefix;

@@ -1,6 +1,6 @@
 /**
- * A map in the order of its keys, by UTF-16 code unit, of which a copy costs next to nothing: the copy shares all buckets, and
- * whoever writes into a shared bucket first makes one of its own.
+ * A map in the order of its keys, by UTF-16 code unit. A copy costs next to nothing: it shares all buckets, and a map copies a
+ * shared bucket before it first writes into it.
  *
  *     map   [ a b c | d e f | g h i ]           copy: the row of buckets is copied, the buckets are shared
  *               \       |       /
@@ -10,7 +10,7 @@
  *
  * Invariants
  * - No bucket is empty, and none has more than MOST keys. The keys of a bucket come before those of the next.
- * - A bucket is written only by the map that owns it; a copy takes the ownership of all buckets from both.
+ * - A bucket is written only by the map that owns it; after a copy, neither map owns any bucket.
  */
 
 const MOST = 128;
@@ -68,7 +68,7 @@ export class SortedMap<V> {
     return true;
   }
 
-  /** A map with the same content. What is written into one of the two is not seen in the other. */
+  /** A map with the same content. Writes into one of the two are not seen in the other. */
   copy(): SortedMap<V> {
     const copy = new SortedMap<V>();
     copy.#buckets = this.#buckets.slice();
@@ -91,9 +91,9 @@ export class SortedMap<V> {
     }
   }
 
-  /** How many keys begin with a prefix, which is empty or ends with `/`, and do not come before a key. */
+  /** How many keys from a key on begin with a prefix, which is empty or ends with `/`. */
   count(prefix: string, from: string): number {
-    const end = prefix === '' ? this.#size : this.#rank(`${prefix.slice(0, -1)}0`); // the character behind the slash
+    const end = prefix === '' ? this.#size : this.#rank(`${prefix.slice(0, -1)}0`); // the character after the slash
     return Math.max(0, end - this.#rank(from < prefix ? prefix : from));
   }
 

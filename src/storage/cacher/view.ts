@@ -1,17 +1,18 @@
 /**
- * A view is what the watchers of one selection have in common: the changes that concern them, each as they are to be told of it.
- * The selection judges a change once for all of them, and all get the same event, so its bytes are made once.
+ * A view is what the watchers of one selection have in common: the changes that concern them, each as the event that they get.
+ * The selection is evaluated once per change for all of them, and all get the same event, so its bytes are made once.
  *
  *     log of all   | 12 | 13 | 14 | 15 | 16 | 17 |          places
  *                    |              |         |
  *     view of a=1  | ADDED        | MODIFIED | DELETED  |    each with the place of its change
  *                                   ^ a watcher: it has nothing but a place
  *
- * A view begins where the first of its watchers did. If a later one begins earlier, the view is made anew from there.
+ * A view begins where the first of its watchers did. If a later watcher begins at an earlier place, the view is rebuilt from
+ * there.
  *
  * Invariants
  * - It has an event for every change between `lostBefore` and the end of the log that concerns it, and no other.
- * - It has ended, if `end` is set: no event follows, and whoever has read all is told why.
+ * - If `end` is set, it has ended: no event follows, and watchers that have read everything get the reason.
  */
 import { EventLog } from '../../broadcast/log/log.ts';
 import { ReplayWindow } from '../../broadcast/log/window.ts';
@@ -26,12 +27,12 @@ import type { Selection } from './selection.ts';
 
 export class View<T extends KubernetesObject> {
   readonly selection: Selection<T>;
-  /** Those of its watchers that wait for something. */
+  /** Its watchers that are waiting. */
   readonly park: Park;
   watchers: number = 0;
   /** Events of changes before this place are not here. */
   lostBefore: number = 0;
-  /** Why it has ended, if it has; with a status, its watchers are told that they miss something. */
+  /** Set once it has ended; with a status, its watchers learn that they miss something. */
   end: { readonly status?: Status } | undefined;
   /** Made with the first event: of ten thousand views, most may never have one. */
   #log: EventLog<ChangeEvent<T>> | undefined;
@@ -44,12 +45,12 @@ export class View<T extends KubernetesObject> {
     this.park = new Park(serveSoon);
   }
 
-  /** The position behind its last event. */
+  /** The position after its last event. */
   get head(): number {
     return this.#log?.head ?? 0;
   }
 
-  /** Takes everything from the log of all, from a place on. */
+  /** Takes every change that concerns it from the log of all, from a place on. */
   build(history: History<T>, from: number): void {
     this.#log = this.#window = undefined;
     this.lostBefore = from;
@@ -70,7 +71,7 @@ export class View<T extends KubernetesObject> {
     this.park.notify();
   }
 
-  /** Forgets what the log of all has forgotten. If it has ended, that log is not about the same state any more. */
+  /** Drops what the log of all has dropped. If this view has ended, that log is about another state. */
   trim(start: number): void {
     const window = this.#window;
     if (this.end || !window) return;
@@ -96,7 +97,7 @@ export class View<T extends KubernetesObject> {
     return (this.#log as EventLog<ChangeEvent<T>>).placeOf(position);
   }
 
-  /** Its last events from a position on. Watchers in step get the same array. */
+  /** Its last events from a position on. Watchers at the same position get the same array. */
   from(position: number): readonly ChangeEvent<T>[] {
     return (this.#log as EventLog<ChangeEvent<T>>).slice(position, this.head);
   }
@@ -110,7 +111,7 @@ export class View<T extends KubernetesObject> {
     return events;
   }
 
-  /** What its watchers are told of a change: it may enter the selection by it, stay in it, or leave it. */
+  /** The event that its watchers get for a change: the object may enter the selection, stay in it, or leave it. */
   #eventOf(change: Change<T>): ChangeEvent<T> | undefined {
     const { key, before, object, isDeletion } = change;
     const { selection } = this;

@@ -1,6 +1,6 @@
 /**
- * What was under a key before a change, where whoever reads the changes keeps the state: etcd need not read it for every watch and
- * every change, nor send it, and may have forgotten it.
+ * What was under a key before a change, taken from a consumer that keeps the state: etcd need not read it for every watch and
+ * every change, nor send it, and may no longer have it.
  *
  *     delivered, and taken by the consumer      delivered since its last wait     the next change
  *     [ previousOf(key) ]                       [ #since ]                        ^ what was before it?
@@ -11,7 +11,7 @@ import { toText } from './key-bytes.ts';
 import type { KeyValue } from './wire/messages.ts';
 
 const decoder = new TextDecoder();
-/** What bytes become that are not UTF-8, such as half a surrogate pair; see `key-bytes.ts`. */
+/** What invalid UTF-8 is decoded to, such as half a surrogate pair; see `key-bytes.ts`. */
 const REPLACED = '\uFFFD';
 
 export class PreviousObjects<T extends KubernetesObject> {
@@ -26,24 +26,24 @@ export class PreviousObjects<T extends KubernetesObject> {
   }
 
   /**
-   * What was there.
+   * The object before the change.
    *
-   * @throws {WatchError} REFUSED with code 500 if the consumer does not know, which it must.
+   * @throws {WatchError} REFUSED with code 500 if the consumer does not have it, though it must.
    */
   get({ key, modRevision }: KeyValue): T {
     const text = this.#textOf(key);
     const object = this.#since.has(text) ? this.#since.get(text) : this.#previousOf(text);
     if (object !== undefined) return object;
     const shown = JSON.stringify(text);
-    throw refused(500, 'InternalError', `previousOf knows nothing under ${shown}, which was changed at ${modRevision}`);
+    throw refused(500, 'InternalError', `previousOf has nothing under ${shown}, which changed at ${modRevision}`);
   }
 
-  /** A change is delivered. */
+  /** Notes a change that is delivered. */
   set({ key }: KeyValue, object: T | undefined): void {
     this.#since.set(this.#textOf(key), object);
   }
 
-  /** The consumer has taken all that was delivered. */
+  /** The consumer has applied all that was delivered. */
   taken(): void {
     if (this.#since.size > 0) this.#since.clear();
   }

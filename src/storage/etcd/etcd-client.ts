@@ -28,7 +28,7 @@ export interface CallContext {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A watch, as far as a storage knows of it. */
+/** A watch, as the storage sees it. */
 export interface OpenWatch {
   readonly prefix: string;
   requestProgress(): void;
@@ -41,7 +41,7 @@ export class EtcdClient {
   readonly watches: Set<OpenWatch> = new Set();
   /** For watches: empty while there are none. */
   readonly recent: RecentObjects = new RecentObjects();
-  /** What waits for somebody else than etcd. */
+  /** What waits for something other than etcd. */
   readonly pending: Pending = new Pending();
   readonly #leases: Leases;
 
@@ -57,7 +57,7 @@ export class EtcdClient {
     this.pending.check(signal);
   }
 
-  /** Reads keys; or returns the failure, if that is one that the caller knows what to do about. */
+  /** Reads keys, or returns a failure that the caller may be able to handle. */
   async tryRange(request: RangeRequest, { what, signal }: CallContext): Promise<RangeResponse | Failure> {
     this.check(signal);
     const outcome = await this.channel.ask(RANGE, writeRange(request), { signal });
@@ -72,7 +72,7 @@ export class EtcdClient {
     throw toError(range, context);
   }
 
-  /** What etcd as a whole agrees on by now: its newest revision, and the term in which it is. */
+  /** What etcd as a whole agrees on at present: its newest revision and its term. */
   async head(context: CallContext): Promise<Header> {
     return (await this.range({ key: toBytes(this.settings.root), countOnly: true }, context)).header;
   }
@@ -84,7 +84,7 @@ export class EtcdClient {
   ): Promise<WriteResponse> {
     const { value, ttlSeconds = 0, ...guard } = write;
     for (let attempts = 1; ; attempts++) {
-      // Others may wait for the same lease: an abort ends the wait, and not what is waited for.
+      // Others may wait for the same lease: an abort ends this wait, not the request for the lease.
       const lease = this.pending.until(this.#leases.of(ttlSeconds), context.signal);
       const put = value && { value, lease: await lease };
       this.check(context.signal);
@@ -102,19 +102,19 @@ export class EtcdClient {
     return tooLarge(version, `${(await this.head(context)).revision}`);
   }
 
-  /** An object has been written. A watch may tell it next. */
+  /** Notes an object that has been written: a watch may deliver it next. */
   wrote<T extends object>(revision: bigint, object: T): T {
     if (this.watches.size > 0) this.recent.add(revision, object);
     return object;
   }
 
-  /** A watch is over. */
+  /** A watch has ended. */
   left(watch: OpenWatch): void {
     this.watches.delete(watch);
     if (this.watches.size === 0) this.recent.clear();
   }
 
-  /** Reads an answer. One that cannot be read is an error of this request. */
+  /** Decodes an answer. A failure to do so is an error of this request. */
   read<R>(answer: Uint8Array, reading: (bytes: Uint8Array) => R, what: string): R {
     try {
       return reading(answer);

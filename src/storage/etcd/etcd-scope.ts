@@ -69,7 +69,7 @@ export class EtcdScope<T extends KubernetesObject> implements Storage<T> {
     this.#client.check(signal);
     let plan = planWatch(options);
     const selects = this.#selects(options);
-    // Only whoever says so does not want the state.
+    // Only an explicit false leaves out the state.
     if (options.sendInitialEvents === false && plan.after === undefined) {
       plan = { ...plan, after: await this.currentVersion({ signal }) };
     }
@@ -126,7 +126,7 @@ export class EtcdScope<T extends KubernetesObject> implements Storage<T> {
     return { client: this.#client, key, place, context: { what: `${verb} ${key}`, signal } };
   }
 
-  /** Tells what is selected; undefined for everything. If a field's function throws, the object is not. */
+  /** The condition for objects to be selected; undefined for all. If a field's function throws, the object is not selected. */
   #selects(options: ListOptions | ListWatchOptions): ((object: T) => boolean) | undefined {
     const predicate = predicateOf<T>(options, this.#fields);
     const { onError } = this.#client.settings;
@@ -144,7 +144,7 @@ export class EtcdScope<T extends KubernetesObject> implements Storage<T> {
 
 type Opening<T> = Omit<ConstructorParameters<typeof EtcdWatchSource<T & KubernetesObject>>[1], 'onEnd'>;
 
-/** Opens a watch. It ends with its signal, at its time, and with the storage. */
+/** Opens a watch. It ends with its signal, at its timeout, and with the storage. */
 async function openWatch<T extends KubernetesObject>(
   client: EtcdClient,
   opening: Opening<T>,

@@ -4,7 +4,7 @@ import { EtcdClient } from './etcd-client.ts';
 import { EtcdScope } from './etcd-scope.ts';
 import { type EtcdStorageOptions, settingsOf } from './options.ts';
 
-/** A scope without what its types say of Node: declarations of this entry point must not need those of Node. */
+/** A scope without Node's types, which the declarations of this entry point must not need. */
 const Scope: new <T extends KubernetesObject>(client: never, options: object) => Storage<T> = EtcdScope as never;
 
 /**

@@ -25,7 +25,7 @@ export interface EtcdWatchOptions<T> {
   readonly prefix: string;
   readonly plan: WatchPlan;
   readonly selects: ((object: T) => boolean) | undefined;
-  /** What the consumer has, of everything: it is asked instead of etcd. */
+  /** The consumer's current object under a key, asked for instead of etcd's. */
   readonly previousOf: ((key: string) => T | undefined) | undefined;
   /** Called once, at the end. */
   readonly onEnd: () => void;
@@ -51,7 +51,7 @@ export class EtcdWatchSource<T extends KubernetesObject> implements PullSource<S
     this.#client = client;
     this.#options = options;
     const { previousOf, selects, prefix } = options;
-    // What a selector hides, the consumer does not have.
+    // The consumer does not have what a selector hides.
     if (previousOf && !selects) this.#before = new PreviousObjects(previousOf, toBytes(prefix));
   }
 
@@ -92,7 +92,9 @@ export class EtcdWatchSource<T extends KubernetesObject> implements PullSource<S
     }
   }
 
-  /** What waits of the revision of the last event that was delivered: who resumes after that misses none of it. */
+  /**
+   * The undelivered events of the last delivered event's revision: a caller that resumes after that revision misses none of them.
+   */
   rest(): StorageEvent<T>[] {
     const last = this.#waiting[this.#at - 1];
     const events: StorageEvent<T>[] = [];
@@ -106,7 +108,7 @@ export class EtcdWatchSource<T extends KubernetesObject> implements PullSource<S
     return events;
   }
 
-  /** Ends the watch: pending reads settle, and it is cancelled at etcd, too. */
+  /** Ends the watch: settles pending reads, and cancels it at etcd. */
   cancel(reason?: unknown): void {
     if (this.#abort.signal.aborted) return;
     this.#abort.abort(reason);
@@ -171,7 +173,7 @@ export class EtcdWatchSource<T extends KubernetesObject> implements PullSource<S
     }
   }
 
-  /** Of a key and a revision there is one object, whoever has made it. */
+  /** There is one object for a key and a revision, whether a write or a watch has made it. */
   #objectOf(kv: KeyValue): T {
     const { recent } = this.#client;
     const known = recent.find(kv);
@@ -189,7 +191,7 @@ export class EtcdWatchSource<T extends KubernetesObject> implements PullSource<S
   }
 }
 
-/** The watch of a source. One that is stopped within a revision still has the rest of it. */
+/** The watch of a source. One that is stopped within a revision still delivers the rest of it. */
 export class EtcdWatch<T extends KubernetesObject> extends PullWatch<StorageEvent<T>> {
   readonly #source: EtcdWatchSource<T>;
   #rest: StorageEvent<T>[] = [];

@@ -1,11 +1,11 @@
 /**
- * Keys as etcd has them: bytes, those of a scope behind its prefix, which is behind that of the storage.
+ * Keys as etcd has them: bytes, with the prefix of the storage and then that of the scope before the key.
  *
  *     /watchmux/ orders.example.com/orders/ default/a
  *     storage    scope                      key
  *
- * etcd orders keys by their bytes, and a storage lists in the order of UTF-16 code units. Both are the same if each code unit is
- * written for itself, which is called CESU-8. For all but emoji and rare scripts, that is UTF-8.
+ * etcd orders keys by their bytes, and a storage lists in the order of UTF-16 code units. The two orders agree if each code unit
+ * is encoded by itself, which is called CESU-8. Except for emoji and rare scripts, that is UTF-8.
  */
 const utf8 = new TextEncoder();
 const SURROGATE = /[\uD800-\uDFFF]/;
@@ -23,7 +23,7 @@ export function toBytes(text: string): Uint8Array {
   return Uint8Array.from(bytes);
 }
 
-/** The text of bytes that {@link toBytes} made; of others, one that resembles them. */
+/** The text of bytes that {@link toBytes} made; of other bytes, a text that resembles them. */
 export function toText(bytes: Uint8Array): string {
   let text = '';
   for (let at = 0; at < bytes.length; ) {
@@ -37,14 +37,14 @@ export function toText(bytes: Uint8Array): string {
   return text;
 }
 
-/** The first bytes behind all that begin with a prefix, which ends with a slash. */
+/** The first bytes after all keys that begin with a prefix, which ends with a slash. */
 export function behind(prefix: Uint8Array): Uint8Array {
   const end = prefix.slice();
   end[end.length - 1] = (end.at(-1) as number) + 1;
   return end;
 }
 
-/** The first bytes behind one key. */
+/** The first bytes after one key. */
 export function after(key: Uint8Array): Uint8Array {
   const next = new Uint8Array(key.length + 1);
   next.set(key);

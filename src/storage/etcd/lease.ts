@@ -1,7 +1,7 @@
 /**
  * Leases, shared by objects that expire at about the same time: etcd can have far more keys than leases. An object may join the
  * last lease of its time to live for a twentieth of that time, a minute at most; leases are longer by as much, so nothing expires
- * early. Below twenty seconds, each object has its own.
+ * early. Below twenty seconds, each object has a separate lease.
  *
  * Upstream: `leaseManager` of storage/etcd3, which has the same limits.
  */
@@ -9,7 +9,7 @@ import type { Clock } from '../../watch/clock.ts';
 
 const REUSE_SHARE = 0.05;
 const MAX_REUSE_SECONDS = 60;
-/** How many times to live are remembered. */
+/** The number of different times to live that are remembered. */
 const MAX_KINDS = 1_000;
 
 interface Shared {
@@ -22,7 +22,7 @@ interface Shared {
 export interface LeaseSettings {
   readonly clock: Clock;
   readonly maxLeaseObjects: number;
-  /** Makes a lease of so many seconds. */
+  /** Grants a lease of this many seconds. */
   readonly grant: (ttlSeconds: number) => Promise<bigint>;
 }
 
@@ -34,7 +34,7 @@ export class Leases {
     this.#settings = settings;
   }
 
-  /** Resolves with the lease of an object that expires after so long; 0 for never. */
+  /** Resolves with the lease for an object that expires after this many seconds; 0 for never. */
   of(ttlSeconds: number): Promise<bigint> {
     if (ttlSeconds === 0) return Promise.resolve(0n);
     const { clock, maxLeaseObjects } = this.#settings;
@@ -46,7 +46,7 @@ export class Leases {
     return this.#grant(ttlSeconds);
   }
 
-  /** Says that etcd does not know a lease: it has expired, or etcd has lost its data. */
+  /** Drops a lease that etcd does not know: it has expired, or etcd has lost its data. */
   forget(ttlSeconds: number): void {
     this.#shared.delete(ttlSeconds);
   }

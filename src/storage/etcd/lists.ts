@@ -20,16 +20,16 @@ import { type Failure, isCompacted, isFuture, toError } from './wire/outcome.ts'
 const PART_BYTES = 8_388_608;
 const FIRST_PART = 500;
 const MAX_PART = 10_000;
-/** How often a list is begun whose revision is compacted meanwhile. */
+/** How often a list is begun if its revision is compacted meanwhile. */
 const MAX_ATTEMPTS = 3;
-/** etcd counts in 64 bits with a sign. What is larger would be another revision there, or none. */
+/** The largest revision: etcd counts in signed 64-bit numbers. A larger one would be another revision there, or invalid. */
 const MAX_REVISION = 2n ** 63n - 1n;
 
 /** What is to be read. */
 export interface ReadOptions {
   readonly prefix: string;
   readonly plan: Pick<ListPlan, 'exact' | 'atLeast' | 'from'>;
-  /** Any state that a member has at hand will do. */
+  /** Any state that a member has will do. */
   readonly anyState?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -66,7 +66,7 @@ export class PartReader {
     this.#anyState = anyState;
   }
 
-  /** The next part, of at most so many keys. Not to be called after one behind which nothing is left. */
+  /** The next part, of at most `limit` keys. Must not be called if nothing is left after the last part. */
   async next(limit: number): Promise<Part> {
     if (this.#revision > MAX_REVISION) throw await this.#client.tooLarge(`${this.#revision}`, this.#context);
     const part = await this.#read(Math.min(limit, this.#size));
@@ -86,7 +86,7 @@ export class PartReader {
     const request = { key: this.#key, end: this.#end, limit, revision: this.#revision, serializable: this.#anyState };
     const range = await this.#client.tryRange(request, this.#context);
     if ('kvs' in range) return range;
-    // The next member may have less than the one before: etcd as a whole has it.
+    // The next member may be behind the one before: etcd as a whole is not.
     if (this.#anyState && isFuture(range)) {
       this.#anyState = false;
       return this.#read(limit);
@@ -121,7 +121,7 @@ export interface PageOptions<T> extends ReadOptions {
   readonly selects: ((object: T) => boolean) | undefined;
 }
 
-/** Reads a list, or one page of it. If nobody has asked for its revision, it is read at another one when that is compacted. */
+/** Reads a list, or one page of it. If its revision was not asked for and is compacted, it is read again at another one. */
 export async function readList<T extends KubernetesObject>(client: EtcdClient, options: PageOptions<T>): Promise<List<T>> {
   const { exact, from } = options.plan;
   const isAsked = (exact ?? from?.revision) !== undefined;

@@ -1,11 +1,11 @@
 /**
  * Objects as etcd has them: JSON that begins with their metadata, without the version, which is the revision of the write. So the
- * version can be put in without a second look at the rest, and the bytes that a server sends are made by copying.
+ * version can be inserted without parsing the rest again, and the bytes that a server sends are made by copying.
  *
  *     stored     {"metadata":{"name":"a"},"spec":...}
  *     revision 7 {"metadata":{"resourceVersion":"7","name":"a"},"spec":...}
  *
- * Others may have written a value: any JSON object will do. What is none is refused with 500 and the name of its key.
+ * Other programs may have written a value: any JSON object will do. Anything else is refused with 500 and the name of its key.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { invalid, type WatchError } from '../../watch/errors.ts';
@@ -31,7 +31,7 @@ export interface Stored {
 /**
  * The bytes to store.
  *
- * @throws {WatchError} INVALID_ARGUMENT for what is no object. What JSON.stringify throws is passed on.
+ * @throws {WatchError} INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is passed on.
  */
 export function toStored(object: KubernetesObject): Stored {
   const plain: unknown =
@@ -55,7 +55,7 @@ export interface Draft<T> extends Stored {
 /**
  * The object of stored bytes, at a revision.
  *
- * @throws {WatchError} REFUSED with code 500 for bytes that are no object.
+ * @throws {WatchError} REFUSED with code 500 for bytes that are not an object.
  */
 export function toObject<T extends KubernetesObject>(
   key: Uint8Array,
@@ -64,7 +64,7 @@ export function toObject<T extends KubernetesObject>(
   return atRevision(read<T>(key, stored, `${revision}`), revision);
 }
 
-/** The same before its revision is known. Of bytes of {@link toStored} only, which have no version of their own. */
+/** The same before its revision is known. Only for bytes of {@link toStored}, which contain no version. */
 export function toDraft<T extends KubernetesObject>(key: Uint8Array, stored: Stored): Draft<T> {
   return read<T>(key, stored, '');
 }
@@ -103,16 +103,16 @@ function read<T>(key: Uint8Array, { value, text: known }: Stored, version: strin
   }
   if (!isRecord(object)) throw corrupt(key, 'is not a JSON object');
   if (object.metadata === undefined) object.metadata = {};
-  else if (!isRecord(object.metadata)) throw corrupt(key, 'has metadata that are no object');
+  else if (!isRecord(object.metadata)) throw corrupt(key, 'has metadata that is not an object');
   return { value, object: object as T, isSpliced };
 }
 
-/** Whether the value has no version of its own, which would be the last one, and count. */
+/** Whether the value contains no version of its own, which would come last, and count. */
 function isExact({ metadata }: Members, version: string): boolean {
   return isRecord(metadata) && metadata.resourceVersion === version;
 }
 
-/** What a value that begins with START begins with at a version. */
+/** The beginning, at a version, of a value that begins with START. */
 function headOf(value: Uint8Array, version: string): string {
   return `${START}"resourceVersion":"${version}"${value[START.length] === BRACE ? '' : ','}`;
 }
@@ -124,7 +124,7 @@ function joined(head: string, rest: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** Whether the bytes of an object of this revision are those that this value gets. */
+/** Whether these are the bytes that this value gets at its revision. */
 export function isEncodingOf(bytes: Uint8Array, { value, modRevision }: KeyValue): boolean {
   const { length } = headOf(value, `${modRevision}`);
   if (bytes.length - length !== value.length - START.length) return false;

@@ -102,7 +102,7 @@ export function settingsOf<T extends KubernetesObject>(options: EtcdStorageOptio
       try {
         onError?.(error);
       } catch {
-        // Nobody is left to tell.
+        // There is nobody to report it to.
       }
     },
   };

@@ -1,19 +1,19 @@
 /**
- * Objects that were written or told a moment ago, by their revision. What is written here comes back in a watch, and what a watch
- * has told is what was there before the next change: neither has to be read a second time, and a cache has the bytes that whoever
- * has written was answered with.
+ * Objects that were written or delivered a moment ago, by their revision. A write comes back in a watch, and what a watch has
+ * delivered is what was there before the next change: neither has to be decoded a second time, and a cache shares the bytes of
+ * the answer to the write.
  *
  *     update ---> etcd ---> answer ---> object at 7 ----.
  *                  '------> watch: 7 { ... } -----------+---> the same object
  *
- * Nothing is taken on trust: the bytes must be those that etcd tells. Another etcd, or one that was started with other data, may
+ * Nothing is taken on trust: the bytes must be those that etcd sends. Another etcd, or one that was started with other data, may
  * have something else at a revision.
  */
 import { encoded, encodedBytes } from '../encoded.ts';
 import { isEncodingOf } from './objects.ts';
 import type { KeyValue } from './wire/messages.ts';
 
-/** Of the objects' JSON. */
+/** The limit for the total size of the objects' JSON. */
 const MAX_BYTES = 4_194_304;
 
 export class RecentObjects {
@@ -33,7 +33,7 @@ export class RecentObjects {
     }
   }
 
-  /** The object that a value is, if it is known. */
+  /** The object that a value contains, if it is known. */
   find(kv: KeyValue): object | undefined {
     const object = this.#objects.get(kv.modRevision);
     return object !== undefined && isEncodingOf(encoded(object), kv) ? object : undefined;

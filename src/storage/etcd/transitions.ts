@@ -1,4 +1,7 @@
-/** What a change of a key is for a watch with a selector: it enters, it changes, it leaves, or it is not its business. */
+/**
+ * What a change of a key means for a watch with a selector: the object enters, changes or leaves, or the change does not concern
+ * it.
+ */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { expired } from '../statuses.ts';
 import type { ChangeEvent } from '../storage.ts';
@@ -9,7 +12,7 @@ import type { KeyEvent, KeyValue } from './wire/messages.ts';
 /** How to tell what a change is. */
 export interface TransitionOptions<T extends KubernetesObject> {
   readonly objectOf: (kv: KeyValue) => T;
-  /** Who knows what was there before, if etcd does not tell it. */
+  /** The source of what was there before, if etcd does not send it. */
   readonly before: PreviousObjects<T> | undefined;
   readonly selects: ((object: T) => boolean) | undefined;
 }
@@ -17,7 +20,8 @@ export interface TransitionOptions<T extends KubernetesObject> {
 /**
  * The event of a change; undefined if neither what was there nor what is there is selected.
  *
- * @throws {WatchError} REFUSED with code 500 for values that are no objects, and with 410 if the previous one is needed and is gone.
+ * @throws {WatchError} REFUSED with code 500 for values that are not objects, and with 410 if the previous one is needed but
+ *   gone.
  */
 export function toEvent<T extends KubernetesObject>(
   { deleted, kv, previous: before }: KeyEvent,

@@ -3,7 +3,7 @@
  *
  *     revision   5 5 | 6 | 7 7 7          what etcd has, with start 5
  *     responses  [5 5 6 7 ...][... 7 7]   the first is a fragment: more of its last revision may follow
- *     given out   5 5 6         7 7 7     a revision is given out as a whole: whoever resumes by its number has all of it
+ *     given out   5 5 6         7 7 7     a revision is given out as a whole: one can resume after its number
  *                          ^ cut here: go on at 7, and leave out the first event of 7, which has come
  *
  * The header of a response with events says what the member has, not what was sent, so it does not count. That of a response
@@ -19,7 +19,7 @@ export class WatchCursor {
   #revision: bigint;
   /** What has come of a revision that is not whole yet. */
   #partial: KeyEvent[] = [];
-  /** How many events of it come again, after a cut. */
+  /** How many of its events come again after a cut. */
   #again: number = 0;
 
   /** Everything up to this revision has been given out. */
@@ -31,7 +31,7 @@ export class WatchCursor {
     return this.#revision;
   }
 
-  /** Tells the revision to go on at. What comes next begins there. */
+  /** Returns the revision to resume at: what comes next begins there. */
   resume(): bigint {
     this.#again = this.#partial.length;
     return this.#revision + 1n;
@@ -52,7 +52,7 @@ export class WatchCursor {
     return whole;
   }
 
-  /** Takes a response without events. Whether it says anything new. */
+  /** Takes a response without events. Returns whether it says anything new. */
   progress(revision: bigint): boolean {
     if (revision < this.#revision) return false;
     this.#complete(revision);

@@ -1,13 +1,13 @@
 /**
- * A watch of a range, by as many calls as it takes: after a cut it goes on where the last call ended, at any member.
+ * A watch of a range, by as many calls as it takes: after a cut it resumes where the last call ended, at any member.
  *
  *     connect ---> read ---> read ---> cut ---> wait ---> connect ---> read ...
  *        '-- 1. ask etcd as a whole for its revision and term
  *            2. open a call at the member that answered, from the cursor on
  *
- * The first step keeps a watch off members that have lost the others, and shows whether etcd still has the past that this watch
- * has seen: if its revision or its term went back, or the last change is another one, it was started with other data. Nothing can
- * be resumed then: 410.
+ * The first step keeps a watch away from members that have lost contact with the others, and shows whether etcd still has the
+ * past that this watch has seen: if its revision or its term went back, or the last change is another one, it was started with
+ * other data. Then nothing can be resumed: 410.
  */
 import type { Backoff } from '../../watch/backoff.ts';
 import type { WatchError } from '../../watch/errors.ts';
@@ -27,7 +27,7 @@ import {
 } from './wire/messages.ts';
 import { CODE, type Failure, isCompacted, isFuture, isPassing, isStaleToken, toError } from './wire/outcome.ts';
 
-/** What a link tells: changes, that everything up to a revision has been told, or why it is over. */
+/** What a link reports: changes, that everything up to a revision was delivered, or why it has ended. */
 export type LinkUpdate =
   | { readonly events: readonly KeyEvent[] }
   | { readonly progress: bigint }
@@ -41,11 +41,11 @@ const NO_EVENTS: LinkUpdate = { events: [] };
 /** Where a link begins. */
 export interface WatchLinkOptions {
   readonly prefix: string;
-  /** Whether changes come with what was there before. */
+  /** Whether changes come with the previous value. */
   readonly previous: boolean;
   /** Everything up to this revision is known. */
   readonly after: bigint;
-  /** What etcd said of itself when it was. */
+  /** The header of etcd's answer at that revision. */
   readonly head?: Header | undefined;
   /** Ends it. */
   readonly signal: AbortSignal;
@@ -60,7 +60,7 @@ export class WatchLink {
   readonly #backoff: Backoff;
   #head: Pick<Header, 'clusterId' | 'term'> | undefined;
   #link: { readonly call: CallStream; readonly leave: () => void } | undefined;
-  /** The last change, copied: what has come is held by nothing. */
+  /** The last change, copied, so that it does not keep a whole response in memory. */
   #last: { readonly key: Uint8Array; readonly revision: bigint; readonly deleted: boolean } | undefined;
   #isNew: boolean = true;
   #owesProgress: boolean = false;
@@ -94,17 +94,17 @@ export class WatchLink {
     return this.#take(await link.call.read());
   }
 
-  /** What has come already. */
+  /** What has already come. */
   poll(): LinkUpdate | undefined {
     const read = this.#link?.call.poll();
     return read && this.#take(read);
   }
 
   requestProgress(): void {
-    // Whoever made this may have ended it before: nobody would stop the timer.
+    // If the link has ended already, nobody would stop the timer.
     if (this.#context.signal.aborted) return;
     this.#owesProgress = true;
-    // Whoever asks now does not wait for as long as somebody before had to, through an outage.
+    // A new caller does not wait as long as one before it had to during an outage.
     if (this.#progressMs > 2 * PROGRESS_MS) this.#stopAsking();
     this.#progressMs = PROGRESS_MS;
     if (!this.#stopClock) this.#askProgress();
@@ -132,7 +132,7 @@ export class WatchLink {
   }
 
   #call(): void {
-    // Whoever has ended it meanwhile ends nothing that comes later.
+    // If it was ended meanwhile, nothing would end a later call.
     if (this.#context.signal.aborted) return;
     const opened = this.#client.channel.stream(WATCH);
     if ('failure' in opened) return;
@@ -151,7 +151,7 @@ export class WatchLink {
     return failed ? { error: failed } : NO_EVENTS;
   }
 
-  /** Goes on where the cursor is. Returns why that is impossible for ever. */
+  /** Resumes at the cursor. Returns the error if that is impossible for good. */
   async #resume(): Promise<WatchError | undefined> {
     let head: Header;
     try {
@@ -172,7 +172,7 @@ export class WatchLink {
     return undefined;
   }
 
-  /** Whether etcd still has the last change that it told, unless that has been compacted. */
+  /** Whether etcd still has the last change that it delivered, unless that has been compacted. */
   async #isKnown(): Promise<boolean> {
     if (!this.#last) return true;
     const { key, revision, deleted } = this.#last;
@@ -184,7 +184,7 @@ export class WatchLink {
   }
 
   #replaced({ revision }: Header): WatchError {
-    return expired(`${this.#cursor.revision}`, `etcd was started with other data, which are at ${revision}`);
+    return expired(`${this.#cursor.revision}`, `etcd was started with other data, now at ${revision}`);
   }
 
   #take(read: Read): LinkUpdate {
@@ -234,7 +234,7 @@ export class WatchLink {
   }
 }
 
-/** Whether trying again will not help. A connection that breaks has many names. */
+/** Whether trying again will not help. Broken connections are reported in many ways. */
 function isRefusal({ code, error }: Failure): boolean {
   return error !== undefined || code === CODE.permissionDenied || code === CODE.unauthenticated || code === CODE.invalidArgument;
 }

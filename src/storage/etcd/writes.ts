@@ -1,5 +1,5 @@
 /**
- * Writes that depend on what is there: read, decide, write if nothing has changed meanwhile, or else decide again by what is there.
+ * Writes that depend on what is there: read, decide, write if nothing has changed meanwhile, or else decide again.
  *
  *     hint or read ---> preconditions, user code ---> write if the revision is the same ---> done
  *           ^                  | refused                     | it is not
@@ -29,7 +29,7 @@ interface State<T> {
   readonly isCurrent: boolean;
 }
 
-/** One key, and how to speak of it. */
+/** One key, and its name in errors. */
 export interface Target {
   readonly client: EtcdClient;
   readonly key: string;
@@ -37,7 +37,7 @@ export interface Target {
   readonly context: CallContext;
 }
 
-/** What a decision comes to: these bytes; nothing is to be written; or what is there is to be deleted. */
+/** The result of a decision: these bytes are written, nothing is written, or what is there is deleted. */
 type Decision<T> = { readonly draft: Draft<T> } | { readonly same: true } | { readonly remove: true };
 type Decide<T> = (current: T | undefined) => Promise<Decision<T>>;
 
@@ -104,7 +104,7 @@ async function guarded<T extends KubernetesObject>(
   }
 }
 
-/** Decides by what is there. What a hint decides but to write is decided again by what etcd says. */
+/** Decides by what is there. If a hint leads to anything but a write, the decision is made again with etcd's answer. */
 async function decided<T extends KubernetesObject>(
   target: Target,
   decide: Decide<T>,
@@ -132,14 +132,14 @@ function stateOf<T extends KubernetesObject>(kv: KeyValue | undefined): State<T>
   return { object: kv && objectOf<T>(kv), revision: kv?.modRevision ?? 0n, isCurrent: true };
 }
 
-/** A hint counts if it has a version of ours. */
+/** A hint counts only if its version can be one of etcd's. */
 function hinted<T extends KubernetesObject>(cached: T | undefined): State<T> | undefined {
   const version = cached?.metadata?.resourceVersion;
   if (typeof version !== 'string' || !/^[1-9]\d{0,18}$/.test(version)) return undefined;
   return { object: cached, revision: BigInt(version), isCurrent: false };
 }
 
-/** What user code answers. It is waited for until the signal aborts, or the storage is closed. */
+/** The result of user code. Waits for it until the signal aborts, or the storage is closed. */
 function asked<R>({ client, context }: Target, answer: R | Promise<R>): R | Promise<R> {
   return isPromise(answer) ? client.pending.until(answer, context.signal) : answer;
 }

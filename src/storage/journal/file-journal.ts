@@ -1,6 +1,6 @@
 /**
  * A journal in a file. It is only appended to, one frame for all writes that came while the frame before was on its way to the
- * disk; when it has become much larger than what there is, it is replaced as a whole.
+ * disk; when it has become much larger than the state, it is replaced as a whole.
  *
  *     append ---> [ group ] ---> write, fdatasync ---> resolve        one at a time: #run
  *
@@ -11,11 +11,11 @@
  * Invariants
  * - A group is written when the one before is safe, so only the last frame of a file can be torn.
  * - FILE is whole at every moment: FILE.new takes its place when all that FILE has is in it and on the disk.
- * - One process has FILE open, and nothing is touched before that is sure: see lock.ts. Where there is no lock, another one that
- *   writes into FILE, or replaces it, is noticed before the next frame is written or FILE is replaced, and nothing after it is. Of two
- *   that write at the same moment, the one that has been written over answers nothing.
- * - After a write that fails nothing is written any more: nobody knows what of the last frame is on the disk. A new file that cannot
- *   take FILE's place is dropped, and FILE goes on.
+ * - Only one process has FILE open, and nothing is touched before that is certain: see lock.ts. Where there is no lock, another
+ *   process that writes into FILE, or replaces it, is noticed before the next frame is written or FILE is replaced, and nothing
+ *   is written after that. Of two that write at the same moment, the one that was overwritten answers nothing.
+ * - After a failed write, nothing is written any more: nobody knows how much of the last frame is on the disk. A new file that
+ *   cannot take FILE's place is dropped, and FILE stays in use.
  */
 import { type FileHandle, rm } from 'node:fs/promises';
 import { soon } from '../../broadcast/watchers/soon.ts';
@@ -32,15 +32,15 @@ import { linesOf } from './records.ts';
 /** Options of a {@link FileJournal}. */
 export interface FileJournalOptions {
   readonly file: string;
-  /** The file begins anew when it is larger than this, and than twice what it began with. */
+  /** The file is replaced when it is larger than this, and than twice what it began with. */
   readonly minCompactBytes: number;
-  /** Called when the end of the file was torn, and has been cut off. */
+  /** Called if the end of the file was torn, and has been cut off. */
   readonly onTornTail?: ((tail: TornTail) => void) | undefined;
   /** The time of the day in ms. */
   readonly now: () => number;
 }
 
-/** What is written at once. */
+/** Records that are written together. */
 class Group {
   readonly pieces: Uint8Array[] = [];
   last: number = 0;
@@ -89,7 +89,7 @@ export class FileJournal implements StorageJournal {
   /**
    * Opens a file, or makes one. What is torn at its end is cut off.
    *
-   * @throws {WatchError} INVALID_ARGUMENT if somebody has it open, INVALID_FRAME if it is damaged. What the file system throws is
+   * @throws {WatchError} INVALID_ARGUMENT if it is already open, INVALID_FRAME if it is damaged. What the file system throws is
    *   passed on.
    */
   static async open(options: FileJournalOptions): Promise<FileJournal> {
@@ -115,7 +115,7 @@ export class FileJournal implements StorageJournal {
 
   restore(snapshot: (revision: number) => JournalSnapshot): { state: JournalSnapshot; writes: readonly JournalRecord[] } {
     const loaded = this.#loaded;
-    if (!loaded) throw new WatchError('INVALID_ARGUMENT', 'journal: expected one that no storage has yet');
+    if (!loaded) throw new WatchError('INVALID_ARGUMENT', 'journal: expected one that no storage uses yet');
     this.#loaded = undefined;
     this.#snapshot = snapshot;
     return loaded;
@@ -135,7 +135,7 @@ export class FileJournal implements StorageJournal {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    // Each of these may end with the beginning of another: a switch with the groups that came meanwhile.
+    // Each of these may start another one: after a switch come the groups of the meantime.
     while (this.#running || this.#compacting) {
       await this.#compacting;
       await this.#running;
@@ -146,7 +146,7 @@ export class FileJournal implements StorageJournal {
       await this.#handle.close();
       await rm(newName(this.#options.file), { force: true });
     } finally {
-      // A disk that fails may fail here, too. The file can be opened again once it is mended.
+      // A failing disk may fail here as well. The file can be opened again once it is repaired.
       await this.#unlock();
     }
   }
@@ -179,7 +179,7 @@ export class FileJournal implements StorageJournal {
     this.#safe = last;
   }
 
-  /** Throws if somebody else has written into the file, be it as many bytes as this process at the same place. */
+  /** Throws if another process has written into the file, even if as many bytes as this one and at the same place. */
   async #check(): Promise<void> {
     const { head, at } = this.#last;
     const found = new Uint8Array(head.length);
@@ -187,7 +187,7 @@ export class FileJournal implements StorageJournal {
     if (size !== this.#size || nlink === 0 || found.some((byte, index) => byte !== head[index])) throw taken(this.#options.file);
   }
 
-  /** What is safe of the file at this moment. */
+  /** The part of the file that is safe at this moment. */
   readonly #old = (): OldFile => ({ handle: this.#handle, size: this.#size });
 
   /** Ends all writing. */
@@ -202,7 +202,7 @@ export class FileJournal implements StorageJournal {
     const { minCompactBytes } = this.#options;
     const isLarge = this.#size > Math.max(minCompactBytes, 2 * this.#began);
     if (!isLarge || this.#compacting || this.#closed || this.#failure || !this.#snapshot) return;
-    // Taken here, between two groups: it is the state that this file has led to.
+    // Taken here, between two groups, it is the state that this file leads to.
     const snapshot = this.#snapshot(this.#safe);
     const { file, now } = this.#options;
     this.#compacting = NextFile.write({ file, old: this.#old }, snapshot, now()).then(
@@ -212,14 +212,14 @@ export class FileJournal implements StorageJournal {
         if (!this.#closed && !this.#failure) this.#running ??= this.#switchAlone();
       },
       () => {
-        // The old file goes on. It is tried again when that has doubled.
+        // The old file stays in use. The next attempt comes when it has doubled.
         this.#compacting = undefined;
         this.#began = this.#size;
       },
     );
   }
 
-  /** Puts the new file in the place of the old one when no group is on its way. Never rejects. */
+  /** Puts the new file in the place of the old one while no group is being written. Never rejects. */
   async #switchAlone(): Promise<void> {
     await this.#switch().catch((error: unknown) => this.#fail(error));
     this.#running = undefined;
@@ -227,13 +227,13 @@ export class FileJournal implements StorageJournal {
   }
 
   async #switch(): Promise<void> {
-    // What somebody else has written since the last group would be lost, and what is found at the path of the new file may be theirs.
+    // Anything that another process has written since the last group would be lost, and the file at the new path may be its own.
     await this.#check();
     const next = this.#next as NextFile;
     this.#next = undefined;
     const old = this.#handle;
     if (!(await next.takePlace())) {
-      // It is tried again when the old one has doubled.
+      // The next attempt comes when the old file has doubled.
       this.#began = this.#size;
       return;
     }

@@ -1,4 +1,4 @@
-/** What a journal does with files: where one is, how one begins, and that what is written is whole. */
+/** A journal's operations on files: finding one, creating one, and writing whole ones. */
 import { type FileHandle, open, readlink, realpath, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { joined } from '../../decode/parts.ts';
@@ -10,10 +10,10 @@ import { linesOf, titleLine } from './records.ts';
 /** About how many bytes of a snapshot are in one frame. */
 const FRAME_BYTES = 2 ** 20;
 
-/** Where what will take a file's place is written. */
+/** The path of the file that will replace a file. */
 export const newName = (file: string): string => `${file}.new`;
 
-/** The path of what a path leads to, there or not: a new file takes the place of a file, and not of a link to it. */
+/** The path that a path resolves to, whether it exists or not: a new file must replace the file, not a link to it. */
 export async function realFile(path: string): Promise<string> {
   try {
     return await realpath(path);
@@ -21,11 +21,11 @@ export async function realFile(path: string): Promise<string> {
     if (!isMissing(error)) throw error;
   }
   const directory = await realpath(dirname(path));
-  const target = await readlink(path).catch(() => undefined); // what is no link has none
+  const target = await readlink(path).catch(() => undefined); // only links have one
   return target === undefined ? join(directory, basename(path)) : realFile(resolve(directory, target));
 }
 
-/** Opens a file that is there; undefined if it is not, or if it is empty. */
+/** Opens an existing file; undefined if there is none, or if it is empty. */
 export async function openOld(file: string): Promise<FileHandle | undefined> {
   let handle: FileHandle;
   try {
@@ -41,11 +41,11 @@ export async function openOld(file: string): Promise<FileHandle | undefined> {
   if (found.size > 0 && found.isFile()) return handle;
   await handle.close();
   // A device has no size either, and a new file would take its place.
-  if (!found.isFile()) throw invalid('file', file, 'the path of a file, or of nothing');
+  if (!found.isFile()) throw invalid('file', file, 'the path of a file, or an unused path');
   return undefined;
 }
 
-/** Makes a file of nothing, whole or not at all. */
+/** Creates an empty journal file, as a whole or not at all. */
 export async function create(file: string): Promise<FileHandle> {
   const handle = await open(newName(file), 'w+');
   try {
@@ -95,7 +95,7 @@ export async function writeAll(handle: FileHandle, bytes: Uint8Array, position: 
   }
 }
 
-/** Makes a rename last. Not every system can. */
+/** Makes a rename durable. Not every system can. */
 export async function syncDirectory(file: string): Promise<void> {
   try {
     const directory = await open(dirname(file), 'r');
@@ -105,9 +105,9 @@ export async function syncDirectory(file: string): Promise<void> {
   }
 }
 
-/** What somebody else appends would be written over, and what is written to a file that has been replaced is lost. */
+/** Two processes would overwrite each other's records, and what is written to a file that has been replaced is lost. */
 export function taken(file: string): WatchError {
-  return new WatchError('INVALID_FRAME', `the journal ${file} was changed by somebody else: one process may have it open`);
+  return new WatchError('INVALID_FRAME', `the journal ${file} was changed by another process: only one may have it open`);
 }
 
 function isMissing(error: unknown): boolean {

@@ -1,6 +1,6 @@
 /**
- * The frames of a journal file, each one group of writes, written and fsynced before the next. So when a process or a machine dies,
- * at most the last frame is broken; a broken one with another behind it is damage, and nobody may guess what was there.
+ * The frames of a journal file, each one group of writes, written and fsynced before the next. So when a process or a machine
+ * dies, at most the last frame is broken; a broken one with another after it is damage, and its content must not be guessed.
  *
  *     | F5 57 4D 4A | length | checksum of body | checksum of these 12 bytes | body ... |
  *       no text in UTF-8 has the first byte, so no body looks like a frame
@@ -8,8 +8,8 @@
  * | what is found at the place of a frame | it is |
  * |---|---|
  * | less than a head; or a whole head, and less than its body: the file ends there | torn |
- * | nothing but zeros to the end of the file; or a sector of zeros at the place of the head, and no frame behind it | torn |
- * | a body with a wrong checksum that ends the file, and has a sector of zeros: it never came to the disk | torn |
+ * | nothing but zeros to the end of the file; or a sector of zeros at the place of the head, and no frame after it | torn |
+ * | a body with a wrong checksum that ends the file, and has a sector of zeros: it never reached the disk | torn |
  * | anything else | corrupt |
  */
 
@@ -19,7 +19,7 @@ const MARK = Uint8Array.of(0xf5, 0x57, 0x4d, 0x4a);
 /** What a disk writes at once. */
 const SECTOR = 512;
 
-/** A body with what goes before it. */
+/** A body with its head before it. */
 export function toFrame(body: Uint8Array): Uint8Array {
   const frame = new Uint8Array(HEAD_BYTES + body.byteLength);
   const view = new DataView(frame.buffer);
@@ -53,7 +53,7 @@ function hasHead(rest: Uint8Array, view: DataView): boolean {
   return MARK.every((byte, index) => rest[index] === byte) && crc32(rest.subarray(0, 12)) === view.getUint32(12);
 }
 
-/** Whether nothing came to the disk where a head should be, and no frame is behind it. */
+/** Whether no head reached the disk at this place, and no frame follows. */
 function isUnwritten(file: Uint8Array, at: number): boolean {
   const rest = file.subarray(at);
   if (!isZero(rest.subarray(0, SECTOR - (at % SECTOR)))) return false;
@@ -65,7 +65,7 @@ function isUnwritten(file: Uint8Array, at: number): boolean {
   return true;
 }
 
-/** Whether one of the sectors that a stretch touches has nothing but zeros there. */
+/** Whether the part of the stretch in one of its sectors is nothing but zeros. */
 function hasEmptySector(file: Uint8Array, from: number, to: number): boolean {
   for (let start = from; start < to; ) {
     const end = Math.min(to, start - (start % SECTOR) + SECTOR);

@@ -1,6 +1,7 @@
 /**
- * The port of what makes the writes of a `MemoryStorage` last: a journal takes each of them, and says when it is safe. What is not
- * safe yet is not shown to anybody. `openMemoryStorage` has one in a file; others can be given as the option `journal`.
+ * The port that makes the writes of a `MemoryStorage` durable: a journal takes each of them, and says when it is safe. A write
+ * that is not safe yet is not visible to anybody. `openMemoryStorage` has one in a file; others can be given as the option
+ * `journal`.
  *
  *     write ---> append(record) ---> ... ---> the promise resolves ---> the write is visible, and answered
  *                `----- a group: all that came while the one before was on its way -----'

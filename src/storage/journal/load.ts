@@ -38,7 +38,7 @@ export async function load(handle: FileHandle, { file, now }: { file: string; no
   for (;;) {
     const isLast = window.start + window.bytes.byteLength >= whole;
     const frame: Found = frameAt(window.bytes, at - window.start);
-    if (frame === 'corrupt') throw damaged(file, at, 'no frame of a journal is there');
+    if (frame === 'corrupt') throw damaged(file, at, 'not a journal frame');
     if (typeof frame === 'object') {
       at = window.start + frame.end;
       read(found, frame.body, { file, at });
@@ -58,7 +58,7 @@ function read(found: Contents, body: Uint8Array, { file, at }: { file: string; a
   }
 }
 
-/** The bytes from a place on: twice as many if that place has been seen already. */
+/** The bytes from a place on: twice as many if that place has been read from before. */
 async function nextWindow(
   handle: FileHandle,
   { window, at, whole }: { window: { start: number; bytes: Uint8Array }; at: number; whole: number },

@@ -1,9 +1,11 @@
 /**
- * One process has a journal open: it listens at a name that only one can have, and that the system frees when that process dies, of
- * whatever. Such names are the abstract sockets of Linux, one set for each network namespace, and the named pipes of Windows.
+ * A process that has a journal open listens at a name that only one process can have, and that the system frees when the process
+ * dies, for whatever reason. Such names are the abstract sockets of Linux, one set for each network namespace, and the named
+ * pipes of Windows.
  *
- * The name is made of what the directory is to the system, and not of its path: two containers may mean different files by one path,
- * or one file by two. Where there are no such names there is no lock: what is left is that a journal notices another writer.
+ * The name is made from the directory's identity in the system, not from its path: in two containers, one path may lead to
+ * different files, or two paths to one file. Where there are no such names there is no lock; a journal still notices another
+ * writer.
  */
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
@@ -11,7 +13,7 @@ import { createServer } from 'node:net';
 import { basename, dirname } from 'node:path';
 import { WatchError } from '../../watch/errors.ts';
 
-/** Gives a lock back. */
+/** Releases a lock. */
 export type Unlock = () => Promise<void>;
 
 /** As long as the name of a socket can be: older versions of Node fill a shorter one up, and newer ones do not. */
@@ -20,22 +22,22 @@ const NAME_BYTES = 108;
 const MIN_LIBUV = 46;
 
 /**
- * Locks a file, which need not be there yet.
+ * Locks a file, which need not exist yet.
  *
- * @throws {WatchError} INVALID_ARGUMENT if somebody has it open, this process included.
+ * @throws {WatchError} INVALID_ARGUMENT if it is already open, even in this process.
  */
 export async function lock(file: string): Promise<Unlock> {
   const path = await nameOf(file);
   if (path === undefined) return async () => {};
-  // The socket is nobody's to talk to. That nobody can be taken any more is no failure of the lock, and no end of the process.
+  // Nobody has business with this socket. If it can accept no more connections, neither the lock nor the process may fail.
   const server = createServer((socket) => socket.destroy()).unref();
   const error: unknown = await new Promise((resolve) => {
     server.on('error', resolve);
-    // In a worker of a cluster it would be listened at by the primary, for all of them.
+    // Otherwise, in a cluster's worker, the primary would listen, for all workers.
     server.listen({ path, exclusive: true }, () => resolve(undefined));
   }).catch((thrown: unknown) => thrown);
   if ((error as { code?: unknown } | undefined)?.code === 'EADDRINUSE') {
-    throw new WatchError('INVALID_ARGUMENT', `the journal ${file} is open already: one process may have it open`);
+    throw new WatchError('INVALID_ARGUMENT', `the journal ${file} is open already: only one process may open it`);
   }
   return () => new Promise((resolve) => server.close(() => resolve()));
 }

@@ -6,13 +6,13 @@ import type { JournalSnapshot } from './journal.ts';
 /** How much is copied at once. */
 const COPY_BYTES = 2 ** 22;
 
-/** The file that a new one is made of. */
+/** The file from which a new one is made. */
 export interface OldFile {
   readonly handle: FileHandle;
   readonly size: number;
 }
 
-/** Where it is, and what is safe of it at this moment. */
+/** Where it is, and the part of it that is safe at this moment. */
 interface Origin {
   readonly file: string;
   readonly old: () => OldFile;
@@ -20,11 +20,11 @@ interface Origin {
 
 export class NextFile {
   readonly handle: FileHandle;
-  /** How long it is, and what it began with. */
+  /** Its size, and the size that it began with. */
   size: number = 0;
   began: number = 0;
   readonly #origin: Origin;
-  /** Up to where the old one is in it. */
+  /** Up to where the old file has been copied. */
   #from: number;
 
   private constructor(handle: FileHandle, origin: Origin, from: number) {
@@ -33,13 +33,13 @@ export class NextFile {
     this.#from = from;
   }
 
-  /** Writes a snapshot of what the old file has led to by now, and what has come there meanwhile. */
+  /** Writes a snapshot of the old file's current state, and what is appended there meanwhile. */
   static async write(origin: Origin, snapshot: JournalSnapshot, now: number): Promise<NextFile> {
     const { file, old } = origin;
     const { size, handle: before } = old();
     const handle = await open(newName(file), 'w+');
     try {
-      // Who may read the file may be fewer than a new one's readers.
+      // A new file may be readable by more users than the old one.
       await handle.chmod((await before.stat()).mode & 0o777);
       const next = new NextFile(handle, origin, size);
       next.size = next.began = await writeSnapshot(handle, snapshot, now);
@@ -53,7 +53,7 @@ export class NextFile {
     }
   }
 
-  /** Takes the old file's place. If it cannot, the old one is whole, and goes on: it is as if this one had never been. */
+  /** Takes the old file's place. If it cannot, the old file is whole and stays in use, as if this one had never existed. */
   async takePlace(): Promise<boolean> {
     const { file } = this.#origin;
     try {

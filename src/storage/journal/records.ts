@@ -1,6 +1,6 @@
 /**
- * Records as lines: one of its own, and one with the object's JSON as it is, so that the bytes of an object are made once and read
- * back as they are. JSON has no line breaks.
+ * Records as lines: one with the key, and one with the object's JSON as it is, so that an object's bytes are made once and read
+ * back unchanged. JSON has no line breaks.
  *
  *     {"r":8,"k":"orders/a"}              {"r":9,"k":"orders/a","d":true}        a deletion has no second line
  *     {"metadata":{"name":"a", ...
@@ -25,7 +25,7 @@ export function titleLine({ revision, items }: Title): Uint8Array {
   return encoder.encode(`${JSON.stringify({ journal: FORMAT, r: revision, items })}\n`);
 }
 
-/** The lines of a record. `now`: the time of the day in ms, by which its time to live is told. */
+/** The lines of a record. `now`: the time of the day in ms, from which its time to live becomes a deadline. */
 export function linesOf({ revision, key, json, ttlMs }: JournalRecord, now: number): Uint8Array[] {
   const line = {
     r: revision,
@@ -53,11 +53,11 @@ export class Lines {
   /** @throws {Error} if this is not the first line of a journal. */
   title(): Title {
     const { journal, r, items } = this.#parsed();
-    if (journal !== FORMAT) throw new Error(`it is no journal of format ${FORMAT}`);
+    if (journal !== FORMAT) throw new Error(`not a journal of format ${FORMAT}`);
     return { revision: wholeNumber(r), items: wholeNumber(items) };
   }
 
-  /** @throws {Error} for lines that are no record. */
+  /** @throws {Error} for lines that are not a record. */
   record(now: number): JournalRecord {
     const { r, k, d, x } = this.#parsed();
     if (typeof k !== 'string') throw new Error('a record has no key');
@@ -79,6 +79,6 @@ export class Lines {
 }
 
 function wholeNumber(value: unknown): number {
-  if (!Number.isSafeInteger(value) || (value as number) < 0) throw new Error(`${String(value)} is no whole number`);
+  if (!Number.isSafeInteger(value) || (value as number) < 0) throw new Error(`${String(value)} is not a whole number`);
   return value as number;
 }

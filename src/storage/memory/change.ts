@@ -1,7 +1,7 @@
 import { encodedBytes } from '../encoded.ts';
 import type { ChangeEvent } from '../storage.ts';
 
-/** What every change costs beside its bytes: itself, its place in the history, its events. Rounded. */
+/** What every change costs besides its bytes: itself, its place in the history, its events. Rounded. */
 const OVERHEAD_BYTES = 300;
 
 /**
@@ -37,14 +37,17 @@ export class Change<T> {
     return this.before?.object;
   }
 
-  /** What the history costs by this change: it keeps what was there before. A deletion shows that once more, with its version. */
+  /**
+   * What this change costs the history, which keeps the object before it. A deletion shows that object again, with its own
+   * version.
+   */
   get bytes(): number {
     const { previous } = this;
     const bytes = previous === undefined ? 0 : (encodedBytes(previous as object) ?? 0);
     return OVERHEAD_BYTES + 2 * this.key.length + (this.object === undefined ? 2 : 1) * bytes;
   }
 
-  /** For whoever selects everything. Each of these is made once, so that all watches share it, and its bytes. */
+  /** The event for watches that select everything. Each of these events is made once, so all watches share it and its bytes. */
   get event(): ChangeEvent<T> {
     const { object, previous } = this;
     if (object === undefined) return this.left;
@@ -52,7 +55,7 @@ export class Change<T> {
     return this.#event;
   }
 
-  /** For whoever did not select what was there before. */
+  /** The event for watches that did not select the object before the change. */
   get entered(): ChangeEvent<T> {
     const { object, previous } = this;
     if (previous === undefined) return this.event;
@@ -60,7 +63,7 @@ export class Change<T> {
     return this.#entered;
   }
 
-  /** For whoever does not select what is there now: the last content, at the version of this change. */
+  /** The event for watches that no longer select the object: its last content, at the version of this change. */
   get left(): ChangeEvent<T> {
     const previous = this.previous as T;
     this.#left ??= { type: 'DELETED', object: atRevision(previous, this.revision), previous };

@@ -4,9 +4,9 @@
  *     write ---> history.commit ---> (journal, if there is one) ---> reveal ---> watches that wait are served
  *                   one turn                  later                        at the end of the turn
  *
- * A write is visible when it is safe: at once in memory, and with a journal when its group is on disk. Whoever decides by what is
- * not visible yet, such as a create that finds the key taken, waits for that, too, before it answers: nobody ever learns of a write
- * that could still be lost.
+ * A write is visible when it is safe: at once in memory, and with a journal when its group is on disk. An operation that depends
+ * on a write that is not visible yet, such as a create that finds the key taken, waits for that as well before it answers: nobody
+ * ever learns of a write that could still be lost.
  */
 import { Signals } from '../../broadcast/watchers/signals.ts';
 import { soon } from '../../broadcast/watchers/soon.ts';
@@ -79,7 +79,7 @@ export class Core {
     }
     this.#bytes = bytes;
     const change = history.commit(key, value?.object, this.#settings.clock.now());
-    if (!value) void change.left; // made while it knows what was there: a history of no length forgets it at once
+    if (!value) void change.left; // made while the old content is known: an empty history drops it at once
     const ttlMs = value && ttlSeconds > 0 ? ttlSeconds * 1_000 : undefined;
     this.#expiry.set(key, ttlMs);
     if (this.#settings.journal) this.#record(change, ttlMs);
@@ -87,7 +87,7 @@ export class Core {
     return change;
   }
 
-  /** @throws {WatchError} REFUSED with code 500 if the journal has failed: nothing is written any more. */
+  /** @throws {WatchError} REFUSED with code 500 if the journal has failed: nothing can be written any more. */
   checkWritable(): void {
     if (this.#broken) throw refused(500, 'InternalError', `the journal has failed: ${textOf(this.#broken.error)}`);
   }
@@ -97,7 +97,7 @@ export class Core {
     return this.history.visible < this.history.revision ? this.#safe : undefined;
   }
 
-  /** Whether a predicate holds. If a field's function throws, it does not, and the error is told. */
+  /** Whether a predicate holds. If a field's function throws, it does not, and the error is reported. */
   guard(holds: () => boolean): boolean {
     try {
       return holds();
@@ -157,7 +157,7 @@ export class Core {
         throw error;
       },
     );
-    this.#safe.catch((error: unknown) => this.#settings.onError(error)); // of a deletion by its time to live nobody else hears
+    this.#safe.catch((error: unknown) => this.#settings.onError(error)); // nobody waits for a deletion by its time to live
   }
 
   #snapshot(revision: number): JournalSnapshot {

@@ -72,7 +72,7 @@ export class Expiry {
     this.#timer = undefined;
     const now = this.#clock.now();
     const due: string[] = [];
-    // A timer of the host may be early: it is shortened if it is longer than the host can.
+    // The host's timer may be early: a delay beyond the host's maximum is shortened.
     for (let first = this.#sorted.first; first && first.atMs <= now; first = this.#sorted.first) {
       this.#remove(first);
       due.push(first.of);

@@ -1,7 +1,7 @@
 /**
- * A watch of a {@link History}. It has no queue: it is a position in the history, and reads on from there when its consumer does. So
- * a consumer that is slow costs as much as one that is not, and what it has not read is forgotten when the history forgets it; it
- * is then told ERROR 410. The state that a watch begins with is read in the same way, by the last key, at the first revision.
+ * A watch of a {@link History}. It has no queue: it is a position in the history, and reads on from there when its consumer does.
+ * So a slow consumer costs no more than a fast one. If the history drops changes that it has not read, it gets an ERROR 410. The
+ * state that a watch begins with is read in the same way: at the first revision, after the last key that was read.
  *
  *     state: the keys at revision 5 ----> bookmark ----> changes 6, 7, 8 ...
  *            a b c | d e f                               |        `last: where a stopped watch ends
@@ -22,7 +22,7 @@ import type { History, Range } from './history.ts';
 /** How many objects of the first state are looked up at once. */
 const CHUNK = 256;
 
-/** What a {@link HistoryWatch} delivers, and whom it tells of its end. */
+/** What a {@link HistoryWatch} delivers, and what is called at its end. */
 export interface HistoryWatchOptions<T> {
   readonly history: History<T>;
   readonly prefix: string;
@@ -32,7 +32,7 @@ export interface HistoryWatchOptions<T> {
   /** Whether it begins with the state; `marked`: and ends that with a BOOKMARK. */
   readonly initial: boolean | 'marked';
   readonly bookmarks: boolean;
-  /** Called with what a predicate throws; what it threw for is not selected. */
+  /** Called with what a predicate throws; the object is then not selected. */
   readonly onError: (error: unknown) => void;
   /** Called once, when nothing can become readable any more. */
   readonly onEnd: (watch: HistoryWatch<T>) => void;
@@ -45,7 +45,7 @@ export class HistoryWatch<T> extends Reader<StorageEvent<T>> {
   readonly #history: History<T>;
   /** Whether the state has not been delivered whole: then `#seen` is its revision. */
   #initial: boolean;
-  /** The smallest key that was not looked up, and what was looked up and not delivered. */
+  /** The smallest key that was not looked up, and the objects that were looked up but not delivered. */
   #after: string;
   #chunk: T[] = [];
   #mark: boolean;
@@ -99,7 +99,7 @@ export class HistoryWatch<T> extends Reader<StorageEvent<T>> {
   /** Makes this watch deliver a BOOKMARK of the newest visible revision, after everything up to it. */
   progress(): void {
     if (this.stopped || !this.#options.bookmarks) return;
-    // The one that is owed stays: whoever asks often must not postpone it for ever.
+    // The one that is owed stays: frequent requests must not postpone it for ever.
     this.#newest = this.#history.visible;
     this.#owed ??= this.#newest;
     this.wake();
@@ -109,7 +109,7 @@ export class HistoryWatch<T> extends Reader<StorageEvent<T>> {
     return this.stopped;
   }
 
-  /** Whether the history has forgotten what would come next. */
+  /** Whether the history has dropped what would come next. */
   get #isLost(): boolean {
     return this.#seen < this.#history.compacted;
   }
@@ -131,7 +131,7 @@ export class HistoryWatch<T> extends Reader<StorageEvent<T>> {
 
   #nextChange(): StorageEvent<T> | typeof NONE {
     for (;;) {
-      if (this.#isLost) return this.#expired(); // the code of a field may have written
+      if (this.#isLost) return this.#expired(); // a field's function may have written
       if (this.#owed !== undefined && this.#seen >= this.#owed) return this.#bookmark();
       if (this.#seen >= this.#limit) return NONE;
       const event = this.#select(this.#history.change(this.#seen + 1));
@@ -140,7 +140,7 @@ export class HistoryWatch<T> extends Reader<StorageEvent<T>> {
     }
   }
 
-  /** What a change is for this watch; undefined: nothing. */
+  /** The event of a change for this watch; undefined if there is none. */
   #select(change: Change<T>): StorageEvent<T> | undefined {
     if (!change.key.startsWith(this.prefix)) return undefined;
     if (this.#options.predicate.isEmpty) return change.event;

@@ -115,7 +115,7 @@ export class History<T> {
     this.#insert({ key, head: new Change<T>({ revision, key, object, before: undefined, at: 0 }) });
   }
 
-  /** Makes what was written up to a revision visible, and forgets what is too much. */
+  /** Makes what was written up to a revision visible, and drops what exceeds the limits. */
   reveal(revision: number, now: number): void {
     if (revision > this.#visible) this.#visible = Math.min(revision, this.#revision);
     const { maxItems, maxBytes, maxAgeMs } = this.#limits;

@@ -33,7 +33,7 @@ type Head<T> = Change<T> | undefined;
 
 /** The part of a `MemoryStorage` whose keys begin with a prefix. The whole is the part whose prefix is empty. */
 export class MemoryScope<T extends KubernetesObject = KubernetesObject> implements Storage<T> {
-  /** Objects of every type are in one history: whoever writes under a prefix says what is there. */
+  /** Objects of every type are in one history: the code that writes under a prefix determines their type. */
   readonly #core: Core;
   readonly #prefix: string;
   readonly #fields: FieldFunctions<T>;
@@ -79,7 +79,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
       prefix: this.#prefix,
       predicate: predicate as HistoryPredicate,
       after: after === undefined ? history.visible : Number(after),
-      // Only whoever says so does not want the state.
+      // Only an explicit false leaves out the state.
       initial: after === undefined && options.sendInitialEvents !== false && (marksEnd ? ('marked' as const) : true),
       bookmarks,
     };
@@ -111,7 +111,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
       if (!head && !createIfMissing) throw await this.#sure(notFound(key));
       const unmet = unmetPrecondition(key, head?.object, options);
       if (unmet) throw await this.#sure(unmet);
-      // A change that is made at once is written in the same turn: nothing can come between, and nobody has to begin again.
+      // A synchronous change is written in the same turn: nothing can come in between, so it never has to be repeated.
       const answer = change(copyOf(head?.object) as T);
       const changed = isPromise(answer) ? await this.#core.pending.until(answer, signal) : answer;
       this.#core.pending.check(signal);
@@ -168,14 +168,14 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     return this.#core.history.head(place) as Head<T>;
   }
 
-  /** Writes what has been decided in this turn, unless it is what is there. Wait until that is safe. */
+  /** Writes what has been decided in this turn, unless it equals what is there. Wait until that is safe. */
   #write(place: string, object: T, { ttlSeconds, head }: { ttlSeconds: number; head?: Head<T> }): T {
     const value = this.#core.valueOf(object);
     const isSame = head !== undefined && isSameContent(value.object, head.object as T);
     return (isSame ? head.object : this.#core.write(place, value, ttlSeconds).object) as T;
   }
 
-  /** A refusal, once what it was decided by is safe: what could still be lost must not be told. */
+  /** A refusal, once the writes behind it are safe: what could still be lost must not be revealed. */
   async #sure(refusal: WatchError): Promise<WatchError> {
     await this.#core.safe();
     return refusal;
@@ -189,7 +189,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     const items: T[] = [];
     let last = '';
     let more = 0;
-    // What is not known is counted, unless something is selected: then one more is enough to know that there is one.
+    // An unknown number is counted, unless something is selected: then it is enough to know that there is one more.
     const counts = predicate.isEmpty && left === undefined;
     this.#core.history.scan(range, (key, object) => {
       if (!this.#selects(predicate, object as T)) return true;
@@ -213,7 +213,7 @@ export class MemoryScope<T extends KubernetesObject = KubernetesObject> implemen
     return predicate.isEmpty || this.#core.guard(() => predicate.matches(object));
   }
 
-  /** @throws {WatchError} REFUSED with code 504 for a version that has not come. */
+  /** @throws {WatchError} REFUSED with code 504 for a version that has not come yet. */
   #atLeast(version: string | undefined): void {
     const { visible } = this.#core.history;
     if (version !== undefined && Number(version) > visible) throw tooLarge(version, `${visible}`);

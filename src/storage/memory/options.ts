@@ -75,13 +75,13 @@ export function settingsOf<T extends KubernetesObject>(options: MemoryStorageOpt
   };
 }
 
-/** What user code throws while it is told of an error is of no interest. */
+/** Calls `onError`, and ignores what it throws. */
 function guarded(onError: ((error: unknown) => void) | undefined): (error: unknown) => void {
   return (error) => {
     try {
       onError?.(error);
     } catch {
-      // Nobody is left to tell.
+      // There is nobody to report it to.
     }
   };
 }

@@ -1,7 +1,7 @@
 import { whenAborted } from '../../watch/abort.ts';
 import { WatchError } from '../../watch/errors.ts';
 
-/** What waits for something that may never come: it ends with the storage, and by its signal. */
+/** Waits for what may never come: the wait ends with the storage, and by its signal. */
 export class Pending {
   readonly #rejects: Set<(error: unknown) => void> = new Set();
   #closed: boolean = false;
@@ -34,7 +34,7 @@ export class Pending {
         leave();
         resolve(value);
       }, fail);
-      // Whoever made the promise may have aborted or closed meanwhile.
+      // The code that made the promise may have aborted or closed meanwhile.
       unlisten = whenAborted(signal, fail);
       if (this.#closed) fail(closed());
     });

@@ -1,6 +1,6 @@
 /**
- * Objects as values. What is put in becomes JSON once; the bytes are what others send, and what is parsed of the text is what is
- * kept. So nothing is shared with whoever put it in, and nothing is in it that JSON has not.
+ * Objects as values. What is put in becomes JSON once; its bytes are what servers send, and what is parsed from it is kept. So
+ * nothing is shared with the caller, and nothing is kept that JSON cannot express.
  */
 import type { KubernetesObject } from '../../cache/object.ts';
 import { invalid } from '../../watch/errors.ts';
@@ -17,7 +17,7 @@ export interface Value<T> {
 /**
  * The object as it is kept at a version.
  *
- * @throws {WatchError} INVALID_ARGUMENT for what is no object. What JSON.stringify throws is passed on.
+ * @throws {WatchError} INVALID_ARGUMENT for what is not an object. What JSON.stringify throws is passed on.
  */
 export function toValue<T extends KubernetesObject>(object: T, version: string): Value<T> {
   const plain = typeof (object as { toJSON?: unknown } | null)?.toJSON === 'function' ? jsonOf(object) : object;
@@ -38,7 +38,7 @@ export function fromBytes<T extends object>(bytes: Uint8Array): Value<T> {
   return { object, bytes: bytes.byteLength };
 }
 
-/** The same metadata at a version, which is its last member. To leave a member out by `...rest` takes five times as long. */
+/** The same metadata at a version, which is its last member. Leaving a member out by `...rest` takes five times as long. */
 function atVersion(metadata: Readonly<Record<string, unknown>>, version: string): object {
   const kept: Record<string, unknown> = {};
   for (const name of Object.keys(metadata)) if (name !== 'resourceVersion') put(kept, name, metadata[name]);
@@ -63,7 +63,7 @@ export function copyOf<T>(value: T): T {
   return copy as T;
 }
 
-/** Sets a member, also one of a name by which an assignment would set something else. */
+/** Sets a member, even one of a name by which an assignment would set something else. */
 function put(object: Record<string, unknown>, name: string, value: unknown): void {
   if (name === '__proto__') Object.defineProperty(object, name, { value, ...DATA });
   else object[name] = value;
@@ -76,7 +76,7 @@ export function isSameContent(one: KubernetesObject, other: KubernetesObject): b
   return equals(one.metadata ?? {}, other.metadata ?? {}, 'resourceVersion') && equals(one, other, 'metadata');
 }
 
-/** Whether two values of JSON are the same, but for a member of theirs. */
+/** Whether two values of JSON are the same, except for one of their members. */
 function equals(one: unknown, other: unknown, but?: string): boolean {
   if (one === other) return true;
   if (Array.isArray(one) && Array.isArray(other)) {

@@ -47,7 +47,7 @@ export function expectSame(got: readonly unknown[], sent: readonly unknown[], wh
   }
 }
 
-/** Whether they are one and the same, or have the same JSON: all of it, because long events may begin alike. */
+/** Whether they are the same value, or have the same JSON: all of it, because long events may begin alike. */
 function equal(one: unknown, other: unknown): boolean {
   if (Object.is(one, other)) return true;
   const digits = (_key: string, value: unknown): unknown => (typeof value === 'bigint' ? `${value}n` : value);

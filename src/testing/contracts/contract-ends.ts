@@ -51,7 +51,7 @@ const keeps: ContractCase = {
 };
 
 const promised: ContractCase = {
-  name: 'queued promises no more than can be read without waiting, also after stop, and no less',
+  name: 'queued promises no more than can be read without waiting, even after stop, and no less',
   needs: 'counts',
   async run(open) {
     const subject = open();

@@ -26,7 +26,7 @@ const ended: ContractCase = {
 };
 
 const fifo: ContractCase = {
-  name: 'serves reads that wait in the order of their calls, batches among them',
+  name: 'serves waiting reads in the order of their calls, including batches',
   needs: 'events',
   async run(open) {
     const subject = open();
@@ -72,7 +72,7 @@ const mixed: ContractCase = {
 };
 
 const polls: ContractCase = {
-  name: 'tryNext never waits, and who only polls gets everything',
+  name: 'tryNext never waits, and a reader that only polls gets everything',
   needs: 'events',
   async run(open) {
     const subject = open();

@@ -53,7 +53,7 @@ export function stateOf(items: Iterable<KubernetesObject>): string {
     .join(' ');
 }
 
-/** What a list becomes by events. */
+/** Applies events to a list. */
 export function fold(list: List<KubernetesObject>, events: readonly ObjectEvent<KubernetesObject>[]): string {
   const state = new Map(list.items.map((item) => [keyOf(item), item]));
   for (const event of events) {

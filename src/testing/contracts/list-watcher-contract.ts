@@ -55,7 +55,7 @@ const follows: ListWatcherCase = {
 };
 
 const stored: ListWatcherCase = {
-  name: 'a watch may be told what is stored already, and delivers the same',
+  name: 'a watch may be given what is already stored, and delivers the same',
   async run(open) {
     const subject = await open();
     const { source, put } = subject;
@@ -85,7 +85,7 @@ const deletions: ListWatcherCase = {
     await watch.return();
     expectThat(event?.type === 'DELETED', 'DELETED', event);
     expectThat(versionOf(event?.object) !== versionOf(items[0]), 'a new version', event?.object);
-    // Whoever resumes there does not get it again.
+    // A watch that resumes there does not get it again.
     const next = await source.watch({ resourceVersion: versionOf(event?.object) });
     await put('b');
     const [after] = await read(next, 1);
@@ -194,7 +194,7 @@ const initial: ListWatcherCase = {
 };
 
 const expires: ListWatcherCase = {
-  name: 'a watch from a version that is too old is told 410, and gets nothing else',
+  name: 'a watch from a version that is too old gets a 410, and nothing else',
   needs: 'expires',
   async run(open) {
     const subject = await open();

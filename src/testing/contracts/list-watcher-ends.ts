@@ -69,7 +69,7 @@ const stops: ListWatcherCase = {
   },
 };
 
-/** Waits until what a request has left behind is gone, and expects that it is. */
+/** Waits until nothing of a request is left, and expects that. */
 async function expectNone(listeners: ListenerCount, after: string): Promise<void> {
   for (let turn = 0; turn < 50 && listeners.count > 0; turn++) await sleep(0);
   expectThat(listeners.count === 0, `no listener on the signal after ${after}`, listeners.count);
@@ -132,7 +132,7 @@ const selects: ListWatcherCase = {
     for (const { type, object } of seen) {
       expectThat(object.metadata?.labels?.app === 'web', `${type} to match the selector`, object);
     }
-    // A change that takes an object out has a version of its own, at which one can resume.
+    // A change that takes an object out has its own version, at which a watch can resume.
     for (const [at, event] of seen.entries()) {
       const rest = await source.watch({ resourceVersion: versionOf(event.object), labelSelector });
       const next = await read(rest, seen.length - at - 1);

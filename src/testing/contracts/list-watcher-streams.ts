@@ -17,7 +17,7 @@ import {
 type Event = ObjectEvent<KubernetesObject>;
 type Subject = ListWatcherSubject<never>;
 
-/** Changes of every kind to several objects, one of them deleted and made again. Returns their number. */
+/** Changes of every kind to several objects, one of which is deleted and created again. Returns their number. */
 async function changes({ put, remove }: Subject): Promise<number> {
   await put('b');
   await put('a');
@@ -31,7 +31,7 @@ async function changes({ put, remove }: Subject): Promise<number> {
   return 9;
 }
 
-/** Reads until the version of an event, BOOKMARKs among them. */
+/** Reads up to the version of an event, including BOOKMARKs. */
 async function readUntil<T extends KubernetesObject>(
   watch: Watch<ObjectEvent<T>>,
   last: (event: Event) => boolean,
@@ -73,7 +73,7 @@ const anywhere: ListWatcherCase = {
       await watch.return();
       expectThat(shown(seen) === shown(rest), `${shown(rest) || 'nothing'} after ${event.type} ${at}`, shown(seen));
     }
-    // Whoever resumes at the last BOOKMARK gets only what is new.
+    // A watch that resumes at the last BOOKMARK gets only what is new.
     const watch = await source.watch({ resourceVersion: versionOf(all.at(-1)?.object) });
     await put('d');
     const next = await read(watch, 1);
@@ -197,5 +197,5 @@ const initialThenWatch: ListWatcherCase = {
   },
 };
 
-/** What a `ListWatcher` owes whoever reads its watches: S1 to S3, S5 and S6 of the specification. */
+/** What a `ListWatcher` owes the readers of its watches: S1 to S3, S5 and S6 of the specification. */
 export const STREAMS: readonly ListWatcherCase[] = [anywhere, monotone, typed, contents, pagesThenWatch, initialThenWatch];

@@ -89,7 +89,7 @@ export async function expectRefused(request: Promise<unknown>, expected: string,
   expectSame(await refusalOf(request), expected, of);
 }
 
-/** Reads the next events but for BOOKMARKs, as text: `ADDED a=1`. */
+/** Reads the next events except BOOKMARKs, as text: `ADDED a=1`. */
 export async function read(watch: Watch<StorageEvent<StoredThing>>, count: number): Promise<StorageEvent<StoredThing>[]> {
   const events: StorageEvent<StoredThing>[] = [];
   while (events.length < count) {

@@ -1,4 +1,4 @@
-/** The cases of the storage contract for watches whose reader keeps the state, and tells what is in it. */
+/** The cases of the storage contract for watches whose reader keeps the state, and passes on what is in it. */
 import type { Storage, StorageEvent } from '../../storage/storage.ts';
 import type { Watch } from '../../watch/watch.ts';
 import { contentOf, expectSame, expectThat, type StorageCase, type StoredThing, set, thing, versionOf } from './storage-case.ts';
@@ -11,7 +11,7 @@ function told(event: Seen): string {
   return `${event.type} ${contentOf(event.object)}@${versionOf(event.object)} was ${event.previous ? contentOf(event.previous) : '-'}`;
 }
 
-/** Reads batches, keeps the state by them as a cache does, and looks at nothing before that is done. */
+/** Reads batches, and applies them to the state as a cache does; looks at nothing before that is done. */
 async function follow(watch: Watch<Seen>, state: Map<string, StoredThing>, count: number): Promise<string[]> {
   const seen: string[] = [];
   for await (const events of watch.batches()) {
@@ -28,7 +28,7 @@ async function follow(watch: Watch<Seen>, state: Map<string, StoredThing>, count
 }
 
 const known: StorageCase = {
-  name: 'previousOf: a watch whose reader knows the state tells the same as one whose reader does not',
+  name: 'previousOf: a watch whose reader knows the state delivers the same as one whose reader does not',
   async run(open) {
     const { storage } = await open();
     const scope = storage.scope<StoredThing>('x/') as Storage<StoredThing>;

@@ -34,7 +34,7 @@ const lists: StorageCase = {
 };
 
 const namespaces: StorageCase = {
-  name: 'RunTestListWithoutPaging, RunTestGetListRecursivePrefix: a scope has what is under its prefix, and nothing beside it',
+  name: 'RunTestListWithoutPaging, RunTestGetListRecursivePrefix: a scope has what is under its prefix, and nothing else',
   async run(open) {
     const { storage } = await open();
     await fill(storage, ['ns/a', 'ns/b', 'ns-2/a', 'ns', 'n/a', 'ns0']);
@@ -75,7 +75,7 @@ const consistent: StorageCase = {
 };
 
 const versions: StorageCase = {
-  name: 'RunTestListResourceVersionMatch: NotOlderThan and no match are lower bounds; 504 for a version that has not come',
+  name: 'RunTestListResourceVersionMatch: NotOlderThan and no match are lower bounds; 504 for a version that does not exist yet',
   async run(open) {
     const { storage } = await open();
     const [a] = await fill(storage, ['a', 'b']);
@@ -86,7 +86,7 @@ const versions: StorageCase = {
         expectSame(namesOf(items), 'a b', `the names not before ${resourceVersion}`);
       }
       const future = storage.list({ resourceVersion: newer(now), resourceVersionMatch });
-      await expectRefused(future, '504 Timeout', 'a version that has not come');
+      await expectRefused(future, '504 Timeout', 'a version that does not exist yet');
     }
     const wrong: readonly ListOptions[] = [
       { resourceVersion: 'x' },
@@ -126,12 +126,12 @@ const exact: StorageCase = {
     for (const { items, resourceVersion } of states) {
       const list = await storage.list({ resourceVersion, resourceVersionMatch: 'Exact' });
       expectSame(list, { items, resourceVersion }, `the list at ${resourceVersion}`);
-      // A page of a version has always been of just that version.
+      // A page of a version has always meant exactly that version.
       const page = await storage.list({ resourceVersion, limit: 10 });
       expectSame(page, { items, resourceVersion }, `the page at ${resourceVersion}`);
     }
     const future = storage.list({ resourceVersion: newer(await storage.currentVersion()), resourceVersionMatch: 'Exact' });
-    await expectRefused(future, '504 Timeout', 'a version that has not come');
+    await expectRefused(future, '504 Timeout', 'a version that does not exist yet');
   },
 };
 
@@ -183,7 +183,7 @@ const paging: StorageCase = {
 };
 
 const remaining: StorageCase = {
-  name: 'RunTestListPaging: remainingItemCount, where it is told, is what is left; with a selector it is not told',
+  name: 'RunTestListPaging: remainingItemCount, if given, is what is left; with a selector it is not given',
   async run(open) {
     const { storage } = await open();
     await fill(storage, NAMES);
@@ -193,7 +193,7 @@ const remaining: StorageCase = {
       if (remainingItemCount !== undefined) expectSame(remainingItemCount, left, 'what is left');
     }
     const selected = await storage.list({ limit: 2, fieldSelector: 'metadata.name!=a' });
-    expectSame(selected.remainingItemCount, undefined, 'what is told with a selector');
+    expectSame(selected.remainingItemCount, undefined, 'the count with a selector');
   },
 };
 
@@ -236,7 +236,7 @@ const selectors: StorageCase = {
 };
 
 const combined: StorageCase = {
-  name: 'RunTestListContinuation: continue with a version, or with a match, is refused with 400; so is one that is none',
+  name: 'RunTestListContinuation: continue with a version, or with a match, is refused with 400, and so is an invalid one',
   async run(open) {
     const { storage } = await open();
     await fill(storage, NAMES);

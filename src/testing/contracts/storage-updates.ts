@@ -54,7 +54,7 @@ const preconditions: StorageCase = {
     }
     const wanted = { uid: 'A', resourceVersion: versionOf(stored) };
     expectSame(contentOf(await storage.update('a', plusOne, wanted)), 'a=1', 'the answer');
-    // It was the same object, and is not any more.
+    // It was the same object, but no longer is.
     await expectRefused(storage.update('a', plusOne, { ...wanted, cached: stored }), '409 Conflict', 'an old version');
   },
 };
@@ -97,7 +97,7 @@ const throws: StorageCase = {
 };
 
 const ownCopy: StorageCase = {
-  name: 'what change is given is its own to alter',
+  name: 'change may alter what it is given',
   async run(open) {
     const { storage } = await open();
     const stored = await storage.create('a', thing('a', 1));
@@ -123,7 +123,7 @@ const ownCopy: StorageCase = {
 };
 
 const conflicts: StorageCase = {
-  name: 'RunTestGuaranteedUpdateWithConflict: a change by another has it called again with that',
+  name: 'RunTestGuaranteedUpdateWithConflict: after a change by another writer, change is called again with that',
   async run(open) {
     const { storage } = await open();
     await storage.create('a', thing('a', 1));
@@ -139,19 +139,19 @@ const conflicts: StorageCase = {
 };
 
 const hints: StorageCase = {
-  name: 'RunTestGuaranteedUpdateWithSuggestionAndConflict: an old hint costs another call at most, and changes no result',
+  name: 'RunTestGuaranteedUpdateWithSuggestionAndConflict: an old hint costs at most another call, and changes no result',
   async run(open) {
     const { storage } = await open();
     const first = await storage.create('a', thing('a', 1));
     await set(storage, 'a', 10);
     expectSame(contentOf(await storage.update('a', plusOne, { cached: first })), 'a=11', 'the answer with an old hint');
-    // What an old hint makes change throw is not its last word.
+    // What `change` throws because of an old hint is not the result.
     const picky = (current: StoredThing): StoredThing => {
       if (current.spec?.n === 1) throw new Error('that is old');
       return plusOne(current);
     };
     expectSame(contentOf(await storage.update('a', picky, { cached: first })), 'a=12', 'the answer with a hint that fails');
-    // Nor is it enough that the hint already is what it should be.
+    // Nor is it enough that the hint already has the wanted content.
     const back = await storage.update('a', (current) => ({ ...current, spec: { n: 1 } }), { cached: first });
     expectSame(contentOf(back), 'a=1', 'the answer with a hint that would do');
     expectSame(contentOf(await storage.get('a')), 'a=1', 'what is there');
@@ -176,7 +176,7 @@ const deleted: StorageCase = {
 };
 
 const counters: StorageCase = {
-  name: 'increments at once are all counted, each at a version of its own',
+  name: 'concurrent increments are all counted, each at a separate version',
   async run(open) {
     const { storage } = await open();
     await storage.create('a', thing('a', 0));
@@ -213,7 +213,7 @@ const ttl: StorageCase = {
 };
 
 const aborts: StorageCase = {
-  name: 'an aborted signal rejects with its reason, also while change is waited for, and nothing is written',
+  name: 'an aborted signal rejects with its reason, even while change is pending, and nothing is written',
   async run(open) {
     const { storage } = await open();
     const stored = await storage.create('a', thing('a', 1));

@@ -125,7 +125,7 @@ const zero: StorageCase = {
 };
 
 const nonZero: StorageCase = {
-  name: 'RunTestWatchFromNonZero: what follows a version, also if it is read late (RunTestDelayedWatchDelivery)',
+  name: 'RunTestWatchFromNonZero: what follows a version, even if it is read late (RunTestDelayedWatchDelivery)',
   async run(open) {
     const { storage } = await open();
     const first = await storage.create('a', thing('a', 1));
@@ -139,7 +139,7 @@ const nonZero: StorageCase = {
 };
 
 const resumes: StorageCase = {
-  name: 'S1: a watch from the version of any event goes on behind it',
+  name: 'S1: a watch from the version of any event goes on after it',
   async run(open) {
     const { storage } = await open();
     const start = await storage.currentVersion();
@@ -160,7 +160,7 @@ const resumes: StorageCase = {
   },
 };
 
-/** The ADDED of what this case creates at its end, up to a turn. */
+/** The ADDED events of the objects that this case creates at its end, up to a turn. */
 async function ends(storage: Storage<StoredThing>, turn: number): Promise<Seen[]> {
   const found = await Promise.all(Array.from({ length: turn + 1 }, (_, at) => storage.get(`end${at}`)));
   return found.map((object) => ({ type: 'ADDED', object: object as StoredThing }));
@@ -188,12 +188,16 @@ const initial: StorageCase = {
     }
     const future = `${BigInt(await storage.currentVersion()) + 1_000_000n}`;
     const tooLarge = storage.watch({ sendInitialEvents: true, resourceVersion: future });
-    await expectRefused(tooLarge, '504 Timeout', 'TestTooLargeResourceVersionErrorForWatchList: a version that has not come');
+    await expectRefused(
+      tooLarge,
+      '504 Timeout',
+      'TestTooLargeResourceVersionErrorForWatchList: a version that does not exist yet',
+    );
   },
 };
 
 const wrong: StorageCase = {
-  name: 'TestWatchErrorIncorrectConfiguration: what is no version, and no selector, is refused with 400',
+  name: 'TestWatchErrorIncorrectConfiguration: an invalid version or selector is refused with 400',
   async run(open) {
     const { storage } = await open();
     const options = [{ resourceVersion: 'x' }, { labelSelector: 'a in' }, { fieldSelector: 'x' }, { fieldSelector: 'spec.x=1' }];
@@ -250,7 +254,7 @@ const cancelled: StorageCase = {
 };
 
 const progress: StorageCase = {
-  name: 'RunOptionalTestProgressNotify: requestProgress sends a BOOKMARK of the current version behind the events up to it',
+  name: 'RunOptionalTestProgressNotify: requestProgress sends a BOOKMARK of the current version after the events up to it',
   async run(open) {
     const { storage } = await open();
     const start = await storage.currentVersion();
@@ -278,7 +282,7 @@ const progress: StorageCase = {
 };
 
 const expired: StorageCase = {
-  name: 'RunTestWatchFromZero: after a compaction an old version is told 410 first, and the state is still there',
+  name: 'RunTestWatchFromZero: after a compaction a watch from an old version gets a 410 first, and the state is still there',
   needs: 'compacts',
   async run(open) {
     const { storage, compact } = await open();
@@ -305,7 +309,7 @@ const expired: StorageCase = {
 };
 
 const ordered: StorageCase = {
-  name: 'S3: writes at once have versions of their own; every watch has them in that order',
+  name: 'S3: concurrent writes have separate versions; every watch gets them in that order',
   async run(open) {
     const { storage } = await open();
     const start = await storage.currentVersion();
@@ -322,7 +326,7 @@ const ordered: StorageCase = {
 };
 
 const closes: StorageCase = {
-  name: 'close ends watches, rejects what pends and what is asked later, and may be called again',
+  name: 'close ends watches, rejects pending and later requests, and may be called again',
   async run(open) {
     const { storage } = await open();
     await storage.create('a', thing('a', 1));

@@ -50,7 +50,7 @@ const createVersioned: StorageCase = {
 };
 
 const race: StorageCase = {
-  name: 'of several creates of one key at once, one succeeds',
+  name: 'of several concurrent creates of one key, one succeeds',
   async run(open) {
     const { storage } = await open();
     const outcomes = await Promise.allSettled([1, 2, 3, 4, 5].map((n) => storage.create('a', thing('a', n))));
@@ -61,7 +61,7 @@ const race: StorageCase = {
 };
 
 const ttl: StorageCase = {
-  name: 'RunTestCreateWithTTL: what is created with a time to live is deleted when that is over, and a watch is told',
+  name: 'RunTestCreateWithTTL: what is created with a time to live is deleted when that is over, and a watch reports it',
   needs: 'ttl',
   async run(open) {
     const { storage, pass } = await open();
@@ -78,7 +78,7 @@ const ttl: StorageCase = {
 };
 
 const get: StorageCase = {
-  name: 'RunTestGet: a version that has come is a lower bound; one that has not is refused with 504; a missing key is undefined',
+  name: 'RunTestGet: an existing version is a lower bound; a later one is refused with 504; a missing key is undefined',
   async run(open) {
     const { storage } = await open();
     const first = await storage.create('a', thing('a', 1));
@@ -88,7 +88,7 @@ const get: StorageCase = {
       expectSame(contentOf(found), 'a=2', `what is there not before ${resourceVersion}`);
     }
     const later = `${BigInt(versionOf(second)) + 1_000_000n}`;
-    await expectRefused(storage.get('a', { resourceVersion: later }), '504 Timeout', 'a version that has not come');
+    await expectRefused(storage.get('a', { resourceVersion: later }), '504 Timeout', 'a version that does not exist yet');
     await expectRefused(storage.get('a', { resourceVersion: 'x' }), '400 BadRequest', 'a version that is none');
     expectSame(await storage.get('none'), undefined, 'what is not there');
   },
@@ -97,7 +97,7 @@ const get: StorageCase = {
 const KEYS = ['', '/', 'a/', '/a', 'a//b', '.', '..', '../a', 'a/..', 'a/../b', 'a/.', './a', 'x'.repeat(1_025)];
 
 const keys: StorageCase = {
-  name: 'TestInvalidKeys: what is no key is refused with 400, by every method, and nothing is written',
+  name: 'TestInvalidKeys: an invalid key is refused with 400, by every method, and nothing is written',
   async run(open) {
     const { storage } = await open();
     const before = await storage.currentVersion();
@@ -147,7 +147,7 @@ const conditional: StorageCase = {
 };
 
 const hinted: StorageCase = {
-  name: 'RunTestDeleteWithSuggestion: what the caller believes to be there does not matter, be it right, old or gone',
+  name: 'RunTestDeleteWithSuggestion: a hint does not matter, whether it is right, old or gone',
   async run(open) {
     const { storage } = await open();
     const [a, b, c] = await fill(storage, ['a', 'b', 'c']);
@@ -162,7 +162,7 @@ const hinted: StorageCase = {
 };
 
 const validated: StorageCase = {
-  name: 'RunTestValidateDeletionWithSuggestion: what validate throws refuses, and it is asked of what is really there',
+  name: 'RunTestValidateDeletionWithSuggestion: what validate throws refuses the deletion, and it is called with what is really there',
   async run(open) {
     const { storage } = await open();
     const stored = await storage.create('a', thing('a', 1));
@@ -174,14 +174,14 @@ const validated: StorageCase = {
     expectThat(seen === refusal, 'what validate has thrown', seen);
     expectSame(contentOf(await storage.get('a')), 'a=1', 'what is there');
     await set(storage, 'a', 2);
-    // The hint says no, what is there says yes.
+    // `validate` refuses the hint, but not what is there.
     await storage.delete('a', { validate: notYet, cached: stored });
     expectSame(await storage.get('a'), undefined, 'what is there');
   },
 };
 
 const onlyHint: StorageCase = {
-  name: 'RunTestPreconditionalDeleteWithOnlySuggestionPass: a hint that meets what is asked does not help an object that does not',
+  name: 'RunTestPreconditionalDeleteWithOnlySuggestionPass: a hint that meets the precondition does not help an object that does not',
   async run(open) {
     const { storage } = await open();
     const old = await storage.create('a', { ...thing('a'), metadata: { name: 'a', uid: 'A' } });
@@ -194,7 +194,7 @@ const onlyHint: StorageCase = {
 };
 
 const deleteRace: StorageCase = {
-  name: 'RunTestDeleteWithConflict: a change while validate is asked has it asked again, of the new state',
+  name: 'RunTestDeleteWithConflict: after a change while validate runs, it is called again, with the new state',
   async run(open) {
     const { storage } = await open();
     await storage.create('a', thing('a', 1));

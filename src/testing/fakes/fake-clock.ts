@@ -16,7 +16,7 @@ export class FakeClock implements Clock {
     this.time = startMs;
   }
 
-  /** Number of scheduled callbacks that were neither called nor cancelled; 0 after an end that left nothing behind. */
+  /** The number of scheduled callbacks that have been neither called nor cancelled; 0 if nothing was left behind. */
   get pending(): number {
     return this.timers.size;
   }

@@ -12,8 +12,8 @@ export interface FakeChange<T> {
 }
 
 /**
- * Objects by key, each with the version of its last change, and the changes that led there, as far back as `history`. The state at
- * a past version is the present one with the later changes undone.
+ * Objects by key, each with the version of its last change, and the last changes, as many as `history` says. The state at a past
+ * version is the current one with the later changes undone.
  */
 export class FakeCollection<T extends KubernetesObject> {
   readonly #objects: Map<string, T> = new Map();
@@ -35,7 +35,7 @@ export class FakeCollection<T extends KubernetesObject> {
     return this.#version;
   }
 
-  /** The version from which on the past is known. */
+  /** The oldest version from which the past is known. */
   get oldest(): string {
     return this.#oldest;
   }

@@ -12,15 +12,15 @@ export type FakeRequest =
   | { readonly verb: 'list'; readonly options: ListOptions }
   | { readonly verb: 'watch'; readonly options: ListWatchOptions };
 
-/** What is wrong with the next watches that a {@link FakeListWatcher} accepts. */
+/** The fault of the next watches that a {@link FakeListWatcher} accepts. */
 export type FakeDefect = 'short' | 'silent' | 'twice';
 
-/** How many requests it records. */
+/** The number of requests that it records. */
 const MAX_REQUESTS = 10_000;
 
 /**
- * What a test can make go wrong in a {@link FakeListWatcher}: its requests fail, wait, or are accepted and then served badly. What
- * concerns the connections that are open is in that class itself.
+ * What a test can make go wrong in a {@link FakeListWatcher}: requests fail, wait, or are accepted and then served badly. Faults
+ * of open connections are in that class itself.
  */
 export abstract class FakeFaults {
   /** The requests so far, up to 10,000. */
@@ -33,82 +33,82 @@ export abstract class FakeFaults {
   #held: Promise<void> | undefined;
   #delayMs: number = 0;
   #refusesInitial: boolean = false;
-  /** What the BOOKMARK that ends initial events says. */
+  /** The annotation of the BOOKMARK that ends initial events. */
   protected endAnnotation: string | undefined = 'true';
-  /** Whether watches begin with a BOOKMARK of the version at which they start. */
+  /** Whether watches begin with a BOOKMARK with the version at which they start. */
   protected marksStart: boolean = false;
 
   protected constructor(clock: Clock | undefined) {
     this.#clock = clock;
   }
 
-  /** An error as a server's refusal makes it, for {@link failList} and {@link failWatch}. */
+  /** An error like that of a server's refusal, for {@link failList} and {@link failWatch}. */
   static refusal(code: number, reason: string, details?: StatusDetails): WatchError {
     return refusal(code, reason, details);
   }
 
-  /** The next `times` lists reject with this error. Without an error, those that are still to fail do not. */
+  /** The next `times` lists reject with this error. Without an error: no further lists fail. */
   failList(error?: unknown, times: number = 1): void {
     this.#fail('list', error, times);
   }
 
-  /** The next `times` watches reject with this error. Without an error, those that are still to fail do not. */
+  /** The next `times` watches reject with this error. Without an error: no further watches fail. */
   failWatch(error?: unknown, times: number = 1): void {
     this.#fail('watch', error, times);
   }
 
-  /** The next `times` lists break off within their answer, as one over HTTP does whose connection breaks. */
+  /** The next `times` lists end within their answer, as over HTTP when the connection breaks. */
   truncateList(times: number = 1): void {
     this.failList(new WatchError('INVALID_FRAME', 'the list is not JSON: Unexpected end of JSON input'), times);
   }
 
-  /** Every watch that is opened from now on ends after this many events; Infinity, the default: none does. */
+  /** Every watch opened from now on ends after this many events. Infinity, the default: none does. */
   cutAfter(events: number): void {
     this.#cutAfter = events;
   }
 
-  /** Every watch that is opened from now on gets this ERROR, by default 410, after this many events; Infinity: none does. */
+  /** Every watch opened from now on gets this ERROR, by default 410, after this many events. Infinity: none does. */
   errorAfter(events: number, status: Status = expired()): void {
     this.#error = { after: events, status };
   }
 
-  /** The next `times` watches are accepted and end at once, without an event. 0: none of those to come. */
+  /** The next `times` watches are accepted and end at once, without an event. 0: no further watches do. */
   shortWatch(times: number = 1): void {
     this.#addDefect('short', times);
   }
 
-  /** The next `times` watches are accepted, and then nothing comes: no event and no end. 0: none of those to come. */
+  /** The next `times` watches are accepted, and then nothing comes: no event and no end. 0: no further watches do that. */
   silentWatch(times: number = 1): void {
     this.#addDefect('silent', times);
   }
 
-  /** The next `times` watches deliver every event twice. 0: none of those to come. */
+  /** The next `times` watches deliver every event twice. 0: no further watches do. */
   repeatEvents(times: number = 1): void {
     this.#addDefect('twice', times);
   }
 
-  /** Requests that are made from now on are answered after so many milliseconds of the `clock`; 0, the default: at once. */
+  /** Requests made from now on are answered after this many milliseconds of the `clock`. 0, the default: at once. */
   delay(delayMs: number): void {
     if (!this.#clock) throw invalid('delay', delayMs, 'a FakeListWatcher with a clock');
     this.#delayMs = delayMs;
   }
 
-  /** Whether watches that ask for initial events are refused with 422, as servers do that do not know them. */
+  /** Whether watches that ask for initial events are refused with 422, as by servers that do not support them. */
   refuseInitialEvents(refuses: boolean = true): void {
     this.#refusesInitial = refuses;
   }
 
-  /** What the annotation of the BOOKMARK says that ends initial events, instead of `true`; undefined: there is no annotation. */
+  /** The annotation of the BOOKMARK that ends initial events, instead of `true`; undefined: no annotation. */
   endInitialEventsWith(annotation: string | undefined): void {
     this.endAnnotation = annotation;
   }
 
-  /** Whether watches from a version begin with a BOOKMARK of just that version, if they allow BOOKMARKs. */
+  /** Whether watches from a version begin with a BOOKMARK with that version, if they allow BOOKMARKs. */
   bookmarkAtStart(marks: boolean = true): void {
     this.marksStart = marks;
   }
 
-  /** Requests that are made from now on wait until the returned function is called, or their signal aborts. */
+  /** Requests made from now on wait until the returned function is called, or their signal aborts. */
   hold(): () => void {
     let release = (): void => {};
     const held = new Promise<void>((resolve) => {
@@ -121,7 +121,7 @@ export abstract class FakeFaults {
     };
   }
 
-  /** Waits and fails as it was told to. */
+  /** Waits and fails as requested. */
   protected async admit(request: FakeRequest): Promise<void> {
     const { verb, options } = request;
     const { signal } = options;
@@ -137,7 +137,7 @@ export abstract class FakeFaults {
     }
   }
 
-  /** What is wrong with the watch that is accepted now. */
+  /** The fault of the watch that is being accepted. */
   protected nextDefect(): FakeDefect | undefined {
     return this.#defects.shift();
   }

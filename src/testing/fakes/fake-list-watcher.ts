@@ -50,7 +50,7 @@ export class FakeListWatcher<T extends KubernetesObject = KubernetesObject> exte
   readonly #clock: Clock | undefined;
   readonly #pages: FakePages<T> = new FakePages();
   #live: Broadcaster<ObjectEvent<T>>;
-  /** What half-open connections are connected to: nothing is published there. */
+  /** What half-open connections read from: nothing is published there. */
   #dead: Broadcaster<ObjectEvent<T>>[] = [];
   /** Cancels the timer of each watch that ends in time. */
   readonly #timers: Set<() => void> = new Set();
@@ -80,7 +80,7 @@ export class FakeListWatcher<T extends KubernetesObject = KubernetesObject> exte
     return this.#collection.version;
   }
 
-  /** The version from which on watches can resume. */
+  /** The oldest version from which watches can resume. */
   get oldestVersion(): string {
     return this.#collection.oldest;
   }
@@ -185,7 +185,7 @@ export class FakeListWatcher<T extends KubernetesObject = KubernetesObject> exte
     return missed && this.marksStart ? [toBookmark(resourceVersion), ...missed] : missed;
   }
 
-  /** Whether a watch with this predicate gets an event, in whatever form. */
+  /** Whether a watch with this predicate gets an event, possibly of another type. */
   #concerns(
     event: ObjectEvent<T>,
     { predicate, allowWatchBookmarks }: { predicate: SelectionPredicate<T>; allowWatchBookmarks: boolean },
@@ -228,7 +228,7 @@ export class FakeListWatcher<T extends KubernetesObject = KubernetesObject> exte
     const { resourceVersion = '', resourceVersionMatch, limit = 0 } = options;
     this.#checkReached(resourceVersion);
     const version = resourceVersion === '0' ? '' : resourceVersion;
-    // A kube-apiserver has always answered a page of a version with just that version.
+    // A kube-apiserver has always answered a page of a version with exactly that version.
     const exact = resourceVersionMatch === 'Exact' || (resourceVersionMatch === undefined && limit > 0);
     return version !== '' && exact ? this.#pageAt(version) : this.#pageAt();
   }
@@ -239,7 +239,7 @@ export class FakeListWatcher<T extends KubernetesObject = KubernetesObject> exte
     return { items, resourceVersion: version };
   }
 
-  /** Refuses a version that is yet to come, as a kube-apiserver does. */
+  /** Refuses a version that does not exist yet, as a kube-apiserver does. */
   #checkReached(resourceVersion: string): void {
     if (resourceVersion === '' || compareVersions(resourceVersion, this.resourceVersion) <= 0) return;
     const causes = [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }];

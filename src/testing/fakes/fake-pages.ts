@@ -9,7 +9,7 @@ export interface FakePage<T> {
   readonly resourceVersion: string;
 }
 
-/** What a token stands for: what comes after a key, at an old version (`page`), at none (`gone`), or at the newest one (`now`). */
+/** What a token refers to: what comes after a key, at an old version (`page`), at none (`gone`), or at the newest one (`now`). */
 interface Rest<T> {
   readonly after: string;
   readonly at: FakePage<T> | 'gone' | 'now';
@@ -19,8 +19,8 @@ interface Rest<T> {
 const MAX_PAGES = 100;
 
 /**
- * The rests of lists that were served in part, by their `continue`. When the past is forgotten they are, too: whoever comes with
- * such a token is refused with 410, and gets another one in the Status, with which the list goes on at the newest version.
+ * The rests of lists that were served in part, by their `continue`. They are dropped together with the past: a request with such
+ * a token is refused with 410, and gets another one in the Status, with which the list continues at the newest version.
  */
 export class FakePages<T> {
   readonly #rests: Map<string, Rest<T>> = new Map();
@@ -35,7 +35,7 @@ export class FakePages<T> {
     return { items: objects, resourceVersion, continue: token, remainingItemCount: items.length - limit };
   }
 
-  /** The rest that a token stands for; `now` is the newest state. */
+  /** The rest that a token refers to; `now` is the newest state. */
   take(token: string, now: FakePage<T>): FakePage<T> {
     const rest = this.#rests.get(token);
     if (!rest) throw expired();

@@ -10,16 +10,16 @@ import {
 import { isWatchError, WatchError } from '../../watch/errors.ts';
 import { type StatusDetails, toStatus } from '../../watch/event.ts';
 
-/** An error as a server's refusal makes it. */
+/** An error like that of a server's refusal. */
 export function refusal(code: number, reason: string, details?: StatusDetails, message: string = reason): WatchError {
   return new WatchError('REFUSED', `${code} ${reason}`, { status: toStatus({ code, reason, message, details }) });
 }
 
 /**
- * What a request selects. A field is a path in the object, such as `spec.nodeName`; what is not a text there, is one as JSON would
- * print it, and what is missing is empty.
+ * What a request selects. A field is a path in the object, such as `spec.nodeName`; a value that is not a string is compared as
+ * JSON, and a missing one is empty.
  *
- * @throws {WatchError} REFUSED with code 400 for a selector that is wrong.
+ * @throws {WatchError} REFUSED with code 400 for an invalid selector.
  */
 export function predicateOf<T>({ labelSelector = '', fieldSelector = '' }: ListOptions): SelectionPredicate<T> {
   try {

@@ -13,20 +13,20 @@ const encoder = new TextEncoder();
 
 /** A reader of a {@link FakeSource}. */
 interface Reader {
-  /** The sequence of the last event it was given. */
+  /** The sequence of the last event that it got. */
   at: number;
   wake(): void;
   failure: Error | undefined;
 }
 
 /**
- * A stream in memory for hubs, such as NATS would keep it, with everything that can happen to one: it is unreachable, cuts its
- * readers, loses its latest or its first events, or is replaced. Use it to test what your own hubs and workers do then.
+ * A stream in memory for hubs, like one in NATS, with everything that can happen to one: it is unreachable, cuts its readers,
+ * loses its latest or its first events, or is replaced. Use it to test how your hubs and workers react.
  *
  *     const source = new FakeSource();
  *     const [a, b] = [new Hub({ source }), new Hub({ source })];
- *     await a.publish(event);      // b has it, too
- *     source.lose(1);              // as a machine does that loses power: clients of both get a 410
+ *     await a.publish(event);      // b has it as well
+ *     source.lose(1);              // as after a power failure: clients of both get a 410
  */
 export class FakeSource implements HubSource {
   /** What the stream holds. */
@@ -77,7 +77,7 @@ export class FakeSource implements HubSource {
       this.readers.delete(reader);
       reader.wake();
     });
-    // The last event may have been removed: it does not come, so nobody must wait for it.
+    // The last event may have been removed: it will not come, so nobody must wait for it.
     const { sequence: last } = this.events.at(-1) ?? this.last;
     return { position, last, batches: this.batches(reader, signal) };
   }
@@ -125,18 +125,18 @@ export class FakeSource implements HubSource {
     this.move();
   }
 
-  /** Drops the first events, as limits do. */
+  /** Drops the first events, as a stream's limits do. */
   trim(count: number): void {
     this.events.splice(0, count);
   }
 
-  /** Drops the first events after this one, as an administrator does. */
+  /** Drops one event, as an administrator might. */
   remove(sequence: number): void {
     const at = this.events.findIndex((event) => event.sequence === sequence);
     if (at >= 0) this.events.splice(at, 1);
   }
 
-  /** Loses the latest events, acknowledged or not. Their sequences are given to others. Readers are cut. */
+  /** Loses the latest events, acknowledged or not. Their sequences are used again. Readers are cut. */
   lose(count: number): void {
     const lost = Math.min(count, this.events.length);
     this.events.splice(this.events.length - lost, lost);

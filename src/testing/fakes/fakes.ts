@@ -20,7 +20,7 @@ interface Sent<E> {
 abstract class Fake<E extends WatchEvent, Result> extends Reader<E> {
   protected failure: { readonly error: unknown } | undefined;
   protected line: Sent<E>[] = [];
-  /** How many events of the line are accepted. The senders of the others are still waiting. */
+  /** How many events of the line are accepted. The senders of the others are waiting. */
   protected readonly capacity: number;
   private over: boolean = false;
   private lost: number = 0;
@@ -95,7 +95,7 @@ abstract class Fake<E extends WatchEvent, Result> extends Reader<E> {
     const sent = this.line.shift();
     if (sent === undefined) return NONE;
     sent.settle(true);
-    // Every event behind moves up by one place, and one of them into the queue.
+    // Every later event moves up by one place, and one of them into the queue.
     if (this.capacity > 0) this.line[this.capacity - 1]?.settle(true);
     return sent.event;
   }
@@ -181,9 +181,9 @@ export interface MockFunctions<E> {
 }
 
 /**
- * A watch that forwards calls: each `next` calls the given `next` once, each `stop` the given `stop`. For tests of who calls
- * what, how often and in which order. `batches` reads one event at a time. `stopped` tells whether `stop` or `return` was called.
- * `queued` and `dropped` are always 0.
+ * A watch that forwards calls: each `next` calls the given `next` once, each `stop` the given `stop`. For tests of which methods
+ * are called, how often and in which order. `batches` reads one event at a time. `stopped` tells whether `stop` or `return` was
+ * called. `queued` and `dropped` are always 0.
  *
  * Upstream: `watch.MockWatcher`, whose two functions are `Stop` and `ResultChan`.
  */

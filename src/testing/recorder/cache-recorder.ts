@@ -44,7 +44,7 @@ export interface RecordedHandler<T> {
 export interface CacheRecorderOptions<T> {
   /** Default `keyOf`. */
   readonly keyOf?: ((object: T) => string) | undefined;
-  /** Returns what represents an object in the history; default its version. A transform must not change it. */
+  /** Returns the id of an object in the history; default its version. A transform must not change it. */
   readonly idOf?: ((object: T) => string) | undefined;
   /** Default `compareVersions`. */
   readonly compare?: VersionComparator | undefined;
@@ -54,7 +54,7 @@ interface Recorded<T> {
   readonly cache: RecordableCache<T>;
   synced: boolean;
   readonly registrations: Map<string, RecordableRegistration>;
-  /** The handlers that have said so. */
+  /** The handlers that have reported it. */
   readonly told: Set<string>;
 }
 

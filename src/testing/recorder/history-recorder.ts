@@ -43,7 +43,7 @@ export interface WatchName {
  *     checkHistory(recorder.history()) // []
  *
  * It can replace a broadcaster in code that takes `Pick<Broadcaster<E>, 'publish' | 'watch'>`, or whichever methods it uses. Each
- * event needs an `object` of its own, or an `idOf` that distinguishes events. Calls that bypass the recorder are not recorded.
+ * event needs a separate `object`, or an `idOf` that distinguishes events. Calls that bypass the recorder are not recorded.
  */
 export class HistoryRecorder<E extends WatchEvent = WatchEvent, Lost extends ErrorEvent = never> {
   private readonly broadcaster: Broadcaster<E, Lost>;
@@ -122,7 +122,7 @@ export class HistoryRecorder<E extends WatchEvent = WatchEvent, Lost extends Err
     // Recorded after what a filter did during the prefix, because the watch begins when `watch` returns.
     this.steps.push({ step: 'watch', watcher: name, options: this.watcherOptions(options) });
     const recorded = new RecordedWatch(watch, notebook);
-    // Bypasses the count of listeners, which counts only those of others.
+    // Bypasses the count of listeners, which must not include this one.
     if (signal !== undefined) EventTarget.prototype.addEventListener.call(signal, 'abort', aborted, { once: true });
     if (listeners !== undefined) this.listeners.push(listeners);
     this.watches.push(recorded);

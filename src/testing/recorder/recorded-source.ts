@@ -6,7 +6,7 @@ import { Batches, Iteration } from '../../watch/iteration.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
 import type { CacheState, CacheStep } from '../checkers/cache/cache-history.ts';
 
-/** Where the steps go, and how objects are named in them. */
+/** Where the steps go, and how objects are identified in them. */
 export interface CacheNotebook<T> {
   write(step: CacheStep): void;
   keyOf(object: T): string;
@@ -16,14 +16,14 @@ export interface CacheNotebook<T> {
   nameFor(client: string, verb: string): string;
 }
 
-/** A list of which pages are still to come. */
+/** A list with more pages to come. */
 interface Part<T> {
   readonly name: string;
   readonly items: readonly T[];
   readonly resourceVersion: string;
 }
 
-/** A source that records its requests and what they bring. Those with a selector are passed on unrecorded. */
+/** A source that records its requests and their results. Those with a selector are passed on unrecorded. */
 export class RecordedSource<T> implements ListWatcher<T> {
   readonly #source: ListWatcher<T>;
   readonly #client: string;
@@ -43,7 +43,7 @@ export class RecordedSource<T> implements ListWatcher<T> {
     const client = this.#client;
     const list = part?.name ?? this.#notebook.nameFor(client, 'list');
     if (token) this.#parts.delete(token);
-    // A page belongs to what was asked for first.
+    // A page belongs to the first request.
     if (!part) this.#notebook.write({ step: 'list', list, client, resourceVersion, resourceVersionMatch: matchOf(options) });
     const page = await this.#source.list(options).catch((error: unknown) => {
       this.#notebook.write({ step: 'refused', request: list, code: codeOf(error) });
@@ -69,14 +69,14 @@ export class RecordedSource<T> implements ListWatcher<T> {
   #listed(page: List<T>, { list, part }: { list: string; part: Part<T> | undefined }): void {
     const items = part ? [...part.items, ...page.items] : page.items;
     const { resourceVersion: version } = page;
-    // A list that goes on at another version is no state.
+    // A list that continues at another version is not a state.
     if (part && part.resourceVersion !== version) return;
     if (page.continue) this.#parts.set(page.continue, { name: list, items, resourceVersion: version });
     else this.#notebook.write({ step: 'listed', list, version, state: this.#notebook.stateOf(items) });
   }
 }
 
-/** How a kube-apiserver means a version: one with a limit is exact, unless it says otherwise. */
+/** How a kube-apiserver interprets a version: one with a limit is exact, unless the request says otherwise. */
 function matchOf({ resourceVersionMatch, resourceVersion = '', limit = 0 }: ListOptions): ListOptions['resourceVersionMatch'] {
   const exact = limit > 0 && resourceVersion !== '' && resourceVersion !== '0';
   return resourceVersionMatch ?? (exact ? 'Exact' : undefined);
@@ -150,7 +150,7 @@ export class RecordedObjectWatch<T> extends Iteration implements Watch<ObjectEve
     return this.#watch.return();
   }
 
-  /** Records the end, and an error as the end that it is. */
+  /** Records the end, also if it is an error. */
   async #ending<R>(read: Promise<IteratorResult<R, undefined>>): Promise<IteratorResult<R, undefined>> {
     try {
       const result = await read;

@@ -26,7 +26,7 @@ export const DIFFERENCES: readonly Difference[] = [
   },
   {
     reason:
-      'A version that is no number is the fault of whoever sent it (400), before anything else is looked at; upstream says 500 (FIX7.1)',
+      'A version that is not a number is an error of the client (400), before anything else is looked at; upstream says 500 (FIX7.1)',
     parts: BOTH,
     of: [/resourceVersion=abc/, /"resourceVersion":"abc"/, `POST ${MAPS} {"metadata":{"name":"bad","resourceVersion":"1"}}`],
   },
@@ -87,7 +87,7 @@ export const OTHER_HEADERS: readonly {
     name: 'cache-control',
     theirs: 'no-cache, private',
     ours: 'no-store, no-transform',
-    reason: 'Whoever stands between compresses no watch, and keeps none: many do not flush what they compress',
+    reason: 'Proxies must not compress or store watches: many do not flush what they compress',
   },
   {
     name: 'cache-control',
@@ -99,7 +99,7 @@ export const OTHER_HEADERS: readonly {
     name: 'vary',
     theirs: undefined,
     ours: 'Accept',
-    reason: 'Discovery has one document for each media type that is asked for, and says so to whoever keeps it',
+    reason: 'Discovery has one document for each requested media type, and says so to caches',
   },
 ];
 

@@ -1,12 +1,12 @@
 /**
- * The subprotocols that a WebSocket client asks for. Pages cannot set headers of a WebSocket, so a token may come as one of them; it
- * is never echoed. Upstream: `websocketauth`, and the handshake of a watch, which allows one subprotocol and echoes it.
+ * The subprotocols that a WebSocket client requests. Pages cannot set a WebSocket's headers, so a token may come as one of them;
+ * it is never echoed. Upstream: `websocketauth`, and the handshake of a watch, which allows one subprotocol and echoes it.
  */
 import { badRequest } from '../../api-status.ts';
 
 const BEARER = 'base64url.bearer.authorization.k8s.io.';
 
-/** What a client asks for: the subprotocol to echo, and its token. */
+/** The client's request: the subprotocol to echo, and its token. */
 export interface Subprotocols {
   readonly echoed: string | undefined;
   readonly token: string | undefined;
@@ -30,7 +30,7 @@ function decoded(text: string): string {
   try {
     const bytes = Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (each) => each.charCodeAt(0));
     const token = new TextDecoder().decode(bytes);
-    // It becomes a header. What is not UTF-8 is no such character either.
+    // It becomes a header. Invalid UTF-8 does not match either.
     if (/[^\x21-\x7e]/.test(token)) throw new Error('not a token');
     return token;
   } catch {

@@ -1,6 +1,6 @@
 /**
- * Requests for an upgrade, which node:http passes on apart from all others. Those for a WebSocket become a watch over one; others are
- * answered as if they had not asked: HTTP lets a server ignore what it cannot be upgraded to.
+ * Requests for an upgrade, which node:http passes on separately from all others. Those for a WebSocket become a watch over it;
+ * others are answered as if they had not asked for an upgrade: HTTP lets a server ignore what it does not support.
  */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -72,7 +72,7 @@ export class Upgrades {
   }
 }
 
-/** `Connection` names the upgrade, or else node would not have passed it on; a proxy may set `Upgrade` on any request. */
+/** `Connection` names the upgrade: otherwise node would not have passed it on. A proxy may set `Upgrade` on any request. */
 function isWebSocket({ headers }: IncomingMessage): boolean {
   const connection = (headers.connection ?? '').split(',').map((each) => each.trim().toLowerCase());
   return headers.upgrade?.toLowerCase() === 'websocket' && connection.includes('upgrade');
@@ -94,7 +94,7 @@ function refuse(socket: Duplex, { code, headers, body }: WholeAnswer): void {
   answerUpgrade(socket, { code, type, body: text, headers: Object.entries(more).map(([name, value]) => `${name}: ${value}`) });
 }
 
-/** What node has read behind the head of a request, and where the rest comes from. */
+/** What node has read after the head of a request, and where the rest comes from. */
 interface Rest {
   readonly socket: Duplex;
   readonly head: Buffer;
@@ -102,32 +102,32 @@ interface Rest {
 
 function servePlainly(deps: HostDeps, request: IncomingMessage, { socket, head }: Rest): void {
   if (request.headers['transfer-encoding'] !== undefined) {
-    refuse(socket, refusal(statusOf(refused(411, 'LengthRequired', 'a body behind an upgrade needs a Content-Length')).status));
+    refuse(socket, refusal(statusOf(refused(411, 'LengthRequired', 'a body after an upgrade needs a Content-Length')).status));
     return;
   }
   const whole = withBody(request, { socket, head });
   const response = new ServerResponse(whole);
   response.shouldKeepAlive = false;
-  // Its close tells the response.
+  // The response learns of it by the socket's `close`.
   socket.on('error', ignore);
-  // What node does for its own connections: a response waits for room, and a client that ends its side has left.
+  // As node does for its own connections: a response waits for room, and a client that ends its side has left.
   socket.on('drain', () => response.emit('drain'));
   socket.once('end', () => socket.end());
   response.assignSocket(socket as Parameters<typeof response.assignSocket>[0]);
-  // Does not wait for the client to close its side: node looks after this connection no more.
+  // Does not wait for the client to close its side: node no longer manages this connection.
   socket.once('finish', () => socket.destroy());
   response.once('finish', () => socket.end());
   void serveNode(deps, whole, response);
 }
 
 /**
- * Up to version 24, Node ends a request for an upgrade with its head: what comes behind is not HTTP any more. Without an upgrade it
- * is the body. What comes behind that is dropped, as the connection ends with the answer. Version 26 reads the body itself.
+ * Up to version 24, Node ends a request for an upgrade after its head: what follows is no longer HTTP. If there is no upgrade, it
+ * is the body. Anything after the body is dropped, as the connection ends with the answer. Version 26 reads the body itself.
  */
 function withBody(request: IncomingMessage, { socket, head }: Rest): IncomingMessage {
   let left = Number(request.headers['content-length'] ?? 0);
   if (!request.complete || request.readableLength > 0) {
-    // Read before its end, the socket would have parts of the body.
+    // If the socket were read earlier, it would yield parts of the body.
     request.once('end', () => socket.resume());
     return request;
   }
@@ -144,7 +144,7 @@ function withBody(request: IncomingMessage, { socket, head }: Rest): IncomingMes
     left -= part.length;
     const full = !whole.push(part);
     if (left > 0) {
-      if (full) socket.pause(); // whoever reads the request resumes its socket
+      if (full) socket.pause(); // reading the request resumes its socket
       return;
     }
     // Without this, the end of the request would destroy its connection.

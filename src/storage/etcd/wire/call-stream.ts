@@ -4,7 +4,7 @@
  *     write ---> [ HTTP/2 stream ] ---> chunks -> FrameReader -> read()
  *                                       '-- held back while more than a few messages wait to be read
  *
- * It ends once: by its status, by an error, or by `cancel`. After that nothing pends and no listener does anything.
+ * It ends once: by its status, by an error, or by `cancel`. After that nothing is pending and no listener does anything.
  */
 import type { ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
 import { isWatchError, type WatchError } from '../../../watch/errors.ts';
@@ -13,7 +13,7 @@ import { CODE, type Failure, type Outcome } from './outcome.ts';
 
 /** NGHTTP2_CANCEL */
 const CANCEL = 8;
-/** NGHTTP2_REFUSED_STREAM: the server has not looked at the request. */
+/** NGHTTP2_REFUSED_STREAM: the server has not processed the request. */
 const REFUSED_STREAM = 7;
 /** Received bytes that wait to be read before the server is held back. HTTP/2's window adds to it. */
 const HIGH_BYTES = 1_048_576;
@@ -28,7 +28,7 @@ export class CallStream {
   #headers: IncomingHttpHeaders | undefined;
   #trailers: IncomingHttpHeaders | undefined;
   #waiting: ((read: Read) => void) | undefined;
-  /** Who waits for the one message of a unary call, and that message. */
+  /** What waits for the one message of a unary call, and that message. */
   #whole: ((outcome: Outcome) => void) | undefined;
   #first: Uint8Array | undefined;
   #ended: { readonly failure: Failure | undefined } | undefined;
@@ -43,7 +43,7 @@ export class CallStream {
       if (stream.readableEnded) this.#finish(this.#status());
     });
     stream.on('data', (chunk: Uint8Array) => this.#received(chunk));
-    // The trailers may come behind the end of the data.
+    // The trailers may come after the end of the data.
     stream.on('end', () => this.#hasStatus && this.#finish(this.#status()));
     stream.on('error', (error) => this.#finish(this.#broken(error.message)));
     stream.on('close', () => this.#finish(this.#status()));
@@ -63,7 +63,7 @@ export class CallStream {
     this.#stream.end(toFrame(message));
   }
 
-  /** Resolves with the one message of a unary call, if its status is OK. In the place of reads. */
+  /** Resolves with the one message of a unary call, if its status is OK. Used instead of reads. */
   whole(): Promise<Outcome> {
     return new Promise((resolve) => {
       this.#whole = resolve;
@@ -87,7 +87,7 @@ export class CallStream {
     return this.#ended && { ended: this.#ended.failure };
   }
 
-  /** Ends the call. Nothing that has not been read comes any more. */
+  /** Ends the call. Messages that have not been read are dropped. */
   cancel(failure?: Failure): void {
     this.#finish(failure ?? { code: 1, message: 'cancelled', sent: true });
     this.#stream.close(CANCEL);
@@ -108,19 +108,19 @@ export class CallStream {
     }
   }
 
-  /** A page of something else is not taken for messages. */
+  /** Makes sure that a response that is not gRPC is not taken for messages. */
   #responded(headers: IncomingHttpHeaders): void {
     this.#headers = headers;
     const httpStatus = headers[':status'] as number | undefined;
     if (httpStatus === 200 && headers['content-type']?.startsWith('application/grpc')) return;
-    this.cancel(this.#broken(`an answer of HTTP ${httpStatus} that is no gRPC: is it etcd?`));
+    this.cancel(this.#broken(`an HTTP ${httpStatus} answer that is not gRPC: is it etcd?`));
   }
 
   #received(chunk: Uint8Array): void {
     if (this.ended) return;
     this.#frames.push(chunk);
     if (this.#whole) {
-      // What comes behind the first message is of no use to anybody.
+      // Whatever comes after the first message is dropped.
       for (let message = this.#next(); message; message = this.#next()) this.#first ??= message;
       return;
     }
@@ -159,7 +159,7 @@ export class CallStream {
     return this.#trailers?.[name] ?? this.#headers?.[name];
   }
 
-  /** What the server says at the end of an answer. */
+  /** What the server reports at the end of an answer. */
   #status(): Failure | undefined {
     const status = this.#said('grpc-status');
     if (status === undefined) return this.#broken('the connection broke, or the answer ended, without a status');
@@ -174,7 +174,7 @@ export class CallStream {
   }
 }
 
-/** gRPC writes messages as URLs are written. */
+/** gRPC encodes messages as URLs are encoded. */
 function toMessage(text: string | string[] | undefined): string {
   const message = String(text ?? '').slice(0, 1_000);
   try {

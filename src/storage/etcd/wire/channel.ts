@@ -4,10 +4,10 @@
  *
  *     ask ---> member 1 --fails--> member 2 --fails--> wait ---> member 1 ...      until an answer, a refusal, or the time is over
  *
- * A read may be asked again. A write is asked again only if the last attempt never left, or was refused because etcd is busy: nobody
- * knows otherwise whether it has happened.
+ * A read may be repeated. A write is repeated only if the last attempt was never sent, or was refused because etcd is busy:
+ * otherwise nobody knows whether it has happened.
  *
- * Before the first request on a session, its member's version is checked, and a token is had for the user, if there is one.
+ * Before the first request on a session, its member's version is checked, and a token is obtained for the user, if there is one.
  */
 import { whenAborted } from '../../../watch/abort.ts';
 import { Backoff } from '../../../watch/backoff.ts';
@@ -51,7 +51,7 @@ const MAX_WAIT_MS = 2_000;
 export class Channel {
   readonly #config: ChannelConfig;
   readonly #connections: readonly Connection[];
-  /** Sessions whose member has a version that will do. */
+  /** Sessions whose member has an acceptable version. */
   readonly #checked: WeakSet<object> = new WeakSet();
   #current: number = 0;
   #token: string | undefined;
@@ -64,7 +64,7 @@ export class Channel {
     this.#connections = config.endpoints.map((endpoint) => new Connection(endpoint, config));
   }
 
-  /** The delays after failures of members, for this channel and for what tries again on its own. */
+  /** The delays after failures of members, for this channel and for callers that retry by themselves. */
   backoff(): Backoff {
     return new Backoff({ minMs: MIN_WAIT_MS, maxMs: MAX_WAIT_MS, factor: 2, random: this.#config.random });
   }
@@ -137,7 +137,7 @@ export class Channel {
     signal?.throwIfAborted();
   }
 
-  /** What pends ends, and what is asked later fails. */
+  /** Ends pending requests; later ones fail. */
   close(): void {
     this.#closed = true;
     for (const end of this.#waits) end();
@@ -174,10 +174,10 @@ export class Channel {
       return failure ? { failure } : ask(path, message);
     };
     const outcome = await attempt();
-    // Who is refused a token has none that could be stale.
+    // If the token itself was refused, there is none that could be stale.
     if (this.#config.user === undefined || asked === AUTHENTICATE) return outcome;
     if ('answer' in outcome || !isStaleToken(outcome.failure)) return outcome;
-    // etcd has not looked at the request, so it may be made again, with a new token.
+    // etcd has not processed the request, so it may be repeated, with a new token.
     this.forgetToken();
     return attempt();
   }
@@ -188,7 +188,9 @@ export class Channel {
     return isWrite ? leftMs : Math.max(Math.ceil(leftMs / this.#connections.length), 1);
   }
 
-  /** What a session needs before its first request. Returns why it cannot be had. None of it can have done what is asked for. */
+  /**
+   * Does what a session needs before its first request. Returns the failure, if any: the request itself has not happened then.
+   */
   async #prepare(
     connection: Connection,
     ask: (path: string, body: Uint8Array) => Promise<Outcome>,

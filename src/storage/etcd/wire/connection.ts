@@ -1,10 +1,10 @@
 /**
  * One member of etcd, by HTTP/2: a session that is made when it is needed, and again after it broke. gRPC is little more than
- * HTTP/2 with five bytes before each message, so Node's own client does, at half of what a gRPC library takes; see docs/etcd.md.
+ * HTTP/2 with five bytes before each message, so Node's own client will do, at half the cost of a gRPC library; see docs/etcd.md.
  *
- * Sessions with watches are pinged, those that take no new calls among them: a member that is paused, or a link that is gone, says
- * nothing otherwise. etcd ends sessions that are pinged more often than every five seconds, or without an open call: one without
- * watches is given up when it has left requests unanswered for as long.
+ * Sessions with watches are pinged, including those that take no new calls: otherwise a paused member or a dead link would go
+ * unnoticed. etcd ends sessions that are pinged more often than every five seconds, or without an open call: so a session without
+ * watches is not pinged, but given up when it has left requests unanswered for as long.
  */
 import { type ClientHttp2Session, connect, type OutgoingHttpHeaders, type SecureClientSessionOptions } from 'node:http2';
 import { whenAborted } from '../../../watch/abort.ts';
@@ -39,7 +39,7 @@ interface Use {
   watches: number;
   /** Watches among them. */
   calls: number;
-  /** When it was asked the first thing since it has answered something. Infinity: it has answered. */
+  /** When it was first asked something after its last answer. Infinity: it has answered. */
   askedMs: number;
 }
 
@@ -47,7 +47,7 @@ export class Connection {
   readonly endpoint: string;
   readonly #config: ConnectionConfig;
   #session: ClientHttp2Session | undefined;
-  /** Those that take no new calls, because etcd is about to end them, among them. */
+  /** Open sessions, including those that take no new calls because etcd is about to end them. */
   readonly #open: Map<ClientHttp2Session, Use> = new Map();
   #cancelTimer: (() => void) | undefined;
 
@@ -110,10 +110,10 @@ export class Connection {
         use.calls--;
         if (isWatch) use.watches--;
         if (isWatch && this.#watched.length === 0) this.#rest();
-        // Without watches, nobody else finds out that a session is dead.
+        // Without watches, nothing else would show that a session is dead.
         const isSilent = use.watches === 0 && clock.now() - use.askedMs >= keepAliveMs;
         if (this.#session === session) {
-          // There are 2^30 numbers for the calls of a session. The first that got none is its last.
+          // A session has 2^30 numbers for its calls. The first call that gets none is its last.
           if (session.connecting || !(isSilent || stream.id === undefined)) return;
           this.#session = undefined;
         }
@@ -165,7 +165,7 @@ export class Connection {
 
   #ping(): void {
     const { clock, keepAliveMs } = this.#config;
-    // One that is still connecting has a time of its own.
+    // A session that is still connecting has a separate time limit.
     const silent = new Set(this.#watched.filter((session) => !session.connecting));
     const pinged = clock.schedule(keepAliveMs, () => {
       for (const session of silent) session.destroy(new Error(`${this.endpoint} was silent for ${keepAliveMs} ms`));

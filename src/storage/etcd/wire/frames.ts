@@ -1,6 +1,6 @@
 /**
  * gRPC's frames: a byte that says whether the message is compressed, four bytes of length, the message. Nothing is kept of a
- * message whose length says that it is too long, and many small chunks are held as few.
+ * message whose length exceeds the limit, and many small chunks are joined into few.
  */
 import { hold, joined } from '../../../decode/parts.ts';
 import { WatchError } from '../../../watch/errors.ts';
@@ -21,7 +21,7 @@ export class FrameReader {
   readonly #maxBytes: number;
   #chunks: Uint8Array[] = [];
   #bytes: number = 0;
-  /** How many bytes the next frame has, as soon as its head has come. */
+  /** How many bytes the next frame has, once its head has come. */
   #wanted: number = 0;
 
   constructor(maxBytes: number) {

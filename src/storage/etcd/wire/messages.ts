@@ -1,4 +1,4 @@
-/** etcd's messages, those parts of them that a storage needs. The numbers are those of etcd's `rpc.proto` and `kv.proto`. */
+/** The parts of etcd's messages that a storage needs. The numbers are those of etcd's `rpc.proto` and `kv.proto`. */
 import { ProtoReader, ProtoWriter, sizeOfBytes, sizeOfInt64 } from './protobuf.ts';
 
 /** What every answer begins with. */
@@ -26,7 +26,7 @@ export interface KeyRange {
 export interface RangeRequest extends KeyRange {
   readonly limit?: number | undefined;
   readonly revision?: bigint | undefined;
-  /** Whether the member may answer by itself, from what it has. */
+  /** Whether the member may answer on its own, from what it has. */
   readonly serializable?: boolean | undefined;
   readonly countOnly?: boolean | undefined;
 }
@@ -56,7 +56,7 @@ export interface WriteResponse {
 
 export interface WatchCreate extends KeyRange {
   readonly startRevision: bigint;
-  /** Whether changes come with what was there before. */
+  /** Whether changes come with the previous value. */
   readonly previous: boolean;
 }
 

@@ -2,7 +2,7 @@
 import { WatchError } from '../../../watch/errors.ts';
 import { refused } from '../../statuses.ts';
 
-/** gRPC's codes, those that something follows from. */
+/** The gRPC codes that are treated specially. */
 export const CODE = {
   invalidArgument: 3,
   deadlineExceeded: 4,
@@ -16,7 +16,10 @@ export const CODE = {
   unauthenticated: 16,
 } as const;
 
-/** What is refused with these has not happened. Others, such as `unknown` and `cancelled`, may come when a write is under way. */
+/**
+ * A request refused with one of these has not happened. Others, such as `unknown` and `cancelled`, may come when a write is under
+ * way.
+ */
 const NOT_DONE: ReadonlySet<number> = new Set([
   CODE.invalidArgument,
   CODE.notFound,
@@ -30,25 +33,25 @@ const NOT_DONE: ReadonlySet<number> = new Set([
 
 /** A call that was not answered with what it asked for. */
 export interface Failure {
-  /** A code of gRPC. What breaks on the way is `unavailable`. */
+  /** A gRPC code. A connection that breaks is `unavailable`. */
   readonly code: number;
   readonly message: string;
   /** Whether etcd may have got the request, and may have done what it asks for. */
   readonly sent: boolean;
-  /** What is to be thrown for it, if it is no matter of gRPC: an answer that cannot be read. */
+  /** The error to throw if the failure is not one of gRPC: an answer that cannot be read. */
   readonly error?: WatchError | undefined;
 }
 
 /** An answer, or a failure. A call rejects only with the reason of its signal. */
 export type Outcome = { readonly answer: Uint8Array } | { readonly failure: Failure };
 
-/** Whether another member, or the same one later, may do better. */
+/** Whether another member, or the same one later, may succeed. */
 export function isPassing({ code, error, message }: Failure): boolean {
   if (error) return false;
   return code === CODE.unavailable || code === CODE.deadlineExceeded || message.includes('too many requests');
 }
 
-/** Whether what was asked for may have happened, although it has failed. An answer that cannot be read is no refusal. */
+/** Whether the request may have happened although it failed. An answer that cannot be read is not a refusal. */
 export function mayBeDone({ code, sent, error }: Failure): boolean {
   return sent && (error !== undefined || !NOT_DONE.has(code));
 }
@@ -68,11 +71,11 @@ export function isFuture({ code, message }: Failure): boolean {
   return code === CODE.outOfRange && message.includes('future revision');
 }
 
-/** The error of a failure for whoever made the request. `what` names it, and the key. */
+/** The error that the caller gets for a failure. `what` names the request, and the key. */
 export function toError(failure: Failure, { what, isWrite = false }: { what: string; isWrite?: boolean }): WatchError {
   const { code, message, error } = failure;
   const isUnsure = isWrite && mayBeDone(failure);
-  const maybe = isUnsure ? '; it may have happened all the same' : '';
+  const maybe = isUnsure ? '; it may have happened anyway' : '';
   if (error?.status) return error;
   if (error) return new WatchError(error.code, `${what}: ${error.message}${maybe}`, { limit: error.limit, cause: error });
   const text = `${what}: ${message}`;
@@ -81,7 +84,7 @@ export function toError(failure: Failure, { what, isWrite = false }: { what: str
   if (code === CODE.permissionDenied) return refused(403, 'Forbidden', text);
   if (code === CODE.unauthenticated || /authentication failed|user name is empty/.test(message))
     return refused(401, 'Unauthorized', text);
-  // What is much too large for etcd, its transport refuses before.
+  // What is far too large for etcd is already refused by its transport.
   if (/request is too large|message larger than max/.test(message)) return refused(413, 'RequestEntityTooLarge', text);
   return refused(500, 'InternalError', text);
 }

@@ -1,10 +1,10 @@
 /**
- * The few kinds of protobuf fields that etcd's messages have: whole numbers and bytes, of which texts and messages are made.
+ * The few kinds of protobuf fields that etcd's messages have: whole numbers and bytes, which also represent texts and messages.
  *
  *     message = field*       field = varint(number << 3 | kind) value       kind 0: varint; kind 2: varint(length) bytes
  *
- * A message that comes from a wire is hostile: every read is checked against the end of its message, and lengths make no
- * allocations, because what is read are views. Fields that nobody asks for are skipped, as protobuf demands.
+ * A message from the wire may be hostile: every read is checked against the end of its message, and lengths cause no allocations,
+ * because reads return views. Fields that are not needed are skipped, as protobuf demands.
  */
 import { WatchError } from '../../../watch/errors.ts';
 
@@ -12,9 +12,9 @@ const VARINT = 0;
 const FIXED64 = 1;
 const BYTES = 2;
 const FIXED32 = 5;
-/** Of a varint of 64 bits. */
+/** The longest varint: one of 64 bits. */
 const MAX_VARINT_BYTES = 10;
-/** Seven bytes hold 49 bits, which a number can count. */
+/** Seven bytes hold 49 bits, which fit in a number. */
 const SAFE_VARINT_BYTES = 7;
 const SAFE_INTEGER = BigInt(Number.MAX_SAFE_INTEGER);
 
@@ -23,7 +23,7 @@ export class ProtoWriter {
   #bytes: Uint8Array;
   #length: number = 0;
 
-  /** With the size of the message, if it is known, it is written without being copied. */
+  /** If the size of the message is known, it is written without being copied. */
   constructor(sizeBytes: number = 64) {
     this.#bytes = Buffer.allocUnsafe(sizeBytes);
   }
@@ -46,7 +46,7 @@ export class ProtoWriter {
     return value === undefined || value.length === 0 ? this : this.message(field, value);
   }
 
-  /** Bytes that are written even if there are none: an empty message says something by being there. */
+  /** Bytes that are written even if there are none: the presence of an empty message has a meaning. */
   message(field: number, value: Uint8Array): this {
     this.open(field, value.length);
     this.#reserve(value.length);
@@ -94,7 +94,7 @@ function sizeOfNumber(value: number): number {
   return size;
 }
 
-/** How many bytes an int64 field takes whose number is below 16: none for the default. */
+/** The size of an int64 field whose number is below 16; nothing for the default. */
 export function sizeOfInt64(value: bigint): number {
   if (value === 0n) return 0;
   if (value > 0n && value <= SAFE_INTEGER) return 1 + sizeOfNumber(Number(value));
@@ -103,7 +103,7 @@ export function sizeOfInt64(value: bigint): number {
   return size;
 }
 
-/** How many bytes a field takes that has so many; its number is below 16. */
+/** The size of a field of `length` bytes whose number is below 16. */
 export function sizeOfBytes(length: number): number {
   return 1 + sizeOfNumber(length) + length;
 }
@@ -137,7 +137,7 @@ export class ProtoReader {
     const end = this.#endOfVarint();
     if (end - start <= SAFE_VARINT_BYTES) return BigInt(this.#varint());
     this.#at = end;
-    // In parts that a number can count: one big number for each byte would cost more than all the rest of a message.
+    // In parts that fit in a number: a bigint for each byte would cost more than all the rest of a message.
     const [low, middle, high] = [this.#bits(start, start + 4), this.#bits(start + 4, start + 8), this.#bits(start + 8, end)];
     return BigInt.asIntN(64, (BigInt(high) << 56n) | (BigInt(middle) << 28n) | BigInt(low));
   }
@@ -183,20 +183,20 @@ export class ProtoReader {
     return byte;
   }
 
-  /** Where the varint ends that comes next. */
+  /** Where the next varint ends. */
   #endOfVarint(): number {
     for (let at = this.#at; at < this.#at + MAX_VARINT_BYTES; at++) if ((this.#byteAt(at) & 0x80) === 0) return at + 1;
     throw broken('a number that is too long');
   }
 
-  /** The bits of a stretch of a varint, of eight bytes at most. */
+  /** The bits of a part of a varint, of eight bytes at most. */
   #bits(from: number, to: number): number {
     let value = 0;
     for (let at = to - 1; at >= from; at--) value = value * 0x80 + (this.#byteAt(at) & 0x7f);
     return value;
   }
 
-  /** A varint that a number can count: a tag, a length, or what {@link int64} has looked at. */
+  /** A varint that fits in a number: a tag, a length, or one that {@link int64} has checked. */
   #varint(): number {
     let value = 0;
     let scale = 1;

@@ -1,4 +1,4 @@
-/** The first releases of their lines whose answers to progress requests come after all events that are owed. */
+/** The first release of each line whose answers to progress requests come after all events that are owed. */
 const FIRST: Readonly<Record<string, number>> = { '3.4': 31, '3.5': 13 };
 
 /** Whether an etcd of this version may answer a progress request before events that are owed, so that a cache would lose them. */
