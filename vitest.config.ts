@@ -9,18 +9,19 @@ const src = (path: string): string => here(`src/${path}`);
 /** Of a test, a hook, and a wait for a condition. */
 const LIMIT_MS = 30_000;
 
-/** These measure memory or time, so nothing runs beside them. */
-const ALONE: readonly string[] = ['test/e2e/stopped.test.ts', 'test/unit/apiserver-attack-memory.test.ts'];
+/** These measure memory or time: nothing runs beside them. */
+const ALONE = 'test/measured/*.test.ts';
 
 /** What changes the process for whatever runs in it afterwards. */
 const CHANGES_PROCESS = /\bvi\.(mock|doMock|resetModules|useFakeTimers|stubGlobal|stubEnv|spyOn\(globalThis)\b/;
 
 /** These need a process of their own: they start other programs, or change what is the process's. */
-const OWN_PROCESS = readdirSync(here('test'), { recursive: true, encoding: 'utf8' })
-  .filter((file) => file.endsWith('.test.ts'))
-  .map((file) => `test/${file.replaceAll('\\', '/')}`)
-  .filter((file) => !ALONE.includes(file))
-  .filter((file) => /^test\/(e2e|peers)\//.test(file) || CHANGES_PROCESS.test(readFileSync(here(file), 'utf8')));
+const OWN_PROCESS = [
+  'test/{e2e,peers}/**/*.test.ts',
+  ...readdirSync(here('test/unit'))
+    .filter((file) => file.endsWith('.test.ts') && CHANGES_PROCESS.test(readFileSync(here(`test/unit/${file}`), 'utf8')))
+    .map((file) => `test/unit/${file}`),
+];
 
 export default defineConfig({
   resolve: {
@@ -55,13 +56,13 @@ export default defineConfig({
     maxWorkers: Math.max(3, availableParallelism() - 1),
     execArgv: ['--expose-gc'],
     projects: [
-      { extends: true, test: { name: 'own process', include: [...OWN_PROCESS] } },
+      { extends: true, test: { name: 'own process', include: OWN_PROCESS } },
       // Loading the sources anew for each of these files would take as long as their tests.
       {
         extends: true,
-        test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: [...OWN_PROCESS, ...ALONE], isolate: false },
+        test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: [...OWN_PROCESS, ALONE], isolate: false },
       },
-      { extends: true, test: { name: 'alone', include: [...ALONE], maxWorkers: 1, sequence: { groupOrder: 1 } } },
+      { extends: true, test: { name: 'alone', include: [ALONE], maxWorkers: 1, sequence: { groupOrder: 1 } } },
     ],
   },
 });

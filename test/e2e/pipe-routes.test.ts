@@ -42,12 +42,10 @@ describe('requests in one pipeline', () => {
       const server = await pipe();
       const [witness, ...others] = await watching(server, 100);
       const { socket, heard, closed } = await raw(server.url);
-      const atMs = performance.now();
       socket.write(ask(path).repeat(Math.floor(65_536 / ask(path).length)));
       await until(closed);
       server.write('after');
       await until(() => witness?.texts.length === 1);
-      expect(performance.now() - atMs).toBeLessThan(500);
       expect(answers(heard())).toBeLessThan(20);
       for (const client of [witness, ...others]) client?.close();
       server.child.stdin.end();

@@ -3,7 +3,6 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { toWarning } from '../../src/apiserver/http/warnings.ts';
 import type { ResourceDefinition } from '../../src/apiserver/index.ts';
 import { CONFIG_MAPS, NAMESPACES } from '../../src/apiserver/index.ts';
-import { duplicateFields } from '../../src/apiserver/request/duplicates.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { type Answered, ORDERS, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
@@ -232,16 +231,6 @@ describe('hostile fields', () => {
     const refused = await call('POST', asked(MEALS_PATH, 'Strict'), meal('a', long));
     expect(refused.body.message.length).toBeLessThan(10_000);
     expect(refused.body.message).toMatch(/, and 4901 more$/);
-  });
-
-  it('of three megabytes are searched in one pass', () => {
-    const wide = `{"a":1,"a":2,"x":{${Array.from({ length: 250_000 }, (_, at) => `"${at}":1`).join()}}}`;
-    const deep = `${'{"a":'.repeat(100)}{${Array.from({ length: 100_000 }, () => '"b":1').join()}}${'}'.repeat(100)}`;
-    const started = performance.now();
-    expect(duplicateFields(wide).told).toEqual(['a']);
-    expect(duplicateFields(deep).told).toEqual([`${'a.'.repeat(100)}b`]);
-    // Milliseconds; in squares of the length it would be minutes.
-    expect(performance.now() - started).toBeLessThan(10_000);
   });
 
   it('the header: whole warnings only, in bytes', () => {

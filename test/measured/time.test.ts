@@ -1,0 +1,83 @@
+// What input costs in time. Nothing runs beside these tests. The control is the same with a quarter of the input: what takes the time
+// of its square takes sixteen times as long.
+import { connect } from 'node:net';
+import { afterAll, describe, expect, test } from 'vitest';
+import { duplicateFields } from '../../src/apiserver/request/duplicates.ts';
+import { httpStream, killAll, pipe, until } from '../e2e/cli.ts';
+import { ORDERS_PATH, rig } from '../unit/apiserver-rig.ts';
+
+afterAll(killAll);
+
+/** The fastest of three. */
+async function fastestMs(run: () => unknown): Promise<number> {
+  let fastest = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < 3; round++) {
+    const begun = performance.now();
+    await run();
+    fastest = Math.min(fastest, performance.now() - begun);
+  }
+  return fastest;
+}
+
+/** How often the time of a quarter it takes. Times below a millisecond say nothing. */
+async function timesQuarter(size: number, run: (size: number) => unknown): Promise<number> {
+  await run(size); // compiled
+  const quarter = await fastestMs(() => run(size / 4));
+  return (await fastestMs(() => run(size))) / Math.max(1, quarter);
+}
+
+test('an update of many finalizers takes no time of their square', async () => {
+  const { call } = rig();
+  const finalizers = (of: string, count: number): string[] => Array.from({ length: count }, (_, at) => `${of}${at}`);
+  let n = 0;
+  const update = async (count: number): Promise<void> => {
+    const name = `a${n++}`;
+    expect((await call('POST', ORDERS_PATH, { metadata: { name, finalizers: finalizers('a', count) } })).code).toBe(201);
+    expect((await call('PUT', `${ORDERS_PATH}/${name}`, { metadata: { name, finalizers: finalizers('b', count) } })).code).toBe(
+      200,
+    );
+  };
+  expect(await timesQuarter(50_000, update)).toBeLessThan(10);
+});
+
+test('duplicate fields in three megabytes are searched in one pass', async () => {
+  const wide = (count: number): string => `{"a":1,"a":2,"x":{${Array.from({ length: count }, (_, at) => `"${at}":1`).join()}}}`;
+  const deep = (count: number): string =>
+    `${'{"a":'.repeat(100)}{${Array.from({ length: count }, () => '"b":1').join()}}${'}'.repeat(100)}`;
+  expect(await timesQuarter(250_000, (size) => expect(duplicateFields(wide(size)).told).toEqual(['a']))).toBeLessThan(10);
+  expect(
+    await timesQuarter(100_000, (size) => expect(duplicateFields(deep(size)).told).toEqual([`${'a.'.repeat(100)}b`])),
+  ).toBeLessThan(10);
+});
+
+describe('64 KB of requests in one pipeline', () => {
+  const ask = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;
+
+  test.each(['/stats', '/metrics', '/', '/nothing'])('block nobody, for %s', async (path) => {
+    const server = await pipe();
+    const clients = [];
+    for (let at = 0; at < 100; at++) clients.push(await httpStream(server.url));
+    const [witness] = clients;
+    /** How long it takes until an event reaches a client that was published when these requests had been answered or refused. */
+    const takes = async (requests: number): Promise<number> => {
+      const before = witness?.texts.length ?? 0;
+      const socket = connect(Number(new URL(server.url).port), '127.0.0.1').resume();
+      socket.on('error', () => {});
+      await new Promise((resolve) => socket.once('connect', resolve));
+      const begun = performance.now();
+      socket.end(ask(path).repeat(requests));
+      await until(() => socket.closed);
+      server.write('after');
+      await until(() => witness?.texts.length === before + 1);
+      return performance.now() - begun;
+    };
+    await takes(1);
+    const eight = await takes(8);
+    const many = await takes(Math.floor(65_536 / ask(path).length));
+    expect(many).toBeLessThan(500);
+    expect(many).toBeLessThan(10 * eight + 100);
+    for (const client of clients) client.close();
+    server.child.stdin.end();
+    expect(await server.exit).toBe(0);
+  });
+});
