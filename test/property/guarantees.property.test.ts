@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CHECKERS, checkHistory } from '../../src/testing/checkers/checkers.ts';
 import { GUARANTEES } from '../../src/testing/checkers/guarantees.ts';
-import { type Deed, OVERFLOWS, perform, planArb } from './actors.ts';
+import { OVERFLOWS } from '../../src/watch/overflow.ts';
+import { type Deed, perform, planArb } from './actors.ts';
 
 const RUNS = Math.ceil(Number(process.env.WATCHMUX_RUNS ?? 1500) / 10);
 /** The suite's own, or more for more runs: a run took 30 ms on a loaded machine. */

@@ -59,12 +59,17 @@ const defaults = ({ fetch, WebSocket } = globalThis) => ({
 });
 
 /** The policies of a client: a record, so that none can be forgotten. */
-const POLICIES: Readonly<Record<ClientOverflow, 1>> = { wait: 1, 'drop-newest': 1, 'drop-oldest': 1, disconnect: 1 };
+export const CLIENT_POLICIES: Readonly<Record<ClientOverflow, 1>> = {
+  wait: 1,
+  'drop-newest': 1,
+  'drop-oldest': 1,
+  disconnect: 1,
+};
 
 /** The options that accept one of a few words. */
 const WORDS: Readonly<Record<string, string>> = {
   transport: 'websocket, sse, http',
-  overflow: Object.keys(POLICIES).join(', '),
+  overflow: Object.keys(CLIENT_POLICIES).join(', '),
   onExpired: 'fail, restart',
 };
 

@@ -1,9 +1,11 @@
 import { filter } from '../../broadcast/filter.ts';
+import { POLICIES } from '../../broadcast/policies/policies.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import { checkOptions } from '../../watch/options.ts';
+import { OVERFLOWS, type Overflow } from '../../watch/overflow.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import type { KubernetesObject } from '../object.ts';
@@ -12,7 +14,7 @@ import { REFLECTOR_NAMES, RETRY_NAMES } from '../reflector/settings.ts';
 import { labelFilter } from '../store/store.ts';
 import { compareVersions } from '../version.ts';
 import { toObjectEvent } from './change.ts';
-import type { Handler, HandlerOptions, HandlerOverflow, HandlerRegistration } from './handler.ts';
+import type { Handler, HandlerOptions, HandlerRegistration } from './handler.ts';
 import { Latch } from './latch.ts';
 import { LiveStore } from './live-store.ts';
 import type { InformerFailure, InformerOptions, InformerState, InformerStore, InformerWatchOptions } from './options.ts';
@@ -23,7 +25,6 @@ import { type AtLeastOptions, Versions } from './versions.ts';
 const HANDLER = ['onAdd', 'onUpdate', 'onDelete'] as const;
 const HANDLER_OPTIONS = ['resyncMs', 'filter', 'overflow', 'capacity', 'onGap'] as const;
 const WATCH_OPTIONS = ['labelSelector', 'signal', 'filter', 'overflow', 'capacity', 'onGap'] as const;
-const OVERFLOWS: readonly HandlerOverflow[] = ['coalesce', 'disconnect', 'drop-newest', 'drop-oldest'];
 
 /**
  * Keeps a live copy of a collection, and calls its handlers with every change. It lists and watches `source`, and keeps doing so
@@ -261,7 +262,8 @@ export class Informer<T, Name extends string = string> {
 }
 
 function checkQueue<T>({ overflow, capacity, filter: own, onGap }: HandlerOptions<T>): void {
-  if (overflow !== undefined) oneOf('overflow', overflow, OVERFLOWS);
+  const known: readonly Overflow[] = OVERFLOWS.filter((name) => !POLICIES[name].holdsPublisher);
+  if (overflow !== undefined) oneOf('overflow', overflow, known);
   if (capacity !== undefined) wholeNumber('capacity', capacity, 1);
   callable('filter', own);
   callable('onGap', onGap);
