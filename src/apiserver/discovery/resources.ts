@@ -1,8 +1,8 @@
 /** What a definition says about its resource, with everything that it leaves out filled in. */
 import type { ResourceDefinition } from '../definition.ts';
+import { VERBS, type Verb } from '../request/path.ts';
 import { compareApiVersions } from './versions.ts';
 
-const VERBS: readonly string[] = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 const SINGLE: readonly string[] = VERBS.filter((verb) => verb !== 'deletecollection');
 
 /** What can be done with the objects of a collection. Namespaces are deleted one by one. */
@@ -11,7 +11,7 @@ export function verbsOf({ group, plural }: Pick<Described, 'group' | 'plural'>):
 }
 
 /** What can be done with their status, where that is apart. */
-export const STATUS_VERBS: readonly string[] = ['get', 'patch', 'update'];
+export const STATUS_VERBS: readonly Verb[] = ['get', 'patch', 'update'];
 
 /** The part of a definition that is told to clients. */
 export type Described = Pick<

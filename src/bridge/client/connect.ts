@@ -4,7 +4,7 @@ import type { WatchEvent } from '../../watch/event.ts';
 import { checkOptions } from '../../watch/options.ts';
 import { toOpener } from './attempt.ts';
 import type { ClientEvent } from './event.ts';
-import type { Backoff, ConnectOptions, PerAttempt } from './options.ts';
+import { type Backoff, type ConnectOptions, type PerAttempt, TRANSPORTS } from './options.ts';
 import type { ClientOverflow, ClientWatch } from './settings.ts';
 import type { WebSocketConstructor } from './socket.ts';
 import type { FetchLike } from './stream.ts';
@@ -68,7 +68,7 @@ export const CLIENT_POLICIES: Readonly<Record<ClientOverflow, 1>> = {
 
 /** The options that accept one of a few words. */
 const WORDS: Readonly<Record<string, string>> = {
-  transport: 'websocket, sse, http',
+  transport: TRANSPORTS.join(', '),
   overflow: Object.keys(CLIENT_POLICIES).join(', '),
   onExpired: 'fail, restart',
 };

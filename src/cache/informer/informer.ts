@@ -1,11 +1,9 @@
 import { filter } from '../../broadcast/filter.ts';
-import { POLICIES } from '../../broadcast/policies/policies.ts';
 import { whenAborted } from '../../watch/abort.ts';
 import { type Clock, systemClock } from '../../watch/clock.ts';
 import { callable, invalid, oneOf, requireMethod, WatchError, wholeNumber } from '../../watch/errors.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import { checkOptions } from '../../watch/options.ts';
-import { OVERFLOWS, type Overflow } from '../../watch/overflow.ts';
 import type { Watch } from '../../watch/watch.ts';
 import type { ListWatcher } from '../list-watcher.ts';
 import type { KubernetesObject } from '../object.ts';
@@ -14,7 +12,7 @@ import { REFLECTOR_NAMES, RETRY_NAMES } from '../reflector/settings.ts';
 import { labelFilter } from '../store/store.ts';
 import { compareVersions } from '../version.ts';
 import { toObjectEvent } from './change.ts';
-import type { Handler, HandlerOptions, HandlerRegistration } from './handler.ts';
+import type { Handler, HandlerOptions, HandlerOverflow, HandlerRegistration } from './handler.ts';
 import { Latch } from './latch.ts';
 import { LiveStore } from './live-store.ts';
 import type { InformerFailure, InformerOptions, InformerState, InformerStore, InformerWatchOptions } from './options.ts';
@@ -24,6 +22,8 @@ import { type AtLeastOptions, Versions } from './versions.ts';
 
 const HANDLER = ['onAdd', 'onUpdate', 'onDelete'] as const;
 const HANDLER_OPTIONS = ['resyncMs', 'filter', 'overflow', 'capacity', 'onGap'] as const;
+/** Written down, because it is smaller so; test/lists.test.ts compares it with the rules of the policies. */
+export const HANDLER_OVERFLOWS: readonly HandlerOverflow[] = ['drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
 const WATCH_OPTIONS = ['labelSelector', 'signal', 'filter', 'overflow', 'capacity', 'onGap'] as const;
 
 /**
@@ -262,8 +262,7 @@ export class Informer<T, Name extends string = string> {
 }
 
 function checkQueue<T>({ overflow, capacity, filter: own, onGap }: HandlerOptions<T>): void {
-  const known: readonly Overflow[] = OVERFLOWS.filter((name) => !POLICIES[name].holdsPublisher);
-  if (overflow !== undefined) oneOf('overflow', overflow, known);
+  if (overflow !== undefined) oneOf('overflow', overflow, HANDLER_OVERFLOWS);
   if (capacity !== undefined) wholeNumber('capacity', capacity, 1);
   callable('filter', own);
   callable('onGap', onGap);

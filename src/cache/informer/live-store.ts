@@ -182,8 +182,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
       prefix.push({ type: 'ADDED', object, key, previous: undefined, finalStateUnknown: false });
     }
     if (this.#hasSynced) prefix.push(this.#bookmark(true));
-    const policy = POLICIES[overflow];
-    const { folds } = policy;
+    const { folds } = POLICIES[overflow];
     const limit = capacity ?? (folds ? undefined : DEFAULT_CAPACITY);
     // A fold must see every change: one that does not match may undo one that does.
     const asked = folds ? undefined : matches;
@@ -193,7 +192,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
     const first = filter ? prefix.filter(filter) : prefix;
     if (this.#closed) throw new WatchError('CLOSED', 'the informer has stopped'); // maybe by that filter
     const room = Math.max(limit ?? UNLIMITED, prefix.length + 1);
-    const cursor = new Cursor(this.#log.all, { policy, capacity: room, filter, onGap });
+    const cursor = new Cursor(this.#log.all, { policy: POLICIES[overflow], capacity: room, filter, onGap });
     cursor.join(first, { place: 0 });
     return this.#log.handleOf(cursor, signal);
   }
