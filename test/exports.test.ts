@@ -237,6 +237,24 @@ describe('the entry points', () => {
     }
   });
 
+  test('consumers of the packed package use all of them, as modules and as CommonJS', () => {
+    for (const file of ['smoke.mjs', 'smoke.cjs']) {
+      const text = readFileSync(new URL(`test/pack/consumer/${file}`, root), 'utf8');
+      expect(entryPoints.filter((entryPoint) => !text.includes(`'${entryPoint}'`))).toEqual([]);
+    }
+  });
+
+  test('the sizes and the names in README.md are those of entry points', () => {
+    const built = new Set([
+      './dist/client-browser.js',
+      ...Object.values(manifest.exports).flatMap((form) => (typeof form === 'string' ? [] : form.import.default)),
+    ]);
+    expect(manifest['size-limit'].filter(({ path }) => !built.has(`./${path}`))).toEqual([]);
+    const table = readFileSync(new URL('README.md', root), 'utf8').matchAll(/^\| (`watchmux[`/\w, -]*) \|/gm);
+    const named = Array.from(table, ([, cell = '']) => cell.match(/(?<=`)watchmux[\w/-]*(?=`)/g) ?? []).flat();
+    expect(named.sort()).toEqual([...entryPoints].sort());
+  });
+
   test('their sources exist', () => {
     for (const { source } of Object.values(ENTRY_POINTS)) expect(existsSync(new URL(source, root))).toBe(true);
   });

@@ -4,14 +4,19 @@
  */
 import { callable, invalid, oneOf, wholeNumber } from '../watch/errors.ts';
 import { checkOptions } from '../watch/options.ts';
-import type { JsonSchema, PrinterColumn, ResourceDefinition, SchemaDefinition } from './definition.ts';
+import {
+  COLUMN_TYPES,
+  type JsonSchema,
+  type PrinterColumn,
+  type ResourceDefinition,
+  type SchemaDefinition,
+} from './definition.ts';
 import { checkSchema } from './validation/schema-check.ts';
 
 const LABEL = /^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const KIND = /^[A-Za-z][A-Za-z0-9]{0,62}$/;
 const COLUMN = ['name', 'type', 'value', 'description', 'priority'] as const;
-const TYPES = ['string', 'integer', 'number', 'boolean', 'date'] as const;
 
 /** Throws INVALID_ARGUMENT for a definition that could not be served. */
 export function checkDefinition(definition: ResourceDefinition | SchemaDefinition): void {
@@ -55,7 +60,7 @@ function checkColumn(path: string, column: PrinterColumn): void {
   if (!isObject(column)) throw invalid(path, column, 'a column: { name, type, value }');
   const { name, type, value, description = '', priority = 0 } = column;
   if (typeof name !== 'string' || name === '') throw invalid(`${path}.name`, name, 'a non-empty string');
-  oneOf(`${path}.type`, type, TYPES);
+  oneOf(`${path}.type`, type, COLUMN_TYPES);
   if (typeof value !== 'function') throw invalid(`${path}.value`, value, 'a function of an object');
   if (typeof description !== 'string') throw invalid(`${path}.description`, description, 'a text');
   wholeNumber(`${path}.priority`, priority);

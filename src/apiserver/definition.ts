@@ -67,10 +67,13 @@ export interface FieldCause {
 /** A JSON schema, as in OpenAPI v3. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
+/** The types of columns: the one list of them. */
+export const COLUMN_TYPES = ['string', 'integer', 'number', 'boolean', 'date'] as const;
+
 /** A column of a table. Upstream: `CustomResourceColumnDefinition`. */
 export interface PrinterColumn<T extends KubernetesObject = KubernetesObject> {
   readonly name: string;
-  readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
+  readonly type: (typeof COLUMN_TYPES)[number];
   /**
    * What the cell shows. In a column of type `date`, the time since then. If it throws an error, the cell is empty, and `onError`
    * is called with the error, once for each column.

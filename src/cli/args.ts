@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net';
 import { parseArgs } from 'node:util';
+import { TRANSPORTS } from '../bridge/client/options.ts';
 import type { ClientTransport } from '../bridge/client.ts';
 import { DEFAULTS } from '../bridge/protocol.ts';
 import { distance } from '../watch/options.ts';
@@ -7,7 +8,7 @@ import type { Overflow } from '../watch/overflow.ts';
 import { OVERFLOWS } from '../watch/overflow.ts';
 import { GET_OPTIONS, type GetCommand, toGet } from './get/get-args.ts';
 import { SERVE_OPTIONS, type ServeCommand, toServe } from './serve/serve-args.ts';
-import { type CommandName, milliseconds, type Options, type Parsed, quote, UsageError, whole, wrong } from './usage.ts';
+import { COMMANDS, type CommandName, milliseconds, type Options, type Parsed, quote, UsageError, whole, wrong } from './usage.ts';
 
 export { type CommandName, UsageError } from './usage.ts';
 
@@ -104,8 +105,6 @@ const WATCH_OPTIONS: Options = {
   resume: { type: 'string' },
   'no-reconnect': { type: 'boolean', default: false },
 };
-
-const TRANSPORTS: readonly ClientTransport[] = ['http', 'sse', 'websocket'];
 
 function helpOr(topic: CommandName, args: readonly string[], options: Options, read: (parsed: Parsed) => Command): Command {
   let parsed: Parsed;
@@ -210,11 +209,9 @@ function toTitle(value: string): string {
 
 const MAX_TITLE_CHARS = 100;
 
-const TOPICS: readonly CommandName[] = ['pipe', 'watch', 'get', 'serve', 'demo'];
-
 function toTopic(name: string | undefined): CommandName | undefined {
   if (name === undefined) return name;
-  const topic = TOPICS.find((each) => each === name);
+  const topic = COMMANDS.find((each) => each === name);
   if (topic !== undefined) return topic;
   throw new UsageError(`unknown command ${quote(name)}; see --help`);
 }

@@ -1,6 +1,7 @@
 import { fstatSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { Hub } from '../bridge/hub/hub.ts';
+import { POLICIES } from '../broadcast/policies/policies.ts';
 import type { WatchEvent } from '../watch/event.ts';
 import type { PipeCommand } from './args.ts';
 import { UsageError } from './args.ts';
@@ -141,10 +142,10 @@ async function feed(
 
 /**
  * Returns what the hub needs from an event whose text it has. A value in memory is often many times as large as its text, and
- * only `coalesce` looks at it, for the key.
+ * only a policy that folds looks at it, for the key.
  */
 function needed({ event, json }: Found, { overflow }: PipeCommand): WatchEvent {
-  return overflow === 'coalesce' || json === undefined ? event : { type: event.type, object: undefined };
+  return POLICIES[overflow].folds || json === undefined ? event : { type: event.type, object: undefined };
 }
 
 /** Gives clients up to `drainMs` to take their queues. Returns how many had to be cut. */

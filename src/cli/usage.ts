@@ -2,7 +2,9 @@
 import type { ParseArgsConfig } from 'node:util';
 
 /** The names of the commands, as typed. */
-export type CommandName = 'pipe' | 'watch' | 'get' | 'serve' | 'demo';
+export const COMMANDS: readonly ['pipe', 'watch', 'get', 'serve', 'demo'] = ['pipe', 'watch', 'get', 'serve', 'demo'];
+
+export type CommandName = (typeof COMMANDS)[number];
 
 /** An invalid command line, or one whose request cannot be met. Its message is the one line to print; the exit code is 2. */
 export class UsageError extends Error {

@@ -29,11 +29,11 @@
  */
 import type { List, ListOptions, ListWatcher, ListWatchOptions } from '../cache/list-watcher.ts';
 import type { KubernetesObject } from '../cache/object.ts';
-import type { BookmarkEvent, ErrorEvent, WatchEvent } from '../watch/event.ts';
+import type { BookmarkEvent, ChangeType, ErrorEvent, WatchEvent } from '../watch/event.ts';
 import type { Watch } from '../watch/watch.ts';
 
 /** A change in a storage, with the object before the change, if there was one. */
-export interface ChangeEvent<T> extends WatchEvent<'ADDED' | 'MODIFIED' | 'DELETED', T> {
+export interface ChangeEvent<T> extends WatchEvent<ChangeType, T> {
   /**
    * The object before this change, as it was written. Present for MODIFIED and DELETED, and for an ADDED of an object that
    * existed but did not match the selector.

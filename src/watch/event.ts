@@ -13,11 +13,17 @@ export interface WatchEvent<Type extends string = string, Obj = unknown> {
   readonly object: Obj;
 }
 
+/** The types of the events that tell of a change of an object: the one list of them. */
+export const CHANGES: readonly ['ADDED', 'MODIFIED', 'DELETED'] = ['ADDED', 'MODIFIED', 'DELETED'];
+
+/** The type of an event that tells of a change of an object. */
+export type ChangeType = (typeof CHANGES)[number];
+
 /**
  * An event with one of Kubernetes' five types. A BOOKMARK carries only a {@link Bookmark}. An ERROR carries a {@link Status} and is
  * normally the last event.
  */
-export type ObjectEvent<Obj> = WatchEvent<'ADDED' | 'MODIFIED' | 'DELETED', Obj> | BookmarkEvent | ErrorEvent;
+export type ObjectEvent<Obj> = WatchEvent<ChangeType, Obj> | BookmarkEvent | ErrorEvent;
 
 /** The event that tells consumers how far a watch has come. Upstream: `watch.Bookmark`. */
 export interface BookmarkEvent {

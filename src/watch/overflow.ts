@@ -25,12 +25,16 @@ export const OVERFLOWS: readonly ['wait', 'drop-newest', 'drop-oldest', 'disconn
   'coalesce',
 ];
 
-/** Whether a policy may cut a watch, which then ends with an ERROR event. */
-type Cuts = Complete<{ wait: false; 'drop-newest': false; 'drop-oldest': false; disconnect: true; coalesce: true }>;
-type Complete<All extends Record<Overflow, boolean>> = All;
+/** What else than dropping events a policy may do: hold back the publisher, or cut a watch, which then ends with an ERROR event. */
+type Does = Complete<{ wait: 'waits'; 'drop-newest': 'drops'; 'drop-oldest': 'drops'; disconnect: 'cuts'; coalesce: 'cuts' }>;
+type Complete<All extends Record<Overflow, 'waits' | 'drops' | 'cuts'>> = All;
+type Those<What> = { [Name in Overflow]: Does[Name] extends What ? Name : never }[Overflow];
 
 /** The policies that may cut a watch: it then ends with an ERROR event, so its event type has one. */
-export type CuttingOverflow = { [Name in Overflow]: Cuts[Name] extends true ? Name : never }[Overflow];
+export type CuttingOverflow = Those<'cuts'>;
 
 /** The policies that never cut a watch. */
 export type KeepingOverflow = Exclude<Overflow, CuttingOverflow>;
+
+/** The policies that hold back the publisher. */
+export type WaitingOverflow = Those<'waits'>;

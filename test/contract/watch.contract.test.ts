@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
+import { checkHistory } from '../../src/testing/checkers/checkers.ts';
 import { WATCH_CONTRACT } from '../../src/testing/contracts/contract.ts';
 import { RaceFreeFakeWatcher } from '../../src/testing/fakes/fakes.ts';
+import { HistoryRecorder } from '../../src/testing/recorder/history-recorder.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
+import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import { IMPLEMENTERS } from './watch.contract.ts';
 
 describe.each(IMPLEMENTERS)('the contract of a watch, $name', ({ open, lacks }) => {
@@ -13,6 +17,27 @@ describe.each(IMPLEMENTERS)('the contract of a watch, $name', ({ open, lacks }) 
       });
     }
   }
+});
+
+// The contract sends no more events than there is room for. What a policy does with more is what the guarantees say.
+describe.each(OVERFLOWS)('a watch of a Broadcaster with %s', (overflow) => {
+  it.each([
+    ['all events', undefined],
+    ['those that its filter passes', () => true],
+  ])('keeps every guarantee when it has no room for %s', async (_, filter) => {
+    const recorder = new HistoryRecorder(new Broadcaster({ incoming: 10 }));
+    const watch = recorder.watch({ overflow, capacity: 2, filter });
+    const publish = (step: number): Promise<void> =>
+      recorder.publish({ type: 'MODIFIED', object: { metadata: { name: `n${step}` }, step } });
+    for (const step of [1, 2, 3, 4, 5]) await publish(step);
+    expect(watch.queued + watch.dropped).toBeGreaterThan(0);
+    watch.tryNext();
+    for (const step of [6, 7, 8]) await publish(step);
+    const closed = recorder.shutdown();
+    for await (const _event of watch);
+    await closed;
+    expect(checkHistory(recorder.history()).map(({ message }) => message)).toEqual([]);
+  });
 });
 
 describe('the contract', () => {

@@ -13,6 +13,7 @@ import { FakeWatcher, MockWatcher, RaceFreeFakeWatcher } from '../../src/testing
 import { HistoryRecorder } from '../../src/testing/recorder/history-recorder.ts';
 import { emptyWatch } from '../../src/watch/empty-watch.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
+import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import { ProxyWatcher } from '../../src/watch/proxy-watcher.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
 import type { Watch } from '../../src/watch/watch.ts';
@@ -149,8 +150,6 @@ function recorded(): WatchSubject {
   };
   return { watch: recorder.watch(), send, end: () => void recorder.shutdown() };
 }
-
-const OVERFLOWS: readonly Overflow[] = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
 
 export const IMPLEMENTERS: readonly Implementer[] = [
   ...OVERFLOWS.map((overflow) => ({ name: `Broadcaster, ${overflow}`, open: () => overBroadcaster(overflow), lacks: [] })),

@@ -3,14 +3,12 @@ import { Broadcaster, type Overflow } from '../../src/broadcast/broadcaster.ts';
 import type { History } from '../../src/testing/checkers/history.ts';
 import { HistoryRecorder } from '../../src/testing/recorder/history-recorder.ts';
 import type { ErrorEvent } from '../../src/watch/event.ts';
+import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 import { type ModelEvent, topicsOf } from './model.ts';
 
-/**
- * Asynchronous publishers and readers on one broadcaster. The scheduler orders every step. A plan is plain data, so a failure
- * shrinks to a few actors and can be replayed.
- */
-export const OVERFLOWS: readonly Overflow[] = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
+// Asynchronous publishers and readers on one broadcaster. The scheduler orders every step. A plan is plain data, so a failure
+// shrinks to a few actors and can be replayed.
 
 export type Style = 'for-await' | 'batches' | 'try' | 'pending' | 'stalled' | 'mixed';
 export type Leave = 'stay' | 'break' | 'throw' | 'stop' | 'abort';

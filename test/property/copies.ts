@@ -17,9 +17,6 @@ export interface Options {
   readonly maxSnapshots: number;
 }
 
-/** The policies whose watchers lose events without being told in the stream. */
-export const LOSSY: ReadonlySet<string> = new Set(['drop-newest', 'drop-oldest']);
-export const OVERFLOWS = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const;
 export const NAMES = ['a', 'b', 'c', 'd'] as const;
 
 /** An object: `n` differs at each change. */

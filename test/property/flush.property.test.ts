@@ -5,6 +5,7 @@ import { Hub } from '../../src/bridge/hub/hub.ts';
 import type { Session } from '../../src/bridge/hub/session.ts';
 import type { Overflow } from '../../src/broadcast/broadcaster.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
+import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import { runs } from '../runs.ts';
 import { connect, FakeSink } from '../unit/fake-sink.ts';
 
@@ -34,7 +35,7 @@ type Step =
   | { readonly kind: 'join'; readonly overflow: Overflow; readonly filtered: boolean; readonly capacity: number }
   | { readonly kind: 'turn' | 'microtasks' };
 
-const overflow = fc.constantFrom<Overflow>('disconnect', 'drop-newest', 'drop-oldest', 'coalesce', 'wait');
+const overflow = fc.constantFrom(...OVERFLOWS);
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 4,

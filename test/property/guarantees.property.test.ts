@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CHECKERS, checkHistory } from '../../src/testing/checkers/checkers.ts';
 import { GUARANTEES } from '../../src/testing/checkers/guarantees.ts';
+import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import { runs } from '../runs.ts';
-import { type Deed, OVERFLOWS, perform, planArb } from './actors.ts';
+import { type Deed, perform, planArb } from './actors.ts';
 
 const RUNS = runs(150);
 /** The suite's own, or more for more runs: a run took 30 ms on a loaded machine. */

@@ -23,6 +23,15 @@ export interface ModelRead {
   hand: unknown[];
 }
 
+/** What a full queue does with one event more. The model does not ask the engine or the checkers: it is what both must agree with. */
+const WHEN_FULL: Readonly<Record<Overflow, 'waits' | 'refuses it' | 'pushes out the oldest' | 'is cut' | 'folds'>> = {
+  wait: 'waits',
+  'drop-newest': 'refuses it',
+  'drop-oldest': 'pushes out the oldest',
+  disconnect: 'is cut',
+  coalesce: 'folds',
+};
+
 interface Queued {
   event: ModelEvent;
   gap: number;
@@ -113,8 +122,8 @@ export class ModelWatch {
     return this.queue[0]?.place ?? this.fold.place ?? this.resumeAt ?? Math.max(this.owner.head, this.begin);
   }
 
-  get overflow(): Overflow {
-    return this.options.overflow;
+  private get whenFull(): (typeof WHEN_FULL)[Overflow] {
+    return WHEN_FULL[this.options.overflow];
   }
 
   get over(): boolean {
@@ -150,7 +159,7 @@ export class ModelWatch {
 
   /** Whether the event could be distributed to this watcher now without loss. */
   hasRoom(event?: ModelEvent): boolean {
-    if (this.overflow !== 'wait' || this.ended) return true;
+    if (this.whenFull !== 'waits' || this.ended) return true;
     return this.reads.length > 0 || this.queue.length < this.capacity || (event !== undefined && !this.wants(event));
   }
 
@@ -188,14 +197,14 @@ export class ModelWatch {
       }
       return;
     }
-    if (this.overflow === 'coalesce') {
+    if (this.whenFull === 'folds') {
       this.coalesce(event, place);
       return;
     }
     if (this.queue.length < this.capacity) {
       this.queue.push({ event, gap: this.missed, place });
       this.missed = 0;
-    } else if (this.overflow === 'drop-oldest' && this.capacity > 0) {
+    } else if (this.whenFull === 'pushes out the oldest' && this.capacity > 0) {
       const oldest = this.queue.shift() as Queued;
       this.dropped++;
       const lost = oldest.gap + 1;
@@ -206,7 +215,7 @@ export class ModelWatch {
     } else {
       this.dropped++;
       this.missed++;
-      if (this.overflow !== 'disconnect') return;
+      if (this.whenFull !== 'is cut') return;
       this.cut = true;
       this.resumeAt ??= place;
     }

@@ -5,6 +5,8 @@ import { fromObservable, observe } from '../../src/adapters/rxjs.ts';
 import { Broadcaster, type Overflow } from '../../src/broadcast/broadcaster.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
+import { OVERFLOWS } from '../../src/watch/overflow.ts';
+import { policiesWith } from '../policies.ts';
 import { runs } from '../runs.ts';
 import { macrotask } from '../unit/support.ts';
 
@@ -116,7 +118,7 @@ test('fromObservable: holds, loses, fails and ends like a plain queue, and unsub
     fc.oneof({ weight: 5, arbitrary: fc.constant('emit' as const) }, { weight: 3, arbitrary: fc.constant('read' as const) }),
     { maxLength: 40 },
   );
-  const overflows = fc.constantFrom<Overflow>('wait', 'drop-newest', 'drop-oldest', 'disconnect');
+  const overflows = fc.constantFrom(...policiesWith({ folds: false }));
   const ends = fc.constantFrom('complete' as const, 'error' as const, 'stop' as const);
   await fc.assert(
     fc.asyncProperty(commands, overflows, fc.nat(3), fc.nat(3), ends, async (list, overflow, capacity, incoming, end) => {
@@ -170,7 +172,7 @@ test('fromObservable: reads get what a watcher of a broadcaster gives them, howe
     ),
     { maxLength: 30 },
   );
-  const overflows = fc.constantFrom<Overflow>('wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce');
+  const overflows = fc.constantFrom(...OVERFLOWS);
   const ends = fc.constantFrom('complete' as const, 'stop' as const, 'return' as const);
   await fc.assert(
     fc.asyncProperty(looks, overflows, fc.nat(3), ends, async (list, overflow, capacity, end) => {

@@ -8,6 +8,7 @@ import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import type { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import { isStatus, type WatchEvent } from '../../src/watch/event.ts';
 import { OVERFLOWS, type Overflow } from '../../src/watch/overflow.ts';
+import { policiesWith } from '../policies.ts';
 import { runs } from '../runs.ts';
 import { connect, FakeSink, turn } from '../unit/fake-sink.ts';
 import { event, type TestEvent } from '../unit/support.ts';
@@ -239,7 +240,7 @@ const deeds: fc.Arbitrary<Deed[]> = fc.array(
       arbitrary: fc.record({
         deed: fc.constant('connect' as const),
         topics: topicsArb,
-        overflow: fc.constantFrom('disconnect' as const, 'coalesce' as const, 'drop-oldest' as const),
+        overflow: fc.constantFrom(...policiesWith({ waits: false })),
         capacity: fc.constantFrom(1, 4, 20),
       }),
     },

@@ -2,6 +2,7 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { Broadcaster, type BroadcasterOptions } from '../../src/broadcast/broadcaster.ts';
+import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import {
   collect,
   done,
@@ -147,7 +148,7 @@ describe('abort signals', () => {
 
 describe('shutdown', () => {
   test('ends every watch; queued events stay readable; the counts no longer change', async () => {
-    for (const overflow of ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const) {
+    for (const overflow of OVERFLOWS) {
       const broadcaster = make({ capacity: 3, overflow });
       const watch = broadcaster.watch();
       for (const one of events(0, 3)) broadcaster.tryPublish(one);

@@ -1,6 +1,7 @@
 // The publisher's side: the gate of `wait`, and that nothing else blocks.
 import { describe, expect, test } from 'vitest';
 import { Broadcaster, type BroadcasterOptions, type WatchOptions } from '../../src/broadcast/broadcaster.ts';
+import { policiesWith } from '../policies.ts';
 import {
   collect,
   event,
@@ -139,7 +140,7 @@ describe("publish under 'wait'", () => {
     for (const each of await Promise.all(got)) expect(each).toEqual(range(0, 60));
   });
 
-  test.each(['drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const)("never waits for '%s'", (overflow) => {
+  test.each(policiesWith({ waits: false }))("never waits for '%s'", (overflow) => {
     const broadcaster = make({ capacity: 0, incoming: 0, overflow });
     const watch = broadcaster.watch();
     for (const one of events(0, 500)) expect(broadcaster.tryPublish(one)).toBe(true);

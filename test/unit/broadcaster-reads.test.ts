@@ -1,6 +1,7 @@
 // What consumers of a broadcaster read, with every kind of read.
 import { describe, expect, test } from 'vitest';
 import { Broadcaster, type BroadcasterOptions } from '../../src/broadcast/broadcaster.ts';
+import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import {
   done,
   event,
@@ -28,18 +29,15 @@ describe('reads', () => {
     expect((await Promise.all(reads)).map(({ value }) => id(value))).toEqual(range(0, 5));
   });
 
-  test.each(['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const)(
-    "'%s': each pending read is room for one more event",
-    async (overflow) => {
-      const broadcaster = make({ capacity: 0, overflow, incoming: 0 });
-      const watch = broadcaster.watch();
-      const reads = [watch.next(), watch.next(), watch.next()];
-      const accepted = events(0, 3).filter((one) => broadcaster.tryPublish(one));
-      expect(accepted).toHaveLength(3);
-      expect((await Promise.all(reads)).map(({ value }) => id(value))).toEqual([0, 1, 2]);
-      expect(watch).toMatchObject({ queued: 0, dropped: 0, stopped: false });
-    },
-  );
+  test.each(OVERFLOWS)("'%s': each pending read is room for one more event", async (overflow) => {
+    const broadcaster = make({ capacity: 0, overflow, incoming: 0 });
+    const watch = broadcaster.watch();
+    const reads = [watch.next(), watch.next(), watch.next()];
+    const accepted = events(0, 3).filter((one) => broadcaster.tryPublish(one));
+    expect(accepted).toHaveLength(3);
+    expect((await Promise.all(reads)).map(({ value }) => id(value))).toEqual([0, 1, 2]);
+    expect(watch).toMatchObject({ queued: 0, dropped: 0, stopped: false });
+  });
 
   test.each([
     ['stop', (watch: TestWatch) => watch.stop()],
@@ -57,7 +55,7 @@ describe('reads', () => {
   });
 
   test('stop keeps queued events readable, accepts no more, and counts no later ones', async () => {
-    for (const overflow of ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const) {
+    for (const overflow of OVERFLOWS) {
       const broadcaster = make({ capacity: 3, overflow, incoming: 0 });
       const watch = broadcaster.watch();
       for (const one of events(0, 3)) broadcaster.tryPublish(one);
@@ -104,7 +102,7 @@ describe('reads', () => {
   });
 
   test('return discards queued events, and counts them', async () => {
-    for (const overflow of ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const) {
+    for (const overflow of OVERFLOWS) {
       const broadcaster = make({ capacity: 5, overflow });
       const watch = broadcaster.watch();
       for (const one of events(0, 4)) broadcaster.tryPublish(one);

@@ -3,6 +3,7 @@ import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { Broadcaster, type BroadcasterOptions } from '../../src/broadcast/broadcaster.ts';
 import { isWatchError, type WatchError } from '../../src/watch/errors.ts';
+import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import {
   collect,
   done,
@@ -233,20 +234,17 @@ describe('watch', () => {
     expect(late.dropped).toBe(0);
   });
 
-  test.each(['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const)(
-    "'%s' starts after all accepted events, and counts none of them",
-    (overflow) => {
-      const broadcaster = make({ capacity: 1, incoming: 3 });
-      const slow = broadcaster.watch();
-      for (const one of events(0, 4)) broadcaster.tryPublish(one);
-      const late = broadcaster.watch({ overflow });
-      expect(late).toMatchObject({ queued: 0, dropped: 0, stopped: false });
-      readAll(slow);
-      expect(late).toMatchObject({ queued: 0, dropped: 0, stopped: false });
-      broadcaster.tryPublish(event(9));
-      expect(ids(readAll(late))).toEqual([9]);
-    },
-  );
+  test.each(OVERFLOWS)("'%s' starts after all accepted events, and counts none of them", (overflow) => {
+    const broadcaster = make({ capacity: 1, incoming: 3 });
+    const slow = broadcaster.watch();
+    for (const one of events(0, 4)) broadcaster.tryPublish(one);
+    const late = broadcaster.watch({ overflow });
+    expect(late).toMatchObject({ queued: 0, dropped: 0, stopped: false });
+    readAll(slow);
+    expect(late).toMatchObject({ queued: 0, dropped: 0, stopped: false });
+    broadcaster.tryPublish(event(9));
+    expect(ids(readAll(late))).toEqual([9]);
+  });
 
   test('loses nothing between watch() and the first read', async () => {
     const broadcaster = make();

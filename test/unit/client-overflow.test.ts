@@ -1,10 +1,20 @@
 // What happens to events that do not fit in the queue of a slow reader.
 import { describe, expect, test } from 'vitest';
+import type { ClientOverflow } from '../../src/bridge/client.ts';
 import { toBookmark } from '../../src/bridge/protocol.ts';
 import { isErrorEvent } from '../../src/watch/event.ts';
 import { KINDS, settle } from './client-network.ts';
 import type { Event } from './client-rig.ts';
 import { at, event, open, range } from './client-rig.ts';
+
+/** Every policy of a client that drops events, and what its reader gets. */
+const DROPS: Readonly<
+  Record<Exclude<ClientOverflow, 'wait' | 'disconnect'>, Record<'kept' | 'gaps' | 'aroundError', unknown[]>>
+> = {
+  'drop-newest': { kept: [1, 2, 3, 8], gaps: [[4, 8]], aroundError: [1, 410, 'gap 1', 3] },
+  'drop-oldest': { kept: [5, 6, 7, 8], gaps: [[4, 5]], aroundError: ['gap 1', 410, 'gap 1', 2] },
+};
+const DROPPING = Object.entries(DROPS) as [keyof typeof DROPS, (typeof DROPS)[keyof typeof DROPS]][];
 
 describe.each(KINDS)('connect over %s', (kind) => {
   test('wait: a full queue pauses or closes the connection, and nothing is lost', async () => {
@@ -87,10 +97,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
   });
 
   test('drop-newest keeps the first events, drop-oldest the last; both count losses, and report where they are', async () => {
-    for (const [overflow, kept, gaps] of [
-      ['drop-newest', [1, 2, 3, 8], [[4, 8]]],
-      ['drop-oldest', [5, 6, 7, 8], [[4, 5]]],
-    ] as const) {
+    for (const [overflow, { kept, gaps }] of DROPPING) {
       const seen: unknown[] = [];
       const told: unknown[][] = [];
       const { watch, accept, network } = open(kind, { capacity: 3, overflow, onGap: (missed) => told.push([missed]) });
@@ -121,10 +128,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
   });
 
   test('what is lost after an ERROR is reported after it, not before it', async () => {
-    for (const [overflow, expected] of [
-      ['drop-oldest', ['gap 1', 410, 'gap 1', 2]],
-      ['drop-newest', [1, 410, 'gap 1', 3]],
-    ] as const) {
+    for (const [overflow, { aroundError }] of DROPPING) {
       const got: unknown[] = [];
       const { watch, accept, network, clock } = open(kind, {
         ...{ capacity: 1, overflow, onExpired: 'restart' },
@@ -142,7 +146,7 @@ describe.each(KINDS)('connect over %s', (kind) => {
       network.link.send(event(3, 'f'));
       await settle();
       if (overflow === 'drop-newest') readAll();
-      expect(got).toEqual(expected);
+      expect(got).toEqual(aroundError);
       await watch.return();
     }
   });

@@ -5,6 +5,7 @@ import type { CursorOptions } from '../../src/broadcast/cursor/place.ts';
 import { Mux } from '../../src/broadcast/mux.ts';
 import { POLICIES } from '../../src/broadcast/policies/policies.ts';
 import { OVERFLOWS, type Overflow } from '../../src/watch/overflow.ts';
+import { LOSSY, policiesWith } from '../policies.ts';
 import { event, events, id, ids, range, readAll, type TestEvent, turn } from './support.ts';
 
 /** The engine with its lid off: chunks of 16. */
@@ -225,7 +226,7 @@ describe('a laggard', () => {
     expect(cursor.queued).toBe(16);
   });
 
-  test.each(OVERFLOWS.slice(1))("'%s' with a filter keeps its position, and has seen each event", (overflow) => {
+  test.each(policiesWith({ waits: false }))("'%s' with a filter keeps its position, and has seen each event", (overflow) => {
     const rig = new Rig();
     let asked = 0;
     const cursor = rig.watch(overflow, 16, { filter: () => ++asked > 0 });
@@ -246,7 +247,7 @@ describe('a laggard', () => {
     }
   });
 
-  test.each(['drop-newest', 'drop-oldest'] as const)(
+  test.each(LOSSY)(
     "'%s' with a filter needs no more of the log than its queue has room for, rounded up to chunks",
     (overflow) => {
       const rig = new Rig();
@@ -259,7 +260,7 @@ describe('a laggard', () => {
     },
   );
 
-  test.each(['drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const)(
+  test.each(policiesWith({ waits: false }))(
     "'%s' with a pending read is not one: it gets the event that it was promised",
     async (overflow) => {
       const rig = new Rig();

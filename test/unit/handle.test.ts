@@ -2,6 +2,8 @@ import { describe, expect, test, vi } from 'vitest';
 import { Broadcaster, muxOf } from '../../src/broadcast/broadcaster.ts';
 import type { Cursor } from '../../src/broadcast/cursor/cursor.ts';
 import { BroadcastWatch } from '../../src/broadcast/handle.ts';
+import { OVERFLOWS, type Overflow } from '../../src/watch/overflow.ts';
+import { policiesWith } from '../policies.ts';
 import {
   collectedUntil,
   done,
@@ -17,7 +19,6 @@ import {
   turn,
 } from './support.ts';
 
-const POLICIES = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const;
 const noGc = globalThis.gc === undefined;
 
 describe('BroadcastWatch', () => {
@@ -91,7 +92,7 @@ describe('BroadcastWatch', () => {
 });
 
 /** In frames of their own, so that no stack slot keeps alive what a test lets go of. */
-function abandon(broadcaster: TestBroadcaster, overflow: (typeof POLICIES)[number]): void {
+function abandon(broadcaster: TestBroadcaster, overflow: Overflow): void {
   const watch = broadcaster.watch({ overflow });
   watch.tryNext();
   void watch.batches();
@@ -136,7 +137,7 @@ function forgetAll(how: 'read' | 'closure'): WeakRef<object> {
 }
 
 describe.skipIf(noGc)(`collected watches${NO_GC}`, () => {
-  test.each(POLICIES)("'%s': a forgotten watch leaves", async (overflow) => {
+  test.each(OVERFLOWS)("'%s': a forgotten watch leaves", async (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>();
     abandon(broadcaster, overflow);
     expect(broadcaster.watchers).toBe(1);
@@ -280,7 +281,7 @@ describe.skipIf(noGc)(`what a watcher retains${NO_GC}`, () => {
     expect(broadcaster.watchers).toBe(0);
   });
 
-  test.each(POLICIES)("'%s': nothing after it was stopped and read to the end, or returned", async (overflow) => {
+  test.each(OVERFLOWS)("'%s': nothing after it was stopped and read to the end, or returned", async (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 50, overflow });
     const [stopped, returned] = [broadcaster.watch(), broadcaster.watch()];
     const refs = publishRefs(broadcaster, 40);
@@ -291,14 +292,14 @@ describe.skipIf(noGc)(`what a watcher retains${NO_GC}`, () => {
     expect(stopped.stopped && returned.stopped).toBe(true);
   });
 
-  test.each(POLICIES)("'%s': nothing after it was forgotten", async (overflow) => {
+  test.each(OVERFLOWS)("'%s': nothing after it was forgotten", async (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 50 });
     abandon(broadcaster, overflow);
     const refs = publishRefs(broadcaster, 40);
     expect(await collectedUntil(() => alive(refs) === 0)).toBe(true);
   });
 
-  test.each(POLICIES)("'%s': nothing of what was read", async (overflow) => {
+  test.each(OVERFLOWS)("'%s': nothing of what was read", async (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 64, overflow });
     const watch = broadcaster.watch();
     const refs: WeakRef<TestEvent>[] = [];
@@ -310,7 +311,7 @@ describe.skipIf(noGc)(`what a watcher retains${NO_GC}`, () => {
     expect(watch.dropped).toBe(0);
   });
 
-  test.each(POLICIES)(
+  test.each(OVERFLOWS)(
     "'%s': when stalled, about its capacity rounded up to chunks, however much is published",
     async (overflow) => {
       const broadcaster = new Broadcaster<TestEvent>({ capacity: 64, overflow, incoming: 10 });
@@ -323,14 +324,14 @@ describe.skipIf(noGc)(`what a watcher retains${NO_GC}`, () => {
 
   test('a stalled watcher at another position retains no more because of others', async () => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 16 });
-    const watches = POLICIES.slice(1).map((overflow) => broadcaster.watch({ overflow }));
+    const watches = policiesWith({ waits: false }).map((overflow) => broadcaster.watch({ overflow }));
     const reader = broadcaster.watch({ capacity: 10_000 });
     const refs: WeakRef<TestEvent>[] = [];
     for (let round = 0; round < 20; round++) {
       refs.push(...publishRefs(broadcaster, 100));
       readAll(reader);
     }
-    expect(await collectedUntil(() => alive(refs) <= 4 * (16 + 16))).toBe(true);
+    expect(await collectedUntil(() => alive(refs) <= watches.length * (16 + 16))).toBe(true);
     expect(watches.every((watch) => watch.dropped > 0)).toBe(true);
   });
 

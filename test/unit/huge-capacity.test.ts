@@ -2,11 +2,12 @@
 import { describe, expect, test } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
+import { OVERFLOWS } from '../../src/watch/overflow.ts';
 
 const added = (number: number): WatchEvent => ({ type: 'ADDED', object: { metadata: { name: `n${number}` } } });
 const CAPACITIES = [2 ** 31 - 1, 2 ** 31, 2 ** 32, 2 ** 32 + 64, 2 ** 40, Number.MAX_SAFE_INTEGER];
 
-describe.each(['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const)('with %s', (overflow) => {
+describe.each(OVERFLOWS)('with %s', (overflow) => {
   test.each(CAPACITIES)('and a capacity of %d, a watcher that lags gets everything', (capacity) => {
     const broadcaster = new Broadcaster({ capacity, overflow });
     const watches = [broadcaster.watch(), broadcaster.watch({ filter: () => true })];

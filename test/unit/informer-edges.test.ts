@@ -2,8 +2,10 @@
 import { describe, expect, test, vi } from 'vitest';
 import { fromHub, Informer, InformerFactory, untilWithSync } from '../../src/cache/index.ts';
 import { toObjectEvent } from '../../src/cache/informer/change.ts';
+import type { HandlerOverflow } from '../../src/cache/informer/handler.ts';
 import { FakeClock, FakeListWatcher, FakeWatcher } from '../../src/testing/index.ts';
 import { type ObjectEvent, toStatus } from '../../src/watch/event.ts';
+import { policiesWith } from '../policies.ts';
 import { Calls, type Pod, pod, rig, settle, shown } from './informer-support.ts';
 import { bookmark, change, type Pod as Plain, Rig as Scripted, ScriptedWatch } from './reflector-rig.ts';
 import { fate, thrown } from './support.ts';
@@ -215,7 +217,7 @@ describe('a handler', () => {
     await informer.stop();
   });
 
-  test.each(['disconnect', 'drop-oldest', 'drop-newest'] as const)(
+  test.each(policiesWith<HandlerOverflow>({ waits: false, folds: false }))(
     'with %s needs no room for what its filter hides',
     async (overflow) => {
       const { informer, source, errors, start } = rig([pod('a', 0), pod('b', 1)]);

@@ -1,7 +1,10 @@
 // Handlers of an informer: when they are called, with what, and what they cannot do to others.
 import { describe, expect, test } from 'vitest';
 import type { HandlerOptions, InformerFailure } from '../../src/cache/index.ts';
+import type { HandlerOverflow } from '../../src/cache/informer/handler.ts';
+import { RULES } from '../../src/testing/checkers/policy-rules.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
+import { policiesWith } from '../policies.ts';
 import { Calls, type Pod, pod, rig, settle, shown } from './informer-support.ts';
 import { fate, thrown } from './support.ts';
 
@@ -294,12 +297,12 @@ describe('a slow handler', () => {
     await informer.stop();
   });
 
-  test.each(['coalesce', 'disconnect', 'drop-oldest', 'drop-newest'] as const)(
+  test.each(policiesWith<HandlerOverflow>({ waits: false }))(
     'with %s is not behind because others are told of every object again',
     async (overflow) => {
       const gaps: number[] = [];
       const onGap = (missed: number): void => void gaps.push(missed);
-      const own = { overflow, capacity: 3, ...(overflow !== 'coalesce' && { onGap }) };
+      const own = { overflow, capacity: 3, ...(!RULES[overflow].folds && { onGap }) };
       const { source, informer, clock, calls, handler, errors, open } = await stalled([pod('a', 1)], own);
       const other = new Calls();
       informer.addHandler(other, { resyncMs: 1_000 });
@@ -377,24 +380,27 @@ describe('a slow handler', () => {
     await informer.stop();
   });
 
-  test.each(['drop-oldest', 'drop-newest'] as const)('with %s loses changes, is told how many, and syncs', async (overflow) => {
-    const gaps: number[] = [];
-    const options = { overflow, capacity: 2, onGap: (missed: number) => void gaps.push(missed) };
-    const { source, informer, handler, calls, open } = await stalled(
-      Array.from({ length: 6 }, (_, at) => pod(`p${at}`, at)),
-      options,
-    );
-    for (let at = 10; at < 15; at++) source.add(pod('a', at));
-    await settle();
-    open();
-    await settle();
-    source.modify(pod('a', 20));
-    await settle();
-    expect(gaps.length).toBeGreaterThan(0);
-    expect(handler.hasSynced).toBe(true);
-    expect(calls.take().at(-1)).toBe('a14>a20');
-    await informer.stop();
-  });
+  test.each(policiesWith<HandlerOverflow>({ waits: false, cuts: false }))(
+    'with %s loses changes, is told how many, and syncs',
+    async (overflow) => {
+      const gaps: number[] = [];
+      const options = { overflow, capacity: 2, onGap: (missed: number) => void gaps.push(missed) };
+      const { source, informer, handler, calls, open } = await stalled(
+        Array.from({ length: 6 }, (_, at) => pod(`p${at}`, at)),
+        options,
+      );
+      for (let at = 10; at < 15; at++) source.add(pod('a', at));
+      await settle();
+      open();
+      await settle();
+      source.modify(pod('a', 20));
+      await settle();
+      expect(gaps.length).toBeGreaterThan(0);
+      expect(handler.hasSynced).toBe(true);
+      expect(calls.take().at(-1)).toBe('a14>a20');
+      await informer.stop();
+    },
+  );
 
   test.each([
     ['disconnect', 2],
@@ -449,7 +455,7 @@ describe('a slow handler', () => {
 describe('a filter', () => {
   const options: HandlerOptions<Pod> = { filter: ({ value }) => value > 10 };
 
-  test.each([undefined, 'disconnect', 'drop-newest'] as const)(
+  test.each([undefined, ...policiesWith<HandlerOverflow>({ waits: false })])(
     'TestFilteringHandler: what starts to match is added, what stops is deleted (%s)',
     async (overflow) => {
       const { source, informer, start } = rig([pod('a', 11), pod('b', 1)]);

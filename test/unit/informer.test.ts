@@ -1,9 +1,11 @@
 // The informer: its life, its store, its watches.
 import { describe, expect, test } from 'vitest';
 import { Informer, type InformerFailure, isInitialEventsEnd } from '../../src/cache/index.ts';
+import type { HandlerOverflow } from '../../src/cache/informer/handler.ts';
 import { FakeListWatcher } from '../../src/testing/index.ts';
 import type { ObjectEvent } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
+import { policiesWith } from '../policies.ts';
 import { Calls, nameOf, type Pod, pod, rig, settle, shown } from './informer-support.ts';
 import { fate, thrown } from './support.ts';
 
@@ -197,7 +199,7 @@ describe('the life of an informer', () => {
     expect(() => informer.addHandler({ onAdd: 1 } as never)).toThrow('onAdd: expected a function');
     expect(() => informer.addHandler({ onAdd: () => {} }, { resyncMs: 0.5 })).toThrow('resyncMs');
     expect(() => informer.addHandler({ onAdd: () => {} }, { overflow: 'wait' } as never)).toThrow(
-      'overflow: expected one of coalesce, disconnect',
+      `overflow: expected one of ${policiesWith({ waits: false }).join(', ')}, got "wait"`,
     );
     expect(() => informer.addHandler({ onAdd: () => {} }, { capacity: 0 })).toThrow('capacity: expected a whole number >= 1');
     expect(() => informer.addHandler({ onAdd: () => {} }, { filter: 1 } as never)).toThrow('filter: expected a function');
@@ -442,7 +444,7 @@ describe('watch', () => {
     await informer.stop();
   });
 
-  test.each(['disconnect', 'drop-oldest', 'drop-newest'] as const)(
+  test.each(policiesWith<HandlerOverflow>({ waits: false, folds: false }))(
     'with %s has a bound, unless told otherwise',
     async (overflow) => {
       const { source, informer, start } = rig();

@@ -6,6 +6,7 @@ import { filter } from '../../src/broadcast/filter.ts';
 import { FakeWatcher } from '../../src/testing/fakes/fakes.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
+import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 import { macrotask } from './support.ts';
@@ -430,7 +431,7 @@ describe('fromObservable', () => {
     void watch.return();
   });
 
-  test.each(['wait', 'drop-newest', 'drop-oldest', 'disconnect'] as const)(
+  test.each(OVERFLOWS)(
     '%s: every pending read gets an event of the same turn, also with no room beside them',
     async (overflow) => {
       const subject = new Subject<Count>();

@@ -7,6 +7,7 @@ import { Hub } from '../../src/bridge/hub/hub.ts';
 import type { HubNotice } from '../../src/bridge/hub/tally.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { toStatus } from '../../src/watch/event.ts';
+import { policiesWith } from '../policies.ts';
 import { added, connect, FakeSink, turn, until } from './fake-sink.ts';
 
 /** A connection that has been ended and is not closed yet. */
@@ -77,7 +78,7 @@ describe('a client', () => {
     expect(hub.stats()).toMatchObject({ accepted: 20, clients: [] });
   });
 
-  test.each(['drop-newest', 'drop-oldest', 'coalesce'] as const)(
+  test.each(policiesWith({ waits: false, cutsAtLoss: false }))(
     'under %s: delivered, dropped and queued add up',
     async (overflow) => {
       const hub = new Hub({ capacity: 4, overflow });

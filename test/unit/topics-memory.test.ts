@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Broadcaster, muxOf } from '../../src/broadcast/broadcaster.ts';
 import type { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import type { Watch } from '../../src/watch/watch.ts';
+import { policiesWith } from '../policies.ts';
 import { event, fate, ids, range, readAll, type TestEvent, turn } from './support.ts';
 
 const topicsOf = ({ object }: TestEvent): string => object.metadata.name;
@@ -42,7 +43,7 @@ describe('the log of a topic', () => {
     expect(watches.map((watch) => ids(readAll(watch)))).toEqual([[11], [11]]);
   });
 
-  test.each(['drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const)(
+  test.each(policiesWith({ waits: false }))(
     'is bounded for a %s watch that stops to read after a quiet time',
     async (overflow) => {
       const broadcaster = new Broadcaster<TestEvent>({ topicsOf, capacity: 1, overflow });

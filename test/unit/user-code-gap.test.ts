@@ -1,7 +1,9 @@
 // Reentrant user code: in onGap.
 import { describe, expect, test } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
+import type { KeepingOverflow } from '../../src/watch/overflow.ts';
 import type { Watch } from '../../src/watch/watch.ts';
+import { policiesWith } from '../policies.ts';
 import { done, event, events, id, ids, readAll, type TestEvent } from './support.ts';
 
 describe('from inside an onGap', () => {
@@ -28,7 +30,7 @@ describe('from inside an onGap', () => {
     expect(gaps).toBe(1);
   });
 
-  test.each(['drop-newest', 'drop-oldest'] as const)(
+  test.each(policiesWith<KeepingOverflow>({ waits: false, cuts: false }))(
     'publishing (%s): a pending read has its event, and is not room for another',
     async (overflow) => {
       const broadcaster = new Broadcaster<TestEvent>({ capacity: 0, overflow });

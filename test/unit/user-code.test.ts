@@ -1,6 +1,7 @@
 // Reentrant user code: in a consumer, and in a filter.
 import { describe, expect, test } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
+import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import {
   done,
   event,
@@ -15,8 +16,6 @@ import {
   type TestWatch,
   turn,
 } from './support.ts';
-
-const POLICIES = ['wait', 'drop-newest', 'drop-oldest', 'disconnect', 'coalesce'] as const;
 
 describe('from inside a consumer', () => {
   test('publishing keeps order, and terminates', async () => {
@@ -81,7 +80,7 @@ describe('from inside a consumer', () => {
 });
 
 describe('from inside a filter', () => {
-  test.each(POLICIES)("'%s': publishing keeps one order for all, and terminates", (overflow) => {
+  test.each(OVERFLOWS)("'%s': publishing keeps one order for all, and terminates", (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 100, incoming: 100 });
     let published = 3;
     const filter = (): boolean => {
@@ -113,7 +112,7 @@ describe('from inside a filter', () => {
     expect(got.slice().sort((a, b) => a - b)).toEqual([0, 1, 2, 3, 100, 101, 102, 103]);
   });
 
-  test.each(POLICIES)("'%s': stopping its own watch keeps what it accepted before", (overflow) => {
+  test.each(OVERFLOWS)("'%s': stopping its own watch keeps what it accepted before", (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 10 });
     const watch: TestWatch = broadcaster.watch({
       overflow,
@@ -128,7 +127,7 @@ describe('from inside a filter', () => {
     expect(broadcaster.watchers).toBe(0);
   });
 
-  test.each(POLICIES)("'%s': stopping its own watch at an event that it rejects: that is not a loss", (overflow) => {
+  test.each(OVERFLOWS)("'%s': stopping its own watch at an event that it rejects: that is not a loss", (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 10 });
     const watch: TestWatch = broadcaster.watch({
       overflow,
@@ -141,7 +140,7 @@ describe('from inside a filter', () => {
     expect(watch).toMatchObject({ queued: 2, dropped: 0, stopped: true });
   });
 
-  test.each(POLICIES)("'%s': returning its own watch discards everything, with exact counts", async (overflow) => {
+  test.each(OVERFLOWS)("'%s': returning its own watch discards everything, with exact counts", async (overflow) => {
     const broadcaster = new Broadcaster<TestEvent>({ capacity: 10 });
     const watch: TestWatch = broadcaster.watch({
       overflow,

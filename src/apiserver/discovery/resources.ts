@@ -1,8 +1,8 @@
 /** A resource's definition with all defaults filled in. */
 import type { ResourceDefinition } from '../definition.ts';
+import { VERBS, type Verb } from '../request/path.ts';
 import { compareApiVersions } from './versions.ts';
 
-const VERBS: readonly string[] = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 const SINGLE: readonly string[] = VERBS.filter((verb) => verb !== 'deletecollection');
 
 /** The verbs for the objects of a collection. Namespaces are deleted one by one. */
@@ -11,7 +11,7 @@ export function verbsOf({ group, plural }: Pick<Described, 'group' | 'plural'>):
 }
 
 /** The verbs for their status, if that is a subresource. */
-export const STATUS_VERBS: readonly string[] = ['get', 'patch', 'update'];
+export const STATUS_VERBS: readonly Verb[] = ['get', 'patch', 'update'];
 
 /** The part of a definition that clients see. */
 export type Described = Pick<

@@ -76,7 +76,10 @@ interface Entry {
   readonly place: Place;
 }
 
-const WRITES: ReadonlySet<Verb> = new Set<Verb>(['create', 'update', 'patch', 'delete', 'deletecollection']);
+const WRITES: Readonly<Record<Verb, boolean>> = {
+  ...{ get: false, list: false, watch: false },
+  ...{ create: true, update: true, patch: true, delete: true, deletecollection: true },
+};
 
 export class Api {
   private readonly deps: ApiDeps;
@@ -228,7 +231,7 @@ export class Api {
     let hasBegun = false;
     try {
       const info = await this.admitInTime(deadline, [request, { path, progress, isWatch, place }]);
-      hasBegun = WRITES.has(progress.verb as Verb);
+      hasBegun = WRITES[progress.verb as Verb];
       const task = {
         request,
         path,
@@ -272,7 +275,7 @@ export class Api {
     progress.verb = verb;
     const resource = path.subresource === undefined ? info.resourceName : `${info.resourceName}/${path.subresource}`;
     if (authorize) await this.hooks.allow([verb, resource, path.namespace, path.name, identity]);
-    if (WRITES.has(verb)) this.quotas.write(tenant);
+    if (WRITES[verb]) this.quotas.write(tenant);
     return info;
   }
 

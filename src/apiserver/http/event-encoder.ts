@@ -14,7 +14,7 @@ import { type Form, SLICE_BYTES, type Slice, toSlice } from '../../bridge/events
 import { type KubernetesObject, versionOf } from '../../cache/object.ts';
 import { encoded } from '../../storage/encoded.ts';
 import type { StorageEvent } from '../../storage/storage.ts';
-import type { BookmarkEvent } from '../../watch/event.ts';
+import type { BookmarkEvent, ChangeType } from '../../watch/event.ts';
 import { nextTurn } from '../../watch/turn.ts';
 import type { ResourceInfo } from '../resource-info.ts';
 
@@ -88,7 +88,7 @@ const encoder = new TextEncoder();
 const heads: Map<string, Uint8Array> = new Map();
 
 /** The envelope of an object in an event of a type, made from existing bytes. */
-function objectEnvelope(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: KubernetesObject): Envelope {
+function objectEnvelope(type: ChangeType, object: KubernetesObject): Envelope {
   const head = remembered(heads, type, () => encoder.encode(`{"type":"${type}","object":`));
   const bytes = encoded(object);
   const whole = new Uint8Array(head.length + bytes.length + 1);

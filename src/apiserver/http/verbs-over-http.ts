@@ -53,7 +53,9 @@ export async function perform(task: Task): Promise<Answer> {
   }
   if (verb === 'create') return create(task, presentation);
   if (verb === 'update' || verb === 'patch') return update(task, presentation);
-  return verb === 'delete' ? remove(task, presentation) : removeMany(task);
+  if (verb === 'delete') return remove(task, presentation);
+  verb satisfies 'deletecollection';
+  return removeMany(task);
 }
 
 /** The only subresource is `status`, and it can only be read and written. */

@@ -13,7 +13,10 @@
 import { badRequest, noSuchPath } from '../api-status.ts';
 
 /** What a client wants to do, in the words of `authorize`. */
-export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection';
+export type Verb = (typeof VERBS)[number];
+
+/** All verbs: the one list of them. Discovery tells them in this order. */
+export const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const;
 
 /** A path of a resource. */
 export interface ResourcePath {

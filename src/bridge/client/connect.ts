@@ -4,7 +4,7 @@ import type { WatchEvent } from '../../watch/event.ts';
 import { checkOptions } from '../../watch/options.ts';
 import { toOpener } from './attempt.ts';
 import type { ClientEvent } from './event.ts';
-import type { Backoff, ConnectOptions, PerAttempt } from './options.ts';
+import { type Backoff, type ConnectOptions, type PerAttempt, TRANSPORTS } from './options.ts';
 import type { ClientOverflow, ClientWatch } from './settings.ts';
 import type { WebSocketConstructor } from './socket.ts';
 import type { FetchLike } from './stream.ts';
@@ -59,12 +59,17 @@ const defaults = ({ fetch, WebSocket } = globalThis) => ({
 });
 
 /** The policies of a client: a record, so that none can be forgotten. */
-const POLICIES: Readonly<Record<ClientOverflow, 1>> = { wait: 1, 'drop-newest': 1, 'drop-oldest': 1, disconnect: 1 };
+export const CLIENT_POLICIES: Readonly<Record<ClientOverflow, 1>> = {
+  wait: 1,
+  'drop-newest': 1,
+  'drop-oldest': 1,
+  disconnect: 1,
+};
 
 /** The options that accept one of a few words. */
 const WORDS: Readonly<Record<string, string>> = {
-  transport: 'websocket, sse, http',
-  overflow: Object.keys(POLICIES).join(', '),
+  transport: TRANSPORTS.join(', '),
+  overflow: Object.keys(CLIENT_POLICIES).join(', '),
   onExpired: 'fail, restart',
 };
 

@@ -5,8 +5,11 @@ import type { ClientOverflow, StateDetail } from './settings.ts';
 import type { WebSocketConstructor } from './socket.ts';
 import type { FetchLike } from './stream.ts';
 
+/** All transports: the one list of them. */
+export const TRANSPORTS: readonly ['http', 'sse', 'websocket'] = ['http', 'sse', 'websocket'];
+
 /** The transport; see PROTOCOL.md. */
-export type ClientTransport = 'websocket' | 'sse' | 'http';
+export type ClientTransport = (typeof TRANSPORTS)[number];
 
 /** What a function that is called before each attempt to connect gets. */
 export interface Attempt {

@@ -1,5 +1,7 @@
+import type { TRANSPORTS } from '../client/options.ts';
+
 /** A transport of this package, or one of your own by the name you gave it. */
-export type TransportName = 'websocket' | 'http' | 'sse' | (string & Record<never, never>);
+export type TransportName = (typeof TRANSPORTS)[number] | (string & Record<never, never>);
 
 /** What a transport knows about a client. */
 export interface ClientInfo {

@@ -4,7 +4,7 @@ import { toRefusal } from '../../bridge/client/transport.ts';
 import { type Codec, jsonCodec } from '../../decode/codec.ts';
 import { MAX_HINT_MS } from '../../watch/backoff.ts';
 import { WatchError } from '../../watch/errors.ts';
-import { isStatus, type ObjectEvent, type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
+import { CHANGES, isStatus, type ObjectEvent, type Status, type StatusDetails, toStatus } from '../../watch/event.ts';
 import type { List, ObjectLookup } from '../list-watcher.ts';
 import { shownUrl } from './exchange.ts';
 import { ListReader } from './list-reader.ts';
@@ -158,7 +158,7 @@ function orUnreadable<R>(what: string, read: () => R): R {
   }
 }
 
-const TYPES: readonly ObjectEvent<unknown>['type'][] = ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'];
+const TYPES: readonly ObjectEvent<unknown>['type'][] = [...CHANGES, 'BOOKMARK', 'ERROR'];
 
 /**
  * Decodes the events of a watch. A Status that stands where an event should is an ERROR. Anything but an event of Kubernetes is

@@ -1,5 +1,5 @@
 import { withVersionOf } from '../../broadcast/transitions.ts';
-import type { BookmarkEvent, ErrorEvent, ObjectEvent } from '../../watch/event.ts';
+import type { BookmarkEvent, ChangeType, ErrorEvent, ObjectEvent } from '../../watch/event.ts';
 
 /**
  * One change of an informer's state, as in its log. The engine and the fold treat it as an event: `type` says what happened to
@@ -7,7 +7,7 @@ import type { BookmarkEvent, ErrorEvent, ObjectEvent } from '../../watch/event.t
  * that the reader knows.
  */
 export interface Change<T> {
-  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  readonly type: ChangeType;
   readonly object: T;
   readonly key: string;
   readonly previous: T | undefined;

@@ -1,3 +1,4 @@
+import type { ClientState } from '../../bridge/client/machine.ts';
 import { filter } from '../../broadcast/filter.ts';
 import { callable, invalid, WatchError } from '../../watch/errors.ts';
 import { isErrorEvent, isInitialEventsEnd, type ObjectEvent, type Status, toStatus, type WatchEvent } from '../../watch/event.ts';
@@ -11,7 +12,7 @@ export interface HubConnectOptions {
   /** Ends the connection when it aborts. */
   readonly signal?: AbortSignal | undefined;
   /** Reports changes of the connection's state. If it is not passed on, a hub counts as connected before it has answered. */
-  readonly onStateChange?: ((state: 'connecting' | 'open' | 'waiting' | 'closed') => void) | undefined;
+  readonly onStateChange?: ((state: ClientState) => void) | undefined;
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Overflow } from '../../watch/overflow.ts';
+import type { Overflow, WaitingOverflow } from '../../watch/overflow.ts';
 
 /**
  * Gets an informer's changes; has one or more of these functions. If one returns a promise, that is awaited before the next call
@@ -20,7 +20,7 @@ export interface Handler<T> {
 }
 
 /** What happens to a change that does not fit in a handler's queue. Not `wait`: a slow handler must not hold back the others. */
-export type HandlerOverflow = Exclude<Overflow, 'wait'>;
+export type HandlerOverflow = Exclude<Overflow, WaitingOverflow>;
 
 /** Options of one handler. */
 export interface HandlerOptions<T> {

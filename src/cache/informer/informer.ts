@@ -22,8 +22,9 @@ import { type AtLeastOptions, Versions } from './versions.ts';
 
 const HANDLER = ['onAdd', 'onUpdate', 'onDelete'] as const;
 const HANDLER_OPTIONS = ['resyncMs', 'filter', 'overflow', 'capacity', 'onGap'] as const;
+/** Written down, because it is smaller so; test/lists.test.ts compares it with the rules of the policies. */
+export const HANDLER_OVERFLOWS: readonly HandlerOverflow[] = ['drop-newest', 'drop-oldest', 'disconnect', 'coalesce'];
 const WATCH_OPTIONS = ['labelSelector', 'signal', 'filter', 'overflow', 'capacity', 'onGap'] as const;
-const OVERFLOWS: readonly HandlerOverflow[] = ['coalesce', 'disconnect', 'drop-newest', 'drop-oldest'];
 
 /**
  * Keeps a live copy of a collection, and calls its handlers with every change. It lists and watches `source`, and keeps doing so
@@ -261,7 +262,7 @@ export class Informer<T, Name extends string = string> {
 }
 
 function checkQueue<T>({ overflow, capacity, filter: own, onGap }: HandlerOptions<T>): void {
-  if (overflow !== undefined) oneOf('overflow', overflow, OVERFLOWS);
+  if (overflow !== undefined) oneOf('overflow', overflow, HANDLER_OVERFLOWS);
   if (capacity !== undefined) wholeNumber('capacity', capacity, 1);
   callable('filter', own);
   callable('onGap', onGap);

@@ -182,7 +182,7 @@ export class LiveStore<T, Name extends string = string> extends Indexer<T, Name>
       prefix.push({ type: 'ADDED', object, key, previous: undefined, finalStateUnknown: false });
     }
     if (this.#hasSynced) prefix.push(this.#bookmark(true));
-    const folds = overflow === 'coalesce';
+    const { folds } = POLICIES[overflow];
     const limit = capacity ?? (folds ? undefined : DEFAULT_CAPACITY);
     // A fold must see every change: one that does not match may undo one that does.
     const asked = folds ? undefined : matches;

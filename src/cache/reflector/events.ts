@@ -1,12 +1,10 @@
 import { WatchError } from '../../watch/errors.ts';
-import { isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
+import { CHANGES, isInitialEventsEnd, type ObjectEvent } from '../../watch/event.ts';
 import { metadataOf, versionOf } from '../object.ts';
 import { compareVersions } from '../version.ts';
 
 /** What an event is to a reader that trusts nothing from the wire. */
 export type EventShape = 'change' | 'bookmark' | 'initialEnd' | 'error' | 'broken';
-
-const CHANGES: readonly unknown[] = ['ADDED', 'MODIFIED', 'DELETED'];
 
 /**
  * Classifies an event. `broken`: its type is unknown, or its object has no metadata, or is a Table; or a BOOKMARK has no version.
@@ -15,7 +13,9 @@ export function shapeOf(event: ObjectEvent<unknown>): EventShape {
   const type: unknown = (event as Partial<typeof event> | null)?.type;
   if (type === 'ERROR') return 'error';
   if (type === 'BOOKMARK' && versionIn(event) !== '') return isInitialEventsEnd(event) ? 'initialEnd' : 'bookmark';
-  return CHANGES.includes(type) && (versionBeside(event) !== undefined || isObject(event)) ? 'change' : 'broken';
+  return (CHANGES as readonly unknown[]).includes(type) && (versionBeside(event) !== undefined || isObject(event))
+    ? 'change'
+    : 'broken';
 }
 
 /** The version of an event, whatever is wrong with it; empty if it has none that can be read. */
@@ -32,7 +32,7 @@ export function versionBeside(event: ObjectEvent<unknown>): string | undefined {
 /** Says what is wrong with an event. */
 export function toBroken(event: ObjectEvent<unknown>): WatchError {
   const type: unknown = (event as Partial<typeof event> | null)?.type;
-  const known = [...CHANGES, 'BOOKMARK'].includes(type);
+  const known = [...(CHANGES as readonly unknown[]), 'BOOKMARK'].includes(type);
   const text = known
     ? `${type} without an object that has metadata`
     : `an event of the unknown type ${String(type).slice(0, 80)}`;

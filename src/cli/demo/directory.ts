@@ -2,7 +2,7 @@ import type { FSWatcher } from 'node:fs';
 import { watch as watchFiles } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ObjectEvent } from '../../watch/event.ts';
+import type { ChangeType, ObjectEvent } from '../../watch/event.ts';
 
 /** A file as last seen. */
 export interface FileState {
@@ -108,7 +108,7 @@ export class DirectoryWatch {
   }
 }
 
-function difference(before: Seen | undefined, now: Seen | undefined): 'ADDED' | 'MODIFIED' | 'DELETED' | undefined {
+function difference(before: Seen | undefined, now: Seen | undefined): ChangeType | undefined {
   if (before === undefined) return now === undefined ? undefined : 'ADDED';
   if (now === undefined) return 'DELETED';
   const same = before.bytes === now.bytes && before.modifiedMs === now.modifiedMs && before.inode === now.inode;

@@ -35,6 +35,9 @@ export interface WatcherOptions<E = unknown> {
   readonly keyOf?: ((event: E) => unknown) | undefined;
 }
 
+/** How a watcher asks for an event. */
+export type ReadCall = 'next' | 'batch' | 'tryNext';
+
 /** One thing that happened. */
 export type Step<E = unknown> =
   /** `publish` was called. May be omitted if `accepted` follows at once. */
@@ -46,7 +49,7 @@ export type Step<E = unknown> =
   /** A watcher was created. */
   | { readonly step: 'watch'; readonly watcher: string; readonly options: WatcherOptions<E> }
   /** A watcher asked for an event, by `next` unless stated otherwise. Reads have unique numbers, in the order of their calls. */
-  | { readonly step: 'read'; readonly watcher: string; readonly read: number; readonly by?: 'next' | 'batch' | 'tryNext' }
+  | { readonly step: 'read'; readonly watcher: string; readonly read: number; readonly by?: ReadCall }
   /** The call of a read returned. May be omitted if nothing else happened during the call. */
   | { readonly step: 'asked'; readonly watcher: string; readonly read: number }
   /** A read returned these events. */

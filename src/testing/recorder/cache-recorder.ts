@@ -4,7 +4,7 @@ import type { VersionComparator } from '../../cache/version.ts';
 import type { ObjectEvent } from '../../watch/event.ts';
 import { checkOptions } from '../../watch/options.ts';
 import type { Watch } from '../../watch/watch.ts';
-import type { CacheHistory, CacheState, CacheStep } from '../checkers/cache/cache-history.ts';
+import type { CacheHistory, CacheState, CacheStep, HandlerCall } from '../checkers/cache/cache-history.ts';
 import { type CacheNotebook, RecordedObjectWatch, RecordedSource } from './recorded-source.ts';
 
 /** A source that a {@link CacheRecorder} can change: a `FakeListWatcher`, or your own server. */
@@ -217,7 +217,7 @@ export class CacheRecorder<T extends KubernetesObject = KubernetesObject> {
   }
 
   #wrapped(handler: string, own: RecordedHandler<T>): RecordedHandler<T> {
-    const calls = (call: 'add' | 'update' | 'delete', object: T, old: T | undefined, run: () => unknown): unknown => {
+    const calls = (call: HandlerCall, object: T, old: T | undefined, run: () => unknown): unknown => {
       this.look();
       const key = this.#keyOf(object);
       this.#write({ step: 'call', handler, call, key, object: this.#idOf(object), old: old && this.#idOf(old) });

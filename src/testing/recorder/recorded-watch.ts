@@ -1,5 +1,6 @@
 import { Batches, Iteration } from '../../watch/iteration.ts';
 import type { Watch, WatchBatches } from '../../watch/watch.ts';
+import type { ReadCall } from '../checkers/history.ts';
 import type { Notebook } from './notebook.ts';
 
 /** A watch that records its consumer's reads and their results. */
@@ -82,7 +83,7 @@ export class RecordedWatch<E> extends Iteration implements Watch<E> {
     return result;
   }
 
-  private asks(by: 'next' | 'batch' | 'tryNext'): number {
+  private asks(by: ReadCall): number {
     const read = this.reads++;
     this.notebook.write({ step: 'read', watcher: this.notebook.watcher, read, by });
     return read;

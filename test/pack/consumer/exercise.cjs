@@ -49,6 +49,23 @@ exports.exercise = async function exercise(given) {
   assert.deepEqual(JSON.parse(String(await line)), sent);
   assert.deepEqual(JSON.parse(String(await message)), sent);
 
+  const remote = given.client.connect(`http://${address}/watch`);
+  assert.deepEqual((await remote.next()).value, sent);
+  await remote.return();
+  const answer = await given.fetch.createFetchHandler(hub)(new Request(`http://${address}/watch`));
+  const reader = answer.body.getReader();
+  assert.deepEqual(JSON.parse(Buffer.from((await reader.read()).value).toString()), sent);
+  await reader.cancel();
+
+  const storage = new given.storage.MemoryStorage();
+  const api = new given.apiserver.ApiServer({ storage, resources: [] });
+  await api.ready;
+  await api.shutdown();
+  await storage.close();
+  // There is no server here, either.
+  const etcd = new given.etcd.EtcdStorage({ endpoints: ['http://127.0.0.1:1'], onError: () => {} });
+  await etcd.close();
+
   const store = new cache.Store();
   store.add(event.object);
   const queue = new workqueue.WorkQueue();

@@ -3,12 +3,17 @@ import assert from 'node:assert/strict';
 import { createServer, get } from 'node:http';
 import { of } from 'rxjs';
 import { Broadcaster, filter, StreamWatcher, toDecoder } from 'watchmux';
+import { ApiServer } from 'watchmux/apiserver';
 import { Store } from 'watchmux/cache';
+import { connect } from 'watchmux/client';
+import { EtcdStorage } from 'watchmux/etcd';
+import { createFetchHandler } from 'watchmux/fetch';
 import { createHttpHandler, Hub } from 'watchmux/http';
 import { Cluster } from 'watchmux/kubernetes';
 import { NatsStream } from 'watchmux/nats';
 import { fromReadable, toReadable } from 'watchmux/node-stream';
 import { fromObservable, observe } from 'watchmux/rxjs';
+import { MemoryStorage } from 'watchmux/storage';
 import { FakeWatcher } from 'watchmux/testing';
 import { WorkQueue } from 'watchmux/workqueue';
 import { attachWebSocket } from 'watchmux/ws';
@@ -22,12 +27,17 @@ await exercise({
   of,
   WebSocket,
   root: { Broadcaster, filter, StreamWatcher, toDecoder },
+  apiserver: { ApiServer },
   cache: { Store },
+  client: { connect },
+  etcd: { EtcdStorage },
+  fetch: { createFetchHandler },
   http: { createHttpHandler, Hub },
   kubernetes: { Cluster },
   nats: { NatsStream },
   nodeStream: { fromReadable, toReadable },
   rxjs: { fromObservable, observe },
+  storage: { MemoryStorage },
   testing: { FakeWatcher },
   workqueue: { WorkQueue },
   ws: { attachWebSocket },

@@ -1,5 +1,6 @@
 import type { ResourceVersionMatch } from '../../../cache/list-watcher.ts';
 import type { VersionComparator } from '../../../cache/version.ts';
+import type { ChangeType } from '../../../watch/event.ts';
 
 /**
  * The objects of a collection, by key. An object is represented by anything that differs when the object does, for example its
@@ -51,6 +52,9 @@ export type StoreStep =
   /** It was stopped: nothing more is expected of it. */
   | { readonly step: 'stopped'; readonly cache: string };
 
+/** The calls of a handler. */
+export type HandlerCall = 'add' | 'update' | 'delete';
+
 /** What was observed of a cache's handler. */
 export type HandlerStep =
   /** It was registered. */
@@ -65,7 +69,7 @@ export type HandlerStep =
   | {
       readonly step: 'call';
       readonly handler: string;
-      readonly call: 'add' | 'update' | 'delete';
+      readonly call: HandlerCall;
       readonly key: string;
       readonly object: string;
       readonly old?: string | undefined;
@@ -101,7 +105,7 @@ export type RequestStep =
   | {
       readonly step: 'event';
       readonly watch: string;
-      readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
+      readonly type: ChangeType;
       readonly version: string;
       readonly key: string;
       readonly object: string;

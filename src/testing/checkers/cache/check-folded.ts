@@ -1,9 +1,8 @@
 import { show, type Violation } from '../guarantees.ts';
-import type { CacheHistory, CacheState, CacheStep } from './cache-history.ts';
+import type { CacheHistory, CacheState, CacheStep, HandlerCall } from './cache-history.ts';
 import { difference, judged, type SourceLog } from './source-log.ts';
 
 type Wrong = Omit<Violation, 'guarantee' | 'message'>;
-type Kind = 'add' | 'update' | 'delete';
 type StepOf<S extends CacheStep['step']> = Extract<CacheStep, { step: S }>;
 
 /** What a handler or a watch has been told, folded. */
@@ -73,7 +72,7 @@ function beginning({ cache, resourceVersion = '', sendInitialEvents }: StepOf<'w
   return { cache, selects: all, state: new Map(source.at(resourceVersion)), version: resourceVersion };
 }
 
-function apply(fold: Fold, watcher: string, change: { kind: Kind; key: string; object: string }): Wrong | undefined {
+function apply(fold: Fold, watcher: string, change: { kind: HandlerCall; key: string; object: string }): Wrong | undefined {
   const { kind, key, object } = change;
   const exists = fold.state.has(key);
   if (exists !== (kind !== 'add')) {
