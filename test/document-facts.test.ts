@@ -1,20 +1,20 @@
-// What README.md and docs/ say matches the code; their links lead somewhere.
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+// What the documents say matches the code; their links lead somewhere.
+import { existsSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { ApiServer } from '../src/apiserver/index.ts';
 import { Hub } from '../src/bridge/hub/hub.ts';
 import { DEFAULTS } from '../src/bridge/protocol.ts';
+import { type CommandName, parseCommand } from '../src/cli/args.ts';
+import { helpText } from '../src/cli/help.ts';
 import { MemoryStorage } from '../src/storage/index.ts';
 import { GUARANTEES } from '../src/testing/checkers/guarantees.ts';
 import { OVERFLOWS } from '../src/watch/overflow.ts';
+import { CLIENT_GO, KUBE_APISERVER, KUBE_RS, release } from './peers/binary.mjs';
+import { DOCUMENTS, readText as read, ROOT as root } from './tracked.ts';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
-const read = (path: string): string => readFileSync(join(root, path), 'utf8');
-const pages = readdirSync(join(root, 'docs')).map((file) => `docs/${file}`);
-const documents = [...readdirSync(root).filter((file) => file.endsWith('.md')), ...pages];
+const pages = DOCUMENTS.filter((path) => path.startsWith('docs/'));
 
 const section = (text: string, heading: string): string =>
   text.split(/^##+ /m).find((part) => part.startsWith(`${heading}\n`)) ?? '';
@@ -43,7 +43,7 @@ describe('the facts in the documents', () => {
         .replaceAll(' ', '-');
     const anchors = (path: string): string[] => Array.from(read(path).matchAll(/^#+ (.*)$/gm), ([, text = '']) => anchorOf(text));
     let count = 0;
-    const broken = documents.flatMap((document) =>
+    const broken = DOCUMENTS.flatMap((document) =>
       Array.from(read(document).matchAll(/\]\(([^)\s:]+)\)/g), ([, link = '']) => {
         count++;
         const [file = '', anchor] = link.split('#');
@@ -151,5 +151,213 @@ describe('the facts in the documents', () => {
     for (const entryPoint of Object.keys(manifest.exports)) {
       if (entryPoint !== './package.json') expect(table).toContain(`\`${entryPoint.replace('.', 'watchmux')}\``);
     }
+  });
+
+  test('the defaults in the help are those of the commands', async () => {
+    /** The numbers behind the first "default" behind an option. */
+    const told = (command: CommandName, option: string): number[] => {
+      const help = helpText(command);
+      const from = help.indexOf(`--${option} `);
+      expect(from, option).toBeGreaterThan(0);
+      const [, list = ''] = /\b[dD]efault ([\d, and]+)/.exec(help.slice(from)) ?? [];
+      return Array.from(list.matchAll(/\d+/g), ([digits]) => Number(digits));
+    };
+    const first = (command: CommandName, option: string): number | undefined => told(command, option)[0];
+    expect(parseCommand(['pipe'])).toMatchObject({
+      port: first('pipe', 'port'),
+      capacity: first('pipe', 'capacity'),
+      maxQueuedBytes: first('pipe', 'max-queued-bytes'),
+      replay: first('pipe', 'replay'),
+      window: first('pipe', 'window'),
+      drainMs: (first('pipe', 'drain') ?? 0) * 1_000,
+    });
+    expect(parseCommand(['demo'])).toMatchObject({ durationMs: (first('demo', 'seconds') ?? 0) * 1_000 });
+    expect(parseCommand(['get', 'pods'])).toMatchObject({ responseTimeoutMs: (first('get', 'timeout') ?? 0) * 1_000 });
+    expect(parseCommand(['serve'])).toMatchObject({
+      port: first('serve', 'port'),
+      drainMs: (first('serve', 'drain') ?? 0) * 1_000,
+      drainDelayMs: (first('serve', 'drain-delay') ?? 0) * 1_000,
+    });
+    const { maxClients, maxClientsPerAddress } = DEFAULTS;
+    expect(told('serve', 'max-watchers')).toEqual([
+      maxClients,
+      maxClientsPerAddress,
+      ofServer('maxConcurrentRequestsPerAddress'),
+    ]);
+    expect(told('serve', 'max-watchers-per-tenant')).toEqual(
+      ['maxWatchersPerTenant', 'maxConcurrentRequestsPerTenant', 'maxWritesPerSecondPerTenant'].map(ofServer),
+    );
+  });
+});
+
+/** The default of an option of `ApiServer`, from its source. */
+function ofServer(option: string): number {
+  const [, value = ''] = new RegExp(`\\b${option}: \\{ default: ([\\d_]+)`).exec(read('src/apiserver/options.ts')) ?? [];
+  return Number(value.replaceAll('_', ''));
+}
+
+/** The part of a version that says as much as another one: 1.37 of 1.37.2. */
+const alike = (said: string, version: string): boolean => version === said || version.startsWith(`${said}.`);
+
+describe('the versions in the documents', () => {
+  const ci = read('.ci/run');
+  const inGo = (file: string, line: RegExp): string => line.exec(read(file))?.[1] ?? '';
+  const kubernetes = release(KUBE_APISERVER);
+  const etcd = inGo('test/peers/kube-apiserver/go.mod', /go\.etcd\.io\/etcd\/server\/v3 v(\S+)/);
+  const debian = /kubectl, which is ([\d.]+),/.exec(read('test/peers/debian.mjs'))?.[1] ?? '';
+  const oldest = /(\d+\.\d+\.\d+), (\d+\.\d+\.\d+) or newer is needed/.exec(read('src/storage/etcd/wire/channel.ts')) ?? [];
+  const compilers = /COMPILERS = \[(.*)\]/.exec(read('test/pack/check-types.mjs'))?.[1]?.match(/[\d.]+/g) ?? [];
+  const node = [manifest.engines.node.replace(/\D/g, ''), ...(/other_nodes=\((.*)\)/.exec(ci)?.[1]?.split(' ') ?? [])];
+  const nodes = [...node, /newest_node=(\d+)/.exec(ci)?.[1] ?? ''];
+  const bench: { dependencies: Readonly<Record<string, string>> } = JSON.parse(read('bench/package.json'));
+
+  /** What documents may say, by the name before it. A version is from one source, or from two where two are used. */
+  const VERSIONS: readonly (readonly [string, readonly string[]])[] = [
+    ['kubectl', [kubernetes, debian]],
+    ['(?:kube-apiserver|Kubernetes)', [kubernetes]],
+    ['client-go', [release(CLIENT_GO).replace(/^1/, '0'), kubernetes]],
+    ['kube-rs', [release(KUBE_RS)]],
+    ['client-node', [manifest.devDependencies['@kubernetes/client-node'], bench.dependencies['@kubernetes/client-node'] ?? '']],
+    ['etcd(?= v?3)', [etcd, ...oldest.slice(1)]],
+    ['Go', [inGo('test/peers/kube-apiserver/go.mod', /^go (\S+)$/m)]],
+    ['Rust', [/Rust ([\d.]+) or newer/.exec(read('test/peers/toolchains.mjs'))?.[1] ?? '']],
+    ['Bun', [/\}@(\d[\d.]*)" "/.exec(ci)?.[1] ?? '']],
+    ['Deno', [/\[1\]\}@(\d[\d.]*)"/.exec(ci)?.[1] ?? '']],
+    ['TypeScript', compilers],
+  ];
+
+  test.each(VERSIONS)('%s', (name, versions) => {
+    for (const version of versions) expect(version).toMatch(/^\d+(?:\.\d+)*$/);
+    const pattern = new RegExp(
+      `(?<![\\w@./-])(?:@kubernetes/)?${name}\`? v?(\\d+(?:\\.\\d+)*)(?: and (\\d+(?:\\.\\d+)+))?(?![\\w-])(?!\\.\\d)`,
+      'g',
+    );
+    const said = DOCUMENTS.flatMap((path) =>
+      Array.from(read(path).matchAll(pattern), ([text, one = '', other]) => ({
+        path,
+        text,
+        found: other ? [one, other] : [one],
+      })),
+    );
+    expect(said.length).toBeGreaterThan(0);
+    expect(said.filter(({ found }) => !found.every((one) => versions.some((version) => alike(one, version))))).toEqual([]);
+  });
+
+  test('etcd and TypeScript: the oldest ones', () => {
+    const [, old34, old35] = oldest;
+    for (const path of ['README.md', 'docs/etcd.md'])
+      expect(read(path)).toMatch(new RegExp(`${old34}, ${old35}(?: or| and) newer`));
+    for (const path of DOCUMENTS) {
+      for (const [, version] of read(path).matchAll(/(\d+\.\d+\.\d+) or newer/g))
+        expect(`${path}: ${version}`).toBe(`${path}: ${old35}`);
+    }
+    const platforms = read('docs/platforms.md');
+    expect(platforms).toContain(`TypeScript ${compilers[0]} and newer, up to ${compilers.at(-1)}`);
+  });
+
+  test('Node: what CI runs, and the oldest one', () => {
+    expect(nodes.map(Number)).toEqual([...nodes.map(Number)].sort((a, b) => a - b));
+    const list = `Node ${nodes.slice(0, -1).join(', ')} and ${nodes.at(-1)}`;
+    for (const path of ['README.md', 'docs/platforms.md', 'CONTRIBUTING.md']) expect(read(path), path).toContain(list);
+    const older = DOCUMENTS.flatMap((path) =>
+      Array.from(read(path).matchAll(/\bNode (\d+) or (?:newer|later)/g), ([text, version]) => ({ path, text, version })),
+    );
+    expect(older.length).toBeGreaterThan(1);
+    expect(older.filter(({ version }) => version !== nodes[0])).toEqual([]);
+    for (const path of DOCUMENTS) {
+      for (const [text, version] of read(path).matchAll(/\bNode (\d+)\b(?!\.)/g))
+        expect(nodes, `${path}: ${text}`).toContain(version);
+    }
+  });
+});
+
+interface Floor {
+  readonly name: string;
+  readonly atLeast?: number;
+  readonly atMost?: number;
+}
+
+interface Measured {
+  readonly workload: string;
+  readonly shape: Readonly<Record<string, unknown>>;
+  readonly rows: readonly { readonly median: number; readonly rounds: readonly number[] }[];
+}
+
+describe('the figures in the documents', () => {
+  const { floors }: { floors: readonly Floor[] } = JSON.parse(read('bench/budgets.json'));
+  const { workloads }: { workloads: readonly Measured[] } = JSON.parse(read('bench/results/stack-figures.json'));
+  const page = read('docs/performance.md');
+
+  /** The rows of the table of floors: words of the first cell, and how the floors in budgets.json begin that it is about. */
+  const FLOORS: readonly (readonly [RegExp, readonly string[]])[] = [
+    [/`for await`.*`events\.on`/, ['for await against events.on']],
+    [/`for await`.*bounded peer/, ['for await against the best bounded peer']],
+    [/`batches\(\)`.*`events\.on`/, ['batches() against events.on']],
+    [/`batches\(\)`.*Go/, ["batches() against Go's Broadcaster"]],
+    [/`observe`/, ['observe against a bare RxJS Subject']],
+    [/`publish` with 10,000/, ['publish with 10,000 laggards against 1']],
+    [/stalled/, ['live watchers beside a stalled one']],
+    [/`JSON\.parse`/, ['decoding against JSON.parse']],
+    [/p99/, ['latency p99']],
+    [/not read$/, ['idle watcher, bytes']],
+    [/270 bytes.*`ws\.send`/, ['bridge: WebSocket, bursts of 16, against a ws.send loop']],
+    [
+      /ready bytes/,
+      ['bridge: WebSocket, bursts of 16, against the bytes', 'bridge: WebSocket, bursts of 16 of 10 KB, against the bytes'],
+    ],
+    [/`compression: true`/, ['bridge: WebSocket with permessage-deflate, bursts of 16 of 10 KB, against a ws.send loop without']],
+    [/better-sse/, ['bridge: SSE, bursts of 16, against better-sse']],
+    [/of a topic/, ['topics: an event']],
+    [/of one topic/, ['topics: idle watcher']],
+    [/Socket\.IO/, ["bridge: rooms, bursts of 16 in each, against Socket.IO's"]],
+    [/idle WebSocket client/, ['bridge: idle WebSocket client']],
+    [/idle watch of an API server/, ['server: idle watcher over HTTP']],
+  ];
+
+  test('the table of floors is that of budgets.json', () => {
+    const table = rows(page).filter((row) => row.length === 2);
+    expect(table.length).toBe(FLOORS.length);
+    for (const [comparison = '', told = ''] of table) {
+      const [, names, ...more] = FLOORS.filter(([pattern]) => pattern.test(comparison)).flat();
+      expect([comparison, more]).toEqual([comparison, []]);
+      const values = floors
+        .filter(({ name }) => (names as readonly string[]).some((begin) => name.startsWith(begin)))
+        .flatMap(({ atLeast, atMost }) => atLeast ?? atMost ?? []);
+      expect(values.length, comparison).toBeGreaterThan(0);
+      const said = Array.from(
+        told.matchAll(/[\d.]+(?: KB)?/g),
+        ([text]) => Number.parseFloat(text) * (text.endsWith('KB') ? 1_024 : 1),
+      );
+      // "at most as long" has no number.
+      expect(`${comparison}: ${said.length === 0 ? 1 : said}`).toBe(
+        `${comparison}: ${said.length > 1 ? values : [...new Set(values)]}`,
+      );
+    }
+  });
+
+  test('what an idle watcher may cost is the same everywhere', () => {
+    const most = floors.find(({ name }) => name === 'idle watcher, bytes')?.atMost;
+    expect(/idle watchers, which may cost (\d+) bytes each/.exec(read('ARCHITECTURE.md').replaceAll('\n', ' '))?.[1]).toBe(
+      `${most}`,
+    );
+  });
+
+  test('measured figures are those of stack-figures.json', () => {
+    const rowsOf = (workload: string, shape: Readonly<Record<string, string>>): Measured['rows'] =>
+      workloads.find(
+        (each) => each.workload === workload && Object.entries(shape).every(([key, value]) => each.shape[key] === value),
+      )?.rows ?? [];
+    const list = (values: readonly string[]): string => `${values.slice(0, -1).join(', ')} and ${values.at(-1)}`;
+    const clock = rowsOf('replicas', { what: 'write', of: 'clock' }).map(({ median }) => median.toFixed(1));
+    const etcd = rowsOf('replicas', { what: 'write', of: 'etcd' }).map(({ median }) => (median / 1_000).toFixed(2));
+    expect([clock.length, etcd.length]).toEqual([3, 3]);
+    const text = page.replaceAll('\n', ' ');
+    expect(text).toContain(`${list(clock)} ms`);
+    expect(text).toContain(`${list(etcd)} ms`);
+    const [watchmux] = rowsOf('storm', { what: 'cut', of: 'all live' });
+    const seconds = [Math.min(...(watchmux?.rounds ?? [])), Math.max(...(watchmux?.rounds ?? []))].map((ms) =>
+      (ms / 1_000).toFixed(1),
+    );
+    expect(read('docs/scaling.md').replaceAll('\n', ' ')).toContain(`${seconds.join(' to ')} s`);
   });
 });
