@@ -11,7 +11,6 @@ import { helpText } from '../src/cli/help.ts';
 import { MemoryStorage } from '../src/storage/index.ts';
 import { GUARANTEES } from '../src/testing/checkers/guarantees.ts';
 import { OVERFLOWS } from '../src/watch/overflow.ts';
-import { CLIENT_GO, KUBE_APISERVER, KUBE_RS, release } from './peers/binary.mjs';
 import { DOCUMENTS, readText as read, ROOT as root } from './tracked.ts';
 
 const pages = DOCUMENTS.filter((path) => path.startsWith('docs/'));
@@ -195,81 +194,6 @@ function ofServer(option: string): number {
   const [, value = ''] = new RegExp(`\\b${option}: \\{ default: ([\\d_]+)`).exec(read('src/apiserver/options.ts')) ?? [];
   return Number(value.replaceAll('_', ''));
 }
-
-/** The part of a version that says as much as another one: 1.37 of 1.37.2. */
-const alike = (said: string, version: string): boolean => version === said || version.startsWith(`${said}.`);
-
-describe('the versions in the documents', () => {
-  const ci = read('.ci/run');
-  const inGo = (file: string, line: RegExp): string => line.exec(read(file))?.[1] ?? '';
-  const kubernetes = release(KUBE_APISERVER);
-  const etcd = inGo('test/peers/kube-apiserver/go.mod', /go\.etcd\.io\/etcd\/server\/v3 v(\S+)/);
-  const debian = /kubectl, which is ([\d.]+),/.exec(read('test/peers/debian.mjs'))?.[1] ?? '';
-  const oldest = /(\d+\.\d+\.\d+), (\d+\.\d+\.\d+) or newer is needed/.exec(read('src/storage/etcd/wire/channel.ts')) ?? [];
-  const compilers = /COMPILERS = \[(.*)\]/.exec(read('test/pack/check-types.mjs'))?.[1]?.match(/[\d.]+/g) ?? [];
-  const node = [manifest.engines.node.replace(/\D/g, ''), ...(/other_nodes=\((.*)\)/.exec(ci)?.[1]?.split(' ') ?? [])];
-  const nodes = [...node, /newest_node=(\d+)/.exec(ci)?.[1] ?? ''];
-  const bench: { dependencies: Readonly<Record<string, string>> } = JSON.parse(read('bench/package.json'));
-
-  /** What documents may say, by the name before it. A version is from one source, or from two where two are used. */
-  const VERSIONS: readonly (readonly [string, readonly string[]])[] = [
-    ['kubectl', [kubernetes, debian]],
-    ['(?:kube-apiserver|Kubernetes)', [kubernetes]],
-    ['client-go', [release(CLIENT_GO).replace(/^1/, '0'), kubernetes]],
-    ['kube-rs', [release(KUBE_RS)]],
-    ['client-node', [manifest.devDependencies['@kubernetes/client-node'], bench.dependencies['@kubernetes/client-node'] ?? '']],
-    ['etcd(?= v?3)', [etcd, ...oldest.slice(1)]],
-    ['Go', [inGo('test/peers/kube-apiserver/go.mod', /^go (\S+)$/m)]],
-    ['Rust', [/Rust ([\d.]+) or newer/.exec(read('test/peers/toolchains.mjs'))?.[1] ?? '']],
-    ['Bun', [/\}@(\d[\d.]*)" "/.exec(ci)?.[1] ?? '']],
-    ['Deno', [/\[1\]\}@(\d[\d.]*)"/.exec(ci)?.[1] ?? '']],
-    ['TypeScript', compilers],
-  ];
-
-  test.each(VERSIONS)('%s', (name, versions) => {
-    for (const version of versions) expect(version).toMatch(/^\d+(?:\.\d+)*$/);
-    const pattern = new RegExp(
-      `(?<![\\w@./-])(?:@kubernetes/)?${name}\`? v?(\\d+(?:\\.\\d+)*)(?: and (\\d+(?:\\.\\d+)+))?(?![\\w-])(?!\\.\\d)`,
-      'g',
-    );
-    const said = DOCUMENTS.flatMap((path) =>
-      Array.from(read(path).matchAll(pattern), ([text, one = '', other]) => ({
-        path,
-        text,
-        found: other ? [one, other] : [one],
-      })),
-    );
-    expect(said.length).toBeGreaterThan(0);
-    expect(said.filter(({ found }) => !found.every((one) => versions.some((version) => alike(one, version))))).toEqual([]);
-  });
-
-  test('etcd and TypeScript: the oldest ones', () => {
-    const [, old34, old35] = oldest;
-    for (const path of ['README.md', 'docs/etcd.md'])
-      expect(read(path)).toMatch(new RegExp(`${old34}, ${old35}(?: or| and) newer`));
-    for (const path of DOCUMENTS) {
-      for (const [, version] of read(path).matchAll(/(\d+\.\d+\.\d+) or newer/g))
-        expect(`${path}: ${version}`).toBe(`${path}: ${old35}`);
-    }
-    const platforms = read('docs/platforms.md');
-    expect(platforms).toContain(`TypeScript ${compilers[0]} and newer, up to ${compilers.at(-1)}`);
-  });
-
-  test('Node: what CI runs, and the oldest one', () => {
-    expect(nodes.map(Number)).toEqual([...nodes.map(Number)].sort((a, b) => a - b));
-    const list = `Node ${nodes.slice(0, -1).join(', ')} and ${nodes.at(-1)}`;
-    for (const path of ['README.md', 'docs/platforms.md', 'CONTRIBUTING.md']) expect(read(path), path).toContain(list);
-    const older = DOCUMENTS.flatMap((path) =>
-      Array.from(read(path).matchAll(/\bNode (\d+) or (?:newer|later)/g), ([text, version]) => ({ path, text, version })),
-    );
-    expect(older.length).toBeGreaterThan(1);
-    expect(older.filter(({ version }) => version !== nodes[0])).toEqual([]);
-    for (const path of DOCUMENTS) {
-      for (const [text, version] of read(path).matchAll(/\bNode (\d+)\b(?!\.)/g))
-        expect(nodes, `${path}: ${text}`).toContain(version);
-    }
-  });
-});
 
 interface Floor {
   readonly name: string;
