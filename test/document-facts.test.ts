@@ -11,6 +11,7 @@ import { helpText } from '../src/cli/help.ts';
 import { MemoryStorage } from '../src/storage/index.ts';
 import { GUARANTEES } from '../src/testing/checkers/guarantees.ts';
 import { OVERFLOWS } from '../src/watch/overflow.ts';
+import { anchorOf } from './markdown.ts';
 import { DOCUMENTS, readText as read, ROOT as root } from './tracked.ts';
 
 const pages = DOCUMENTS.filter((path) => path.startsWith('docs/'));
@@ -34,12 +35,6 @@ describe('the facts in the documents', () => {
   });
 
   test('links lead to files and headings that exist', () => {
-    /** A heading's anchor, as GitHub makes it. */
-    const anchorOf = (heading: string): string =>
-      heading
-        .toLowerCase()
-        .replace(/[^\p{L}\p{N} _-]/gu, '')
-        .replaceAll(' ', '-');
     const anchors = (path: string): string[] => Array.from(read(path).matchAll(/^#+ (.*)$/gm), ([, text = '']) => anchorOf(text));
     let count = 0;
     const broken = DOCUMENTS.flatMap((document) =>

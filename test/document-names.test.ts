@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { Hub } from '../src/bridge/hub/hub.ts';
 import { parseCommand } from '../src/cli/args.ts';
+import { withoutCode } from './markdown.ts';
 import { DOCUMENTS, FILES, readText } from './tracked.ts';
 
 /** Options of other programs, by program. Those of the benchmarks are read from their source. */
@@ -49,10 +50,8 @@ const FILES_OF_OTHERS: readonly string[] = [
 const words = (lists: Readonly<Record<string, string>>): Set<string> =>
   new Set(Object.values(lists).flatMap((list) => list.split(' ')));
 
-/** A page's text outside of its blocks of code, which are programs that tests run, or output. */
-const prose = (page: string): string => page.replace(/^( *)```.*?^\1```$/gms, '');
-/** What is between backticks. */
-const spans = (page: string): string[] => Array.from(prose(page).matchAll(/`([^`\n]+)`/g), ([, code = '']) => code);
+/** What is between backticks, outside of blocks of code, which are programs that tests run, or output. */
+const spans = (page: string): string[] => Array.from(withoutCode(page).matchAll(/`([^`\n]+)`/g), ([, code = '']) => code);
 
 /** The code of some files without its comments, which may speak of what is no more. */
 const codeOf = (pattern: RegExp): string =>

@@ -7,6 +7,7 @@ import type { CommandName } from '../src/cli/args.ts';
 import { parseCommand } from '../src/cli/args.ts';
 import { helpText } from '../src/cli/help.ts';
 import { MemoryStorage } from '../src/storage/index.ts';
+import { cellsOf, withoutCode } from './markdown.ts';
 import { fault } from './sentences.ts';
 import { DOCUMENTS, FILES, readText } from './tracked.ts';
 
@@ -62,27 +63,9 @@ function faultsOf(help: string): string[] {
   return [...wide, ...broken];
 }
 
-/** The tables of a page, row by row, without their heads and the lines below them. */
-function cellsOf(page: string): string[] {
-  const cells: string[] = [];
-  let place = 0;
-  for (const line of page.split('\n')) {
-    place = /^\s*\|.*\|$/.test(line) ? place + 1 : 0;
-    if (place > 2)
-      cells.push(
-        ...line
-          .trim()
-          .slice(1, -1)
-          .split(/(?<!\\)\|/),
-      );
-  }
-  return cells.map((cell) => cell.trim());
-}
-
 /** Paragraphs, without code, headings, lists and tables; each with the line behind it. */
 function paragraphsOf(page: string): { readonly text: string; readonly next: string }[] {
-  const blocks = page
-    .replace(/^( *)```.*?^\1```$/gms, '\n\n<code>\n\n')
+  const blocks = withoutCode(page, '\n\n<code>\n\n')
     .replace(/<!--.*?-->/gs, '')
     .replace(/^#.*$/gm, '#\n')
     .split(/\n\s*\n/)
