@@ -1,20 +1,20 @@
-// What README.md and docs/ say matches the code; their links lead somewhere.
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+// What the documents say matches the code; their links lead somewhere.
+import { existsSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { ApiServer } from '../src/apiserver/index.ts';
 import { Hub } from '../src/bridge/hub/hub.ts';
 import { DEFAULTS } from '../src/bridge/protocol.ts';
+import { type CommandName, parseCommand } from '../src/cli/args.ts';
+import { helpText } from '../src/cli/help.ts';
 import { MemoryStorage } from '../src/storage/index.ts';
 import { GUARANTEES } from '../src/testing/checkers/guarantees.ts';
 import { OVERFLOWS } from '../src/watch/overflow.ts';
+import { anchorOf } from './markdown.ts';
+import { DOCUMENTS, readText as read, ROOT as root } from './tracked.ts';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
-const read = (path: string): string => readFileSync(join(root, path), 'utf8');
-const pages = readdirSync(join(root, 'docs')).map((file) => `docs/${file}`);
-const documents = [...readdirSync(root).filter((file) => file.endsWith('.md')), ...pages];
+const pages = DOCUMENTS.filter((path) => path.startsWith('docs/'));
 
 const section = (text: string, heading: string): string =>
   text.split(/^##+ /m).find((part) => part.startsWith(`${heading}\n`)) ?? '';
@@ -35,15 +35,9 @@ describe('the facts in the documents', () => {
   });
 
   test('links lead to files and headings that exist', () => {
-    /** A heading's anchor, as GitHub makes it. */
-    const anchorOf = (heading: string): string =>
-      heading
-        .toLowerCase()
-        .replace(/[^\p{L}\p{N} _-]/gu, '')
-        .replaceAll(' ', '-');
     const anchors = (path: string): string[] => Array.from(read(path).matchAll(/^#+ (.*)$/gm), ([, text = '']) => anchorOf(text));
     let count = 0;
-    const broken = documents.flatMap((document) =>
+    const broken = DOCUMENTS.flatMap((document) =>
       Array.from(read(document).matchAll(/\]\(([^)\s:]+)\)/g), ([, link = '']) => {
         count++;
         const [file = '', anchor] = link.split('#');
@@ -170,5 +164,138 @@ describe('the facts in the documents', () => {
     for (const entryPoint of Object.keys(manifest.exports)) {
       if (entryPoint !== './package.json') expect(table).toContain(`\`${entryPoint.replace('.', 'watchmux')}\``);
     }
+  });
+
+  test('the defaults in the help are those of the commands', async () => {
+    /** The numbers behind the first "default" behind an option. */
+    const told = (command: CommandName, option: string): number[] => {
+      const help = helpText(command);
+      const from = help.indexOf(`--${option} `);
+      expect(from, option).toBeGreaterThan(0);
+      const [, list = ''] = /\b[dD]efault ([\d, and]+)/.exec(help.slice(from)) ?? [];
+      return Array.from(list.matchAll(/\d+/g), ([digits]) => Number(digits));
+    };
+    const first = (command: CommandName, option: string): number | undefined => told(command, option)[0];
+    expect(parseCommand(['pipe'])).toMatchObject({
+      port: first('pipe', 'port'),
+      capacity: first('pipe', 'capacity'),
+      maxQueuedBytes: first('pipe', 'max-queued-bytes'),
+      replay: first('pipe', 'replay'),
+      window: first('pipe', 'window'),
+      drainMs: (first('pipe', 'drain') ?? 0) * 1_000,
+    });
+    expect(parseCommand(['demo'])).toMatchObject({ durationMs: (first('demo', 'seconds') ?? 0) * 1_000 });
+    expect(parseCommand(['get', 'pods'])).toMatchObject({ responseTimeoutMs: (first('get', 'timeout') ?? 0) * 1_000 });
+    expect(parseCommand(['serve'])).toMatchObject({
+      port: first('serve', 'port'),
+      drainMs: (first('serve', 'drain') ?? 0) * 1_000,
+      drainDelayMs: (first('serve', 'drain-delay') ?? 0) * 1_000,
+    });
+    const { maxClients, maxClientsPerAddress } = DEFAULTS;
+    expect(told('serve', 'max-watchers')).toEqual([
+      maxClients,
+      maxClientsPerAddress,
+      ofServer('maxConcurrentRequestsPerAddress'),
+    ]);
+    expect(told('serve', 'max-watchers-per-tenant')).toEqual(
+      ['maxWatchersPerTenant', 'maxConcurrentRequestsPerTenant', 'maxWritesPerSecondPerTenant'].map(ofServer),
+    );
+  });
+});
+
+/** The default of an option of `ApiServer`, from its source. */
+function ofServer(option: string): number {
+  const [, value = ''] = new RegExp(`\\b${option}: \\{ default: ([\\d_]+)`).exec(read('src/apiserver/options.ts')) ?? [];
+  return Number(value.replaceAll('_', ''));
+}
+
+interface Floor {
+  readonly name: string;
+  readonly atLeast?: number;
+  readonly atMost?: number;
+}
+
+interface Measured {
+  readonly workload: string;
+  readonly shape: Readonly<Record<string, unknown>>;
+  readonly rows: readonly { readonly median: number; readonly rounds: readonly number[] }[];
+}
+
+describe('the figures in the documents', () => {
+  const { floors }: { floors: readonly Floor[] } = JSON.parse(read('bench/budgets.json'));
+  const { workloads }: { workloads: readonly Measured[] } = JSON.parse(read('bench/results/stack-figures.json'));
+  const page = read('docs/performance.md');
+
+  /** The rows of the table of floors: words of the first cell, and how the floors in budgets.json begin that it is about. */
+  const FLOORS: readonly (readonly [RegExp, readonly string[]])[] = [
+    [/`for await`.*`events\.on`/, ['for await against events.on']],
+    [/`for await`.*bounded peer/, ['for await against the best bounded peer']],
+    [/`batches\(\)`.*`events\.on`/, ['batches() against events.on']],
+    [/`batches\(\)`.*Go/, ["batches() against Go's Broadcaster"]],
+    [/`observe`/, ['observe against a bare RxJS Subject']],
+    [/`publish` with 10,000/, ['publish with 10,000 laggards against 1']],
+    [/stalled/, ['live watchers beside a stalled one']],
+    [/`JSON\.parse`/, ['decoding against JSON.parse']],
+    [/p99/, ['latency p99']],
+    [/not read$/, ['idle watcher, bytes']],
+    [/270 bytes.*`ws\.send`/, ['bridge: WebSocket, bursts of 16, against a ws.send loop']],
+    [
+      /ready bytes/,
+      ['bridge: WebSocket, bursts of 16, against the bytes', 'bridge: WebSocket, bursts of 16 of 10 KB, against the bytes'],
+    ],
+    [/`compression: true`/, ['bridge: WebSocket with permessage-deflate, bursts of 16 of 10 KB, against a ws.send loop without']],
+    [/better-sse/, ['bridge: SSE, bursts of 16, against better-sse']],
+    [/of a topic/, ['topics: an event']],
+    [/of one topic/, ['topics: idle watcher']],
+    [/Socket\.IO/, ["bridge: rooms, bursts of 16 in each, against Socket.IO's"]],
+    [/idle WebSocket client/, ['bridge: idle WebSocket client']],
+    [/idle watch of an API server/, ['server: idle watcher over HTTP']],
+  ];
+
+  test('the table of floors is that of budgets.json', () => {
+    const table = rows(page).filter((row) => row.length === 2);
+    expect(table.length).toBe(FLOORS.length);
+    for (const [comparison = '', told = ''] of table) {
+      const [, names, ...more] = FLOORS.filter(([pattern]) => pattern.test(comparison)).flat();
+      expect([comparison, more]).toEqual([comparison, []]);
+      const values = floors
+        .filter(({ name }) => (names as readonly string[]).some((begin) => name.startsWith(begin)))
+        .flatMap(({ atLeast, atMost }) => atLeast ?? atMost ?? []);
+      expect(values.length, comparison).toBeGreaterThan(0);
+      const said = Array.from(
+        told.matchAll(/[\d.]+(?: KB)?/g),
+        ([text]) => Number.parseFloat(text) * (text.endsWith('KB') ? 1_024 : 1),
+      );
+      // "at most as long" has no number.
+      expect(`${comparison}: ${said.length === 0 ? 1 : said}`).toBe(
+        `${comparison}: ${said.length > 1 ? values : [...new Set(values)]}`,
+      );
+    }
+  });
+
+  test('what an idle watcher may cost is the same everywhere', () => {
+    const most = floors.find(({ name }) => name === 'idle watcher, bytes')?.atMost;
+    expect(
+      /idle watchers, which may cost (?:at most )?(\d+) bytes each/.exec(read('ARCHITECTURE.md').replaceAll('\n', ' '))?.[1],
+    ).toBe(`${most}`);
+  });
+
+  test('measured figures are those of stack-figures.json', () => {
+    const rowsOf = (workload: string, shape: Readonly<Record<string, string>>): Measured['rows'] =>
+      workloads.find(
+        (each) => each.workload === workload && Object.entries(shape).every(([key, value]) => each.shape[key] === value),
+      )?.rows ?? [];
+    const list = (values: readonly string[]): string => `${values.slice(0, -1).join(', ')} and ${values.at(-1)}`;
+    const clock = rowsOf('replicas', { what: 'write', of: 'clock' }).map(({ median }) => median.toFixed(1));
+    const etcd = rowsOf('replicas', { what: 'write', of: 'etcd' }).map(({ median }) => (median / 1_000).toFixed(2));
+    expect([clock.length, etcd.length]).toEqual([3, 3]);
+    const text = page.replaceAll('\n', ' ');
+    expect(text).toContain(`${list(clock)} ms`);
+    expect(text).toContain(`${list(etcd)} ms`);
+    const [watchmux] = rowsOf('storm', { what: 'cut', of: 'all live' });
+    const seconds = [Math.min(...(watchmux?.rounds ?? [])), Math.max(...(watchmux?.rounds ?? []))].map((ms) =>
+      (ms / 1_000).toFixed(1),
+    );
+    expect(read('docs/scaling.md').replaceAll('\n', ' ')).toContain(`${seconds.join(' to ')} s`);
   });
 });

@@ -9,10 +9,15 @@ const POLICIES: Readonly<Record<Overflow, string>> = {
   wait: 'reading from stdin waits: nothing is lost, but the slowest client sets the pace',
   'drop-newest': 'new events are dropped for this client',
   'drop-oldest': 'its oldest queued events are dropped',
-  coalesce: 'only the latest state of each object (by metadata namespace and name) is kept; all lines without a name are',
+  coalesce:
+    'only the latest state of each object (by metadata namespace and name) is kept; a line\n' +
+    'without a name counts as an object of its own; a client for which more than --capacity\n' +
+    'objects wait gets one ERROR event instead of them, then the end',
 };
 
-const POLICY_LINES: string = OVERFLOWS.map((policy) => `${' '.repeat(23)}${policy.padEnd(13)}${POLICIES[policy]}`).join('\n');
+const POLICY_LINES: string = OVERFLOWS.map(
+  (policy) => `${' '.repeat(23)}${policy.padEnd(13)}${POLICIES[policy].replaceAll('\n', `\n${' '.repeat(36)}`)}`,
+).join('\n');
 
 const GENERAL = `watchmux: serve and watch streams of events, and collections of Kubernetes objects
 

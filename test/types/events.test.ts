@@ -68,7 +68,7 @@ function types(): void {
   claim<Equal<ErrorEvent['object'], Status>>();
   claim<Equal<BookmarkEvent['object'], Bookmark>>();
   claim<Equal<ErrorEvent, WatchEvent<'ERROR', Status>>>();
-  // What carries the object in a BOOKMARK, as in 0.1.0, is no bookmark of ours.
+  // What carries the object in a BOOKMARK is no bookmark of ours.
   claim<Equal<ObjectOf<WatchEvent<'ADDED' | 'BOOKMARK', Pod>>, Pod>>();
   claim<Equal<ObjectOf<WatchEvent>, unknown>>();
   claim<Equal<MissingError<Orders>, ErrorEvent>>();

@@ -1,0 +1,37 @@
+// Expressions that a native speaker would not write, in what is shipped: documents, comments, messages and examples.
+import { describe, expect, test } from 'vitest';
+import { DOCUMENTS, FILES, isText, readText } from './tracked.ts';
+
+/** How often a file may use an expression, which may be spread over lines. */
+const PHRASES: readonly (readonly [RegExp, number])[] = [
+  [/\bwhoever\b/gi, 1],
+  [/\bin two hands\b/gi, 0],
+  [/\bhears no 410\b/gi, 0],
+  [/\bis its own affair\b/gi, 0],
+  [/\bone that is none\b/gi, 0],
+  [/\bIt is also that\b/gi, 0],
+  [/\bThose of them\b/gi, 0],
+];
+
+const SHIPPED = [...new Set([...DOCUMENTS, ...FILES.filter((path) => /^(?:src|examples)\//.test(path) && isText(path))])].sort();
+
+function tooMany(text: string): string[] {
+  const line = text.replace(/\s*\n\s*(?:(?:\*|\/\/|#|>|-)\s+)?/g, ' ');
+  return PHRASES.flatMap(([phrase, most]) => {
+    const found = line.match(phrase) ?? [];
+    return found.length > most ? [`${found[0]} (${found.length})`] : [];
+  });
+}
+
+describe('expressions', () => {
+  test('they are found, also over the end of a line of a comment', () => {
+    const text = '// Whoever asks, and\n// whoever else. An option, one\n// that is none.\n/**\n * It is in two\n * hands.\n */';
+    expect(tooMany(text)).toEqual(['Whoever (2)', 'in two hands (1)', 'one that is none (1)']);
+    expect(tooMany('Whoever asks gets one of those.')).toEqual([]);
+  });
+
+  test('none is in a text that is shipped', () => {
+    expect(SHIPPED.length).toBeGreaterThan(400);
+    expect(SHIPPED.flatMap((path) => tooMany(readText(path)).map((found) => `${path}: ${found}`))).toEqual([]);
+  });
+});
