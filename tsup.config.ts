@@ -1,4 +1,5 @@
 import { defineConfig, type Options } from 'tsup';
+import entryPoints from './config/entry-points.json' with { type: 'json' };
 
 const common: Options = {
   target: 'es2022',
@@ -16,27 +17,11 @@ const browserWebSocket: NonNullable<Options['esbuildPlugins']>[number] = {
   },
 };
 
-// The first configuration has every entry point of package.json's `exports`; test/exports.test.ts checks that.
+// config/entry-points.json has every entry point of package.json's `exports`; test/exports.test.ts checks that.
 export default defineConfig([
   {
     ...common,
-    entry: {
-      index: 'src/index.ts',
-      rxjs: 'src/adapters/rxjs.ts',
-      'node-stream': 'src/adapters/node-stream.ts',
-      http: 'src/bridge/http.ts',
-      ws: 'src/bridge/websocket.ts',
-      fetch: 'src/bridge/fetch.ts',
-      client: 'src/bridge/client.ts',
-      workqueue: 'src/workqueue/index.ts',
-      cache: 'src/cache/index.ts',
-      storage: 'src/storage/index.ts',
-      etcd: 'src/storage/etcd/index.ts',
-      nats: 'src/nats/index.ts',
-      kubernetes: 'src/kubernetes/index.ts',
-      apiserver: 'src/apiserver/index.ts',
-      testing: 'src/testing/index.ts',
-    },
+    entry: entryPoints,
     format: ['esm', 'cjs'],
     platform: 'neutral',
     clean: true,

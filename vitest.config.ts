@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import entryPoints from './config/entry-points.json' with { type: 'json' };
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
-const src = (path: string): string => here(`src/${path}`);
 
 /** Of a test, a hook, and a wait for a condition. */
 const LIMIT_MS = 30_000;
@@ -26,23 +26,10 @@ const OWN_PROCESS = [
 export default defineConfig({
   resolve: {
     // Tests import the entry points by the names that users write.
-    alias: [
-      { find: /^watchmux$/, replacement: src('index.ts') },
-      { find: /^watchmux\/rxjs$/, replacement: src('adapters/rxjs.ts') },
-      { find: /^watchmux\/node-stream$/, replacement: src('adapters/node-stream.ts') },
-      { find: /^watchmux\/http$/, replacement: src('bridge/http.ts') },
-      { find: /^watchmux\/ws$/, replacement: src('bridge/websocket.ts') },
-      { find: /^watchmux\/fetch$/, replacement: src('bridge/fetch.ts') },
-      { find: /^watchmux\/client$/, replacement: src('bridge/client.ts') },
-      { find: /^watchmux\/workqueue$/, replacement: src('workqueue/index.ts') },
-      { find: /^watchmux\/cache$/, replacement: src('cache/index.ts') },
-      { find: /^watchmux\/storage$/, replacement: src('storage/index.ts') },
-      { find: /^watchmux\/etcd$/, replacement: src('storage/etcd/index.ts') },
-      { find: /^watchmux\/nats$/, replacement: src('nats/index.ts') },
-      { find: /^watchmux\/kubernetes$/, replacement: src('kubernetes/index.ts') },
-      { find: /^watchmux\/apiserver$/, replacement: src('apiserver/index.ts') },
-      { find: /^watchmux\/testing$/, replacement: src('testing/index.ts') },
-    ],
+    alias: Object.entries(entryPoints).map(([name, source]) => ({
+      find: new RegExp(`^watchmux${name === 'index' ? '' : `/${name}`}$`),
+      replacement: here(source),
+    })),
   },
   test: {
     reporters: ['default', './config/skipped-reporter.ts'],

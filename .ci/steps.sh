@@ -120,13 +120,15 @@ case $(uname -m) in
   aarch64) runtimes=(@oven/bun-linux-aarch64 @deno/linux-arm64-glibc) ;;
   *) echo "there is no Bun and no Deno for $(uname -m)" >&2; exit 1 ;;
 esac
-runtimes_folder=$WATCHMUX_PEERS/runtimes-1.4.5-2.9.6
+bun_version=1.4.5
+deno_version=2.9.6
+runtimes_folder=$WATCHMUX_PEERS/runtimes-$bun_version-$deno_version
 export WATCHMUX_BUN="$runtimes_folder/node_modules/${runtimes[0]}/bin/bun"
 export WATCHMUX_DENO="$runtimes_folder/node_modules/${runtimes[1]}/deno"
 
 install_runtimes() {
   if [[ ! -x $WATCHMUX_BUN || ! -x $WATCHMUX_DENO ]]; then
-    npm install --no-save --ignore-scripts --prefix "$runtimes_folder" "${runtimes[0]}@1.4.5" "${runtimes[1]}@2.9.6"
+    npm install --no-save --ignore-scripts --prefix "$runtimes_folder" "${runtimes[0]}@$bun_version" "${runtimes[1]}@$deno_version"
   fi
   "$WATCHMUX_BUN" --version
   "$WATCHMUX_DENO" --version

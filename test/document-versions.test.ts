@@ -8,7 +8,7 @@ import { DOCUMENTS, FILES, readText as read } from './tracked.ts';
 const alike = (said: string, version: string): boolean => version === said || version.startsWith(`${said}.`);
 
 describe('the versions in the documents', () => {
-  const ci = read('.ci/run');
+  const ci = `${read('.ci/steps.sh')}${read('.ci/full')}`;
   const inGo = (file: string, line: RegExp): string => line.exec(read(file))?.[1] ?? '';
   const kubernetes = release(KUBE_APISERVER);
   const etcd = inGo('test/peers/kube-apiserver/go.mod', /go\.etcd\.io\/etcd\/server\/v3 v(\S+)/);
@@ -29,8 +29,8 @@ describe('the versions in the documents', () => {
     ['etcd(?= v?3)', [etcd, ...oldest.slice(1)]],
     ['Go', [inGo('test/peers/kube-apiserver/go.mod', /^go (\S+)$/m)]],
     ['Rust', [/Rust ([\d.]+) or newer/.exec(read('test/peers/toolchains.mjs'))?.[1] ?? '']],
-    ['Bun', [/\}@(\d[\d.]*)" "/.exec(ci)?.[1] ?? '']],
-    ['Deno', [/\[1\]\}@(\d[\d.]*)"/.exec(ci)?.[1] ?? '']],
+    ['Bun', [/^bun_version=(.*)$/m.exec(ci)?.[1] ?? '']],
+    ['Deno', [/^deno_version=(.*)$/m.exec(ci)?.[1] ?? '']],
     ['TypeScript', compilers],
   ];
 

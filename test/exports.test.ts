@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Options } from 'tsup';
 import { describe, expect, test } from 'vitest';
+import examples from '../examples/tsconfig.json' with { type: 'json' };
 import manifest from '../package.json' with { type: 'json' };
 import builds from '../tsup.config.ts';
 import testing from '../vitest.config.ts';
@@ -242,6 +243,12 @@ describe('the entry points', () => {
       const text = readFileSync(new URL(`test/pack/consumer/${file}`, root), 'utf8');
       expect(entryPoints.filter((entryPoint) => !text.includes(`'${entryPoint}'`))).toEqual([]);
     }
+  });
+
+  test('editors find the same sources for the examples', () => {
+    expect(examples.compilerOptions.paths).toEqual(
+      Object.fromEntries(entryPoints.map((entryPoint) => [entryPoint, [`../${ENTRY_POINTS[entryPoint]?.source}`]])),
+    );
   });
 
   test('the sizes and the names in README.md are those of entry points', () => {

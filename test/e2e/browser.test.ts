@@ -10,7 +10,7 @@ import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
 import { attachWebSocket } from '../../src/bridge/websocket.ts';
 import { inBrowsers } from './browsers.ts';
 import { until } from './cli.ts';
-import { markedBlock } from './documents.ts';
+import { markedBlock } from './documents.mjs';
 import { closeAll, start } from './servers.ts';
 
 const DIST = new URL('../../dist/', import.meta.url);

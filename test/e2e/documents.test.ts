@@ -1,7 +1,7 @@
 // Every example of README.md and docs/ runs with the built package, and prints what the page says.
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -9,13 +9,13 @@ import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { until } from './cli.ts';
-import { BLOCKS, type Block, ROOT } from './documents.ts';
+import { BLOCKS, type Block, PROGRAMS, ROOT } from './documents.mjs';
 
 /** Marks of blocks that another test runs. */
 const ELSEWHERE: readonly string[] = ['browser', 'vite', 'react use-watch.ts', 'react orders.tsx'];
 
-const typescript = BLOCKS.filter(({ language }) => language === 'ts' || language === 'tsx');
-const programs = typescript.filter(({ mark }) => mark === undefined);
+/** `npm run typecheck` checks the types of these and of the others. */
+const programs = PROGRAMS.filter(({ mark }) => mark === undefined);
 
 const shims = mkdtempSync(join(tmpdir(), 'watchmux-documents-'));
 const children: Set<ChildProcess> = new Set();
@@ -76,36 +76,6 @@ const withEpoch = (text: string): string => text.replace(/\b[0-9a-f]{16}(?=\.\d)
 const titleOf = ({ page, heading }: Block): string => `${page}: ${heading}`;
 
 describe('the examples', () => {
-  test('their types are correct under the strictest settings', () => {
-    mkdirSync(join(ROOT, 'reports'), { recursive: true });
-    // Inside of the package, where its own name leads to its built entry points.
-    const folder = mkdtempSync(join(ROOT, 'reports', 'documents-'));
-    const files = typescript.map(({ mark = '', code }, at) => {
-      const file = join(folder, mark.startsWith('react ') ? mark.slice('react '.length) : `${at}.ts`);
-      writeFileSync(file, code);
-      return file;
-    });
-    const program = ts.createProgram(files, {
-      noEmit: true,
-      strict: true,
-      noUncheckedIndexedAccess: true,
-      exactOptionalPropertyTypes: true,
-      verbatimModuleSyntax: true,
-      skipLibCheck: true,
-      target: ts.ScriptTarget.ES2022,
-      // As bundlers and tsx resolve imports.
-      module: ts.ModuleKind.Preserve,
-      jsx: ts.JsxEmit.ReactJSX,
-      types: ['node'],
-    });
-    const wrong = ts.getPreEmitDiagnostics(program).map(({ messageText, file }) => {
-      return `${file?.fileName.slice(folder.length)}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`;
-    });
-    rmSync(folder, { recursive: true });
-    expect(wrong).toEqual([]);
-    // As for those of the examples: a run of the compiler takes a few seconds of processor time.
-  }, 90_000);
-
   test('there is one for each use', () => {
     expect([...new Set(programs.map(titleOf))]).toEqual([
       'README.md: Publish and subscribe',

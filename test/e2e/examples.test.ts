@@ -76,19 +76,12 @@ describe('examples', () => {
     expect(readFileSync(join(root, 'examples/README.md'), 'utf8')).toContain(`[${name}](${name}/README.md)`);
   });
 
-  test('their types are correct, and they import existing entry points', async () => {
+  test('they import existing entry points; `npm run typecheck` checks their types', () => {
     const files = names.flatMap((name) => readdirSync(join(root, 'examples', name)).map((file) => `examples/${name}/${file}`));
     const imports = files.flatMap((file) => [...readFileSync(join(root, file), 'utf8').matchAll(/from 'watchmux(.*?)'/g)]);
     for (const [, path] of imports) expect(Object.keys(manifest.exports)).toContain(`.${path}`);
     expect(imports.length).toBeGreaterThan(6);
-    const tsc = spawn(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'examples'], { cwd: root });
-    let said = '';
-    tsc.stdout.on('data', (text) => {
-      said += text;
-    });
-    await new Promise((resolve) => tsc.on('close', resolve));
-    expect(said).toBe('');
-  }, 90_000);
+  });
 });
 
 describe('reconcile', () => {

@@ -16,7 +16,7 @@ import { attachWebSocket } from '../../src/bridge/websocket.ts';
 import type { WatchEvent } from '../../src/watch/event.ts';
 import { CHROMIUM_BROWSER } from './browsers.ts';
 import { until } from './cli.ts';
-import { markedBlock, ROOT } from './documents.ts';
+import { markedBlock, ROOT } from './documents.mjs';
 
 type Order = { id: string; total: number };
 type OrderEvent = WatchEvent<'ADDED' | 'MODIFIED' | 'DELETED', Order>;

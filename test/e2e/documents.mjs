@@ -10,12 +10,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-export const ROOT: string = fileURLToPath(new URL('../..', import.meta.url));
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-export const readDocument = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+export const readDocument = (path) => readFileSync(join(ROOT, path), 'utf8');
 
 /** README.md and every page of docs/. */
-export const PAGES: readonly string[] = [
+export const PAGES = [
   'README.md',
   ...readdirSync(join(ROOT, 'docs'))
     .filter((file) => file.endsWith('.md'))
@@ -23,20 +23,9 @@ export const PAGES: readonly string[] = [
     .map((file) => `docs/${file}`),
 ];
 
-export interface Block {
-  readonly page: string;
-  readonly heading: string;
-  readonly language: string;
-  readonly code: string;
-  /** What the comment before it says, such as `react use-watch.ts`. */
-  readonly mark: string | undefined;
-  /** The text block right behind it, or behind one sentence. */
-  readonly prints: string | undefined;
-}
-
 const BLOCK = /^(?:<!-- test: ([^\n]*?) -->\n)?```(\w+)\n(.*?)^```\n(?=(?:\n(?:[^\n`]+\n\n)?```text\n(.*?)^```\n)?)/gms;
 
-function blocksOf(page: string): Block[] {
+function blocksOf(page) {
   const text = readDocument(page);
   return Array.from(text.matchAll(BLOCK), ({ 1: mark, 2: language = '', 3: code = '', 4: prints, index }) => {
     const heading = Array.from(text.slice(0, index).matchAll(/^##* (.*)$/gm)).at(-1)?.[1] ?? '';
@@ -44,10 +33,13 @@ function blocksOf(page: string): Block[] {
   });
 }
 
-export const BLOCKS: readonly Block[] = PAGES.flatMap(blocksOf);
+export const BLOCKS = PAGES.flatMap(blocksOf);
+
+/** The programs among them, also those that only browsers or bundlers run. */
+export const PROGRAMS = BLOCKS.filter(({ language }) => language === 'ts' || language === 'tsx');
 
 /** The one block with this mark. */
-export function markedBlock(mark: string): Block {
+export function markedBlock(mark) {
   const [block, ...more] = BLOCKS.filter((each) => each.mark === mark);
   if (block === undefined || more.length > 0)
     throw new Error(`expected one block with the mark "${mark}", got ${more.length + 1}`);
