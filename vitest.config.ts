@@ -3,10 +3,11 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import entryPoints from './config/entry-points.json' with { type: 'json' };
+import { PATIENCE_MS } from './test/eventually.ts';
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
-/** Of a test, a hook, and a wait for a condition. */
+/** Of a test, and of a hook. */
 const LIMIT_MS = 30_000;
 
 /** These measure memory or time: nothing runs beside them. */
@@ -38,6 +39,8 @@ export default defineConfig({
     silent: 'passed-only',
     testTimeout: LIMIT_MS,
     hookTimeout: LIMIT_MS,
+    // As in test/eventually.ts.
+    expect: { poll: { timeout: PATIENCE_MS, interval: 10 } },
     pool: 'forks',
     // Tests mostly wait for other processes, so three files run at once even on two cores.
     maxWorkers: Math.max(3, availableParallelism() - 1),

@@ -1,5 +1,6 @@
 // What clients could make a server hold. Nothing runs beside these tests: they measure memory.
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { eventually } from '../eventually.ts';
 import { type Answered, ORDERS_PATH, type Order, rig } from '../unit/apiserver-rig.ts';
 import { client, open } from '../unit/apiserver-sockets.ts';
 import { macrotask, NO_GC } from '../unit/support.ts';
@@ -98,12 +99,12 @@ describe.skipIf(globalThis.gc === undefined)(`a long list${NO_GC}`, () => {
       socket.write('GET /apis/example.com/v1/orders HTTP/1.1\r\nHost: a\r\n\r\n');
       return socket;
     });
-    await vi.waitFor(() => expect(server.metrics).toMatch(/requests_by_verb_total\{verb="list"\} 9/), 10_000);
+    await eventually(() => expect(server.metrics).toMatch(/requests_by_verb_total\{verb="list"\} 9/));
     // The server writes until no connection takes more: a few turns of its loop.
     for (let turn = 0; turn < 1_000; turn++) await new Promise((resolve) => setImmediate(resolve));
     // What is outside of the heap is freed some time after what refers to it. What is held, stays.
     // The control is what the list takes as a whole: 30 MB.
     expect(JSON.stringify(whole).length).toBeGreaterThan(30_000_000);
-    await vi.waitFor(() => expect((memory() - before) / sockets.length).toBeLessThan(2 * 2 ** 20), 10_000);
+    await eventually(() => expect((memory() - before) / sockets.length).toBeLessThan(2 * 2 ** 20));
   });
 });

@@ -2,6 +2,7 @@
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { ApiServerOptions } from '../../src/apiserver/index.ts';
+import { eventually } from '../eventually.ts';
 import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const closing: (() => unknown)[] = [];
@@ -57,7 +58,7 @@ describe('requests behind others on their connection', () => {
       await call('POST', ORDERS_PATH, { metadata: { name }, spec: { item: 'x'.repeat(200_000) } });
     }
     const { socket } = await sent(port, get(`${ORDERS_PATH}/slow`) + get(ORDERS_PATH));
-    await vi.waitFor(() => expect(server.metrics).toContain('by_verb_total{verb="list"} 1'));
+    await eventually(() => expect(server.metrics).toContain('by_verb_total{verb="list"} 1'));
     socket.destroy();
     await server.shutdown();
     wait?.();

@@ -1,10 +1,11 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { Deadline, Deadlines } from '../../src/apiserver/http/deadline.ts';
 import { ApiServer, type ApiServerOptions, CONFIG_MAPS, NAMESPACES, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
 import { WatchError } from '../../src/watch/errors.ts';
+import { eventually } from '../eventually.ts';
 
 const late = (): Error => new Error('too late');
 
@@ -52,12 +53,12 @@ test('who admits has the time of a handshake, a request and a document alike, an
       const before = clock.pending;
       const ask = async (): Promise<number> => (await server.fetch(new Request(`http://a${path}`), undefined)).status;
       const late = ask();
-      await vi.waitFor(() => expect(asked).toHaveLength(1));
+      await eventually(() => expect(asked).toHaveLength(1));
       expect(clock.pending).toBeGreaterThan(before);
       await clock.advance(2_000);
       expect(await late, path).toBe(504);
       const answered = ask();
-      await vi.waitFor(() => expect(asked).toHaveLength(2));
+      await eventually(() => expect(asked).toHaveLength(2));
       allow?.();
       expect(await answered, path).toBe(200);
       expect(clock.pending, path).toBe(before);
@@ -104,7 +105,7 @@ test.each([
       return server.fetch(new Request('http://a/api/v1/namespaces/default/configmaps', init), undefined);
     };
     const answer = post('a');
-    await vi.waitFor(async () => expect((await storage.list()).items).toHaveLength(1));
+    await eventually(async () => expect((await storage.list()).items).toHaveLength(1));
     const cut = new AbortController();
     const gone = server.shutdown({ signal: cut.signal });
     cut.abort();

@@ -6,6 +6,7 @@ import type { ApiServer, ApiServerOptions } from '../../src/apiserver/index.ts';
 import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
 import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { eventually } from '../eventually.ts';
 import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
 const closing: (() => unknown)[] = [];
@@ -187,7 +188,7 @@ describe('health', () => {
     await server.ready;
     answer(() => new Promise(() => {}));
     const pending = call('GET', '/readyz');
-    await vi.waitFor(() => expect(clock.pending).toBe(1));
+    await eventually(() => expect(clock.pending).toBe(1));
     clock.advance(2_000);
     expect((await pending).code).toBe(503);
     expect(clock.pending).toBe(0);
@@ -216,7 +217,7 @@ describe('health', () => {
     await server.ready;
     await call('GET', ORDERS_PATH);
     await storage.close();
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { checks } = await server.health();
       expect(checks.find(({ name }) => name === 'cache/orders.example.com')).toMatchObject({ ok: false });
     });

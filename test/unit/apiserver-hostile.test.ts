@@ -7,6 +7,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { ApiServerOptions } from '../../src/apiserver/index.ts';
 import { PATIENCE } from '../../src/cli/server/server.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { eventually } from '../eventually.ts';
 import { runs } from '../runs.ts';
 import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
@@ -243,7 +244,7 @@ describe('a fuzzer', () => {
           expect((await call('GET', `${path}/p`)).body.metadata.name).toBe('p');
           expect((await call('PATCH', `${path}/p`, { metadata: { finalizers: null } })).code).not.toBe(500);
           expect((await call('DELETE', `${path}/p`)).code).toBe(200);
-          await vi.waitFor(async () => expect((await call('GET', `${path}/p`)).code).toBe(404));
+          await eventually(async () => expect((await call('GET', `${path}/p`)).code).toBe(404));
         },
       ),
       { numRuns: Math.ceil(RUNS / 2) },
@@ -296,7 +297,7 @@ describe('a fuzzer', () => {
         for (const part of parts) socket.write(part);
         await new Promise((resolve) => socket.write('\r\n', resolve));
         socket.end();
-        await Promise.race([closed, vi.waitFor(() => expect(heard()).toContain('HTTP/1.1'))]);
+        await Promise.race([closed, eventually(() => expect(heard()).toContain('HTTP/1.1'))]);
         expect(heard()).not.toMatch(/^HTTP\/1\.1 500/m);
         socket.destroy();
       }),
@@ -363,7 +364,7 @@ describe('slow clients', () => {
       const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
       return client(port, `${method} ${path} HTTP/1.1\r\nHost: a\r\nContent-Type: ${type}\r\nContent-Length: 50\r\n\r\n`);
     });
-    await vi.waitFor(() => expect(clock.pending).toBe(slow.length));
+    await eventually(() => expect(clock.pending).toBe(slow.length));
     for (let second = 0; second < 59; second++) {
       for (const { socket } of slow) socket.write(' ');
       clock.advance(1_000);
@@ -386,7 +387,7 @@ describe('slow clients', () => {
     );
     await Promise.all([head.closed, post.closed]);
     expect(head.heard()).toMatch(/^HTTP\/1\.1 408 /);
-    await vi.waitFor(async () => expect((await call('GET', ORDERS_PATH)).code).toBe(200));
+    await eventually(async () => expect((await call('GET', ORDERS_PATH)).code).toBe(200));
     expect(server.metrics).toContain('watchmux_apiserver_requests_total{code="499"} 1');
   });
 
@@ -428,7 +429,7 @@ describe('slow clients', () => {
     const get = `GET ${ORDERS_PATH} HTTP/1.1\r\nHost: a\r\n\r\n`;
     const [never, slow] = [client(port, get), client(port, get)];
     never.socket.pause();
-    await vi.waitFor(() => expect(slow.heard()).toContain('HTTP/1.1 200'));
+    await eventually(() => expect(slow.heard()).toContain('HTTP/1.1 200'));
     // Each tick of the stall timer finds that something was taken.
     for (let tick = 0; tick < 8; tick++) {
       const before = slow.heard().length;
@@ -437,8 +438,8 @@ describe('slow clients', () => {
       slow.socket.resume();
       await Promise.race([vi.waitFor(() => expect(slow.heard().length).toBeGreaterThan(before)), slow.closed]).catch(() => {});
     }
-    await vi.waitFor(() => expect(cuts).toEqual(['list stalled']));
-    await vi.waitFor(() => expect(slow.heard()).toContain('0\r\n\r\n'));
+    await eventually(() => expect(cuts).toEqual(['list stalled']));
+    await eventually(() => expect(slow.heard()).toContain('0\r\n\r\n'));
   });
 });
 

@@ -6,10 +6,11 @@ import { createAdaptorServer } from '@hono/node-server';
 import express from 'express';
 import fc from 'fast-check';
 import { Hono } from 'hono';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import type { ApiServerOptions, RequestReport } from '../../src/apiserver/index.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { eventually } from '../eventually.ts';
 import { runs } from '../runs.ts';
 import { listening, ORDERS_PATH, rig } from './apiserver-rig.ts';
 
@@ -144,7 +145,7 @@ describe('who may ask', () => {
     const clock = new FakeClock();
     const { call } = rig({ clock, cache: false, authenticate: () => new Promise(() => {}) });
     const pending = call('GET', ORDERS_PATH);
-    await vi.waitFor(() => expect(clock.pending).toBeGreaterThan(0));
+    await eventually(() => expect(clock.pending).toBeGreaterThan(0));
     clock.advance(10_000);
     expect((await pending).code).toBe(504);
     expect(clock.pending).toBe(0);
@@ -228,7 +229,7 @@ describe('limits', () => {
       sent.on('error', reject);
       sent.flushHeaders();
     });
-    await vi.waitFor(() => expect(clock.pending).toBe(1));
+    await eventually(() => expect(clock.pending).toBe(1));
     clock.advance(60_000);
     expect(await code).toBe(504);
     expect(clock.pending).toBe(0);
@@ -244,9 +245,9 @@ describe('limits', () => {
     });
     const socket = connect(port, '127.0.0.1');
     socket.write(`POST ${ORDERS_PATH} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{`);
-    await vi.waitFor(async () => expect((await call('GET', ORDERS_PATH)).code).toBe(429));
+    await eventually(async () => expect((await call('GET', ORDERS_PATH)).code).toBe(429));
     socket.destroy();
-    await vi.waitFor(async () => expect((await call('GET', ORDERS_PATH)).code).toBe(200));
+    await eventually(async () => expect((await call('GET', ORDERS_PATH)).code).toBe(200));
     expect(reports.filter(({ method }) => method === 'POST').map(({ code }) => code)).toEqual([499]);
     expect(errors).toEqual([]);
   });
@@ -269,7 +270,7 @@ describe('limits', () => {
     socket.write(`${method} ${ORDERS_PATH} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n${rest}`);
     await asked;
     socket.destroy();
-    await vi.waitFor(() => expect(reports.map(({ code }) => code)).toEqual([499]));
+    await eventually(() => expect(reports.map(({ code }) => code)).toEqual([499]));
     expect(clock.pending).toBe(0);
     await server.shutdown();
   });
@@ -284,7 +285,7 @@ describe('limits', () => {
     expect(second.headers.get('retry-after')).toBe('1');
     expect((await call('GET', ORDERS_PATH)).code).toBe(200);
     abort.abort();
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const again = await fetch(`${url}${ORDERS_PATH}?watch=1`);
       void again.body?.cancel();
       expect(again.status).toBe(200);
@@ -349,7 +350,7 @@ describe('hosts', () => {
     const reader = (watch.body as ReadableStream<Uint8Array>).getReader();
     expect(new TextDecoder().decode((await reader.read()).value)).toContain('"ADDED"');
     await reader.cancel();
-    await vi.waitFor(() => expect(server.metrics).toContain('watchmux_apiserver_watchers 0'));
+    await eventually(() => expect(server.metrics).toContain('watchmux_apiserver_watchers 0'));
     const socket = connect(port, '127.0.0.1');
     const closed = new Promise((resolve) => void socket.on('close', resolve));
     let heard = '';
@@ -362,7 +363,7 @@ describe('hosts', () => {
     socket.write(`GET ${ORDERS_PATH}?watch=1 ${head}${`GET ${ORDERS_PATH} ${head}`.repeat(500)}`);
     await closed;
     expect(heard.split('HTTP/1.1 ').length).toBeLessThan(3);
-    await vi.waitFor(() => expect(server.metrics).toContain('watchmux_apiserver_watchers 0'));
+    await eventually(() => expect(server.metrics).toContain('watchmux_apiserver_watchers 0'));
   });
 
   test('an absolute target, as proxies send it', async () => {
@@ -528,11 +529,11 @@ describe('hostile input', () => {
         socket.resume();
         socket.write(atOnce ? get + behind : get);
         if (!atOnce) {
-          await vi.waitFor(() => expect(server.metrics).toContain('watchmux_apiserver_watchers 1'));
+          await eventually(() => expect(server.metrics).toContain('watchmux_apiserver_watchers 1'));
           socket.write(behind);
         }
         await closed;
-        await vi.waitFor(() => expect(server.metrics).toContain('watchmux_apiserver_watchers 0'));
+        await eventually(() => expect(server.metrics).toContain('watchmux_apiserver_watchers 0'));
       }
     },
   );

@@ -1,12 +1,13 @@
 // What one address and one tenant may cost: a client that wants more gets a 429, and no other notices.
 import fc from 'fast-check';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import type { ApiServerOptions, CutReport } from '../../src/apiserver/index.ts';
 import { toSettings } from '../../src/apiserver/options.ts';
 import { Quotas } from '../../src/apiserver/quotas/quotas.ts';
 import { Rates } from '../../src/apiserver/quotas/rates.ts';
 import { MemoryStorage } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { eventually } from '../eventually.ts';
 import { runs } from '../runs.ts';
 import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 
@@ -209,7 +210,7 @@ describe('a tenant', () => {
       maxConcurrentRequestsPerTenant: 1,
     });
     const first = ask();
-    await vi.waitFor(() => expect(asked).toBe(1));
+    await eventually(() => expect(asked).toBe(1));
     clock.advance(10_000);
     expect((await first.answer).status).toBe(504);
     late.open();

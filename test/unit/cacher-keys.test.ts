@@ -1,9 +1,10 @@
 // A cacher whose keyOf does not tell the keys of its storage would list nothing, and nobody would know why.
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { ApiServer, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { keyOf } from '../../src/cache/index.ts';
 import type { KubernetesObject } from '../../src/cache/object.ts';
 import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
+import { eventually } from '../eventually.ts';
 import { ORDERS, type Order } from './apiserver-rig.ts';
 
 const open: { close(): Promise<void> }[] = [];
@@ -68,7 +69,7 @@ describe('a cacher whose keyOf tells another key', () => {
     const renamed = await storage.update('a', () => ({ metadata: { name: 'b' } }));
     expect(await watch.next()).toMatchObject({ value: { type: 'ERROR', object: { code: 410 } } });
     // Until it has listed anew, it refuses.
-    await vi.waitFor(async () => expect((await cacher.list()).items).toEqual([renamed]), 10_000);
+    await eventually(async () => expect((await cacher.list()).items).toEqual([renamed]));
   });
 
   it.each([null, undefined, 5, 'x'])('an object that is none: %j', async (object) => {

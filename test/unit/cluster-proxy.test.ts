@@ -1,8 +1,9 @@
 // Clusters behind the proxy of a kubeconfig, and users of OpenID Connect.
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Cluster, loadCluster } from '../../src/kubernetes/index.ts';
+import { eventually } from '../eventually.ts';
 import { base64, type ClusterServer, json, serveCluster } from './cluster-server.ts';
 
 const LIST = { kind: 'PodList', apiVersion: 'v1', metadata: { resourceVersion: '7' }, items: [] };
@@ -98,7 +99,7 @@ describe('a proxy-url', () => {
     const cluster = await load({ token: 'abc' }, { 'proxy-url': proxy.url });
     for (let i = 0; i < 5; i++) await list(cluster);
     expect(proxy.asked).toHaveLength(5);
-    await vi.waitFor(() => expect(proxy.tunnels.size).toBe(0));
+    await eventually(() => expect(proxy.tunnels.size).toBe(0));
   });
 
   it('a watch goes through it, and its end ends the connection', async () => {
@@ -107,7 +108,7 @@ describe('a proxy-url', () => {
     const watch = await cluster.resource('pods').watch({ resourceVersion: '7' });
     expect(proxy.tunnels.size).toBe(1);
     watch.stop();
-    await vi.waitFor(() => expect(proxy.tunnels.size).toBe(0));
+    await eventually(() => expect(proxy.tunnels.size).toBe(0));
   });
 });
 

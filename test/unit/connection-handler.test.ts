@@ -1,12 +1,13 @@
 // A transport of one's own, over a MessagePort, written with public imports only.
 import type { MessagePort } from 'node:worker_threads';
 import { MessageChannel } from 'node:worker_threads';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import type { Status, WatchEvent } from 'watchmux';
 import { isWatchError, StreamWatcher, toDecoder } from 'watchmux';
 import type { ConnectionHandlerOptions, Form, HubOptions, Served, Sink } from 'watchmux/fetch';
 import { createConnectionHandler, Hub, LINE, RECORD } from 'watchmux/fetch';
 import { FakeClock } from 'watchmux/testing';
+import { until } from '../eventually.ts';
 
 type N = WatchEvent<'n', number>;
 
@@ -161,7 +162,7 @@ describe('createConnectionHandler', () => {
     const watch = watchOf(client);
     expect((await watch.next()).value).toMatchObject({ object: 2 });
     await watch.return();
-    await vi.waitUntil(() => hub.stats().clients.length === 0);
+    await until(() => hub.stats().clients.length === 0);
     const next = channel();
     expect(await serve(next.sink, { request: { token: 'ann' } })).toBeUndefined();
   });
@@ -198,7 +199,7 @@ describe('createConnectionHandler', () => {
     const { sink } = channel({ maxBufferedBytes: 10 });
     await serve(sink, { request: {} });
     await publish(1);
-    await vi.waitUntil(() => sink.bufferedBytes > 0);
+    await until(() => sink.bufferedBytes > 0);
     clock.advance(1_250);
     expect(hub.stats().total.cuts).toEqual({ stalled: 1 });
     expect(sink.ends).toEqual([['destroyed', undefined]]);
@@ -258,7 +259,7 @@ describe('createConnectionHandler', () => {
     client.on('message', (bytes: Uint8Array) => texts.push(new TextDecoder().decode(bytes)));
     await serve(Object.assign(sink, { mark: (version: string) => marks.push(version) }), { request: {} });
     await publish(7);
-    await vi.waitUntil(() => texts.length > 0);
+    await until(() => texts.length > 0);
     expect(texts).toEqual(['id: e.1\ndata: {"type":"n","object":7,"resourceVersion":"e.1"}\n\n']);
     clock.advance(100);
     expect(marks).toEqual(['e.1']);

@@ -7,6 +7,7 @@ import { RANGE, TXN, WATCH } from '../../src/storage/etcd/wire/channel.ts';
 import { ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
 import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { until } from '../eventually.ts';
 import { type Answers, type FakeCall, FakeEtcd, header, range, STATUS, status, watchResponse } from './fake-etcd.ts';
 
 const closing: (() => Promise<void>)[] = [];
@@ -30,7 +31,6 @@ function storageOf(members: readonly { readonly url: string }[], options: Partia
   return { clock, storage, scheduled };
 }
 
-const until = (condition: () => boolean): Promise<void> => vi.waitFor(() => expect(condition()).toBe(true), { interval: 2 });
 const written = new ProtoWriter().message(1, header(8)).bool(2, true).finish();
 const object = { metadata: { name: 'a' } };
 const noLeader = (call: FakeCall): void => call.refuse(14, 'no leader');

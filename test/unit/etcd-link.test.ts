@@ -6,6 +6,7 @@ import { RANGE, WATCH } from '../../src/storage/etcd/wire/channel.ts';
 import { ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
 import type { StorageEvent } from '../../src/storage/index.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { until } from '../eventually.ts';
 import { type Answers, type FakeCall, FakeEtcd, header, keyValue, put, range, watchResponse } from './fake-etcd.ts';
 
 const closing: (() => Promise<void>)[] = [];
@@ -25,7 +26,6 @@ async function open(answers: Answers, options: Partial<EtcdStorageOptions> = {})
   return { etcd, clock, storage, waits };
 }
 
-const until = (condition: () => boolean): Promise<void> => vi.waitFor(() => expect(condition()).toBe(true), { interval: 2 });
 const created = watchResponse(7, [], { created: true });
 const event = (name: string, revision: number): Uint8Array =>
   put(keyValue(`/watchmux/${name}`, '{}', { created: revision, modified: revision }));

@@ -11,6 +11,7 @@ import { ProtoWriter } from '../../src/storage/etcd/wire/protobuf.ts';
 import type { StorageEvent } from '../../src/storage/index.ts';
 import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { eventually, until } from '../eventually.ts';
 import { startTcpProxy } from '../peers/tcp-proxy.ts';
 import {
   type Answers,
@@ -49,7 +50,6 @@ async function open(answers: Answers = {}, options: Partial<EtcdStorageOptions> 
   return { etcd, clock, storage: storageOf([etcd.url], { clock, ...options }) };
 }
 
-const until = (condition: () => boolean): Promise<void> => vi.waitFor(() => expect(condition()).toBe(true), { interval: 2 });
 const nameOf = (event: StorageEvent<KubernetesObject> | undefined): unknown =>
   (event?.object as KubernetesObject | undefined)?.metadata?.name;
 const object: KubernetesObject = { metadata: { name: 'a' } };
@@ -804,13 +804,13 @@ describe('a watch of etcd', () => {
     const watch = await storage.watch({ resourceVersion: '7' });
     await watch.next();
     let before = -1;
-    await vi.waitFor(
+    await eventually(
       () => {
         const same = before === sent;
         before = sent;
         expect(same).toBe(true);
       },
-      { interval: 100 },
+      { intervalMs: 100 },
     );
     expect(sent).toBeLessThan(40);
     for (let n = 1; n < 100; n++) expect((await watch.next()).done).toBe(false);

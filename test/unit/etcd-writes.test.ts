@@ -5,6 +5,7 @@ import { EtcdStorage } from '../../src/storage/etcd/index.ts';
 import { RANGE, TXN } from '../../src/storage/etcd/wire/channel.ts';
 import { ListenerCount } from '../../src/testing/fakes/listener-count.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { eventually, until } from '../eventually.ts';
 import { type Answers, type FakeCall, FakeEtcd } from './fake-etcd.ts';
 import { ModelEtcd } from './model-etcd.ts';
 
@@ -40,7 +41,6 @@ async function open(before: (model: ModelEtcd, count: number) => void = () => {}
   return { clock, model, etcd, storage, count, waits };
 }
 
-const until = (condition: () => boolean): Promise<void> => vi.waitFor(() => expect(condition()).toBe(true), { interval: 2 });
 const thing = (n: number): Thing => ({ metadata: { name: 'a' }, n });
 const add = ({ n = 0 }: Thing): Thing => thing(n + 1);
 const reply = (work: Promise<unknown>): Promise<unknown> => work.catch((error: unknown) => error);
@@ -204,7 +204,7 @@ describe('an update', () => {
     expect(await storage.update('a', add, { signal: abort.signal })).toMatchObject({ n: 3 });
     expect(listeners.count).toBe(0);
     const updating = storage.update('a', () => new Promise<Thing>(() => {}), { signal: abort.signal });
-    await vi.waitFor(() => expect(count()[0]).toBe(3), { interval: 2 });
+    await eventually(() => expect(count()[0]).toBe(3));
     abort.abort(new Error('enough'));
     await expect(updating).rejects.toThrow('enough');
     const aborts = new AbortController();

@@ -1,8 +1,9 @@
 // An informer runs on a storage or a server of the same process as on any other source, without a failure.
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ApiServer, type ResourceDefinition } from '../../src/apiserver/index.ts';
 import { Informer, type KubernetesObject } from '../../src/cache/index.ts';
 import { Cacher, MemoryStorage, type Storage } from '../../src/storage/index.ts';
+import { eventually } from '../eventually.ts';
 import { ORDERS, type Order } from './apiserver-rig.ts';
 
 interface Thing extends KubernetesObject {
@@ -32,9 +33,9 @@ describe.each([true, false])('streamingList: %s', (streamingList) => {
     await informer.synced;
     expect(informer.store.list().map(({ n }) => n)).toEqual([1]);
     await set(2);
-    await vi.waitFor(() => expect(informer.store.list().map(({ n }) => n)).toEqual([2]));
+    await eventually(() => expect(informer.store.list().map(({ n }) => n)).toEqual([2]));
     await source.delete('a');
-    await vi.waitFor(() => expect(informer.store.list()).toEqual([]));
+    await eventually(() => expect(informer.store.list()).toEqual([]));
     await informer.stop();
     await storage.close();
     expect(errors).toEqual([]);
@@ -50,9 +51,9 @@ describe.each([true, false])('streamingList: %s', (streamingList) => {
     await informer.synced;
     expect(informer.store.list()).toEqual([a]);
     const b = await orders.update({ ...a, spec: { count: 2 } });
-    await vi.waitFor(() => expect(informer.store.list()).toEqual([b]));
+    await eventually(() => expect(informer.store.list()).toEqual([b]));
     await orders.delete('a');
-    await vi.waitFor(() => expect(informer.store.list()).toEqual([]));
+    await eventually(() => expect(informer.store.list()).toEqual([]));
     await informer.stop();
     await server.shutdown();
     expect(errors).toEqual([]);

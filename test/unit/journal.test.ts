@@ -30,6 +30,7 @@ import { writeSnapshot } from '../../src/storage/journal/files.ts';
 import { crc32, frameAt, HEAD_BYTES, toFrame } from '../../src/storage/journal/frames.ts';
 import { Lines } from '../../src/storage/journal/records.ts';
 import { FakeClock } from '../../src/testing/index.ts';
+import { eventually } from '../eventually.ts';
 import { macrotask as turn } from './support.ts';
 
 interface Thing extends KubernetesObject {
@@ -284,14 +285,14 @@ describe('a MemoryStorage in a file', () => {
     const chmods = vi.spyOn(prototype, 'chmod').mockReturnValueOnce(first).mockReturnValueOnce(held);
     const one = await start({ minCompactBytes: 1 });
     await set(one, 'a', 1);
-    await vi.waitFor(() => expect(chmods).toHaveBeenCalledTimes(1));
+    await eventually(() => expect(chmods).toHaveBeenCalledTimes(1));
     const other = await openMemoryStorage<Thing>({ file, minCompactBytes: 1 }); // dies, and is not closed
     await set(other, 'b', 1);
-    await vi.waitFor(() => expect(chmods).toHaveBeenCalledTimes(2));
+    await eventually(() => expect(chmods).toHaveBeenCalledTimes(2));
     // Before it takes the old one's place, it is looked whether that is as it was; without that, it is synced.
     const [looks, syncs] = [vi.spyOn(prototype, 'stat'), vi.spyOn(prototype, 'sync')];
     release();
-    await vi.waitFor(() => expect(looks.mock.calls.length + syncs.mock.calls.length).toBeGreaterThan(0));
+    await eventually(() => expect(looks.mock.calls.length + syncs.mock.calls.length).toBeGreaterThan(0));
     await one.close();
     expect(await stateOf(await start())).toBe('a=1@2 b=1@3');
   });
@@ -382,7 +383,7 @@ describe('a MemoryStorage in a file', () => {
       await sync.call(this);
     });
     await set(storage, 'a', 1);
-    await vi.waitFor(() => expect(closing).toBeDefined());
+    await eventually(() => expect(closing).toBeDefined());
     await expect(writing).resolves.toMatchObject({ n: 2 });
     await closing;
     vi.restoreAllMocks();
@@ -553,7 +554,7 @@ describe('a MemoryStorage in a file', () => {
       throw full;
     });
     for (let n = 0; failing.mock.calls.length === 0; n++) await set(storage, 'a', n);
-    await vi.waitFor(() => expect(stat(`${file}.new`)).rejects.toMatchObject({ code: 'ENOENT' }));
+    await eventually(() => expect(stat(`${file}.new`)).rejects.toMatchObject({ code: 'ENOENT' }));
     failing.mockRestore();
     const { ino } = await stat(file);
     for (let n = 0; (await stat(file)).ino === ino; n++) await set(storage, 'b', n);
@@ -566,8 +567,8 @@ describe('a MemoryStorage in a file', () => {
     // Only a switch, and a new file, make such a sync.
     const failing = vi.spyOn(await handles(), 'sync').mockRejectedValue(full);
     await set(storage, 'a', 1);
-    await vi.waitFor(() => expect(failing).toHaveBeenCalled());
-    await vi.waitFor(() => expect(stat(`${file}.new`)).rejects.toMatchObject({ code: 'ENOENT' }));
+    await eventually(() => expect(failing).toHaveBeenCalled());
+    await eventually(() => expect(stat(`${file}.new`)).rejects.toMatchObject({ code: 'ENOENT' }));
     const other = join(directory, 'other');
     await expect(start({ file: other })).rejects.toBe(full);
     for (const left of [other, `${other}.new`]) await expect(stat(left)).rejects.toMatchObject({ code: 'ENOENT' });
@@ -579,7 +580,7 @@ describe('a MemoryStorage in a file', () => {
     const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
     const failing = vi.spyOn(await handles(), 'sync').mockRejectedValueOnce(full);
     for (let n = 0; failing.mock.calls.length === 0; n++) await set(storage, 'a', n);
-    await vi.waitFor(() => expect(stat(`${file}.new`)).rejects.toMatchObject({ code: 'ENOENT' }));
+    await eventually(() => expect(stat(`${file}.new`)).rejects.toMatchObject({ code: 'ENOENT' }));
     await set(storage, 'b', 1);
     expect(errors).toEqual([]);
     const { ino } = await stat(file);
@@ -853,7 +854,7 @@ describe('a FileJournal', () => {
     });
     syncs.mockImplementationOnce(() => held);
     await journal.append(record(2));
-    await vi.waitFor(() => expect(syncs).toHaveBeenCalledTimes(2));
+    await eventually(() => expect(syncs).toHaveBeenCalledTimes(2));
     vi.spyOn(prototype, 'write').mockRejectedValueOnce(new Error('disk'));
     await expect(journal.append(record(3))).rejects.toThrow('disk');
     const { ino } = await stat(file);

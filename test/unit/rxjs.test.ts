@@ -9,6 +9,7 @@ import type { WatchEvent } from '../../src/watch/event.ts';
 import { OVERFLOWS } from '../../src/watch/overflow.ts';
 import { fromAsyncIterable } from '../../src/watch/pull-watch.ts';
 import type { Watch } from '../../src/watch/watch.ts';
+import { eventually } from '../eventually.ts';
 import { macrotask } from './support.ts';
 
 type Count = WatchEvent<string, number>;
@@ -139,7 +140,7 @@ describe('observe', () => {
     });
     source.tryPublish(count(1));
     source.tryPublish(count(2));
-    await vi.waitFor(() => expect(reported).toEqual(['observer', 'observer']));
+    await eventually(() => expect(reported).toEqual(['observer', 'observer']));
     expect(heard).toEqual([1, 2]);
     expect(neighbour.heard).toEqual(['1', '2']);
     subscription.unsubscribe();
