@@ -17,7 +17,7 @@ import { isErrorEvent, isStatus } from '../../src/watch/event.ts';
 import { runs } from '../runs.ts';
 import { connect, FakeSink, turn } from '../unit/fake-sink.ts';
 
-const RUNS = runs(150);
+const RUNS = runs(150, { least: 150 });
 /** The suite's own, or more for more runs: a run took 30 ms on a loaded machine. */
 const timeout = Math.max(30_000, 200 * RUNS);
 
