@@ -8,8 +8,9 @@ export CI=true
 export REQUIRE_COMPONENTS=1
 export NO_COLOR=1
 export npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false
-# Programs that tests use and that are built or unpacked once, for all clones: test/peers/binary.mjs has the same default.
-export WATCHMUX_PEERS=${WATCHMUX_PEERS:-${XDG_CACHE_HOME:-$HOME/.cache}/watchmux/peers}
+# Where programs are that are built or unpacked once, for all clones.
+WATCHMUX_PEERS=$(node --input-type=module --eval 'console.log((await import("./test/peers/binary.mjs")).OUTPUT)')
+export WATCHMUX_PEERS
 
 reports=reports/ci
 rm -rf "$reports"

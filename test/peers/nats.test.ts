@@ -157,24 +157,6 @@ describe.skipIf(missing)('hubs on NATS', () => {
     await Promise.all(reading);
   });
 
-  test('a server that is back is used at once, also by what was asked when it went away or while it was', async () => {
-    const hub = new Hub({ source: open({ publishTimeoutMs: 60_000 }) });
-    await hub.ready();
-    const watch = hub.watch();
-    nats.pause();
-    const asked = hub.publish({ type: 'MODIFIED', object: 1 });
-    await nats.kill();
-    const meanwhile = hub.publish({ type: 'MODIFIED', object: 2 });
-    await nats.start();
-    const began = performance.now();
-    await Promise.all([asked, meanwhile]);
-    const got = [(await watch.next()).value, (await watch.next()).value] as { object: unknown }[];
-    // Not after the 10 s in which the server would have answered what it has never got.
-    expect(performance.now() - began).toBeLessThan(6_000);
-    expect(got.map(({ object }) => object).sort()).toEqual([1, 2]);
-    await hub.shutdown();
-  });
-
   test('a publish is not tried again when the stream may have forgotten its id: it would be stored twice', async () => {
     const hub = new Hub({ source: open({ create: { duplicateWindowMs: 1_000 } }) });
     await hub.ready();
