@@ -40,7 +40,10 @@ end_step() {
 in_background() {
   local name=$1
   shift
-  nice -n 10 "$@" > "$reports/$name.txt" 2>&1 &
+  (
+    renice -n 10 "$BASHPID" > /dev/null
+    "$@"
+  ) > "$reports/$name.txt" 2>&1 &
   jobs_running+=("$name=$!")
 }
 
