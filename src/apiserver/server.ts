@@ -115,7 +115,7 @@ export class ApiServer<I = unknown> {
       other: (path, request) => this.#other(path, request),
       isPublic: ({ segments }) => segments.length <= 2 && PUBLIC.has(segments[0]),
     });
-    const deps: HostDeps = { answer: (request) => this.#answer(request), sessions: this.#sessions, maxBufferedBytes };
+    const deps: HostDeps = { answer: (request) => this.#answer(request), sessions: this.#sessions, maxBufferedBytes, clock };
     this.handler = (request, response) => void serveNode(deps, request, response).catch(onError);
     this.fetch = (request, host) => serveFetch(deps, request, host);
     const upgrades = new Upgrades(deps, this.#settings);

@@ -20,8 +20,8 @@ import { coreOf } from './hub/hub.ts';
 import type { HubCore } from './hub/hub-core.ts';
 import type { Start } from './hub/start.ts';
 import { EVENT_STREAM, LAST_EVENT_ID } from './protocol.ts';
-import type { Claimable, WithBody } from './transport/claimed-connection.ts';
-import { claimConnection, dropBody, isPipelined } from './transport/claimed-connection.ts';
+import type { Claimable } from './transport/claimed-connection.ts';
+import { claimConnection, isPipelined } from './transport/claimed-connection.ts';
 import { FetchSink } from './transport/fetch-sink.ts';
 import {
   ALLOW_ORIGIN,
@@ -40,6 +40,8 @@ import { mayRefuse } from './transport/http2-refusals.ts';
 import type { SharedTimer } from './transport/shared-timer.ts';
 import { toSharedTimer } from './transport/shared-timer.ts';
 import { guardStalls } from './transport/stall.ts';
+import type { WithBody } from './transport/unread-body.ts';
+import { dropBody } from './transport/unread-body.ts';
 
 export type { Form } from './events/forms.ts';
 export { LINE, RECORD } from './events/forms.ts';

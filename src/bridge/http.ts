@@ -28,7 +28,7 @@ import type { HubCore } from './hub/hub-core.ts';
 import type { Start } from './hub/start.ts';
 import { EVENT_STREAM } from './protocol.ts';
 import { IN_BUN } from './transport/bun.ts';
-import { claimConnection, dropBody, isPipelined } from './transport/claimed-connection.ts';
+import { claimConnection, isPipelined } from './transport/claimed-connection.ts';
 import {
   ALLOW_ORIGIN,
   accepts,
@@ -51,6 +51,7 @@ import type { SharedTimer } from './transport/shared-timer.ts';
 import { toSharedTimer } from './transport/shared-timer.ts';
 import type { Outbound } from './transport/stall.ts';
 import { guardStalls } from './transport/stall.ts';
+import { dropBody, endUnread } from './transport/unread-body.ts';
 
 export type { Form } from './events/forms.ts';
 export { LINE, RECORD } from './events/forms.ts';
@@ -129,7 +130,6 @@ class HttpHandler<I> {
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {
-    dropBody(request);
     const caller = this.callerOf(request, response);
     if (isPipelined(response)) {
       this.refusePipelined(caller);
@@ -168,6 +168,7 @@ class HttpHandler<I> {
       return;
     }
     try {
+      dropBody(caller.request);
       // The application may have answered itself in the meantime.
       if (!response.headersSent) this.begin(caller, response, verdict);
     } finally {
@@ -240,11 +241,12 @@ class HttpHandler<I> {
       ...refusalHeaders(status),
       ...(this.admission.allows(caller) ? { ...this.admission.corsHeaders(caller), ...this.headers } : {}),
     });
-    response.end(refusalBody(status, caller.request.method));
+    endUnread(caller.request, response, { body: refusalBody(status, caller.request.method), clock: this.limits.clock });
   }
 
   /** A browser asks first when a page sends headers of its own, such as `authorization`. */
   private preflight(caller: Caller<IncomingMessage>, response: ServerResponse): void {
+    dropBody(caller.request);
     response.writeHead(204, {
       ...this.admission.corsHeaders(caller),
       ...preflightHeaders(caller.request.headers['access-control-request-headers']),

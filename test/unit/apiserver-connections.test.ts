@@ -1,6 +1,12 @@
-// How many requests a connection may send ahead, and when it ends.
-import { describe, expect, test } from 'vitest';
-import { ORDERS_PATH } from './apiserver-rig.ts';
+// How many requests a connection may send ahead, when it ends, and that its client can read the answer before that.
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createHttpHandler, Hub } from '../../src/bridge/http.ts';
+import { FakeClock } from '../../src/testing/fakes/fake-clock.ts';
+import { eventually } from '../eventually.ts';
+import { ORDERS_PATH, rig } from './apiserver-rig.ts';
 import { client, open } from './apiserver-sockets.ts';
 
 test('a connection that asked for an upgrade ends with its answer, though the client leaves its own side open', async () => {
@@ -52,5 +58,41 @@ describe('requests that a connection sends ahead of their answers', () => {
     socket.write(SLOW + GET.repeat(500));
     await new Promise<void>((resolve) => void socket.once('end', resolve).once('close', resolve));
     expect(server.metrics).not.toMatch(/by_verb_total\{verb="list"\} (9|\d\d)/);
+  });
+});
+
+describe('a client that reads its answer late, while it sends a body that is not read', () => {
+  const clock = new FakeClock();
+  const handlers: Record<string, [RequestListener, string]> = {
+    'API server': [rig({ clock, cache: false }).server.handler, `POST ${ORDERS_PATH}`],
+    hub: [createHttpHandler(new Hub(), { clock }) as RequestListener, 'POST /watch'],
+  };
+
+  test.each(Object.entries(handlers))('%s: gets it, and then its connection is closed', async (_, [handler, head]) => {
+    let answered = 0;
+    const server = createServer((request, response) => {
+      response.once('finish', () => answered++);
+      handler(request, response);
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void server.close());
+    const socket = client((server.address() as AddressInfo).port).pause();
+    socket.write(`${head} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 99999999\r\n\r\n`);
+    // More than is dropped, and than the systems' buffers hold.
+    for (let at = 0; at < 100; at++) socket.write('x'.repeat(100_000));
+    await eventually(() => expect(clock.pending).toBe(1));
+    for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve));
+    expect(answered).toBe(0);
+    let said = '';
+    socket.on('data', (bytes) => {
+      said += bytes;
+    });
+    socket.resume();
+    await eventually(() => expect(said).toMatch(/^HTTP\/1\.1 4(13|05) .*"kind":"Status".*\}/s));
+    expect(socket.errored).toBeNull();
+    const closed = new Promise((resolve) => void socket.once('close', resolve));
+    clock.advance(5_000);
+    await closed;
+    expect([answered, clock.pending]).toEqual([1, 0]);
   });
 });

@@ -1,4 +1,5 @@
 import { refused } from '../../storage/statuses.ts';
+import type { Clock } from '../../watch/clock.ts';
 import type { Sessions } from './sessions.ts';
 import type { Answer, WireRequest } from './wire.ts';
 
@@ -7,6 +8,7 @@ export interface HostDeps {
   readonly answer: (request: WireRequest) => Promise<Answer>;
   readonly sessions: Sessions;
   readonly maxBufferedBytes: number;
+  readonly clock: Clock;
 }
 
 /** Releases an answer that will not be sent. */

@@ -1,12 +1,13 @@
 /** The server on node:http, and on hosts that are compatible with it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { IN_BUN } from '../../bridge/transport/bun.ts';
-import { claimConnection, dropBody, followClaim, isPipelined } from '../../bridge/transport/claimed-connection.ts';
+import { claimConnection, followClaim, isPipelined } from '../../bridge/transport/claimed-connection.ts';
 import { type ByteStream, HttpSink, hasClosed } from '../../bridge/transport/http-sink.ts';
 import { mayRefuse, type Refusable } from '../../bridge/transport/http2-refusals.ts';
 import { toCaller } from '../../bridge/transport/node-caller.ts';
 import { isPlain } from '../../bridge/transport/plain-response.ts';
 import type { Outbound } from '../../bridge/transport/stall.ts';
+import { dropBody, endUnread } from '../../bridge/transport/unread-body.ts';
 import { hold, joined } from '../../decode/parts.ts';
 import { refused } from '../../storage/statuses.ts';
 import { abandon, type HostDeps, tooLarge } from './host.ts';
@@ -189,19 +190,30 @@ export async function serveNode(deps: HostDeps, request: IncomingMessage, respon
   const asked = new NodeRequest(request, client, response);
   const answer = await deps.answer(asked);
   forget();
-  if (!asked.hasReadBody) dropBody(request);
-  if (client.gone || hasClosed(response) || response.headersSent) abandon(answer);
-  else if (answer.source === undefined) sendWhole(asked, response, answer);
-  else sendStream(deps, asked, { response, answer });
+  if (client.gone || hasClosed(response) || response.headersSent) {
+    if (!asked.hasReadBody) dropBody(request);
+    abandon(answer);
+  } else if (answer.source === undefined) sendWhole(deps, asked, { response, answer });
+  else {
+    if (!asked.hasReadBody) dropBody(request);
+    sendStream(deps, asked, { response, answer });
+  }
 }
 
-function sendWhole({ method, hasReadBody }: NodeRequest, response: ServerResponse, { code, headers, body }: WholeAnswer): void {
+function sendWhole(
+  { clock }: HostDeps,
+  { method, request, hasReadBody }: NodeRequest,
+  { response, answer }: { response: ServerResponse; answer: WholeAnswer },
+): void {
+  const { code, headers, body } = answer;
   if (code >= 400 && !mayRefuse(response as Refusable)) return;
   // Nothing after an unread body can be parsed; a closing server waits for its connections.
   if (code === 503 || (code >= 400 && !hasReadBody && method !== 'GET')) response.shouldKeepAlive = false;
   const length = body === null ? 0 : Buffer.byteLength(body);
   response.writeHead(code, code === 204 || code === 304 ? headers : { ...headers, 'content-length': length });
-  response.end(method === 'HEAD' || body === null ? undefined : body);
+  const sent = method === 'HEAD' ? null : body;
+  if (hasReadBody) response.end(sent ?? undefined);
+  else endUnread(request, response, { body: sent, clock });
 }
 
 function sendStream(

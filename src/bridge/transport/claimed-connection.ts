@@ -5,9 +5,6 @@
  * never: 64 KB of small requests hold 6 MB. Node then also stops to read that connection, and does not notice when it closes.
  * HTTP allows a server to close a connection with unanswered requests; their client repeats them on another one.
  */
-/** Bytes of a body that are read and dropped. A request for a watch has none; a stream of tiny chunks would only cost time. */
-export const MAX_BODY_BYTES = 65_536;
-
 /** The used part of a response. HTTP/2, Bun and Deno have no parser, and Bun does not accept pipelined requests. */
 export interface Claimable {
   readonly socket: unknown;
@@ -87,29 +84,4 @@ export function followClaim(response: object, follower: Follower): boolean {
 /** Whether a response waits for earlier ones of its connection. Node gives it the socket only when its turn has come. */
 export function isPipelined(response: Pick<Claimable, 'socket'>): boolean {
   return response.socket === null;
-}
-
-/** The used part of a request; `stream` is that of HTTP/2, whose socket carries other clients' requests behind a proxy. */
-export interface WithBody {
-  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  readonly socket: { readonly remoteAddress?: string | undefined; destroy(): unknown };
-  readonly stream?: { readonly endAfterHeaders: boolean; destroy(): unknown };
-  resume(): unknown;
-  on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
-}
-
-/** Reads and drops a body, so that the connection can go on. Closes the connection if the body is long. */
-export function dropBody(request: WithBody): void {
-  request.resume();
-  if (!hasBody(request)) return;
-  let bytes = 0;
-  request.on('data', (chunk) => {
-    bytes += chunk.length;
-    if (bytes > MAX_BODY_BYTES) (request.stream ?? request.socket).destroy();
-  });
-}
-
-function hasBody({ headers, stream }: WithBody): boolean {
-  if (stream !== undefined) return !stream.endAfterHeaders;
-  return (headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined;
 }
