@@ -35,7 +35,7 @@ export default defineConfig({
   test: {
     reporters: ['default', './config/skipped-reporter.ts'],
     // A line for each file: how long each test took is nobody's question until one fails.
-    slowTestThreshold: LIMIT_MS,
+    slowTestThreshold: 20 * LIMIT_MS,
     silent: 'passed-only',
     testTimeout: LIMIT_MS,
     hookTimeout: LIMIT_MS,
