@@ -91,7 +91,7 @@ describe('reconcile', () => {
     running.child.kill('SIGINT');
     expect(await running.exit).toBe(0);
     expect(running.out()).toMatch(
-      /^ann owes 42\nbob owes 0\n(ann still owes 42\n)+ann owes 12\n(ann still owes 12\n)*ann owes 0\nstopped\n$/,
+      /^ann owes 42\nbob owes 0\n(ann still owes 42\n)+ann owes 12\n(ann still owes 12\n)+ann owes 0\nstopped\n$/,
     );
   });
 });

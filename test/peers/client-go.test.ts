@@ -17,6 +17,7 @@ import { createListWatcher, type KubernetesObject, type List } from 'watchmux/ca
 import { EtcdStorage } from 'watchmux/etcd';
 import { MemoryStorage, type Storage } from 'watchmux/storage';
 import { type Component, component, isMissing } from '../components.ts';
+import { runs } from '../runs.ts';
 import { ClientProgram, type ProgramLine } from './client-program.ts';
 import { startEtcd } from './etcd-server.ts';
 import {
@@ -49,7 +50,7 @@ const PREFIX = 'core/configmaps/';
 const CUTS = 5;
 /** The longest that a connection lives, in bytes: more than a list of everything. */
 const LIFE_BYTES = 30_000;
-const CHANGES = 500;
+const CHANGES = runs(500, { least: 150 });
 const TEXT = 'x'.repeat(500);
 /** How kube-rs lists. */
 const PAGES = ['--page-size', '5'];

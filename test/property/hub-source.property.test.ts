@@ -12,7 +12,7 @@ import { isStatus } from '../../src/watch/event.ts';
 import { runs } from '../runs.ts';
 import { connect, FakeSink, turn } from '../unit/fake-sink.ts';
 
-const RUNS = runs(100, { least: 100 });
+const RUNS = runs(100, { least: 40 });
 const timeout = Math.max(60_000, 400 * RUNS);
 const HUBS = 2;
 const READERS = 3;
