@@ -42,8 +42,8 @@ export default defineConfig({
     // As in test/eventually.ts.
     expect: { poll: { timeout: PATIENCE_MS, interval: 10 } },
     pool: 'forks',
-    // Tests mostly wait for other processes, so three files run at once even on two cores.
-    maxWorkers: Math.max(3, availableParallelism() - 1),
+    // Tests mostly wait for other processes, so four files run at once even on two cores.
+    maxWorkers: Math.max(4, availableParallelism()),
     execArgv: ['--expose-gc'],
     projects: [
       { extends: true, test: { name: 'own process', include: OWN_PROCESS } },

@@ -50,6 +50,26 @@ describe('what a hub says about its stream', () => {
     expect(await coreOf(all.hub).ready(AbortSignal.abort())).toBe(false);
   });
 
+  test('does not wait for ever for an end that was removed: after 5 s without anything it asks where that is', async () => {
+    const source = new CountingSource();
+    for (let i = 1; i <= 3; i++) source.append(JSON.stringify(added(i)));
+    source.hold();
+    const all = worldOf(source);
+    await settle();
+    source.remove(3);
+    source.release();
+    await settle();
+    all.clock.advance(4_999);
+    await settle();
+    expect(stats(all)).toMatchObject({ phase: 'waiting' });
+    all.clock.advance(1);
+    await settle();
+    all.clock.advance(50);
+    await settle();
+    expect(stats(all)).toMatchObject({ phase: 'following', resets: 0 });
+    expect(all.clock.pending).toBe(0);
+  });
+
   test('counts what is no event, and goes on behind it', async () => {
     const all = await world(2);
     all.source.append('junk');

@@ -20,6 +20,8 @@ export interface FollowerOptions {
 }
 
 const BACKOFF = { minMs: 50, maxMs: 2_000, factor: 2 } as const;
+/** How long nothing may come before the end is reached. The last event may have been removed since, and will never come. */
+const QUIET_MS = 5_000;
 
 /**
  * Brings the events of a source into a hub, in order and without a gap, for as long as the hub lives.
@@ -127,16 +129,28 @@ export class Follower {
     this.connected = true;
     this.error = undefined;
     this.reached(following);
-    for await (const batch of following.batches) {
-      for (const event of batch) {
-        if (signal.aborted) return true;
-        if (event.sequence !== this.position.sequence + 1) this.skipTo(event.sequence, following.position.epoch);
-        await this.take(event, following.position.epoch);
+    let cancel = this.askAgainLater();
+    try {
+      for await (const batch of following.batches) {
+        cancel();
+        for (const event of batch) {
+          if (signal.aborted) return true;
+          if (event.sequence !== this.position.sequence + 1) this.skipTo(event.sequence, following.position.epoch);
+          await this.take(event, following.position.epoch);
+        }
+        this.backoff.healthy();
+        this.reached(following);
+        cancel = this.askAgainLater();
       }
-      this.backoff.healthy();
-      this.reached(following);
+    } finally {
+      cancel();
     }
     return true;
+  }
+
+  /** Clients wait until the end is reached. If nothing comes, asks where that is now. */
+  private askAgainLater(): () => void {
+    return this.ready ? () => {} : this.options.clock.schedule(QUIET_MS, () => this.renew());
   }
 
   private reached({ last }: Following): void {
