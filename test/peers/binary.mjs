@@ -30,8 +30,8 @@ export const OUTPUT = process.env.WATCHMUX_PEERS || join(CACHE, 'watchmux', 'pee
 export const HOW =
   'run "node test/peers/build.mjs", which needs Go 1.26 and four to nine minutes once, or name a binary in WATCHMUX_KUBE_APISERVER';
 
-/** The flags of a quick compile in Go: the server runs half as fast, and is built in three quarters of the time. */
-export const FLAGS = ['-trimpath', '-buildvcs=false', '-gcflags=all=-N -l -dwarf=false'];
+/** The flags of a compile in Go. Without optimization it takes three quarters of the time, once, and each start of a server twice. */
+export const FLAGS = ['-trimpath', '-buildvcs=false', '-gcflags=all=-dwarf=false'];
 
 /** The folder of a peer's sources. */
 export function moduleOf({ name }) {
