@@ -38,7 +38,7 @@ export function pathOf(program: Program): string {
 export async function buildGo(program: Program): Promise<string | undefined> {
   const { module, source, path } = PLACES[program];
   try {
-    await promisify(execFile)('go', ['build', '-o', path, source], { cwd: module, timeout: BUILD_LIMIT_MS });
+    await promisify(execFile)('go', ['build', '-trimpath', '-o', path, source], { cwd: module, timeout: BUILD_LIMIT_MS });
     return undefined;
   } catch (error) {
     const { code, stderr } = error as { code?: unknown; stderr?: string };
