@@ -58,7 +58,7 @@ await() {
 tested() {
   step_report=$1
   shift
-  "$@" --reporter=default --reporter=./config/skipped-reporter.ts --reporter=json --outputFile.json="$PWD/$reports/$step_report.json"
+  "$@" --reporter=default --reporter="$PWD/config/skipped-reporter.ts" --reporter=json --outputFile.json="$PWD/$reports/$step_report.json"
 }
 
 # Prints the steps, their seconds and tests, and the sum of all tests, even if a step has failed.
