@@ -11,7 +11,7 @@ const here = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 const LIMIT_MS = 30_000;
 
 /** These measure memory or time: nothing runs beside them. */
-const ALONE = 'test/measured/*.test.ts';
+const ALONE = 'test/measured/**/*.test.ts';
 
 /** What changes the process for whatever runs in it afterwards. */
 const CHANGES_PROCESS = /\bvi\.(mock|doMock|resetModules|useFakeTimers|stubGlobal|stubEnv|spyOn\(globalThis)\b/;

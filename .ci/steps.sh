@@ -40,10 +40,12 @@ end_step() {
 in_background() {
   local name=$1
   shift
+  set -m # a process group of its own, so that it ends with all that it has started
   (
-    renice -n 10 "$BASHPID" > /dev/null
+    renice -n 10 "$BASHPID" > /dev/null 2>&1 || true
     "$@"
   ) > "$reports/$name.txt" 2>&1 &
+  set +m
   jobs_running+=("$name=$!")
 }
 
@@ -64,7 +66,7 @@ tested() {
 # Prints the steps, their seconds and tests, and the sum of all tests, even if a step has failed.
 finish() {
   local code=$? each
-  for each in "${jobs_running[@]}"; do kill "${each#*=}" 2> /dev/null || true; done
+  for each in "${jobs_running[@]}"; do kill -- "-${each#*=}" 2> /dev/null || true; done
   if ((code != 0)); then printf '\n!!! failed: %s\n' "${step_name:-before the first step}"; fi
   end_step
   printf '%s\n' "${steps[@]}" | node .ci/table.mjs "$reports" "$SECONDS" || true
@@ -132,7 +134,11 @@ export WATCHMUX_DENO="$runtimes_folder/node_modules/${runtimes[1]}/deno"
 
 install_runtimes() {
   if [[ ! -x $WATCHMUX_BUN || ! -x $WATCHMUX_DENO ]]; then
-    npm install --no-save --ignore-scripts --prefix "$runtimes_folder" "${runtimes[0]}@$bun_version" "${runtimes[1]}@$deno_version"
+    local part
+    part=$(mktemp -d "$WATCHMUX_PEERS/part-XXXXXX")
+    npm install --no-save --ignore-scripts --prefix "$part" "${runtimes[0]}@$bun_version" "${runtimes[1]}@$deno_version"
+    rm -rf "$runtimes_folder"
+    mv "$part" "$runtimes_folder"
   fi
   "$WATCHMUX_BUN" --version
   "$WATCHMUX_DENO" --version

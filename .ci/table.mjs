@@ -9,7 +9,12 @@ const [folder, seconds] = process.argv.slice(2);
 function countsOf(report) {
   const file = `${folder}/${report}.json`;
   if (report === '' || !existsSync(file)) return undefined;
-  const run = JSON.parse(readFileSync(file, 'utf8'));
+  let run;
+  try {
+    run = JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    return undefined; // it was ended while it wrote
+  }
   // Of a file that could not be loaded no test has failed, but the file has.
   const broken = run.testResults.filter((each) => each.status === 'failed' && each.assertionResults.length === 0).length;
   return { passed: run.numPassedTests, failed: run.numFailedTests + broken, skipped: run.numPendingTests + run.numTodoTests };

@@ -50,5 +50,7 @@ const { status, error } = spawnSync(process.execPath, ['node_modules/tsup/dist/c
 });
 if (error) throw error;
 if (status !== 0) process.exit(status ?? 1);
+// What was changed during the build may be in it, or not.
+if (hashOf(SOURCES) !== sources) process.exit(0);
 mkdirSync(dirname(STAMP), { recursive: true });
 writeFileSync(STAMP, JSON.stringify({ sources, built: hashOf(['dist']) }));

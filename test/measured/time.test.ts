@@ -74,7 +74,6 @@ describe('64 KB of requests in one pipeline', () => {
     await takes(1);
     const eight = await takes(8);
     const many = await takes(Math.floor(65_536 / ask(path).length));
-    expect(many).toBeLessThan(500);
     expect(many).toBeLessThan(10 * eight + 100);
     for (const client of clients) client.close();
     server.child.stdin.end();

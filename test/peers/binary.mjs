@@ -2,8 +2,8 @@
 
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { homedir, tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
@@ -21,10 +21,10 @@ export const CLIENT_GO = { name: 'client-go', requires: 'k8s.io/client-go', vari
 export const KUBE_RS = { name: 'kube-rs', requires: 'kube', variable: 'WATCHMUX_KUBE_RS', language: 'rust' };
 
 /** Where users' caches are. */
-const CACHE = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
+const CACHE = process.env.XDG_CACHE_HOME || join(homedir() || tmpdir(), '.cache');
 
 /** Where binaries are, by the hash of their sources. It is outside of the clone, so that the next clone builds nothing. */
-export const OUTPUT = process.env.WATCHMUX_PEERS || join(CACHE, 'watchmux', 'peers');
+export const OUTPUT = resolve(process.env.WATCHMUX_PEERS || join(CACHE, 'watchmux', 'peers'));
 
 /** What tells how to get the binary, in one line. */
 export const HOW =

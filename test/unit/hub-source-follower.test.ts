@@ -70,6 +70,30 @@ describe('what a hub says about its stream', () => {
     expect(all.clock.pending).toBe(0);
   });
 
+  test('lets a slow source take its time: it asks again less and less often', async () => {
+    const source = new CountingSource();
+    source.append(JSON.stringify(added(1)));
+    source.hold();
+    const all = worldOf(source);
+    await settle();
+    const asked: number[] = [];
+    const follow = source.follow.bind(source);
+    source.follow = (...args) => {
+      asked.push(all.clock.now());
+      return follow(...args);
+    };
+    const beganMs = all.clock.now();
+    for (let second = 0; second < 200; second++) {
+      all.clock.advance(1_000);
+      await settle();
+    }
+    const pauses = asked.map((at, index) => Math.floor((at - (asked[index - 1] ?? beganMs)) / 5_000) * 5_000);
+    expect(pauses.slice(0, 5)).toEqual([5_000, 10_000, 20_000, 40_000, 80_000]);
+    source.release();
+    await settle();
+    expect(stats(all)).toMatchObject({ phase: 'following' });
+  });
+
   test('counts what is no event, and goes on behind it', async () => {
     const all = await world(2);
     all.source.append('junk');

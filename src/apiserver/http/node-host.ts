@@ -7,7 +7,7 @@ import { mayRefuse, type Refusable } from '../../bridge/transport/http2-refusals
 import { toCaller } from '../../bridge/transport/node-caller.ts';
 import { isPlain } from '../../bridge/transport/plain-response.ts';
 import type { Outbound } from '../../bridge/transport/stall.ts';
-import { dropBody, endUnread } from '../../bridge/transport/unread-body.ts';
+import { dropBody, endUnread, isUnread } from '../../bridge/transport/unread-body.ts';
 import { hold, joined } from '../../decode/parts.ts';
 import { refused } from '../../storage/statuses.ts';
 import { abandon, type HostDeps, tooLarge } from './host.ts';
@@ -208,7 +208,8 @@ function sendWhole(
   const { code, headers, body } = answer;
   if (code >= 400 && !mayRefuse(response as Refusable)) return;
   // Nothing after an unread body can be parsed; a closing server waits for its connections.
-  if (code === 503 || (code >= 400 && !hasReadBody && method !== 'GET')) response.shouldKeepAlive = false;
+  const isLeft = !hasReadBody && (isUnread(request) || (code >= 400 && method !== 'GET'));
+  if (code === 503 || isLeft) response.shouldKeepAlive = false;
   const length = body === null ? 0 : Buffer.byteLength(body);
   response.writeHead(code, code === 204 || code === 304 ? headers : { ...headers, 'content-length': length });
   const sent = method === 'HEAD' ? null : body;

@@ -41,14 +41,22 @@ export function dropBody(request: WithBody): void {
   drop(request, () => (request.stream ?? request.socket).destroy());
 }
 
-/** Ends a whole answer, whose head has been written, to a request whose body has not been read. */
+/** Whether more of a body may come. Nothing can follow on its connection, so the answer should say that it is closed. */
+export function isUnread(request: Pick<Unread, 'headers' | 'stream' | 'complete'>): boolean {
+  return request.complete !== true && request.stream === undefined && hasBody(request);
+}
+
+/**
+ * Ends a whole answer, whose head has been written with its length, to a request whose body has not been read. Without a length the
+ * client would wait for the end.
+ */
 export function endUnread(
   request: Unread,
   response: WholeResponse,
   { body, clock }: { body: string | Uint8Array | null; clock: Clock },
 ): void {
   // Middleware that wraps `write` may hold the answer until its end. Streams of HTTP/2 are closed one by one, without a reset.
-  if (request.complete || !hasBody(request) || request.stream !== undefined || Object.hasOwn(response, 'write')) {
+  if (!isUnread(request) || Object.hasOwn(response, 'write')) {
     dropBody(request);
     response.end(body ?? undefined);
     return;
@@ -76,7 +84,7 @@ function drop(request: WithBody, onLong: () => void): void {
   });
 }
 
-function hasBody({ headers, stream }: WithBody): boolean {
+function hasBody({ headers, stream }: Pick<WithBody, 'headers' | 'stream'>): boolean {
   if (stream !== undefined) return !stream.endAfterHeaders;
   return (headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined;
 }

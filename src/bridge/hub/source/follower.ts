@@ -20,8 +20,9 @@ export interface FollowerOptions {
 }
 
 const BACKOFF = { minMs: 50, maxMs: 2_000, factor: 2 } as const;
-/** How long nothing may come before the end is reached. The last event may have been removed since, and will never come. */
+/** How long nothing may come before the end is reached: the last event may have been removed since, and will never come. Doubles. */
 const QUIET_MS = 5_000;
+const MAX_QUIET_MS = 80_000;
 
 /**
  * Brings the events of a source into a hub, in order and without a gap, for as long as the hub lives.
@@ -46,6 +47,7 @@ export class Follower {
   private stopped: boolean = false;
   private attempt: AbortController = new AbortController();
   private wake: (() => void) | undefined = undefined;
+  private quietMs: number = QUIET_MS;
   private readonly backoff: Backoff;
   private readonly checks: Set<() => void> = new Set();
   private readonly options: FollowerOptions;
@@ -133,6 +135,7 @@ export class Follower {
     try {
       for await (const batch of following.batches) {
         cancel();
+        this.quietMs = QUIET_MS;
         for (const event of batch) {
           if (signal.aborted) return true;
           if (event.sequence !== this.position.sequence + 1) this.skipTo(event.sequence, following.position.epoch);
@@ -148,9 +151,13 @@ export class Follower {
     return true;
   }
 
-  /** Clients wait until the end is reached. If nothing comes, asks where that is now. */
+  /** Clients wait until the end is reached. If nothing comes, asks where that is now; less and less often, as a source may be slow. */
   private askAgainLater(): () => void {
-    return this.ready ? () => {} : this.options.clock.schedule(QUIET_MS, () => this.renew());
+    if (this.ready) return () => {};
+    return this.options.clock.schedule(this.quietMs, () => {
+      this.quietMs = Math.min(2 * this.quietMs, MAX_QUIET_MS);
+      this.renew();
+    });
   }
 
   private reached({ last }: Following): void {
