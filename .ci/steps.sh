@@ -135,7 +135,7 @@ export WATCHMUX_DENO="$runtimes_folder/node_modules/${runtimes[1]}/deno"
 install_runtimes() {
   if [[ ! -x $WATCHMUX_BUN || ! -x $WATCHMUX_DENO ]]; then
     local part
-    part=$(mktemp -d "$WATCHMUX_PEERS/part-XXXXXX")
+    part=$(mktemp -d -p "$WATCHMUX_PEERS")
     npm install --no-save --ignore-scripts --prefix "$part" "${runtimes[0]}@$bun_version" "${runtimes[1]}@$deno_version"
     rm -rf "$runtimes_folder"
     mv "$part" "$runtimes_folder"
