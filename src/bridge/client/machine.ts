@@ -10,8 +10,10 @@
  *                                        lost, ended, full
  *
  * Invariants
- * - `position` is the version of the last event accepted in order, and a connection asks for what follows it, so no event is
- *   skipped. An event that is not after `position` is not accepted, so no event is repeated.
+ * - `position` is the version of the last event accepted in order that has one, and a connection asks for what follows it, so no
+ *   event is skipped. An event that is not after `position` is not accepted, so no event is repeated, except those of a folded
+ *   batch that has broken off: they have no versions, and the whole batch comes again. Half a snapshot that was asked for in spite
+ *   of a position is nothing to continue from, so there is none.
  * - If that is impossible (no version is known, the version is too old, or the server is a different one), the consumer gets one
  *   ERROR with code 410 before anything else.
  * - `failures` counts the consecutive connections that delivered no event to resume from, and did not last for `maxMs`. It
@@ -71,6 +73,8 @@ export class ClientMachine {
   state: ClientState = 'waiting';
   /** The version to resume after; undefined if there is none. */
   position: string | undefined;
+  /** This connection begins with a snapshot, although a position is known. */
+  copying: boolean = false;
   readonly #options: MachineOptions;
   readonly #backoff: Backoff;
   /** The last event had no version, so more was to come: the rest of a snapshot, or of a folded batch. */
@@ -90,6 +94,7 @@ export class ClientMachine {
   /** The first connection, or the delay has passed, or there is room again. */
   connect(): void {
     if (this.state === 'waiting') this.state = 'connecting';
+    this.#partial = false;
   }
 
   /** The server has started to send the stream. */
@@ -101,11 +106,13 @@ export class ClientMachine {
   accept(version: string | undefined): Order {
     const order = orderOf(version, this.position);
     if (order === 'next') {
-      // An event without a version cannot be requested again, and the version before it would skip it.
-      this.position = version;
       this.#partial = !version;
-      // An event without a version may be the start of a snapshot that breaks off every time, so it does not count as success.
-      if (version) this.#backoff.failures = 0;
+      if (version) {
+        this.position = version;
+        this.copying = false;
+        // An event without a version may be the start of a snapshot that breaks off every time, so it does not count as success.
+        this.#backoff.failures = 0;
+      } else if (this.copying) this.position = undefined;
     }
     return order;
   }
@@ -136,9 +143,12 @@ export class ClientMachine {
     return { delayMs, error: reported, notice };
   }
 
-  /** The queue is full. Returns whether the connection may be closed until there is room, which requires a known position. */
-  full(): boolean {
-    const may = this.state === 'open' && !!this.position;
+  /**
+   * The queue is full. Returns whether the connection may be closed until there is room, which requires a known position. Within a
+   * folded batch, which would come again, that is for the case that there is no room at all.
+   */
+  full(atAll: boolean = false): boolean {
+    const may = this.state === 'open' && !!this.position && (atAll || !this.#partial);
     if (may) this.state = 'waiting';
     return may;
   }

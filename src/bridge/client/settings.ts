@@ -28,7 +28,14 @@ export interface StateDetail {
 export interface ClientWatch<E> extends Watch<E> {
   /** State of the connection. `closed` is final; queued events stay readable. */
   readonly state: ClientState;
-  /** The version to resume after, up to what has been read so far. Store it and pass it to `connect` later. */
+  /**
+   * The version to resume after, up to what has been read so far. Store it and pass it to `connect` later.
+   *
+   * Events that `coalesce` has folded come in batches, of which only the last event has a version. Within such a batch, this is the
+   * version from before it: a watch that continues there gets the whole batch again. It is undefined as long as there is none: before
+   * the first version has arrived, and within a snapshot. A watch without a version starts now, or with the snapshot; so start over
+   * with an empty state then.
+   */
   readonly resourceVersion: string | undefined;
 }
 

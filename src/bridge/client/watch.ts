@@ -4,7 +4,7 @@ import type { Bookmark } from '../protocol.ts';
 import { isInitialEventsEnd } from '../protocol.ts';
 import { toEvent } from './event.ts';
 import type { Action, ClientState } from './machine.ts';
-import { ClientMachine, COMPLETE, ENDED, LOST, toFailure } from './machine.ts';
+import { ClientMachine, ENDED, LOST, toFailure } from './machine.ts';
 import { ClientQueue } from './queue.ts';
 import { ClientReads } from './reads.ts';
 import type { ClientSettings, ClientWatch, Open, StateDetail } from './settings.ts';
@@ -30,8 +30,6 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   #told: ClientState = 'connecting';
   /** The queue is full. The connection is paused or closed until there is room. */
   #blocked: boolean = false;
-  /** The last event was an ERROR, so an end right after it is expected. */
-  #errored: boolean = false;
   /** The first version that has arrived on any connection. A requested snapshot is complete by then. */
   #first: string | undefined;
   /** It is known where the watch begins: a version in the URL of a later attempt does not count. */
@@ -120,7 +118,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     const event = toEvent(text, this.#settings);
     if (!event || this.stopped) return;
     const { resourceVersion } = event as { resourceVersion?: string };
-    // The server sends an ERROR without a version to this client only, and nothing after it.
+    // The server's own ERROR, to this client only, is the one without a version. Nothing follows. Any other is an event like others.
     if (resourceVersion === undefined && isErrorEvent(event)) this.#refused(event);
     else this.#accept(event, { chars: text.length, version: resourceVersion || id || undefined });
   }
@@ -131,7 +129,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     const error = isStatus(why) ? why : toFailure(code, why);
     // Not every host of a server can break off a response. A server that has said when to reconnect has not ended its stream.
     const { retryAfterMs } = this.#timing;
-    const ended = this.#errored ? COMPLETE : retryAfterMs === undefined ? ENDED : LOST;
+    const ended = retryAfterMs === undefined ? ENDED : LOST;
     const loss = {
       code: code === ENDED ? ended : code,
       error,
@@ -158,6 +156,8 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
       this.#perform(this.#machine.close(toFailure(410, 'the reader is too slow')));
       return;
     }
+    // The position may have come with a BOOKMARK that the reader does not see.
+    if (this.queue.allRead) this.queue.readVersion = this.#machine.position;
     const order = this.#machine.accept(version);
     this.#first ||= version;
     // A snapshot ends with a BOOKMARK even for clients that have not asked for any, and get no other one.
@@ -166,10 +166,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
       this.alive();
     }
     if (order === 'foreign') this.over({ code: 410, why: `${version} does not follow ${this.#machine.position}` });
-    else if (shown && (mark || order === 'next')) {
-      this.#errored = isErrorEvent(event);
-      this.#push(event, more);
-    }
+    else if (shown && (mark || order === 'next')) this.#push(event, { ...more, version: this.#machine.position });
   }
 
   #push(event: E, more: { chars: number; version: string | undefined }): void {
@@ -193,7 +190,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
       this.#blocked = true;
       this.#expect(0);
       this.#connection.pause(true);
-    } else if (this.#machine.full()) {
+    } else if (this.#machine.full(this.queue.weight >= 1)) {
       this.#hangUp();
       this.#blocked = true;
       this.#tell();
@@ -216,7 +213,6 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.#blocked = this.#full;
     if (this.#blocked) return;
     this.#machine.connect();
-    this.#errored = false;
     this.#timing.retryAfterMs = undefined;
     this.#expect(this.#settings.connectTimeoutMs);
     try {
@@ -239,13 +235,15 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
       query.delete('resourceVersion');
     }
     this.#begun = true;
-    this.#shows = isTrue(query);
+    this.#shows = isTrue(query, BOOKMARKS);
     if (this.#settings.bookmarks && !query.has(BOOKMARKS)) query.set(BOOKMARKS, 'true');
-    this.#asks = isTrue(query);
-    if (!machine.position) return;
-    query.set('resourceVersion', machine.position);
-    // The requested snapshot has arrived. A new connection must not ask for it again.
-    if (this.#first) query.delete('sendInitialEvents');
+    this.#asks = isTrue(query, BOOKMARKS);
+    if (machine.position) {
+      query.set('resourceVersion', machine.position);
+      // The requested snapshot has arrived. A new connection must not ask for it again.
+      if (this.#first) query.delete(SNAPSHOT);
+    }
+    machine.copying = isTrue(query, SNAPSHOT);
   }
 
   #hangUp(): void {
@@ -284,9 +282,10 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   }
 }
 
-/** The parameter that asks for BOOKMARKs. */
+/** The parameters that ask for BOOKMARKs, and for the snapshot. */
 const BOOKMARKS = 'allowWatchBookmarks';
+const SNAPSHOT = 'sendInitialEvents';
 
-function isTrue(query: URLSearchParams): boolean {
-  return /^(true|1)$/.test(query.get(BOOKMARKS) ?? '');
+function isTrue(query: URLSearchParams, name: string): boolean {
+  return /^(true|1)$/.test(query.get(name) ?? '');
 }
