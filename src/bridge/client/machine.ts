@@ -44,6 +44,8 @@ export interface Loss {
   readonly hintMs?: number | undefined;
   /** How long the connection has existed. */
   readonly ranMs?: number | undefined;
+  /** Who has planned this end, so that it is no failure: the server, which has said when to come back, or the client's user. */
+  readonly planned?: 'server' | 'client' | undefined;
 }
 
 /** The stream ended regularly, without a reason. The source may have ended, or a proxy may have cut a long response. */
@@ -123,12 +125,12 @@ export class ClientMachine {
   }
 
   /** The connection has ended. */
-  over({ code, error, hintMs, ranMs }: Loss): Action | undefined {
+  over({ code, error, hintMs, ranMs, planned }: Loss): Action | undefined {
     const { onExpired, maxAttempts, reconnectOnEnd } = this.#options;
     const restart = onExpired === 'restart';
     // The stream was open but had no version yet. Nobody can tell what the server sends until the next connection.
     const unversioned = this.state === 'open' && !this.position;
-    const spent = this.#backoff.failures >= maxAttempts;
+    const spent = planned !== 'client' && this.#backoff.failures >= maxAttempts;
     const enough = !reconnectOnEnd || spent || (unversioned && !restart && !this.#partial);
     if (code === COMPLETE || (code === ENDED && enough)) return this.close();
     if (spent || (code > COMPLETE && code < 500 && ![408, 410, 429].includes(code))) return this.close(error);
@@ -137,10 +139,11 @@ export class ClientMachine {
     if (this.state === 'closed' || (notice && !restart)) return this.close(reported);
     if (notice) this.position = undefined;
     this.state = 'waiting';
+    if (planned === 'client' && !notice) return { delayMs: 0 };
     const expired = code === 410;
     // A failed snapshot also loses the position, and its error has another code.
     const delayMs = this.#backoff.failed({ hintMs, ranMs, expired, curable: expired && error.code === 410 });
-    return { delayMs, error: reported, notice };
+    return { delayMs, error: planned && !notice ? undefined : reported, notice };
   }
 
   /**

@@ -15,7 +15,7 @@ export type ClientOverflow = { [Name in Overflow]: Has[Name] extends true ? Name
 
 /** Details of a state change. */
 export interface StateDetail {
-  /** Why the connection was lost, or why the watch failed. */
+  /** Why the connection was lost, or why the watch failed. Absent if the end was planned: the server has said when to come back. */
   readonly error?: Status | undefined;
   /** Delay until the next attempt. `waiting` without a delay means waiting for room in the queue. */
   readonly delayMs?: number | undefined;
@@ -37,6 +37,19 @@ export interface ClientWatch<E> extends Watch<E> {
    * with an empty state then.
    */
   readonly resourceVersion: string | undefined;
+  /**
+   * When something last arrived from the server, by the client's clock: `performance.now() - lastContactMs` is how long ago that is,
+   * in milliseconds, unless there is a clock of its own. Undefined before anything has arrived.
+   */
+  readonly lastContactMs: number | undefined;
+  /**
+   * Connects at once: ends the connection, or the wait for the next attempt, and resumes on a new connection. Without a version to
+   * resume after, that is a lost connection like any other. Does nothing once the watch has ended.
+   *
+   * In a page, the client does so by itself when the network comes or goes. It also does when the page is shown again, if it waits for
+   * the next attempt, or if nothing has arrived for a third of the idle timeout.
+   */
+  reconnect(): void;
 }
 
 /** Settings of a client. */

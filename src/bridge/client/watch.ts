@@ -3,8 +3,9 @@ import { isErrorEvent, isStatus } from '../../watch/event.ts';
 import type { Bookmark } from '../protocol.ts';
 import { isInitialEventsEnd } from '../protocol.ts';
 import { toEvent } from './event.ts';
-import type { Action, ClientState } from './machine.ts';
+import type { Action, ClientState, Loss } from './machine.ts';
 import { ClientMachine, ENDED, LOST, toFailure } from './machine.ts';
+import { listenToPage } from './page.ts';
 import { ClientQueue } from './queue.ts';
 import { ClientReads } from './reads.ts';
 import type { ClientSettings, ClientWatch, Open, StateDetail } from './settings.ts';
@@ -39,8 +40,10 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   /** The reader sees BOOKMARKs that only keep the version current. */
   #shows: boolean = false;
   readonly #timing: ServerTiming = new ServerTiming();
+  lastContactMs: number | undefined;
   #openedMs: number = 0;
   readonly #onAbort = (): void => this.stop();
+  readonly #leavePage: () => void;
 
   constructor(settings: ClientSettings<E>, open: Open) {
     super();
@@ -54,6 +57,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.queue.readVersion = position;
     this.#open = open;
     settings.signal?.addEventListener('abort', this.#onAbort);
+    this.#leavePage = listenToPage({ network: () => this.#look(false), shown: () => this.#look(true) });
     this.#connect();
   }
 
@@ -80,7 +84,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
       if (this.queue.load <= 0.5) this.#connect();
     } else if (this.queue.load < 1) {
       this.#blocked = false;
-      this.alive();
+      this.#awaitSign();
       this.#connection.pause!(false);
     }
   }
@@ -100,6 +104,23 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.stop();
   }
 
+  reconnect(): void {
+    if (this.#connection) this.over({ code: LOST, why: 'reconnect', planned: 'client' });
+    if (this.state === 'waiting') this.#connect();
+  }
+
+  /** The page has told of its network, or is shown again. Keeps a connection that could not be continued. */
+  #look(isShown: boolean): void {
+    const silentMs = this.#settings.clock.now() - (this.lastContactMs ?? 0);
+    const isFine = isShown && (this.#blocked || silentMs < (this.#idleTimeoutMs || Infinity) / 3);
+    const { state } = this;
+    if (state === 'open' ? this.#machine.position && !isFine : state === 'waiting' || !isShown) this.reconnect();
+  }
+
+  get #idleTimeoutMs(): number {
+    return this.#settings.idleTimeoutMs ?? this.#timing.idleTimeoutMs;
+  }
+
   opened(): void {
     this.#machine.opened();
     this.#openedMs = this.#settings.clock.now();
@@ -109,9 +130,14 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
 
   alive(isHeartbeat: boolean = false): void {
     if (isHeartbeat) this.#timing.heartbeat();
+    this.lastContactMs = this.#settings.clock.now();
+    this.#awaitSign();
+  }
+
+  #awaitSign(): void {
     // Before `open`, the connect timeout applies. While the queue is full, only data already on its way arrives, so no timeout
     // applies.
-    if (this.state === 'open' && !this.#blocked) this.#expect(this.#settings.idleTimeoutMs ?? this.#timing.idleTimeoutMs);
+    if (this.state === 'open' && !this.#blocked) this.#expect(this.#idleTimeoutMs);
   }
 
   frame(text: string, id?: string): void {
@@ -123,16 +149,17 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     else this.#accept(event, { chars: text.length, version: resourceVersion || id || undefined });
   }
 
-  over({ code, why, hintMs }: End, event?: E): void {
+  over({ code, why, hintMs, planned }: End, event?: E): void {
     const { clock, maxMs } = this.#settings;
     if (this.state === 'open' && clock.now() - this.#openedMs >= maxMs) this.#machine.lasted();
     const error = isStatus(why) ? why : toFailure(code, why);
     // Not every host of a server can break off a response. A server that has said when to reconnect has not ended its stream.
     const { retryAfterMs } = this.#timing;
-    const ended = retryAfterMs === undefined ? ENDED : LOST;
-    const loss = {
-      code: code === ENDED ? ended : code,
+    const isPlanned = retryAfterMs !== undefined && (code === ENDED || code === LOST);
+    const loss: Loss = {
+      code: isPlanned ? LOST : code,
       error,
+      planned: planned ?? (isPlanned ? 'server' : undefined),
       // Without a hint it is NaN, which means none.
       hintMs: hintMs || (error.details?.retryAfterSeconds as number) * 1_000 || retryAfterMs,
     };
@@ -202,8 +229,10 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     const { error, delayMs, notice } = action;
     this.#hangUp();
     if (notice) this.queue.pushError(event ?? ({ type: 'ERROR', object: error } as WatchEvent as E));
-    if (this.stopped) this.#settings.signal?.removeEventListener('abort', this.#onAbort);
-    else this.#cancelTimer = this.#settings.clock.schedule(delayMs as number, () => this.#connect());
+    if (this.stopped) {
+      this.#settings.signal?.removeEventListener('abort', this.#onAbort);
+      this.#leavePage();
+    } else this.#cancelTimer = this.#settings.clock.schedule(delayMs as number, () => this.#connect());
     this.#tell({ error, delayMs });
     this.serve();
   }
