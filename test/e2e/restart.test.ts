@@ -233,9 +233,10 @@ test('SIGTERM: clients get their queues, are told when to reconnect, and the pro
   await peer.ask('publish', { count: 40 });
   expect(await peer.kill('SIGTERM')).toBe(0);
   await expectHeard(all, upTo(40));
-  await until(() => all.every(({ details }) => details.some(({ error }) => error !== undefined)));
+  await until(() => all.every(({ details }) => details.some(({ delayMs }) => delayMs !== undefined)));
   for (const { transport, details } of all) {
-    const { delayMs = 0 } = details.find(({ error }) => error !== undefined) as StateDetail;
+    const { delayMs = 0, error } = details.find((detail) => detail.delayMs !== undefined) as StateDetail;
+    expect({ transport, error }).toEqual({ transport, error: undefined });
     // Each client waits a little on top of it, as after any loss.
     expect({ transport, asked: delayMs >= 4_000 && delayMs < 4_500 }).toEqual({ transport, asked: true });
   }

@@ -57,6 +57,14 @@ const whole: [string, History<WatchEvent>][] = [
   ['a BOOKMARK and an ERROR need no name', history(w, accept(nameless, failure), read('w', nameless), read('w', failure))],
   ['a BOOKMARK is no change of the object that it names', history(w, accept('a1', mark, 'a3'), read('w', 'a3'), read('w', mark))],
   [
+    'a key has changed on both sides of an ERROR',
+    history(w, accept('a1', 'a2', failure, 'a3', 'a4'), read('w', 'a2', failure, 'a4'), shutdown, closed, end('w')),
+  ],
+  [
+    'it is cut by more keys than it holds, because a key counts again after an ERROR',
+    history(watch('w', 'coalesce', 2), accept('a1', failure, 'a2'), read('w', cut(3)), end('w')),
+  ],
+  [
     'a BOOKMARK replaces the one before',
     history(w, accept(mark, 'a1', newer), read('w', 'a1', newer), shutdown, closed, end('w')),
   ],
@@ -74,6 +82,19 @@ describe('coalesce keeps every guarantee when', () => {
 });
 
 const broken: [string, History<WatchEvent>, string[]][] = [
+  [
+    'a key is folded across an ERROR',
+    history(w, accept('a1', failure, 'a2'), read('w', 'a2', failure), shutdown, closed, end('w')),
+    ['Ordered for w at ERROR: expected it before number 2, seen number 1 behind it'],
+  ],
+  [
+    'an ERROR overtakes a change',
+    history(w, accept('a1', failure), read('w', failure, 'a1'), shutdown, closed, end('w')),
+    [
+      'Ordered for w at a1: expected it before number 1, seen number 0 behind it',
+      'Exact for w at ERROR: expected it after MODIFIED, seen it before',
+    ],
+  ],
   [
     'it passes on what was never published',
     history(w, accept('a1'), read('w', 'ghost', 'a1')),

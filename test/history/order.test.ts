@@ -10,6 +10,7 @@ const gaveUp = { step: 'gave-up' } as const;
 const shutdown = { step: 'shutdown' } as const;
 const stop = { step: 'stop', watcher: 'w' } as const;
 const returns = { step: 'return', watcher: 'w' } as const;
+const failure: WatchEvent = { type: 'ERROR', object: { name: 'failure' } };
 type Case = [string, Checker, History<WatchEvent>];
 
 describe('histories that pass', () => {
@@ -82,6 +83,16 @@ describe('histories that must fail', () => {
       'Ordered: one key swapped with coalesce',
       checkOrdered,
       history(watch('w', 'coalesce', 9), accept('a1', 'a2'), read('w', 'a2', 'a1')),
+    ],
+    [
+      'Ordered: a key overtakes an ERROR with coalesce',
+      checkOrdered,
+      history(watch('w', 'coalesce', 9), accept('a1', failure, 'b1'), read('w', 'a1', 'b1', failure)),
+    ],
+    [
+      'Ordered: an ERROR overtakes a key with coalesce',
+      checkOrdered,
+      history(watch('w', 'coalesce', 9), accept('a1', failure), read('w', failure, 'a1')),
     ],
     [
       'Ordered: a later read is served first',

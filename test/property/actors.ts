@@ -37,7 +37,7 @@ export interface Plan {
   readonly shutdown: 'end' | 'early' | 'give-up';
 }
 
-const TYPES = ['ADDED', 'MODIFIED', 'DELETED', 'MODIFIED', 'BOOKMARK'];
+const TYPES = ['ADDED', 'MODIFIED', 'DELETED', 'MODIFIED', 'BOOKMARK', 'ADDED', 'ERROR'];
 const LETS_GO: readonly Leave[] = ['stay', 'stay', 'break', 'throw', 'stop', 'abort'];
 const STYLES: readonly Style[] = ['for-await', 'batches', 'try', 'pending', 'stalled', 'mixed'];
 

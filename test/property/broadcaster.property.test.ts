@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Broadcaster } from '../../src/broadcast/broadcaster.ts';
 import type { BroadcastWatch } from '../../src/broadcast/handle.ts';
 import { isWatchError } from '../../src/watch/errors.ts';
-import { isErrorEvent } from '../../src/watch/event.ts';
+import { CHANGES, isErrorEvent } from '../../src/watch/event.ts';
 import { OVERFLOWS, type Overflow } from '../../src/watch/overflow.ts';
 import type { Watch, WatchBatches } from '../../src/watch/watch.ts';
 import { runs } from '../runs.ts';
@@ -73,7 +73,7 @@ const opArb: fc.Arbitrary<Op> = fc.oneof(
     arbitrary: fc.record({
       op: fc.constantFrom('publish' as const, 'tryPublish' as const),
       key: fc.nat(3),
-      type: fc.constantFrom('ADDED', 'MODIFIED', 'DELETED'),
+      type: fc.constantFrom(...CHANGES, ...CHANGES, ...CHANGES, 'ERROR'),
       times: fc.oneof(fc.constant(1), fc.nat(6), fc.nat(80)),
     }),
   },

@@ -14,9 +14,10 @@ interface Entry<E> {
   readonly place: number;
 }
 
-/** An obviously correct `coalesce`: unread changes by name, in the order of the first unseen change. */
+/** An obviously correct `coalesce`: unread changes by name, in the order of the first unseen change, and apart between ERRORs. */
 export class ModelFold<E extends Change> {
   private readonly entries: Map<string, Entry<E>> = new Map();
+  private errors: number = 0;
 
   /** Number of changed objects, including those whose changes cancel out. */
   get size(): number {
@@ -40,7 +41,9 @@ export class ModelFold<E extends Change> {
   }
 
   add(event: E, at: number = 0): void {
-    const { name } = event.object.metadata;
+    const isError = event.type === 'ERROR';
+    const name = `${this.errors} ${isError ? '' : event.object.metadata.name}`;
+    if (isError) this.errors++;
     const known = this.entries.get(name);
     const { existed, count } = known ?? { existed: event.type !== 'ADDED', count: 0 };
     // Changes that have come to nothing need not come again.

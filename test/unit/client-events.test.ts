@@ -1,7 +1,7 @@
 // How a client handles what a server sends: versions, ERRORs, BOOKMARKs, and invalid frames.
 import { describe, expect, test } from 'vitest';
 import { connect } from '../../src/bridge/client.ts';
-import { toBookmark } from '../../src/bridge/protocol.ts';
+import { CLOSE_CODES, CLOSE_REASONS, toBookmark } from '../../src/bridge/protocol.ts';
 import { FakeNetwork, KINDS, settle } from './client-network.ts';
 import type { Event } from './client-rig.ts';
 import { at, error, event, open, range } from './client-rig.ts';
@@ -66,23 +66,91 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('an ERROR with a version is data, and a regular end after it is the end', async () => {
-    const { accept, read, network, expectOver } = open(kind);
-    await accept(event(1), { ...error(500), resourceVersion: at(2) }, event(3));
-    expect(await read()).toEqual([1, 500, 3]);
-    network.link.send({ ...error(500), resourceVersion: at(4) });
+  test('an ERROR with a version is an event of the application, and says nothing about the connection', async () => {
+    for (const code of [403, 410, 500]) {
+      for (const end of ['cut', 'end'] as const) {
+        const { accept, read, network, watch, clock } = open(kind);
+        await accept(event(1), { ...error(code), resourceVersion: at(2) }, event(3));
+        expect(await read()).toEqual([1, code, 3]);
+        network.link.send({ ...error(code), resourceVersion: at(4) });
+        await settle();
+        if (end === 'cut') network.link.cut();
+        else network.link.end(CLOSE_CODES.timeout, CLOSE_REASONS.timeout);
+        expect(await read()).toEqual([code]);
+        expect(watch.state).toBe('waiting');
+        clock.advance(500);
+        await settle();
+        expect(network.link.url.searchParams.get('resourceVersion')).toBe(at(4));
+        await watch.return();
+      }
+    }
+  });
+
+  test('within a folded batch, whose events have no versions, the version is that from before it', async () => {
+    const folded = (object: unknown): Event => ({ type: 'MODIFIED', object });
+    for (const begin of [event(1), toBookmark(at(1)) as Event]) {
+      const { accept, watch, network, clock, read } = open(kind);
+      await accept(begin, folded('a'), folded('b'), event(9));
+      if (begin.type === 'ADDED') watch.tryNext();
+      expect(watch.resourceVersion).toBe(at(1));
+      expect(watch.tryNext()).toEqual(folded('a'));
+      expect(watch.resourceVersion).toBe(at(1));
+      expect(await read()).toEqual(['b', 9]);
+      expect(watch.resourceVersion).toBe(at(9));
+      network.link.send(folded('c'));
+      expect(await read()).toEqual(['c']);
+      expect(watch.resourceVersion).toBe(at(9));
+      network.link.cut();
+      await settle();
+      clock.advance(500);
+      await accept(event(10));
+      expect(network.link.url.searchParams.get('resourceVersion')).toBe(at(9));
+      expect(await read()).toEqual([10]);
+      await watch.return();
+    }
+  });
+
+  test('a loop that is left within a folded batch can be continued: the batch comes again', async () => {
+    const { accept, watch } = open(kind);
+    await accept(event(1), { type: 'MODIFIED', object: 'a' }, event(9));
+    for await (const { object } of watch) if (object === 'a') break;
+    expect([watch.state, watch.dropped, watch.resourceVersion]).toEqual(['closed', 1, at(1)]);
+    const next = open(kind, { resourceVersion: watch.resourceVersion });
     await settle();
-    network.link.end();
-    expect(await read()).toEqual([500]);
+    expect(next.network.link.url.searchParams.get('resourceVersion')).toBe(at(1));
+    await next.watch.return();
+  });
+
+  test('half a snapshot that was asked for in spite of a version is nothing to continue from', async () => {
+    const { accept, watch, network, read, expectOver } = open(
+      kind,
+      { resourceVersion: at(1) },
+      'http://h.example/watch?sendInitialEvents=true',
+    );
+    await accept({ type: 'ADDED', object: 'a' });
+    expect(network.link.url.searchParams.get('sendInitialEvents')).toBe('true');
+    expect(await read()).toEqual(['a']);
+    expect(watch.resourceVersion).toBeUndefined();
+    network.link.cut();
+    expect(await read()).toEqual([410]);
     await expectOver();
   });
 
-  test('after such an ERROR, a connection that is cut is made again', async () => {
-    const { accept, network, watch } = open(kind);
-    await accept(event(1), { ...error(500), resourceVersion: at(2) });
+  test('once it has come, a folded batch behind it is continued from before the batch', async () => {
+    const url = 'http://h.example/watch?sendInitialEvents=1';
+    const { accept, watch, network, clock, read } = open(kind, { resourceVersion: at(1) }, url);
+    await accept({ type: 'ADDED', object: 'a' }, toBookmark(at(4), { initialEventsEnd: true }) as Event, {
+      type: 'MODIFIED',
+      object: 'b',
+    });
+    expect(await read()).toHaveLength(3);
     network.link.cut();
     await settle();
-    expect(watch.state).toBe('waiting');
+    clock.advance(500);
+    await settle();
+    expect([watch.state, watch.resourceVersion]).toEqual(['connecting', at(4)]);
+    expect(network.link.url.searchParams.get('resourceVersion')).toBe(at(4));
+    expect(network.link.url.searchParams.has('sendInitialEvents')).toBe(false);
     await watch.return();
   });
 
@@ -161,12 +229,13 @@ describe.each(KINDS)('connect over %s', (kind) => {
     await watch.return();
   });
 
-  test('an empty version is no version: the client cannot resume after it', async () => {
+  test('an empty version is no version: the client resumes after the one before', async () => {
     const { network, accept, read, watch } = open(kind, { resourceVersion: at(1) });
-    await accept({ ...event(2), resourceVersion: '' });
+    await accept({ ...event(2), resourceVersion: '' }, { ...error(410), resourceVersion: '' });
     network.link.cut();
     expect(await read()).toEqual([2, 410]);
-    expect(watch.state).toBe('closed');
+    expect([watch.state, watch.resourceVersion]).toEqual(['waiting', at(1)]);
+    await watch.return();
   });
 
   test('BOOKMARKs are hidden from the reader, except at the end of a snapshot, and unless the URL asks for them', async () => {

@@ -23,8 +23,20 @@ describe('a version', () => {
   ] as const)('after %s, %s is %s', (last, version, order) => {
     const machine = new ClientMachine(options, last);
     expect(machine.accept(version)).toBe(order);
-    expect(machine.position).toBe(order === 'next' ? version : last);
+    expect(machine.position).toBe(order === 'next' ? (version ?? last) : last);
   });
+});
+
+test('within a folded batch, which would come again, a full queue closes the connection only if there is no room at all', () => {
+  const machine = new ClientMachine(options, 'e.1');
+  machine.connect();
+  machine.opened();
+  machine.accept(undefined);
+  expect([machine.full(), machine.state]).toEqual([false, 'open']);
+  expect([machine.full(true), machine.state]).toEqual([true, 'waiting']);
+  machine.connect();
+  machine.opened();
+  expect(machine.full()).toBe(true);
 });
 
 test('a full queue closes the connection only from a known position, and only in state open', () => {

@@ -1,9 +1,9 @@
 // When a client declares a connection dead, and how long it waits for a departing server: what BOOKMARKs tell of both.
 import { describe, expect, test } from 'vitest';
-import { DEFAULTS, toBookmark } from '../../src/bridge/protocol.ts';
+import { CLOSE_CODES, DEFAULTS, toBookmark, toRetryReason } from '../../src/bridge/protocol.ts';
 import { KINDS, settle } from './client-network.ts';
 import type { Event as Sent } from './client-rig.ts';
-import { at, event, open, range } from './client-rig.ts';
+import { at, error, event, open, range } from './client-rig.ts';
 
 type Rig = Pick<ReturnType<typeof open>, 'clock' | 'watch'>;
 
@@ -142,6 +142,22 @@ describe.each(KINDS)('connect over %s', (kind) => {
       expect([watch.state, network.links.length, clock.pending]).toEqual(['open', 1, 0]);
       await watch.return();
     });
+  });
+
+  test.each([
+    ['an age', undefined, 500],
+    ['a departure', 10_000, 10_500],
+  ])('after an ERROR of the application, the planned end for %s is no end of the watch', async (_, retryAfterMs, delayMs) => {
+    const { watch, network, accept, read, details, backOff } = open(kind);
+    const bookmark = toBookmark(at(2), { retryAfterMs }) as Sent;
+    await accept(event(1), { ...error(410), resourceVersion: at(2) }, bookmark);
+    network.link.end(CLOSE_CODES.goingAway, toRetryReason(retryAfterMs ?? 0));
+    expect(await read()).toEqual([1, 410]);
+    expect([watch.state, details.at(-1)?.delayMs]).toEqual(['waiting', delayMs]);
+    backOff();
+    await accept(event(3));
+    expect(await read()).toEqual([3]);
+    await watch.return();
   });
 
   describe('a BOOKMARK that says when to reconnect', () => {

@@ -214,10 +214,37 @@ describe('Fold', () => {
     expect(foldKey(event(4, 'ADDED'), byName)).toBe('k4');
   });
 
-  test('an ERROR is never folded, and keeps its position', () => {
-    const fold = foldOf(event(1, 'ERROR', 'a'), event(2, 'MODIFIED', 'a'), event(3, 'ERROR', 'a'), event(4, 'MODIFIED', 'a'));
-    expect(fold).toMatchObject({ size: 3, live: 3, dropped: 1 });
-    expect(takeAll(fold)).toEqual(['ERROR 1', 'MODIFIED 4', 'ERROR 3']);
+  test('an ERROR is never folded, and nothing is folded across it: it may tell readers to forget what they know', () => {
+    const all = [
+      event(1, 'ERROR', 'a'),
+      event(2, 'MODIFIED', 'a'),
+      event(3, 'MODIFIED', 'a'),
+      event(4, 'ERROR', 'a'),
+      event(5, 'BOOKMARK', 'x'),
+      event(6, 'ADDED', 'a'),
+      event(7, 'MODIFIED', 'a'),
+      event(8, 'ADDED', 'b'),
+      event(9, 'DELETED', 'b'),
+      event(10, 'BOOKMARK', 'x'),
+    ];
+    for (let cut = 0; cut <= all.length; cut++) {
+      const fold = foldOf(...all.slice(0, cut));
+      fold.merge(foldOf(...all.slice(cut)));
+      expect(fold).toMatchObject({ size: 6, live: 5, count: 10, dropped: 5 });
+      expect(fold.total(({ object }) => object.id)).toBe(1 + 3 + 4 + 7 + 9 + 10);
+      expect(takeAll(fold)).toEqual(['ERROR 1', 'MODIFIED 3', 'ERROR 4', 'ADDED 7', 'BOOKMARK 10']);
+      expect(fold).toMatchObject({ size: 0, live: 0, count: 0, dropped: 5 });
+      fold.add(event(11, 'MODIFIED', 'a'), 'a');
+      expect(fold.clear()).toBe(1);
+      expect(fold.take()).toBeUndefined();
+    }
+  });
+
+  test('a fold of two that is cleared between an ERROR and what follows has nothing left', () => {
+    const fold = foldOf(event(1, 'MODIFIED', 'a'), event(2, 'ERROR', 'a'), event(3, 'MODIFIED', 'a'));
+    expect(fold.take()?.object.id).toBe(1);
+    expect(fold.clear()).toBe(2);
+    expect([fold.take(), fold.size, fold.place]).toEqual([undefined, 0, undefined]);
   });
 
   test('clear forgets unseen changes and returns their number; earlier folded ones stay counted', () => {

@@ -47,6 +47,17 @@ describe('the versions of a batch', () => {
     expect(versions(toResumable([at(5), at(2)], { after: 0, read: { head: 4, version: 'e.4' } }))).toEqual([undefined, 'e.5']);
   });
 
+  test("are their own for ERRORs with a place, across which nothing is folded: one without a version is always the server's", () => {
+    const failure = (sequence: number): Envelope =>
+      new Envelope({ type: 'ERROR', object: error.object }, { sequence, version: `e.${sequence}` });
+    expect(versions(toResumable([at(3), failure(4), at(7), at(6)], { after: 0 }))).toEqual([undefined, 'e.4', undefined, 'e.7']);
+    expect(versions(toResumable([at(2), failure(4)], { after: 0, read: { head: 9, version: 'e.9' } }))).toEqual([
+      undefined,
+      'e.9',
+    ]);
+    expect(versions(toResumable([failure(2), error], { after: 0 }))).toEqual(['e.2', undefined]);
+  });
+
   test('leave an event that already has the right one as it is', () => {
     const only = at(2);
     expect(toResumable([only], { after: 0 })[0]).toBe(only);

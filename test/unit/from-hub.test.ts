@@ -5,6 +5,7 @@ import { createFetchHandler, Hub } from '../../src/bridge/fetch.ts';
 import { fromHub, type HubConnectOptions, Informer } from '../../src/cache/index.ts';
 import { FakeClock, FakeWatcher } from '../../src/testing/index.ts';
 import type { ObjectEvent, WatchEvent } from '../../src/watch/event.ts';
+import { toStatus } from '../../src/watch/event.ts';
 import type { Watch } from '../../src/watch/watch.ts';
 import { fate, macrotask } from './support.ts';
 
@@ -110,6 +111,32 @@ describe('fromHub', () => {
     expect(totals(informer)).toBe('b2 c4');
     expect(deleted).toEqual(['a true']);
     expect(informer.resourceVersion.startsWith('e2.')).toBe(true);
+    await informer.stop();
+    await run;
+    expect(clock.pending).toBe(0);
+  });
+
+  test('an ERROR that the application publishes is no end of the watch; one of code 410 makes it read the snapshot again', async () => {
+    const own = shop();
+    const clock = new FakeClock();
+    const informer = new Informer(fromHub<Order>(own.connect), { keyOf, clock, random: () => 0.5 });
+    const fail = (code: number): void =>
+      void own.hub.tryPublish({ type: 'ERROR', object: toStatus({ code, reason: 'Because', message: 'of the shop' }) });
+    const run = informer.run();
+    await informer.synced;
+    const before = own.connections.length;
+    fail(500);
+    own.put({ id: 'b', total: 2 });
+    await until(() => totals(informer) === 'a1 b2');
+    expect(own.connections).toHaveLength(before);
+    own.orders.delete('b');
+    fail(410);
+    await until(() => {
+      clock.advance(100);
+      return totals(informer) === 'a1';
+    });
+    own.put({ id: 'c', total: 3 });
+    await until(() => totals(informer) === 'a1 c3');
     await informer.stop();
     await run;
     expect(clock.pending).toBe(0);

@@ -10,8 +10,10 @@
  *                                        lost, ended, full
  *
  * Invariants
- * - `position` is the version of the last event accepted in order, and a connection asks for what follows it, so no event is
- *   skipped. An event that is not after `position` is not accepted, so no event is repeated.
+ * - `position` is the version of the last event accepted in order that has one, and a connection asks for what follows it, so no
+ *   event is skipped. An event that is not after `position` is not accepted, so no event is repeated, except those of a folded
+ *   batch that has broken off: they have no versions, and the whole batch comes again. Half a snapshot that was asked for in spite
+ *   of a position is nothing to continue from, so there is none.
  * - If that is impossible (no version is known, the version is too old, or the server is a different one), the consumer gets one
  *   ERROR with code 410 before anything else.
  * - `failures` counts the consecutive connections that delivered no event to resume from, and did not last for `maxMs`. It
@@ -42,6 +44,8 @@ export interface Loss {
   readonly hintMs?: number | undefined;
   /** How long the connection has existed. */
   readonly ranMs?: number | undefined;
+  /** Who has planned this end, so that it is no failure: the server, which has said when to come back, or the client's user. */
+  readonly planned?: 'server' | 'client' | undefined;
 }
 
 /** The stream ended regularly, without a reason. The source may have ended, or a proxy may have cut a long response. */
@@ -71,6 +75,8 @@ export class ClientMachine {
   state: ClientState = 'waiting';
   /** The version to resume after; undefined if there is none. */
   position: string | undefined;
+  /** This connection begins with a snapshot, although a position is known. */
+  copying: boolean = false;
   readonly #options: MachineOptions;
   readonly #backoff: Backoff;
   /** The last event had no version, so more was to come: the rest of a snapshot, or of a folded batch. */
@@ -90,6 +96,7 @@ export class ClientMachine {
   /** The first connection, or the delay has passed, or there is room again. */
   connect(): void {
     if (this.state === 'waiting') this.state = 'connecting';
+    this.#partial = false;
   }
 
   /** The server has started to send the stream. */
@@ -101,11 +108,13 @@ export class ClientMachine {
   accept(version: string | undefined): Order {
     const order = orderOf(version, this.position);
     if (order === 'next') {
-      // An event without a version cannot be requested again, and the version before it would skip it.
-      this.position = version;
       this.#partial = !version;
-      // An event without a version may be the start of a snapshot that breaks off every time, so it does not count as success.
-      if (version) this.#backoff.failures = 0;
+      if (version) {
+        this.position = version;
+        this.copying = false;
+        // An event without a version may be the start of a snapshot that breaks off every time, so it does not count as success.
+        this.#backoff.failures = 0;
+      } else if (this.copying) this.position = undefined;
     }
     return order;
   }
@@ -116,12 +125,12 @@ export class ClientMachine {
   }
 
   /** The connection has ended. */
-  over({ code, error, hintMs, ranMs }: Loss): Action | undefined {
+  over({ code, error, hintMs, ranMs, planned }: Loss): Action | undefined {
     const { onExpired, maxAttempts, reconnectOnEnd } = this.#options;
     const restart = onExpired === 'restart';
     // The stream was open but had no version yet. Nobody can tell what the server sends until the next connection.
     const unversioned = this.state === 'open' && !this.position;
-    const spent = this.#backoff.failures >= maxAttempts;
+    const spent = planned !== 'client' && this.#backoff.failures >= maxAttempts;
     const enough = !reconnectOnEnd || spent || (unversioned && !restart && !this.#partial);
     if (code === COMPLETE || (code === ENDED && enough)) return this.close();
     if (spent || (code > COMPLETE && code < 500 && ![408, 410, 429].includes(code))) return this.close(error);
@@ -130,15 +139,19 @@ export class ClientMachine {
     if (this.state === 'closed' || (notice && !restart)) return this.close(reported);
     if (notice) this.position = undefined;
     this.state = 'waiting';
+    if (planned === 'client' && !notice) return { delayMs: 0 };
     const expired = code === 410;
     // A failed snapshot also loses the position, and its error has another code.
     const delayMs = this.#backoff.failed({ hintMs, ranMs, expired, curable: expired && error.code === 410 });
-    return { delayMs, error: reported, notice };
+    return { delayMs, error: planned && !notice ? undefined : reported, notice };
   }
 
-  /** The queue is full. Returns whether the connection may be closed until there is room, which requires a known position. */
-  full(): boolean {
-    const may = this.state === 'open' && !!this.position;
+  /**
+   * The queue is full. Returns whether the connection may be closed until there is room, which requires a known position. Within a
+   * folded batch, which would come again, that is for the case that there is no room at all.
+   */
+  full(atAll: boolean = false): boolean {
+    const may = this.state === 'open' && !!this.position && (atAll || !this.#partial);
     if (may) this.state = 'waiting';
     return may;
   }

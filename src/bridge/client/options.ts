@@ -107,13 +107,14 @@ export interface ConnectOptions<E> {
   /**
    * What happens when the position in the stream is lost: the version is too old, the server has restarted, or the connection
    * broke before there was a version. `fail` (default): one ERROR with code 410, then the end. `restart`: the same ERROR, then a
-   * new start without a version, which begins with the server's snapshot if it has one.
+   * new start without a version, which begins with the server's snapshot if it has one. ERROR events that the application itself
+   * publishes are delivered like other events, and are the ones that have a `resourceVersion`.
    */
   readonly onExpired?: 'fail' | 'restart' | undefined;
   /**
    * Whether to reconnect after an HTTP stream has ended regularly, because proxies end long responses; default true. The client
-   * does not reconnect after an ERROR, a 204, or without a version. Right after an event without a version, such as one of a
-   * snapshot, an end is a lost connection, unless this is false. Over WebSocket, the close code decides.
+   * does not reconnect after a 204, which says that the stream is over, or without a version. Right after an event without a
+   * version, such as one of a snapshot, an end is a lost connection, unless this is false. Over WebSocket, the close code decides.
    */
   readonly reconnectOnEnd?: boolean | undefined;
   /** Decodes frames into events; default JSON. Keep the member `resourceVersion` of each event, or the client cannot resume. */

@@ -15,7 +15,7 @@ export type ClientOverflow = { [Name in Overflow]: Has[Name] extends true ? Name
 
 /** Details of a state change. */
 export interface StateDetail {
-  /** Why the connection was lost, or why the watch failed. */
+  /** Why the connection was lost, or why the watch failed. Absent if the end was planned: the server has said when to come back. */
   readonly error?: Status | undefined;
   /** Delay until the next attempt. `waiting` without a delay means waiting for room in the queue. */
   readonly delayMs?: number | undefined;
@@ -28,8 +28,28 @@ export interface StateDetail {
 export interface ClientWatch<E> extends Watch<E> {
   /** State of the connection. `closed` is final; queued events stay readable. */
   readonly state: ClientState;
-  /** The version to resume after, up to what has been read so far. Store it and pass it to `connect` later. */
+  /**
+   * The version to resume after, up to what has been read so far. Store it and pass it to `connect` later.
+   *
+   * Events that `coalesce` has folded come in batches, of which only the last event has a version. Within such a batch, this is the
+   * version from before it: a watch that continues there gets the whole batch again. It is undefined as long as there is none: before
+   * the first version has arrived, and within a snapshot. A watch without a version starts now, or with the snapshot; so start over
+   * with an empty state then.
+   */
   readonly resourceVersion: string | undefined;
+  /**
+   * When something last arrived from the server, by the client's clock: `performance.now() - lastContactMs` is how long ago that is,
+   * in milliseconds, unless there is a clock of its own. Undefined before anything has arrived.
+   */
+  readonly lastContactMs: number | undefined;
+  /**
+   * Connects at once: ends the connection, or the wait for the next attempt, and resumes on a new connection. Without a version to
+   * resume after, that is a lost connection like any other. Does nothing once the watch has ended.
+   *
+   * In a page, the client does so by itself when the network comes or goes. It also does when the page is shown again, if it waits for
+   * the next attempt, or if nothing has arrived for a third of the idle timeout.
+   */
+  reconnect(): void;
 }
 
 /** Settings of a client. */

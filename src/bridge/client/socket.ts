@@ -37,11 +37,13 @@ export function listen(socket: WebSocketLike, receiver: Receiver): Connection {
     }
   };
   socket.onclose = ({ code, reason }: { code: number; reason: string }) => {
+    const hintMs = fromRetryReason(reason);
     receiver.over({
       // 1000 is the regular end; from 4400 on, a code is 4000 + an HTTP status.
       code: code === 1000 ? (reason === 'timeout' ? ENDED : COMPLETE) : code >= 4400 && code < 4600 ? code - 4000 : LOST,
       why: `WebSocket closed: ${code} ${reason}`.trim(),
-      hintMs: fromRetryReason(reason),
+      hintMs,
+      planned: hintMs === undefined ? undefined : 'server',
     });
   };
   return {

@@ -1,5 +1,6 @@
 import type { Status } from '../../watch/event.ts';
 import { isStatus } from '../../watch/event.ts';
+import type { Loss } from './machine.ts';
 
 /** What a connection reports to its client. It reports nothing after `over`, or after the client has closed it. */
 export interface Receiver {
@@ -21,6 +22,8 @@ export interface End {
   readonly why?: Status | string | undefined;
   /** The delay that the server asked for. Anything but a positive number means none. */
   readonly hintMs?: number | undefined;
+  /** Who has planned this end. */
+  readonly planned?: Loss['planned'];
 }
 
 /** The client's handle on a connection. */

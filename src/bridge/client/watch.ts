@@ -3,8 +3,9 @@ import { isErrorEvent, isStatus } from '../../watch/event.ts';
 import type { Bookmark } from '../protocol.ts';
 import { isInitialEventsEnd } from '../protocol.ts';
 import { toEvent } from './event.ts';
-import type { Action, ClientState } from './machine.ts';
-import { ClientMachine, COMPLETE, ENDED, LOST, toFailure } from './machine.ts';
+import type { Action, ClientState, Loss } from './machine.ts';
+import { ClientMachine, ENDED, LOST, toFailure } from './machine.ts';
+import { listenToPage } from './page.ts';
 import { ClientQueue } from './queue.ts';
 import { ClientReads } from './reads.ts';
 import type { ClientSettings, ClientWatch, Open, StateDetail } from './settings.ts';
@@ -30,8 +31,6 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   #told: ClientState = 'connecting';
   /** The queue is full. The connection is paused or closed until there is room. */
   #blocked: boolean = false;
-  /** The last event was an ERROR, so an end right after it is expected. */
-  #errored: boolean = false;
   /** The first version that has arrived on any connection. A requested snapshot is complete by then. */
   #first: string | undefined;
   /** It is known where the watch begins: a version in the URL of a later attempt does not count. */
@@ -41,8 +40,10 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   /** The reader sees BOOKMARKs that only keep the version current. */
   #shows: boolean = false;
   readonly #timing: ServerTiming = new ServerTiming();
+  lastContactMs: number | undefined;
   #openedMs: number = 0;
   readonly #onAbort = (): void => this.stop();
+  readonly #leavePage: () => void;
 
   constructor(settings: ClientSettings<E>, open: Open) {
     super();
@@ -56,6 +57,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.queue.readVersion = position;
     this.#open = open;
     settings.signal?.addEventListener('abort', this.#onAbort);
+    this.#leavePage = listenToPage({ network: () => this.#look(false), shown: () => this.#look(true) });
     this.#connect();
   }
 
@@ -82,7 +84,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
       if (this.queue.load <= 0.5) this.#connect();
     } else if (this.queue.load < 1) {
       this.#blocked = false;
-      this.alive();
+      this.#awaitSign();
       this.#connection.pause!(false);
     }
   }
@@ -102,6 +104,23 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.stop();
   }
 
+  reconnect(): void {
+    if (this.#connection) this.over({ code: LOST, why: 'reconnect', planned: 'client' });
+    if (this.state === 'waiting') this.#connect();
+  }
+
+  /** The page has told of its network, or is shown again. Keeps a connection that could not be continued. */
+  #look(isShown: boolean): void {
+    const silentMs = this.#settings.clock.now() - (this.lastContactMs ?? 0);
+    const isFine = isShown && (this.#blocked || silentMs < (this.#idleTimeoutMs || Infinity) / 3);
+    const { state } = this;
+    if (state === 'open' ? this.#machine.position && !isFine : state === 'waiting' || !isShown) this.reconnect();
+  }
+
+  get #idleTimeoutMs(): number {
+    return this.#settings.idleTimeoutMs ?? this.#timing.idleTimeoutMs;
+  }
+
   opened(): void {
     this.#machine.opened();
     this.#openedMs = this.#settings.clock.now();
@@ -111,30 +130,36 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
 
   alive(isHeartbeat: boolean = false): void {
     if (isHeartbeat) this.#timing.heartbeat();
+    this.lastContactMs = this.#settings.clock.now();
+    this.#awaitSign();
+  }
+
+  #awaitSign(): void {
     // Before `open`, the connect timeout applies. While the queue is full, only data already on its way arrives, so no timeout
     // applies.
-    if (this.state === 'open' && !this.#blocked) this.#expect(this.#settings.idleTimeoutMs ?? this.#timing.idleTimeoutMs);
+    if (this.state === 'open' && !this.#blocked) this.#expect(this.#idleTimeoutMs);
   }
 
   frame(text: string, id?: string): void {
     const event = toEvent(text, this.#settings);
     if (!event || this.stopped) return;
     const { resourceVersion } = event as { resourceVersion?: string };
-    // The server sends an ERROR without a version to this client only, and nothing after it.
+    // The server's own ERROR, to this client only, is the one without a version. Nothing follows. Any other is an event like others.
     if (resourceVersion === undefined && isErrorEvent(event)) this.#refused(event);
     else this.#accept(event, { chars: text.length, version: resourceVersion || id || undefined });
   }
 
-  over({ code, why, hintMs }: End, event?: E): void {
+  over({ code, why, hintMs, planned }: End, event?: E): void {
     const { clock, maxMs } = this.#settings;
     if (this.state === 'open' && clock.now() - this.#openedMs >= maxMs) this.#machine.lasted();
     const error = isStatus(why) ? why : toFailure(code, why);
     // Not every host of a server can break off a response. A server that has said when to reconnect has not ended its stream.
     const { retryAfterMs } = this.#timing;
-    const ended = this.#errored ? COMPLETE : retryAfterMs === undefined ? ENDED : LOST;
-    const loss = {
-      code: code === ENDED ? ended : code,
+    const isPlanned = retryAfterMs !== undefined && (code === ENDED || code === LOST);
+    const loss: Loss = {
+      code: isPlanned ? LOST : code,
       error,
+      planned: planned ?? (isPlanned ? 'server' : undefined),
       // Without a hint it is NaN, which means none.
       hintMs: hintMs || (error.details?.retryAfterSeconds as number) * 1_000 || retryAfterMs,
     };
@@ -158,6 +183,8 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
       this.#perform(this.#machine.close(toFailure(410, 'the reader is too slow')));
       return;
     }
+    // The position may have come with a BOOKMARK that the reader does not see.
+    if (this.queue.allRead) this.queue.readVersion = this.#machine.position;
     const order = this.#machine.accept(version);
     this.#first ||= version;
     // A snapshot ends with a BOOKMARK even for clients that have not asked for any, and get no other one.
@@ -166,10 +193,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
       this.alive();
     }
     if (order === 'foreign') this.over({ code: 410, why: `${version} does not follow ${this.#machine.position}` });
-    else if (shown && (mark || order === 'next')) {
-      this.#errored = isErrorEvent(event);
-      this.#push(event, more);
-    }
+    else if (shown && (mark || order === 'next')) this.#push(event, { ...more, version: this.#machine.position });
   }
 
   #push(event: E, more: { chars: number; version: string | undefined }): void {
@@ -193,7 +217,7 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
       this.#blocked = true;
       this.#expect(0);
       this.#connection.pause(true);
-    } else if (this.#machine.full()) {
+    } else if (this.#machine.full(this.queue.weight >= 1)) {
       this.#hangUp();
       this.#blocked = true;
       this.#tell();
@@ -205,8 +229,10 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     const { error, delayMs, notice } = action;
     this.#hangUp();
     if (notice) this.queue.pushError(event ?? ({ type: 'ERROR', object: error } as WatchEvent as E));
-    if (this.stopped) this.#settings.signal?.removeEventListener('abort', this.#onAbort);
-    else this.#cancelTimer = this.#settings.clock.schedule(delayMs as number, () => this.#connect());
+    if (this.stopped) {
+      this.#settings.signal?.removeEventListener('abort', this.#onAbort);
+      this.#leavePage();
+    } else this.#cancelTimer = this.#settings.clock.schedule(delayMs as number, () => this.#connect());
     this.#tell({ error, delayMs });
     this.serve();
   }
@@ -216,7 +242,6 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
     this.#blocked = this.#full;
     if (this.#blocked) return;
     this.#machine.connect();
-    this.#errored = false;
     this.#timing.retryAfterMs = undefined;
     this.#expect(this.#settings.connectTimeoutMs);
     try {
@@ -239,13 +264,15 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
       query.delete('resourceVersion');
     }
     this.#begun = true;
-    this.#shows = isTrue(query);
+    this.#shows = isTrue(query, BOOKMARKS);
     if (this.#settings.bookmarks && !query.has(BOOKMARKS)) query.set(BOOKMARKS, 'true');
-    this.#asks = isTrue(query);
-    if (!machine.position) return;
-    query.set('resourceVersion', machine.position);
-    // The requested snapshot has arrived. A new connection must not ask for it again.
-    if (this.#first) query.delete('sendInitialEvents');
+    this.#asks = isTrue(query, BOOKMARKS);
+    if (machine.position) {
+      query.set('resourceVersion', machine.position);
+      // The requested snapshot has arrived. A new connection must not ask for it again.
+      if (this.#first) query.delete(SNAPSHOT);
+    }
+    machine.copying = isTrue(query, SNAPSHOT);
   }
 
   #hangUp(): void {
@@ -284,9 +311,10 @@ export class Client<E extends WatchEvent> extends ClientReads<E> implements Clie
   }
 }
 
-/** The parameter that asks for BOOKMARKs. */
+/** The parameters that ask for BOOKMARKs, and for the snapshot. */
 const BOOKMARKS = 'allowWatchBookmarks';
+const SNAPSHOT = 'sendInitialEvents';
 
-function isTrue(query: URLSearchParams): boolean {
-  return /^(true|1)$/.test(query.get(BOOKMARKS) ?? '');
+function isTrue(query: URLSearchParams, name: string): boolean {
+  return /^(true|1)$/.test(query.get(name) ?? '');
 }

@@ -3,6 +3,7 @@ import { invalid } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import type { BookmarkOptions } from '../protocol.ts';
 import { toBookmark } from '../protocol.ts';
+import { retyped } from './retyped.ts';
 
 /** The place of an envelope in the stream, and what is known about its text. */
 export interface EnvelopeInit {
@@ -18,6 +19,8 @@ export interface EnvelopeInit {
   readonly bytes?: Uint8Array | undefined;
   /** Whether `coalesce` reports a deletion that it would fold away; default false. */
   readonly reportsDeletion?: boolean | undefined;
+  /** Whether the text itself has a `resourceVersion`; default: whether the event has one, if `json` is given. */
+  readonly hasOwnVersion?: boolean | undefined;
 }
 
 /**
@@ -36,6 +39,8 @@ export class Envelope implements WatchEvent, ReportsDeletion {
   readonly bytes: Uint8Array;
   /** Clients may know the object from a snapshot that was ahead of its ADDED event, so `coalesce` must report its deletion. */
   readonly reportsDeletion: boolean;
+  /** Its text itself has a `resourceVersion`, as that of an event from another hub. It is no position in this stream. */
+  readonly hasOwnVersion: boolean;
   /** The compressed bytes, created on first use. */
   deflated: Uint8Array | undefined = undefined;
 
@@ -51,17 +56,19 @@ export class Envelope implements WatchEvent, ReportsDeletion {
     this.version = place.version;
     this.id = place.id ?? place.version;
     this.reportsDeletion = place.reportsDeletion ?? false;
-    this.bytes = place.bytes ?? encoder.encode(opened(event, place.json) + end(place.version));
+    this.hasOwnVersion = place.hasOwnVersion ?? (place.json !== undefined && Object.hasOwn(event, 'resourceVersion'));
+    this.bytes = place.bytes ?? encoder.encode(opened(event, place.json) + end(this));
   }
 
   /** Returns the same event with another version, or none. The rest of its text is unchanged. */
   relabelled(version: string | undefined): Envelope {
-    const text = this.bytes.subarray(0, this.bytes.length - end(this.version).length);
-    const tail = encoder.encode(end(version));
+    const { sequence, hasOwnVersion } = this;
+    const text = this.bytes.subarray(0, this.bytes.length - end(this).length);
+    const tail = encoder.encode(end({ version, hasOwnVersion }));
     const bytes = new Uint8Array(text.length + tail.length);
     bytes.set(text);
     bytes.set(tail, text.length);
-    return new Envelope(this, { sequence: this.sequence, version, bytes });
+    return new Envelope(this, { sequence, version, bytes, hasOwnVersion });
   }
 }
 
@@ -89,11 +96,12 @@ function opened(event: WatchEvent, json: string | undefined): string {
 
 /**
  * Returns the envelope of an event from a hub's watch. That is the event itself; or a new envelope, for a copy whose type
- * `coalesce` changed (with its place, and bytes of its own), and for the ERROR of a cut watch (outside the stream).
+ * `coalesce` changed (with its place, and the rest of its text), and for the ERROR of a cut watch (outside the stream).
  */
 export function envelopeOf(event: WatchEvent & Partial<EnvelopeInit>): Envelope {
   if (event instanceof Envelope) return event;
-  return new Envelope(event, { sequence: event.sequence ?? 0, version: event.version });
+  const { sequence = 0, version, bytes, hasOwnVersion } = event;
+  return new Envelope(event, { sequence, version, hasOwnVersion, bytes: bytes && retyped(bytes, event.type) });
 }
 
 /** A BOOKMARK for one client: it says where the stream is, and has no place in it. */
@@ -118,7 +126,10 @@ function open(json: string): string {
   return line.slice(0, end);
 }
 
-/** Appends the version as the last member: of two members with the same name, JSON parsers keep the last. ASCII. */
-function end(version: string | undefined): string {
-  return version === undefined ? '}' : `,"resourceVersion":"${version}"}`;
+/**
+ * Appends the version as the last member: of two members with the same name, JSON parsers keep the last. An empty one is none.
+ * ASCII.
+ */
+function end({ version, hasOwnVersion }: Pick<Envelope, 'version' | 'hasOwnVersion'>): string {
+  return version === undefined && !hasOwnVersion ? '}' : `,"resourceVersion":"${version ?? ''}"}`;
 }

@@ -21,6 +21,9 @@ export interface Read {
  *
  * The latest change may have been folded away together with the one that it undid. So the version is that of the head up to which
  * the batch was read, if that is known.
+ *
+ * An ERROR in the batch keeps its own version: nothing is folded across it, so a client can resume there. And an ERROR without a
+ * version, which ends a connection, is always the server's.
  */
 export function toResumable(
   batch: readonly WatchEvent[],
@@ -34,7 +37,7 @@ export function toResumable(
   const last = places.at(-1);
   const through = read !== undefined && latest !== undefined && read.head > latest.sequence ? read.version : latest?.version;
   return envelopes.map((envelope) => {
-    const version = envelope === last ? through : undefined;
+    const version = envelope === last ? through : envelope.type === 'ERROR' ? envelope.version : undefined;
     if (envelope.version === version) return envelope;
     return envelope.relabelled(version);
   });

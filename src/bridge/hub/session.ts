@@ -337,7 +337,9 @@ export class Session implements Served {
     if (this.bookmarks && this.watch.behind !== true && (how === 'timeout' || how === 'goingAway')) {
       this.bookmarks = false;
       const { version, bookmarkIntervalMs: intervalMs } = this.host;
-      this.batch = [bookmarkOf(this.lastVersion || version, { intervalMs, retryAfterMs })];
+      // At its age, a connection ends for a client that is to come back at once.
+      const planned = how === 'goingAway' ? (retryAfterMs ?? 0) : undefined;
+      this.batch = [bookmarkOf(this.lastVersion || version, { intervalMs, retryAfterMs: planned })];
       return true;
     }
     this.ended = true;

@@ -16,7 +16,9 @@ import { isInitialEventsEnd, type WatchEvent } from '../../watch/event.ts';
  *
  * Invariants
  * - Keys are in the order of their first unseen change. A BOOKMARK replaces the one before it and comes last, because it must not
- *   overtake an event it covers. An ERROR is never folded, nor is the BOOKMARK that ends the initial events.
+ *   overtake an event it covers. The BOOKMARK that ends the initial events is never folded.
+ * - Nothing is folded across an ERROR: it may tell readers to forget what they know, so what came before it stays before it, and
+ *   what came after stays after.
  * - `count` events were added and not taken out. `live` entries result in an event; the other events have been folded away.
  * - Adding never decreases `size`, so whether a watcher exceeds its number of keys does not depend on when one looks. But a fold
  *   that `forgets` drops a key whose net change is nothing: its size is limited by the number of existing objects, however many
@@ -25,8 +27,11 @@ import { isInitialEventsEnd, type WatchEvent } from '../../watch/event.ts';
 export class Fold<E> {
   count: number = 0;
   live: number = 0;
+  /** Number of keys with unseen changes, including keys whose net change is nothing. After an ERROR, a key counts anew. */
+  size: number = 0;
   #folded: number = 0;
-  private readonly entries: Map<unknown, Entry<E>> = new Map();
+  /** The entries up to each ERROR, and those after the last one. */
+  private readonly sections: Map<unknown, Entry<E>>[] = [new Map()];
   /**
    * Where `take` continues, so that it does not walk past everything that it took before. An iterator keeps the tables that a Map
    * has outgrown, with their contents, so anything that adds drops it.
@@ -36,11 +41,6 @@ export class Fold<E> {
 
   constructor(forgets: boolean = false) {
     this.#forgets = forgets;
-  }
-
-  /** Number of keys with unseen changes, including keys whose net change is nothing. */
-  get size(): number {
-    return this.entries.size;
   }
 
   /** Number of events that were added, as long as none was taken. */
@@ -56,14 +56,14 @@ export class Fold<E> {
   /** The sum of `of` over the last event of each key. */
   total(of: (event: E) => number): number {
     let sum = 0;
-    for (const { last } of this.entries.values()) sum += of(last);
+    for (const { last } of this.entries()) sum += of(last);
     return sum;
   }
 
   /** The place among all events of the first unseen change that results in an event. */
   get place(): number | undefined {
     let least = Infinity;
-    for (const entry of this.entries.values()) {
+    for (const entry of this.entries()) {
       const { existed, place, again = place } = entry;
       if (netCount(entry)) least = Math.min(least, existed ? place : again);
     }
@@ -78,7 +78,7 @@ export class Fold<E> {
 
   /** Adds all entries of a later fold. */
   merge(later: Fold<E>): void {
-    for (const [key, entry] of later.entries) this.#put(key, entry);
+    for (const section of later.sections) for (const [key, entry] of section) this.#put(key, entry);
     this.#folded += later.#folded;
   }
 
@@ -95,34 +95,44 @@ export class Fold<E> {
    * none.
    */
   take(): E | undefined {
-    this.#rest ??= this.entries.entries();
-    for (let next = this.#rest.next(); !next.done; next = this.#rest.next()) {
-      const [key, entry] = next.value;
-      this.entries.delete(key);
-      const live = netCount(entry);
-      this.count -= entry.count;
-      this.#folded += entry.count - live;
-      this.live -= live;
-      if (live) return result(entry);
+    for (;;) {
+      const section = this.sections[0] as Map<unknown, Entry<E>>;
+      this.#rest ??= section.entries();
+      for (let next = this.#rest.next(); !next.done; next = this.#rest.next()) {
+        const [key, entry] = next.value;
+        section.delete(key);
+        const live = netCount(entry);
+        this.size--;
+        this.count -= entry.count;
+        this.#folded += entry.count - live;
+        this.live -= live;
+        if (live) return result(entry);
+      }
+      this.#rest = undefined;
+      if (this.sections.length === 1) return undefined;
+      this.sections.shift();
     }
-    this.#rest = undefined;
-    return undefined;
   }
 
   /** Removes all entries. Returns the number of events they represented. */
   clear(): number {
     const { count } = this;
-    this.entries.clear();
+    this.sections.splice(0, this.sections.length, new Map());
     this.#rest = undefined;
-    this.count = this.live = 0;
+    this.count = this.live = this.size = 0;
     return count;
+  }
+
+  private *entries(): Generator<Entry<E>, void> {
+    for (const section of this.sections) yield* section.values();
   }
 
   #put(key: unknown, { existed, last, count, place, again, previous }: Entry<E>): void {
     this.#rest = undefined;
-    const known = this.entries.get(key);
+    const section = this.sections.at(-1) as Map<unknown, Entry<E>>;
+    const known = section.get(key);
     const moves = key === Fold;
-    if (moves) this.entries.delete(key);
+    if (moves) section.delete(key);
     const entry = {
       existed: known?.existed ?? existed,
       last,
@@ -132,11 +142,14 @@ export class Fold<E> {
       previous: known ? known.previous : previous,
     };
     const live = netCount(entry);
-    this.entries.set(key, entry);
+    section.set(key, entry);
     this.count += count;
     this.live += live - (known ? netCount(known) : 0);
+    if (!known) this.size++;
+    if ((last as WatchEvent).type === 'ERROR') this.sections.push(new Map());
     if (live || !this.#forgets) return;
-    this.entries.delete(key);
+    section.delete(key);
+    this.size--;
     this.count -= entry.count;
     this.#folded += entry.count;
   }

@@ -61,7 +61,11 @@ class HubListWatcher<T> implements ListWatcher<T> {
     const watch = await this.#open({ resourceVersion: resumes ? resourceVersion : undefined, signal });
     return filter(watch, (event) => {
       const beside = (event as { resourceVersion?: unknown }).resourceVersion;
-      if (isErrorEvent(event)) return { type: 'ERROR', object: resumable(event.object) };
+      if (isErrorEvent(event)) {
+        // One with a version is an event of the application. It is no object, and only a 410 makes the copy worthless.
+        if (beside !== undefined && event.object.code !== 410) return undefined;
+        return { type: 'ERROR', object: resumable(event.object) };
+      }
       if (isInitialEventsEnd(event)) initial = false;
       else if (event.type !== 'BOOKMARK') {
         // The objects of a snapshot have no version, and live events come after it.

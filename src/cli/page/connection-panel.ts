@@ -28,6 +28,9 @@ export class ConnectionPanel {
   private bytesPerSecond: number = 0;
   private last: { readonly id: number; readonly sentBytes: number; readonly atMs: number } | undefined = undefined;
   private policy: Overflow | undefined = undefined;
+  private state: ClientState = 'connecting';
+  /** Since when the server does not answer. */
+  private lostMs: number | undefined = undefined;
 
   constructor(connection: Connection, history: History) {
     this.connection = connection;
@@ -38,16 +41,39 @@ export class ConnectionPanel {
   }
 
   onState(state: ClientState, delayMs: number | undefined): void {
-    const slow = this.connection.slow > 0;
+    this.state = state;
     say(byId('resumes'), count(this.connection.resumes));
-    if (state === 'open') this.line.show(slow ? 'slow' : 'live', slow ? 'live, slow on purpose' : 'live');
+    this.showState(delayMs);
+  }
+
+  private showState(delayMs?: number): void {
+    const { state, lostMs } = this;
+    const slow = this.connection.slow > 0;
+    // A lost network leaves the connection open. It would look live until nothing has come for too long.
+    if (state === 'open' && lostMs !== undefined) this.line.show('off', 'the server does not answer', { retry: true });
+    else if (state === 'open') this.line.show(slow ? 'slow' : 'live', slow ? 'live, slow on purpose' : 'live');
     else if (state === 'connecting') this.line.show('connecting', 'connecting');
     else if (state === 'closed') this.line.show('off', 'ended', { retry: true });
     else this.line.countDown(delayMs ?? 0);
   }
 
+  /** The server does not answer. */
+  lost(): void {
+    this.lostMs ??= performance.now();
+    if (this.state === 'open') this.showState();
+  }
+
+  private found(): void {
+    const { lostMs } = this;
+    if (lostMs === undefined) return;
+    this.lostMs = undefined;
+    if (this.state === 'open') this.showState();
+    this.connection.renew(lostMs);
+  }
+
   /** Shows new numbers from the server. */
   show(stats: PipeStats): void {
+    this.found();
     this.policy = stats.overflow;
     say(byId('policy'), `queue per client: ${plural(stats.capacity, 'event')}, overflow: ${stats.overflow}`);
     const own = stats.clients.find(({ id }) => id === this.connection.own);

@@ -64,6 +64,12 @@ export class Connection {
     this.open(from);
   }
 
+  /** Does not wait for the next attempt, nor for a connection over which nothing has come since then. */
+  renew(sinceMs: number): void {
+    const { watch } = this;
+    if (watch !== undefined && watch.state !== 'connecting' && (watch.lastContactMs ?? 0) < sinceMs) watch.reconnect();
+  }
+
   /** Ends the watch. Returns the version to continue after. */
   async close(): Promise<string | undefined> {
     const { watch } = this;

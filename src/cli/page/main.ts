@@ -73,7 +73,10 @@ const poller = new Poller<PipeStats>({
     panel.show(stats);
   },
   // Old numbers must not look like current ones.
-  onFault: () => document.body.classList.add('stale'),
+  onFault: () => {
+    document.body.classList.add('stale');
+    panel.lost();
+  },
   intervalMs: 1_000,
   maxIntervalMs: 15_000,
   timeoutMs: 5_000,

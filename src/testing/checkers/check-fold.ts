@@ -4,7 +4,7 @@ import { type Violation, violation } from './guarantees.ts';
 
 /**
  * **Exact** with `coalesce`: each event is the net change of its key since the one before, and its latest state. A BOOKMARK comes
- * after everything that it covers.
+ * after everything that it covers. Nothing is folded across an ERROR.
  */
 export function wrongFold<E>(run: Run<E>): Violation | undefined {
   const story = storyOf(run);
@@ -29,6 +29,8 @@ interface Story<E> {
   readonly byKey: ReadonlyMap<unknown, readonly Change<E>[]>;
   /** By key, the place of its last event that was delivered. */
   readonly told: Map<unknown, number>;
+  /** The places of ERRORs. */
+  readonly errors: readonly number[];
 }
 
 function storyOf<E>(run: Run<E>): Story<E> {
@@ -39,7 +41,8 @@ function storyOf<E>(run: Run<E>): Story<E> {
     byKey.set(change.key, others);
     others.push(change);
   }
-  return { run, changes, byKey, told: new Map() };
+  const errors = changes.filter(({ event }) => isError(event)).map(({ place }) => place);
+  return { run, changes, byKey, told: new Map(), errors };
 }
 
 /** Returns the changes of a key since its last event. */
@@ -58,15 +61,18 @@ function wrongChange<E>(story: Story<E>, given: Given<E>, key: unknown): Violati
   const changes = untold(story, key);
   const told = changes.filter(({ place }) => place <= given.place);
   if (!netTypes(told).has(type)) return fault(story, given.event, `the net change of ${typesOf(told)}`, type);
-  if (!changes.some(({ place, doubtful, to }) => place > given.place && !doubtful && to < from)) return undefined;
+  const next = story.errors.find((place) => place > given.place) ?? Infinity;
+  const isLater = (place: number): boolean => place > given.place && place < next;
+  if (!changes.some(({ place, doubtful, to }) => isLater(place) && !doubtful && to < from)) return undefined;
   return fault(story, given.event, 'the latest state of its key', 'one from before it');
 }
 
-/** Finds a BOOKMARK that was delivered before an event that it covers. */
+/** Finds a BOOKMARK that was delivered before an event that it covers, or an ERROR before one that came before it. */
 function overtakes<E>(story: Story<E>, given: Given<E>): Violation | undefined {
-  if (!isBookmark(given.event)) return undefined;
+  const error = isError(given.event);
+  if (!isBookmark(given.event) && !error) return undefined;
   for (const key of story.byKey.keys()) {
-    const changes = untold(story, key).filter(({ from }) => from < given.seen);
+    const changes = untold(story, key).filter(({ from, place }) => from < given.seen && (!error || place < given.place));
     const last = changes.at(-1);
     // A BOOKMARK that replaces another one comes last, so this one is not behind it.
     if (last === undefined || (last.place >= given.place && isBookmark(last.event))) continue;
@@ -78,6 +84,10 @@ function overtakes<E>(story: Story<E>, given: Given<E>): Violation | undefined {
 
 function isBookmark(event: unknown): boolean {
   return (event as WatchEvent).type === 'BOOKMARK';
+}
+
+function isError(event: unknown): boolean {
+  return (event as WatchEvent).type === 'ERROR';
 }
 
 /** A watch that was read to its end must have delivered the net change of every key. */
@@ -94,9 +104,14 @@ function neverTold<E>(story: Story<E>): Violation | undefined {
 
 function tooFewKeys<E>(story: Story<E>, cut: Given<E>): Violation | undefined {
   const { capacity } = story.run.options;
-  const keys = [...story.byKey.keys()].filter((key) => untold(story, key).some(({ from }) => from < cut.seen));
-  if (keys.length > capacity) return undefined;
-  return fault(story, cut.event, `it cut only by more than ${capacity} keys`, `${keys.length} keys`);
+  const errorsBefore = (at: number): number => story.errors.filter((place) => place < at).length;
+  let keys = 0;
+  for (const key of story.byKey.keys()) {
+    const changes = untold(story, key).filter(({ from }) => from < cut.seen);
+    keys += new Set(changes.map(({ place }) => errorsBefore(place))).size;
+  }
+  if (keys > capacity) return undefined;
+  return fault(story, cut.event, `it cut only by more than ${capacity} keys`, `${keys} keys`);
 }
 
 function typesOf<E>(changes: readonly Owed<E>[]): string {

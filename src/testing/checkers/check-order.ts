@@ -1,12 +1,18 @@
+import type { WatchEvent } from '../../watch/event.ts';
 import { digest, lostOf, type Run, takenAt } from './digest.ts';
 import { show, type Violation, violation } from './guarantees.ts';
 import type { History } from './history.ts';
 import { RULES } from './policy-rules.ts';
 
-/** **Ordered**: a watcher's events are a subsequence of the published order; with `coalesce`, this holds for each key. */
+/**
+ * **Ordered**: a watcher's events are a subsequence of the published order; with `coalesce`, this holds for each key, and nothing
+ * overtakes an ERROR.
+ */
 export function checkOrdered<E>(history: History<E>): Violation | undefined {
   for (const { name: watcher, options, given, owed } of digest(history).runs) {
     const last = new Map<unknown, number>();
+    let latest = -1;
+    let error = -1;
     for (const { event, place, reason } of given) {
       if (reason.includes('never accepted')) {
         return violation('Ordered', { watcher, event, expected: 'an event that was published', seen: reason });
@@ -14,7 +20,8 @@ export function checkOrdered<E>(history: History<E>): Violation | undefined {
       const published = owed[place];
       if (published === undefined) continue;
       const key = RULES[options.overflow].folds ? options.keyOf(published.event) : undefined;
-      const before = last.get(key) ?? -1;
+      const isError = (event as WatchEvent).type === 'ERROR';
+      const before = isError ? latest : Math.max(error, last.get(key) ?? -1);
       if (place < before) {
         return violation('Ordered', {
           watcher,
@@ -24,6 +31,8 @@ export function checkOrdered<E>(history: History<E>): Violation | undefined {
         });
       }
       last.set(key, Math.max(place, before));
+      latest = Math.max(latest, place);
+      if (isError) error = place;
     }
   }
   return undefined;
