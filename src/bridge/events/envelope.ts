@@ -1,5 +1,5 @@
 import type { ReportsDeletion } from '../../broadcast/policies/fold.ts';
-import { invalid } from '../../watch/errors.ts';
+import { invalid, WatchError } from '../../watch/errors.ts';
 import type { WatchEvent } from '../../watch/event.ts';
 import type { BookmarkOptions } from '../protocol.ts';
 import { toBookmark } from '../protocol.ts';
@@ -18,6 +18,14 @@ export interface EnvelopeInit {
   readonly bytes?: Uint8Array | undefined;
   /** Whether `coalesce` reports a deletion that it would fold away; default false. */
   readonly reportsDeletion?: boolean | undefined;
+  /** Who limits the bytes of the events that it keeps. Default: nobody does, because the envelope is not kept. */
+  readonly keeper?: Keeper | undefined;
+}
+
+/** Limits the bytes of the events that it keeps. */
+export interface Keeper {
+  /** An envelope holds so many bytes more than when it was made. */
+  grew(envelope: Envelope, bytes: number): void;
 }
 
 /**
@@ -36,8 +44,9 @@ export class Envelope implements WatchEvent, ReportsDeletion {
   readonly bytes: Uint8Array;
   /** Clients may know the object from a snapshot that was ahead of its ADDED event, so `coalesce` must report its deletion. */
   readonly reportsDeletion: boolean;
-  /** The compressed bytes, created on first use. */
+  /** The compressed bytes, created on first use; empty if they would be no fewer. */
   deflated: Uint8Array | undefined = undefined;
+  private readonly keeper: Keeper | undefined;
 
   /**
    * @throws {WatchError} INVALID_ARGUMENT for null, undefined, or a type that is not a non-empty string. TypeError for an object
@@ -51,7 +60,19 @@ export class Envelope implements WatchEvent, ReportsDeletion {
     this.version = place.version;
     this.id = place.id ?? place.version;
     this.reportsDeletion = place.reportsDeletion ?? false;
+    this.keeper = place.keeper;
     this.bytes = place.bytes ?? encoder.encode(opened(event, place.json) + end(place.version));
+  }
+
+  /** The bytes that it keeps in memory, besides the object. */
+  get heldBytes(): number {
+    return this.bytes.length + (this.deflated?.length ?? 0);
+  }
+
+  /** Keeps the compressed bytes, for all clients that take them. */
+  keepDeflated(deflated: Uint8Array): void {
+    this.deflated = deflated;
+    if (deflated.length > 0) this.keeper?.grew(this, deflated.length);
   }
 
   /** Returns the same event with another version, or none. The rest of its text is unchanged. */
@@ -66,6 +87,12 @@ export class Envelope implements WatchEvent, ReportsDeletion {
 }
 
 const encoder = new TextEncoder();
+
+/** Throws FRAME_TOO_LARGE if the text of an event, or of an object, is longer than clients take. */
+export function checkSize(what: string, bytes: number, limit: number): void {
+  if (bytes <= limit) return;
+  throw new WatchError('FRAME_TOO_LARGE', `${what} has ${bytes} bytes as JSON, more than maxEventBytes (${limit})`, { limit });
+}
 
 /** Returns an event, if it is one. */
 function checked(event: WatchEvent): WatchEvent {
